@@ -1,0 +1,269 @@
+// Package protocol holds the messages that workers, clients and the server
+// exchange as JSON over REST v1. docs/protocol.md tells the rules in prose.
+//
+// They are plain data. The package decides nothing and depends only on the
+// domain's value types, so that a worker agent can be built without the server.
+package protocol
+
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Machine is what a worker says of the machine it runs on.
+type Machine struct {
+	Host        string   `json:"host" maxLength:"255" doc:"host name"`
+	CPUModel    string   `json:"cpu_model,omitempty" maxLength:"255"`
+	Cores       int      `json:"cores" minimum:"0" doc:"logical cores the worker may use"`
+	MemoryBytes int64    `json:"memory_bytes,omitempty" minimum:"0"`
+	GPUs        []string `json:"gpus,omitempty" maxItems:"64" doc:"name of each GPU"`
+	// EnergyMethod is how this worker obtains joules.
+	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
+}
+
+// WorkerRegistration introduces a worker. The id is made by the worker and kept
+// for the life of its process: registering again with it is harmless.
+type WorkerRegistration struct {
+	ID      string  `json:"id" minLength:"8" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"made by the worker, unique, kept for the life of its process"`
+	Name    string  `json:"name" minLength:"1" maxLength:"128" doc:"shown to people"`
+	Slots   int     `json:"slots" minimum:"1" maximum:"1024" doc:"how many trials it runs at once"`
+	Machine Machine `json:"machine"`
+}
+
+// Timing is the clock a worker has to keep.
+type Timing struct {
+	// LeaseSeconds is how long a lease lives without a heartbeat.
+	LeaseSeconds float64 `json:"lease_seconds"`
+	// HeartbeatSeconds is how often to send one.
+	HeartbeatSeconds float64 `json:"heartbeat_seconds"`
+}
+
+// Worker is a registered worker as the server sees it.
+type Worker struct {
+	WorkerRegistration
+	// LastSeenSeconds is how long ago it was heard of.
+	LastSeenSeconds float64    `json:"last_seen_seconds"`
+	Alive           bool       `json:"alive"`
+	Trials          []trial.ID `json:"trials"`
+}
+
+// LeaseRequest asks for a trial to run.
+type LeaseRequest struct {
+	Worker string `json:"worker" minLength:"8" maxLength:"64" doc:"the worker's id"`
+	// Study restricts the request to one study, by name or id. Studies without
+	// a command are leased only this way.
+	Study string `json:"study,omitempty" maxLength:"128"`
+	// WaitSeconds is how long the server may hold the request open.
+	WaitSeconds float64 `json:"wait_seconds,omitempty" minimum:"0" maximum:"60"`
+}
+
+// Lease is the permission to run a trial up to a budget.
+type Lease struct {
+	Trial      trial.ID         `json:"trial_id"`
+	Study      string           `json:"study" doc:"the study's name"`
+	StudyID    string           `json:"study_id"`
+	Number     int              `json:"number"`
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" doc:"fencing token: send it with every write"`
+	// Rung, Budget and FirstEpoch say what to train: epochs FirstEpoch to
+	// Budget.Epochs, each over Budget.DataFraction of the data.
+	Rung       int                    `json:"rung"`
+	Budget     budget.Budget          `json:"budget"`
+	FirstEpoch int                    `json:"first_epoch"`
+	Params     space.Configuration    `json:"params"`
+	System     map[string]space.Value `json:"system"`
+	Seed       uint64                 `json:"seed"`
+	// Checkpoint, if set, is to be put in place before the command starts.
+	Checkpoint          *trial.Checkpoint `json:"checkpoint,omitempty"`
+	Command             []string          `json:"command,omitempty"`
+	Directory           string            `json:"directory,omitempty"`
+	Environment         map[string]string `json:"environment,omitempty"`
+	EpochTimeoutSeconds float64           `json:"epoch_timeout_seconds,omitempty"`
+	// Objectives names the metrics every report at the end of a rung must have.
+	Objectives []string `json:"objectives"`
+	Timing     Timing   `json:"timing"`
+}
+
+// LeaseReply is the answer to a LeaseRequest.
+type LeaseReply struct {
+	// Lease is absent when there is nothing to do now.
+	Lease *Lease `json:"lease,omitempty"`
+	// StudyFinished says, for a request restricted to a study, that it is over.
+	StudyFinished bool `json:"study_finished,omitempty"`
+}
+
+// DirectiveAction is what a worker does after a report.
+type DirectiveAction string
+
+// The actions.
+const (
+	Continue DirectiveAction = "continue" // train the next epoch
+	Pause    DirectiveAction = "pause"    // take a checkpoint, end, finish as interrupted
+	Stop     DirectiveAction = "stop"     // end now, the result is no longer wanted
+	Finish   DirectiveAction = "finish"   // the budget is reached: checkpoint, end, finish as budget_reached
+)
+
+// Directive is the server's answer to a report.
+type Directive struct {
+	Action DirectiveAction        `json:"action" enum:"continue,pause,stop,finish"`
+	Reason string                 `json:"reason,omitempty"`
+	System map[string]space.Value `json:"system,omitempty" doc:"system configuration for the next epoch, when it changes"`
+}
+
+// Report is one epoch's outcome, from the worker.
+type Report struct {
+	LeaseEpoch trial.LeaseEpoch       `json:"lease_epoch" minimum:"1"`
+	Epoch      int                    `json:"epoch" minimum:"1" maximum:"1000000000" doc:"the epoch just ended, 1-based"`
+	Metrics    map[string]trial.Float `json:"metrics" minProperties:"1" maxProperties:"1000"`
+	Seconds    trial.Float            `json:"seconds,omitempty" doc:"wall-clock time of the epoch"`
+	Energy     *trial.Energy          `json:"energy,omitempty"`
+}
+
+// CheckpointCommit publishes an uploaded artifact as the trial's checkpoint.
+type CheckpointCommit struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	Epoch      int              `json:"epoch" minimum:"1" doc:"last training epoch it contains"`
+	Artifact   string           `json:"artifact" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the uploaded bytes"`
+	Bytes      int64            `json:"bytes" minimum:"0"`
+}
+
+// Outcome is how a lease ended.
+type Outcome string
+
+// The outcomes.
+const (
+	BudgetReached Outcome = "budget_reached" // all epochs were reported
+	CommandFailed Outcome = "failed"         // the user's command failed
+	Interrupted   Outcome = "interrupted"    // the worker gives it back: drained, paused or stopped
+)
+
+// FinishRequest ends a lease.
+type FinishRequest struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	Outcome    Outcome          `json:"outcome" enum:"budget_reached,failed,interrupted"`
+	Reason     string           `json:"reason,omitempty" maxLength:"4096"`
+}
+
+// FinishReply says what became of the trial.
+type FinishReply struct {
+	State trial.State `json:"state"`
+	Rung  int         `json:"rung"`
+}
+
+// HeldLease names a lease a worker believes it holds.
+type HeldLease struct {
+	Trial      trial.ID         `json:"trial_id"`
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch"`
+}
+
+// Heartbeat keeps a worker's leases alive.
+type Heartbeat struct {
+	Leases []HeldLease `json:"leases" maxItems:"1024"`
+}
+
+// HeartbeatReply carries what the worker has to do about its leases.
+type HeartbeatReply struct {
+	// Lost leases belong to another now: kill the command, write nothing.
+	Lost []trial.ID `json:"lost"`
+	// Directives holds, for a held lease, anything but continue.
+	Directives map[trial.ID]Directive `json:"directives,omitempty"`
+}
+
+// LogChunk appends to a trial's log.
+type LogChunk struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	// Offset is where in this lease's log the text starts, in bytes: a
+	// repeated chunk is recognised by it.
+	Offset int64  `json:"offset" minimum:"0"`
+	Text   string `json:"text" maxLength:"262144"`
+}
+
+// StudyStatus is where a study is in its life.
+type StudyStatus string
+
+// The statuses.
+const (
+	StudyRunning   StudyStatus = "running"
+	StudyPaused    StudyStatus = "paused"
+	StudyCompleted StudyStatus = "completed" // the search ended, or a bound of stop was reached
+	StudyStopped   StudyStatus = "stopped"   // by the user
+	StudyFailed    StudyStatus = "failed"    // every trial failed
+)
+
+// Over reports whether nothing more will happen in the study.
+func (s StudyStatus) Over() bool {
+	return s == StudyCompleted || s == StudyStopped || s == StudyFailed
+}
+
+// Progress is a study's state in numbers.
+type Progress struct {
+	// Trials counts the trials in each state; every state is present.
+	Trials map[trial.State]int `json:"trials"`
+	// Created is how many configurations were tried, MaxTrials how many may be.
+	Created   int `json:"created"`
+	MaxTrials int `json:"max_trials"`
+	// Epochs is how many epochs were trained, DataPasses the same weighted by
+	// the data fraction: passes over the whole data.
+	Epochs     int     `json:"epochs"`
+	DataPasses float64 `json:"data_passes"`
+	// TrialSeconds is the training time summed over trials; ElapsedSeconds how
+	// long the study has been running, pauses not counted.
+	TrialSeconds   float64      `json:"trial_seconds"`
+	ElapsedSeconds float64      `json:"elapsed_seconds"`
+	Energy         trial.Energy `json:"energy"`
+	// RemainingSeconds is an estimate of the time left; absent when unknown.
+	RemainingSeconds *float64 `json:"remaining_seconds,omitempty" doc:"an estimate"`
+	Promotions       int      `json:"promotions"`
+	// Resumes counts leases that continued from a checkpoint.
+	Resumes int   `json:"resumes"`
+	Best    *Best `json:"best,omitempty"`
+}
+
+// Best is the leading trial: the best value among the trials measured at the
+// highest rung that has a measurement.
+type Best struct {
+	Trial  trial.ID            `json:"trial_id"`
+	Number int                 `json:"number"`
+	Metric string              `json:"metric"`
+	Value  trial.Float         `json:"value"`
+	Rung   int                 `json:"rung"`
+	Budget budget.Budget       `json:"budget"`
+	Params space.Configuration `json:"params"`
+}
+
+// Recommendation is the answer of a study.
+type Recommendation struct {
+	Study   string                 `json:"study"`
+	Status  StudyStatus            `json:"status"`
+	Best    *Best                  `json:"best,omitempty"`
+	Metrics map[string]trial.Float `json:"metrics,omitempty" doc:"all metrics of the winner's last report"`
+	// System is the system configuration the winner was trained with.
+	System     map[string]space.Value `json:"system,omitempty"`
+	Checkpoint *trial.Checkpoint      `json:"checkpoint,omitempty" doc:"the winner's last checkpoint"`
+	// FullBudget says whether the winner was measured at the top rung.
+	FullBudget bool         `json:"full_budget"`
+	Seconds    trial.Float  `json:"seconds" doc:"training time of the winner"`
+	Energy     trial.Energy `json:"energy" doc:"energy of the winner's training"`
+	// Notes are plain sentences on how far the answer can be trusted.
+	Notes []string `json:"notes"`
+}
+
+// Event is one line of a study's history, in the order it happened.
+type Event struct {
+	Study    string    `json:"study_id"`
+	Sequence int64     `json:"sequence" doc:"1, 2, 3, ... within the study"`
+	At       time.Time `json:"at"`
+	// Kind is "study_created", "study_status", "trial_state", "report",
+	// "checkpoint" or "search".
+	Kind   string   `json:"kind"`
+	Trial  trial.ID `json:"trial_id,omitempty"`
+	Number *int     `json:"number,omitempty"`
+	// State is the state after the event, for kinds that change one.
+	State  string `json:"state,omitempty"`
+	Worker string `json:"worker,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Data is the event's own content, by kind; see docs/protocol.md.
+	Data any `json:"data,omitempty"`
+}

@@ -1,0 +1,95 @@
+// Package definition is a study as its user writes it: what to run, what to
+// tune, what to measure, how much to spend and when to stop.
+//
+// [Parse] turns YAML or JSON into a checked [Definition], or into one error
+// that names every fault with its path, its line and the fix. A Definition
+// that was returned without an error is complete (all defaults filled in) and
+// consistent: nothing later has to check it again.
+package definition
+
+import (
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// Direction says which way an objective improves.
+type Direction string
+
+// The directions.
+const (
+	Maximize Direction = "maximize"
+	Minimize Direction = "minimize"
+)
+
+// Objective is one metric to improve. A study has one today; the types hold
+// several.
+type Objective struct {
+	// Metric is the name the script reports it under.
+	Metric    string    `json:"metric"`
+	Direction Direction `json:"direction"`
+	// Target, if set, is the value at which the study may stop.
+	Target *float64 `json:"target,omitempty"`
+}
+
+// Search is the search section.
+type Search struct {
+	// Method is "bohb" (default), "random" or "grid".
+	Method string `json:"method"`
+	// Seed determines every random draw; 0 when not given is drawn by the
+	// server when the study is created, and shown.
+	Seed uint64 `json:"seed"`
+	// RandomFraction is the share of uniformly drawn configurations (bohb).
+	RandomFraction float64 `json:"random_fraction"`
+	// Brackets bounds the starting rungs used; 0 means all (Hyperband).
+	Brackets int `json:"brackets"`
+	// GridPoints is how many points the grid takes of each continuous range.
+	GridPoints int `json:"grid_points"`
+}
+
+// Stop is when the study ends; whichever comes first.
+type Stop struct {
+	// Trials is how many configurations are tried at most.
+	Trials int `json:"trials"`
+	// Seconds is how long the study may run, pauses not counted; 0 means no bound.
+	Seconds float64 `json:"seconds"`
+	// TargetReached ends the study when the first objective meets its target.
+	TargetReached bool `json:"target_reached"`
+	// Failures ends the study when this many trials in a row failed and none
+	// was ever measured.
+	Failures int `json:"failures"`
+}
+
+// Retry is what happens after failures.
+type Retry struct {
+	// Failures is how often a failed command is started again from its last
+	// checkpoint before the trial is FAILED. Lost workers never use it up.
+	Failures int `json:"failures"`
+}
+
+// Definition is a whole study file.
+type Definition struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Command is an argv, started without a shell. Empty for a study that is
+	// driven by ask and tell from the user's own process.
+	Command []string `json:"command,omitempty"`
+	// Directory is where the command starts, on the worker. Relative to the
+	// worker's own directory; empty means that directory.
+	Directory string `json:"directory,omitempty"`
+	// Environment is added to the command's environment.
+	Environment map[string]string `json:"environment,omitempty"`
+	// EpochTimeoutSeconds is the longest silence allowed between two reports
+	// (the first counts from the start); 0 means no limit.
+	EpochTimeoutSeconds float64     `json:"epoch_timeout_seconds,omitempty"`
+	Objectives          []Objective `json:"objective"`
+	Space               space.Space `json:"space"`
+	// System holds the system configuration every trial runs with, such as
+	// {"cpu_threads": 1}.
+	System map[string]space.Value `json:"system,omitempty"`
+	Budget budget.Settings        `json:"budget"`
+	Search Search                 `json:"search"`
+	Stop   Stop                   `json:"stop"`
+	Retry  Retry                  `json:"retry"`
+	// Priority orders studies that wait for workers; higher goes first.
+	Priority int `json:"priority"`
+}

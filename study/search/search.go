@@ -1,0 +1,108 @@
+// Package search decides which configuration comes next, and which trial goes on.
+//
+// A [Method] is a deterministic state machine: events in, actions out, and a
+// JSON snapshot. The same settings and the same events give the same actions
+// bit for bit, whatever the clock, the machine or the number of workers (this
+// is what makes a study replayable). A method does no I/O, holds no clock and
+// takes its randomness from the seed in its settings.
+//
+// Its one promise to the study: a [Request] is never answered with [Wait]
+// unless a trial is still out with a worker, so a search cannot dead-lock.
+package search
+
+import (
+	"encoding/json"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Settings is everything a method is made from.
+type Settings struct {
+	// Method is the registered name: "bohb", "random" or "grid".
+	Method string `json:"method"`
+	// Seed determines every random draw.
+	Seed uint64 `json:"seed"`
+	// Space is what to draw from.
+	Space space.Space `json:"space"`
+	// Rungs is the ladder; at least one.
+	Rungs []budget.Rung `json:"rungs"`
+	// Eta is the reduction factor between rungs, at least 2.
+	Eta int `json:"eta"`
+	// Brackets bounds how many starting rungs are used (Hyperband's brackets);
+	// 0 means all.
+	Brackets int `json:"brackets"`
+	// MaxTrials is how many configurations may be created; 0 means no bound.
+	MaxTrials int `json:"max_trials"`
+	// RandomFraction is the share of configurations drawn uniformly by a
+	// model-based method (BOHB's ρ, 1/3 by default).
+	RandomFraction float64 `json:"random_fraction"`
+	// GridPoints is how many points the grid takes of each continuous range.
+	GridPoints int `json:"grid_points"`
+	// Maximize holds one entry for each objective.
+	Maximize []bool `json:"maximize"`
+}
+
+// EventKind names an event.
+type EventKind string
+
+// The events a method sees.
+const (
+	// Request: a worker is free. Answered with exactly one action.
+	Request EventKind = "request"
+	// Measured: Trial completed Rung with Values. Answered with no action.
+	Measured EventKind = "measured"
+	// Failed: Trial will never complete Rung (the user's command failed for
+	// good, or the infrastructure lost it for good). Answered with no action.
+	Failed EventKind = "failed"
+)
+
+// Event is one input of a method.
+type Event struct {
+	Kind  EventKind `json:"kind"`
+	Trial int       `json:"trial"` // the trial's number in its study, from 0 in the order of Create
+	Rung  int       `json:"rung"`
+	// Values has one entry for each objective; NaN never wins.
+	Values []trial.Float `json:"values,omitempty"`
+}
+
+// ActionKind names an action.
+type ActionKind string
+
+// The actions a method answers a [Request] with.
+const (
+	// Create: start a new trial with the configuration on the rung.
+	Create ActionKind = "create"
+	// Promote: resume the trial, which was measured, on the next rung.
+	Promote ActionKind = "promote"
+	// Wait: nothing to do until a trial now out with a worker is measured or fails.
+	Wait ActionKind = "wait"
+	// Finish: the search is over; nothing will ever be asked again.
+	Finish ActionKind = "finish"
+)
+
+// Action is one decision of a method.
+type Action struct {
+	Kind ActionKind `json:"kind"`
+	// Trial is the number of the trial to create (the next free one, from 0) or
+	// to promote, Rung the rung it then goes to.
+	Trial int `json:"trial"`
+	Rung  int `json:"rung"`
+	// Configuration and Origin ("random", "model", "grid") belong to Create.
+	Configuration space.Configuration `json:"params,omitempty"`
+	Origin        string              `json:"origin,omitempty"`
+	// Reason says why in one sentence, for the trial's history.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Method is one search.
+type Method interface {
+	// Handle takes one event and returns what to do. An error means that the
+	// event cannot happen (an unknown trial, say); the state is then unchanged.
+	Handle(Event) ([]Action, error)
+	// Snapshot returns the whole state.
+	Snapshot() (json.RawMessage, error)
+	// Restore puts the state of a snapshot, taken with the same settings, in place.
+	Restore(json.RawMessage) error
+}

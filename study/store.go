@@ -1,0 +1,78 @@
+package study
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Guard is what must still be true of a stored trial for a write to happen.
+type Guard struct {
+	LeaseEpoch trial.LeaseEpoch
+	State      trial.State
+}
+
+// TrialWrite is one trial to insert (no Guard) or to replace.
+type TrialWrite struct {
+	Trial trial.Trial
+	Guard *Guard
+}
+
+// Change is everything one use case writes. It is applied whole or not at all.
+type Change struct {
+	// Insert adds a study. A name that another study has is a conflict.
+	Insert *Study
+	// Update replaces a study's Status, Reason, Elapsed, Since and Finished.
+	Update *Study
+	// Delete removes a study with everything that belongs to it.
+	Delete string
+	Trials []TrialWrite
+	// Reports are inserted; one that is there already is left as it is.
+	Reports []trial.Report
+	// Events are appended. A sequence that is taken is a conflict.
+	Events   []Event
+	Snapshot *Snapshot
+	// Receipt is inserted. A key that is there already is a conflict.
+	Receipt *Receipt
+}
+
+// Store keeps studies. Implementations pass store/storetest.
+//
+// Errors are problem.Error: not_found for a missing study, trial, snapshot or
+// receipt; conflict for a name, sequence or key that is taken; lease_lost for
+// a Guard that no longer holds. Anything else means that the store can no
+// longer be trusted with a write.
+type Store interface {
+	// Apply makes the change durable before it returns: when it returns nil,
+	// the change survives a power loss; when it returns an error of the kinds
+	// above, nothing of it was written.
+	Apply(ctx context.Context, change Change) error
+
+	// Study finds a study by its id or its name.
+	Study(ctx context.Context, ref string) (Study, error)
+	// Studies returns all studies, the newest first.
+	Studies(ctx context.Context) ([]Study, error)
+	// Trials returns a study's trials by number.
+	Trials(ctx context.Context, study string) ([]trial.Trial, error)
+	Trial(ctx context.Context, id trial.ID) (trial.Trial, error)
+	// Reports returns a trial's reports in the order they were accepted.
+	Reports(ctx context.Context, id trial.ID) ([]trial.Report, error)
+	// Events returns up to limit events of the study with sequence > after,
+	// in order.
+	Events(ctx context.Context, study string, after int64, limit int) ([]Event, error)
+	// Snapshot returns the study's newest snapshot.
+	Snapshot(ctx context.Context, study string) (Snapshot, error)
+	// Receipt returns the answer stored under the key.
+	Receipt(ctx context.Context, key string) (Receipt, error)
+}
+
+// LogStore keeps the trials' logs. A log is a convenience: a lost tail is not
+// a lost result, so appends are not guarded beyond the lease epoch.
+type LogStore interface {
+	// AppendLog adds text at the offset of the lease's log. Text that is there
+	// already is skipped; what would grow the trial's log beyond its cap is
+	// dropped and said so at its end.
+	AppendLog(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch, offset int64, text string) error
+	// Log returns the trial's log, the leases in order.
+	Log(ctx context.Context, id trial.ID) (string, error)
+}

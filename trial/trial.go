@@ -1,0 +1,140 @@
+// Package trial answers: where is this trial in its life?
+//
+// A trial is one configuration, trained up a ladder of budgets. Its [State]
+// changes only along the arrows of state.go; every change of hands increments
+// its [LeaseEpoch], and a write that carries an older one is refused, so that a
+// worker which was thought dead can never overwrite its successor's result.
+//
+// The package is pure: no clock, no storage, no network.
+package trial
+
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// ID names a trial within the server: "<study id>-<number>".
+type ID string
+
+// LeaseEpoch counts how often the trial changed hands. It is a fencing token,
+// not a training epoch.
+type LeaseEpoch int64
+
+// Checkpoint is the last durable state of the training, as an opaque artifact.
+type Checkpoint struct {
+	// Epoch is the last training epoch it contains.
+	Epoch int `json:"epoch"`
+	// Rung is the rung the trial was on when it was taken.
+	Rung int `json:"rung"`
+	// Artifact is the SHA-256 of the bytes, in lower-case hexadecimal.
+	Artifact string `json:"artifact"`
+	// Bytes is the artifact's size.
+	Bytes int64 `json:"bytes"`
+}
+
+// Result is a trial's measurement at a rung it completed.
+type Result struct {
+	Rung   int           `json:"rung"`
+	Budget budget.Budget `json:"budget"`
+	// Values holds one value for each objective, in the study's order.
+	Values []Float `json:"values"`
+}
+
+// Energy is what a span of training consumed.
+type Energy struct {
+	Joules Float `json:"joules"`
+	// Method is how it was obtained: "rapl", "nvml", or "estimate: ..." with
+	// the model's assumption. Anything that starts with "estimate" is labelled
+	// as an estimate wherever it is shown.
+	Method string `json:"method"`
+}
+
+// Report is one epoch's outcome. (Trial, Rung, Epoch) is unique: the first
+// accepted report stays, a repetition changes nothing.
+type Report struct {
+	Trial   ID               `json:"trial_id"`
+	Rung    int              `json:"rung"`
+	Epoch   int              `json:"epoch"`
+	Metrics map[string]Float `json:"metrics"`
+	// Seconds is the wall-clock time of this epoch, as the worker measured it.
+	Seconds Float  `json:"seconds"`
+	Energy  Energy `json:"energy"`
+	// LeaseEpoch and Worker say under which lease it was accepted.
+	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
+	Worker     string     `json:"worker"`
+	// At is the server's time of acceptance.
+	At time.Time `json:"at"`
+}
+
+// Trial is one configuration and everything known of it.
+type Trial struct {
+	ID            ID                  `json:"id"`
+	Study         string              `json:"study_id"`
+	Number        int                 `json:"number"`
+	Configuration space.Configuration `json:"params"`
+	// Origin is how the configuration came about: "random", "model", "grid".
+	Origin     string     `json:"origin"`
+	Seed       uint64     `json:"seed"`
+	State      State      `json:"state"`
+	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
+	// Worker holds the lease, or held it last.
+	Worker string `json:"worker,omitempty"`
+	// Rung and Budget are what the trial is on, or was last on.
+	Rung       int           `json:"rung"`
+	Budget     budget.Budget `json:"budget"`
+	Checkpoint *Checkpoint   `json:"checkpoint,omitempty"`
+	// Results has one entry for each completed rung, in order.
+	Results []Result `json:"results"`
+	// Epochs is the number of accepted reports: epochs really trained and kept.
+	Epochs int `json:"epochs"`
+	// Last holds the metrics of the newest report.
+	Last    map[string]Float `json:"last,omitempty"`
+	Seconds Float            `json:"seconds"`
+	Energy  Energy           `json:"energy"`
+	// Failures counts the user's own failures, Losses those of the
+	// infrastructure, which never use up the user's retries.
+	Failures int `json:"failures"`
+	Losses   int `json:"losses"`
+	// LostOn names the workers the trial was lost on since it last reported.
+	LostOn []string `json:"lost_on,omitempty"`
+	// Reason says why the trial is in its state.
+	Reason   string     `json:"reason,omitempty"`
+	Created  time.Time  `json:"created"`
+	Started  *time.Time `json:"started,omitempty"`
+	Finished *time.Time `json:"finished,omitempty"`
+	// Promotions counts how often it went up a rung.
+	Promotions int `json:"promotions"`
+	// Resumes counts the leases that continued from a checkpoint.
+	Resumes int `json:"resumes"`
+}
+
+// NextEpoch is the first epoch (1-based) a new lease has to train: behind the
+// checkpoint if it belongs to this rung or the rung continues the one below.
+func (t Trial) NextEpoch(rung budget.Rung) int {
+	if !t.ResumesAt(rung) {
+		return 1
+	}
+	return t.Checkpoint.Epoch + 1
+}
+
+// ResumesAt reports whether a lease at the rung continues from the checkpoint.
+func (t Trial) ResumesAt(rung budget.Rung) bool {
+	if t.Checkpoint == nil {
+		return false
+	}
+	return t.Checkpoint.Rung == rung.Index || !rung.FromScratch
+}
+
+// Value is the newest completed rung's value of an objective, and whether there is one.
+func (t Trial) Value(objective int) (Float, bool) {
+	if len(t.Results) == 0 {
+		return 0, false
+	}
+	values := t.Results[len(t.Results)-1].Values
+	if objective >= len(values) {
+		return 0, false
+	}
+	return values[objective], true
+}
