@@ -1,0 +1,61 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// StudyView is a study as clients see it.
+type StudyView struct {
+	ID         string                `json:"id"`
+	Name       string                `json:"name"`
+	Status     StudyStatus           `json:"status"`
+	Reason     string                `json:"reason,omitempty"`
+	Created    time.Time             `json:"created"`
+	Finished   *time.Time            `json:"finished,omitempty"`
+	Definition definition.Definition `json:"definition"`
+	// Rungs is the ladder of budgets, the cheapest first.
+	Rungs    []budget.Rung `json:"rungs"`
+	Progress Progress      `json:"progress"`
+}
+
+// TrialQuery selects and orders a study's trials.
+type TrialQuery struct {
+	// States, if any, keeps only trials in one of them.
+	States []trial.State
+	// Rung, if set, keeps only trials measured or training at the rung.
+	Rung *int
+	// Sort is "rank" (default: the highest measured rung first, then the best
+	// value), "number", "value", "seconds", "epochs" or "joules".
+	Sort string
+	// Descending reverses the order.
+	Descending bool
+	// Limit bounds the answer (0: 100, at most 10,000), Offset skips.
+	Limit, Offset int
+}
+
+// RankedTrial is a trial with its place on the leaderboard.
+type RankedTrial struct {
+	trial.Trial
+	// Rank is 1 for the best; 0 for a trial that was never measured.
+	Rank int `json:"rank"`
+}
+
+// TrialPage is one page of a study's trials.
+type TrialPage struct {
+	Trials []RankedTrial `json:"trials"`
+	// Total is how many match the query.
+	Total int `json:"total"`
+	// Sequence is the last event these rows contain: follow the events after it.
+	Sequence int64 `json:"sequence"`
+}
+
+// TrialDetail is one trial with its learning curve and its history.
+type TrialDetail struct {
+	Trial   RankedTrial    `json:"trial"`
+	Reports []trial.Report `json:"reports"`
+	Events  []Event        `json:"events"`
+}
