@@ -60,6 +60,8 @@ type Store interface {
 	// Events returns up to limit events of the study with sequence > after,
 	// in order.
 	Events(ctx context.Context, study string, after int64, limit int) ([]Event, error)
+	// TrialEvents returns every event of one trial, in order.
+	TrialEvents(ctx context.Context, study string, id trial.ID) ([]Event, error)
 	// Snapshot returns the study's newest snapshot.
 	Snapshot(ctx context.Context, study string) (Snapshot, error)
 	// Receipt returns the answer stored under the key.

@@ -9,6 +9,7 @@
 package trial
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -51,6 +52,24 @@ type Energy struct {
 	Method string `json:"method"`
 }
 
+// Plus adds what another span consumed. Sums of different methods say so, and
+// a sum with an estimate in it is an estimate.
+func (e Energy) Plus(other Energy) Energy {
+	switch {
+	case other.Method == "":
+		return e
+	case e.Method == "" || e.Method == other.Method:
+		return Energy{Joules: e.Joules + other.Joules, Method: other.Method}
+	case e.Estimated() || other.Estimated():
+		return Energy{Joules: e.Joules + other.Joules, Method: "estimate: several methods"}
+	default:
+		return Energy{Joules: e.Joules + other.Joules, Method: "measured: several methods"}
+	}
+}
+
+// Estimated reports whether the joules come from a model, not from a meter.
+func (e Energy) Estimated() bool { return strings.HasPrefix(e.Method, "estimate") }
+
 // Report is one epoch's outcome. (Trial, Rung, Epoch) is unique: the first
 // accepted report stays, a repetition changes nothing.
 type Report struct {
@@ -89,6 +108,9 @@ type Trial struct {
 	Results []Result `json:"results"`
 	// Epochs is the number of accepted reports: epochs really trained and kept.
 	Epochs int `json:"epochs"`
+	// LastEpoch is the newest epoch accepted at the present rung: epochs up to
+	// it are never counted again.
+	LastEpoch int `json:"last_epoch"`
 	// Last holds the metrics of the newest report.
 	Last    map[string]Float `json:"last,omitempty"`
 	Seconds Float            `json:"seconds"`
@@ -125,6 +147,11 @@ func (t Trial) ResumesAt(rung budget.Rung) bool {
 		return false
 	}
 	return t.Checkpoint.Rung == rung.Index || !rung.FromScratch
+}
+
+// MeasuredAt reports whether the trial has a result at the rung.
+func (t Trial) MeasuredAt(rung int) bool {
+	return len(t.Results) > 0 && t.Results[len(t.Results)-1].Rung == rung
 }
 
 // Value is the newest completed rung's value of an objective, and whether there is one.

@@ -9,6 +9,7 @@ package definition
 
 import (
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -37,7 +38,7 @@ type Search struct {
 	Method string `json:"method"`
 	// Seed determines every random draw; 0 when not given is drawn by the
 	// server when the study is created, and shown.
-	Seed uint64 `json:"seed"`
+	Seed uint64 `json:"seed,omitempty"`
 	// RandomFraction is the share of uniformly drawn configurations (bohb).
 	RandomFraction float64 `json:"random_fraction"`
 	// Brackets bounds the starting rungs used; 0 means all (Hyperband).
@@ -92,4 +93,20 @@ type Definition struct {
 	Retry  Retry                  `json:"retry"`
 	// Priority orders studies that wait for workers; higher goes first.
 	Priority int `json:"priority"`
+}
+
+// Ladder returns the rungs a trial climbs, the cheapest first.
+func (d Definition) Ladder() []budget.Rung { return d.Budget.Ladder() }
+
+// SearchSettings returns what the study's search is made from.
+func (d Definition) SearchSettings() search.Settings {
+	settings := search.Settings{
+		Method: d.Search.Method, Seed: d.Search.Seed, Space: d.Space,
+		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
+		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
+	}
+	for _, objective := range d.Objectives {
+		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)
+	}
+	return settings
 }

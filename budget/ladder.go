@@ -1,0 +1,130 @@
+package budget
+
+import "math"
+
+// halfDecimal is half of the last decimal a data fraction keeps. A user who
+// writes 0.333333 or 0.166667 means a third or a sixth: lengths are counted as
+// if the minimum were smaller by this much, or its steps larger.
+const halfDecimal = 0.5e-6
+
+// Ladder returns the rungs, the cheapest first; the settings' zero fields take
+// their defaults. The first rung has the minima, the top one the maxima of the
+// axes that the policy lets grow; an axis that does not grow stays at its
+// maximum.
+//
+// Under geometric growth the axis with the larger ratio of maximum to minimum
+// decides the length: 1 + ⌊log_eta ratio⌋ rungs, and two if the ratio is less
+// than eta but something grows. Both axes then grow by an equal factor from
+// rung to rung, each with its own, so that they set out and arrive together.
+// Under linear growth iteration i (from 1) has min(max, i × min) on each axis,
+// until both are at their maximum (algorithm 6).
+//
+// Epochs are rounded to whole numbers and data fractions to six decimals, and
+// of neighbouring rungs that are then equal one stays. Settings that pass
+// Validate have at most MaxRungs rungs; others are cut there.
+func (s Settings) Ladder() []Rung {
+	s = s.WithDefaults()
+	var budgets []Budget
+	if s.Growth == Linear {
+		budgets = s.linear()
+	} else {
+		budgets = s.geometric()
+	}
+	var rungs []Rung
+	for _, b := range budgets {
+		last := len(rungs) - 1
+		if last >= 0 && rungs[last].Budget == b {
+			continue
+		}
+		rungs = append(rungs, Rung{
+			Index:       last + 1,
+			Budget:      b,
+			FromScratch: last >= 0 && b.Epochs <= rungs[last].Budget.Epochs,
+		})
+	}
+	return rungs
+}
+
+// ends returns the budgets of the first and of the top rung.
+func (s Settings) ends() (first, top Budget) {
+	first = Budget{Epochs: s.Epochs.Min, DataFraction: rounded(s.DataFraction.Min)}
+	top = Budget{Epochs: s.Epochs.Max, DataFraction: rounded(s.DataFraction.Max)}
+	switch s.Policy {
+	case Epochs:
+		first.DataFraction = top.DataFraction
+	case Dataset:
+		first.Epochs = top.Epochs
+	}
+	return first, top
+}
+
+func (s Settings) geometric() []Budget {
+	first, top := s.ends()
+	if first == top {
+		return []Budget{top}
+	}
+	steps := min(max(epochSteps(first.Epochs, top.Epochs, s.Eta), dataSteps(first.DataFraction, top.DataFraction, s.Eta), 1), MaxRungs-1)
+	budgets := make([]Budget, steps+1)
+	for i := range budgets {
+		share := float64(i) / float64(steps)
+		epochs := between(float64(first.Epochs), float64(top.Epochs), share)
+		budgets[i] = Budget{
+			Epochs:       int(math.Round(epochs)),
+			DataFraction: rounded(between(first.DataFraction, top.DataFraction, share)),
+		}
+	}
+	return budgets
+}
+
+// epochSteps is how often low can be multiplied by eta without passing high,
+// in whole numbers: a logarithm of 27 to base 3 may come out below 3.
+func epochSteps(low, high, eta int) int {
+	steps := 0
+	for eta > 1 && low > 0 && low <= high/eta {
+		low *= eta
+		steps++
+	}
+	return steps
+}
+
+func dataSteps(low, high float64, eta int) int {
+	steps := 0
+	for low -= halfDecimal; steps < MaxRungs && eta > 1 && low > 0 && low*float64(eta) <= high; steps++ {
+		low *= float64(eta)
+	}
+	return steps
+}
+
+// between interpolates geometrically.
+func between(low, high, share float64) float64 {
+	return min(max(low*math.Pow(high/low, share), low), high)
+}
+
+func (s Settings) linear() []Budget {
+	first, top := s.ends()
+	var budgets []Budget
+	for i := 1; i < MaxRungs; i++ {
+		next := Budget{
+			Epochs:       min(top.Epochs, i*first.Epochs),
+			DataFraction: min(top.DataFraction, rounded(float64(i)*first.DataFraction)),
+		}
+		if float64(i)*(first.DataFraction+halfDecimal) >= top.DataFraction {
+			next.DataFraction = top.DataFraction
+		}
+		if next == top {
+			break
+		}
+		budgets = append(budgets, next)
+	}
+	return append(budgets, top)
+}
+
+// iterations is how many rungs linear growth needs, without a bound.
+func (s Settings) iterations() int {
+	first, top := s.ends()
+	epochs := (top.Epochs + first.Epochs - 1) / first.Epochs
+	data := math.Ceil(top.DataFraction / (first.DataFraction + halfDecimal))
+	return max(epochs, int(data))
+}
+
+func rounded(fraction float64) float64 { return math.Round(fraction*1e6) / 1e6 }

@@ -1,0 +1,141 @@
+package budget
+
+import "math"
+
+// Plan previews what a search over a ladder will do, before anything ran.
+//
+// All its counts are expectations: that one trial in eta goes up from each
+// rung (successive halving), that no trial fails, and that the search is not
+// ended early by a target or a time limit. It tells no seconds and no joules:
+// what an epoch takes is unknown before the first was measured.
+type Plan struct {
+	// Brackets has one entry for each starting rung that is used.
+	Brackets []Bracket `json:"brackets"`
+	// Stages has one entry for each rung, the cheapest first. A rung compares
+	// its trials whatever bracket they came from.
+	Stages []Stage `json:"stages"`
+	// Trials is how many configurations are tried; 0 if nothing bounds them
+	// beforehand, and then every other count is 0 too.
+	Trials int `json:"trials"`
+	// Epochs is how many epochs are trained in all.
+	Epochs int `json:"epochs"`
+	// DataPasses counts the passes over the whole training data in all: an
+	// epoch over a tenth of the data is a tenth of a pass.
+	DataPasses float64 `json:"data_passes"`
+	// FullEpochs and FullDataPasses are what the same number of trials takes if
+	// each is trained with the top rung's budget: the cost a ladder saves from.
+	FullEpochs     int     `json:"full_epochs"`
+	FullDataPasses float64 `json:"full_data_passes"`
+}
+
+// Bracket is a starting rung and how many trials begin there.
+type Bracket struct {
+	Start  int `json:"start"`
+	Trials int `json:"trials"`
+}
+
+// Stage is the work expected at one rung.
+type Stage struct {
+	Rung
+	// Started is how many trials begin at this rung, Promoted how many come up
+	// from the rung below.
+	Started  int `json:"started"`
+	Promoted int `json:"promoted"`
+	// Epochs and DataPasses are what these trials train for this rung. One that
+	// continues its checkpoint trains only what the rung adds.
+	Epochs     int     `json:"epochs"`
+	DataPasses float64 `json:"data_passes"`
+}
+
+// NewPlan returns the plan of a search of maxTrials configurations (0: no
+// bound) whose trials start at the lowest rungs, as many of them as brackets
+// says (0: all). Hyperband's table says how many start at which.
+func NewPlan(s Settings, maxTrials, brackets int) Plan {
+	s = s.WithDefaults()
+	rungs := s.Ladder()
+	plan := Plan{Trials: max(maxTrials, 0), Stages: make([]Stage, len(rungs))}
+	for i, rung := range rungs {
+		plan.Stages[i].Rung = rung
+	}
+	highest := 0
+	for start, trials := range share(plan.Trials, bracketSizes(len(rungs), s.Eta, brackets)) {
+		plan.Brackets = append(plan.Brackets, Bracket{Start: start, Trials: trials})
+		plan.Stages[start].Started = trials
+		if trials > 0 {
+			highest = start
+		}
+	}
+	for i := range plan.Stages {
+		if i > 0 {
+			below := plan.Stages[i-1].Started + plan.Stages[i-1].Promoted
+			plan.Stages[i].Promoted = below / s.Eta
+			if i > highest && below > 0 {
+				// However few they are, the best trial is trained to the top.
+				plan.Stages[i].Promoted = max(1, below/s.Eta)
+			}
+		}
+		plan.work(i)
+	}
+	top := rungs[len(rungs)-1].Budget
+	plan.FullEpochs = plan.Trials * top.Epochs
+	plan.FullDataPasses = float64(plan.FullEpochs) * top.DataFraction
+	return plan
+}
+
+// work fills in what the stage trains and adds it to the plan.
+func (p *Plan) work(i int) {
+	stage := &p.Stages[i]
+	continued := 0
+	if i > 0 && !stage.FromScratch {
+		continued = p.Stages[i-1].Budget.Epochs
+	}
+	stage.Epochs = stage.Started*stage.Budget.Epochs + stage.Promoted*(stage.Budget.Epochs-continued)
+	stage.DataPasses = float64(stage.Epochs) * stage.Budget.DataFraction
+	p.Epochs += stage.Epochs
+	p.DataPasses += stage.DataPasses
+}
+
+// bracketSizes returns how many configurations one round of Hyperband starts
+// at rung 0, 1 and so on, for as many starting rungs as brackets allows (0:
+// all): ⌈rungs × eta^h / (h+1)⌉, with h the number of rungs above the start (Li
+// et al., Hyperband, 2018, algorithm 1). With 4 rungs and eta 3 that is 27, 12,
+// 6 and 4.
+func bracketSizes(rungs, eta, brackets int) []float64 {
+	if brackets <= 0 || brackets > rungs {
+		brackets = rungs
+	}
+	sizes := make([]float64, brackets)
+	for start := range sizes {
+		above := float64(rungs - 1 - start)
+		sizes[start] = math.Ceil(float64(rungs) * math.Pow(float64(eta), above) / (above + 1))
+	}
+	return sizes
+}
+
+// share divides the trials in proportion to the sizes, the largest remainders
+// rounded up.
+func share(trials int, sizes []float64) []int {
+	total := 0.0
+	for _, size := range sizes {
+		total += size
+	}
+	counts, given := make([]int, len(sizes)), 0
+	remainders := make([]float64, len(sizes))
+	for i, size := range sizes {
+		exact := float64(trials) * (size / total)
+		counts[i] = int(exact)
+		remainders[i] = exact - float64(counts[i])
+		given += counts[i]
+	}
+	for ; given < trials; given++ {
+		best := 0
+		for i, r := range remainders {
+			if r > remainders[best] {
+				best = i
+			}
+		}
+		counts[best]++
+		remainders[best] = -1
+	}
+	return counts
+}

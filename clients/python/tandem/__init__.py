@@ -1,0 +1,87 @@
+"""Tandem's Python client.
+
+In a training script that a worker starts::
+
+    trial = tandem.current_trial()
+    for epoch in trial.epochs():
+        trial.report(accuracy=train_one_epoch(trial.params, trial.data_fraction))
+
+In your own process::
+
+    study = tandem.create_study("study.yaml")
+    study.optimize(objective)
+    print(study.best_params)
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .assignment import Budget, Directive
+from .client import Client, Definition
+from .errors import (
+    AuthError,
+    ConflictError,
+    ExhaustedError,
+    Fault,
+    InvalidError,
+    LeaseLost,
+    NotFoundError,
+    NotInTrial,
+    ServerError,
+    StudyOver,
+    TandemError,
+    TrialStopped,
+    UnavailableError,
+    UnknownName,
+)
+from .record import Recommendation, Result, TrialRecord
+from .script import current_trial
+from .study import Study
+from .trial import Trial
+from .version import VERSION as __version__
+
+__all__ = [
+    "AuthError",
+    "Budget",
+    "Client",
+    "ConflictError",
+    "Directive",
+    "ExhaustedError",
+    "Fault",
+    "InvalidError",
+    "LeaseLost",
+    "NotFoundError",
+    "NotInTrial",
+    "Recommendation",
+    "Result",
+    "ServerError",
+    "Study",
+    "StudyOver",
+    "TandemError",
+    "Trial",
+    "TrialRecord",
+    "TrialStopped",
+    "UnavailableError",
+    "UnknownName",
+    "__version__",
+    "create_study",
+    "current_trial",
+    "load_study",
+]
+
+
+def create_study(
+    definition: Definition,
+    *,
+    load_if_exists: bool = False,
+    url: Optional[str] = None,
+    token: Optional[str] = None,
+) -> Study:
+    """Create a study on the server at url; see :meth:`Client.create_study`."""
+    return Client(url, token).create_study(definition, load_if_exists=load_if_exists)
+
+
+def load_study(name: str, *, url: Optional[str] = None, token: Optional[str] = None) -> Study:
+    """The study with the name or the id, on the server at url."""
+    return Client(url, token).study(name)

@@ -1,0 +1,90 @@
+"""What a trial is to train, and what the server wants next: plain values from the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a trial may have spent when this run ends."""
+
+    epochs: int
+    """Passes in total, counted from the trial's first."""
+    data_fraction: float
+    """Share of the training data each pass uses, in (0, 1]."""
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> Budget:
+        return Budget(epochs=int(document["epochs"]), data_fraction=float(document["data_fraction"]))
+
+
+@dataclass(frozen=True)
+class Directive:
+    """The answer to a report."""
+
+    action: str
+    """"continue", "pause", "stop" or "finish"."""
+    reason: str = ""
+    system: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> Directive:
+        return Directive(
+            action=str(document.get("action", "continue")),
+            reason=str(document.get("reason") or ""),
+            system=dict(document.get("system") or {}),
+        )
+
+
+CONTINUE = Directive("continue")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One run of a trial: train first_epoch to budget.epochs with these values."""
+
+    id: str
+    study: str
+    number: int
+    params: Mapping[str, Any]
+    system: Mapping[str, Any]
+    budget: Budget
+    first_epoch: int
+    rung: int
+    seed: int
+    checkpoint_dir: Path
+    objectives: tuple[str, ...]
+
+    @staticmethod
+    def of(document: Mapping[str, Any], checkpoint_dir: Path) -> Assignment:
+        """From a lease or from the worker's socket, which use the same words."""
+        return Assignment(
+            id=str(document["trial_id"]),
+            study=str(document["study"]),
+            number=int(document["number"]),
+            params=dict(document.get("params") or {}),
+            system=dict(document.get("system") or {}),
+            budget=Budget.of(document["budget"]),
+            first_epoch=int(document["first_epoch"]),
+            rung=int(document["rung"]),
+            seed=int(document["seed"]),
+            checkpoint_dir=checkpoint_dir,
+            objectives=tuple(document.get("objectives") or ()),
+        )
+
+
+class Link(Protocol):
+    """The way from a trial to whoever gave it out."""
+
+    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
+        """Send an epoch's metrics; the epoch took that many seconds."""
+
+    def publish(self, epoch: int) -> None:
+        """Make the content of the checkpoint directory the trial's checkpoint."""
+
+    def directive(self) -> Directive:
+        """What the server wants now."""

@@ -1,0 +1,122 @@
+"""A server, by its REST interface."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+from urllib.parse import quote, urlsplit
+
+from .errors import ConflictError
+from .transport import Body, Request, Transport
+from .version import VERSION
+
+if TYPE_CHECKING:
+    from .study import Study
+
+DEFAULT_URL = "http://127.0.0.1:7171"
+
+Definition = Union[Mapping[str, Any], str, "os.PathLike[str]"]
+"""A study file: its content as a dictionary, or the path of a YAML or JSON file."""
+
+
+class Client:
+    """The studies of one server.
+
+    ``url`` is TANDEM_SERVER or http://127.0.0.1:7171 when not given, ``token``
+    is TANDEM_TOKEN. For ``patience`` seconds a call is tried again when the
+    server cannot be reached or asks to come back later.
+    """
+
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, patience: float = 60.0) -> None:
+        self.url = (url or os.environ.get("TANDEM_SERVER") or DEFAULT_URL).rstrip("/")
+        self.transport = _transport(self.url, token or os.environ.get("TANDEM_TOKEN", ""), patience)
+
+    def __repr__(self) -> str:
+        return f"<tandem.Client {self.url}>"
+
+    def create_study(self, definition: Definition, *, load_if_exists: bool = False) -> Study:
+        """Create a study. A definition with faults raises :class:`InvalidError`, which names every one.
+
+        With ``load_if_exists`` a study of that name that exists already is
+        returned as it is, whatever its definition.
+        """
+        body, name = _body(definition)
+        try:
+            view = self.transport.send(Request("POST", self.path("studies"), "create the study", body))
+        except ConflictError:
+            if load_if_exists and name:
+                return self.study(name)
+            raise
+        return self._study(view)
+
+    def preview(self, definition: Definition) -> Mapping[str, Any]:
+        """The plan of a study: its rungs and what it may spend. Nothing is stored."""
+        body, _ = _body(definition)
+        path = self.path("studies") + "?dry_run=true"
+        plan: Mapping[str, Any] = self.transport.send(Request("POST", path, "preview the study", body))
+        return plan
+
+    def study(self, name: str) -> Study:
+        """The study with the name or the id."""
+        return self._study(self.get("find the study", "studies", name))
+
+    def studies(self) -> list[Study]:
+        """All studies, the newest first."""
+        return [self._study(view) for view in self.get("list the studies", "studies")["studies"]]
+
+    def workers(self) -> list[Mapping[str, Any]]:
+        """The workers the server knows, as it describes them."""
+        found: list[Mapping[str, Any]] = self.get("list the workers", "workers")["workers"]
+        return found
+
+    def get(self, what: str, *parts: Union[str, int]) -> Any:
+        """The document at /api/v1/<parts>; ``what`` starts an error's message."""
+        return self.transport.send(Request("GET", self.path(*parts), what))
+
+    def post(self, what: str, document: Any, *parts: Union[str, int]) -> Any:
+        """The answer to the document posted to /api/v1/<parts>; no document sends no body."""
+        body = None if document is None else Body.json(document)
+        return self.transport.send(Request("POST", self.path(*parts), what, body))
+
+    @staticmethod
+    def path(*parts: Union[str, int]) -> str:
+        """The path of a resource: /api/v1/<parts>, each part escaped."""
+        return "/api/v1/" + "/".join(quote(str(part), safe="") for part in parts)
+
+    def _study(self, view: Mapping[str, Any]) -> Study:
+        from .study import Study
+
+        return Study(self, view)
+
+
+def _transport(url: str, token: str, patience: float) -> Transport:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
+        raise ValueError(f"the server's address is http://HOST:PORT or https://HOST:PORT, not {url!r}")
+    host, port = parts.hostname, parts.port
+    headers = {"Accept": "application/json", "User-Agent": f"tandem-python/{VERSION}"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        return Transport(url, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience)
+    return Transport(url, lambda: http.client.HTTPConnection(host, port), headers, patience)
+
+
+def _body(definition: Definition) -> tuple[Body, str]:
+    """The definition as a request's body, and the study's name as far as it can be told without a YAML parser."""
+    if isinstance(definition, Mapping):
+        return Body.json(definition), str(definition.get("name", ""))
+    path = Path(definition)
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        content = json.loads(text)
+        return Body.text(text, "application/json"), str(content.get("name", "")) if isinstance(content, dict) else ""
+    named = re.search(r"""^name:[ \t]*["']?([A-Za-z0-9._-]+)""", text, re.MULTILINE)
+    return Body.text(text, "application/yaml"), named.group(1) if named else ""

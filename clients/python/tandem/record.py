@@ -1,0 +1,114 @@
+"""What the server knows of trials and studies, as values to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from . import metrics as values
+from . import params as parameters
+from .assignment import Budget
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trial's measurement at a rung it completed."""
+
+    rung: int
+    budget: Budget
+    values: tuple[float, ...]
+    """One for each objective, in the study's order."""
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """A trial as the server has it, at the time of asking."""
+
+    number: int
+    id: str
+    state: str
+    """queued, leased, running, paused, completed, pruned, failed, lost or cancelled."""
+    params: Mapping[str, Any]
+    rung: int
+    budget: Budget
+    results: tuple[Result, ...]
+    metrics: Mapping[str, float]
+    """All metrics of the newest report."""
+    epochs: int
+    """Epochs trained and kept, over all runs."""
+    seconds: float
+    joules: float
+    energy_method: str
+    """How the joules were obtained; what starts with "estimate" is an estimate."""
+    origin: str
+    reason: str
+    raw: Mapping[str, Any] = field(repr=False)
+    """The document as it came."""
+
+    @property
+    def value(self) -> Optional[float]:
+        """The first objective at the highest rung measured; None if there is none yet."""
+        return self.results[-1].values[0] if self.results and self.results[-1].values else None
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> TrialRecord:
+        energy = document.get("energy") or {}
+        return TrialRecord(
+            number=int(document["number"]),
+            id=str(document["id"]),
+            state=str(document["state"]),
+            params=parameters.parameters(document.get("params") or {}),
+            rung=int(document.get("rung", 0)),
+            budget=Budget.of(document["budget"]),
+            results=tuple(_result(r) for r in document.get("results") or ()),
+            metrics=values.decode_all(document.get("last")),
+            epochs=int(document.get("epochs", 0)),
+            seconds=values.decode(document.get("seconds", 0.0)),
+            joules=values.decode(energy.get("joules", 0.0)),
+            energy_method=str(energy.get("method", "")),
+            origin=str(document.get("origin", "")),
+            reason=str(document.get("reason") or ""),
+            raw=document,
+        )
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The answer of a study."""
+
+    number: Optional[int]
+    """The winning trial, None as long as nothing was measured."""
+    params: Mapping[str, Any]
+    value: Optional[float]
+    metric: str
+    metrics: Mapping[str, float]
+    system: Mapping[str, Any]
+    full_budget: bool
+    """Whether the winner was measured at the top rung."""
+    notes: tuple[str, ...]
+    """Plain sentences on how far the answer can be trusted."""
+    raw: Mapping[str, Any] = field(repr=False)
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> Recommendation:
+        best = document.get("best")
+        return Recommendation(
+            number=int(best["number"]) if best else None,
+            params=parameters.parameters(best["params"] if best else {}),
+            value=values.decode(best["value"]) if best else None,
+            metric=str(best["metric"]) if best else "",
+            metrics=values.decode_all(document.get("metrics")),
+            system=parameters.system(document.get("system") or {}),
+            full_budget=bool(document.get("full_budget")),
+            notes=tuple(document.get("notes") or ()),
+            raw=document,
+        )
+
+
+def _result(document: Mapping[str, Any]) -> Result:
+    return Result(
+        rung=int(document["rung"]),
+        budget=Budget.of(document["budget"]),
+        values=tuple(values.decode(v) for v in document.get("values") or ()),
+    )

@@ -1,0 +1,114 @@
+"""A trial inside a script: started by a worker, or run by hand."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Optional
+
+from . import metrics as values
+from .assignment import CONTINUE, Assignment, Budget, Directive
+from .errors import NotInTrial
+from .transport import Body, Request, Transport, UnixConnection
+from .trial import Trial
+
+_started: dict[str, Trial] = {}
+
+
+def current_trial(
+    params: Optional[Mapping[str, Any]] = None,
+    *,
+    epochs: int = 1,
+    data_fraction: float = 1.0,
+    system: Optional[Mapping[str, Any]] = None,
+    seed: int = 0,
+) -> Trial:
+    """The trial this process was started for.
+
+    A worker says so by TANDEM_SOCKET; the arguments are then ignored. Without
+    it, and with ``params``, the script runs alone with these values: reports
+    are printed, checkpoints are tried and dropped. So the same script can be
+    run by hand: ``tandem.current_trial(params={"learning_rate": 0.01}, epochs=3)``.
+
+    Calling it again returns the same trial.
+    """
+    path = os.environ.get("TANDEM_SOCKET")
+    if path:
+        if path not in _started:
+            _started[path] = _from_worker(path)
+        return _started[path]
+    if params is None:
+        raise NotInTrial(
+            "no worker started this process (TANDEM_SOCKET is not set): start it through a study, or give it "
+            "values to run alone, as in tandem.current_trial(params={'learning_rate': 0.01}, epochs=3)"
+        )
+    return _alone(
+        Assignment(
+            id="standalone-0",
+            study="standalone",
+            number=0,
+            params=dict(params),
+            system=dict(system or {}),
+            budget=Budget(epochs, data_fraction),
+            first_epoch=1,
+            rung=0,
+            seed=seed,
+            checkpoint_dir=Path(),
+            objectives=(),
+        )
+    )
+
+
+def _from_worker(path: str) -> Trial:
+    transport = Transport(f"the worker's socket {path}", lambda: UnixConnection(path))
+    document = transport.send(Request("GET", "/v1/trial", "ask the worker for the trial"))
+    return Trial(Assignment.of(document, Path(document["checkpoint_dir"])), SocketLink(transport))
+
+
+class SocketLink:
+    """The way to the worker that started this process. It measures an epoch's seconds itself."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
+        document = {"epoch": epoch, "metrics": values.encode_all(metrics)}
+        answer = self._transport.send(Request("POST", "/v1/report", f"report epoch {epoch}", Body.json(document)))
+        return Directive.of(answer)
+
+    def publish(self, epoch: int) -> None:
+        # The worker answers when the upload is committed, which takes as long as the checkpoint is big.
+        body = Body.json({"epoch": epoch})
+        self._transport.send(Request("POST", "/v1/checkpoint", f"keep checkpoint {epoch}", body, timeout=3600.0))
+
+    def directive(self) -> Directive:
+        return Directive.of(self._transport.send(Request("GET", "/v1/directive", "ask whether to go on")))
+
+
+def _alone(assignment: Assignment) -> Trial:
+    folder = tempfile.TemporaryDirectory(prefix="tandem-")
+    directory = Path(folder.name) / "checkpoint"
+    directory.mkdir()
+    placed = Assignment(**{**vars(assignment), "checkpoint_dir": directory})
+    return Trial(placed, AloneLink(placed.budget.epochs, folder))
+
+
+class AloneLink:
+    """No server: reports are printed, and the budget is all that ends the run."""
+
+    def __init__(self, epochs: int, folder: tempfile.TemporaryDirectory[str]) -> None:
+        self._epochs = epochs
+        self._folder = folder  # removed when the trial is
+
+    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
+        shown = "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
+        print(f"epoch {epoch}/{self._epochs}  {shown}  ({seconds:.1f} s)", flush=True)
+        return Directive("finish", "budget reached") if epoch >= self._epochs else CONTINUE
+
+    def publish(self, epoch: int) -> None:
+        pass
+
+    def directive(self) -> Directive:
+        return CONTINUE

@@ -1,0 +1,269 @@
+"""A study as a program sees it: run it, watch it, read its answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from .client import Client
+from .errors import StudyOver, TandemError
+from .optimize import Callback, Objective, Outcome, Runner, complete, outcome_of
+from .record import Recommendation, TrialRecord
+from .transport import Request
+from .trial import Trial
+from .worker import LeaseLink, Session, fetch
+
+if TYPE_CHECKING:
+    import pandas
+
+_OVER = ("completed", "stopped", "failed")
+_PAGE = 1000
+
+
+class Study:
+    """One study of a server. Its numbers are asked for anew at each access."""
+
+    def __init__(self, client: Client, view: Mapping[str, Any]) -> None:
+        self.client = client
+        self.id = str(view["id"])
+        self.name = str(view["name"])
+        self._session: Optional[Session] = None
+        self._asked: dict[str, tuple[Trial, LeaseLink]] = {}
+
+    def __repr__(self) -> str:
+        return f"<tandem.Study {self.name!r} on {self.client.url}>"
+
+    @property
+    def view(self) -> Mapping[str, Any]:
+        """The whole study as the server describes it: definition, rungs, progress."""
+        found: Mapping[str, Any] = self._get()
+        return found
+
+    @property
+    def status(self) -> str:
+        """running, paused, completed, stopped or failed."""
+        return str(self.view["status"])
+
+    @property
+    def progress(self) -> Mapping[str, Any]:
+        """Trials by state, epochs, seconds, energy, the best so far."""
+        found: Mapping[str, Any] = self.view["progress"]
+        return found
+
+    @property
+    def url(self) -> str:
+        """The study's web page."""
+        return f"{self.client.url}/studies/{self.id}"
+
+    def optimize(
+        self,
+        objective: Objective,
+        n_trials: Optional[int] = None,
+        timeout: Optional[float] = None,
+        n_jobs: int = 1,
+        catch: Union[type[Exception], Sequence[type[Exception]]] = (),
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        """Run ``objective(trial)`` in this process until the study is over or a bound is reached.
+
+        n_trials counts runs of the objective: a trial that is promoted runs
+        again, to a larger budget. No run is started after ``timeout`` seconds.
+        ``n_jobs`` runs go on at once, each in a thread. A run that raises is
+        recorded as failed, and the exception ends this call unless it is one
+        of ``catch``. Each callback gets the study and the trial's record after
+        a run. Ctrl-C gives the running trials back; they continue later, from
+        their checkpoints, wherever a worker asks for them.
+        """
+        if n_jobs < 1:
+            raise ValueError(f"n_jobs must be at least 1, not {n_jobs}")
+        caught = (catch,) if isinstance(catch, type) else tuple(catch)
+        Runner(self, objective, (n_trials, timeout), caught, callbacks).run(n_jobs)
+
+    def ask(self, timeout: Optional[float] = None) -> Trial:
+        """A trial to run here; answer it with :meth:`tell`.
+
+        Waits while the study has none to give (it is paused, or all are with
+        other workers), for at most ``timeout`` seconds: then TimeoutError.
+        Raises :class:`StudyOver` when the study has ended.
+        """
+        if self._session is None:
+            self._session = Session(self.client, self.id)
+            # Also at the end of the process: what was asked for and not told is given back.
+            weakref.finalize(self, self._session.close)
+        self._session.reserve(len(self._session.held()) + 1)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = 20.0 if deadline is None else deadline - time.monotonic()
+            leased = self._session.lease(min(max(left, 0.0), 20.0))
+            if leased is not None:
+                self._asked[leased[0].id] = leased
+                return leased[0]
+            if self._session.study_over:
+                raise StudyOver(f"study {self.name} has ended: there is no trial to ask for")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"study {self.name} had no trial to give for {timeout} s")
+
+    def tell(self, trial: Trial, value: Outcome = None, *, state: Optional[str] = None, reason: str = "") -> str:
+        """End a trial that :meth:`ask` gave; returns the state it has now.
+
+        ``value`` is what an objective would return, and may be left out when
+        the last epoch of the budget was reported. ``state="failed"`` records a
+        failure, ``state="interrupted"`` gives the trial back to continue later.
+        """
+        if state not in (None, "failed", "interrupted"):
+            raise ValueError(f"state must be 'failed', 'interrupted' or left out, not {state!r}")
+        if trial.id not in self._asked or self._session is None:
+            raise ValueError(f"trial {trial.number} was not asked for here, or has been told already")
+        link = self._asked[trial.id][1]
+        if state is None:
+            complete(trial, value)
+        answer = link.finish(state or outcome_of(trial), reason)
+        del self._asked[trial.id]
+        self._session.release(link)
+        return answer
+
+    def trial(self, number: int) -> TrialRecord:
+        """One trial."""
+        return TrialRecord.of(self._get("trials", number)["trial"])
+
+    def learning_curve(self, number: int) -> list[Mapping[str, Any]]:
+        """Every report of a trial, in order: epoch, rung, metrics, seconds, energy."""
+        found: list[Mapping[str, Any]] = self._get("trials", number)["reports"] or []
+        return found
+
+    @property
+    def trials(self) -> list[TrialRecord]:
+        """All trials, by number."""
+        return list(self._pages())
+
+    @property
+    def best_trial(self) -> TrialRecord:
+        """The best of the trials measured at the highest rung; ValueError as long as there is none."""
+        best = self.progress.get("best")
+        if not best:
+            raise ValueError(f"no trial of {self.name} has been measured yet")
+        return self.trial(int(best["number"]))
+
+    @property
+    def best_params(self) -> Mapping[str, Any]:
+        """The values of :attr:`best_trial`."""
+        return self.best_trial.params
+
+    @property
+    def best_value(self) -> float:
+        """The first objective of :attr:`best_trial`."""
+        value = self.best_trial.value
+        if value is None:
+            raise ValueError(f"no trial of {self.name} has been measured yet")
+        return value
+
+    def recommendation(self) -> Recommendation:
+        """The study's answer, with how far it can be trusted."""
+        return Recommendation.of(self._get("recommendation"))
+
+    def download_checkpoint(self, directory: Union[str, Path], number: Optional[int] = None) -> Path:
+        """Put a trial's last checkpoint (the winner's when no number is given) into a new directory."""
+        record = self.best_trial if number is None else self.trial(number)
+        if not record.raw.get("checkpoint"):
+            raise TandemError(f"trial {record.number} of {self.name} has no checkpoint")
+        target = Path(directory)
+        target.mkdir(parents=True)
+        fetch(self.client, record.raw["checkpoint"], target)
+        return target
+
+    def trials_dataframe(self) -> pandas.DataFrame:
+        """All trials as a pandas.DataFrame: one row each, params_<name> and metrics_<name> as columns."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("trials_dataframe() needs pandas: pip install pandas") from error
+        return pandas.DataFrame([_row(record) for record in self._pages()])
+
+    def pause(self) -> None:
+        """Start no further run; running ones take a checkpoint and end."""
+        self._post("pause")
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._post("resume")
+
+    def stop(self) -> None:
+        """End the study for everyone: running trials are cancelled."""
+        self._post("stop")
+
+    def delete(self) -> None:
+        """Remove the study with everything that belongs to it."""
+        path = self.client.path("studies", self.id)
+        self.client.transport.send(Request("DELETE", path, f"delete study {self.name}"))
+
+    def wait(self, progress: bool = True, interval: float = 2.0) -> Recommendation:
+        """Wait until the study is over, showing how far it is on standard error; returns the recommendation."""
+        shown = ""
+        while True:
+            view = self.view
+            line = _progress_line(view)
+            if progress and line != shown:
+                print(line, file=sys.stderr, flush=True)
+                shown = line
+            if view["status"] in _OVER:
+                return self.recommendation()
+            time.sleep(interval)
+
+    def close(self) -> None:
+        """Give back the trials asked for and not told. The study itself goes on."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+            self._asked.clear()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _pages(self) -> Iterator[TrialRecord]:
+        offset = 0
+        base = self.client.path("studies", self.id, "trials")
+        while True:
+            path = f"{base}?sort=number&order=asc&limit={_PAGE}&offset={offset}"
+            page = self.client.transport.send(Request("GET", path, f"list the trials of {self.name}"))
+            for document in page["trials"] or ():
+                yield TrialRecord.of(document)
+            offset += _PAGE
+            if offset >= int(page["total"]):
+                return
+
+    def _get(self, *parts: Union[str, int]) -> Any:
+        return self.client.get(f"read study {self.name}", "studies", self.id, *parts)
+
+    def _post(self, action: str) -> None:
+        self.client.post(f"{action} study {self.name}", None, "studies", self.id, action)
+
+
+def _row(record: TrialRecord) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "number": record.number,
+        "state": record.state,
+        "value": record.value,
+        "rung": record.rung,
+        "epochs": record.epochs,
+        "seconds": record.seconds,
+        "joules": record.joules,
+        "origin": record.origin,
+    }
+    row.update({f"params_{name}": value for name, value in record.params.items()})
+    row.update({f"metrics_{name}": value for name, value in record.metrics.items()})
+    return row
+
+
+def _progress_line(view: Mapping[str, Any]) -> str:
+    progress = view["progress"]
+    counts = ", ".join(f"{count} {state}" for state, count in (progress.get("trials") or {}).items() if count)
+    best = progress.get("best")
+    leading = f"; best {best['metric']} {best['value']} (trial {best['number']})" if best else ""
+    return f"{view['name']} is {view['status']}: {counts or 'no trials yet'}{leading}"

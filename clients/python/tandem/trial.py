@@ -1,0 +1,224 @@
+"""A trial as its training code sees it, whoever gave it out."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Callable, Optional, SupportsFloat
+
+from . import checkpoint as checkpoints
+from . import metrics as values
+from . import params as parameters
+from .assignment import CONTINUE, Assignment, Budget, Directive, Link
+from .errors import TrialStopped
+
+
+class Trial:
+    """One configuration, to be trained up to a budget.
+
+    A trial may be run several times: it is trained to a small budget, paused,
+    and, if it is among the better ones, run again to a larger one from its
+    checkpoint. :meth:`epochs` yields what is left to train in this run.
+    """
+
+    def __init__(self, assignment: Assignment, link: Link) -> None:
+        self._assignment = assignment
+        self._link = link
+        self._directive = CONTINUE
+        self._epoch = 0  # the one epochs() is on
+        self._reported = 0  # the last one reported
+        self._considered_checkpoint = assignment.first_epoch == 1
+        self._mark = time.monotonic()
+        self.params = parameters.parameters(assignment.params)
+        """The values to train with, by name."""
+        self.system = parameters.system(assignment.system)
+        """How to use the machine, such as ``{"cpu_threads": 2}``; follows the server's changes after each report."""
+
+    def __repr__(self) -> str:
+        return f"<tandem.Trial {self.number} of {self.study!r}, rung {self.rung}, {self.budget}>"
+
+    @property
+    def id(self) -> str:
+        """The trial's name within the server."""
+        return self._assignment.id
+
+    @property
+    def number(self) -> int:
+        """The trial's number within its study, from 0."""
+        return self._assignment.number
+
+    @property
+    def study(self) -> str:
+        """The study's name."""
+        return self._assignment.study
+
+    @property
+    def budget(self) -> Budget:
+        """What the trial may have spent when this run ends."""
+        return self._assignment.budget
+
+    @property
+    def epochs_total(self) -> int:
+        """The last epoch of this budget, counted from the trial's first."""
+        return self.budget.epochs
+
+    @property
+    def first_epoch(self) -> int:
+        """The first epoch to train in this run: 1, or the one behind the checkpoint."""
+        return self._assignment.first_epoch
+
+    @property
+    def data_fraction(self) -> float:
+        """The share of the training data to use, in (0, 1]."""
+        return self.budget.data_fraction
+
+    @property
+    def rung(self) -> int:
+        """The step of the ladder of budgets this run belongs to, 0 for the cheapest."""
+        return self._assignment.rung
+
+    @property
+    def seed(self) -> int:
+        """The trial's seed, the same in each of its runs; from 0 to 2**64 - 1."""
+        return self._assignment.seed
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The metrics that the last report of a budget must have."""
+        return self._assignment.objectives
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """Where the last checkpoint is; for scripts that write their files themselves."""
+        self._considered_checkpoint = True
+        return self._assignment.checkpoint_dir
+
+    @property
+    def last_reported(self) -> int:
+        """The last epoch reported in this run, 0 before the first."""
+        return self._reported
+
+    @property
+    def directive(self) -> Directive:
+        """What the last report was answered."""
+        return self._directive
+
+    def epochs(self) -> Iterator[int]:
+        """The epochs of this budget that are left to train, counted from 1.
+
+        It ends when the budget is reached or the server wants a pause, and
+        raises :class:`TrialStopped` when it wants the trial stopped.
+        """
+        if not self._considered_checkpoint:
+            warnings.warn(
+                f"the trial continues at epoch {self.first_epoch}, but trial.restore() was not called before "
+                "trial.epochs(): the model would start untrained",
+                stacklevel=2,
+            )
+        self._mark = time.monotonic()
+        for epoch in range(max(self.first_epoch, self._reported + 1), self.epochs_total + 1):
+            if epoch > self.first_epoch and self._reported < epoch - 1:
+                self._follow(self._link.directive())
+            if self._directive.action != "continue":
+                return
+            self._epoch = epoch
+            yield epoch
+
+    def report(self, epoch: Optional[int] = None, **metrics: SupportsFloat) -> None:
+        """Tell the server an epoch's metrics, by name: ``trial.report(accuracy=0.91, loss=0.3)``.
+
+        The epoch is the current one of :meth:`epochs`; without that loop it is
+        the last of the budget, unless given. NaN and infinities are values.
+        Raises :class:`TrialStopped` when the trial is no longer wanted.
+        """
+        epoch = self._checked_epoch(epoch)
+        if not metrics:
+            raise ValueError("report needs at least one metric, by name: trial.report(accuracy=0.91)")
+        numbers = {name: values.as_number(name, value) for name, value in metrics.items()}
+        if epoch == self.epochs_total:
+            values.require(self.objectives, numbers)
+        now = time.monotonic()
+        directive = self._link.report(epoch, numbers, now - self._mark)
+        self._mark, self._reported = now, epoch
+        self._follow(directive)
+
+    def checkpoint(self, save: Callable[[str], object], epoch: Optional[int] = None) -> None:
+        """Keep the training's state: ``save(path)`` writes it to the path it is given.
+
+        Once this returns, the state is durable and another machine can continue
+        from it. If save raises, the checkpoint before stays. It counts as the
+        state after the last reported epoch, unless the epoch is given. Save
+        everything the next epoch needs: model, optimizer, generators.
+        """
+        epoch = epoch if epoch is not None else self._reported or self._epoch
+        if epoch < 1:
+            raise ValueError("there is nothing to keep yet: report an epoch before the checkpoint, or give epoch=")
+        checkpoints.write(self._assignment.checkpoint_dir, save)
+        self._link.publish(epoch)
+
+    def restore(self, load: Callable[[str], object]) -> bool:
+        """Continue from the checkpoint, if this run has one: ``load(path)`` reads what save wrote.
+
+        Returns whether there was one. Call it before :meth:`epochs`.
+        """
+        self._considered_checkpoint = True
+        if self.first_epoch == 1:
+            return False
+        load(str(checkpoints.find(self._assignment.checkpoint_dir)))
+        return True
+
+    def should_stop(self) -> bool:
+        """Whether no further epoch is wanted in this run: budget reached, pause or stop.
+
+        It asks the server when the last answer was to continue, so that it can
+        be called within a long epoch. Take a checkpoint, if it is due, and return.
+        """
+        if self._directive.action == "continue":
+            self._take(self._link.directive())
+        return self._directive.action != "continue"
+
+    def should_prune(self) -> bool:
+        """The same as :meth:`should_stop`, under the name Optuna's users look for."""
+        return self.should_stop()
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: Optional[float] = None, log: bool = False
+    ) -> float:
+        """The parameter's value, checked against the range. The study's space is what decides."""
+        return parameters.check_float(name, self.params[name], low, high, step, log)
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+        """The parameter's value, checked against the range. The study's space is what decides."""
+        return parameters.check_int(name, self.params[name], low, high, step, log)
+
+    def suggest_categorical(self, name: str, choices: Sequence[parameters.Choice]) -> parameters.Choice:
+        """The parameter's value, checked against the choices. The study's space is what decides."""
+        return parameters.check_choice(name, self.params[name], choices)
+
+    def _checked_epoch(self, epoch: Optional[int]) -> int:
+        if epoch is None:
+            epoch = self._epoch or self.epochs_total
+        if isinstance(epoch, bool) or not isinstance(epoch, int):
+            raise TypeError(f"epoch must be an int, not {epoch!r}; metrics go by name: trial.report(accuracy=0.91)")
+        if not self.first_epoch <= epoch <= self.epochs_total:
+            raise ValueError(f"epoch {epoch} is not in this run, which is {self.first_epoch} to {self.epochs_total}")
+        if epoch <= self._reported:
+            raise ValueError(
+                f"epoch {self._reported} is reported already, epoch {epoch} cannot follow it: report once an epoch, "
+                "inside 'for epoch in trial.epochs()' or with epoch="
+            )
+        return epoch
+
+    def _take(self, directive: Directive) -> None:
+        self._directive = directive
+        self.system.update(directive.system)
+
+    def _follow(self, directive: Directive) -> None:
+        self._take(directive)
+        if directive.action == "stop":
+            stopped = TrialStopped(directive.reason)
+            print(f"tandem: trial {self.number} of {self.study}: {stopped}", file=sys.stderr)
+            raise stopped

@@ -1,0 +1,233 @@
+"""This process as a worker: registered, heard of, holding the leases of the trials it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Optional
+
+from . import archive
+from . import metrics as values
+from .assignment import CONTINUE, Assignment, Directive
+from .client import Client
+from .errors import LeaseLost, NotFoundError, TandemError
+from .transport import Body, Request
+from .trial import Trial
+
+
+class LeaseLink:
+    """The way from a trial to the server, for as long as its lease is held."""
+
+    def __init__(self, client: Client, lease: Mapping[str, Any], directory: Path) -> None:
+        self.trial_id = str(lease["trial_id"])
+        self.lease_epoch = int(lease["lease_epoch"])
+        self.directory = directory
+        self.ended = ""
+        """Why nothing can be written any more; empty while the lease is held."""
+        self._client = client
+        self._wanted = CONTINUE
+
+    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
+        document = {"epoch": epoch, "metrics": values.encode_all(metrics), "seconds": values.encode(seconds)}
+        self._wanted = Directive.of(self._post(f"report epoch {epoch}", "reports", document))
+        return self._wanted
+
+    def publish(self, epoch: int) -> None:
+        self._require_held()
+        packed = self.directory.parent / "packed.tar"
+        with packed.open("wb") as file:
+            archive.pack(self.directory, file)
+        with packed.open("rb") as file:
+            sha256 = archive.digest(file)
+        size = packed.stat().st_size
+        body = Body("application/octet-stream", size, lambda: packed.open("rb"))
+        path = self._client.path("artifacts", sha256)
+        self._client.transport.send(Request("PUT", path, "upload the checkpoint", body, timeout=300.0))
+        packed.unlink()
+        document = {"epoch": epoch, "artifact": sha256, "bytes": size}
+        self._post(f"keep checkpoint {epoch}", "checkpoint", document)
+
+    def directive(self) -> Directive:
+        self._require_held()
+        return self._wanted
+
+    def want(self, directive: Directive) -> None:
+        """Take what a heartbeat brought."""
+        self._wanted = directive
+
+    def finish(self, outcome: str, reason: str = "") -> str:
+        """End the lease; returns the trial's state."""
+        document = {"outcome": outcome, "reason": reason[:4096]}
+        return str(self._post("finish the trial", "finish", document)["state"])
+
+    def log(self, text: str) -> None:
+        """Keep text as this lease's log."""
+        self._post("keep the log", "log", {"offset": 0, "text": text[-60_000:]})
+
+    def _post(self, what: str, part: str, document: Mapping[str, Any]) -> Any:
+        self._require_held()
+        return self._client.post(what, {"lease_epoch": self.lease_epoch, **document}, "trials", self.trial_id, part)
+
+    def _require_held(self) -> None:
+        if self.ended:
+            raise LeaseLost(f"trial {self.trial_id}: {self.ended}")
+
+
+class Session:
+    """A registration with a server, its heartbeat, and the leases held under it."""
+
+    def __init__(self, client: Client, study: str, slots: int = 1) -> None:
+        self.id = f"python-{uuid.uuid4().hex}"
+        self.study_over = False
+        """Whether the server said, at the last lease, that the study has ended."""
+        self._client = client
+        self._study = study
+        self._slots = slots
+        self._held: dict[str, LeaseLink] = {}
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._folder = Path(tempfile.mkdtemp(prefix="tandem-"))
+        try:
+            self._beat_seconds = self._register()
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        self._thread = threading.Thread(target=self._beat, name="tandem-heartbeat", daemon=True)
+        self._thread.start()
+
+    def reserve(self, slots: int) -> None:
+        """Say that up to so many trials are run at once."""
+        if slots > self._slots:
+            self._slots = slots
+            self._register()
+
+    def held(self) -> list[LeaseLink]:
+        """The leases held now."""
+        with self._lock:
+            return list(self._held.values())
+
+    def lease(self, wait_seconds: float) -> Optional[tuple[Trial, LeaseLink]]:
+        """A trial of the study to run; None if there is none within the time."""
+        request = {"worker": self.id, "study": self._study, "wait_seconds": wait_seconds}
+        try:
+            answer = self._client.post("ask for a trial", request, "leases")
+        except NotFoundError:
+            self._register()  # the server was restarted; a missing study is found by this second try
+            answer = self._client.post("ask for a trial", request, "leases")
+        self.study_over = bool(answer.get("study_finished"))
+        lease = answer.get("lease")
+        return self._accept(lease) if lease else None
+
+    def release(self, link: LeaseLink, why: str = "the run has ended") -> None:
+        """Forget a lease that has ended."""
+        link.ended = link.ended or why
+        with self._lock:
+            self._held.pop(link.trial_id, None)
+        shutil.rmtree(link.directory.parent, ignore_errors=True)
+
+    def close(self, reason: str = "the process that ran it has ended") -> None:
+        """Give back what is held, and leave."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        for link in self.held():
+            with contextlib.suppress(TandemError):
+                link.finish("interrupted", reason)
+            self.release(link, reason)
+        path = self._client.path("workers", self.id)
+        request = Request("DELETE", path, "leave the server", timeout=5.0, patience=2.0)
+        with contextlib.suppress(TandemError):
+            self._client.transport.send(request)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _accept(self, lease: Mapping[str, Any]) -> tuple[Trial, LeaseLink]:
+        directory = self._folder / f"{lease['trial_id']}.{lease['lease_epoch']}" / "checkpoint"
+        directory.mkdir(parents=True)
+        link = LeaseLink(self._client, lease, directory)
+        with self._lock:
+            self._held[link.trial_id] = link
+        try:
+            if self._closed.is_set():
+                raise TandemError("the session was closed while the trial was on its way")
+            if lease.get("checkpoint"):
+                fetch(self._client, lease["checkpoint"], directory)
+            return Trial(Assignment.of(lease, directory), link), link
+        except BaseException as error:
+            with contextlib.suppress(TandemError):
+                link.finish("interrupted", f"could not start it: {error}")
+            self.release(link)
+            raise
+
+    def _register(self) -> float:
+        registration = {
+            "id": self.id,
+            "name": f"{socket.gethostname()}, process {os.getpid()}"[:128],
+            "slots": self._slots,
+            "machine": _machine(),
+        }
+        return float(self._client.post("register as a worker", registration, "workers")["heartbeat_seconds"])
+
+    def _beat(self) -> None:
+        while not self._closed.wait(self._beat_seconds):
+            try:
+                self._heartbeat()
+            except NotFoundError:
+                with contextlib.suppress(TandemError):
+                    self._register()
+            except TandemError:
+                continue  # the next one may come through; the lease outlives several
+
+    def _heartbeat(self) -> None:
+        leases = [{"trial_id": link.trial_id, "lease_epoch": link.lease_epoch} for link in self.held()]
+        path = self._client.path("workers", self.id, "heartbeat")
+        body = Body.json({"leases": leases})
+        answer = self._client.transport.send(
+            Request("POST", path, "send a heartbeat", body, timeout=max(self._beat_seconds, 1.0), patience=0.0)
+        )
+        lost = set(answer.get("lost") or ())
+        directives = answer.get("directives") or {}
+        for link in self.held():
+            if link.trial_id in lost and {"trial_id": link.trial_id, "lease_epoch": link.lease_epoch} in leases:
+                self.release(link, "it was given to another worker")
+            else:
+                link.want(Directive.of(directives.get(link.trial_id) or {}))
+
+
+def fetch(client: Client, checkpoint: Mapping[str, Any], directory: Path) -> None:
+    """Download a checkpoint, verify its hash, and unpack it into the empty directory."""
+    sha256 = str(checkpoint["artifact"])
+    with tempfile.TemporaryFile() as packed:
+
+        def receive(response: http.client.HTTPResponse) -> str:
+            packed.seek(0)
+            packed.truncate()
+            found = hashlib.sha256()
+            for block in iter(lambda: response.read(1 << 20), b""):
+                found.update(block)
+                packed.write(block)
+            return found.hexdigest()
+
+        path = client.path("artifacts", sha256)
+        received = client.transport.send(Request("GET", path, "download the checkpoint", timeout=300.0, read=receive))
+        if received != sha256:
+            raise TandemError(f"the checkpoint arrived damaged: its SHA-256 is {received}, not {sha256}")
+        packed.seek(0)
+        archive.unpack(packed, directory)
+
+
+def _machine() -> dict[str, Any]:
+    machine: dict[str, Any] = {"host": socket.gethostname()[:255], "cores": os.cpu_count() or 0}
+    if hasattr(os, "sched_getaffinity"):
+        machine["cores"] = len(os.sched_getaffinity(0))
+    with contextlib.suppress(ValueError, OSError):
+        machine["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return machine

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from fake_agent import FakeAgent
+from fake_server import TOKEN, FakeServer
+
+import tandem
+
+StartAgent = Callable[..., FakeAgent]
+StartServer = Callable[..., FakeServer]
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TANDEM_SOCKET", "TANDEM_SERVER", "TANDEM_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def start_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartAgent]:
+    """Starts a worker's side and points this process to it."""
+    started: list[FakeAgent] = []
+
+    def start(**trial: Any) -> FakeAgent:
+        agent = FakeAgent(tmp_path, trial)
+        monkeypatch.setenv("TANDEM_SOCKET", agent.socket)
+        started.append(agent)
+        return agent
+
+    yield start
+    for agent in started:
+        agent.close()
+
+
+@pytest.fixture
+def start_server() -> Iterator[StartServer]:
+    started: list[FakeServer] = []
+
+    def start(*args: Any, **kwargs: Any) -> FakeServer:
+        server = FakeServer(*args, **kwargs)
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.close()
+
+
+def study_on(server: FakeServer) -> tandem.Study:
+    return tandem.Client(server.url, TOKEN).create_study({"name": "toy", "space": {}})

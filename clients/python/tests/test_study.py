@@ -1,0 +1,443 @@
+"""A study driven from this process: optimize, ask and tell, and reading what came of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import StartServer, study_on
+
+import tandem
+
+LADDER = ((1, 0.25), (3, 0.5), (9, 1.0))
+
+
+def test_an_objective_that_returns_a_value(start_server: StartServer) -> None:
+    server = start_server(trials=4)
+    study = study_on(server)
+    study.optimize(lambda trial: trial.params["x"] / 10)
+    assert [(t.number, t.state, t.value) for t in study.trials] == [
+        (0, "completed", 0.0),
+        (1, "completed", 0.1),
+        (2, "completed", 0.2),
+        (3, "completed", 0.3),
+    ]
+    assert (study.best_trial.number, study.best_value, study.best_params) == (3, 0.3, {"x": 3, "rate": 0.5})
+    assert study.status == "completed"
+    assert server.workers == {}
+
+
+def test_a_value_counts_for_the_whole_budget(start_server: StartServer) -> None:
+    server = start_server(LADDER, trials=1)
+    study_on(server).optimize(lambda trial: trial.budget.epochs)
+    assert [(r["epoch"], r["metrics"]) for r in server.reports["s1-0"]] == [
+        (1, {"accuracy": 1.0}),
+        (3, {"accuracy": 3.0}),
+        (9, {"accuracy": 9.0}),
+    ]
+
+
+def test_a_promoted_trial_goes_on_from_its_checkpoint(start_server: StartServer) -> None:
+    server = start_server(LADDER, trials=2)
+    trained: list[tuple[int, int, int]] = []
+
+    def objective(trial: tandem.Trial) -> None:
+        state = [0]
+        trial.restore(lambda path: state.__setitem__(0, int(Path(path).read_text())))
+        for epoch in trial.epochs():
+            state[0] += 1
+            trained.append((trial.number, epoch, state[0]))
+            trial.report(accuracy=state[0] / 10, loss=math.nan)
+            trial.checkpoint(lambda path: Path(path).write_text(str(state[0])))
+
+    # Two processes, as it were: the second finds the trials paused by the first.
+    study_on(server).optimize(objective, n_trials=3)
+    tandem.Client(server.url, "secret").study("toy").optimize(objective)
+    for number in (0, 1):
+        assert [(epoch, state) for n, epoch, state in trained if n == number] == [(e, e) for e in range(1, 10)]
+    assert server.trials["s1-0"]["checkpoint"]["epoch"] == 9
+    assert server.reports["s1-0"][0]["metrics"] == {"accuracy": 0.1, "loss": "NaN"}
+    assert len({c.json["worker"] for c in server.sent("/leases")}) == 2
+
+
+def test_a_dictionary_and_a_tuple(start_server: StartServer) -> None:
+    server = start_server(trials=2)
+    study_on(server).optimize(lambda t: {"accuracy": 0.5, "loss": 2} if t.number == 0 else (0.25,))
+    assert server.reports["s1-0"][0]["metrics"] == {"accuracy": 0.5, "loss": 2.0}
+    assert server.reports["s1-1"][0]["metrics"] == {"accuracy": 0.25}
+
+
+def test_nan_is_a_value(start_server: StartServer) -> None:
+    server = start_server(trials=1)
+    study = study_on(server)
+    study.optimize(lambda trial: math.nan)
+    value = study.trials[0].value
+    assert value is not None
+    assert math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (None, "returned nothing, and epoch 1"),
+        ({"loss": 0.1}, "must report the objective 'accuracy'"),
+        ((0.1, 0.2), "2 values for 1 objectives"),
+        ("0.9", "must be a number"),
+    ],
+)
+def test_an_outcome_that_is_none(start_server: StartServer, outcome: Any, words: str) -> None:
+    server = start_server(trials=1)
+    with pytest.raises((ValueError, TypeError), match=words):
+        study_on(server).optimize(lambda trial: outcome)
+    assert server.trials["s1-0"]["state"] == "failed"
+
+
+def test_an_exception_fails_the_trial_and_ends_the_call(start_server: StartServer) -> None:
+    server = start_server(trials=3)
+
+    def objective(trial: tandem.Trial) -> float:
+        raise ZeroDivisionError("no")
+
+    with pytest.raises(ZeroDivisionError):
+        study_on(server).optimize(objective)
+    assert (server.trials["s1-0"]["state"], server.trials["s1-0"]["reason"]) == ("failed", "ZeroDivisionError: no")
+    assert "line" in server.logs["s1-0"]
+    assert "ZeroDivisionError" in server.logs["s1-0"]
+    assert len(server.trials) == 1
+    assert server.workers == {}
+
+
+def test_a_caught_exception_fails_the_trial_only(start_server: StartServer) -> None:
+    server = start_server(trials=3)
+
+    def objective(trial: tandem.Trial) -> float:
+        return 1 / (trial.number - 1)
+
+    study = study_on(server)
+    study.optimize(objective, catch=ZeroDivisionError)
+    assert [t.state for t in study.trials] == ["completed", "failed", "completed"]
+    assert study.trials[1].reason == "ZeroDivisionError: division by zero"
+
+
+def test_bounds(start_server: StartServer) -> None:
+    server = start_server(trials=100)
+    study = study_on(server)
+    study.optimize(lambda trial: 0.5, n_trials=3)
+    assert len(study.trials) == 3
+    study.optimize(lambda trial: 0.5, timeout=0)
+    assert len(study.trials) == 3
+    with pytest.raises(ValueError, match="n_jobs"):
+        study.optimize(lambda trial: 0.5, n_jobs=0)
+
+
+def test_jobs_run_at_once(start_server: StartServer) -> None:
+    server = start_server(trials=4)
+    together = threading.Barrier(2)
+
+    def objective(trial: tandem.Trial) -> float:
+        together.wait(timeout=10)  # passes only when two runs are on
+        return 0.5
+
+    study_on(server).optimize(objective, n_jobs=2)
+    assert [t["state"] for t in server.trials.values()] == ["completed"] * 4
+    assert server.sent("/workers")[0].json["slots"] == 2
+
+
+def test_an_exception_in_a_job_ends_the_others_after_their_trial(start_server: StartServer) -> None:
+    server = start_server(trials=1000)
+
+    def objective(trial: tandem.Trial) -> float:
+        if trial.number == 5:
+            raise RuntimeError("five")
+        return 0.5
+
+    with pytest.raises(RuntimeError, match="five"):
+        study_on(server).optimize(objective, n_jobs=3)
+    assert len(server.trials) < 20
+    assert {t["state"] for t in server.trials.values()} <= {"completed", "failed"}
+
+
+def test_callbacks_get_the_record_and_may_stop_the_study(start_server: StartServer) -> None:
+    server = start_server(trials=10)
+    seen: list[tuple[int, str, object]] = []
+
+    def callback(study: tandem.Study, trial: tandem.TrialRecord) -> None:
+        seen.append((trial.number, trial.state, trial.value))
+        if trial.number == 1:
+            study.stop()
+
+    study_on(server).optimize(lambda trial: 0.5, callbacks=[callback])
+    assert seen == [(0, "completed", 0.5), (1, "completed", 0.5)]
+
+
+def test_stop_ends_a_run(start_server: StartServer) -> None:
+    server = start_server(((5, 1.0),), trials=1)
+    server.directives["s1-0"] = {"action": "stop", "reason": "enough"}
+    epochs: list[int] = []
+
+    def objective(trial: tandem.Trial) -> None:
+        for epoch in trial.epochs():
+            epochs.append(epoch)
+            trial.report(accuracy=0.1)
+
+    study_on(server).optimize(objective, n_trials=1)
+    assert epochs == [1]
+    assert (server.sent("/finish")[0].json["outcome"], server.trials["s1-0"]["reason"]) == ("interrupted", "enough")
+
+
+def test_pause_gives_the_trial_back_with_its_checkpoint(start_server: StartServer) -> None:
+    server = start_server(((5, 1.0),), trials=1)
+    server.directives["s1-0"] = {"action": "pause"}
+
+    def objective(trial: tandem.Trial) -> float:
+        for _ in trial.epochs():
+            trial.report(accuracy=0.1)
+            trial.checkpoint(lambda path: Path(path).write_text("x"))
+        return 0.9  # not to be taken for the end of the budget
+
+    study_on(server).optimize(objective, n_trials=1)
+    assert [r["epoch"] for r in server.reports["s1-0"]] == [1]
+    assert server.sent("/finish")[0].json["outcome"] == "interrupted"
+    assert (server.trials["s1-0"]["state"], server.trials["s1-0"]["checkpoint"]["epoch"]) == ("queued", 1)
+
+
+def test_an_objective_that_gives_up_by_itself_has_failed(start_server: StartServer) -> None:
+    server = start_server(((5, 1.0),), trials=1)
+
+    def objective(trial: tandem.Trial) -> float:
+        raise tandem.TrialStopped("loss is NaN")
+
+    study_on(server).optimize(objective)
+    assert server.trials["s1-0"]["reason"] == "the objective gave up: loss is NaN"
+    assert server.trials["s1-0"]["state"] == "failed"
+
+
+def test_a_heartbeat_brings_a_pause_into_a_long_epoch(start_server: StartServer) -> None:
+    server = start_server(((5, 1.0),), trials=1)
+    server.heartbeat_seconds = 0.02
+
+    def objective(trial: tandem.Trial) -> None:
+        for _ in trial.epochs():
+            trial.report(accuracy=0.1)
+            server.directives["s1-0"] = {"action": "pause"}
+            wait_for(trial.should_stop)
+
+    study_on(server).optimize(objective, n_trials=1)
+    assert server.sent("/finish")[0].json["outcome"] == "interrupted"
+    assert server.sent("/heartbeat")[-1].json["leases"] == [{"trial_id": "s1-0", "lease_epoch": 1}]
+
+
+def test_a_lost_lease_writes_nothing_more_and_goes_on(start_server: StartServer) -> None:
+    server = start_server(trials=2)
+    server.heartbeat_seconds = 0.02
+    server.lost = {"s1-0"}
+
+    def objective(trial: tandem.Trial) -> float:
+        if trial.number == 0:
+            wait_for(lambda: lost(trial))
+        return 0.5
+
+    def lost(trial: tandem.Trial) -> bool:
+        try:
+            trial.should_stop()
+        except tandem.LeaseLost:
+            return True
+        return False
+
+    study_on(server).optimize(objective, n_trials=2)
+    assert server.reports["s1-0"] == []
+    assert [c.path for c in server.sent("/finish")] == ["/api/v1/trials/s1-1/finish"]
+
+
+def test_a_late_write_is_refused_and_the_next_trial_runs(start_server: StartServer) -> None:
+    server = start_server(trials=2)
+
+    def objective(trial: tandem.Trial) -> float:
+        if trial.number == 0:
+            server.trials["s1-0"]["lease_epoch"] += 1
+        return 0.5
+
+    study = study_on(server)
+    study.optimize(objective, n_trials=2)
+    assert server.reports["s1-0"] == []
+    assert server.trials["s1-1"]["state"] == "completed"
+
+
+def test_a_server_that_forgot_the_worker_is_told_again(start_server: StartServer) -> None:
+    server = start_server(trials=2)
+
+    def objective(trial: tandem.Trial) -> float:
+        server.workers.clear()  # as after a restart
+        return 0.5
+
+    study_on(server).optimize(objective)
+    assert [t["state"] for t in server.trials.values()] == ["completed"] * 2
+
+
+def test_ctrl_c_gives_the_trial_back(start_server: StartServer) -> None:
+    server = start_server(trials=2)
+
+    def objective(trial: tandem.Trial) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study_on(server).optimize(objective)
+    assert server.sent("/finish")[0].json["outcome"] == "interrupted"
+    assert server.trials["s1-0"]["state"] == "queued"
+    assert server.workers == {}
+
+
+@pytest.mark.parametrize("path", ["/reports", "/finish", "/leases", "/artifacts", "/checkpoint"])
+@pytest.mark.parametrize("fault", ["before", "after", "503"])
+def test_lost_answers_change_nothing(start_server: StartServer, path: str, fault: str) -> None:
+    server = start_server(((2, 1.0),), trials=2)
+    server.faults = [(path, fault)]
+
+    def objective(trial: tandem.Trial) -> None:
+        for _ in trial.epochs():
+            trial.report(accuracy=0.5)
+            trial.checkpoint(lambda p: Path(p).write_text("x"))
+
+    study_on(server).optimize(objective)
+    assert server.faults == []
+    assert [t["state"] for t in server.trials.values()] == ["completed"] * 2
+    assert [t["lease_epoch"] for t in server.trials.values()] == [1, 1]
+    assert [r["epoch"] for r in server.reports["s1-0"]] == [1, 2]
+
+
+def test_a_damaged_checkpoint_is_not_loaded(start_server: StartServer) -> None:
+    server = start_server(LADDER, trials=1)
+
+    def objective(trial: tandem.Trial) -> None:
+        for _ in trial.epochs():
+            trial.report(accuracy=0.5)
+            trial.checkpoint(lambda p: Path(p).write_text("x"))
+
+    study = study_on(server)
+    study.optimize(objective, n_trials=1)
+    (sha256,) = server.artifacts
+    server.artifacts[sha256] = server.artifacts[sha256].replace(b"x", b"y", 1)
+    with pytest.raises(tandem.TandemError, match="arrived damaged"):
+        study.optimize(objective, n_trials=1)
+    assert server.trials["s1-0"]["state"] == "queued"
+
+
+def test_ask_and_tell(start_server: StartServer) -> None:
+    server = start_server(trials=4)
+    with study_on(server) as study:
+        first, second = study.ask(), study.ask()
+        assert (first.number, second.number) == (0, 1)
+        assert study.tell(second, 0.5) == "completed"
+        assert study.tell(first, state="failed", reason="out of memory") == "failed"
+        third = study.ask()
+        third.report(accuracy=0.75)
+        assert study.tell(third) == "completed"
+        with pytest.raises(ValueError, match="told already"):
+            study.tell(third, 0.5)
+        with pytest.raises(ValueError, match="state must be"):
+            study.tell(study.ask(), state="pruned")
+    assert server.trials["s1-0"]["reason"] == "out of memory"
+    assert server.trials["s1-3"]["state"] == "queued"  # given back at the end of the block
+    assert max(c.json["slots"] for c in server.sent("/workers") if "slots" in c.json) == 2
+    assert server.workers == {}
+
+
+def test_ask_waits_for_so_long(start_server: StartServer) -> None:
+    server = start_server(trials=1)
+    with study_on(server) as study:
+        trial = study.ask()
+        with pytest.raises(TimeoutError, match="no trial to give"):
+            study.ask(timeout=0)
+        study.tell(trial, 0.5)
+        with pytest.raises(tandem.StudyOver):
+            study.ask()
+
+
+def test_an_unfinished_ask_is_given_back_when_the_study_is_dropped(start_server: StartServer) -> None:
+    server = start_server(trials=1)
+    study = study_on(server)
+    study.ask()
+    del study
+    wait_for(lambda: server.trials["s1-0"]["state"] == "queued")
+
+
+def test_reading_a_study(start_server: StartServer, tmp_path: Path) -> None:
+    server = start_server(((2, 1.0),), trials=2)
+    study = study_on(server)
+    with pytest.raises(ValueError, match="no trial of toy has been measured"):
+        study.best_trial  # noqa: B018
+
+    def objective(trial: tandem.Trial) -> None:
+        for epoch in trial.epochs():
+            trial.report(accuracy=trial.number + epoch / 10)
+            trial.checkpoint(lambda path: Path(path).write_text(f"weights {trial.number}"))
+
+    study.optimize(objective)
+    answer = study.recommendation()
+    assert (answer.number, answer.value, answer.metric, answer.full_budget) == (1, 1.2, "accuracy", True)
+    assert answer.notes == ("one seed only",)
+    assert answer.params["x"] == 1
+    assert [r["epoch"] for r in study.learning_curve(0)] == [1, 2]
+    folder = study.download_checkpoint(tmp_path / "winner")
+    assert (folder / "checkpoint").read_text() == "weights 1"
+    assert study.trial(0).results[0].budget == tandem.Budget(2, 1.0)
+
+
+def test_all_pages_of_trials(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.study._PAGE", 2)
+    study = study_on(start_server(trials=5))
+    study.optimize(lambda trial: 0.5)
+    assert [t.number for t in study.trials] == [0, 1, 2, 3, 4]
+
+
+def test_a_dataframe_needs_pandas(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_on(start_server(trials=1))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        study.trials_dataframe()
+
+
+def test_a_dataframe(start_server: StartServer) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    study = study_on(start_server(trials=2))
+    study.optimize(lambda trial: trial.number / 2)
+    frame = study.trials_dataframe()
+    assert list(frame["value"]) == [0.0, 0.5]
+    assert list(frame["params_x"]) == [0, 1]
+
+
+def test_steering(start_server: StartServer) -> None:
+    server = start_server(trials=1)
+    study = study_on(server)
+    study.pause()
+    assert study.status == "paused"
+    study.resume()
+    assert study.status == "running"
+    study.stop()
+    assert study.status == "stopped"
+    study.delete()
+    assert server.studies == {}
+
+
+def test_wait_shows_progress_and_returns_the_answer(
+    start_server: StartServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = start_server(trials=1)
+    study = study_on(server)
+    thread = threading.Thread(target=study.optimize, args=(lambda trial: 0.5,))
+    thread.start()
+    assert study.wait(interval=0.01).value == 0.5
+    thread.join()
+    assert capsys.readouterr().err.splitlines()[-1] == ("toy is completed: 1 completed; best accuracy 0.5 (trial 0)")
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about within 10 s"
+        time.sleep(0.005)

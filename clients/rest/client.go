@@ -1,0 +1,113 @@
+// Package rest is the Go client of the study server: every call of REST v1, as
+// the worker agent and the command line need them.
+//
+// Its one invariant: a logical call carries one Idempotency-Key through all its
+// attempts, so an answer lost on the way never makes anything happen twice.
+// Errors of the server come back as *problem.Error. The package decides nothing
+// about studies, and prints nothing.
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// Options are what a Client is made from.
+type Options struct {
+	// URL is the server's address, such as http://127.0.0.1:7171.
+	URL string
+	// Token is sent with every call; empty: none.
+	Token string
+	// HTTPClient sends the requests; nil: one of our own. It is not changed.
+	HTTPClient *http.Client
+	// UserAgent names the program to the server.
+	UserAgent string
+	// Insecure allows the token to go to another machine without TLS.
+	Insecure bool
+	// Patience is how long a call is tried again when the server cannot be
+	// reached or asks to come back later; 0: 60 seconds, negative: not at all.
+	Patience time.Duration
+}
+
+const defaultPatience = 60 * time.Second
+
+// Client talks to one server. It is safe for concurrent use.
+type Client struct {
+	base     *url.URL
+	token    auth.Secret
+	http     *http.Client
+	agent    string
+	patience time.Duration
+}
+
+// New returns a Client; it does not call the server. The error is invalid for
+// an address that is none, and for a token that would cross the network in
+// plain text.
+func New(options Options) (*Client, error) {
+	base, err := url.Parse(options.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
+		return nil, problem.New(problem.Invalid, "the server's address is http://HOST:PORT or https://HOST:PORT, not %q", options.URL)
+	}
+	if options.Token != "" && base.Scheme == "http" && !loopback(base.Hostname()) && !options.Insecure {
+		return nil, problem.New(problem.Invalid,
+			"the token would cross the network in plain text to %s: use an https address, or allow it with --insecure", base.Host)
+	}
+	base.Path = strings.TrimSuffix(base.Path, "/")
+	client := &Client{base: base, token: auth.Secret(options.Token), agent: options.UserAgent, patience: options.Patience}
+	if client.patience == 0 {
+		client.patience = defaultPatience
+	}
+	sender := http.Client{Transport: newTransport()}
+	if options.HTTPClient != nil {
+		sender = *options.HTTPClient
+	}
+	// A redirect would take the call, and perhaps the token, somewhere else.
+	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.http = &sender
+	return client, nil
+}
+
+// newTransport is the standard one with room for a worker's parallel calls.
+func newTransport() http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	transport := standard.Clone()
+	transport.MaxIdleConnsPerHost = 16
+	return transport
+}
+
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+// URL is the server's address.
+func (c *Client) URL() string { return c.base.String() }
+
+// path joins the parts of a resource's path, each escaped.
+func path(parts ...string) string {
+	var joined strings.Builder
+	joined.WriteString("/api/v1")
+	for _, part := range parts {
+		joined.WriteByte('/')
+		joined.WriteString(url.PathEscape(part))
+	}
+	return joined.String()
+}
+
+// Health returns nil if the server can be used.
+func (c *Client) Health(ctx context.Context) error {
+	return c.call(ctx, request{method: http.MethodGet, path: "/healthz"}, nil)
+}

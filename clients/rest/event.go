@@ -1,0 +1,120 @@
+package rest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+const (
+	// silence is how long a stream may say nothing: the server sends a sign of
+	// life every 15 seconds.
+	silence = 45 * time.Second
+	// maxLine bounds one event.
+	maxLine = 16 << 20
+)
+
+// Events follows what happens in a study behind the sequence, until the
+// context ends. A broken connection is made again, and goes on behind the last
+// event. What ends it for good (the study was deleted, the token is no longer
+// valid, nobody answers for as long as the client's patience) comes as the
+// last error.
+func (c *Client) Events(ctx context.Context, study string, after int64) iter.Seq2[protocol.Event, error] {
+	return func(yield func(protocol.Event, error) bool) {
+		for {
+			stream, cancel, err := c.follow(ctx, study, after)
+			if err != nil {
+				yield(protocol.Event{}, err)
+				return
+			}
+			reached, more := deliver(stream, after, yield)
+			after = reached
+			cancel()
+			stream.Close()
+			if !more {
+				return
+			}
+			if err := sleep(ctx, firstPause); err != nil {
+				yield(protocol.Event{}, err)
+				return
+			}
+		}
+	}
+}
+
+// follow connects. The stream ends by itself when it is silent for too long.
+func (c *Client) follow(ctx context.Context, study string, after int64) (io.ReadCloser, func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	answer, err := c.send(ctx, request{
+		method: http.MethodGet, path: path("studies", study, "events"), query: "after=" + strconv.FormatInt(after, 10),
+		last: strconv.FormatInt(after, 10), stream: true,
+	})
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	timer := time.AfterFunc(silence, cancel)
+	return &heard{ReadCloser: answer, timer: timer}, func() { timer.Stop(); cancel() }, nil
+}
+
+// heard puts the timer off with every sign of life.
+type heard struct {
+	io.ReadCloser
+	timer *time.Timer
+}
+
+// Read reads what the server says.
+func (h *heard) Read(into []byte) (int, error) {
+	count, err := h.ReadCloser.Read(into)
+	if count > 0 {
+		h.timer.Reset(silence)
+	}
+	return count, err
+}
+
+// deliver yields the stream's events until it ends. It returns the last
+// sequence and whether more is wanted.
+func deliver(stream io.Reader, after int64, yield func(protocol.Event, error) bool) (int64, bool) {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, maxLine)
+	var data strings.Builder
+	for lines.Scan() {
+		line := lines.Text()
+		if text, ok := strings.CutPrefix(line, "data:"); ok {
+			data.WriteString(strings.TrimPrefix(text, " "))
+			continue
+		}
+		if line != "" || data.Len() == 0 {
+			continue // an id or a kind, which the data have too, or a sign of life
+		}
+		var event protocol.Event
+		err := json.Unmarshal([]byte(data.String()), &event)
+		data.Reset()
+		if err != nil {
+			yield(event, problem.New(problem.Internal, "an event behind %d is not what this client understands: %w", after, err))
+			return after, false
+		}
+		if event.Sequence <= after {
+			continue
+		}
+		after = event.Sequence
+		if !yield(event, nil) {
+			return after, false
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		yield(protocol.Event{}, problem.New(problem.Exhausted, "an event behind %d has more than %d bytes", after, maxLine))
+		return after, false
+	}
+	return after, true
+}

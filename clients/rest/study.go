@@ -1,0 +1,81 @@
+package rest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// CreateStudy creates a study from its file. contentType is application/yaml
+// or application/json; a file with faults is one invalid error with all of
+// them, and a name that is taken is a conflict.
+func (c *Client) CreateStudy(ctx context.Context, file []byte, contentType string) (protocol.StudyView, error) {
+	var view protocol.StudyView
+	err := c.call(ctx, request{method: http.MethodPost, path: path("studies"), contentType: contentType, body: file}, &view)
+	return view, err
+}
+
+// DryRun returns the plan of a study file and creates nothing.
+func (c *Client) DryRun(ctx context.Context, file []byte, contentType string) (budget.Plan, error) {
+	var plan budget.Plan
+	err := c.call(ctx, request{
+		method: http.MethodPost, path: path("studies"), query: "dry_run=true", contentType: contentType, body: file,
+	}, &plan)
+	return plan, err
+}
+
+// Studies returns every study, the newest first.
+func (c *Client) Studies(ctx context.Context) ([]protocol.StudyView, error) {
+	list, err := get[struct {
+		Studies []protocol.StudyView `json:"studies"`
+	}](ctx, c, path("studies"), "")
+	return list.Studies, err
+}
+
+// Study returns a study by id or name.
+func (c *Client) Study(ctx context.Context, study string) (protocol.StudyView, error) {
+	return get[protocol.StudyView](ctx, c, path("studies", study), "")
+}
+
+// PauseStudy stops handing out trials; running ones give back after their epoch.
+func (c *Client) PauseStudy(ctx context.Context, study string) (protocol.StudyView, error) {
+	return c.change(ctx, study, "pause")
+}
+
+// ResumeStudy lets a paused study go on.
+func (c *Client) ResumeStudy(ctx context.Context, study string) (protocol.StudyView, error) {
+	return c.change(ctx, study, "resume")
+}
+
+// StopStudy ends a study now; what was measured stays.
+func (c *Client) StopStudy(ctx context.Context, study string) (protocol.StudyView, error) {
+	return c.change(ctx, study, "stop")
+}
+
+func (c *Client) change(ctx context.Context, study, action string) (protocol.StudyView, error) {
+	var view protocol.StudyView
+	err := c.call(ctx, request{method: http.MethodPost, path: path("studies", study, action)}, &view)
+	return view, err
+}
+
+// DeleteStudy removes a study and everything of it.
+func (c *Client) DeleteStudy(ctx context.Context, study string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("studies", study)}, nil)
+}
+
+// Recommendation returns the study's answer.
+func (c *Client) Recommendation(ctx context.Context, study string) (protocol.Recommendation, error) {
+	return get[protocol.Recommendation](ctx, c, path("studies", study, "recommendation"), "")
+}
+
+// Export downloads the study's trials as "csv", or everything as "json". A
+// download that was cut short ends in an error, not in io.EOF.
+func (c *Client) Export(ctx context.Context, study, format string) (io.ReadCloser, error) {
+	return c.send(ctx, request{
+		method: http.MethodGet, path: path("studies", study, "export"), query: url.Values{"format": {format}}.Encode(), stream: true,
+	})
+}

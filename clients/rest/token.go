@@ -1,0 +1,35 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// Tokens lists the tokens; it takes an admin's.
+func (c *Client) Tokens(ctx context.Context) ([]protocol.TokenView, error) {
+	list, err := get[struct {
+		Tokens []protocol.TokenView `json:"tokens"`
+	}](ctx, c, path("tokens"), "")
+	return list.Tokens, err
+}
+
+// CreateToken makes a token. Its secret is in this answer only, which the
+// server does not keep: so the call is not tried again by itself, and a token
+// whose answer was lost has to be deleted.
+func (c *Client) CreateToken(ctx context.Context, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
+	var issued protocol.IssuedToken
+	r, err := post(path("tokens"), ask)
+	if err != nil {
+		return issued, err
+	}
+	r.once = true
+	err = c.call(ctx, r, &issued)
+	return issued, err
+}
+
+// DeleteToken removes a token and its sessions.
+func (c *Client) DeleteToken(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("tokens", id)}, nil)
+}

@@ -1,0 +1,59 @@
+package rest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// Trials returns one page of a study's trials.
+func (c *Client) Trials(ctx context.Context, study string, query protocol.TrialQuery) (protocol.TrialPage, error) {
+	values := url.Values{}
+	states := make([]string, len(query.States))
+	for i, state := range query.States {
+		states[i] = string(state)
+	}
+	if len(states) > 0 {
+		values.Set("state", strings.Join(states, ","))
+	}
+	if query.Rung != nil {
+		values.Set("rung", strconv.Itoa(*query.Rung))
+	}
+	if query.Sort != "" {
+		values.Set("sort", query.Sort)
+	}
+	if query.Descending {
+		values.Set("order", "desc")
+	}
+	if query.Limit != 0 {
+		values.Set("limit", strconv.Itoa(query.Limit))
+	}
+	if query.Offset != 0 {
+		values.Set("offset", strconv.Itoa(query.Offset))
+	}
+	return get[protocol.TrialPage](ctx, c, path("studies", study, "trials"), values.Encode())
+}
+
+// Trial returns one trial with its reports and its history.
+func (c *Client) Trial(ctx context.Context, study string, number int) (protocol.TrialDetail, error) {
+	return get[protocol.TrialDetail](ctx, c, path("studies", study, "trials", strconv.Itoa(number)), "")
+}
+
+// TrialLog returns what the trial's command printed.
+func (c *Client) TrialLog(ctx context.Context, study string, number int) (string, error) {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: path("studies", study, "trials", strconv.Itoa(number), "log")})
+	if err != nil {
+		return "", err
+	}
+	defer answer.Close()
+	text, err := io.ReadAll(io.LimitReader(answer, maxAnswer))
+	if err != nil {
+		return "", c.away(err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+)
+
+// connection is how a command reaches its server.
+type connection struct {
+	url       string
+	token     string
+	tokenFile string
+	insecure  bool
+}
+
+// connectionFlags are the flags of every command that talks to a server.
+func connectionFlags(command *cobra.Command, c *connection) {
+	url := os.Getenv("TANDEM_SERVER")
+	if url == "" {
+		url = "http://" + defaultListen
+	}
+	flags := command.PersistentFlags()
+	flags.StringVar(&c.url, "server", url, "address of the server (or TANDEM_SERVER)")
+	flags.StringVar(&c.tokenFile, "token-file", "", "file that holds the token (or TANDEM_TOKEN in the environment)")
+	flags.BoolVar(&c.insecure, "insecure", false, "send the token over plain HTTP to another machine")
+}
+
+// open returns the client. The token is never taken from the command line,
+// where every user of the machine could read it.
+func (c *connection) open() (*rest.Client, error) {
+	token := c.token
+	if token == "" {
+		token = os.Getenv("TANDEM_TOKEN")
+	}
+	if c.tokenFile != "" {
+		content, err := os.ReadFile(c.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		token = strings.TrimSpace(string(content))
+	}
+	return rest.New(rest.Options{URL: c.url, Token: token, Insecure: c.insecure, UserAgent: "tandem/" + version()})
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+const defaultListen = "127.0.0.1:7171"
+
+func serveCommand() *cobra.Command {
+	var options serverOptions
+	var verbose bool
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the study server",
+		Long: `Run the study server: the REST API, the web page and the search.
+
+Everything it knows is in the data folder (an SQLite file and the checkpoints),
+which belongs to one server at a time. The first start prints an admin token
+once; only its hash is kept.`,
+		Example: `  tandem serve
+  tandem serve --data /srv/tandem --listen 127.0.0.1:8080
+  tandem serve --listen 10.0.0.5:7171 --allow-host tuning.example.org   # behind a TLS proxy`,
+		Args: arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			options.logger = newLogger(command.ErrOrStderr(), verbose)
+			opened, err := openServer(command.Context(), options)
+			if err != nil {
+				return err
+			}
+			token, err := opened.firstToken(command.Context())
+			if err != nil {
+				return err
+			}
+			greet(command.OutOrStdout(), opened, token)
+			return opened.serve(command.Context())
+		},
+	}
+	serverFlags(command, &options)
+	command.Flags().BoolVar(&verbose, "verbose", false, "log every request")
+	return command
+}
+
+// serverFlags are the flags of every command that opens a server.
+func serverFlags(command *cobra.Command, options *serverOptions) {
+	flags := command.Flags()
+	flags.StringVar(&options.listen, "listen", defaultListen, "address to answer on; loopback unless you say otherwise")
+	flags.StringVar(&options.data, "data", defaultData(), "folder that holds everything the server knows")
+	flags.Float64Var(&options.leaseSeconds, "lease-seconds", 60, "how long a silent worker keeps its trials")
+	flags.Float64Var(&options.heartbeatSeconds, "heartbeat-seconds", 10, "how often workers say that they are alive")
+	flags.StringSliceVar(&options.allowedHosts, "allow-host", nil, "further host name the server may be addressed by (repeatable)")
+	flags.BoolVar(&options.allowNetworkDisk, "allow-network-filesystem", false, "open the data folder on NFS or SMB, where SQLite's locks may not hold")
+}
+
+// defaultData is the user's data folder.
+func defaultData() string {
+	if base := os.Getenv("XDG_DATA_HOME"); base != "" {
+		return filepath.Join(base, "tandem")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "share", "tandem")
+	}
+	return "tandem-data"
+}
+
+func newLogger(out io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+}
+
+func greet(out io.Writer, opened *server, token string) {
+	fmt.Fprintf(out, "Tandem answers at %s, with its data in %s\n", opened.url(), opened.options.data)
+	if token == "" {
+		return
+	}
+	fmt.Fprintf(out, `
+This is the admin token. It is shown this once and stored only as a hash:
+
+  export TANDEM_TOKEN=%s
+
+Web page:   %s/login#token=%s
+A worker:   TANDEM_TOKEN=... tandem worker --server %s
+More tokens (for workers, for viewers): tandem token create --scope worker
+
+`, token, opened.url(), token, opened.url())
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/ui"
+)
+
+// serverOptions are the flags that make a server.
+type serverOptions struct {
+	listen           string
+	data             string
+	leaseSeconds     float64
+	heartbeatSeconds float64
+	allowedHosts     []string
+	allowNetworkDisk bool
+	logger           *slog.Logger
+}
+
+// server is everything one server process runs.
+type server struct {
+	options   serverOptions
+	store     *sqlite.Store
+	artifacts *artifact.Store
+	studies   *study.Service
+	listener  net.Listener
+	http      *http.Server
+}
+
+// Housekeeping intervals.
+const (
+	tickEvery  = time.Second
+	sweepEvery = time.Minute
+	// artifactGrace is how long an upload may wait for its commit.
+	artifactGrace = 15 * time.Minute
+	receiptLife   = 24 * time.Hour
+	drainTime     = 10 * time.Second
+)
+
+// openServer opens the data folder, recovers what was running and listens. The
+// folder belongs to one server at a time.
+func openServer(ctx context.Context, options serverOptions) (*server, error) {
+	if err := os.MkdirAll(options.data, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(options.data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: options.allowNetworkDisk})
+	if err != nil {
+		return nil, err
+	}
+	opened := &server{options: options, store: store}
+	if err := opened.assemble(ctx); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return opened, nil
+}
+
+func (s *server) assemble(ctx context.Context) error {
+	var err error
+	if s.artifacts, err = artifact.Open(filepath.Join(s.options.data, "artifacts")); err != nil {
+		return fmt.Errorf("open the artifact folder: %w", err)
+	}
+	s.studies = study.New(s.store, s.store, study.Options{
+		Now: time.Now, Random: random, Logger: s.options.logger,
+		LeaseSeconds: s.options.leaseSeconds, HeartbeatSeconds: s.options.heartbeatSeconds,
+	})
+	if err := s.studies.Start(ctx); err != nil {
+		return err
+	}
+	if s.listener, err = net.Listen("tcp", s.options.listen); err != nil {
+		return fmt.Errorf("listen on %s: %w", s.options.listen, err)
+	}
+	handler := api.New(api.Config{
+		Studies: s.studies, Artifacts: s.artifacts, Tokens: s.store, UI: ui.Handler(),
+		Hosts: s.hosts(), Logger: s.options.logger, Healthy: s.store.Err,
+	})
+	s.http = api.NewHTTPServer(s.options.listen, handler)
+	return nil
+}
+
+// hosts are the names under which the server may be addressed.
+func (s *server) hosts() []string {
+	host, _, err := net.SplitHostPort(s.listener.Addr().String())
+	if err != nil {
+		return s.options.allowedHosts
+	}
+	return append([]string{host}, s.options.allowedHosts...)
+}
+
+// url is where the server answers.
+func (s *server) url() string { return "http://" + s.listener.Addr().String() }
+
+func random() uint64 {
+	var bits [8]byte
+	rand.Read(bits[:]) //nolint:errcheck // crypto/rand.Read never fails (Go 1.24)
+	return binary.LittleEndian.Uint64(bits[:])
+}
+
+// serve answers until the context ends or the store can no longer be trusted,
+// then drains: open requests end, searches are stored.
+func (s *server) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	failed := make(chan error, 1)
+	var background sync.WaitGroup
+	background.Go(func() { s.housekeep(ctx) })
+	background.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	})
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	case <-s.store.Broken():
+		err = fmt.Errorf("the store failed, so nothing more is acknowledged: %w", s.store.Err())
+	}
+	cancel() // ends long polls and event streams, so that the drain is quick
+	drain, stop := context.WithTimeout(context.Background(), drainTime)
+	defer stop()
+	err = errors.Join(err, s.http.Shutdown(drain))
+	background.Wait()
+	return errors.Join(err, s.studies.Close(drain), s.store.Close())
+}
+
+// housekeep runs what time makes due.
+func (s *server) housekeep(ctx context.Context) {
+	tick, sweep := time.NewTicker(tickEvery), time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.studies.Tick(ctx); err != nil && ctx.Err() == nil {
+				s.options.logger.Error("tick", "error", err)
+			}
+		case <-sweep.C:
+			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+				s.options.logger.Error("sweep", "error", err)
+			}
+		}
+	}
+}
+
+// sweep deletes old receipts and artifacts no checkpoint refers to.
+func (s *server) sweep(ctx context.Context) error {
+	if _, err := s.store.PurgeReceipts(ctx, time.Now().Add(-receiptLife)); err != nil {
+		return err
+	}
+	used, err := s.studies.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	for entry, err := range s.artifacts.All() {
+		if err != nil {
+			return err
+		}
+		if used[entry.SHA256] || time.Since(entry.Modified) < artifactGrace {
+			continue
+		}
+		if err := s.artifacts.Delete(entry.SHA256); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstToken makes the first admin token of a new data folder; empty when
+// there are tokens already.
+func (s *server) firstToken(ctx context.Context) (string, error) {
+	tokens, err := s.store.Tokens(ctx)
+	if err != nil || len(tokens) > 0 {
+		return "", err
+	}
+	secret, _, err := auth.Issue(ctx, s.store, "first start", auth.Admin, 0)
+	return secret, err
+}

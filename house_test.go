@@ -1,0 +1,216 @@
+// Package tandem_test holds the rules of the house: which folder may import
+// what, and how large things may grow. They are checked against the source.
+package tandem_test
+
+import (
+	"bufio"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tandem-tune/tandem/"
+
+// mayImport is the import table: for each package, the packages of ours it may
+// use outside its tests. A new arrow needs a line here, and a reason.
+var mayImport = map[string][]string{
+	"problem":                 {},
+	"budget":                  {"problem"},
+	"study/space":             {"problem"},
+	"trial":                   {"problem", "budget", "study/space"},
+	"study/search":            {"problem", "budget", "study/space", "trial"},
+	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
+	"study/definition":        {"problem", "budget", "study/space", "study/search"},
+	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
+	"workers/pool":            {"problem", "protocol", "trial"},
+	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "workers/pool"},
+	"store/memory":            {"problem", "study", "trial", "web/auth"},
+	"store/sqlite":            {"problem", "study", "study/definition", "protocol", "trial", "web/auth"},
+	"store/storetest":         {"problem", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
+	"store/artifact":          {"problem"},
+	"profiler":                {"problem"},
+	"workers/agent":           {"problem", "protocol", "trial", "budget", "study/space", "profiler"},
+	"web/auth":                {"problem"},
+	"web/api":                 {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
+	"web/ui":                  {},
+	"clients/rest":            {"problem", "protocol", "budget", "trial", "study/definition", "web/auth"},
+	"bench/server":            {"protocol", "trial", "clients/rest", "study/definition", "problem"},
+	"cmd/tandem":              nil, // wires everything
+}
+
+// pure packages decide and do nothing else: none of these may appear in them.
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "protocol", "workers/pool", "study"}
+
+var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
+
+// doors names the one package through which each foreign module enters.
+var doors = map[string][]string{
+	"github.com/danielgtaylor/huma/v2": {"web/api"},
+	"github.com/go-chi/chi/v5":         {"web/api"},
+	"github.com/goccy/go-yaml":         {"study/definition"},
+	"github.com/mattn/go-sqlite3":      {"store/sqlite"},
+	"github.com/pressly/goose/v3":      {"store/sqlite"},
+	"github.com/spf13/cobra":           {"cmd/tandem"},
+	"github.com/NVIDIA/go-nvml":        {"profiler"},
+	"gonum.org/v1/gonum":               {"study/search"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "cmd/tandem"},
+	"github.com/chromedp/chromedp":     {}, // tests only
+	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
+}
+
+type source struct {
+	folder, path string
+	test         bool
+	file         *ast.File
+	set          *token.FileSet
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var list []source
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "examples") {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		list = append(list, source{folder: filepath.ToSlash(filepath.Dir(path)), path: path, test: strings.HasSuffix(path, "_test.go"), file: file, set: set})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func imports(file *ast.File) []string {
+	var paths []string
+	for _, spec := range file.Imports {
+		paths = append(paths, strings.Trim(spec.Path.Value, `"`))
+	}
+	return paths
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	for _, one := range sources(t) {
+		if one.test || one.folder == "." {
+			continue
+		}
+		allowed, known := mayImport[one.folder]
+		if !known {
+			t.Errorf("%s: package %s is not in the import table", one.path, one.folder)
+			continue
+		}
+		for _, path := range imports(one.file) {
+			ours, isOurs := strings.CutPrefix(path, module)
+			if isOurs && one.folder != "cmd/tandem" && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s: that arrow is not in the import table", one.path, ours)
+			}
+		}
+	}
+}
+
+func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
+	for _, one := range sources(t) {
+		if one.test || !slices.Contains(pure, one.folder) {
+			continue
+		}
+		for _, path := range imports(one.file) {
+			if slices.Contains(impure, path) {
+				t.Errorf("%s imports %s: %s is a pure package", one.path, path, one.folder)
+			}
+		}
+		ast.Inspect(one.file, func(node ast.Node) bool {
+			call, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if name, ok := call.X.(*ast.Ident); ok && name.Name == "time" && slices.Contains([]string{"Now", "Since", "Sleep", "After", "NewTimer", "Tick"}, call.Sel.Name) {
+				t.Errorf("%s uses time.%s: a pure package is told the time", one.set.Position(call.Pos()), call.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
+func TestForeignModulesEnterThroughTheirDoor(t *testing.T) {
+	for _, one := range sources(t) {
+		if one.test {
+			continue
+		}
+		for _, path := range imports(one.file) {
+			for foreign, folders := range doors {
+				if (path == foreign || strings.HasPrefix(path, foreign+"/")) && !slices.Contains(folders, one.folder) {
+					t.Errorf("%s imports %s: it enters only through %v", one.path, path, folders)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	documented := map[string]bool{}
+	for _, one := range sources(t) {
+		if !one.test {
+			documented[one.folder] = documented[one.folder] || one.file.Doc != nil
+		}
+	}
+	for folder, has := range documented {
+		if !has {
+			t.Errorf("package %s has no package comment", folder)
+		}
+	}
+}
+
+func TestNoInitAndNoGiants(t *testing.T) {
+	for _, one := range sources(t) {
+		for _, declaration := range one.file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || one.test {
+				continue
+			}
+			if function.Name.Name == "init" && function.Recv == nil {
+				t.Errorf("%s: no init functions", one.path)
+			}
+			first, last := one.set.Position(function.Pos()).Line, one.set.Position(function.End()).Line
+			if last-first+1 > 60 {
+				t.Errorf("%s: %s has %d lines, at most 60", one.path, function.Name.Name, last-first+1)
+			}
+			if parameters := function.Type.Params.NumFields(); parameters > 5 {
+				t.Errorf("%s: %s takes %d parameters, at most 5", one.path, function.Name.Name, parameters)
+			}
+		}
+		if lines := countLines(t, one.path); !one.test && lines > 400 {
+			t.Errorf("%s has %d lines, at most 400", one.path, lines)
+		}
+	}
+}
+
+func countLines(t *testing.T, path string) int {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines := 0
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		lines++
+	}
+	return lines
+}

@@ -1,0 +1,123 @@
+package profiler
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Capability is one thing this machine can or cannot measure or control.
+type Capability struct {
+	Name      string `json:"name"`
+	Available bool   `json:"available"`
+	// Detail says what there is: a model, a version, a number.
+	Detail string `json:"detail,omitempty"`
+	// Reason says why it is not available, or available only in part; Remedy
+	// what to do about it.
+	Reason string `json:"reason,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// DetectOptions say where to look. The zero value is this machine.
+type DetectOptions struct {
+	// Root is prefixed to the paths of the machine's files; "/" when empty.
+	Root string
+	// DataDirectory is where disk space is wanted; "." when empty.
+	DataDirectory string
+	// Python is the interpreter to ask; "python3" from the PATH when empty.
+	Python string
+}
+
+// Detect looks at everything Tandem can use and returns one entry each, always
+// the same ones in the same order. It never fails: what cannot be found out is
+// not available, with the reason.
+func Detect(ctx context.Context, options DetectOptions) []Capability {
+	h := newHost(options.Root)
+	python, torch, packages := detectPython(ctx, orElseText(options.Python, "python3"))
+	return []Capability{
+		detectCPU(h), detectMemory(h), detectDisk(orElseText(options.DataDirectory, ".")),
+		detectPerf(h), detectRAPL(h), detectGPU(), detectCgroups(h), detectFrequency(h), detectAffinity(),
+		detectLandlock(), python, torch, detectONNXRuntime(h, packages),
+	}
+}
+
+func orElseText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func detectCPU(h host) Capability {
+	c := Capability{Name: "cpu", Available: true}
+	cores := allowedCores()
+	c.Detail = fmt.Sprintf("%s, %s", orElseText(cpuModel(h), "model not given by the kernel"), count(cores, "logical core"))
+	if cores == 0 {
+		c.Available, c.Reason = false, "the kernel does not tell which cores this process may use"
+	}
+	return c
+}
+
+func detectMemory(h host) Capability {
+	total, available, err := memory(h)
+	if err != nil {
+		return Capability{Name: "memory", Reason: "the kernel does not tell its memory: " + err.Error(), Remedy: "mount /proc"}
+	}
+	return Capability{Name: "memory", Available: true, Detail: fmt.Sprintf("%s, %s of it available", gibibytes(total), gibibytes(available))}
+}
+
+// detectDisk looks at the folder, or at the one it would be made in.
+func detectDisk(directory string) Capability {
+	const scarce = 1 << 30
+	c := Capability{Name: "disk"}
+	absolute, err := filepath.Abs(directory)
+	if err != nil {
+		c.Reason = err.Error()
+		return c
+	}
+	existing := absolute
+	for _, err = os.Stat(existing); err != nil && existing != filepath.Dir(existing); _, err = os.Stat(existing) {
+		existing = filepath.Dir(existing)
+	}
+	var space unix.Statfs_t
+	if err := unix.Statfs(existing, &space); err != nil {
+		c.Reason = fmt.Sprintf("cannot look at %s: %v", existing, err)
+		return c
+	}
+	free := int64(space.Bavail) * space.Bsize
+	c.Available, c.Detail = free >= scarce, fmt.Sprintf("%s free at %s", gibibytes(free), absolute)
+	if !c.Available {
+		c.Reason, c.Remedy = "less than 1 GiB is free: checkpoints would soon be refused", "free some space, or choose another folder with --data"
+	}
+	if unix.Access(existing, unix.W_OK) != nil {
+		c.Available, c.Reason, c.Remedy = false, "this user may not write to "+existing, "choose a folder of your own with --data"
+	}
+	return c
+}
+
+func detectGPU() Capability {
+	gpu, err := openGPUs()
+	if err != nil {
+		return Capability{Name: "gpu", Reason: err.Error(),
+			Remedy: "if this machine has a GPU of NVIDIA: install its driver, and give containers access to it; without one, GPU energy is simply not in the sums"}
+	}
+	defer gpu.close()
+	c := Capability{Name: "gpu", Available: true, Detail: strings.Join(gpu.names(), ", ") + " (NVML)"}
+	if _, err := gpu.joules(); err != nil {
+		c.Reason, c.Remedy = "GPU energy is not measured: "+err.Error(), "energy counters need a GPU of the Volta generation (2017) or newer"
+	}
+	return c
+}
+
+func gibibytes(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,180 @@
+package profiler
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestDetectOnThisMachine(t *testing.T) {
+	found := Detect(t.Context(), DetectOptions{DataDirectory: t.TempDir()})
+	names := map[string]bool{}
+	for _, c := range found {
+		if c.Name == "" || names[c.Name] {
+			t.Errorf("%+v has no name of its own", c)
+		}
+		names[c.Name] = true
+		switch {
+		case c.Available && c.Detail == "":
+			t.Errorf("%s is available, but it is not said what", c.Name)
+		case !c.Available && (c.Reason == "" || c.Remedy == ""):
+			t.Errorf("%s is not available, and not said why or what to do: %+v", c.Name, c)
+		}
+		t.Logf("%+v", c)
+	}
+	for _, name := range []string{"cpu", "memory", "disk", "perf counters", "rapl", "gpu", "cgroups", "cpu frequency", "cpu affinity", "landlock", "python", "torch", "onnx runtime"} {
+		if !names[name] {
+			t.Errorf("nothing is said of %s", name)
+		}
+	}
+	if _, err := json.Marshal(found); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDetectKernelFiles(t *testing.T) {
+	tests := []struct {
+		name      string
+		files     map[string]string
+		detect    func(host) Capability
+		available bool
+		say       string
+	}{
+		{"cgroups v2", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpuset cpu memory", "sys/fs/cgroup/work/x": "", "proc/self/cgroup": "0::/work"},
+			detectCgroups, true, "v2 with cpuset cpu memory"},
+		{"cgroups v2, bare", map[string]string{"sys/fs/cgroup/cgroup.controllers": "", "proc/self/cgroup": "0::/"}, detectCgroups, false, "Delegate=yes"},
+		{"cgroups v1", map[string]string{"sys/fs/cgroup/cpu/tasks": "", "sys/fs/cgroup/memory/tasks": ""}, detectCgroups, true, "v1 with cpu, memory"},
+		{"no cgroups", nil, detectCgroups, false, "no control groups are mounted"},
+		{"cpufreq", map[string]string{
+			"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor":            "powersave",
+			"sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors": "performance powersave",
+			"sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq":            "3000000",
+			"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq":            "800000",
+			"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq":            "3500000",
+		}, detectFrequency, true, "governor powersave (of performance powersave), 0.80 to 3.50 GHz"},
+		{"no cpufreq", nil, detectFrequency, false, "virtual machines"},
+		{"no RAPL", nil, detectRAPL, false, "estimated from CPU time"},
+		{"memory", map[string]string{"proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 2097152 kB\nHugePages_Total: 0\n"}, detectMemory, true, "8.0 GiB, 2.0 GiB of it"},
+		{"no memory", map[string]string{"proc/meminfo": "x"}, detectMemory, false, "MemTotal"},
+		{"cpu", map[string]string{"proc/cpuinfo": "processor\t: 0\nmodel name\t: A Fast One @ 3 GHz\n"}, detectCPU, true, "A Fast One @ 3 GHz"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := test.detect(newHost(write(t, test.files)))
+			if said := got.Detail + got.Reason + got.Remedy; got.Available != test.available || !strings.Contains(said, test.say) {
+				t.Errorf("got %+v, want available %v and %q", got, test.available, test.say)
+			}
+		})
+	}
+}
+
+func TestDetectRAPLFound(t *testing.T) {
+	c := detectRAPL(newHost(packages(t)))
+	if !c.Available || c.Detail != "package-0, dram, package-1 (powercap)" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestDetectPython(t *testing.T) {
+	directory := t.TempDir()
+	interpreter := func(name, script string) string {
+		path := filepath.Join(directory, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tests := []struct {
+		name, interpreter string
+		python, torch     bool
+		say               string
+	}{
+		{"with torch", interpreter("a", "echo 3.12.1; echo /site; echo torch 2.1, CPU only"), true, true, "2.1, CPU only"},
+		{"without", interpreter("b", "echo 3.12.1; echo /site; echo 'no ModuleNotFoundError: No module'"), true, false, "ModuleNotFoundError"},
+		{"torch crashes", interpreter("c", "echo 3.12.1; echo /site; kill -SEGV $$"), true, false, "segmentation fault"},
+		{"broken", interpreter("d", "exit 3"), false, false, "no Python"},
+		{"missing", filepath.Join(directory, "none"), false, false, "no Python"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			python, torch, _ := detectPython(t.Context(), test.interpreter)
+			if python.Available != test.python || torch.Available != test.torch || !strings.Contains(torch.Detail+torch.Reason, test.say) {
+				t.Errorf("got %+v and %+v", python, torch)
+			}
+		})
+	}
+}
+
+func TestPythonThatHangsIsGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if path, err := exec.LookPath("sleep"); err == nil {
+		if _, err := runBounded(ctx, path, "1000"); err == nil {
+			t.Error("a command that hangs was waited for")
+		}
+	}
+}
+
+func TestDetectONNXRuntime(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", "")
+	t.Setenv("ONNXRUNTIME_SHARED_LIBRARY_PATH", "")
+	empty := newHost(t.TempDir())
+	if c := detectONNXRuntime(empty, "/nowhere"); c.Available || !strings.Contains(c.Reason, "/nowhere/onnxruntime/capi") {
+		t.Errorf("must say where it looked, got %+v", c)
+	}
+	found := newHost(write(t, map[string]string{"usr/local/lib/libonnxruntime.so.1.20": ""}))
+	if c := detectONNXRuntime(found, ""); !c.Available || !strings.HasSuffix(c.Detail, "libonnxruntime.so.1.20") {
+		t.Errorf("got %+v", c)
+	}
+	t.Setenv("ONNXRUNTIME_SHARED_LIBRARY_PATH", "/nowhere.so")
+	if c := detectONNXRuntime(found, ""); c.Available || !strings.Contains(c.Reason, "ONNXRUNTIME_SHARED_LIBRARY_PATH") {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestDetectDisk(t *testing.T) {
+	made := t.TempDir()
+	if c := detectDisk(filepath.Join(made, "a", "b")); !strings.Contains(c.Detail, "free at") {
+		t.Errorf("a folder that is not made yet: got %+v", c)
+	}
+	if c := detectDisk("/proc"); c.Available {
+		t.Errorf("nothing can be stored in /proc: got %+v", c)
+	}
+}
+
+func TestGroupCPUSeconds(t *testing.T) {
+	command := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read line")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	if _, err := out.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	if used := GroupCPUSeconds(command.Process.Pid); used <= 0 {
+		t.Errorf("a group that computed has used %g s", used)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // read fails at the end of input: that is how it ends
+	if used := GroupCPUSeconds(command.Process.Pid); used != 0 {
+		t.Errorf("a group that is gone has used %g s", used)
+	}
+	if busySeconds(newHost("")) <= 0 {
+		t.Error("this machine was never busy")
+	}
+}

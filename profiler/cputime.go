@@ -1,0 +1,88 @@
+package profiler
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ticksPerSecond is the kernel's USER_HZ, 100 on every architecture we build
+// for, whatever the kernel's own tick is.
+const ticksPerSecond = 100
+
+// process is what /proc/PID/stat tells of a process.
+type process struct {
+	group      int
+	cpuSeconds float64 // its own and its waited-for children's
+}
+
+// GroupCPUSeconds is the CPU time that the processes of a process group and
+// the children they waited for have used, in seconds. Processes that were
+// orphaned before they ended are not in it.
+func GroupCPUSeconds(group int) float64 { return groupCPUSeconds(newHost(""), group) }
+
+func groupCPUSeconds(h host, group int) float64 {
+	sum := 0.0
+	for _, file := range h.glob("proc/[0-9]*/stat") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if p, err := parseStat(string(content)); err == nil && p.group == group {
+			sum += p.cpuSeconds
+		}
+	}
+	return sum
+}
+
+// parseStat reads a line of /proc/PID/stat. The name in brackets may hold
+// brackets and spaces itself, so the fields are counted from its end.
+func parseStat(line string) (process, error) {
+	end := strings.LastIndexByte(line, ')')
+	if end < 0 {
+		return process{}, errors.New("no name in /proc/PID/stat")
+	}
+	fields := strings.Fields(line[end+1:])
+	if len(fields) < 15 {
+		return process{}, errors.New("too few fields in /proc/PID/stat")
+	}
+	group, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return process{}, err
+	}
+	p := process{group: group}
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return process{}, err
+		}
+		p.cpuSeconds += float64(ticks) / ticksPerSecond
+	}
+	return p, nil
+}
+
+// busySeconds is the CPU time that the whole machine has used since it was
+// started; 0 when it cannot be told.
+func busySeconds(h host) float64 {
+	content, err := h.text("proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(content, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0
+	}
+	sum := 0.0
+	for i, field := range fields[1:9] { // user nice system idle iowait irq softirq steal
+		ticks, err := strconv.ParseUint(field, 10, 64)
+		if err != nil {
+			return 0
+		}
+		if i != 3 && i != 4 {
+			sum += float64(ticks) / ticksPerSecond
+		}
+	}
+	return sum
+}

@@ -1,0 +1,200 @@
+package profiler
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// detectPerf opens counters for this process, the way training processes are
+// counted: user mode only, which is what an ordinary user may.
+func detectPerf(h host) Capability {
+	c := Capability{Name: "perf counters"}
+	hardware := tryCounter(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS)
+	software := tryCounter(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK)
+	paranoid, err := h.text("proc/sys/kernel/perf_event_paranoid")
+	if err != nil {
+		paranoid = "unknown"
+	}
+	level := "perf_event_paranoid is " + paranoid
+	switch {
+	case hardware == nil:
+		c.Available, c.Detail = true, "hardware and software events, "+level
+	case software == nil:
+		c.Available, c.Detail = true, "software events only, "+level
+		c.Reason, c.Remedy = hardwareCounterFault(hardware)
+	case errors.Is(software, unix.EACCES), errors.Is(software, unix.EPERM):
+		c.Reason = fmt.Sprintf("the kernel refuses them to this user (%v; %s)", software, level)
+		c.Remedy = "sudo sysctl kernel.perf_event_paranoid=2; in a container, its seccomp profile must also allow perf_event_open"
+	default:
+		c.Reason, c.Remedy = fmt.Sprintf("perf_event_open: %v", software), "use a kernel built with CONFIG_PERF_EVENTS"
+	}
+	return c
+}
+
+func hardwareCounterFault(err error) (reason, remedy string) {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
+		return "the processor shows no hardware counters here, as in most virtual machines",
+			"run on bare metal, or have the hypervisor expose the virtual PMU"
+	}
+	return fmt.Sprintf("hardware events are refused: %v", err), "sudo sysctl kernel.perf_event_paranoid=2"
+}
+
+func tryCounter(kind uint32, config uint64) error {
+	attributes := unix.PerfEventAttr{
+		Type: kind, Config: config, Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
+		Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+	}
+	descriptor, err := unix.PerfEventOpen(&attributes, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	return unix.Close(descriptor)
+}
+
+func detectRAPL(h host) Capability {
+	c := Capability{Name: "rapl"}
+	counter, err := openCPUCounter(h)
+	switch {
+	case err == nil:
+		defer counter.close()
+		c.Available, c.Detail = true, fmt.Sprintf("%s (%s)", strings.Join(counter.names(), ", "), counter.source)
+	case errors.Is(err, os.ErrPermission):
+		c.Reason = "this user may not read the CPU's energy counters: " + firstLine(err)
+		// World-readable counters leak keys (CVE-2020-8694), and a file
+		// capability does not pass on to the training processes.
+		c.Remedy = "give the worker the one right it needs: sudo setcap cap_perfmon=ep \"$(command -v tandem)\"; do not make energy_uj readable for everybody"
+	default:
+		c.Reason = "the kernel shows no energy counters of the CPU, as in most virtual machines and on processors without RAPL"
+		c.Remedy = "on bare metal: modprobe intel_rapl_common intel_rapl_msr; until then joules are estimated from CPU time"
+	}
+	return c
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+func detectCgroups(h host) Capability {
+	const mount = "sys/fs/cgroup"
+	c := Capability{Name: "cgroups"}
+	if controllers, err := h.text(filepath.Join(mount, "cgroup.controllers")); err == nil {
+		c.Detail = "v2 with " + orElseText(controllers, "no controllers")
+		own := filepath.Join(mount, ownCgroup(h))
+		c.Available = controllers != "" && writable(h.path(own))
+		if !c.Available {
+			c.Reason = "this process may not make groups below its own, /" + own
+			c.Remedy = "start the worker with: systemd-run --user --scope -p Delegate=yes tandem worker ..."
+		}
+		return c
+	}
+	var found, denied []string
+	for _, controller := range []string{"cpu", "cpuset", "memory"} {
+		switch directory := h.path(filepath.Join(mount, controller)); {
+		case writable(directory):
+			found = append(found, controller)
+		case exists(directory):
+			denied = append(denied, controller)
+		}
+	}
+	c.Available = len(found) > 0
+	c.Detail = "v1 with " + orElseText(strings.Join(slices.Concat(found, denied), ", "), "no controllers")
+	switch {
+	case len(denied) > 0:
+		c.Reason, c.Remedy = "not writable for this user: "+strings.Join(denied, ", "), "run the worker as root, or have root make a group and give it to this user"
+	case len(found) == 0:
+		c.Detail, c.Reason, c.Remedy = "", "no control groups are mounted at /"+mount, "boot with systemd, or mount -t cgroup2 none /"+mount
+	}
+	return c
+}
+
+// ownCgroup is this process's group in the v2 tree.
+func ownCgroup(h host) string {
+	content, err := h.text("proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.SplitSeq(content, "\n") {
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+func detectFrequency(h host) Capability {
+	const policy = "sys/devices/system/cpu/cpu0/cpufreq"
+	c := Capability{Name: "cpu frequency"}
+	governor, err := h.text(filepath.Join(policy, "scaling_governor"))
+	if err != nil {
+		c.Reason = "the kernel has no control over the CPU's frequency, as in most virtual machines"
+		c.Remedy = "on bare metal, load the processor's cpufreq driver"
+		return c
+	}
+	available, err := h.text(filepath.Join(policy, "scaling_available_governors"))
+	if err != nil {
+		available = "unknown"
+	}
+	c.Detail = fmt.Sprintf("governor %s (of %s)%s", governor, available, frequencyRange(h, policy))
+	c.Available = writable(h.path(filepath.Join(policy, "scaling_max_freq")))
+	if !c.Available {
+		c.Reason, c.Remedy = "it can be read, but only root may change it", "run the worker as root if trials should tune the frequency"
+	}
+	return c
+}
+
+func frequencyRange(h host, policy string) string {
+	low, err := readNumber(h.path(filepath.Join(policy, "cpuinfo_min_freq")))
+	if err != nil {
+		return ""
+	}
+	high, err := readNumber(h.path(filepath.Join(policy, "cpuinfo_max_freq")))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(", %.2f to %.2f GHz", float64(low)/1e6, float64(high)/1e6)
+}
+
+// detectAffinity sets the mask that is set already: that asks for the same
+// right and changes nothing.
+func detectAffinity() Capability {
+	c := Capability{Name: "cpu affinity"}
+	var set unix.CPUSet
+	err := unix.SchedGetaffinity(0, &set)
+	if err == nil {
+		err = unix.SchedSetaffinity(0, &set)
+	}
+	if err != nil {
+		c.Reason, c.Remedy = fmt.Sprintf("the kernel refuses it: %v", err), "allow sched_setaffinity in the container's seccomp profile"
+		return c
+	}
+	c.Available, c.Detail = true, "trials can be bound to any of "+count(set.Count(), "core")
+	return c
+}
+
+func detectLandlock() Capability {
+	c := Capability{Name: "landlock"}
+	abi, _, code := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if code != 0 {
+		c.Reason = fmt.Sprintf("the kernel does not offer it: %v", code)
+		c.Remedy = "use a kernel of 5.13 or newer, with landlock in its list of security modules (boot option lsm=landlock,...)"
+		return c
+	}
+	c.Available, c.Detail = true, "ABI "+strconv.Itoa(int(abi))
+	return c
+}
+
+func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

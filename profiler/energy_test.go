@@ -1,0 +1,232 @@
+package profiler
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write puts the files of a fake machine below a new root.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		put(t, root, name, content)
+	}
+	return root
+}
+
+func put(t *testing.T, root, name, content string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// packages is a machine of two packages with 100 J and 50 J on their counters,
+// memory of 10 J, and zones that must not be added.
+func packages(t *testing.T) string {
+	zone := func(files map[string]string, name, label, microjoules string) {
+		files["sys/class/powercap/"+name+"/name"] = label + "\n"
+		files["sys/class/powercap/"+name+"/energy_uj"] = microjoules + "\n"
+		files["sys/class/powercap/"+name+"/max_energy_range_uj"] = "200000000\n"
+	}
+	files := map[string]string{"proc/stat": "cpu  1000 0 0 5000 0 0 0 0 0 0\n"}
+	zone(files, "intel-rapl:0", "package-0", "100000000")
+	zone(files, "intel-rapl:0:0", "core", "60000000")
+	zone(files, "intel-rapl:0:1", "dram", "10000000")
+	zone(files, "intel-rapl:1", "package-1", "50000000")
+	zone(files, "intel-rapl:2", "psys", "900000000")
+	zone(files, "intel-rapl-mmio:0", "package-0", "100000000")
+	return write(t, files)
+}
+
+func near(got, want float64) bool { return math.Abs(got-want) < 1e-6 }
+
+func TestRAPLAddsPackagesAndMemory(t *testing.T) {
+	root := packages(t)
+	meter := OpenMeter(MeterOptions{Root: root, Cores: 4})
+	defer meter.Close()
+	window := meter.Open(func() float64 { return 0 })
+	defer window.Close()
+	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "103000000")  // + 3 J
+	put(t, root, "sys/class/powercap/intel-rapl:0:0/energy_uj", "62000000") // a part of the package
+	put(t, root, "sys/class/powercap/intel-rapl:0:1/energy_uj", "10500000") // + 0.5 J
+	put(t, root, "sys/class/powercap/intel-rapl:1/energy_uj", "1000000")    // wrapped: + 151 J
+	put(t, root, "sys/class/powercap/intel-rapl:2/energy_uj", "990000000")  // covers all once more
+	energy := window.Lap()
+	if !near(energy.Joules, 154.5) || !strings.HasPrefix(energy.Method, "rapl") {
+		t.Errorf("got %+v, want 154.5 J by rapl", energy)
+	}
+	if again := window.Lap(); !near(again.Joules, 0) {
+		t.Errorf("nothing was consumed since, got %+v", again)
+	}
+}
+
+func TestCounterThatWrapsTwiceIsSeenBySampling(t *testing.T) {
+	root := packages(t)
+	meter := OpenMeter(MeterOptions{Root: root})
+	defer meter.Close()
+	window := meter.Open(func() float64 { return 0 })
+	defer window.Close()
+	for range 2 { // each round is a whole range: 200 J
+		for _, value := range []string{"190000000", "100000000"} {
+			put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", value)
+			meter.Sample()
+		}
+	}
+	if energy := window.Lap(); !near(energy.Joules, 400) {
+		t.Errorf("got %+v, want 400 J", energy)
+	}
+}
+
+func TestSlotsShareRAPLByCPUTime(t *testing.T) {
+	root := packages(t)
+	own := 2.0
+	meter := OpenMeter(MeterOptions{Root: root, Slots: 2})
+	defer meter.Close()
+	window := meter.Open(func() float64 { return own })
+	defer window.Close()
+	own += 1                                                               // of the
+	put(t, root, "proc/stat", "cpu  1300 0 100 9000 0 0 0 0 0 0\n")        // four seconds used
+	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "108000000") // + 8 J
+	energy := window.Lap()
+	if !near(energy.Joules, 2) {
+		t.Errorf("got %g J, want a quarter of 8 J", energy.Joules)
+	}
+	if !strings.HasPrefix(energy.Method, "estimate") {
+		t.Errorf("a share is an estimate and must say so, got %q", energy.Method)
+	}
+}
+
+func TestUnreadableCounterBecomesAnEstimate(t *testing.T) {
+	root := packages(t)
+	own := 0.0
+	meter := OpenMeter(MeterOptions{Root: root, WattsPerCore: 7, Cores: 2})
+	defer meter.Close()
+	window := meter.Open(func() float64 { return own })
+	defer window.Close()
+	put(t, root, "sys/class/powercap/intel-rapl:1/energy_uj", "?")
+	own = 3
+	energy := window.Lap()
+	if !strings.HasPrefix(energy.Method, "estimate: 7 W") || energy.Joules < 21 {
+		t.Errorf("got %+v, want at least 21 J by the model", energy)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	tests := []struct {
+		name    string
+		options MeterOptions
+		seconds float64
+		method  string
+		least   float64
+	}{
+		{"defaults", MeterOptions{}, 5, "estimate: 10 W per busy core, 1 W per core at rest", 50},
+		{"own constants", MeterOptions{WattsPerCore: 2.5, IdleWattsPerCore: 0.5}, 4, "estimate: 2.5 W per busy core, 0.5 W per core at rest", 10},
+		{"several slots", MeterOptions{Slots: 4}, 1, "estimate: 10 W per busy core, 1 W per core at rest", 10},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			used := 0.0
+			test.options.Root, test.options.Cores = t.TempDir(), 4
+			meter := OpenMeter(test.options)
+			defer meter.Close()
+			if meter.gpu != nil {
+				t.Skip("this machine has a GPU, whose joules are in the sum")
+			}
+			window := meter.Open(func() float64 { return used })
+			defer window.Close()
+			used = test.seconds
+			energy := window.Lap()
+			// The share for resting cores grows with the time the test takes.
+			if energy.Method != test.method || energy.Joules < test.least {
+				t.Errorf("got %+v, want at least %g J by %q", energy, test.least, test.method)
+			}
+			if meter.Method() != test.method {
+				t.Errorf("the meter announces %q", meter.Method())
+			}
+		})
+	}
+}
+
+// The power PMU is played by the software PMU's CPU clock, in nanoseconds of
+// one CPU: a joule a second.
+func TestPowerPMU(t *testing.T) {
+	h := newHost(write(t, map[string]string{
+		"sys/bus/event_source/devices/power/type":                    "1\n",
+		"sys/bus/event_source/devices/power/cpumask":                 "0\n",
+		"sys/bus/event_source/devices/power/events/energy-pkg":       "event=0x00\n",
+		"sys/bus/event_source/devices/power/events/energy-pkg.scale": "1e-9\n",
+	}))
+	if tryCounter(1, 0) != nil {
+		t.Skip("this user may not open perf events")
+	}
+	counter, err := openCPUCounter(h)
+	if err != nil {
+		t.Skipf("this user may not count for a whole CPU: %v", err)
+	}
+	defer counter.close()
+	before, err := counter.joules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := before; after <= before; {
+		if after, err = counter.joules(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if counter.source != "perf power PMU" || len(counter.names()) != 1 || counter.names()[0] != "energy-pkg" {
+		t.Errorf("got %v from %s", counter.names(), counter.source)
+	}
+}
+
+func TestParseCPUList(t *testing.T) {
+	tests := []struct {
+		text string
+		want int
+		bad  bool
+	}{{text: "0", want: 1}, {text: "0,28", want: 2}, {text: "0-3,8", want: 5}, {text: "", bad: true}, {text: "3-1", bad: true}, {text: "0-99999999", bad: true}}
+	for _, test := range tests {
+		cpus, err := parseCPUList(test.text)
+		if (err != nil) != test.bad || len(cpus) != test.want && !test.bad {
+			t.Errorf("%q: got %v, %v", test.text, cpus, err)
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	tests := []struct {
+		name, line string
+		want       process
+		bad        bool
+	}{
+		{"plain", "7 (train) S 1 42 42 0 -1 4194560 1 2 0 0 150 50 200 100 20 0 1 0 99 0", process{42, 5}, false},
+		{"brackets in the name", "7 (a) b (c) R 1 9 42 0 -1 4194560 1 2 0 0 1 0 0 0 20 0 1 0 99 0", process{9, 0.01}, false},
+		{"cut off", "7 (train) S 1 42", process{}, true},
+		{"empty", "", process{}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := parseStat(test.line)
+			if (err != nil) != test.bad || got != test.want {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("7 (a) b (c) R 1 9 42 0 -1 4194560 1 2 0 0 1 0 0 0 20 0 1 0 99 0")
+	f.Fuzz(func(t *testing.T, line string) {
+		if _, err := parseStat(line); err == nil && !strings.Contains(line, ")") {
+			t.Errorf("%q is no line of /proc/PID/stat", line)
+		}
+	})
+}

@@ -1,0 +1,9 @@
+//go:build !linux || !cgo
+
+package profiler
+
+import "errors"
+
+func openGPUs() (gpuCounter, error) {
+	return nil, errors.New("this program was built without cgo, which NVML needs")
+}

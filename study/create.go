@@ -1,0 +1,167 @@
+package study
+
+import (
+	"context"
+	"strings"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// PlanOf previews what a study will do, before it is created.
+func PlanOf(def definition.Definition) budget.Plan {
+	return budget.NewPlan(def.Budget, def.Stop.Trials, def.Search.Brackets)
+}
+
+// CreateStudy stores a checked definition as a new, running study. A name that
+// is taken is a conflict.
+func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error) {
+	if def.Search.Seed == 0 {
+		def.Search.Seed = s.options.Random() >> 33 // 31 bits: exact in every language's numbers
+	}
+	method, err := search.New(SearchSettings(def))
+	if err != nil {
+		return protocol.StudyView{}, err
+	}
+	now := s.options.Now()
+	created := Study{ID: s.newID(), Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
+	r := &runtime{study: created, ladder: def.Budget.Ladder(), method: method}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	tx := s.begin(r)
+	tx.change.Insert = &created
+	tx.log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
+	view := r.view(now)
+	if err := commit(ctx, s, tx, &view); err != nil {
+		if problem.Is(err, problem.Conflict) {
+			return protocol.StudyView{}, problem.New(problem.Conflict,
+				"a study named %q exists already: choose another name, or delete it first", def.Name)
+		}
+		return protocol.StudyView{}, err
+	}
+	if view.ID == created.ID {
+		s.mutex.Lock()
+		s.runtimes[created.ID] = r
+		s.mutex.Unlock()
+		s.notify()
+	}
+	return view, nil
+}
+
+// newID makes a study id: 10 characters that cannot be misread.
+func (s *Service) newID() string {
+	const letters = "23456789abcdefghjkmnpqrstuvwxyz"
+	var id strings.Builder
+	for bits := s.options.Random(); id.Len() < 10; bits /= uint64(len(letters)) {
+		id.WriteByte(letters[bits%uint64(len(letters))])
+	}
+	return id.String()
+}
+
+// Pause stops handing out trials; running ones take a checkpoint after their
+// epoch and go back to the queue.
+func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
+	return s.change(ctx, ref, func(tx *transaction, current Study) error {
+		if current.Status != protocol.StudyRunning {
+			return problem.New(problem.Conflict, "study %s is %s: only a running study can be paused", current.Definition.Name, current.Status)
+		}
+		current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
+		current.Status, current.Reason = protocol.StudyPaused, "paused by a user"
+		tx.status(current)
+		return nil
+	})
+}
+
+// Resume lets a paused study go on.
+func (s *Service) Resume(ctx context.Context, ref string) (protocol.StudyView, error) {
+	return s.change(ctx, ref, func(tx *transaction, current Study) error {
+		if current.Status != protocol.StudyPaused {
+			return problem.New(problem.Conflict, "study %s is %s: only a paused study can be resumed", current.Definition.Name, current.Status)
+		}
+		current.Since, current.Status, current.Reason = &tx.now, protocol.StudyRunning, "resumed by a user"
+		tx.status(current)
+		return nil
+	})
+}
+
+// Stop ends the study now. What was measured stays; running trials are told to stop.
+func (s *Service) Stop(ctx context.Context, ref string) (protocol.StudyView, error) {
+	return s.change(ctx, ref, func(tx *transaction, current Study) error {
+		if current.Status.Over() {
+			return problem.New(problem.Conflict, "study %s is %s already", current.Definition.Name, current.Status)
+		}
+		return tx.conclude(protocol.StudyStopped, "stopped by a user")
+	})
+}
+
+// change runs one change of a study's status.
+func (s *Service) change(ctx context.Context, ref string, decide func(*transaction, Study) error) (protocol.StudyView, error) {
+	r, err := s.locked(ctx, ref)
+	if err != nil {
+		return protocol.StudyView{}, err
+	}
+	defer r.mutex.Unlock()
+	tx := s.begin(r)
+	if err := decide(tx, r.study); err != nil {
+		tx.abandon()
+		return protocol.StudyView{}, err
+	}
+	view := tx.view()
+	if err := commit(ctx, s, tx, &view); err != nil {
+		return protocol.StudyView{}, err
+	}
+	return view, nil
+}
+
+// Delete removes the study and everything of it. Workers still on its trials
+// find their leases lost.
+func (s *Service) Delete(ctx context.Context, ref string) error {
+	r, err := s.locked(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer r.mutex.Unlock()
+	tx := &transaction{runtime: r, now: s.options.Now(), change: Change{Delete: r.study.ID}}
+	var nothing struct{}
+	if err := commit(ctx, s, tx, &nothing); err != nil {
+		return err
+	}
+	r.stale = true // whoever waits for its lock loads it again and finds it gone
+	s.mutex.Lock()
+	delete(s.runtimes, r.study.ID)
+	s.mutex.Unlock()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	for _, t := range r.trials {
+		s.leases.Release(t.ID)
+	}
+	return nil
+}
+
+// conclude ends the study. Trials that wait or are paused are pruned when it
+// ended by itself and cancelled when the user ended it; so are those a worker
+// still has, which is told at its next report or heartbeat.
+func (tx *transaction) conclude(status protocol.StudyStatus, reason string) error {
+	last := trial.Pruned
+	if status == protocol.StudyStopped {
+		last = trial.Cancelled
+	}
+	for number := range tx.runtime.trials {
+		t := tx.trial(number)
+		if t.State.Terminal() {
+			continue
+		}
+		if _, err := tx.state(t, last, reason); err != nil {
+			return err
+		}
+	}
+	current := tx.runtime.study
+	current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
+	current.Status, current.Reason, current.Finished = status, reason, &tx.now
+	tx.status(current)
+	return nil
+}

@@ -1,0 +1,288 @@
+package definition_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// sound is a valid study without its last line break.
+const sound = `name: sound
+objective: {metric: accuracy, direction: maximize}
+space: {x: {type: float, low: 0, high: 1}}`
+
+func parse(t *testing.T, yaml string) definition.Definition {
+	t.Helper()
+	def, err := definition.Parse([]byte(yaml), definition.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return def
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	want := definition.Definition{
+		Name:       "sound",
+		Objectives: []definition.Objective{{Metric: "accuracy", Direction: definition.Maximize}},
+		Space:      space.Space{Parameters: []space.Parameter{{Name: "x", Kind: space.Training, Type: space.FloatType, High: 1}}},
+		Budget: budget.Settings{
+			Policy: budget.Multi, Growth: budget.Geometric, Eta: 3,
+			Epochs:       budget.EpochRange{Min: 1, Max: 9},
+			DataFraction: budget.FractionRange{Min: 0.1, Max: 1},
+		},
+		Search: definition.Search{Method: "bohb", RandomFraction: 1.0 / 3, GridPoints: 5},
+		Stop:   definition.Stop{Trials: 50, Failures: 10},
+		Retry:  definition.Retry{Failures: 1},
+	}
+	if got := parse(t, sound); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestTrialsAreBoundedUnlessSomethingElseIs(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]int{
+		"":                                     50,
+		"stop: {trials: 7}":                    7,
+		"stop: {target_reached: false}":        50,
+		"stop: {seconds: 60}":                  0,
+		"stop: {seconds: 60, trials: 7}":       7,
+		"stop: {seconds: 60, trials: 0}":       0,
+		"search: {method: grid}":               0,
+		"search: {method: grid}\nstop: {}":     0,
+		"search: {method: random}\nstop: {}":   50,
+		"stop: {trials: 1e3}":                  1000,
+		"search: {method: grid}\nretry: {}":    0,
+		"stop: {trials: 3}\nsearch: {seed: 1}": 3,
+	} {
+		if got := parse(t, sound+"\n"+yaml).Stop.Trials; got != want {
+			t.Errorf("%q: %d trials, want %d", yaml, got, want)
+		}
+	}
+}
+
+func TestBudgetShorthands(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]string{
+		"budget: {epochs: 10}":                                       "[10 × 1]",
+		"budget: {epochs: {max: 3}}":                                 "[1 × 1 3 × 1]",
+		"budget: {epochs: {min: 1, max: 9}, data_fraction: 0.5}":     "[1 × 0.5 3 × 0.5 9 × 0.5]",
+		"budget: {epochs: 4, data_fraction: {min: 0.25, max: 0.75}}": "[4 × 0.25 4 × 0.75]",
+		"budget: {policy: multi, epochs: {max: 9}}":                  "[1 × 0.1 3 × 0.316228 9 × 1]",
+		"budget: {growth: linear, epochs: {min: 2, max: 5}}":         "[2 × 1 4 × 1 5 × 1]",
+	} {
+		var rungs []string
+		for _, r := range parse(t, sound+"\n"+yaml).Ladder() {
+			rungs = append(rungs, fmt.Sprintf("%d × %v", r.Budget.Epochs, r.Budget.DataFraction))
+		}
+		if got := fmt.Sprint(rungs); got != want {
+			t.Errorf("%s: %s, want %s", yaml, got, want)
+		}
+	}
+}
+
+func TestValuesKeepWhatTheyWereWrittenAs(t *testing.T) {
+	t.Parallel()
+	def := parse(t, `name: values
+objective: {metric: a, direction: minimize}
+space:
+  x: {values: [1, 1.5, 2.0, 1e-4, -3, +4, .5, "1", 'two', three, true, False, 2026-01-01, 1.2.3, y, 9007199254740991, 1e300]}`)
+	want := []space.Value{
+		space.Int(1), space.Float(1.5), space.Float(2), space.Float(1e-4), space.Int(-3), space.Int(4), space.Float(0.5),
+		space.String("1"), space.String("two"), space.String("three"), space.Bool(true), space.Bool(false),
+		space.String("2026-01-01"), space.String("1.2.3"), space.String("y"), space.Int(1<<53 - 1), space.Float(1e300),
+	}
+	if got := def.Space.Parameters[0].Values; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestValuesThatYAMLVersionsReadDifferentlyAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, written := range []string{"yes", "No", "ON", "off", "010", "-007", "0x1F", "0o17", "0b11", "1_000", "1_0.5", ".inf", "-.INF", ".NaN", "00.5", "9007199254740993", "1e999", "~"} {
+		_, err := definition.Parse([]byte(strings.Replace(sound, "type: float, low: 0, high: 1", "values: ["+written+"]", 1)), definition.YAML)
+		var told *problem.Error
+		if !errors.As(err, &told) || len(told.Fields) != 1 || told.Fields[0].Path != "space.x.values[0]" {
+			t.Errorf("%s: %v", written, err)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		name   string
+		data   string
+		format definition.Format
+		says   string
+	}{
+		{"bytes", "# " + strings.Repeat("x", 1<<20), definition.YAML, "at most 1048576"},
+		{"values in a list", "a: [" + strings.Repeat("1, ", 30_000) + "1]", definition.YAML, "more than 30000 values"},
+		{"values in JSON", `{"a": [` + strings.Repeat("1, ", 30_000) + "1]}", definition.JSON, "more than 30000 values"},
+		{"tokens", "a: [" + strings.Repeat("1, ", 100_000) + "1]", definition.YAML, "more than 30000 values"},
+		{"compact lists", strings.Repeat("- ", 500_000) + "a", definition.YAML, "values"},
+		{"compact lists, few", strings.Repeat("- ", 100) + "a", definition.YAML, "32 levels"},
+		{"flow lists", strings.Repeat("[", 100), definition.YAML, "32 levels"},
+		{"flow mappings", strings.Repeat("{a: ", 100), definition.YAML, "32 levels"},
+		{"open lists in JSON", strings.Repeat("[", 100_000), definition.JSON, "is not JSON"},
+		{"lists in lists", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), definition.JSON, "32 levels"},
+		{"a long name in YAML", long + ": 1", definition.YAML, "at most 128"},
+		{"questions", strings.Repeat("? ", 1000), definition.YAML, "marks a key with ?"},
+		{"no such format", "name: x", "toml", "yaml or json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := definition.Parse([]byte(c.data), c.format)
+			if !definition.Unreadable(err) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %.300v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestDeepFilesAreRefusedBeforeTheyCost is not parallel: it counts what is
+// allocated. The YAML parser alone would take gigabytes for this file.
+func TestDeepFilesAreRefusedBeforeTheyCost(t *testing.T) {
+	data := []byte(strings.Repeat("- ", 20_000) + "a")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := definition.Parse(data, definition.YAML)
+	runtime.ReadMemStats(&after)
+	if !definition.Unreadable(err) {
+		t.Error(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+		t.Errorf("took %d MiB for a file of %d bytes", took>>20, len(data))
+	}
+}
+
+func TestUnreadableIsNotForFaultsInFields(t *testing.T) {
+	t.Parallel()
+	for _, yaml := range []string{sound + "\nunknown: 1", "name: x", sound} {
+		if _, err := definition.Parse([]byte(yaml), definition.YAML); definition.Unreadable(err) {
+			t.Errorf("%q: %v", yaml, err)
+		}
+	}
+}
+
+func TestOfVeryManyFaultsTheRestIsCounted(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString(sound)
+	for i := range 250 {
+		fmt.Fprintf(&b, "\nwrong%d: 1", i)
+	}
+	_, err := definition.Parse([]byte(b.String()), definition.YAML)
+	var told *problem.Error
+	if !errors.As(err, &told) || len(told.Fields) != 101 || !strings.Contains(told.Fields[100].Message, "150 more") {
+		t.Errorf("%.500v", err)
+	}
+	if !strings.Contains(told.Detail, "250 faults") {
+		t.Errorf("detail %q", told.Detail)
+	}
+}
+
+func TestSecretsOfTheEnvironmentAreNotShown(t *testing.T) {
+	t.Parallel()
+	_, err := definition.Parse([]byte(sound+"\nenvironment: {TANDEM_KEY: hunter2, LONG: "+strings.Repeat("hunter2", 10_000)+"}"), definition.YAML)
+	var told *problem.Error
+	if !errors.As(err, &told) || len(told.Fields) != 2 {
+		t.Fatalf("%.300v", err)
+	}
+	if shown := fmt.Sprintf("%+v", told.Fields); strings.Contains(shown, "hunter2") {
+		t.Errorf("shown: %.300s", shown)
+	}
+}
+
+func TestWindowsFilesAndMarksAreRead(t *testing.T) {
+	t.Parallel()
+	windows := "\ufeff" + strings.ReplaceAll(sound, "\n", "\r\n") + "\r\n"
+	if got := parse(t, windows); !reflect.DeepEqual(got, parse(t, sound)) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestJSONIsReadAsYAMLToo(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"grid.json", "one-line.json", "as-shown.json"} {
+		data := read(t, filepath.Join("testdata/valid", name))
+		asJSON, err := definition.Parse(data, definition.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asYAML := parse(t, string(data)); !reflect.DeepEqual(asYAML, asJSON) {
+			t.Errorf("%s: as YAML %+v\nas JSON %+v", name, asYAML, asJSON)
+		}
+	}
+}
+
+func TestSearchSettings(t *testing.T) {
+	t.Parallel()
+	def := parse(t, string(read(t, "testdata/valid/lenet.yaml")))
+	got := def.SearchSettings()
+	if got.Method != "bohb" || got.Seed != 7 || got.MaxTrials != 200 || got.Eta != 3 || len(got.Rungs) != 4 || got.GridPoints != 5 {
+		t.Errorf("%+v", got)
+	}
+	if !reflect.DeepEqual(got.Maximize, []bool{true}) || !reflect.DeepEqual(got.Space, def.Space) || got.RandomFraction != def.Search.RandomFraction {
+		t.Errorf("%+v", got)
+	}
+	if top := got.Rungs[3].Budget; top != (budget.Budget{Epochs: 27, DataFraction: 1}) {
+		t.Errorf("top rung %+v", top)
+	}
+}
+
+func TestStoredRefusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	stored, err := json.Marshal(parse(t, sound))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"unknown field": strings.Replace(string(stored), `"name"`, `"future":1,"name"`, 1),
+		"trailing data": string(stored) + "{}",
+		"cut":           string(stored[:len(stored)-5]),
+		"wrong type":    strings.Replace(string(stored), `"sound"`, "5", 1),
+	} {
+		if _, err := definition.Stored([]byte(data)); problem.CodeOf(err) != problem.Internal || err == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 70_000)
+	_, err := definition.Parse([]byte(`{"name": "`+long+`", "description": "`+long+`", "directory": "`+long+`", "command": ["a", "`+long+`"],
+"environment": {"A": "`+long+`"}, "objective": {"metric": "`+long+`", "direction": "minimize"},
+"space": {"`+long+`": {}, "x": {"values": ["`+long+`"]}}}`), definition.JSON)
+	var told *problem.Error
+	if !errors.As(err, &told) {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, fault := range told.Fields {
+		if len(fmt.Sprint(fault.Value, fault.Message)) > 400 {
+			t.Errorf("%s: the fault itself is too long", fault.Path)
+		}
+		paths = append(paths, fault.Path)
+	}
+	want := []string{"name", "description", "command[1]", "directory", "environment.A", "objective.metric", "space." + strings.Repeat("x", 80) + "...", "space.x.values[0]"}
+	slices.Sort(paths)
+	slices.Sort(want)
+	if !slices.Equal(paths, want) {
+		t.Errorf("got  %v\nwant %v", paths, want)
+	}
+}

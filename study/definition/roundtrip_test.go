@@ -1,0 +1,175 @@
+package definition_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestValidFiles compares what each file means with testdata/stored.
+func TestValidFiles(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/valid/*")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, path := range files {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			def, err := definition.Parse(read(t, path), formatOf(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			comesBack(t, def)
+			got, err := json.MarshalIndent(def, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata/stored", strings.ReplaceAll(name, ".", "-")+".json")
+			if *update {
+				if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := strings.TrimSpace(string(read(t, golden))); string(got) != want {
+				t.Errorf("%s means\n%s\nwant\n%s", name, got, want)
+			}
+		})
+	}
+}
+
+// comesBack checks that a definition survives the store, and that its JSON is
+// a study file with the same meaning.
+func comesBack(t interface{ Fatalf(string, ...any) }, def definition.Definition) {
+	data, err := json.Marshal(def)
+	if err != nil {
+		t.Fatalf("marshal: %v", err)
+	}
+	stored, err := definition.Stored(data)
+	if err != nil || !reflect.DeepEqual(stored, def) {
+		t.Fatalf("from the store: %v\n%+v\nwant\n%+v", err, stored, def)
+	}
+	for _, format := range []definition.Format{definition.JSON, definition.YAML} {
+		sent, err := definition.Parse(data, format)
+		if err != nil || !reflect.DeepEqual(sent, def) {
+			t.Fatalf("sent again as %s: %v\n%+v\nwant\n%+v", format, err, sent, def)
+		}
+	}
+}
+
+func TestDefinitionsComeBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) { comesBack(t, definitions().Draw(t, "definition")) })
+}
+
+// definitions draws complete definitions, as Parse returns them.
+func definitions() *rapid.Generator[definition.Definition] {
+	return rapid.Custom(func(t *rapid.T) definition.Definition {
+		words := rapid.StringMatching(`[A-Za-z0-9 ,:#&*!%@{}\[\]'"\\<>|~=-]{0,12}|yes|null|1e5|0x10|~|ü😀`)
+		number := rapid.Float64Range(-1e6, 1e6).Filter(func(f float64) bool { return f != 0 }) // -0 becomes 0
+		def := definition.Definition{
+			Name:                rapid.StringMatching(`[A-Za-z][A-Za-z0-9._-]{0,9}`).Draw(t, "name"),
+			Description:         words.Draw(t, "description"),
+			Command:             append([]string{"python"}, rapid.SliceOfN(words, 0, 3).Draw(t, "arguments")...),
+			Directory:           words.Draw(t, "directory"),
+			Environment:         map[string]string{"KEY": words.Draw(t, "variable")},
+			EpochTimeoutSeconds: rapid.Float64Range(1, 1e6).Draw(t, "timeout"),
+			Objectives:          []definition.Objective{{Metric: "loss", Direction: rapid.SampledFrom([]definition.Direction{definition.Maximize, definition.Minimize}).Draw(t, "direction")}},
+			Space:               spaces(words, number).Draw(t, "space"),
+			Budget:              budget.Settings{Epochs: budget.EpochRange{Max: rapid.IntRange(1, 100).Draw(t, "epochs")}, Eta: rapid.IntRange(2, 9).Draw(t, "eta")}.WithDefaults(),
+			Search: definition.Search{
+				Method: rapid.SampledFrom([]string{"bohb", "random"}).Draw(t, "method"),
+				Seed:   rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
+				Brackets: rapid.IntRange(0, 9).Draw(t, "brackets"), GridPoints: 3,
+			},
+			Stop:     definition.Stop{Trials: rapid.IntRange(1, 1000).Draw(t, "trials"), Seconds: rapid.Float64Range(0, 1e6).Draw(t, "seconds"), Failures: rapid.IntRange(0, 9).Draw(t, "failures")},
+			Retry:    definition.Retry{Failures: rapid.IntRange(0, 9).Draw(t, "retries")},
+			Priority: rapid.IntRange(-1000, 1000).Draw(t, "priority"),
+		}
+		if rapid.Bool().Draw(t, "with target") {
+			target := number.Draw(t, "target")
+			def.Objectives[0].Target, def.Stop.TargetReached = &target, true
+		}
+		if rapid.Bool().Draw(t, "with threads") {
+			def.System = map[string]space.Value{"cpu_threads": space.Int(2)}
+		}
+		return def
+	})
+}
+
+func spaces(words *rapid.Generator[string], number *rapid.Generator[float64]) *rapid.Generator[space.Space] {
+	return rapid.Custom(func(t *rapid.T) space.Space {
+		value := rapid.OneOf(
+			rapid.Map(words, space.String),
+			rapid.Map(number, space.Float),
+			rapid.Map(rapid.Int64Range(-1<<53+1, 1<<53-1), space.Int),
+			rapid.Map(rapid.Bool(), space.Bool),
+		)
+		meaning := func(v space.Value) string {
+			if n, ok := v.Number(); ok {
+				return fmt.Sprint(n)
+			}
+			return fmt.Sprintf("%q", v.String())
+		}
+		choice := space.Parameter{Name: "choice", Kind: space.Model, Type: space.CategoricalType, Values: rapid.SliceOfNDistinct(value, 1, 6, meaning).Draw(t, "values")}
+		low := number.Draw(t, "low")
+		rate := space.Parameter{Name: "rate", Kind: space.Training, Type: space.FloatType, Low: low, High: low + rapid.Float64Range(1, 1e6).Draw(t, "width")}
+		if rapid.Bool().Draw(t, "conditional") {
+			rate.When = []space.Condition{{Parameter: "choice", In: choice.Values[:1]}}
+		}
+		size := space.Parameter{Name: "size.of-it", Kind: space.System, Type: space.IntType, Low: 1, High: float64(rapid.IntRange(9, 99).Draw(t, "high")), Log: rapid.Bool().Draw(t, "log"), Step: float64(rapid.IntRange(0, 4).Draw(t, "step"))}
+		s := space.Space{Parameters: []space.Parameter{choice, rate, size}}
+		if rapid.Bool().Draw(t, "forbidden") {
+			s.Forbidden = []space.Forbidden{{{Parameter: "size.of-it", In: []space.Value{space.Int(1)}}, {Parameter: "choice", In: choice.Values[:1]}}}
+		}
+		return s
+	})
+}
+
+// FuzzParseYAML and FuzzParseJSON: nothing makes Parse panic, and whatever it
+// accepts is valid and comes back.
+func FuzzParseYAML(f *testing.F) { fuzz(f, definition.YAML) }
+func FuzzParseJSON(f *testing.F) { fuzz(f, definition.JSON) }
+
+func fuzz(f *testing.F, format definition.Format) {
+	for _, pattern := range []string{"testdata/valid/*", "testdata/broken/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatal(pattern, err)
+		}
+		for _, path := range files {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		def, err := definition.Parse(data, format)
+		if err != nil {
+			if err.Error() == "" {
+				t.Fatal("an error without a text")
+			}
+			return
+		}
+		if faults := append(def.Space.Validate("space"), def.Budget.Validate("budget")...); len(faults) > 0 {
+			t.Fatalf("accepted with faults: %v", faults)
+		}
+		comesBack(t, def)
+	})
+}

@@ -1,0 +1,85 @@
+package definition
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/search"
+)
+
+const grid = "grid"
+
+// search reads how configurations are chosen, with the defaults filled in.
+func (d *decoder) search(s section) Search {
+	result := Search{Method: "bohb", RandomFraction: 1.0 / 3, GridPoints: 5}
+	n, at := s.get("search")
+	if n == nil {
+		return result
+	}
+	s, ok := d.section(at, n, "method", "seed", "random_fraction", "brackets", "grid_points")
+	if !ok {
+		return result
+	}
+	before := len(d.faults)
+	s.text("method", maxKey, &result.Method)
+	if n, at := s.get("method"); n != nil && len(d.faults) == before && !slices.Contains(search.Names(), result.Method) {
+		d.fault(at, n, "must be one of %s", strings.Join(search.Names(), ", "))
+	}
+	if n, at := s.get("seed"); n != nil {
+		seed := 1
+		d.wholeOf(at, n, 0, maxExact, &seed)
+		if seed == 0 {
+			d.fault(at, n, "must be at least 1: leave it out, and the server draws one and shows it")
+		}
+		result.Seed = uint64(seed)
+	}
+	s.number("random_fraction", 0, 1, &result.RandomFraction)
+	s.whole("brackets", 0, budget.MaxRungs, &result.Brackets)
+	s.whole("grid_points", 1, 1000, &result.GridPoints)
+	return result
+}
+
+// stop reads when the study ends, with the defaults filled in.
+func (d *decoder) stop(s section, def Definition) Stop {
+	result := Stop{Trials: 50, Failures: 10}
+	n, at := s.get("stop")
+	if n == nil {
+		n, at = &node{kind: mapping, line: s.node.line}, join(s.path, "stop")
+	}
+	s, ok := d.section(at, n, "trials", "seconds", "target_reached", "failures")
+	if !ok {
+		return result
+	}
+	s.number("seconds", 0, year, &result.Seconds)
+	s.flag("target_reached", &result.TargetReached)
+	s.whole("failures", 0, maxTrials, &result.Failures)
+	// A grid ends by itself, and a time limit ends everything.
+	bounded := def.Search.Method == grid || result.Seconds > 0
+	if bounded {
+		result.Trials = 0
+	}
+	s.whole("trials", 0, maxTrials, &result.Trials)
+	if n, at := s.get("trials"); n != nil && n.kind == number && result.Trials == 0 && !bounded {
+		d.fault(at, n, "must be at least 1, unless the search is a grid or stop.seconds bounds the study")
+	}
+	if n, at := s.get("target_reached"); result.TargetReached && (len(def.Objectives) == 0 || def.Objectives[0].Target == nil) {
+		d.fault(at, n, "needs a target to reach: give the objective one, such as target: 0.9")
+	}
+	return result
+}
+
+// maxTrials bounds a study's trials.
+const maxTrials = 1_000_000
+
+func (d *decoder) retry(s section) Retry {
+	result := Retry{Failures: 1}
+	n, at := s.get("retry")
+	if n == nil {
+		return result
+	}
+	if s, ok := d.section(at, n, "failures"); ok {
+		s.whole("failures", 0, 100, &result.Failures)
+	}
+	return result
+}

@@ -1,0 +1,111 @@
+package definition
+
+import (
+	"errors"
+	"regexp"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// study reads the whole file.
+func (d *decoder) study(root *node) Definition {
+	var def Definition
+	if root.kind != mapping {
+		d.fault(wholeFile, root, "must be a mapping of fields such as name, objective and space, not %s", root.is())
+		return def
+	}
+	s, _ := d.section("", root,
+		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "objective",
+		"space", "forbidden", "system", "budget", "search", "stop", "retry", "priority")
+	d.name(s, &def.Name)
+	s.text("description", 4096, &def.Description)
+	def.Command = d.command(s)
+	s.text("directory", 4096, &def.Directory)
+	def.Environment = d.environment(s)
+	s.number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
+	def.Objectives = d.objectives(s)
+	def.Space = d.space(s)
+	def.System = d.system(s)
+	def.Budget = d.budget(s)
+	def.Search = d.search(s)
+	def.Stop = d.stop(s, def)
+	def.Retry = d.retry(s)
+	s.whole("priority", -1000, 1000, &def.Priority)
+	d.check(def)
+	return def
+}
+
+// year bounds spans of time, in seconds.
+const year = 366 * 24 * 3600
+
+// check runs the checks of the packages that own the parts.
+func (d *decoder) check(def Definition) {
+	before := len(d.faults)
+	faults := append(def.Space.Validate("space"), def.Budget.Validate("budget")...)
+	for _, fault := range faults {
+		if !d.places.isSpoilt(fault.Path) {
+			d.faults = append(d.faults, d.places.locate(fault))
+		}
+	}
+	if before > 0 || len(faults) > 0 {
+		return
+	}
+	// What only the whole shows, such as a grid with too many points.
+	if _, err := search.New(def.SearchSettings()); err != nil {
+		d.refused(err)
+	}
+}
+
+// refused takes over the faults of an error.
+func (d *decoder) refused(err error) {
+	var e *problem.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		d.faults = append(d.faults, problem.Field{Path: "search", Message: err.Error()})
+		return
+	}
+	for _, fault := range e.Fields {
+		d.faults = append(d.faults, d.places.locate(fault))
+	}
+}
+
+func (d *decoder) name(s section, target *string) {
+	const wanted = "must be 1 to 128 characters, a letter or a digit and then letters, digits and . _ -"
+	n, at := s.need("name", "it "+wanted)
+	if n == nil {
+		return
+	}
+	before := len(d.faults)
+	d.textOf(at, n, maxBytes, target)
+	if valid, _ := regexp.MatchString(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`, *target); !valid && len(d.faults) == before {
+		d.fault(at, n, wanted)
+	}
+}
+
+// system reads constants: a list or a range would be for tuning the system
+// while trials run, which this version does not do.
+func (d *decoder) system(s section) map[string]space.Value {
+	n, at := s.get("system")
+	if n == nil {
+		return nil
+	}
+	known, ok := d.section(at, n, "cpu_threads")
+	if !ok {
+		return nil
+	}
+	threads, at := known.get("cpu_threads")
+	if threads == nil {
+		return nil
+	}
+	if threads.kind == list || threads.kind == mapping {
+		d.fault(at, threads, "must be one whole number, such as 2: this version does not tune the system while trials run; to search for the number, make it a parameter of the space and let the script apply it")
+		return nil
+	}
+	count := 0
+	d.wholeOf(at, threads, 1, 4096, &count)
+	if count == 0 {
+		return nil
+	}
+	return map[string]space.Value{"cpu_threads": space.Int(int64(count))}
+}

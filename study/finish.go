@@ -1,0 +1,213 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// maxLosses is how often the infrastructure may lose a trial before it is
+// given up; maxWorkersLost how many different workers may vanish under it
+// without one report in between, after which the trial itself is suspected.
+const (
+	maxLosses      = 20
+	maxWorkersLost = 3
+)
+
+// Finish ends a lease and says what became of the trial.
+func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error) {
+	r, t, err := s.lockedTrial(ctx, id)
+	if err != nil {
+		return protocol.FinishReply{}, err
+	}
+	defer r.mutex.Unlock()
+	if err := holds(t, request.LeaseEpoch); err != nil {
+		return protocol.FinishReply{}, err
+	}
+	if t.State.Terminal() {
+		s.release(t.ID)
+		return protocol.FinishReply{State: t.State, Rung: t.Rung}, nil
+	}
+	tx := s.begin(r)
+	t, err = tx.end(t, request)
+	if err != nil {
+		tx.abandon()
+		return protocol.FinishReply{}, err
+	}
+	reply := protocol.FinishReply{State: t.State, Rung: t.Rung}
+	if err := commit(ctx, s, tx, &reply); err != nil {
+		return protocol.FinishReply{}, err
+	}
+	r.waiting = false
+	s.release(t.ID)
+	return reply, nil
+}
+
+func (s *Service) release(id trial.ID) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	s.leases.Release(id)
+}
+
+// end decides what a trial becomes when its lease ends in an orderly way. A
+// trial that was measured at its rung is done with it, however the worker ended.
+func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
+	switch {
+	case t.MeasuredAt(t.Rung):
+		return tx.measured(t)
+	case request.Outcome == protocol.Interrupted:
+		return tx.state(t, trial.Queued, orElse(request.Reason, "given back by the worker"))
+	case request.Outcome == protocol.BudgetReached:
+		return tx.failed(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
+	default:
+		return tx.failed(t, orElse(request.Reason, "the command failed"))
+	}
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// measured moves a trial with a result at its rung out of its worker's hands,
+// shows the result to the search, and ends the study if its target is met.
+func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
+	r := tx.runtime
+	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
+	if t.Rung == len(r.ladder)-1 {
+		next, reason = trial.Completed, "measured at the top rung"
+	}
+	t, err := tx.state(t, next, reason)
+	if err != nil {
+		return t, err
+	}
+	result := t.Results[len(t.Results)-1]
+	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: result.Values}); err != nil {
+		return t, err
+	}
+	if reached(r.study.Definition, result) {
+		err = tx.conclude(protocol.StudyCompleted, fmt.Sprintf("trial %d reached the target", t.Number))
+		t = tx.trial(t.Number)
+	}
+	return t, err
+}
+
+// reached reports whether the result meets the target of the first objective.
+func reached(def definition.Definition, result trial.Result) bool {
+	objective := def.Objectives[0]
+	if !def.Stop.TargetReached || objective.Target == nil {
+		return false
+	}
+	value := float64(result.Values[0])
+	if objective.Direction == definition.Maximize {
+		return value >= *objective.Target
+	}
+	return value <= *objective.Target
+}
+
+// failed retries the trial while the user's retries last, else fails it for
+// good; and ends a study in which nothing but failures happens.
+func (tx *transaction) failed(t trial.Trial, reason string) (trial.Trial, error) {
+	def := tx.runtime.study.Definition
+	t.Failures++
+	if t.Failures <= def.Retry.Failures {
+		return tx.state(t, trial.Queued, fmt.Sprintf("failed (%d of %d retries used): %s", t.Failures, def.Retry.Failures, reason))
+	}
+	t, err := tx.state(t, trial.Failed, reason)
+	if err != nil {
+		return t, err
+	}
+	if _, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
+		return t, err
+	}
+	if def.Stop.Failures > 0 && tx.onlyFailures() >= def.Stop.Failures {
+		return t, tx.conclude(protocol.StudyFailed, fmt.Sprintf("the first %d trials failed, the last with: %s", def.Stop.Failures, reason))
+	}
+	return t, nil
+}
+
+// onlyFailures counts the failed trials of a study in which none was measured.
+func (tx *transaction) onlyFailures() int {
+	failures := 0
+	for number := range tx.runtime.trials {
+		t := tx.trial(number)
+		if len(t.Results) > 0 {
+			return 0
+		}
+		if t.State == trial.Failed {
+			failures++
+		}
+	}
+	return failures
+}
+
+// expire takes a trial from a worker that has not been heard of for a lease
+// term. Losing it and queueing it again are one transaction.
+func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
+	r, t, err := s.lockedTrial(ctx, lease.Trial)
+	if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
+		s.release(lease.Trial)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.mutex.Unlock()
+	if t.LeaseEpoch != lease.Epoch || !t.State.Held() {
+		s.releaseOld(lease)
+		return nil
+	}
+	tx := s.begin(r)
+	if err := tx.lose(t); err != nil {
+		tx.abandon()
+		return err
+	}
+	var nothing struct{}
+	if err := commit(ctx, s, tx, &nothing); err != nil {
+		return err
+	}
+	r.waiting = false
+	s.release(t.ID)
+	return nil
+}
+
+func (s *Service) releaseOld(lease pool.Lease) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	if s.leases.Has(lease.Trial, lease.Epoch) {
+		s.leases.Release(lease.Trial)
+	}
+}
+
+// lose decides what becomes of a trial whose worker vanished. It never costs
+// the user's retries.
+func (tx *transaction) lose(t trial.Trial) error {
+	if t.MeasuredAt(t.Rung) {
+		_, err := tx.measured(t)
+		return err
+	}
+	t.Losses++
+	if !slices.Contains(t.LostOn, t.Worker) {
+		t.LostOn = append(slices.Clone(t.LostOn), t.Worker)
+	}
+	t, err := tx.state(t, trial.Lost, "worker "+t.Worker+" was not heard of for a lease term")
+	if err != nil {
+		return err
+	}
+	if t.Losses >= maxLosses || len(t.LostOn) >= maxWorkersLost {
+		_, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung})
+		return err
+	}
+	t.Finished = nil
+	_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost %d of at most %d times; waits for another worker", t.Losses, maxLosses))
+	return err
+}

@@ -1,0 +1,196 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// Lease gives the worker a trial to run, waiting for one up to WaitSeconds.
+func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
+	wait, cancel := context.WithTimeout(ctx, time.Duration(request.WaitSeconds*float64(time.Second)))
+	defer cancel()
+	for {
+		changed := s.changes()
+		if err := s.seen(request.Worker); err != nil {
+			return protocol.LeaseReply{}, err
+		}
+		reply, err := s.tryLease(ctx, request)
+		if err != nil || reply.Lease != nil || reply.StudyFinished {
+			return reply, err
+		}
+		select {
+		case <-changed:
+		case <-wait.Done():
+			return protocol.LeaseReply{}, ctx.Err()
+		}
+	}
+}
+
+// tryLease looks once through the studies that may have work.
+func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
+	if request.Study != "" {
+		return s.leaseFrom(ctx, request.Study, request.Worker)
+	}
+	for _, candidate := range s.candidates() {
+		reply, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
+		switch {
+		case problem.Is(err, problem.NotFound): // deleted since
+		case err != nil && errors.Is(err, context.Canceled):
+			return protocol.LeaseReply{}, err
+		case err != nil:
+			// One study that cannot be served must not stop the others.
+			s.options.Logger.Error("cannot lease from study", "study", candidate.Study, "error", err)
+		case reply.Lease != nil:
+			return reply, nil
+		}
+	}
+	return protocol.LeaseReply{}, nil
+}
+
+// candidates are the running studies with a command, in the pool's order.
+func (s *Service) candidates() []pool.Candidate {
+	var candidates []pool.Candidate
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || !r.idle()) {
+			candidates = append(candidates, pool.Candidate{
+				Study: r.study.ID, Priority: r.study.Definition.Priority, Running: r.held(), Created: r.study.Created,
+			})
+		}
+		r.mutex.Unlock()
+	}
+	pool.Order(candidates)
+	return candidates
+}
+
+// idle reports that the study surely has nothing to lease now.
+func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
+
+// held counts the trials workers have.
+func (r *runtime) held() int {
+	count := 0
+	for _, t := range r.trials {
+		if t.State.Held() {
+			count++
+		}
+	}
+	return count
+}
+
+func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.LeaseReply, error) {
+	r, err := s.locked(ctx, ref)
+	if err != nil {
+		return protocol.LeaseReply{}, err
+	}
+	defer r.mutex.Unlock()
+	if r.study.Status != protocol.StudyRunning || r.idle() {
+		return protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil
+	}
+	tx := s.begin(r)
+	leased, err := tx.nextTrial(worker)
+	if err != nil {
+		tx.abandon()
+		return protocol.LeaseReply{}, err
+	}
+	if leased == nil && tx.study == nil {
+		return protocol.LeaseReply{}, nil // the search waits for a measurement
+	}
+	var reply protocol.LeaseReply
+	if leased != nil {
+		reply.Lease = s.leaseOf(r, *leased)
+	} else {
+		reply.StudyFinished = true
+	}
+	if err := commit(ctx, s, tx, &reply); err != nil {
+		return protocol.LeaseReply{}, err
+	}
+	if reply.Lease != nil {
+		s.poolMutex.Lock()
+		defer s.poolMutex.Unlock()
+		s.leases.Grant(pool.Lease{
+			Trial: reply.Lease.Trial, Epoch: reply.Lease.LeaseEpoch, Worker: worker, Deadline: tx.now.Add(s.leaseTerm()),
+		})
+	}
+	return reply, nil
+}
+
+// nextTrial decides what a free worker does: a queued trial before anything
+// new, then whatever the search says. Nil: nothing now, or the study is over.
+func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
+	r := tx.runtime
+	if len(r.queue) > 0 {
+		return tx.lease(tx.trial(r.queue[0]), worker, "goes on")
+	}
+	actions, err := tx.search(search.Event{Kind: search.Request})
+	if err != nil {
+		return nil, err
+	}
+	switch action := actions[0]; action.Kind {
+	case search.Create:
+		t := trial.Trial{
+			ID: trialID(r.study.ID, action.Trial), Study: r.study.ID, Number: action.Trial,
+			Configuration: action.Configuration, Origin: action.Origin, Seed: trialSeed(r.study.Definition.Search.Seed, action.Trial),
+			State: trial.Queued, Rung: action.Rung, Budget: r.ladder[action.Rung].Budget,
+			Results: []trial.Result{}, Created: tx.now,
+		}
+		tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(t.State), Reason: action.Reason}, nil)
+		return tx.lease(t, worker, "new")
+	case search.Promote:
+		t := tx.trial(action.Trial)
+		t.Promotions++
+		t.Rung, t.Budget = action.Rung, r.ladder[action.Rung].Budget
+		t.LastEpoch = t.NextEpoch(r.ladder[action.Rung]) - 1
+		return tx.lease(t, worker, action.Reason)
+	case search.Wait:
+		r.waiting = true
+		return nil, nil
+	default: // search.Finish
+		return nil, tx.conclude(protocol.StudyCompleted, "the search is finished")
+	}
+}
+
+func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial, error) {
+	t.LeaseEpoch++
+	t.Worker = worker
+	if t.Started == nil {
+		t.Started = &tx.now
+	}
+	rung := tx.runtime.ladder[t.Rung]
+	if t.ResumesAt(rung) {
+		t.Resumes++
+		reason = resumeReason(reason, t, rung)
+	}
+	t, err := tx.state(t, trial.Leased, reason)
+	return &t, err
+}
+
+func resumeReason(reason string, t trial.Trial, rung budget.Rung) string {
+	return reason + "; resumes at epoch " + itoa(t.NextEpoch(rung)) + " from the checkpoint of epoch " + itoa(t.Checkpoint.Epoch)
+}
+
+// leaseOf is the trial as its worker is told about it.
+func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
+	def, rung := r.study.Definition, r.ladder[t.Rung]
+	lease := &protocol.Lease{
+		Trial: t.ID, Study: def.Name, StudyID: r.study.ID, Number: t.Number, LeaseEpoch: t.LeaseEpoch,
+		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
+		Params: t.Configuration, System: def.System, Seed: t.Seed,
+		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
+		EpochTimeoutSeconds: def.EpochTimeoutSeconds, Timing: s.timing(),
+	}
+	if t.ResumesAt(rung) {
+		lease.Checkpoint = t.Checkpoint
+	}
+	for _, objective := range def.Objectives {
+		lease.Objectives = append(lease.Objectives, objective.Metric)
+	}
+	return lease
+}

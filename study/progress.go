@@ -1,0 +1,88 @@
+package study
+
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// view is the study as clients see it at the time.
+func (r *runtime) view(now time.Time) protocol.StudyView { return r.viewOf(r.study, r.trials, now) }
+
+// view is the study as it will be once the transaction is committed.
+func (tx *transaction) view() protocol.StudyView {
+	study := tx.runtime.study
+	if tx.study != nil {
+		study = *tx.study
+	}
+	trials := make([]trial.Trial, len(tx.runtime.trials))
+	for number := range trials {
+		trials[number] = tx.trial(number)
+	}
+	return tx.runtime.viewOf(study, trials, tx.now)
+}
+
+func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) protocol.StudyView {
+	return protocol.StudyView{
+		ID: study.ID, Name: study.Definition.Name, Status: study.Status, Reason: study.Reason,
+		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
+		Rungs: r.ladder, Progress: r.progress(study, trials, now),
+	}
+}
+
+func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) protocol.Progress {
+	p := protocol.Progress{
+		Trials: make(map[trial.State]int), Created: len(trials), MaxTrials: study.Definition.Stop.Trials,
+		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
+	}
+	for _, state := range trial.States() {
+		p.Trials[state] = 0
+	}
+	for _, t := range trials {
+		p.Trials[t.State]++
+		p.Epochs += t.Epochs
+		p.DataPasses += r.dataPasses(t)
+		p.TrialSeconds += float64(t.Seconds)
+		p.Energy = p.Energy.Plus(t.Energy)
+		p.Promotions += t.Promotions
+		p.Resumes += t.Resumes
+	}
+	if study.Status == protocol.StudyRunning {
+		p.RemainingSeconds = remaining(study, p)
+	}
+	return p
+}
+
+// dataPasses is the trial's epochs weighted by the share of the data each used.
+// Epochs behind the last completed rung count with the present budget.
+func (r *runtime) dataPasses(t trial.Trial) float64 {
+	passes, done := 0.0, 0
+	for _, result := range t.Results {
+		epochs := result.Budget.Epochs
+		if !r.ladder[result.Rung].FromScratch {
+			epochs -= done
+		}
+		epochs = min(epochs, t.Epochs-done)
+		passes += float64(epochs) * result.Budget.DataFraction
+		done += epochs
+	}
+	return passes + float64(t.Epochs-done)*t.Budget.DataFraction
+}
+
+// remaining estimates the time left: the plan's data passes at the pace so
+// far, and never more than the time limit leaves. Nil while nothing is known.
+func remaining(study Study, p protocol.Progress) *float64 {
+	var left *float64
+	if planned := PlanOf(study.Definition).DataPasses; planned > 0 && p.DataPasses > 0 {
+		estimate := max(0, planned/p.DataPasses-1) * p.ElapsedSeconds
+		left = &estimate
+	}
+	if limit := study.Definition.Stop.Seconds; limit > 0 {
+		rest := max(0, limit-p.ElapsedSeconds)
+		if left == nil || rest < *left {
+			left = &rest
+		}
+	}
+	return left
+}

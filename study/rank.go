@@ -1,0 +1,98 @@
+package study
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// rank orders the measured trials as the leaderboard does: values measured
+// with different budgets do not compare, so the highest rung comes first, and
+// within a rung the best value; NaN is last, and equal trials go by number.
+func rank(trials []trial.Trial, direction definition.Direction) []protocol.RankedTrial {
+	ranked := make([]protocol.RankedTrial, 0, len(trials))
+	for _, t := range trials {
+		ranked = append(ranked, protocol.RankedTrial{Trial: t})
+	}
+	slices.SortFunc(ranked, func(a, b protocol.RankedTrial) int { return compareRank(a.Trial, b.Trial, direction) })
+	for i := range ranked {
+		if len(ranked[i].Results) > 0 {
+			ranked[i].Rank = i + 1
+		}
+	}
+	return ranked
+}
+
+func compareRank(a, b trial.Trial, direction definition.Direction) int {
+	if c := cmp.Compare(measuredRung(b), measuredRung(a)); c != 0 {
+		return c
+	}
+	if c := compareValue(a, b, direction); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Number, b.Number)
+}
+
+// measuredRung is the highest rung the trial was measured at, or -1.
+func measuredRung(t trial.Trial) int {
+	if len(t.Results) == 0 {
+		return -1
+	}
+	return t.Results[len(t.Results)-1].Rung
+}
+
+// compareValue puts the better value of the first objective first, NaN behind
+// every number, and a trial without a value last.
+func compareValue(a, b trial.Trial, direction definition.Direction) int {
+	x, hasX := a.Value(0)
+	y, hasY := b.Value(0)
+	switch {
+	case hasX != hasY:
+		return trueFirst(hasX)
+	case !hasX:
+		return 0
+	case x.IsNaN() || y.IsNaN():
+		if x.IsNaN() == y.IsNaN() {
+			return 0
+		}
+		return trueFirst(!x.IsNaN())
+	case direction == definition.Maximize:
+		return cmp.Compare(y, x)
+	default:
+		return cmp.Compare(x, y)
+	}
+}
+
+func trueFirst(first bool) int {
+	if first {
+		return -1
+	}
+	return 1
+}
+
+// best is the leading trial, if any was measured with a number.
+func (r *runtime) best(trials []trial.Trial) *protocol.Best {
+	objective := r.study.Definition.Objectives[0]
+	var leader *trial.Trial
+	for i := range trials {
+		t := &trials[i]
+		value, measured := t.Value(0)
+		if !measured || value.IsNaN() {
+			continue
+		}
+		if leader == nil || compareRank(*t, *leader, objective.Direction) < 0 {
+			leader = t
+		}
+	}
+	if leader == nil {
+		return nil
+	}
+	result := leader.Results[len(leader.Results)-1]
+	return &protocol.Best{
+		Trial: leader.ID, Number: leader.Number, Metric: objective.Metric, Value: result.Values[0],
+		Rung: result.Rung, Budget: result.Budget, Params: leader.Configuration,
+	}
+}

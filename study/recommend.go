@@ -1,0 +1,81 @@
+package study
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// Recommendation is the study's answer so far: the leading trial, what it cost,
+// and plain sentences on how far to trust it.
+func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error) {
+	r, err := s.locked(ctx, ref)
+	if err != nil {
+		return protocol.Recommendation{}, err
+	}
+	defer r.mutex.Unlock()
+	def := r.study.Definition
+	answer := protocol.Recommendation{
+		Study: def.Name, Status: r.study.Status, Best: r.best(r.trials), System: def.System, Notes: []string{},
+	}
+	if !r.study.Status.Over() {
+		answer.Notes = append(answer.Notes, "the study is still "+string(r.study.Status)+": a better trial may come")
+	}
+	if answer.Best == nil {
+		answer.Notes = append(answer.Notes, "no trial has been measured yet")
+		return answer, nil
+	}
+	winner := r.trials[answer.Best.Number]
+	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint
+	answer.Seconds, answer.Energy = winner.Seconds, winner.Energy
+	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1
+	if !answer.FullBudget {
+		top := r.ladder[len(r.ladder)-1].Budget
+		answer.Notes = append(answer.Notes, fmt.Sprintf(
+			"measured after %d epochs on %.4g of the data, not on the full budget of %d epochs on %.4g",
+			answer.Best.Budget.Epochs, answer.Best.Budget.DataFraction, top.Epochs, top.DataFraction))
+	}
+	if winner.Energy.Estimated() {
+		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")
+	}
+	if measured := r.measuredAt(answer.Best.Rung); measured == 1 {
+		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
+	}
+	return answer, nil
+}
+
+// measuredAt counts the trials with a result at the rung.
+func (r *runtime) measuredAt(rung int) int {
+	count := 0
+	for _, t := range r.trials {
+		for _, result := range t.Results {
+			if result.Rung == rung {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// Checkpoints returns the artifacts that some trial's checkpoint refers to. An
+// artifact that is not among them is garbage once its upload is long over.
+func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
+	studies, err := s.store.Studies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]bool)
+	for _, study := range studies {
+		trials, err := s.store.Trials(ctx, study.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range trials {
+			if t.Checkpoint != nil {
+				used[t.Checkpoint.Artifact] = true
+			}
+		}
+	}
+	return used, nil
+}

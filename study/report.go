@@ -1,0 +1,160 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// Report stores one epoch's outcome and answers what to do next. An epoch that
+// was accepted before changes nothing, whatever it says now.
+func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error) {
+	r, t, err := s.lockedTrial(ctx, id)
+	if err != nil {
+		return protocol.Directive{}, err
+	}
+	defer r.mutex.Unlock()
+	if err := holds(t, report.LeaseEpoch); err != nil {
+		return protocol.Directive{}, err
+	}
+	if t.State.Terminal() {
+		return r.directive(t), nil // too late to count, and not the worker's fault
+	}
+	if err := r.checkReport(t, report); err != nil {
+		return protocol.Directive{}, err
+	}
+	s.poolMutex.Lock()
+	s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
+	s.poolMutex.Unlock()
+	if report.Epoch <= t.LastEpoch {
+		return r.directive(t), nil
+	}
+	tx := s.begin(r)
+	if t.State == trial.Leased {
+		if t, err = tx.state(t, trial.Running, "reported its first epoch of this lease"); err != nil {
+			return protocol.Directive{}, err
+		}
+	}
+	t = tx.accept(t, report)
+	directive := r.directive(t)
+	if err := commit(ctx, s, tx, &directive); err != nil {
+		return protocol.Directive{}, err
+	}
+	return directive, nil
+}
+
+// checkReport names every fault of a report.
+func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
+	var faults []problem.Field
+	if report.Epoch > t.Budget.Epochs {
+		faults = append(faults, problem.Field{Path: "epoch", Value: report.Epoch,
+			Message: fmt.Sprintf("must be at most %d, the budget of rung %d", t.Budget.Epochs, t.Rung)})
+	}
+	for name := range report.Metrics {
+		if name == "" || len(name) > 128 {
+			faults = append(faults, problem.Field{Path: "metrics", Value: name, Message: "a metric's name must have 1 to 128 bytes"})
+		}
+	}
+	if report.Seconds < 0 || !report.Seconds.IsFinite() {
+		faults = append(faults, problem.Field{Path: "seconds", Value: report.Seconds, Message: "must be a finite number, at least 0"})
+	}
+	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
+		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
+	}
+	if report.Epoch == t.Budget.Epochs {
+		for _, objective := range r.study.Definition.Objectives {
+			if _, ok := report.Metrics[objective.Metric]; !ok {
+				faults = append(faults, problem.Field{Path: "metrics." + objective.Metric,
+					Message: fmt.Sprintf("the objective is missing in the report that ends the budget (reported: %s)", names(report.Metrics))})
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return problem.WithFields("the report of trial "+string(t.ID)+" is not valid", faults)
+	}
+	return nil
+}
+
+func names(metrics map[string]trial.Float) string {
+	list := make([]string, 0, len(metrics))
+	for name := range metrics {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// accept stages a new report; the one that reaches the budget becomes the
+// trial's result at its rung.
+func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial {
+	energy := trial.Energy{}
+	if report.Energy != nil {
+		energy = *report.Energy
+	}
+	accepted := trial.Report{
+		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
+		Energy: energy, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
+	}
+	t.Epochs++
+	t.LastEpoch, t.Last, t.LostOn = report.Epoch, report.Metrics, nil
+	t.Seconds += report.Seconds
+	t.Energy = t.Energy.Plus(energy)
+	if report.Epoch == t.Budget.Epochs {
+		result := trial.Result{Rung: t.Rung, Budget: t.Budget}
+		for _, objective := range tx.runtime.study.Definition.Objectives {
+			result.Values = append(result.Values, report.Metrics[objective.Metric])
+		}
+		t.Results = append(slices.Clone(t.Results), result)
+	}
+	tx.change.Reports = append(tx.change.Reports, accepted)
+	tx.log(Event{Kind: Reported, Trial: t.ID, State: string(t.State), Worker: t.Worker}, accepted)
+	tx.stage(t)
+	return t
+}
+
+// CommitCheckpoint publishes an uploaded artifact as the trial's checkpoint.
+// The caller has made sure that the artifact is stored.
+func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
+	r, t, err := s.lockedTrial(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer r.mutex.Unlock()
+	if err := holds(t, commitment.LeaseEpoch); err != nil {
+		return err
+	}
+	if t.State.Terminal() {
+		return problem.New(problem.LeaseLost, "trial %s is %s: its checkpoint is no longer wanted", t.ID, t.State)
+	}
+	if commitment.Epoch > t.LastEpoch {
+		return problem.WithFields("the checkpoint of trial "+string(t.ID)+" is not valid", []problem.Field{{Path: "epoch", Value: commitment.Epoch,
+			Message: fmt.Sprintf("must be at most %d, the newest epoch reported: report an epoch before its checkpoint", t.LastEpoch)}})
+	}
+	tx := s.begin(r)
+	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}
+	tx.log(Event{Kind: Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
+	tx.stage(t)
+	var nothing struct{}
+	return commit(ctx, s, tx, &nothing)
+}
+
+// AppendLog adds to the trial's log.
+func (s *Service) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error {
+	r, t, err := s.lockedTrial(ctx, id)
+	if err != nil {
+		return err
+	}
+	r.mutex.Unlock()
+	if t.LeaseEpoch != chunk.LeaseEpoch {
+		return problem.New(problem.LeaseLost, "trial %s is under lease %d, not %d", t.ID, t.LeaseEpoch, chunk.LeaseEpoch)
+	}
+	return s.logs.AppendLog(ctx, id, chunk.LeaseEpoch, chunk.Offset, chunk.Text)
+}

@@ -1,0 +1,204 @@
+package study
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// runtime is a study's state in memory: what the store has, plus the search.
+// When a write is refused halfway, it is marked stale and loaded again.
+type runtime struct {
+	mutex sync.Mutex
+	stale bool
+
+	study    Study
+	ladder   []budget.Rung
+	trials   []trial.Trial // by number
+	queue    []int         // numbers of queued trials, the first to go first
+	sequence int64         // of the last event
+
+	method search.Method // nil when the study is over
+	// waiting is set when the search has nothing until the next observation.
+	waiting       bool
+	sinceSnapshot int
+}
+
+// enqueue keeps the queue in step with a trial's state.
+func (r *runtime) enqueue(t trial.Trial) {
+	at := slices.Index(r.queue, t.Number)
+	switch {
+	case t.State == trial.Queued && at < 0:
+		r.queue = append(r.queue, t.Number)
+	case t.State != trial.Queued && at >= 0:
+		r.queue = slices.Delete(r.queue, at, at+1)
+	}
+}
+
+// Decision is one step of a study's search, as its log keeps it.
+type Decision struct {
+	Event   search.Event    `json:"event"`
+	Actions []search.Action `json:"actions,omitempty"`
+}
+
+// eventPage is how many events are read at once while a search is replayed.
+const eventPage = 5000
+
+// refresh loads the runtime from the store if it is stale.
+func (s *Service) refresh(ctx context.Context, r *runtime) error {
+	if !r.stale {
+		return nil
+	}
+	stored, err := s.store.Study(ctx, r.study.ID)
+	if err != nil {
+		return err
+	}
+	trials, err := s.store.Trials(ctx, stored.ID)
+	if err != nil {
+		return err
+	}
+	r.study, r.trials, r.queue = stored, trials, nil
+	r.ladder = stored.Definition.Budget.Ladder()
+	r.method, r.waiting = nil, false
+	for _, t := range trials {
+		if t.State == trial.Queued {
+			r.queue = append(r.queue, t.Number)
+		}
+	}
+	if err := s.replay(ctx, r); err != nil {
+		return err
+	}
+	s.regrant(r)
+	r.stale = false
+	return nil
+}
+
+// regrant gives the leases found in the store a whole term, unless they are
+// known already.
+func (s *Service) regrant(r *runtime) {
+	now := s.options.Now()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	for _, t := range r.trials {
+		if t.State.Held() && !s.leases.Has(t.ID, t.LeaseEpoch) {
+			s.leases.Grant(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch, Worker: t.Worker, Deadline: now.Add(s.leaseTerm())})
+		}
+	}
+}
+
+// replay rebuilds the search from its last snapshot and the log behind it, and
+// checks that it decides today what it decided then.
+func (s *Service) replay(ctx context.Context, r *runtime) error {
+	var after int64
+	if !r.study.Status.Over() {
+		method, err := search.New(SearchSettings(r.study.Definition))
+		if err != nil {
+			return err
+		}
+		r.method = method
+		snapshot, err := s.store.Snapshot(ctx, r.study.ID)
+		switch {
+		case problem.Is(err, problem.NotFound):
+		case err != nil:
+			return err
+		default:
+			if err := method.Restore(snapshot.State); err != nil {
+				return fmt.Errorf("restore the search: %w", err)
+			}
+			after = snapshot.Sequence
+		}
+	}
+	r.sequence, r.sinceSnapshot = after, 0
+	for {
+		events, err := s.store.Events(ctx, r.study.ID, r.sequence, eventPage)
+		if err != nil {
+			return err
+		}
+		for _, event := range events {
+			r.sequence = event.Sequence
+			if event.Kind == Searched && r.method != nil {
+				if err := replayDecision(r.method, event); err != nil {
+					return err
+				}
+				r.sinceSnapshot++
+			}
+		}
+		if len(events) < eventPage {
+			return nil
+		}
+	}
+}
+
+func replayDecision(method search.Method, event Event) error {
+	var decision Decision
+	if err := json.Unmarshal(event.Data, &decision); err != nil {
+		return fmt.Errorf("event %d: %w", event.Sequence, err)
+	}
+	actions, err := method.Handle(decision.Event)
+	if err != nil {
+		return fmt.Errorf("event %d: %w", event.Sequence, err)
+	}
+	then, err := json.Marshal(decision.Actions)
+	if err != nil {
+		return err
+	}
+	now, err := json.Marshal(actions)
+	if err != nil {
+		return err
+	}
+	if len(actions)+len(decision.Actions) > 0 && !bytes.Equal(then, now) {
+		return problem.New(problem.Unavailable,
+			"event %d: the search decided %s when it was logged and %s now; continue this study with the version of tandem that wrote it",
+			event.Sequence, then, now)
+	}
+	return nil
+}
+
+// SearchSettings are the settings of a study's search.
+func SearchSettings(def definition.Definition) search.Settings {
+	settings := search.Settings{
+		Method: def.Search.Method, Seed: def.Search.Seed, Space: def.Space,
+		Rungs: def.Budget.Ladder(), Eta: def.Budget.Eta, Brackets: def.Search.Brackets,
+		MaxTrials: def.Stop.Trials, RandomFraction: def.Search.RandomFraction, GridPoints: def.Search.GridPoints,
+	}
+	for _, objective := range def.Objectives {
+		settings.Maximize = append(settings.Maximize, objective.Direction == definition.Maximize)
+	}
+	return settings
+}
+
+// trialSeed derives a trial's seed from the study's, so that a repeated study
+// trains with the same seeds. It fits in 31 bits, which every library takes.
+func trialSeed(study uint64, number int) uint64 {
+	z := study + 0x9e3779b97f4a7c15*uint64(number+1) // SplitMix64 (Steele et al. 2014)
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return (z ^ (z >> 31)) & math.MaxInt32
+}
+
+func trialID(study string, number int) trial.ID {
+	return trial.ID(study + "-" + strconv.Itoa(number))
+}
+
+// numberOf returns the number in a trial's id.
+func numberOf(id trial.ID) (int, bool) {
+	_, text, ok := strings.Cut(string(id), "-")
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.Atoi(text)
+	return number, err == nil && number >= 0 && strconv.Itoa(number) == text
+}

@@ -1,0 +1,262 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// studyOf returns a search over d floats without random draws once it has a
+// model, on a ladder of rungs.
+func studyOf(t testing.TB, d, rungs int) *asynchronous {
+	t.Helper()
+	settings := Settings{Method: "bohb", Seed: 5, Eta: 3, Brackets: 1, Maximize: []bool{true}}
+	for i := range rungs {
+		settings.Rungs = append(settings.Rungs, budget.Rung{Index: i, Budget: budget.Budget{Epochs: i + 1, DataFraction: 1}})
+	}
+	for i := range d {
+		settings.Space.Parameters = append(settings.Space.Parameters,
+			space.Parameter{Name: fmt.Sprintf("x%d", i), Kind: space.Training, Type: space.FloatType, Low: 0, High: 1})
+	}
+	method, err := New(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return method.(*asynchronous)
+}
+
+func (a *asynchronous) request(t testing.TB) Action {
+	t.Helper()
+	actions, err := a.Handle(Event{Kind: Request})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actions[0]
+}
+
+// measure gives the trial a value: minus its squared distance from 0.5.
+func (a *asynchronous) measure(t testing.TB, action Action) {
+	t.Helper()
+	value := 0.0
+	for _, x := range a.history.points[action.Trial] {
+		value -= (x - 0.5) * (x - 0.5)
+	}
+	if _, err := a.Handle(Event{Kind: Measured, Trial: action.Trial, Rung: action.Rung, Values: []trial.Float{trial.Float(value)}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The model is that of the highest rung with d + 3 observations.
+func TestModelMovesUpWithTheData(t *testing.T) {
+	a := studyOf(t, 2, 3)
+	models := map[int]int{}
+	for range 150 {
+		at := modelled(a.history)
+		models[at]++
+		action := a.request(t)
+		if action.Kind == Create && (action.Origin == "model") != (at >= 0) {
+			t.Fatalf("with a model at rung %d trial %d is %s: %s", at, action.Trial, action.Origin, action.Reason)
+		}
+		a.measure(t, action)
+		for i, r := range a.history.rungs {
+			if want := len(r.entries) >= 5; want && modelled(a.history) < i {
+				t.Fatalf("rung %d has %d observations, the model is at %d", i, len(r.entries), modelled(a.history))
+			}
+		}
+	}
+	// Five trials are measured before there is a model at rung 0.
+	if models[-1] < 5 || models[0] == 0 || models[1] == 0 || models[2] == 0 {
+		t.Errorf("requests by the rung of the model: %v", models)
+	}
+}
+
+// A failure is a bad observation, and never a good one.
+func TestFailuresAreBadObservations(t *testing.T) {
+	a := studyOf(t, 1, 1)
+	for range 12 {
+		action := a.request(t)
+		x, _ := action.Configuration["x0"].Number()
+		if x > 0.3 {
+			a.measure(t, action)
+		} else if _, err := a.Handle(Event{Kind: Failed, Trial: action.Trial, Rung: action.Rung}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := a.proposer.(*bohb)
+	b.fit(a.history, modelled(a.history))
+	if b.ratio([]float64{0.5}) <= b.ratio([]float64{0.1}) {
+		t.Error("the model prefers where trials fail")
+	}
+	for _, r := range a.history.rungs[0].entries[:b.model.good.n] {
+		if r.failed {
+			t.Error("a failure is among the good observations")
+		}
+	}
+}
+
+// A pending trial makes its place less attractive to the next request, until
+// it is measured.
+func TestPendingTrialsRepel(t *testing.T) {
+	a := prepared(t, 1, 30, 0)
+	b := a.proposer.(*bohb)
+	ratio := func() float64 {
+		b.fit(a.history, 0)
+		return b.ratio([]float64{0.5}) - b.ratio([]float64{0.9})
+	}
+	before := ratio()
+	for range 5 {
+		a.history.create(proposal{configuration: space.Configuration{"x0": space.Float(0.5)}, origin: originModel}, 0)
+	}
+	if after := ratio(); after >= before-0.2 {
+		t.Errorf("five pending trials at 0.5 change the ratio's logarithm from %.2f to %.2f only", before, after)
+	}
+}
+
+// A model that was fitted before a restore is forgotten, though the restored
+// history has as many observations.
+func TestRestoreForgetsTheModel(t *testing.T) {
+	a, b := prepared(t, 2, 30, 0), studyOf(t, 2, 1)
+	for range 30 {
+		action := b.request(t)
+		x := b.history.points[action.Trial][0]
+		if _, err := b.Handle(Event{Kind: Measured, Trial: action.Trial, Values: []trial.Float{trial.Float(x)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.request(t)
+	state, err := a.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if here, there := a.request(t).Configuration.Key(), b.request(t).Configuration.Key(); here != there {
+			t.Fatalf("%s before the restore, %s after it", here, there)
+		}
+	}
+}
+
+// barren draws and has nothing.
+type barren struct{}
+
+func (barren) propose(_ *history, r *rand.Rand) (proposal, bool) {
+	r.Float64()
+	return proposal{}, false
+}
+
+// A request for which there is no configuration leaves no trace: the study
+// does not log it.
+func TestARequestInVainChangesNothing(t *testing.T) {
+	a := prepared(t, 1, 2, 1)
+	a.proposer = barren{}
+	before, err := a.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if action := a.request(t); action.Kind != Wait {
+		t.Fatalf("got %s with a trial out", action.Kind)
+	}
+	if after, err := a.Snapshot(); err != nil || string(after) != string(before) {
+		t.Errorf("%s became %s (%v)", before, after, err)
+	}
+	if _, err := a.Handle(Event{Kind: Failed, Trial: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if action := a.request(t); action.Kind != Finish {
+		t.Errorf("got %s with no trial out", action.Kind)
+	}
+}
+
+// In a space of twelve configurations, twelve trials try all of them.
+func TestNothingIsTriedTwiceWhileThereIsMore(t *testing.T) {
+	for _, method := range []string{"bohb", "random"} {
+		settings := Settings{
+			Method: method, Seed: 1, Eta: 2, Maximize: []bool{true}, RandomFraction: 1. / 3,
+			Rungs: []budget.Rung{{Budget: budget.Budget{Epochs: 1, DataFraction: 1}}},
+			Space: space.Space{Parameters: []space.Parameter{{Name: "n", Kind: space.Training, Type: space.IntType, Low: 1, High: 12}}},
+		}
+		made, err := New(settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := made.(*asynchronous)
+		for range 14 {
+			a.measure(t, a.request(t))
+		}
+		if len(a.history.taken) != 12 {
+			t.Errorf("%s: 14 trials tried %d of 12 configurations", method, len(a.history.taken))
+		}
+	}
+}
+
+// BenchmarkRequest is the time of one decision with n measured trials of 10
+// parameters, 8 more being out; after each the model has to be fitted again.
+func BenchmarkRequest(b *testing.B) {
+	for _, n := range []int{100, 1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			a := prepared(b, 10, n, 8)
+			state, err := a.Snapshot()
+			if err != nil {
+				b.Fatal(err)
+			}
+			i := 0
+			for b.Loop() {
+				if i++; i%50 == 0 {
+					b.StopTimer()
+					if err := a.Restore(state); err != nil {
+						b.Fatal(err)
+					}
+					b.StartTimer()
+				}
+				a.measure(b, a.request(b))
+			}
+		})
+	}
+}
+
+// prepared returns a search over d floats on one rung, with n measured trials,
+// drawn at random, and further ones pending.
+func prepared(t testing.TB, d, n, pending int) *asynchronous {
+	t.Helper()
+	a := studyOf(t, d, 1)
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range n + pending {
+		configuration, err := a.history.cube.Sample(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := a.history.create(proposal{configuration: configuration, origin: originRandom}, 0)
+		if i < n {
+			a.measure(t, Action{Trial: number})
+		}
+	}
+	return a
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	a := prepared(b, 10, 1_000, 8)
+	for b.Loop() {
+		if _, err := a.Snapshot(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRestore(b *testing.B) {
+	a := prepared(b, 10, 1_000, 8)
+	state, err := a.Snapshot()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := a.Restore(state); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

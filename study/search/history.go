@@ -1,0 +1,124 @@
+package search
+
+import (
+	"encoding/json"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// status is where a trial is, as far as a search can know.
+type status string
+
+const (
+	out      status = "out"      // with a worker, or waiting for one
+	measured status = "measured" // at its rung, it may be promoted
+	failed   status = "failed"   // at its rung, for good
+)
+
+// record is everything a search knows of a trial.
+type record struct {
+	// Params is the configuration's key, which is its JSON: it never changes,
+	// so that snapshots need not write it anew.
+	Params json.RawMessage `json:"params"`
+	Origin string          `json:"origin"`
+	Start  int             `json:"start"`
+	Rung   int             `json:"rung"`
+	Status status          `json:"status"`
+	// Results has the objectives' values of each completed rung, from Start.
+	Results [][]trial.Float `json:"results,omitempty"`
+}
+
+// history is what happened so far. Everything but the records is derived from
+// them, and the same whatever the order in which it was derived.
+type history struct {
+	cube     *space.Cube
+	maximize []bool
+	trials   []record
+	points   [][]float64 // the trials' configurations in the unit cube
+	taken    map[string]bool
+	rungs    []rung
+	started  []int // trials by their starting rung
+	out      int
+}
+
+func newHistory(settings Settings) *history {
+	return &history{
+		cube:     settings.Space.Cube(),
+		maximize: settings.Maximize,
+		taken:    make(map[string]bool),
+		rungs:    make([]rung, len(settings.Rungs)),
+		started:  make([]int, len(settings.Rungs)),
+	}
+}
+
+// create adds a trial that starts at the rung and returns its number.
+func (h *history) create(p proposal, start int) int {
+	key := p.configuration.Key()
+	h.trials = append(h.trials, record{Params: json.RawMessage(key), Origin: p.origin, Start: start, Rung: start, Status: out})
+	h.points = append(h.points, h.cube.Encode(p.configuration))
+	h.taken[key] = true
+	h.started[start]++
+	h.out++
+	return len(h.trials) - 1
+}
+
+func (h *history) measure(number int, values []trial.Float) {
+	t := &h.trials[number]
+	t.Status = measured
+	t.Results = append(t.Results, values)
+	h.rungs[t.Rung].add(entry{trial: number, score: scoreOf(values, h.maximize)})
+	h.out--
+}
+
+func (h *history) fail(number int) {
+	t := &h.trials[number]
+	t.Status = failed
+	h.rungs[t.Rung].add(entry{trial: number, failed: true})
+	h.out--
+}
+
+// promote sends the trial at the place of the rung's ranking one rung up.
+func (h *history) promote(from, place int) int {
+	e := &h.rungs[from].entries[place]
+	e.promoted = true
+	t := &h.trials[e.trial]
+	t.Status, t.Rung = out, from+1
+	h.out++
+	return e.trial
+}
+
+// pending returns the trials that were created and never measured.
+func (h *history) pending() []int {
+	var numbers []int
+	left := h.out
+	// Those that are out are among the last ones, mostly.
+	for i := len(h.trials) - 1; i >= 0 && left > 0; i-- {
+		if h.trials[i].Status != out {
+			continue
+		}
+		left--
+		if len(h.trials[i].Results) == 0 {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers
+}
+
+// possible returns why the outcome of a trial cannot be, if it cannot.
+func (h *history) possible(e Event) error {
+	if e.Trial < 0 || e.Trial >= len(h.trials) {
+		return problem.New(problem.NotFound, "the search knows no trial %d: it has created %d", e.Trial, len(h.trials))
+	}
+	t := h.trials[e.Trial]
+	switch {
+	case t.Status != out:
+		return problem.New(problem.Conflict, "trial %d is %s at rung %d already: it is not out with a worker", e.Trial, t.Status, t.Rung)
+	case t.Rung != e.Rung:
+		return problem.New(problem.Conflict, "trial %d is at rung %d, not at rung %d", e.Trial, t.Rung, e.Rung)
+	case e.Kind == Measured && len(e.Values) != len(h.maximize):
+		return problem.New(problem.Invalid, "trial %d has %d values for %d objectives", e.Trial, len(e.Values), len(h.maximize))
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package search
+
+import (
+	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// proposer is what tells one method from another: which configuration is next?
+//
+// A proposal is a pure function of the history and the generator. A proposer
+// may keep what it computed, but nothing that it could not compute again.
+type proposer interface {
+	// propose answers false when it has no configuration.
+	propose(h *history, r *rand.Rand) (proposal, bool)
+}
+
+type proposal struct {
+	configuration space.Configuration
+	origin        string
+	reason        string
+}
+
+// The origins of configurations.
+const (
+	originRandom = "random"
+	originModel  = "model"
+	originGrid   = "grid"
+)
+
+// redraws is how often a random draw that was tried before is drawn again. A
+// space of few configurations may be used up, so a repetition is accepted then.
+const redraws = 64
+
+// drawRandom draws uniformly, avoiding configurations of earlier trials. It
+// answers false when the space forbids nearly everything.
+func drawRandom(h *history, r *rand.Rand) (space.Configuration, bool) {
+	var configuration space.Configuration
+	for range redraws {
+		drawn, err := h.cube.Sample(r)
+		if err != nil {
+			return nil, false
+		}
+		configuration = drawn
+		if !h.taken[configuration.Key()] {
+			break
+		}
+	}
+	return configuration, true
+}

@@ -1,0 +1,85 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// entry is a trial's outcome at a rung.
+type entry struct {
+	trial int
+	// score is the objective, larger is better; -Inf for a diverged trial.
+	score    float64
+	failed   bool
+	promoted bool
+}
+
+// promotable reports whether the trial may still go up from here: it has a
+// value, and it has not gone up before.
+func (e entry) promotable() bool { return !e.failed && !e.promoted && !math.IsInf(e.score, -1) }
+
+// compare orders entries from the best to the worst. Failures come behind
+// everything that was measured; of equals the older trial is the better one.
+func (e entry) compare(other entry) int {
+	switch {
+	case e.failed != other.failed:
+		if e.failed {
+			return 1
+		}
+		return -1
+	case e.score > other.score:
+		return -1
+	case e.score < other.score:
+		return 1
+	}
+	return e.trial - other.trial
+}
+
+// scoreOf turns the first objective into a score. NaN, and the infinity on the
+// losing side, are a training that diverged: nothing ranks behind them but a
+// failure, and they are never promoted.
+func scoreOf(values []trial.Float, maximize []bool) float64 {
+	score := float64(values[0])
+	if !maximize[0] {
+		score = -score
+	}
+	if math.IsNaN(score) {
+		return math.Inf(-1)
+	}
+	return score
+}
+
+// rung holds the outcomes at one budget, from whatever bracket, best first.
+type rung struct {
+	entries []entry
+}
+
+func (r *rung) add(e entry) {
+	at, _ := slices.BinarySearchFunc(r.entries, e, entry.compare)
+	r.entries = slices.Insert(r.entries, at, e)
+}
+
+// top is how many of the rung's trials may go up: ASHA's floor(n / eta), where
+// failures count. A trial that failed is a trial that was beaten.
+func (r *rung) top(eta int) int { return len(r.entries) / eta }
+
+// best returns the place of the best promotable trial among the first limit, or -1.
+func (r *rung) best(limit int) int {
+	return slices.IndexFunc(r.entries[:limit], entry.promotable)
+}
+
+// usable counts the trials that have a value.
+func (r *rung) usable() int {
+	n := 0
+	for n < len(r.entries) && !r.entries[n].failed && !math.IsInf(r.entries[n].score, -1) {
+		n++
+	}
+	return n
+}
+
+// place is where the trial stands in the rung's ranking.
+func (r *rung) place(number int) int {
+	return slices.IndexFunc(r.entries, func(e entry) bool { return e.trial == number })
+}

@@ -1,0 +1,213 @@
+package searchtest
+
+import (
+	"math"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/study/search"
+)
+
+type state int
+
+const (
+	out state = iota
+	measured
+	failed
+)
+
+// watched is a trial as the referee sees it.
+type watched struct {
+	rung  int
+	state state
+	// scores holds what it was measured with at each rung, larger is better;
+	// -Inf stands for a diverged or failed one.
+	scores map[int]float64
+}
+
+// referee keeps the book of a game and fails the test on a foul.
+type referee struct {
+	*rapid.T
+	settings search.Settings
+	trials   []watched
+	finished bool
+}
+
+func newReferee(t *rapid.T, settings search.Settings) *referee {
+	return &referee{T: t, settings: settings}
+}
+
+func (r *referee) top() int { return len(r.settings.Rungs) - 1 }
+
+// out lists the trials that are with a worker.
+func (r *referee) out() []int {
+	var numbers []int
+	for number, t := range r.trials {
+		if t.state == out {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}
+
+func (r *referee) observe(e search.Event) {
+	t := &r.trials[e.Trial]
+	t.state, t.scores[t.rung] = failed, math.Inf(-1)
+	if e.Kind == search.Failed {
+		return
+	}
+	t.state = measured
+	score := float64(e.Values[0])
+	if !r.settings.Maximize[0] {
+		score = -score
+	}
+	if !math.IsNaN(score) {
+		t.scores[t.rung] = score
+	}
+}
+
+func (r *referee) judge(a search.Action) {
+	if r.finished && a.Kind != search.Finish {
+		r.Fatalf("%s after finish", a.Kind)
+	}
+	if a.Reason == "" {
+		r.Fatalf("%s has no reason", a.Kind)
+	}
+	switch a.Kind {
+	case search.Create:
+		r.create(a)
+	case search.Promote:
+		r.promote(a)
+	case search.Wait:
+		if len(r.out()) == 0 {
+			r.Fatal("waits though no trial is out: a dead-lock")
+		}
+		r.nothingEarned(a)
+	case search.Finish:
+		r.finish(a)
+	default:
+		r.Fatalf("unknown action %q", a.Kind)
+	}
+}
+
+func (r *referee) create(a search.Action) {
+	if a.Trial != len(r.trials) {
+		r.Fatalf("created trial %d after %d others", a.Trial, len(r.trials))
+	}
+	if r.settings.MaxTrials > 0 && a.Trial >= r.settings.MaxTrials {
+		r.Fatalf("created trial %d of at most %d", a.Trial, r.settings.MaxTrials)
+	}
+	if b := r.settings.Brackets; a.Rung < 0 || a.Rung > r.top() || b > 0 && a.Rung >= b {
+		r.Fatalf("created at rung %d of %d with %d brackets", a.Rung, r.top()+1, b)
+	}
+	if faults := r.settings.Space.Check(a.Configuration); len(faults) > 0 {
+		r.Fatalf("created %v: %v", a.Configuration, faults)
+	}
+	if a.Origin == "" {
+		r.Fatal("created without an origin")
+	}
+	r.nothingEarned(a)
+	r.trials = append(r.trials, watched{rung: a.Rung, scores: map[int]float64{}})
+}
+
+func (r *referee) promote(a search.Action) {
+	if a.Trial < 0 || a.Trial >= len(r.trials) {
+		r.Fatalf("promoted the unknown trial %d", a.Trial)
+	}
+	t := &r.trials[a.Trial]
+	if a.Rung > r.top() || a.Rung != t.rung+1 {
+		r.Fatalf("promoted trial %d from rung %d to rung %d of %d", a.Trial, t.rung, a.Rung, r.top()+1)
+	}
+	if t.state != measured || math.IsInf(t.scores[t.rung], -1) {
+		r.Fatalf("promoted trial %d, which has no result at rung %d", a.Trial, t.rung)
+	}
+	better, _, n := r.rank(a.Trial, t.rung)
+	if better >= n/r.settings.Eta {
+		r.final(a)
+	}
+	t.rung, t.state = a.Rung, out
+}
+
+// rank counts the other trials at the rung that are better, and those that are
+// at least as good, and all trials that have an outcome there.
+func (r *referee) rank(number, rung int) (better, notWorse, n int) {
+	score := r.trials[number].scores[rung]
+	for other, t := range r.trials {
+		theirs, there := t.scores[rung]
+		if !there {
+			continue
+		}
+		n++
+		if other != number && theirs >= score {
+			notWorse++
+		}
+		if theirs > score {
+			better++
+		}
+	}
+	return better, notWorse, n
+}
+
+// candidates lists the trials that could go up from the rung.
+func (r *referee) candidates(rung int) []int {
+	var numbers []int
+	for number, t := range r.trials {
+		if t.state == measured && t.rung == rung && !math.IsInf(t.scores[rung], -1) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}
+
+// topReached reports whether a trial has a value at the top rung.
+func (r *referee) topReached() bool {
+	for _, t := range r.trials {
+		if score, there := t.scores[r.top()]; there && !math.IsInf(score, -1) {
+			return true
+		}
+	}
+	return false
+}
+
+// final allows a promotion that was not earned: only at the end, only without
+// a result at the top, and only for the best candidate of the highest rung.
+func (r *referee) final(a search.Action) {
+	if n := len(r.out()); n > 0 || r.topReached() {
+		r.Fatalf("promoted trial %d to rung %d: it is not among the best of its rung, with %d trials out and a result at the top: %t",
+			a.Trial, a.Rung, n, r.topReached())
+	}
+	for rung := r.top() - 1; rung >= a.Rung-1; rung-- {
+		for _, other := range r.candidates(rung) {
+			if rung >= a.Rung || r.trials[other].scores[rung] > r.trials[a.Trial].scores[rung] {
+				r.Fatalf("the final promotion took trial %d before trial %d", a.Trial, other)
+			}
+		}
+	}
+}
+
+// nothingEarned checks that no trial was passed over which has surely earned
+// its promotion.
+func (r *referee) nothingEarned(a search.Action) {
+	for rung := range r.top() {
+		for _, number := range r.candidates(rung) {
+			if _, notWorse, n := r.rank(number, rung); notWorse < n/r.settings.Eta {
+				r.Fatalf("%s though trial %d is number %d of %d at rung %d", a.Kind, number, notWorse+1, n, rung)
+			}
+		}
+	}
+}
+
+func (r *referee) finish(a search.Action) {
+	if n := len(r.out()); n > 0 {
+		r.Fatalf("finished with %d trials out", n)
+	}
+	r.nothingEarned(a)
+	if !r.topReached() {
+		for rung := range r.top() {
+			if left := r.candidates(rung); len(left) > 0 {
+				r.Fatalf("finished without a result at the top, though trial %d could go up", left[0])
+			}
+		}
+	}
+	r.finished = true
+}

@@ -1,0 +1,233 @@
+// Package searchtest is the conformance suite of search methods: whatever
+// order requests, results and failures come in, a method keeps the promises of
+// package search. A method passes if [Run] passes.
+//
+// It judges a method only by its events and actions, with a referee that keeps
+// its own book; it knows nothing of how a method decides.
+package searchtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Make returns a new method for the settings, whose Method it may set.
+type Make func(search.Settings) (search.Method, error)
+
+// Run checks the methods that are made.
+func Run(t *testing.T, newMethod Make) {
+	t.Run("any order of events is played to the end", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			g := newGame(t, newMethod, anySettings(t))
+			g.shuffle(rapid.IntRange(0, 60).Draw(t, "steps"))
+			g.finish()
+		})
+	})
+	t.Run("the same events give the same actions", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			g := newGame(t, newMethod, anySettings(t))
+			g.twin = g.fresh()
+			g.shuffle(rapid.IntRange(1, 60).Draw(t, "steps"))
+			g.finish()
+		})
+	})
+	t.Run("a restored snapshot continues alike", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			g := newGame(t, newMethod, anySettings(t))
+			g.twin = g.fresh()
+			for range rapid.IntRange(1, 4).Draw(t, "snapshots") {
+				g.shuffle(rapid.IntRange(0, 20).Draw(t, "steps"))
+				// Restoring over a method that has a past must not mix the two.
+				switch rapid.IntRange(0, 2).Draw(t, "over") {
+				case 0:
+					g.twin = g.fresh()
+				case 1:
+					other := newGame(t, newMethod, g.settings)
+					other.shuffle(rapid.IntRange(0, 40).Draw(t, "past"))
+					g.twin = other.method
+				}
+				if err := g.twin.Restore(g.snapshot()); err != nil {
+					t.Fatalf("restore: %v", err)
+				}
+			}
+			g.finish()
+		})
+	})
+	t.Run("impossible events change nothing", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			g := newGame(t, newMethod, anySettings(t))
+			for range rapid.IntRange(1, 10).Draw(t, "times") {
+				g.shuffle(rapid.IntRange(0, 5).Draw(t, "steps"))
+				g.impossible()
+			}
+			g.finish()
+		})
+	})
+}
+
+// game plays a method against workers that answer in any order.
+type game struct {
+	*rapid.T
+	newMethod Make
+	settings  search.Settings
+	method    search.Method
+	twin      search.Method // gets the same events and must do the same, if set
+	referee   *referee
+}
+
+func newGame(t *rapid.T, newMethod Make, settings search.Settings) *game {
+	g := &game{T: t, newMethod: newMethod, settings: settings, referee: newReferee(t, settings)}
+	g.method = g.fresh()
+	return g
+}
+
+func (g *game) fresh() search.Method {
+	method, err := g.newMethod(g.settings)
+	if err != nil {
+		g.Fatalf("make a method: %v", err)
+	}
+	return method
+}
+
+func (g *game) snapshot() json.RawMessage {
+	state, err := g.method.Snapshot()
+	if err != nil {
+		g.Fatalf("snapshot: %v", err)
+	}
+	return state
+}
+
+// shuffle plays random events.
+func (g *game) shuffle(steps int) {
+	for range steps {
+		out := g.referee.out()
+		if len(out) == 0 || rapid.Bool().Draw(g.T, "request") {
+			g.request()
+			continue
+		}
+		g.end(rapid.SampledFrom(out).Draw(g.T, "ends"))
+	}
+}
+
+// finish plays until the method says that it is over. A method that forgets a
+// trial, or waits for nothing, does not get there.
+func (g *game) finish() {
+	// Every trial is out once at each rung at most, and there is one request
+	// and one outcome for each, and one wait.
+	limit := 3*g.settings.MaxTrials*len(g.settings.Rungs) + 10
+	for range limit {
+		switch action := g.request(); action.Kind {
+		case search.Wait:
+			g.end(g.referee.out()[0])
+		case search.Finish:
+			if again := g.request(); again.Kind != search.Finish {
+				g.Fatalf("after finish came %s", show(again))
+			}
+			return
+		}
+	}
+	g.Fatalf("not finished after %d more events with %d trials", limit, g.settings.MaxTrials)
+}
+
+func (g *game) request() search.Action {
+	before := g.snapshot()
+	actions := g.handle(search.Event{Kind: search.Request})
+	if len(actions) != 1 {
+		g.Fatalf("a request was answered with %d actions", len(actions))
+	}
+	g.referee.judge(actions[0])
+	if kind := actions[0].Kind; kind == search.Wait || kind == search.Finish {
+		// The study does not log them, so a replay does not see them.
+		if !bytes.Equal(before, g.snapshot()) {
+			g.Fatalf("%s changed the state", kind)
+		}
+	}
+	return actions[0]
+}
+
+// end lets a trial that is out be measured or fail.
+func (g *game) end(number int) {
+	e := search.Event{Kind: search.Failed, Trial: number, Rung: g.referee.trials[number].rung}
+	if rapid.IntRange(0, 4).Draw(g.T, "outcome") > 0 {
+		e.Kind, e.Values = search.Measured, []trial.Float{anyValue(g.T)}
+	}
+	if actions := g.handle(e); len(actions) != 0 {
+		g.Fatalf("%s was answered with %s", e.Kind, show(actions))
+	}
+	g.referee.observe(e)
+}
+
+// anyValue is often equal to another one, and sometimes not a number.
+func anyValue(t *rapid.T) trial.Float {
+	return trial.Float(rapid.OneOf(
+		rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.5, 0.75, math.NaN(), math.Inf(1), math.Inf(-1)}),
+		rapid.Float64Range(-1, 1),
+	).Draw(t, "value"))
+}
+
+func (g *game) handle(e search.Event) []search.Action {
+	actions, err := g.method.Handle(e)
+	if err != nil {
+		g.Fatalf("%s: %v", show(e), err)
+	}
+	if g.twin != nil {
+		also, err := g.twin.Handle(e)
+		if err != nil || show(also) != show(actions) {
+			g.Fatalf("%s: %s here, %s (%v) there", show(e), show(actions), show(also), err)
+		}
+	}
+	return actions
+}
+
+func show(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// impossible sends events that cannot happen now.
+func (g *game) impossible() {
+	n := len(g.referee.trials)
+	value := []trial.Float{0.5}
+	events := []search.Event{
+		{Kind: "paused"},
+		{Kind: search.Measured, Trial: n, Values: value},
+		{Kind: search.Failed, Trial: n},
+		{Kind: search.Failed, Trial: -1},
+	}
+	for number, t := range g.referee.trials {
+		if t.state != out {
+			events = append(events,
+				search.Event{Kind: search.Measured, Trial: number, Rung: t.rung, Values: value},
+				search.Event{Kind: search.Failed, Trial: number, Rung: t.rung})
+			continue
+		}
+		events = append(events,
+			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung + 1, Values: value},
+			search.Event{Kind: search.Failed, Trial: number, Rung: t.rung - 1},
+			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung})
+	}
+	before := g.snapshot()
+	for _, e := range events {
+		if actions, err := g.method.Handle(e); err == nil || len(actions) > 0 {
+			g.Fatalf("%s was accepted: %s", show(e), show(actions))
+		}
+	}
+	for _, broken := range []string{``, `{`, `{}`, `[]`, `{"version":-1}`} {
+		if err := g.method.Restore(json.RawMessage(broken)); err == nil {
+			g.Fatalf("the snapshot %q was accepted", broken)
+		}
+	}
+	if !bytes.Equal(before, g.snapshot()) {
+		g.Fatal("an event that was refused changed the state")
+	}
+}

@@ -1,0 +1,67 @@
+package searchtest
+
+import (
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// anySettings draws a small study, the same for every method.
+func anySettings(t *rapid.T) search.Settings {
+	rungs := rapid.IntRange(1, 4).Draw(t, "rungs")
+	return search.Settings{
+		Seed:           rapid.Uint64().Draw(t, "seed"),
+		Space:          rapid.SampledFrom(spaces()).Draw(t, "space"),
+		Rungs:          Ladder(rungs, 2),
+		Eta:            rapid.IntRange(2, 4).Draw(t, "eta"),
+		Brackets:       rapid.IntRange(0, rungs).Draw(t, "brackets"),
+		MaxTrials:      rapid.IntRange(1, 30).Draw(t, "trials"),
+		RandomFraction: rapid.SampledFrom([]float64{0, 1. / 3, 1}).Draw(t, "random fraction"),
+		GridPoints:     rapid.IntRange(1, 3).Draw(t, "grid points"),
+		Maximize:       []bool{rapid.Bool().Draw(t, "maximize")},
+	}
+}
+
+// Ladder returns rungs of 1, factor, factor², ... epochs on all of the data.
+func Ladder(rungs, factor int) []budget.Rung {
+	ladder := make([]budget.Rung, rungs)
+	epochs := 1
+	for i := range ladder {
+		ladder[i] = budget.Rung{Index: i, Budget: budget.Budget{Epochs: epochs, DataFraction: 1}}
+		epochs *= factor
+	}
+	return ladder
+}
+
+// spaces are one of numbers, one of everything, and one that is soon used up.
+func spaces() []space.Space {
+	number := func(name string, kind space.Type, low, high float64) space.Parameter {
+		return space.Parameter{Name: name, Kind: space.Training, Type: kind, Low: low, High: high}
+	}
+	choice := func(name string, kind space.Type, values ...space.Value) space.Parameter {
+		return space.Parameter{Name: name, Kind: space.Model, Type: kind, Values: values}
+	}
+	is := func(name string, values ...space.Value) []space.Condition {
+		return []space.Condition{{Parameter: name, In: values}}
+	}
+	sgd, adam := space.String("sgd"), space.String("adam")
+	momentum := number("momentum", space.FloatType, 0, 0.9)
+	momentum.When = is("optimizer", sgd)
+	nesterov := choice("nesterov", space.CategoricalType, space.Bool(false), space.Bool(true))
+	nesterov.When = is("optimizer", sgd)
+	beta := number("beta", space.IntType, 1, 9)
+	beta.When = is("optimizer", adam)
+	return []space.Space{
+		{Parameters: []space.Parameter{number("x", space.FloatType, 0, 1), number("n", space.IntType, 1, 100)}},
+		{
+			Parameters: []space.Parameter{
+				choice("optimizer", space.CategoricalType, sgd, adam, space.String("none")), momentum, nesterov, beta,
+				choice("batch", space.OrdinalType, space.Int(32), space.Int(64), space.Int(128), space.Int(256)),
+			},
+			Forbidden: []space.Forbidden{append(is("optimizer", adam), is("batch", space.Int(256))...)},
+		},
+		{Parameters: []space.Parameter{choice("activation", space.CategoricalType, space.String("relu"), space.String("tanh"), space.Int(3))}},
+	}
+}

@@ -1,0 +1,98 @@
+package search
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// snapshotVersion changes when an older reader would misunderstand a snapshot.
+const snapshotVersion = 1
+
+// snapshot is the whole state. Rankings, models and shares follow from it.
+type snapshot struct {
+	Version   int      `json:"version"`
+	Method    string   `json:"method"`
+	Generator []byte   `json:"generator"`
+	Trials    []record `json:"trials"`
+}
+
+// Snapshot implements [Method].
+func (a *asynchronous) Snapshot() (json.RawMessage, error) {
+	generator, err := a.source.MarshalBinary()
+	if err != nil {
+		return nil, problem.New(problem.Internal, "save the random generator: %w", err)
+	}
+	text, err := json.Marshal(snapshot{
+		Version: snapshotVersion, Method: a.settings.Method,
+		Generator: generator, Trials: a.history.trials,
+	})
+	if err != nil {
+		return nil, problem.New(problem.Internal, "save the search: %w", err)
+	}
+	return text, nil
+}
+
+// Restore implements [Method]. After an error the state is what it was before.
+func (a *asynchronous) Restore(text json.RawMessage) error {
+	var s snapshot
+	if err := json.Unmarshal(text, &s); err != nil {
+		return problem.New(problem.Invalid, "the snapshot of the search cannot be read: %w", err)
+	}
+	if s.Version != snapshotVersion || s.Method != a.settings.Method {
+		return problem.New(problem.Invalid, "the snapshot is of method %q, version %d; expected %q, version %d",
+			s.Method, s.Version, a.settings.Method, snapshotVersion)
+	}
+	source := new(rand.PCG)
+	if err := source.UnmarshalBinary(s.Generator); err != nil {
+		return problem.New(problem.Invalid, "the snapshot's random generator cannot be read: %w", err)
+	}
+	h := newHistory(a.settings)
+	for number, t := range s.Trials {
+		if err := h.replay(a.settings.Space, number, t); err != nil {
+			return err
+		}
+	}
+	// A new proposer: the old one may remember another history of equal length.
+	p, err := methods()[a.settings.Method](a.settings)
+	if err != nil {
+		return err
+	}
+	a.source, a.history, a.proposer, a.dry = source, h, p, false
+	return nil
+}
+
+// replay puts a recorded trial through its life again.
+func (h *history) replay(s space.Space, number int, t record) error {
+	completed := t.Rung - t.Start
+	if t.Status == measured {
+		completed++
+	}
+	known := t.Status == out || t.Status == measured || t.Status == failed
+	if !known || t.Start < 0 || t.Rung < t.Start || t.Rung >= len(h.rungs) || len(t.Results) != completed {
+		return problem.New(problem.Invalid, "the snapshot's trial %d is at a rung that the study's ladder does not have", number)
+	}
+	var configuration space.Configuration
+	if err := json.Unmarshal(t.Params, &configuration); err != nil {
+		return problem.New(problem.Invalid, "the snapshot's trial %d has no readable configuration: %w", number, err)
+	}
+	if faults := s.Check(configuration); len(faults) > 0 {
+		return problem.New(problem.Invalid, "the snapshot's trial %d does not fit the study's space: %s", number, faults[0])
+	}
+	h.create(proposal{configuration: configuration, origin: t.Origin}, t.Start)
+	for i, values := range t.Results {
+		if len(values) != len(h.maximize) {
+			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.maximize))
+		}
+		h.measure(number, values)
+		if at := t.Start + i; at < t.Rung {
+			h.promote(at, h.rungs[at].place(number))
+		}
+	}
+	if t.Status == failed {
+		h.fail(number)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// Options are what a Service takes from its surroundings.
+type Options struct {
+	// Now is the clock; its readings must carry a monotonic part.
+	Now func() time.Time
+	// Random returns 64 random bits, for ids and for seeds nobody chose.
+	Random func() uint64
+	// LeaseSeconds is how long a lease lives without a heartbeat (60 if 0),
+	// HeartbeatSeconds how often workers send one (10 if 0).
+	LeaseSeconds, HeartbeatSeconds float64
+	Logger                         *slog.Logger
+}
+
+// Service holds the use cases. It is safe for concurrent use.
+//
+// Locks: a study's runtime is taken before the pool, and the pool's lock is
+// never held across a store call. Within a study everything is one at a time.
+type Service struct {
+	store   Store
+	logs    LogStore
+	options Options
+
+	mutex    sync.Mutex // guards runtimes and changed
+	runtimes map[string]*runtime
+	changed  chan struct{} // closed and replaced whenever anything changes
+
+	poolMutex sync.Mutex // guards leases, workers and lastTick
+	leases    pool.Leases
+	workers   pool.Registry
+	lastTick  time.Time
+}
+
+// New returns a Service on the stores. Call Start before anything else.
+func New(store Store, logs LogStore, options Options) *Service {
+	if options.LeaseSeconds <= 0 {
+		options.LeaseSeconds = 60
+	}
+	if options.HeartbeatSeconds <= 0 {
+		options.HeartbeatSeconds = 10
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		store: store, logs: logs, options: options,
+		runtimes: make(map[string]*runtime), changed: make(chan struct{}),
+	}
+}
+
+// Start loads the studies that are not over and gives every lease that was out
+// when the server stopped a whole new term, so that a restart of any length
+// costs no live trial.
+func (s *Service) Start(ctx context.Context) error {
+	studies, err := s.store.Studies(ctx)
+	if err != nil {
+		return fmt.Errorf("load the studies: %w", err)
+	}
+	for _, stored := range studies {
+		if stored.Status.Over() {
+			continue
+		}
+		if _, err := s.runtime(ctx, stored.ID); err != nil {
+			return fmt.Errorf("load study %s: %w", stored.Definition.Name, err)
+		}
+	}
+	return nil
+}
+
+// Close stores a snapshot of every search, so that the next start replays
+// nothing and may be another version.
+func (s *Service) Close(ctx context.Context) error {
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		err := s.snapshot(ctx, r)
+		r.mutex.Unlock()
+		if err != nil {
+			return fmt.Errorf("snapshot study %s: %w", r.study.Definition.Name, err)
+		}
+	}
+	return nil
+}
+
+// loaded returns the runtimes in memory. A runtime's lock is never taken while
+// the service's is held, since commits take them the other way round.
+func (s *Service) loaded() []*runtime {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Collect(maps.Values(s.runtimes))
+}
+
+func (s *Service) snapshot(ctx context.Context, r *runtime) error {
+	if r.stale || r.method == nil || r.sinceSnapshot == 0 {
+		return nil
+	}
+	state, err := r.method.Snapshot()
+	if err != nil {
+		return err
+	}
+	r.sinceSnapshot = 0
+	return s.store.Apply(ctx, Change{Snapshot: &Snapshot{Study: r.study.ID, Sequence: r.sequence, State: state}})
+}
+
+// runtime returns the study's runtime by id or name, loading it when needed.
+func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
+	s.mutex.Lock()
+	if r, ok := s.runtimes[ref]; ok {
+		s.mutex.Unlock()
+		return r, nil
+	}
+	s.mutex.Unlock()
+	stored, err := s.store.Study(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	s.mutex.Lock()
+	r, ok := s.runtimes[stored.ID]
+	if !ok {
+		r = &runtime{study: stored, stale: true}
+		s.runtimes[stored.ID] = r
+	}
+	s.mutex.Unlock()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r, s.refresh(ctx, r)
+}
+
+// locked returns the study's runtime with its lock held and its state fresh.
+func (s *Service) locked(ctx context.Context, ref string) (*runtime, error) {
+	r, err := s.runtime(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	r.mutex.Lock()
+	if err := s.refresh(ctx, r); err != nil {
+		r.mutex.Unlock()
+		return nil, err
+	}
+	return r, nil
+}
+
+// lockedTrial returns the runtime of a trial's study, locked, and the trial.
+// A trial that does not exist (its study was deleted) is a lost lease.
+func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*runtime, trial.Trial, error) {
+	study, _, ok := strings.Cut(string(id), "-")
+	if !ok {
+		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
+	}
+	r, err := s.locked(ctx, study)
+	if problem.Is(err, problem.NotFound) {
+		return nil, trial.Trial{}, problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id)
+	}
+	if err != nil {
+		return nil, trial.Trial{}, err
+	}
+	number, ok := numberOf(id)
+	if !ok || number >= len(r.trials) {
+		r.mutex.Unlock()
+		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
+	}
+	return r, r.trials[number], nil
+}
+
+// notify wakes everybody who waits for work or for events.
+func (s *Service) notify() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// changes returns a channel that is closed at the next change.
+func (s *Service) changes() <-chan struct{} {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.changed
+}
+
+func (s *Service) leaseTerm() time.Duration {
+	return time.Duration(s.options.LeaseSeconds * float64(time.Second))
+}
+
+func (s *Service) timing() protocol.Timing {
+	return protocol.Timing{LeaseSeconds: s.options.LeaseSeconds, HeartbeatSeconds: s.options.HeartbeatSeconds}
+}

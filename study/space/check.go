@@ -1,0 +1,158 @@
+package space
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// Active returns the names of the parameters that exist in the configuration,
+// in the space's order: those without conditions, and those whose conditions
+// all hold. It reads only the values of active parameters.
+func (s Space) Active(c Configuration) []string {
+	active := make(map[string]bool, len(s.Parameters))
+	var names []string
+	for _, p := range s.Parameters {
+		if holdAll(p.When, c, active) {
+			active[p.Name] = true
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// holdAll reports whether every condition holds among the active parameters.
+func holdAll(conditions []Condition, c Configuration, active map[string]bool) bool {
+	for _, condition := range conditions {
+		v, present := c[condition.Parameter]
+		if !active[condition.Parameter] || !present || !condition.allows(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c Condition) allows(v Value) bool {
+	for _, allowed := range c.In {
+		if same(allowed, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// Check returns everything that is wrong with the configuration: it must hold
+// exactly the active parameters, each with a value of its own type, in range
+// and on its step, and no forbidden combination. The paths start with
+// "params.". The space must be valid.
+func (s Space) Check(c Configuration) []problem.Field {
+	canonical, faults := s.read(c)
+	for _, p := range s.Parameters {
+		given, present := c[p.Name]
+		if wanted, ok := canonical[p.Name]; ok && present && wanted != given {
+			text, _ := json.Marshal(wanted)
+			faults = append(faults, problem.Field{
+				Path:    "params." + p.Name,
+				Message: fmt.Sprintf("must be written as %s, in the parameter's own type", text),
+				Value:   given.String(),
+			})
+		}
+	}
+	return faults
+}
+
+// Canonical returns the configuration with every value in its parameter's own
+// type: what JSON and people write as 1 becomes 1.0 for a float, and 64.0
+// becomes 64 for an int. The error is [problem.Invalid] and names every fault.
+func (s Space) Canonical(c Configuration) (Configuration, error) {
+	canonical, faults := s.read(c)
+	if len(faults) > 0 {
+		return nil, problem.WithFields("the parameters do not fit the search space", faults)
+	}
+	return canonical, nil
+}
+
+// read returns the values that fit in canonical form, and what does not fit.
+func (s Space) read(c Configuration) (Configuration, []problem.Field) {
+	var faults []problem.Field
+	fault := func(name, message string) {
+		field := problem.Field{Path: "params." + name, Message: message}
+		if v, ok := c[name]; ok {
+			field.Value = v.String()
+		}
+		faults = append(faults, field)
+	}
+	canonical := make(Configuration, len(c))
+	active := make(map[string]bool, len(s.Parameters))
+	for _, p := range s.Parameters {
+		v, present := c[p.Name]
+		if !holdAll(p.When, c, active) {
+			if present {
+				fault(p.Name, "must be absent: its conditions do not hold")
+			}
+			continue
+		}
+		active[p.Name] = true
+		if !present {
+			fault(p.Name, "is missing")
+			continue
+		}
+		accepted, wrong := p.accept(v)
+		if wrong != "" {
+			fault(p.Name, wrong)
+			continue
+		}
+		canonical[p.Name] = accepted
+	}
+	for _, name := range s.unknown(c) {
+		fault(name, "is not a parameter of the search space")
+	}
+	for i, forbidden := range s.Forbidden {
+		if holdAll(forbidden, c, active) {
+			faults = append(faults, problem.Field{
+				Path:    "params",
+				Message: fmt.Sprintf("is forbidden by combination %d: %s", i+1, forbidden),
+			})
+		}
+	}
+	return canonical, faults
+}
+
+// unknown returns the configuration's names that the space lacks, sorted.
+func (s Space) unknown(c Configuration) []string {
+	known := make(map[string]bool, len(s.Parameters))
+	for _, p := range s.Parameters {
+		known[p.Name] = true
+	}
+	var names []string
+	for name := range c {
+		if !known[name] {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// String is the combination as a person would say it.
+func (f Forbidden) String() string {
+	parts := make([]string, len(f))
+	for i, c := range f {
+		parts[i] = fmt.Sprintf("%s in (%s)", c.Parameter, list(c.In))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// Key is a text that equal configurations share and different ones do not,
+// provided that both are canonical.
+func (c Configuration) Key() string {
+	// Maps are marshalled with sorted keys; a finite value cannot fail.
+	text, err := json.Marshal(map[string]Value(c))
+	if err != nil {
+		return fmt.Sprint(map[string]Value(c))
+	}
+	return string(text)
+}

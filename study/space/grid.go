@@ -1,0 +1,120 @@
+package space
+
+import (
+	"iter"
+	"math"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// MaxGrid bounds how many combinations a grid may have.
+const MaxGrid = 100_000
+
+// Grid is a finite, regular selection of a space's configurations, addressed
+// by an index in [0, Len).
+type Grid struct {
+	cube *Cube
+	axes [][]float64 // the coordinates of each parameter
+	len  int
+}
+
+// Grid returns the space's grid: every value of a categorical or an ordinal,
+// and up to points values of a number, evenly spaced on its scale with both
+// ends included (an int or a float with a step never has a value twice). The
+// error, [problem.Invalid], says that the grid has more than [MaxGrid]
+// combinations. The space must be valid and points at least 1.
+func (s Space) Grid(points int) (Grid, error) {
+	cube := s.Cube()
+	g := Grid{cube: cube, axes: make([][]float64, len(cube.dimensions)), len: 1}
+	combinations := 1.0
+	for i, d := range cube.dimensions {
+		if d.Kind == Continuous {
+			g.axes[i] = cube.scales[i].spread(min(points, MaxGrid+1))
+		} else {
+			for choice := range d.Choices {
+				g.axes[i] = append(g.axes[i], d.Coordinate(choice))
+			}
+		}
+		combinations *= float64(len(g.axes[i]))
+	}
+	if combinations > MaxGrid {
+		return Grid{}, problem.New(problem.Invalid,
+			"the grid has %.4g combinations, more than %d: use fewer grid points or values, or another search method", combinations, MaxGrid)
+	}
+	g.len = int(combinations)
+	return g, nil
+}
+
+// Len is the number of combinations, among them those that At leaves out.
+func (g Grid) Len() int { return g.len }
+
+// At returns the configuration with the index, the last parameter changing
+// fastest. It answers false for a forbidden combination, and for one that
+// differs from another only in parameters that do not exist in it.
+func (g Grid) At(index int) (Configuration, bool) {
+	if index < 0 || index >= g.len {
+		return nil, false
+	}
+	point := make([]float64, len(g.axes))
+	first := make([]bool, len(g.axes))
+	for i := len(g.axes) - 1; i >= 0; i-- {
+		n := len(g.axes[i])
+		point[i], first[i] = g.axes[i][index%n], index%n == 0
+		index /= n
+	}
+	g.cube.Mask(point)
+	for i, u := range point {
+		// Of all that agree where a parameter is absent, one stands for them.
+		if math.IsNaN(u) && !first[i] {
+			return nil, false
+		}
+	}
+	if g.cube.Forbids(point) {
+		return nil, false
+	}
+	return g.cube.Decode(point), true
+}
+
+// All yields the grid's configurations in the order of their index, each once.
+func (g Grid) All() iter.Seq[Configuration] {
+	return func(yield func(Configuration) bool) {
+		for i := range g.len {
+			if configuration, ok := g.At(i); ok && !yield(configuration) {
+				return
+			}
+		}
+	}
+}
+
+// Size is how many configurations the space has: +Inf as soon as a float
+// without a step is in it. Conditions and forbidden combinations are counted
+// exactly up to [MaxGrid] combinations; beyond, the number is an upper bound
+// and exact is false. The space must be valid.
+func (s Space) Size() (size float64, exact bool) {
+	size = 1
+	restricted := len(s.Forbidden) > 0
+	for _, p := range s.Parameters {
+		n := float64(len(p.Values))
+		if !p.discrete() {
+			n = newScale(p).count
+		}
+		if n == 0 {
+			return math.Inf(1), true
+		}
+		size *= n
+		restricted = restricted || len(p.When) > 0
+	}
+	if !restricted {
+		return size, true
+	}
+	// As many points as the largest lattice has values: the grid is the space.
+	whole, err := s.Grid(MaxGrid)
+	if err != nil {
+		return size, false
+	}
+	n := 0.0
+	for range whole.All() {
+		n++
+	}
+	return n, true
+}

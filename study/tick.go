@@ -1,0 +1,70 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// forgetWorkersAfter is how long a silent worker stays in the list.
+const forgetWorkersAfter = 24 * time.Hour
+
+// Tick does what time alone makes due: it takes trials back from silent
+// workers and ends studies whose time is up. The caller runs it every second.
+func (s *Service) Tick(ctx context.Context) error {
+	now := s.options.Now()
+	s.poolMutex.Lock()
+	if late := now.Sub(s.lastTick); !s.lastTick.IsZero() && late > s.leaseTerm()/2 {
+		// It was this server that slept (a stopped process, a busy machine):
+		// heartbeats could not be taken, so no worker is late by that time.
+		s.leases.Postpone(late)
+	}
+	s.lastTick = now
+	s.workers.Forget(now.Add(-forgetWorkersAfter))
+	expired := s.leases.Expired(now)
+	s.poolMutex.Unlock()
+
+	var failures []error
+	for _, lease := range expired {
+		s.options.Logger.Warn("lease expired", "trial", lease.Trial, "worker", lease.Worker)
+		if err := s.expire(ctx, lease); err != nil {
+			failures = append(failures, fmt.Errorf("expire the lease of trial %s: %w", lease.Trial, err))
+		}
+	}
+	if err := s.endOverdue(ctx, now); err != nil {
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// endOverdue completes the studies that have run for their stop.seconds.
+func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
+	var overdue []string
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		if r.overdue(now) {
+			overdue = append(overdue, r.study.ID)
+		}
+		r.mutex.Unlock()
+	}
+	for _, id := range overdue {
+		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
+			if !tx.runtime.overdue(tx.now) {
+				return nil
+			}
+			return tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its time of %g s is up", current.Definition.Stop.Seconds))
+		})
+		if err != nil {
+			return fmt.Errorf("end study %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (r *runtime) overdue(now time.Time) bool {
+	limit := r.study.Definition.Stop.Seconds
+	return limit > 0 && r.study.Status == protocol.StudyRunning && r.study.ElapsedAt(now).Seconds() >= limit
+}

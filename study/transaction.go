@@ -1,0 +1,219 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// transaction gathers what one use case writes. Nothing of it is visible, in
+// memory or in the store, before commit.
+type transaction struct {
+	runtime *runtime
+	now     time.Time
+	change  Change
+	trials  map[int]trial.Trial
+	study   *Study
+	// searched says that the search has moved on: a failed commit then makes
+	// the runtime stale.
+	searched bool
+}
+
+func (s *Service) begin(r *runtime) *transaction {
+	return &transaction{runtime: r, now: s.options.Now(), trials: make(map[int]trial.Trial)}
+}
+
+// trial returns the trial as this transaction sees it.
+func (tx *transaction) trial(number int) trial.Trial {
+	if staged, ok := tx.trials[number]; ok {
+		return staged
+	}
+	return tx.runtime.trials[number]
+}
+
+// state stages the trial in its new state, with a line in the log.
+func (tx *transaction) state(t trial.Trial, next trial.State, reason string) (trial.Trial, error) {
+	t, err := t.To(next, reason)
+	if err != nil {
+		return t, err
+	}
+	if next.Terminal() {
+		t.Finished = &tx.now
+	}
+	tx.stage(t)
+	tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(next), Worker: t.Worker, Reason: reason}, t)
+	return t, nil
+}
+
+// stage writes the trial without a line in the log.
+func (tx *transaction) stage(t trial.Trial) { tx.trials[t.Number] = t }
+
+// log appends an event with its data.
+func (tx *transaction) log(event Event, data any) {
+	event.Study = tx.runtime.study.ID
+	event.Sequence = tx.runtime.sequence + int64(len(tx.change.Events)) + 1
+	event.At = tx.now
+	if data != nil {
+		// Every type logged here marshals: values, strings and Floats only.
+		event.Data, _ = json.Marshal(data)
+	}
+	tx.change.Events = append(tx.change.Events, event)
+}
+
+// status stages the study in a new status, with a line in the log.
+func (tx *transaction) status(study Study) {
+	tx.study = &study
+	tx.change.Update = &study
+	tx.log(Event{Kind: StatusChange, State: string(study.Status), Reason: study.Reason}, nil)
+}
+
+// search lets the search handle an event and logs the step.
+func (tx *transaction) search(event search.Event) ([]search.Action, error) {
+	actions, err := tx.runtime.method.Handle(event)
+	if err != nil {
+		return nil, err
+	}
+	if len(actions) == 1 && actions[0].Kind == search.Wait {
+		return actions, nil // changes nothing, so it is not worth a line
+	}
+	tx.searched = true
+	tx.log(Event{Kind: Searched}, Decision{Event: event, Actions: actions})
+	return actions, nil
+}
+
+// idempotencyKey is the context key of an idempotent request.
+type idempotencyKey struct{}
+
+type idempotency struct{ key, request string }
+
+// WithIdempotency makes the use case called with the context store its answer
+// under the key, in the same transaction as its change. request is a hash of
+// the whole request.
+func WithIdempotency(ctx context.Context, key, request string) context.Context {
+	return context.WithValue(ctx, idempotencyKey{}, idempotency{key, request})
+}
+
+// Receipt returns the answer of an earlier call with the key, if there is one.
+// A key that was used for another request is key_reused.
+func (s *Service) Receipt(ctx context.Context, key, request string) (json.RawMessage, bool, error) {
+	receipt, err := s.store.Receipt(ctx, key)
+	switch {
+	case problem.Is(err, problem.NotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case receipt.Request != request:
+		return nil, false, problem.New(problem.KeyReused,
+			"this Idempotency-Key was used for another request: use a new key for every new request")
+	}
+	return receipt.Answer, true, nil
+}
+
+// commit applies the transaction and then shows it in memory. answer is what
+// the caller will be told; if another request with the same Idempotency-Key
+// won the race, it is replaced by the answer that one stored.
+func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) error {
+	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
+	if keyed {
+		body, err := json.Marshal(answer)
+		if err != nil {
+			return problem.New(problem.Internal, "encode the answer: %w", err)
+		}
+		tx.change.Receipt = &Receipt{Key: key.key, Request: key.request, Answer: body, At: tx.now}
+	}
+	tx.fill()
+	if err := tx.addSnapshot(); err != nil {
+		tx.runtime.stale = true
+		return problem.New(problem.Internal, "snapshot the search: %w", err)
+	}
+	// A client that hangs up must not leave us guessing whether the write
+	// happened, so it does not cancel it.
+	if err := s.store.Apply(context.WithoutCancel(ctx), tx.change); err != nil {
+		tx.runtime.stale = true
+		if keyed && problem.Is(err, problem.Conflict) {
+			if stored, found, receiptErr := s.Receipt(ctx, key.key, key.request); receiptErr == nil && found {
+				return json.Unmarshal(stored, answer)
+			}
+		}
+		return err
+	}
+	tx.show()
+	s.notify()
+	return nil
+}
+
+// fill turns the staged trials into guarded writes.
+func (tx *transaction) fill() {
+	r := tx.runtime
+	for number := range len(r.trials) + len(tx.trials) {
+		staged, ok := tx.trials[number]
+		if !ok {
+			continue
+		}
+		write := TrialWrite{Trial: staged}
+		if number < len(r.trials) {
+			before := r.trials[number]
+			write.Guard = &Guard{LeaseEpoch: before.LeaseEpoch, State: before.State}
+		}
+		tx.change.Trials = append(tx.change.Trials, write)
+	}
+}
+
+// addSnapshot adds the search's state once the log behind the last snapshot is
+// as long as the study is large, so that its cost stays constant per event.
+func (tx *transaction) addSnapshot() error {
+	r := tx.runtime
+	if !tx.searched || r.method == nil || r.sinceSnapshot < max(200, len(r.trials)) {
+		return nil
+	}
+	state, err := r.method.Snapshot()
+	if err != nil {
+		return err
+	}
+	tx.change.Snapshot = &Snapshot{Study: r.study.ID, Sequence: r.sequence + int64(len(tx.change.Events)), State: state}
+	return nil
+}
+
+// abandon forgets a transaction that failed before its commit.
+func (tx *transaction) abandon() {
+	if tx.searched {
+		tx.runtime.stale = true // the search saw an event that was never stored
+	}
+}
+
+// show makes a committed transaction visible in memory.
+func (tx *transaction) show() {
+	r := tx.runtime
+	for number := range len(r.trials) + len(tx.trials) {
+		staged, ok := tx.trials[number]
+		switch {
+		case !ok:
+		case number < len(r.trials):
+			r.trials[number] = staged
+		default:
+			r.trials = append(r.trials, staged)
+		}
+		if ok {
+			r.enqueue(staged)
+		}
+	}
+	r.sequence += int64(len(tx.change.Events))
+	for _, event := range tx.change.Events {
+		if event.Kind == Searched {
+			r.sinceSnapshot++
+		}
+	}
+	if tx.change.Snapshot != nil {
+		r.sinceSnapshot = 0
+	}
+	if tx.study != nil {
+		r.study = *tx.study
+		if r.study.Status.Over() {
+			r.method = nil
+		}
+	}
+}

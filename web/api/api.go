@@ -1,0 +1,154 @@
+// Package api is how programs talk to the server: REST v1 with an OpenAPI
+// document, events, exports and artifacts.
+//
+// A handler decodes, calls one use case and encodes; it decides nothing. All
+// routes stand in routes.go with the scopes they are open to. Its invariant:
+// one handler in front of everything (guard.go) lets a request through only if
+// the route's line in that table says so, and every refusal, whoever made it,
+// is a problem document. The package must not know SQL, searches or budgets'
+// arithmetic, and huma's types never leave it.
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// Config is what the API is made from.
+type Config struct {
+	Studies   UseCases
+	Artifacts Artifacts
+	Tokens    auth.Store
+	// UI answers the paths that are not the API's. /login and what is below
+	// /assets/ is public, the rest is for signed-in browsers; nil: no pages.
+	UI http.Handler
+	// Hosts are the names and addresses, without ports, that requests may be
+	// addressed to besides the loopback's. An unspecified address (0.0.0.0, ::)
+	// stands for every address, but for no name.
+	Hosts  []string
+	Logger *slog.Logger
+	// Healthy returns why nothing can be served any more; nil: all is well.
+	Healthy func() error
+	// ArtifactLimit bounds one artifact in bytes; 0: 4 GiB.
+	ArtifactLimit int64
+	// Now is the clock of tokens and sessions; nil: the wall clock.
+	Now func() time.Time
+}
+
+const defaultArtifactLimit = 4 << 30
+
+// The bounds on requests that stay open: event streams and uploads.
+const (
+	maxFollowers = 512
+	maxUploads   = 32
+)
+
+// server holds what the handlers need.
+type server struct {
+	studies       UseCases
+	artifacts     Artifacts
+	tokens        auth.Store
+	authenticator *auth.Authenticator
+	signIns       *auth.Limiter
+	ui            http.Handler
+	hosts         hostList
+	logger        *slog.Logger
+	healthy       func() error
+	artifactLimit int64
+
+	origins   *http.CrossOriginProtection
+	mux       *chi.Mux
+	table     map[string]route // by method and pattern
+	openAPI   []byte
+	followers chan struct{}
+	uploads   chan struct{}
+}
+
+// New returns the handler of everything the server answers. It panics if a
+// route says nobody may use it: such a program must not start.
+func New(config Config) http.Handler {
+	return newServer(config).handler()
+}
+
+func newServer(config Config) *server {
+	s := &server{
+		studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
+		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy,
+		artifactLimit: config.ArtifactLimit, origins: http.NewCrossOriginProtection(), mux: chi.NewMux(),
+		table: make(map[string]route), followers: make(chan struct{}, maxFollowers), uploads: make(chan struct{}, maxUploads),
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.healthy == nil {
+		s.healthy = func() error { return nil }
+	}
+	if s.artifactLimit <= 0 {
+		s.artifactLimit = defaultArtifactLimit
+	}
+	now := config.Now
+	if now == nil {
+		now = time.Now
+	}
+	s.authenticator, s.signIns = auth.NewAuthenticator(config.Tokens, now), auth.NewLimiter(now)
+	s.register()
+	return s
+}
+
+// register puts every route of the table into the router and into the OpenAPI
+// document.
+func (s *server) register() {
+	framework := humachi.New(s.mux, huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Tandem", Version: "1",
+				Description: "The study server's REST interface. docs/protocol.md tells its rules: leases, fencing, idempotency, errors and events.",
+			},
+			Components: &huma.Components{
+				Schemas: newRegistry(),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"token":   {Type: "http", Scheme: "bearer", Description: "a token; what its scope opens stands in x-scopes"},
+					"session": {Type: "apiKey", In: "cookie", Name: sessionCookie, Description: "a browser's session"},
+				},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{s.ours},
+	})
+	for _, one := range s.routes() {
+		if one.access == nobody {
+			panic("api: nobody may use " + one.name())
+		}
+		s.table[one.name()] = one
+		one.register(framework, one.operation(framework.OpenAPI().Components.Schemas))
+	}
+	document, err := json.MarshalIndent(framework.OpenAPI(), "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
+	}
+	s.openAPI = append(document, '\n')
+}
+
+// NewHTTPServer returns a server with our limits. It has no write timeout,
+// since events and long polls last: the handler sets a deadline for each
+// request.
+func NewHTTPServer(address string, handler http.Handler) *http.Server {
+	return &http.Server{
+		Addr: address, Handler: handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+	}
+}

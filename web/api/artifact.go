@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// stall is how long a transfer may stand still.
+const stall = 60 * time.Second
+
+type BlobRef struct {
+	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the bytes, in lower-case hexadecimal"`
+}
+
+type uploadInput struct {
+	BlobRef
+	length int64
+	body   io.Reader
+}
+
+// Resolve takes the body as it comes: it is too large to be read before.
+func (i *uploadInput) Resolve(ctx huma.Context) []error {
+	r, w := humachi.Unwrap(ctx)
+	i.length = r.ContentLength
+	i.body = &patientReader{Reader: r.Body, connection: http.NewResponseController(w)}
+	return nil
+}
+
+func (s *server) putArtifact(ctx context.Context, input *uploadInput) (*nothing, error) {
+	if input.length > s.artifactLimit {
+		return nil, tooLarge(s.artifactLimit)
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	default:
+		return nil, problem.New(problem.Unavailable, "too many uploads at once: try again")
+	}
+	body := &countingReader{Reader: input.body}
+	_, err := s.artifacts.Put(ctx, input.SHA256, body, s.artifactLimit)
+	switch {
+	case err == nil:
+		return nil, nil
+	case problem.Is(err, problem.Exhausted):
+		return nil, tooLarge(s.artifactLimit)
+	case body.failed != nil:
+		return nil, readFault(body.failed)
+	}
+	return nil, err
+}
+
+func describeUpload(operation *huma.Operation, _ huma.Registry) {
+	operation.Description = "The bytes become visible to others once a checkpoint that names them is committed."
+	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {}}}
+}
+
+func (s *server) getArtifact(_ context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+	bytes, size, err := s.artifacts.Open(input.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		defer bytes.Close()
+		_, w := humachi.Unwrap(ctx)
+		describeBlob(w.Header(), input.SHA256, size)
+		w.WriteHeader(http.StatusOK)
+		if _, err := io.Copy(patientWriter(w), bytes); err != nil {
+			panic(http.ErrAbortHandler) // a part must not look like the whole
+		}
+	}}, nil
+}
+
+func (s *server) headArtifact(_ context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+	bytes, size, err := s.artifacts.Open(input.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		_, w := humachi.Unwrap(ctx)
+		describeBlob(w.Header(), input.SHA256, size)
+		w.WriteHeader(http.StatusOK)
+	}}, bytes.Close()
+}
+
+// describeBlob makes sure that no browser ever runs what somebody uploaded.
+func describeBlob(header http.Header, sha256 string, size int64) {
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Length", strconv.FormatInt(size, 10))
+	header.Set("Content-Disposition", `attachment; filename="`+sha256+`"`)
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+}
+
+// patientReader gives the client time as long as it sends something.
+type patientReader struct {
+	io.Reader
+	connection *http.ResponseController
+}
+
+// Read reads what comes within the time of a stall.
+func (p *patientReader) Read(into []byte) (int, error) {
+	now := time.Now()
+	_ = p.connection.SetReadDeadline(now.Add(stall))
+	_ = p.connection.SetWriteDeadline(now.Add(2 * stall)) // for the answer
+	count, err := p.Reader.Read(into)
+	if err != nil {
+		_ = p.connection.SetReadDeadline(time.Time{})
+	}
+	return count, err
+}
+
+// countingReader remembers that the reading failed, not the storing.
+type countingReader struct {
+	io.Reader
+	failed error
+}
+
+// Read reads, and remembers an error.
+func (c *countingReader) Read(into []byte) (int, error) {
+	count, err := c.Reader.Read(into)
+	if err != nil && err != io.EOF {
+		c.failed = err
+	}
+	return count, err
+}
+
+// patientWriter gives the client time as long as it takes something.
+func patientWriter(w http.ResponseWriter) io.Writer {
+	return deadlineWriter{Writer: w, connection: http.NewResponseController(w)}
+}
+
+type deadlineWriter struct {
+	io.Writer
+	connection *http.ResponseController
+}
+
+// Write writes what the client takes within the time of a stall.
+func (d deadlineWriter) Write(data []byte) (int, error) {
+	_ = d.connection.SetWriteDeadline(time.Now().Add(stall))
+	return d.Writer.Write(data)
+}

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study"
+)
+
+const (
+	// maxBody bounds the body of a call.
+	maxBody = 1 << 20
+	// bodyTime is how long a client may take to send it.
+	bodyTime = 30 * time.Second
+
+	keyHeader    = "Idempotency-Key"
+	replayHeader = "Idempotency-Replayed"
+	maxKey       = 128
+)
+
+// call reads the body of a call, answers it from an earlier attempt if there
+// was one, and else lets it through.
+func (s *server) call(w http.ResponseWriter, r *http.Request, found route) {
+	if found.mutates() {
+		body, err := readBody(w, r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		if found.kind != studyFile && len(body) > 0 && isJSON(r) {
+			if err := checkJSON(body); err != nil {
+				s.refuse(w, r, err)
+				return
+			}
+		}
+		r = r.WithContext(withBody(r.Context(), body))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if keys := r.Header.Values(keyHeader); len(keys) > 0 && found.kind != secret {
+			ctx, answered := s.replay(w, r, found, body)
+			if answered {
+				return
+			}
+			r = r.WithContext(ctx)
+		}
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// readBody reads the whole body within its bounds.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxBody {
+		w.Header().Set("Connection", "close") // what is left of it is not worth reading
+		return nil, tooLarge(maxBody)
+	}
+	connection := http.NewResponseController(w)
+	if r.ContentLength != 0 {
+		// The deadline must not outlast the body: it would end a long poll.
+		_ = connection.SetReadDeadline(time.Now().Add(bodyTime))
+		defer func() { _ = connection.SetReadDeadline(time.Time{}) }()
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return nil, readFault(err)
+	}
+	return body, nil
+}
+
+// readFault says what went wrong while a body was read.
+func readFault(err error) error {
+	var over *http.MaxBytesError
+	var network net.Error
+	switch {
+	case errors.As(err, &over):
+		return tooLarge(over.Limit)
+	case errors.As(err, &network) && network.Timeout():
+		return fault(http.StatusRequestTimeout, problem.Unavailable, "the body came too slowly")
+	default:
+		return fault(http.StatusBadRequest, problem.Invalid, "the body ended before it was whole")
+	}
+}
+
+func tooLarge(limit int64) error {
+	return fault(http.StatusRequestEntityTooLarge, problem.Exhausted, "the body is too large: at most %d bytes", limit)
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return r.Header.Get("Content-Type") == "" || err == nil && kind == "application/json"
+}
+
+// replay answers a call whose key was used before with what was answered then.
+// Otherwise it returns a context under which the use case keeps its answer.
+// Keys of different tokens never meet.
+func (s *server) replay(w http.ResponseWriter, r *http.Request, found route, body []byte) (context.Context, bool) {
+	keys := r.Header.Values(keyHeader)
+	if len(keys) != 1 || !visible(keys[0]) {
+		s.refuse(w, r, problem.WithFields("the request has a fault", []problem.Field{
+			{Path: keyHeader, Message: "must be one key of 1 to 128 visible ASCII characters"}}))
+		return nil, true
+	}
+	key, hash := tokenOf(r.Context()).ID+":"+keys[0], requestHash(r, body)
+	answer, known, err := s.studies.Receipt(r.Context(), key, hash)
+	if err != nil {
+		s.refuse(w, r, err)
+		return nil, true
+	}
+	if !known {
+		return study.WithIdempotency(r.Context(), key, hash), false
+	}
+	w.Header().Set(replayHeader, "true")
+	if found.status == http.StatusNoContent {
+		w.WriteHeader(found.status)
+		return nil, true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(found.status)
+	_, _ = w.Write(append(answer, '\n')) // only a client that hung up fails this
+	return nil, true
+}
+
+func visible(key string) bool {
+	if key == "" || len(key) > maxKey {
+		return false
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// requestHash tells one request from another: the parts are told apart by
+// their lengths.
+func requestHash(r *http.Request, body []byte) string {
+	hash := sha256.New()
+	for _, part := range [][]byte{[]byte(r.Method), []byte(routePath(r)), []byte(r.URL.RawQuery), body} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		hash.Write(length[:])
+		hash.Write(part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// exportPage is how many trials or events are in memory at once.
+const exportPage = 1000
+
+type exportInput struct {
+	StudyRef
+	Format string `query:"format" enum:"csv,json" default:"csv" doc:"csv: a line a trial; json: the study, its trials and its whole history"`
+}
+
+func (s *server) export(ctx context.Context, input *exportInput) (*huma.StreamResponse, error) {
+	view, err := s.studies.Study(ctx, input.Study)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(framework huma.Context) {
+		_, w := humachi.Unwrap(framework)
+		write, kind := s.exportCSV, "text/csv; charset=utf-8"
+		if input.Format == "json" {
+			write, kind = s.exportJSON, "application/json"
+		}
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(view.Name)+"."+input.Format))
+		w.WriteHeader(http.StatusOK)
+		if err := write(ctx, view, patientWriter(w)); err != nil {
+			if ctx.Err() == nil {
+				s.logger.LogAttrs(ctx, slog.LevelError, "export failed", slog.String("study", view.ID), slog.Any("error", err))
+			}
+			panic(http.ErrAbortHandler) // a part must not look like the whole
+		}
+	}}, nil
+}
+
+// fileName is the name without anything a header or a disk could misread.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 128 && (r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// eachTrial visits the study's trials by number.
+func (s *server) eachTrial(ctx context.Context, study string, visit func(protocol.RankedTrial) error) error {
+	for offset := 0; ; {
+		page, err := s.studies.Trials(ctx, study, protocol.TrialQuery{Sort: "number", Limit: exportPage, Offset: offset})
+		if err != nil {
+			return err
+		}
+		for _, one := range page.Trials {
+			if err := visit(one); err != nil {
+				return err
+			}
+		}
+		offset += len(page.Trials)
+		if len(page.Trials) == 0 || offset >= page.Total {
+			return nil
+		}
+	}
+}
+
+func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.Writer) error {
+	header := []string{"number", "state", "rank", "rung", "epochs", "data_fraction"}
+	for _, objective := range view.Definition.Objectives {
+		header = append(header, "value_"+objective.Metric)
+	}
+	header = append(header, "seconds", "joules", "energy_method")
+	var names []string
+	for _, parameter := range view.Definition.Space.Parameters {
+		names = append(names, parameter.Name)
+		header = append(header, "params_"+parameter.Name)
+	}
+	table := csv.NewWriter(out)
+	if err := table.Write(texts(header)); err != nil {
+		return err
+	}
+	objectives := len(view.Definition.Objectives)
+	err := s.eachTrial(ctx, view.ID, func(one protocol.RankedTrial) error {
+		return table.Write(row(one, objectives, names))
+	})
+	table.Flush()
+	if err != nil {
+		return err
+	}
+	return table.Error()
+}
+
+// row is a trial's line. Rung and budget are those its values were measured
+// at; of a trial without a value, those it trains to.
+func row(one protocol.RankedTrial, objectives int, names []string) []string {
+	rung, spent, values := one.Rung, one.Budget, []trial.Float(nil)
+	if len(one.Results) > 0 {
+		last := one.Results[len(one.Results)-1]
+		rung, spent, values = last.Rung, last.Budget, last.Values
+	}
+	rank := ""
+	if one.Rank > 0 {
+		rank = strconv.Itoa(one.Rank)
+	}
+	cells := []string{strconv.Itoa(one.Number), text(string(one.State)), rank,
+		strconv.Itoa(rung), strconv.Itoa(spent.Epochs), number(trial.Float(spent.DataFraction))}
+	for objective := range objectives {
+		cell := ""
+		if objective < len(values) {
+			cell = number(values[objective])
+		}
+		cells = append(cells, cell)
+	}
+	joules := ""
+	if one.Energy.Method != "" {
+		joules = number(one.Energy.Joules)
+	}
+	cells = append(cells, number(one.Seconds), joules, text(one.Energy.Method))
+	for _, name := range names {
+		cells = append(cells, valueCell(one.Configuration[name]))
+	}
+	return cells
+}
+
+func valueCell(value space.Value) string {
+	if words, ok := value.Text(); ok {
+		return text(words)
+	}
+	return value.String()
+}
+
+// number is a measured value as JSON spells it, without quotes.
+func number(value trial.Float) string {
+	encoded, err := value.MarshalJSON()
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(string(encoded), `"`)
+}
+
+// text makes sure that a spreadsheet does not take text for a formula.
+func text(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+func texts(cells []string) []string {
+	safe := slices.Clone(cells)
+	for i, cell := range safe {
+		safe[i] = text(cell)
+	}
+	return safe
+}
+
+// exportJSON writes {"study", "recommendation", "trials", "events"}; every
+// report is the data of an event.
+func (s *server) exportJSON(ctx context.Context, view protocol.StudyView, out io.Writer) error {
+	answer, err := s.studies.Recommendation(ctx, view.ID)
+	if err != nil {
+		return err
+	}
+	document := jsonWriter{out: out}
+	document.raw(`{"study":`)
+	document.value(view)
+	document.raw(`,"recommendation":`)
+	document.value(answer)
+	document.raw(`,"trials":[`)
+	separator := ""
+	err = s.eachTrial(ctx, view.ID, func(one protocol.RankedTrial) error {
+		document.raw(separator)
+		document.value(one)
+		separator = ",\n"
+		return document.err
+	})
+	if err != nil {
+		return err
+	}
+	document.raw(`],"events":[`)
+	separator = ""
+	for after := int64(0); ; {
+		events, err := s.studies.Events(ctx, view.ID, after, exportPage)
+		if err != nil {
+			return err
+		}
+		for _, event := range events {
+			document.raw(separator)
+			document.value(event)
+			separator, after = ",\n", event.Sequence
+		}
+		if len(events) == 0 || document.err != nil {
+			break
+		}
+	}
+	document.raw("]}\n")
+	return document.err
+}
+
+// jsonWriter writes a document in pieces and keeps the first error.
+type jsonWriter struct {
+	out io.Writer
+	err error
+}
+
+func (j *jsonWriter) raw(piece string) {
+	if j.err == nil {
+		_, j.err = io.WriteString(j.out, piece)
+	}
+}
+
+func (j *jsonWriter) value(value any) {
+	encoded, err := json.Marshal(value)
+	if j.err == nil {
+		j.err = err
+	}
+	j.raw(string(encoded))
+}

@@ -1,0 +1,229 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// callTime bounds a whole call; the longest is a lease that waits 60 seconds.
+const callTime = 2 * time.Minute
+
+// requestKey is the context key of what the guard knows of a request.
+type requestKey struct{}
+
+// request is what the guard found out before a handler runs.
+type request struct {
+	name  string // method and pattern, for logs: never the query
+	token auth.Token
+}
+
+// nameOf names the request a context belongs to.
+func nameOf(ctx context.Context) string {
+	known, _ := ctx.Value(requestKey{}).(request)
+	return known.name
+}
+
+// tokenOf is the token a request came with; the zero Token on public routes.
+func tokenOf(ctx context.Context) auth.Token {
+	known, _ := ctx.Value(requestKey{}).(request)
+	return known.token
+}
+
+// handler is the outermost handler: nothing is reached but through it.
+func (s *server) handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		seen := &witness{ResponseWriter: w}
+		defer func() { s.note(seen, r, started) }()
+		defer s.recover(seen, r)
+		secure(seen.Header(), r)
+		if !s.hosts.allow(r.Host) {
+			s.refuse(seen, r, problem.New(problem.Forbidden, "this server is not addressed as %q: start it with --allow-host to answer to that name", r.Host))
+			return
+		}
+		// Deadlines that a client does not support are no fault of the request.
+		_ = http.NewResponseController(w).SetWriteDeadline(started.Add(callTime + 10*time.Second))
+		if r.URL.Path == healthPath || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
+			s.serveAPI(seen, r)
+			return
+		}
+		s.servePage(seen, r)
+	})
+}
+
+// serveAPI lets a request through to its route if the table says so.
+func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	if err := s.origins.Check(r); err != nil {
+		s.refuse(w, r, problem.New(problem.Forbidden, "a page of another origin may not change anything here"))
+		return
+	}
+	found, exists := s.match(r)
+	known := request{name: found.name()}
+	if !exists || found.access != everybody {
+		var err error
+		if known.token, err = s.identify(r); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+	}
+	if !exists {
+		s.missing(w, r)
+		return
+	}
+	if found.access != everybody && !found.access.allows(known.token.Scope) {
+		s.refuse(w, r, problem.New(problem.Forbidden, "a token with the scope %s does not open %s: it takes %s", known.token.Scope, known.name, found.access))
+		return
+	}
+	ctx := context.WithValue(r.Context(), requestKey{}, known)
+	if found.kind == stream {
+		s.mux.ServeHTTP(w, r.WithContext(ctx))
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	s.call(w, r.WithContext(ctx), found)
+}
+
+// match finds the request's route, by the router that will serve it.
+func (s *server) match(r *http.Request) (route, bool) {
+	pattern := s.mux.Find(chi.NewRouteContext(), r.Method, routePath(r))
+	found, ok := s.table[r.Method+" "+pattern]
+	return found, ok && pattern != ""
+}
+
+// routePath is the path as the router reads it.
+func routePath(r *http.Request) string {
+	if r.URL.RawPath != "" {
+		return r.URL.RawPath
+	}
+	return r.URL.Path
+}
+
+// missing answers a request that has no route.
+func (s *server) missing(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+		if s.mux.Find(chi.NewRouteContext(), method, routePath(r)) != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		s.refuse(w, r, problem.New(problem.NotFound, "there is nothing at this path: %s/openapi.json lists what there is", prefix))
+		return
+	}
+	methods := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", methods)
+	s.refuse(w, r, fault(http.StatusMethodNotAllowed, problem.Invalid, "this path answers %s only", methods))
+}
+
+// identify finds out whose request it is. A header is preferred to a cookie,
+// and a wrong one is not made good by the other.
+func (s *server) identify(r *http.Request) (auth.Token, error) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		kind, secret, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(kind, "Bearer") {
+			return auth.Token{}, problem.New(problem.Unauthorized, "send the token as Authorization: Bearer TOKEN")
+		}
+		return s.authenticator.Token(r.Context(), auth.Secret(strings.TrimSpace(secret)))
+	}
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		return s.authenticator.Session(r.Context(), auth.Secret(cookie.Value))
+	}
+	return auth.Token{}, problem.New(problem.Unauthorized, "this takes a token: send it as Authorization: Bearer TOKEN")
+}
+
+// servePage lets browsers through to the pages: everybody to the login page
+// and the assets, signed-in ones to the rest.
+func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
+	if s.ui == nil {
+		s.refuse(w, r, problem.New(problem.NotFound, "this server has no pages: its interface is at %s", prefix))
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		s.refuse(w, r, fault(http.StatusMethodNotAllowed, problem.Invalid, "pages are only read"))
+		return
+	}
+	if r.URL.Path != "/login" && !strings.HasPrefix(r.URL.Path, "/assets/") {
+		cookie, err := r.Cookie(sessionCookie)
+		if err == nil {
+			_, err = s.authenticator.Session(r.Context(), auth.Secret(cookie.Value))
+		}
+		if err != nil {
+			w.Header().Set("Cache-Control", "no-store")
+			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			return
+		}
+	}
+	s.ui.ServeHTTP(w, r)
+}
+
+// secure sets the headers that every answer carries.
+func secure(header http.Header, r *http.Request) {
+	header.Set("Content-Security-Policy", "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		header.Set("Cache-Control", "no-store")
+	}
+	if r.TLS != nil {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// note logs the request: what it was and how it ended, nothing it carried.
+func (s *server) note(w *witness, r *http.Request, started time.Time) {
+	s.logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", w.status), slog.Duration("took", time.Since(started)), slog.String("from", r.RemoteAddr))
+}
+
+// hostList is what requests may be addressed to. A page of a foreign name that
+// was pointed at our address by DNS shows that name in its Host header.
+type hostList struct {
+	names   []string
+	literal bool // any address: names are what an attacker can point at us
+}
+
+func newHostList(configured []string) hostList {
+	list := hostList{names: []string{"localhost"}}
+	for _, host := range configured {
+		host = bare(host)
+		if address, err := netip.ParseAddr(host); err == nil && address.IsUnspecified() {
+			list.literal = true
+		}
+		list.names = append(list.names, host)
+	}
+	return list
+}
+
+func (l hostList) allow(header string) bool {
+	host := header
+	if name, _, err := net.SplitHostPort(header); err == nil {
+		host = name
+	}
+	host = bare(host)
+	if address, err := netip.ParseAddr(host); err == nil && (l.literal || address.Unmap().IsLoopback()) {
+		return true
+	}
+	return slices.Contains(l.names, host)
+}
+
+// bare is a host in the one spelling that is compared.
+func bare(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}

@@ -1,0 +1,24 @@
+package api
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+type health struct {
+	Status string `json:"status" enum:"ok"`
+}
+
+type healthAnswer struct{ Body health }
+
+func (s *server) health(context.Context, *nothing) (*healthAnswer, error) {
+	if err := s.healthy(); err != nil {
+		return nil, problem.New(problem.Unavailable, "the server does not acknowledge anything any more and has to be restarted: its log says why")
+	}
+	return &healthAnswer{Body: health{Status: "ok"}}, nil
+}
+
+func (s *server) document(context.Context, *nothing) (*textAnswer, error) {
+	return &textAnswer{ContentType: "application/json", Body: s.openAPI}, nil
+}

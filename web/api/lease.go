@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+type leaseInput struct {
+	Content[protocol.LeaseRequest]
+}
+
+type leaseAnswer struct{ Body protocol.LeaseReply }
+
+func (s *server) lease(ctx context.Context, input *leaseInput) (*leaseAnswer, error) {
+	reply, err := s.studies.Lease(ctx, input.Body)
+	return &leaseAnswer{Body: reply}, err
+}
+
+// LeaseRef names the trial a worker holds.
+type LeaseRef struct {
+	Trial trial.ID `path:"trial" maxLength:"128" doc:"the trial's id"`
+}
+
+type reportInput struct {
+	LeaseRef
+	Content[protocol.Report]
+}
+
+type directiveAnswer struct{ Body protocol.Directive }
+
+func (s *server) report(ctx context.Context, input *reportInput) (*directiveAnswer, error) {
+	directive, err := s.studies.Report(ctx, input.Trial, input.Body)
+	return &directiveAnswer{Body: directive}, err
+}
+
+type checkpointInput struct {
+	LeaseRef
+	Content[protocol.CheckpointCommit]
+}
+
+func (s *server) commitCheckpoint(ctx context.Context, input *checkpointInput) (*nothing, error) {
+	return nil, s.studies.CommitCheckpoint(ctx, input.Trial, input.Body)
+}
+
+type finishInput struct {
+	LeaseRef
+	Content[protocol.FinishRequest]
+}
+
+type finishAnswer struct{ Body protocol.FinishReply }
+
+func (s *server) finish(ctx context.Context, input *finishInput) (*finishAnswer, error) {
+	reply, err := s.studies.Finish(ctx, input.Trial, input.Body)
+	return &finishAnswer{Body: reply}, err
+}
+
+type logInput struct {
+	LeaseRef
+	Content[protocol.LogChunk]
+}
+
+func (s *server) appendLog(ctx context.Context, input *logInput) (*nothing, error) {
+	return nil, s.studies.AppendLog(ctx, input.Trial, input.Body)
+}

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// route is one line of the table: a method and a path, who may use it, and what
+// it does.
+type route struct {
+	method, path string
+	access       access
+	status       int // of a success
+	// kind says how the body is taken and how long the answer may last.
+	kind        kind
+	id, summary string
+	register    registration
+	// describe adds to the OpenAPI document what the types do not say.
+	describe func(*huma.Operation, huma.Registry)
+}
+
+// kind is how a request is treated before its handler.
+type kind uint8
+
+const (
+	call      kind = iota // a small body, read before; a deadline on the whole
+	studyFile             // a call whose body is not our JSON
+	secret                // a call that must not be repeated from a stored answer
+	stream                // the handler reads or writes at length, and sets its own deadlines
+)
+
+// The paths of the API.
+const (
+	prefix      = "/api/v1"
+	healthPath  = "/healthz"
+	sessionPath = prefix + "/session"
+	studyPath   = prefix + "/studies/{study}"
+	trialPath   = studyPath + "/trials/{number}"
+	workerPath  = prefix + "/workers/{worker}"
+	leasePath   = prefix + "/trials/{trial}"
+	blobPath    = prefix + "/artifacts/{sha256}"
+)
+
+// routes is the whole interface.
+func (s *server) routes() []route {
+	return []route{
+		{"GET", healthPath, everybody, 200, call, "health", "Say whether the server can be used", handle(s, s.health), nil},
+		{"GET", prefix + "/openapi.json", everybody, 200, call, "openapi", "This document", handle(s, s.document), bytesAnswer("application/json")},
+
+		{"POST", sessionPath, everybody, 204, secret, "sign-in", "Start a browser's session with a token", handle(s, s.signIn), nil},
+		{"DELETE", sessionPath, holders, 204, secret, "sign-out", "End the browser's session", handle(s, s.signOut), nil},
+		{"POST", prefix + "/tokens", admins, 201, secret, "create-token", "Create a token", handle(s, s.createToken), nil},
+		{"GET", prefix + "/tokens", admins, 200, call, "list-tokens", "List the tokens", handle(s, s.listTokens), nil},
+		{"DELETE", prefix + "/tokens/{token}", admins, 204, call, "delete-token", "Delete a token and its sessions", handle(s, s.deleteToken), nil},
+
+		{"POST", prefix + "/studies", admins, 201, studyFile, "create-study", "Create a study, or preview its plan", handle(s, s.createStudy), describeCreate},
+		{"GET", prefix + "/studies", readers, 200, call, "list-studies", "List the studies, the newest first", handle(s, s.listStudies), nil},
+		{"GET", studyPath, readers, 200, call, "get-study", "Get a study by id or name", handle(s, s.getStudy), nil},
+		{"DELETE", studyPath, admins, 204, call, "delete-study", "Delete a study and everything of it", handle(s, s.deleteStudy), nil},
+		{"POST", studyPath + "/pause", admins, 200, call, "pause-study", "Hand out no more trials", handle(s, s.pauseStudy), nil},
+		{"POST", studyPath + "/resume", admins, 200, call, "resume-study", "Go on with a paused study", handle(s, s.resumeStudy), nil},
+		{"POST", studyPath + "/stop", admins, 200, call, "stop-study", "End a study now", handle(s, s.stopStudy), nil},
+		{"GET", studyPath + "/recommendation", readers, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
+		{"GET", studyPath + "/export", readers, 200, stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, s.export), bytesAnswer("text/csv", "application/json")},
+		{"GET", studyPath + "/events", readers, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
+		{"GET", studyPath + "/trials", readers, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},
+		{"GET", trialPath, readers, 200, call, "get-trial", "Get a trial with its reports and its history", handle(s, s.getTrial), nil},
+		{"GET", trialPath + "/log", readers, 200, call, "get-log", "Get what the trial's command printed", handle(s, s.getLog), bytesAnswer("text/plain")},
+
+		{"POST", prefix + "/workers", runners, 200, call, "register-worker", "Introduce a worker", handle(s, s.registerWorker), nil},
+		{"GET", prefix + "/workers", readers, 200, call, "list-workers", "List the workers", handle(s, s.listWorkers), nil},
+		{"POST", workerPath + "/heartbeat", runners, 200, call, "heartbeat", "Keep a worker's leases alive", handle(s, s.heartbeat), nil},
+		{"DELETE", workerPath, runners, 204, call, "remove-worker", "Take leave", handle(s, s.removeWorker), nil},
+
+		{"POST", prefix + "/leases", runners, 200, call, "lease", "Ask for a trial to run", handle(s, s.lease), nil},
+		{"POST", leasePath + "/reports", runners, 200, call, "report", "Report an epoch", handle(s, s.report), nil},
+		{"POST", leasePath + "/checkpoint", runners, 204, call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, s.commitCheckpoint), nil},
+		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
+		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
+
+		{"PUT", blobPath, runners, 204, stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, s.putArtifact), describeUpload},
+		{"GET", blobPath, holders, 200, stream, "get-artifact", "Download an artifact", handle(s, s.getArtifact), bytesAnswer("application/octet-stream")},
+		{"HEAD", blobPath, holders, 200, stream, "head-artifact", "Ask for an artifact's size", handle(s, s.headArtifact), nil},
+	}
+}
+
+// name is how the table finds the route.
+func (r route) name() string { return r.method + " " + r.path }
+
+// mutates reports whether the route changes something.
+func (r route) mutates() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
+
+// registration makes huma serve an operation.
+type registration func(huma.API, huma.Operation)
+
+// handle adapts a handler: its errors become documents.
+func handle[I, O any](s *server, do func(context.Context, *I) (*O, error)) registration {
+	return func(framework huma.API, operation huma.Operation) {
+		huma.Register(framework, operation, func(ctx context.Context, input *I) (*O, error) {
+			output, err := do(ctx, input)
+			if err != nil {
+				return nil, s.documentOf(ctx, err)
+			}
+			return output, nil
+		})
+	}
+}
+
+// operation is what huma and the OpenAPI document are told of the route. The
+// body has been read and its deadline kept before huma sees it, hence the -1s.
+func (r route) operation(registry huma.Registry) huma.Operation {
+	operation := huma.Operation{
+		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
+		MaxBodyBytes: -1, BodyReadTimeout: -1,
+		Responses: map[string]*huma.Response{"default": problemResponse(registry)},
+	}
+	if r.access != everybody {
+		operation.Security = []map[string][]string{{"token": {}}, {"session": {}}}
+		operation.Extensions = map[string]any{"x-scopes": r.access.scopes()}
+	}
+	if r.mutates() && r.kind != stream && r.kind != secret {
+		operation.Parameters = []*huma.Param{{
+			Name: keyHeader, In: "header", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^[!-~]{1,128}$"},
+			Description: "one key for all attempts of one logical call: a repetition gets the first one's answer",
+		}}
+	}
+	if r.describe != nil {
+		r.describe(&operation, registry)
+	}
+	return operation
+}
+
+func problemResponse(registry huma.Registry) *huma.Response {
+	return &huma.Response{Description: "A problem", Content: map[string]*huma.MediaType{
+		problemType: {Schema: schemaOf[document](registry)},
+	}}
+}
+
+// bytesAnswer describes an answer that is not one JSON value.
+func bytesAnswer(types ...string) func(*huma.Operation, huma.Registry) {
+	return func(operation *huma.Operation, _ huma.Registry) {
+		content := make(map[string]*huma.MediaType)
+		for _, one := range types {
+			content[one] = &huma.MediaType{}
+		}
+		operation.Responses[strconv.Itoa(operation.DefaultStatus)] = &huma.Response{Description: http.StatusText(operation.DefaultStatus), Content: content}
+	}
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// The domain's types know nothing of schemas: here stand the schemas of those
+// that are not what their Go type looks like.
+
+type floatSchema struct{}
+
+// Schema describes trial.Float.
+func (floatSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: `a number, or "NaN", "Infinity", "-Infinity"`,
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeNumber},
+			{Type: huma.TypeString, Enum: []any{"NaN", "Infinity", "-Infinity"}},
+		},
+	}
+}
+
+type valueSchema struct{}
+
+// Schema describes space.Value.
+func (valueSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "a parameter's value; a float always shows a point or an exponent",
+		OneOf:       []*huma.Schema{{Type: huma.TypeNumber}, {Type: huma.TypeString}, {Type: huma.TypeBoolean}},
+	}
+}
+
+type stateSchema struct{}
+
+// Schema describes trial.State.
+func (stateSchema) Schema(huma.Registry) *huma.Schema {
+	schema := &huma.Schema{Type: huma.TypeString, Description: "where a trial is in its life"}
+	for _, state := range trial.States() {
+		schema.Enum = append(schema.Enum, string(state))
+	}
+	return schema
+}
+
+// newRegistry returns a registry that knows these schemas and that errors are
+// documents of ours.
+func newRegistry() huma.Registry {
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	registry.RegisterTypeAlias(reflect.TypeFor[trial.Float](), reflect.TypeFor[floatSchema]())
+	registry.RegisterTypeAlias(reflect.TypeFor[trial.State](), reflect.TypeFor[stateSchema]())
+	registry.RegisterTypeAlias(reflect.TypeFor[space.Value](), reflect.TypeFor[valueSchema]())
+	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[document]())
+	return registry
+}
+
+// schemaName keeps apart the types that have one name in two packages.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t {
+	case reflect.TypeFor[trial.Report]():
+		return "AcceptedReport"
+	case reflect.TypeFor[document]():
+		return "Problem"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// schemaOf is the schema of a type, by reference where it has a name.
+func schemaOf[T any](registry huma.Registry) *huma.Schema {
+	return registry.Schema(reflect.TypeFor[T](), true, reflect.TypeFor[T]().Name())
+}

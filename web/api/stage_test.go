@@ -1,0 +1,286 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// stage is a whole server on a loopback port: real use cases, a store in
+// memory, and a token of each scope.
+type stage struct {
+	t       *testing.T
+	memory  *memory
+	studies *study.Service
+	handler http.Handler
+	server  *httptest.Server
+	secrets map[auth.Scope]string
+
+	mutex sync.Mutex
+	clock time.Time
+}
+
+func newStage(t *testing.T, adapt ...func(*api.Config)) *stage {
+	t.Helper()
+	s := &stage{t: t, memory: newMemory(), secrets: map[auth.Scope]string{}, clock: time.Now()}
+	random := rand.New(rand.NewPCG(1, 2))
+	var mutex sync.Mutex
+	s.studies = study.New(s.memory, s.memory, study.Options{Now: time.Now, Random: func() uint64 {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return random.Uint64()
+	}})
+	for _, scope := range auth.Scopes() {
+		secret, _, err := auth.Issue(t.Context(), s.memory, "test", scope, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.secrets[scope] = secret
+	}
+	config := api.Config{
+		Studies: s.studies, Artifacts: s.memory, Tokens: s.memory, Now: s.now,
+		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "page "+r.URL.Path)
+		}),
+	}
+	for _, change := range adapt {
+		change(&config)
+	}
+	s.handler = api.New(config)
+	s.server = httptest.NewUnstartedServer(s.handler)
+	s.server.Config = api.NewHTTPServer("", s.handler)
+	s.server.Start()
+	t.Cleanup(func() {
+		s.server.CloseClientConnections()
+		s.server.Close()
+	})
+	return s
+}
+
+// now is the clock of tokens; the tests move it.
+func (s *stage) now() time.Time {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.clock
+}
+
+func (s *stage) pass(span time.Duration) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.clock = s.clock.Add(span)
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(data []byte) (int, error) {
+	if w.t.Context().Err() == nil {
+		w.t.Log(strings.TrimSpace(string(data)))
+	}
+	return len(data), nil
+}
+
+// client is a REST client with the scope's token.
+func (s *stage) client(scope auth.Scope) *rest.Client {
+	s.t.Helper()
+	client, err := rest.New(rest.Options{URL: s.server.URL, Token: s.secrets[scope], Patience: -1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// ask is one request as a client without manners could send it.
+type ask struct {
+	method, path, body string
+	token              string
+	header             map[string]string
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (s *stage) do(a ask) answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), a.method, s.server.URL+a.path, strings.NewReader(a.body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if a.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if a.token != "" {
+		r.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	for name, value := range a.header {
+		if name == "Host" {
+			r.Host = value
+		}
+		r.Header.Set(name, value)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, body}
+}
+
+// admin asks with the admin's token.
+func (s *stage) admin(method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	header := map[string]string{}
+	for i := 0; i+1 < len(headers); i += 2 {
+		header[headers[i]] = headers[i+1]
+	}
+	return s.do(ask{method: method, path: path, body: body, token: s.secrets[auth.Admin], header: header})
+}
+
+// document is a problem document, decoded strictly.
+type document struct {
+	Type   string          `json:"type"`
+	Title  string          `json:"title"`
+	Status int             `json:"status"`
+	Detail string          `json:"detail"`
+	Code   problem.Code    `json:"code"`
+	Errors []problem.Field `json:"errors"`
+}
+
+// problem checks that the answer is a whole problem document and returns it.
+func (a answer) problem(t *testing.T, status int, code problem.Code) document {
+	t.Helper()
+	if a.status != status || a.header.Get("Content-Type") != "application/problem+json" {
+		t.Fatalf("status %d, type %q, want a problem with %d: %s", a.status, a.header.Get("Content-Type"), status, a.body)
+	}
+	var told document
+	decoder := json.NewDecoder(strings.NewReader(string(a.body)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&told); err != nil {
+		t.Fatalf("%v in %s", err, a.body)
+	}
+	if told.Status != status || told.Code != code || told.Title != http.StatusText(status) || told.Detail == "" || told.Type == "" {
+		t.Fatalf("want status %d and code %s: %s", status, code, a.body)
+	}
+	return told
+}
+
+// has reports whether the document tells a fault at the path that says so.
+func (d document) has(path, says string) bool {
+	for _, field := range d.Errors {
+		if field.Path == path && strings.Contains(field.Message, says) {
+			return true
+		}
+	}
+	return false
+}
+
+const smallStudy = `
+name: small
+command: [train]
+objective: {metric: loss, direction: minimize}
+space:
+  rate: {type: float, low: 0.001, high: 1.0, log: true}
+  kind: {values: ["=plain", sgd]}
+budget: {epochs: {min: 1, max: 3}, eta: 3}
+search: {method: random, seed: 5}
+stop: {trials: 4}
+`
+
+func (s *stage) create() protocol.StudyView {
+	s.t.Helper()
+	view, err := s.client(auth.Admin).CreateStudy(s.t.Context(), []byte(smallStudy), "application/yaml")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return view
+}
+
+const workerID = "worker-0001"
+
+// worker registers a worker and returns its client.
+func (s *stage) worker() *rest.Client {
+	s.t.Helper()
+	client := s.client(auth.Worker)
+	_, err := client.Register(s.t.Context(), protocol.WorkerRegistration{ID: workerID, Name: "one", Slots: 2, Machine: protocol.Machine{Host: "here", Cores: 2}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// lease leases a trial; there must be one.
+func (s *stage) lease(client *rest.Client) protocol.Lease {
+	s.t.Helper()
+	reply, err := client.Lease(s.t.Context(), protocol.LeaseRequest{Worker: workerID})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if reply.Lease == nil {
+		s.t.Fatal("there is nothing to lease")
+	}
+	return *reply.Lease
+}
+
+// train reports every epoch of the lease with the loss and finishes it.
+func (s *stage) train(client *rest.Client, lease protocol.Lease, loss trial.Float) {
+	s.t.Helper()
+	for epoch := lease.FirstEpoch; epoch <= lease.Budget.Epochs; epoch++ {
+		_, err := client.Report(s.t.Context(), lease.Trial, protocol.Report{
+			LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Metrics: map[string]trial.Float{"loss": loss}, Seconds: 1,
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if _, err := client.Finish(s.t.Context(), lease.Trial, protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: protocol.BudgetReached}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// eventually waits for a condition that another goroutine makes true.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatal("never: " + what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

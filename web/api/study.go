@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+type nothing struct{}
+
+// StudyRef names a study in a path.
+type StudyRef struct {
+	Study string `path:"study" maxLength:"128" doc:"the study's id or name"`
+}
+
+type studyAnswer struct{ Body protocol.StudyView }
+
+type studyList struct {
+	Studies []protocol.StudyView `json:"studies"`
+}
+
+type studiesAnswer struct{ Body studyList }
+
+type createInput struct {
+	ContentType string `header:"Content-Type" hidden:"true"`
+	DryRun      bool   `query:"dry_run" doc:"answer the plan and create nothing"`
+	RawBody     []byte `contentType:"application/yaml"`
+}
+
+type createAnswer struct {
+	Status int
+	Body   any
+}
+
+func (s *server) createStudy(ctx context.Context, input *createInput) (*createAnswer, error) {
+	format, err := formatOf(input.ContentType)
+	if err != nil {
+		return nil, err
+	}
+	def, err := definition.Parse(input.RawBody, format)
+	if definition.Unreadable(err) {
+		var told *problem.Error
+		errors.As(err, &told)
+		return nil, withStatus{problem: told, status: http.StatusBadRequest}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if input.DryRun {
+		return &createAnswer{Status: http.StatusOK, Body: study.PlanOf(def)}, nil
+	}
+	view, err := s.studies.CreateStudy(ctx, def)
+	if err != nil {
+		return nil, err
+	}
+	return &createAnswer{Status: http.StatusCreated, Body: view}, nil
+}
+
+// formatOf is the format of a study file with the content type.
+func formatOf(contentType string) (definition.Format, error) {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err == nil {
+		switch kind {
+		case "application/json":
+			return definition.JSON, nil
+		case "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml":
+			return definition.YAML, nil
+		}
+	}
+	return "", fault(http.StatusUnsupportedMediaType, problem.Invalid, "send the study file with Content-Type: application/yaml or application/json")
+}
+
+func describeCreate(operation *huma.Operation, registry huma.Registry) {
+	operation.Description = "The body is a study file, in YAML or JSON: see docs/study-file.md. With dry_run=true the answer is its plan."
+	// The file is checked by its own parser, which names every fault at once.
+	operation.SkipValidateBody = true
+	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Description: "a study file in JSON"}},
+	}}
+	operation.Responses["200"] = &huma.Response{Description: "The plan; nothing was created", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: schemaOf[budget.Plan](registry)}}}
+	operation.Responses["201"] = &huma.Response{Description: "The study", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: schemaOf[protocol.StudyView](registry)}}}
+}
+
+func (s *server) listStudies(ctx context.Context, _ *nothing) (*studiesAnswer, error) {
+	views, err := s.studies.Studies(ctx)
+	return &studiesAnswer{Body: studyList{Studies: orEmpty(views)}}, err
+}
+
+func (s *server) getStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+	view, err := s.studies.Study(ctx, input.Study)
+	return &studyAnswer{Body: view}, err
+}
+
+func (s *server) pauseStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+	view, err := s.studies.Pause(ctx, input.Study)
+	return &studyAnswer{Body: view}, err
+}
+
+func (s *server) resumeStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+	view, err := s.studies.Resume(ctx, input.Study)
+	return &studyAnswer{Body: view}, err
+}
+
+func (s *server) stopStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+	view, err := s.studies.Stop(ctx, input.Study)
+	return &studyAnswer{Body: view}, err
+}
+
+func (s *server) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
+	return nil, s.studies.Delete(ctx, input.Study)
+}
+
+type recommendationAnswer struct{ Body protocol.Recommendation }
+
+func (s *server) recommendation(ctx context.Context, input *StudyRef) (*recommendationAnswer, error) {
+	answer, err := s.studies.Recommendation(ctx, input.Study)
+	return &recommendationAnswer{Body: answer}, err
+}
+
+// orEmpty makes an absent list an empty one: [] in JSON, not null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

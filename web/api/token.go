@@ -1,0 +1,50 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+type tokenInput struct {
+	Content[protocol.TokenRequest]
+}
+
+type tokenAnswer struct{ Body protocol.IssuedToken }
+
+func (s *server) createToken(ctx context.Context, input *tokenInput) (*tokenAnswer, error) {
+	ttl := time.Duration(input.Body.TTLSeconds * float64(time.Second))
+	secret, token, err := auth.Issue(ctx, s.tokens, input.Body.Name, auth.Scope(input.Body.Scope), ttl)
+	return &tokenAnswer{Body: protocol.IssuedToken{TokenView: viewOf(token), Token: secret}}, err
+}
+
+type tokenList struct {
+	Tokens []protocol.TokenView `json:"tokens"`
+}
+
+type tokensAnswer struct{ Body tokenList }
+
+func (s *server) listTokens(ctx context.Context, _ *nothing) (*tokensAnswer, error) {
+	tokens, err := s.tokens.Tokens(ctx)
+	views := []protocol.TokenView{}
+	for _, token := range tokens {
+		if !token.Session() {
+			views = append(views, viewOf(token))
+		}
+	}
+	return &tokensAnswer{Body: tokenList{Tokens: views}}, err
+}
+
+type tokenRef struct {
+	Token string `path:"token" maxLength:"64" doc:"the token's id, as the list shows it"`
+}
+
+func (s *server) deleteToken(ctx context.Context, input *tokenRef) (*nothing, error) {
+	return nil, s.authenticator.Delete(ctx, input.Token)
+}
+
+func viewOf(token auth.Token) protocol.TokenView {
+	return protocol.TokenView{ID: token.ID, Name: token.Name, Scope: string(token.Scope), Created: token.Created, Expires: token.Expires}
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+type trialsInput struct {
+	StudyRef
+	State  []trial.State `query:"state" doc:"only trials in one of these states, separated by commas"`
+	Rung   int           `query:"rung" default:"-1" minimum:"-1" doc:"only trials at this rung; -1: at any"`
+	Sort   string        `query:"sort" enum:"rank,number,value,seconds,epochs,joules" default:"rank"`
+	Order  string        `query:"order" enum:"asc,desc" default:"asc"`
+	Limit  int           `query:"limit" minimum:"1" maximum:"10000" default:"100"`
+	Offset int           `query:"offset" minimum:"0" maximum:"1000000000"`
+}
+
+type trialsAnswer struct{ Body protocol.TrialPage }
+
+func (s *server) listTrials(ctx context.Context, input *trialsInput) (*trialsAnswer, error) {
+	query := protocol.TrialQuery{
+		States: input.State, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
+	}
+	if input.Rung >= 0 {
+		query.Rung = &input.Rung
+	}
+	page, err := s.studies.Trials(ctx, input.Study, query)
+	page.Trials = orEmpty(page.Trials)
+	return &trialsAnswer{Body: page}, err
+}
+
+// TrialRef names a trial in a path.
+type TrialRef struct {
+	StudyRef
+	Number int `path:"number" minimum:"0" maximum:"1000000000" doc:"the trial's number in its study"`
+}
+
+type trialAnswer struct{ Body protocol.TrialDetail }
+
+func (s *server) getTrial(ctx context.Context, input *TrialRef) (*trialAnswer, error) {
+	detail, err := s.studies.TrialDetail(ctx, input.Study, input.Number)
+	detail.Reports, detail.Events = orEmpty(detail.Reports), orEmpty(detail.Events)
+	return &trialAnswer{Body: detail}, err
+}
+
+type textAnswer struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (s *server) getLog(ctx context.Context, input *TrialRef) (*textAnswer, error) {
+	text, err := s.studies.Log(ctx, input.Study, input.Number)
+	return &textAnswer{ContentType: "text/plain; charset=utf-8", Body: []byte(text)}, err
+}

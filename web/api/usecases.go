@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// StudyUseCases are what people do with studies. study.Service has them.
+type StudyUseCases interface {
+	CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error)
+	Studies(ctx context.Context) ([]protocol.StudyView, error)
+	Study(ctx context.Context, ref string) (protocol.StudyView, error)
+	Pause(ctx context.Context, ref string) (protocol.StudyView, error)
+	Resume(ctx context.Context, ref string) (protocol.StudyView, error)
+	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
+	Delete(ctx context.Context, ref string) error
+	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
+}
+
+// TrialUseCases are what people read of trials and of what happened to them.
+type TrialUseCases interface {
+	Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error)
+	TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error)
+	Log(ctx context.Context, ref string, number int) (string, error)
+	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
+	WaitEvents(ctx context.Context, ref string, after int64) error
+}
+
+// WorkerUseCases are what workers do to be known.
+type WorkerUseCases interface {
+	RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
+	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
+	RemoveWorker(ctx context.Context, worker string) error
+	Workers() []protocol.Worker
+}
+
+// LeaseUseCases are what workers do with the trials they run.
+type LeaseUseCases interface {
+	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
+	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
+	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
+	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
+	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
+}
+
+// Receipts finds the answers of calls that were made before.
+type Receipts interface {
+	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
+}
+
+// UseCases are everything the API does with studies.
+type UseCases interface {
+	StudyUseCases
+	TrialUseCases
+	WorkerUseCases
+	LeaseUseCases
+	Receipts
+}
+
+// Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.
+type Artifacts interface {
+	// Put stores what it reads. The error is invalid if the bytes have another
+	// hash, exhausted if there are more than limit.
+	Put(ctx context.Context, sha256 string, r io.Reader, limit int64) (bytes int64, err error)
+	// Open returns the bytes and their number; not_found if there are none.
+	Open(sha256 string) (io.ReadCloser, int64, error)
+}

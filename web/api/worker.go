@@ -1,0 +1,50 @@
+package api
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+type registerInput struct {
+	Content[protocol.WorkerRegistration]
+}
+
+type timingAnswer struct{ Body protocol.Timing }
+
+func (s *server) registerWorker(ctx context.Context, input *registerInput) (*timingAnswer, error) {
+	timing, err := s.studies.RegisterWorker(ctx, input.Body)
+	return &timingAnswer{Body: timing}, err
+}
+
+type workerList struct {
+	Workers []protocol.Worker `json:"workers"`
+}
+
+type workersAnswer struct{ Body workerList }
+
+func (s *server) listWorkers(context.Context, *nothing) (*workersAnswer, error) {
+	return &workersAnswer{Body: workerList{Workers: orEmpty(s.studies.Workers())}}, nil
+}
+
+// WorkerRef names a worker in a path.
+type WorkerRef struct {
+	Worker string `path:"worker" maxLength:"64" doc:"the id the worker registered with"`
+}
+
+type heartbeatInput struct {
+	WorkerRef
+	Content[protocol.Heartbeat]
+}
+
+type heartbeatAnswer struct{ Body protocol.HeartbeatReply }
+
+func (s *server) heartbeat(ctx context.Context, input *heartbeatInput) (*heartbeatAnswer, error) {
+	reply, err := s.studies.Heartbeat(ctx, input.Worker, input.Body)
+	reply.Lost = orEmpty(reply.Lost)
+	return &heartbeatAnswer{Body: reply}, err
+}
+
+func (s *server) removeWorker(ctx context.Context, input *WorkerRef) (*nothing, error) {
+	return nil, s.studies.RemoveWorker(ctx, input.Worker)
+}

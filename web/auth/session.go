@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// SessionLife is how long a browser stays signed in.
+const SessionLife = 12 * time.Hour
+
+// maxSessions bounds the sessions of one token: the oldest gives way.
+const maxSessions = 32
+
+// A session is a token with the id "<id of its token>.<letters>". It has that
+// token's scope, and ends with it.
+
+// Session reports whether the token is a browser's session.
+func (t Token) Session() bool { return t.parent() != "" }
+
+// parent is the id of the token a session was started with.
+func (t Token) parent() string {
+	parent, _, ok := strings.Cut(t.ID, ".")
+	if !ok {
+		return ""
+	}
+	return parent
+}
+
+// StartSession makes a session of a token that was authenticated, for a
+// browser to keep in a cookie. A worker's token has no session: there is
+// nothing it could read.
+func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, Token, error) {
+	if token.Scope == Worker {
+		return "", Token{}, problem.New(problem.Forbidden, "a worker's token cannot sign in: use an admin's or a viewer's token")
+	}
+	if err := a.tidySessions(ctx, token.ID); err != nil {
+		return "", Token{}, err
+	}
+	now := a.now().UTC()
+	expires := now.Add(SessionLife)
+	if token.Expires != nil && token.Expires.Before(expires) {
+		expires = *token.Expires
+	}
+	session := Token{ID: token.ID + "." + draw(idLetters), Name: token.Name, Scope: token.Scope, Created: now, Expires: &expires}
+	secret, err := insert(ctx, a.store, sessionKind, &session)
+	return Secret(secret), session, err
+}
+
+// tidySessions removes the sessions that are over, and those of the token that
+// are too many.
+func (a *Authenticator) tidySessions(ctx context.Context, parent string) error {
+	tokens, err := a.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	now := a.now()
+	var siblings []Token
+	for _, token := range tokens {
+		switch {
+		case !token.Session():
+		case token.expired(now):
+			if err := a.remove(ctx, token.ID); err != nil {
+				return err
+			}
+		case token.parent() == parent:
+			siblings = append(siblings, token)
+		}
+	}
+	slices.SortFunc(siblings, func(x, y Token) int { return cmp.Compare(x.Created.UnixNano(), y.Created.UnixNano()) })
+	for len(siblings) >= maxSessions {
+		if err := a.remove(ctx, siblings[0].ID); err != nil {
+			return err
+		}
+		siblings = siblings[1:]
+	}
+	return nil
+}
+
+// remove deletes one token; that it is gone already is fine.
+func (a *Authenticator) remove(ctx context.Context, id string) error {
+	err := a.store.DeleteToken(ctx, id)
+	a.forget(id)
+	if problem.Is(err, problem.NotFound) {
+		return nil
+	}
+	return err
+}
+
+func (t Token) expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }

@@ -1,0 +1,86 @@
+// The REST API, as the pages use it: /api/v1 with the reader's session.
+
+const root = "/api/v1";
+
+/** What the server answered instead of success. */
+export class Failure extends Error {
+  constructor(message, status, code) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Fetches JSON. */
+export async function get(path) {
+  return decode(await answered(await send(path, {})));
+}
+
+/** Fetches text. */
+export async function getText(path) {
+  return (await answered(await send(path, {}))).text();
+}
+
+/** Sends a change and returns the answer, or null where there is none. */
+export async function change(method, path, body) {
+  const headers = { "Idempotency-Key": randomKey() };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await answered(await send(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }));
+  return response.status === 204 ? null : decode(response);
+}
+
+/** Address of a study's resource, for links and event streams. */
+export const studyPath = (study, rest = "") => `/studies/${encodeURIComponent(study)}${rest}`;
+
+/** The same below the API's root, for what the browser fetches itself. */
+export const address = (path) => root + path;
+
+async function send(path, options) {
+  try {
+    return await fetch(root + path, { credentials: "same-origin", ...options });
+  } catch {
+    throw new Failure("The server cannot be reached. The page tries again by itself.", 0, "unreachable");
+  }
+}
+
+async function answered(response) {
+  if (response.ok) return response;
+  if (response.status === 401 && location.pathname !== "/login") {
+    location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+  }
+  let problem = {};
+  try {
+    problem = await response.json();
+  } catch {
+    // Not a problem document, such as from a proxy: the status has to do.
+  }
+  throw new Failure(sentence(problem, response.status), response.status, problem.code ?? "");
+}
+
+/** A problem document (RFC 9457) as a sentence. */
+function sentence(problem, status) {
+  const text = problem.detail || problem.title;
+  if (!text) return `The server answered with status ${status}.`;
+  const fields = (problem.errors ?? []).map((field) => `${field.path}: ${field.message}`);
+  return [text, ...fields].join("; ");
+}
+
+async function decode(response) {
+  return parse(await response.text());
+}
+
+/**
+ * Parses JSON. Whole numbers beyond 2^53, such as seeds, become BigInts where
+ * the browser tells their digits, so that none is shown rounded.
+ */
+export function parse(text) {
+  return JSON.parse(text, (key, value, context) => {
+    const large = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
+    return large && context?.source && /^-?\d+$/.test(context.source) ? BigInt(context.source) : value;
+  });
+}
+
+// crypto.randomUUID needs a secure context; a server in a lab is often plain HTTP.
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,225 @@
+// What all charts share: colours from the style sheet, axes, ranges that an
+// outlier cannot spoil, and what appears under the pointer. Drawing is uPlot's.
+import uPlot from "./vendor/uplot/uPlot.js";
+import { duration, measured } from "./format.js";
+import { make, setText, show } from "./dom.js";
+
+export { uPlot };
+
+/** The theme's colours as they are now; canvases cannot use CSS variables. */
+export function palette() {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  return {
+    text: colour("--text"), muted: colour("--muted"), line: colour("--line"), surface: colour("--surface"),
+    accent: colour("--accent"), strong: colour("--text"), rungs: [colour("--rung-low"), colour("--rung-high")],
+    font: `11px ${style.getPropertyValue("--font")}`,
+  };
+}
+
+/** The colour of a rung: the dearer the budget, the stronger. */
+export function rungColour({ rungs: [low, high] }, rung, count) {
+  const part = count > 1 ? rung / (count - 1) : 1;
+  const channels = [1, 3, 5].map((at) => {
+    const [a, b] = [low, high].map((hex) => parseInt(hex.slice(at, at + 2), 16));
+    return Math.round(a + (b - a) * part).toString(16).padStart(2, "0");
+  });
+  return "#" + channels.join("");
+}
+
+/** A chart in a box: follows the box's width and the colour scheme. */
+export class Chart {
+  #plot = null;
+  #shape = null;
+  #build = null;
+
+  /** build(colours) returns {shape, options, data}; equal shapes keep their options. */
+  constructor(box, height, build) {
+    this.box = box;
+    this.height = height;
+    this.#build = build;
+    box.setAttribute("role", "img");
+    new ResizeObserver(() => this.#plot?.setSize(this.#size())).observe(box);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.#shape = null;
+      this.draw();
+    });
+  }
+
+  #size() {
+    return { width: Math.max(200, this.box.clientWidth), height: this.height };
+  }
+
+  /** Draws what there is now; label says it in words. */
+  draw(label) {
+    if (label !== undefined) this.box.setAttribute("aria-label", label);
+    const { shape, options, data } = this.#build(palette());
+    if (shape === this.#shape) {
+      this.#plot.setData(data);
+      return;
+    }
+    this.#plot?.destroy();
+    this.#shape = shape;
+    this.#plot = new uPlot({ ...this.#size(), ...options }, data, this.box);
+  }
+}
+
+/** Options every chart has. */
+export const common = { legend: { show: false }, padding: [10, 12, 0, 0] };
+
+/** An axis in the theme's colours. */
+export function axis(colours, options) {
+  return {
+    stroke: colours.muted, font: colours.font, gap: 6,
+    grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, ...options,
+  };
+}
+
+/** An axis of measured values: as many decimals as its steps need. */
+export function valueAxis(colours) {
+  return axis(colours, { size: 54, space: 36, values: (plot, splits, index, space, step) => splits.map((split) => tick(split, step)) });
+}
+
+function tick(value, step) {
+  if (value !== 0 && (Math.abs(value) >= 1e5 || step < 1e-4)) return value.toExponential(step < Math.abs(value) / 10 ? 2 : 0).replace("e+", "e");
+  const decimals = Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  return value.toFixed(decimals).replace("-", "−");
+}
+
+/** An axis of seconds since a start, in steps that people count time in. */
+export function timeAxis(colours) {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000];
+  const written = (seconds, step) => {
+    if (seconds === 0) return "0";
+    if (step < 60) return seconds < 60 ? `${seconds} s` : duration(seconds).replace(" 00 s", "").replace(" min ", ":").replace(" s", "");
+    if (step < 3600) return `${Math.round(seconds / 60)} min`;
+    return `${Math.round(seconds / 3600)} h`;
+  };
+  return axis(colours, { size: 28, space: 64, incrs: steps, values: (plot, splits, index, space, step) => splits.map((split) => written(split, step)) });
+}
+
+/**
+ * The range of values to show, and how many fall outside. When single values
+ * lie far away, such as a diverged loss, the range leaves them out.
+ */
+export function fairRange(values) {
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+  if (sorted.length === 0) return { range: [0, 1], outside: 0 };
+  let [low, high] = [sorted[0], sorted.at(-1)];
+  const quantile = (share) => sorted[Math.round(share * (sorted.length - 1))];
+  const [near, far] = [quantile(0.1), quantile(0.9)];
+  const core = far - near;
+  if (sorted.length >= 10 && core > 0) {
+    if (high - far > 6 * core) high = far + core;
+    if (near - low > 6 * core) low = near - core;
+  }
+  const margin = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
+  return { range: [low - margin, high + margin], outside: sorted.filter((value) => value < low || value > high).length };
+}
+
+/** A sentence on the values that a chart leaves out, or "". */
+export function leftOut(outside, notFinite) {
+  const parts = [];
+  if (outside > 0) parts.push(`${outside} far from the rest ${outside === 1 ? "is" : "are"} outside of the chart`);
+  if (notFinite > 0) parts.push(`${notFinite} ${notFinite === 1 ? "is" : "are"} not a finite number`);
+  return parts.length > 0 ? `Of the values, ${parts.join(", and ")}.` : "";
+}
+
+/** A horizontal line with a word, such as the target. */
+export function markValue(plot, value, word, colours) {
+  const y = plot.valToPos(value, "y", true);
+  const { left, top, width, height } = plot.bbox;
+  if (y < top || y > top + height) return;
+  inside(plot, (context, scale) => {
+    stroke(context, colours.muted, scale, [5, 4]);
+    context.beginPath();
+    context.moveTo(left, y);
+    context.lineTo(left + width, y);
+    context.stroke();
+    context.fillStyle = colours.muted;
+    context.font = scaledFont(colours, scale);
+    context.textAlign = "left";
+    context.fillText(`${word} ${measured(value)}`, left + 6 * scale, y - 5 * scale);
+  });
+}
+
+/** Draws with a clip to the plot's area; scale is pixels for each CSS pixel. */
+export function inside(plot, draw) {
+  const { ctx: context, bbox } = plot;
+  context.save();
+  context.beginPath();
+  context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  context.clip();
+  draw(context, uPlot.pxRatio);
+  context.restore();
+}
+
+export function stroke(context, colour, scale, dash = []) {
+  context.strokeStyle = colour;
+  context.lineWidth = scale;
+  context.setLineDash(dash.map((length) => length * scale));
+}
+
+export const scaledFont = (colours, scale) => colours.font.replace(/^\d+/, (size) => String(size * scale));
+
+/**
+ * Tells about the point nearest to the pointer: points() lists {x, y}, lines
+ * (point) says what to write, and open(point), if given, goes there on a click.
+ */
+export function hover({ points, lines, open }) {
+  const reach = 28;
+  const tip = make("div", { class: "chart-tip", hidden: true });
+  const ring = make("div", { class: "chart-ring", hidden: true });
+  let nearest = null;
+
+  function move(plot) {
+    const { left, top } = plot.cursor;
+    nearest = null;
+    let best = reach * reach;
+    if (left >= 0) {
+      for (const point of points()) {
+        const [x, y] = [plot.valToPos(point.x, "x"), plot.valToPos(point.y, "y")];
+        const distance = (x - left) ** 2 + (y - top) ** 2;
+        if (distance < best) [best, nearest] = [distance, { point, x, y }];
+      }
+    }
+    show(tip, nearest !== null);
+    show(ring, nearest !== null);
+    plot.over.style.cursor = nearest && open ? "pointer" : "default";
+    if (!nearest) return;
+    tip.replaceChildren(...lines(nearest.point).map((line) => make("div", {}, line)));
+    const { clientWidth: width, clientHeight: height } = plot.over;
+    tip.style.left = `${Math.min(Math.max(0, nearest.x + 12), Math.max(0, width - tip.offsetWidth))}px`;
+    tip.style.top = `${nearest.y + tip.offsetHeight + 14 > height ? nearest.y - tip.offsetHeight - 10 : nearest.y + 12}px`;
+    ring.style.left = `${nearest.x}px`;
+    ring.style.top = `${nearest.y}px`;
+  }
+
+  return {
+    hooks: {
+      init: (plot) => {
+        plot.over.append(ring, tip);
+        if (open) plot.over.addEventListener("click", () => nearest && open(nearest.point));
+      },
+      setCursor: move,
+    },
+  };
+}
+
+/** Fills a legend: entries {colour, text, hollow}. */
+export function fillLegend(box, entries) {
+  const key = JSON.stringify(entries);
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  box.replaceChildren(...entries.map(({ colour, text, line, hollow }) => {
+    const swatch = make("i", { class: line ? "swatch-line" : hollow ? "swatch-hollow" : "swatch", "aria-hidden": "true" });
+    swatch.style.setProperty("--swatch", colour);
+    return make("span", {}, swatch, text);
+  }));
+}
+
+/** Writes a chart's remark, or hides its line. */
+export function remark(line, text) {
+  show(line, text !== "");
+  setText(line, text);
+}

@@ -1,0 +1,66 @@
+// The leaderboard's columns: what each shows and how it sorts.
+import { badge, make, rungMark } from "./dom.js";
+import { budget, count, duration, energy, joules, measured, nothing, number, parameter } from "./format.js";
+import { studyPath } from "./api.js";
+import { newest } from "./trials.js";
+
+/**
+ * Columns of a study. key(trial) is what sorts (undefined: always last),
+ * text(trial) what is shown, fill(cell, trial) puts more than text into the
+ * cell. "first" is the order of the first click.
+ */
+export function columns(study) {
+  const [objective] = study.definition.objective;
+  const rungs = study.rungs.length;
+  return [
+    { id: "rank", title: "Rank", numeric: true, key: (trial) => trial.rank || undefined, text: (trial) => (trial.rank ? String(trial.rank) : nothing) },
+    {
+      id: "number", title: "Trial", key: (trial) => trial.number, text: (trial) => `#${trial.number}`,
+      fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`)),
+    },
+    { id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state, fill: (cell, trial) => cell.replaceChildren(badge(trial.state)) },
+    {
+      id: "value", title: objective.metric, numeric: true, first: objective.direction === "maximize" ? "desc" : "asc",
+      help: "value of the newest rung it completed",
+      key: (trial) => (newest(trial) ? number(newest(trial).values[0]) : undefined),
+      text: (trial) => (newest(trial) ? measured(newest(trial).values[0]) : nothing),
+    },
+    {
+      id: "rung", title: "Rung", first: "desc", help: "the rung it is on, or was last on",
+      key: (trial) => trial.rung, text: (trial) => String(trial.rung),
+      fill: (cell, trial) => cell.replaceChildren(rungMark(trial.rung, rungs)),
+    },
+    {
+      id: "budget", title: "Budget", first: "desc", wide: true, help: "epochs and share of the data on its rung",
+      key: (trial) => trial.budget.epochs * trial.budget.data_fraction, text: (trial) => budget(trial.budget, true),
+    },
+    {
+      id: "latest", title: "Latest", numeric: true, first: objective.direction === "maximize" ? "desc" : "asc", wide: true,
+      help: `${objective.metric} of its newest epoch`,
+      key: (trial) => (trial.last?.[objective.metric] === undefined ? undefined : number(trial.last[objective.metric])),
+      text: (trial) => measured(trial.last?.[objective.metric]),
+    },
+    { id: "epochs", title: "Epochs", numeric: true, first: "desc", key: (trial) => trial.epochs, text: (trial) => count(trial.epochs) },
+    { id: "seconds", title: "Time", numeric: true, first: "desc", key: (trial) => number(trial.seconds), text: (trial) => (trial.epochs ? duration(trial.seconds) : nothing) },
+    {
+      id: "joules", title: "Energy", numeric: true, first: "desc",
+      key: (trial) => (trial.energy?.method ? number(trial.energy.joules) : undefined),
+      text: (trial) => (energy(trial.energy) ? (energy(trial.energy).estimate ? "≈ " : "") + joules(trial.energy.joules) : nothing),
+      hint: (trial) => trial.energy?.method,
+    },
+    ...study.definition.space.parameters.map((one) => ({
+      id: "params." + one.name, title: one.name, numeric: one.type === "float" || one.type === "int", parameter: true,
+      key: (trial) => trial.params[one.name], text: (trial) => parameter(trial.params[one.name]),
+      hint: (trial) => (trial.params[one.name] === undefined ? "does not exist in this configuration" : String(trial.params[one.name])),
+    })),
+  ];
+}
+
+/** Compares two sort keys of a column, neither undefined; NaN is last. */
+export function compareKeys(a, b) {
+  if (typeof a === "number" && typeof b === "number") {
+    if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+    return a - b;
+  }
+  return typeof a === typeof b && typeof a !== "string" ? Number(a) - Number(b) : String(a).localeCompare(String(b), "en", { numeric: true });
+}

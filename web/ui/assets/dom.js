@@ -1,0 +1,91 @@
+// Building blocks of the pages. Data enters only as text nodes and as values
+// of attributes that are never markup, so nothing a study contains can become
+// part of the page's structure.
+
+/** The element with the id. */
+export const byId = (id) => document.getElementById(id);
+
+/**
+ * Makes an element. Properties: "class", "on" (listeners by name), "data"
+ * (data attributes), everything else an attribute; true sets an empty one,
+ * false, null and undefined set none. Children: nodes, or text.
+ */
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name === "class") element.className = value;
+    else if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** Sets the text if it differs, so that a selection in it survives. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Shows the element or hides it. */
+export function show(element, visible) {
+  element.hidden = !visible;
+}
+
+/** Says what went wrong in the page's error line; null clears it. */
+export function showError(error, id = "error") {
+  const line = byId(id);
+  show(line, error !== null);
+  setText(line, error === null ? "" : error.message);
+}
+
+/** A badge with the state's colour; the word carries the meaning. */
+export function badge(state) {
+  return make("span", { class: "badge", data: { state } }, state);
+}
+
+/** The rung as steps of a small ladder, with its number. */
+export function rungMark(rung, rungs) {
+  const mark = make("span", { class: "rung-mark", title: `rung ${rung} of 0 to ${rungs - 1}` });
+  if (rungs <= 8) {
+    for (let step = 0; step < rungs; step++) mark.append(make("i", { class: step <= rung ? "on" : null, "aria-hidden": "true" }));
+  }
+  mark.append(make("span", {}, String(rung)));
+  return mark;
+}
+
+/** A definition list of pairs [term, content]; content is text or a node. */
+export function fillFacts(list, pairs) {
+  list.replaceChildren(...pairs.flatMap(([term, content]) => [make("dt", {}, term), make("dd", {}, content)]));
+}
+
+/**
+ * A bar whose parts are as wide as their weights. Widths are set through the
+ * object model: the content policy refuses style attributes.
+ */
+export function stackedBar(parts) {
+  const bar = make("span", { class: "stack", "aria-hidden": "true" });
+  for (const { weight, state } of parts) {
+    if (weight <= 0) continue;
+    const part = make("i", { data: { state } });
+    part.style.flexGrow = String(weight);
+    bar.append(part);
+  }
+  return bar;
+}
+
+/** Runs the function soon, at most once in each span of milliseconds. */
+export function throttled(milliseconds, run) {
+  let timer = null;
+  let last = -Infinity;
+  return () => {
+    if (timer !== null) return;
+    const wait = Math.max(0, last + milliseconds - performance.now());
+    timer = setTimeout(() => {
+      timer = null;
+      last = performance.now();
+      run();
+    }, wait);
+  };
+}

@@ -1,0 +1,112 @@
+// How the pages write numbers: four significant digits, the same units
+// everywhere. Each function takes what the API sends and returns text.
+
+export const nothing = "–";
+
+/** A metric or joules: a number, or one of "NaN", "Infinity", "-Infinity". */
+export function number(value) {
+  if (typeof value === "string") return { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity }[value] ?? NaN;
+  return value === undefined || value === null ? NaN : Number(value);
+}
+
+const thousands = (value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
+
+function digits(value) {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(3);
+  return size >= 9999.5 ? thousands(value) : value.toPrecision(4);
+}
+
+/** A measured value, such as 0.9134 or 1.235e-5. */
+export function measured(value) {
+  if (value === undefined || value === null) return nothing;
+  const plain = number(value);
+  if (Number.isNaN(plain)) return "NaN";
+  if (!Number.isFinite(plain)) return plain > 0 ? "∞" : "−∞";
+  return digits(plain).replace("-", "−").replace("e−", "e-").replace("e+", "e");
+}
+
+/** A parameter's value: as measured, without zeros that carry nothing. */
+export function parameter(value) {
+  if (value === undefined || value === null) return nothing;
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replace("-", "−");
+  const text = measured(value);
+  return text.includes(".") ? text.replace(/\.?0+(e|$)/, "$1") : text;
+}
+
+/** A whole number of things. */
+export const count = (value) => (value === undefined || value === null ? nothing : thousands(value));
+
+/** A length of time: 0.42 s, 12.3 s, 4 min 05 s, 3 h 20 min. */
+export function duration(value) {
+  const seconds = number(value);
+  if (!Number.isFinite(seconds) || seconds < 0) return nothing;
+  if (seconds === 0) return "0 s";
+  if (seconds < 0.01) return "< 0.01 s";
+  if (seconds < 9.995) return seconds.toFixed(2) + " s";
+  if (seconds < 59.95) return seconds.toFixed(1) + " s";
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${thousands(Math.floor(minutes / 60))} h ${String(minutes % 60).padStart(2, "0")} min`;
+}
+
+/** A length of time in words, for estimates: no more digits than it is worth. */
+export function roughly(value) {
+  const seconds = number(value);
+  if (!Number.isFinite(seconds) || seconds < 0) return nothing;
+  if (seconds < 10) return "seconds";
+  if (seconds < 60) return `${Math.round(seconds / 10) * 10} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+/** Joules with their unit: 412.0 J, 1.250 kJ, 3.600 MJ. */
+export function joules(value) {
+  const plain = number(value);
+  if (!Number.isFinite(plain)) return nothing;
+  const [scale, unit] = plain >= 999.95e3 ? [1e6, "MJ"] : plain >= 999.95 ? [1e3, "kJ"] : [1, "J"];
+  return `${digits(plain / scale)} ${unit}`;
+}
+
+/** Energy as the API sends it; null when nothing was metered. */
+export function energy(spent) {
+  if (!spent || !spent.method) return null;
+  return { text: joules(spent.joules), estimate: spent.method.startsWith("estimate"), method: spent.method };
+}
+
+/** Bytes with their unit. */
+export function bytes(value) {
+  if (value < 1000) return `${value} B`;
+  const power = Math.min(3, Math.floor(Math.log10(value) / 3));
+  return `${digits(value / 1000 ** power)} ${["", "kB", "MB", "GB"][power]}`;
+}
+
+/** A share of the data: 25 %, 3.7 %. */
+export function share(fraction) {
+  const percent = fraction * 100;
+  return `${percent >= 9.95 ? Math.round(percent) : Number(percent.toPrecision(2))} %`;
+}
+
+/** A budget: 9 epochs · 33 %. */
+export function budget(spend, short = false) {
+  const epochs = short ? "ep" : spend.epochs === 1 ? "epoch" : "epochs";
+  return `${count(spend.epochs)} ${epochs} · ${share(spend.data_fraction)}`;
+}
+
+const two = (value) => String(value).padStart(2, "0");
+
+/** A moment in the reader's time zone: 2026-11-21 14:03:07. */
+export function moment(text, withDate = true) {
+  if (!text) return nothing;
+  const at = new Date(text);
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return withDate ? `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}` : clock;
+}
+
+/** How long ago something was. */
+export function ago(seconds) {
+  return seconds < 1 ? "just now" : `${duration(seconds < 60 ? Math.round(seconds) : seconds).replace(/\.00? s/, " s").replace(/\.0 s/, " s")} ago`;
+}

@@ -1,0 +1,55 @@
+// What was measured when, from a study's events.
+import { number } from "./format.js";
+import { better } from "./trials.js";
+
+export class History {
+  #results = new Map(); // trial number -> results seen so far
+  #budgets = new Map(); // trial number -> budget and rung of its present run
+
+  /** Measurements in the order they happened: {at, number, rung, value}. */
+  measurements = [];
+
+  constructor(study) {
+    this.objective = study.definition.objective[0];
+    this.start = Date.parse(study.created);
+  }
+
+  /** Takes an event in, old or new; returns whether it was a measurement. */
+  apply(event) {
+    if (event.number === undefined || !event.data) return false;
+    if (event.kind === "report") return this.#reported(event);
+    if (event.kind !== "trial_state") return false;
+    this.#budgets.set(event.number, event.data.budget);
+    let found = false;
+    for (const result of event.data.results ?? []) found = this.#add(event, result.rung, result.values[0]) || found;
+    return found;
+  }
+
+  // The report that reaches the budget is the measurement; the change of state
+  // that tells the same comes when the script has ended, which may be later.
+  #reported(event) {
+    const { rung, epoch, metrics } = event.data;
+    return this.#budgets.get(event.number)?.epochs === epoch && this.#add(event, rung, metrics[this.objective.metric]);
+  }
+
+  #add(event, rung, value) {
+    const seen = this.#results.get(event.number) ?? new Set();
+    if (seen.has(rung)) return false;
+    this.#results.set(event.number, seen.add(rung));
+    this.measurements.push({ seconds: (Date.parse(event.at) - this.start) / 1000, number: event.number, rung, value: number(value) });
+    return true;
+  }
+
+  /**
+   * The leader's value after each measurement: the best value on the highest
+   * rung measured by then, since values of different budgets do not compare.
+   */
+  leaders() {
+    let leader = null;
+    return this.measurements.map((one) => {
+      const ahead = !leader || one.rung > leader.rung || (one.rung === leader.rung && better(one.value, leader.value, this.objective.direction));
+      if (ahead && !Number.isNaN(one.value)) leader = one;
+      return leader?.value ?? null;
+    });
+  }
+}

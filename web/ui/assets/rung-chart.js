@@ -1,0 +1,100 @@
+// Values by rung: where each trial stood when it was measured, and which went
+// up. Only values of one rung compare: they were reached with the same budget.
+import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, stroke, valueAxis } from "./chart.js";
+import { byId } from "./dom.js";
+import { measured, number, share } from "./format.js";
+import { newest, wentUp } from "./trials.js";
+
+export class RungChart {
+  #points = [];
+
+  constructor(study, trials, open) {
+    this.study = study;
+    this.trials = trials;
+    this.open = open;
+    this.chart = new Chart(byId("rung-chart"), 232, (colours) => this.#build(colours));
+  }
+
+  draw() {
+    const results = this.trials.ranked().flatMap((trial) => (trial.results ?? []).map((result) => ({ trial, result })));
+    const leader = this.trials.ranked()[0];
+    this.#points = results
+      .map(({ trial, result }) => ({
+        // Spread within the rung by the golden ratio: even, and always the same.
+        x: result.rung + ((trial.number * 0.618034) % 1) * 0.56 - 0.28,
+        y: number(result.values[0]), rung: result.rung, number: trial.number,
+        up: wentUp(trial, result.rung), leads: trial === leader && result === newest(trial),
+      }))
+      .sort((a, b) => a.x - b.x);
+    this.fair = fairRange(this.#points.map((point) => point.y));
+    const summary = this.trials.byRung().map((rung, index) => `rung ${index}: ${rung.measured} measured, ${rung.promoted} went up`);
+    this.chart.draw(summary.join("; "));
+    const colours = palette();
+    fillLegend(byId("rung-legend"), [
+      { colour: colours.accent, text: "went up" },
+      { colour: colours.muted, text: "not so far", hollow: true },
+      { colour: colours.strong, text: "leader" },
+    ]);
+    const notFinite = this.#points.filter((point) => !Number.isFinite(point.y)).length;
+    remark(byId("rung-note"), leftOut(this.fair.outside, notFinite));
+  }
+
+  #build(colours) {
+    const column = (wanted) => this.#points.map((point) => (Number.isFinite(point.y) && wanted(point) ? point.y : null));
+    const data = [
+      this.#points.map((point) => point.x),
+      column((point) => !point.up && !point.leads),
+      column((point) => point.up),
+      column((point) => point.leads),
+    ];
+    return { shape: "rungs", options: this.#options(colours), data };
+  }
+
+  #options(colours) {
+    const { rungs } = this.study;
+    const dots = (fill, edge, size) => ({ paths: () => null, points: { show: true, size, width: 1.25, fill, stroke: edge } });
+    return {
+      ...common,
+      scales: { x: { time: false, range: () => [-0.5, rungs.length - 0.5] }, y: { range: () => this.fair.range } },
+      axes: [
+        axis(colours, {
+          size: 40, splits: () => rungs.map((rung) => rung.index), grid: { show: false },
+          values: (plot, splits) => splits.map((rung) => `${rungs[rung].budget.epochs} ep\n${share(rungs[rung].budget.data_fraction)} data`),
+        }),
+        valueAxis(colours),
+      ],
+      series: [{}, dots(colours.surface, colours.muted, 6), dots(colours.accent, colours.accent, 6), dots(colours.strong, colours.surface, 10)],
+      cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
+      hooks: { drawAxes: [(plot) => this.#connect(plot, colours)] },
+      plugins: [
+        hover({
+          points: () => this.#points.filter((point) => Number.isFinite(point.y)),
+          lines: (point) => [`Trial ${point.number}: ${measured(point.y)}`, `rung ${point.rung}${point.up ? ", went up" : ""}`],
+          open: (point) => this.open(point.number),
+        }),
+      ],
+    };
+  }
+
+  /** Lines between the results of each trial that went up. */
+  #connect(plot, colours) {
+    const byTrial = grouped(this.#points);
+    inside(plot, (context, scale) => {
+      stroke(context, colours.accent, scale);
+      context.globalAlpha = 0.3;
+      for (const points of byTrial.values()) {
+        const path = points.filter((point) => Number.isFinite(point.y)).sort((a, b) => a.rung - b.rung);
+        if (path.length < 2) continue;
+        context.beginPath();
+        for (const point of path) context.lineTo(plot.valToPos(point.x, "x", true), plot.valToPos(point.y, "y", true));
+        context.stroke();
+      }
+    });
+  }
+}
+
+function grouped(points) {
+  const groups = new Map();
+  for (const point of points) groups.set(point.number, [...(groups.get(point.number) ?? []), point]);
+  return groups;
+}

@@ -1,0 +1,74 @@
+// The list of studies.
+import { get, studyPath } from "./api.js";
+import { badge, byId, make, setText, show, showError, stackedBar } from "./dom.js";
+import { count, duration, energy, measured, moment, nothing } from "./format.js";
+import { linkState, repeat } from "./live.js";
+import { offerSignOut } from "./session.js";
+import { states } from "./trials.js";
+
+const body = byId("studies").tBodies[0];
+const rows = new Map(); // study id -> row
+
+function fill(row, study) {
+  const { progress, definition } = study;
+  const [objective] = definition.objective;
+  const used = energy(progress.energy);
+  const cells = [
+    make("th", { scope: "row" },
+      make("a", { href: studyPath(study.name) }, study.name),
+      definition.description ? make("span", { class: "sub" }, definition.description) : null),
+    make("td", { title: study.reason }, badge(study.status)),
+    make("td", { class: "progress" },
+      make("span", {}, progress.max_trials > 0 ? `${count(progress.created)} of ${count(progress.max_trials)} trials` : `${count(progress.created)} trials`),
+      stackedBar([...states.map((state) => ({ state, weight: progress.trials[state] })), { state: "open", weight: Math.max(0, progress.max_trials - progress.created) }]),
+      make("span", { class: "sub" }, tally(progress.trials))),
+    make("td", { class: "number strong" }, progress.best ? measured(progress.best.value) : nothing),
+    make("td", {}, objective.metric, make("span", { class: "sub" }, objective.direction)),
+    make("td", { class: "number" }, count(progress.epochs)),
+    make("td", { class: "number" }, duration(Math.round(progress.elapsed_seconds)),
+      progress.remaining_seconds === undefined || progress.remaining_seconds === null || study.status !== "running" ? null : make("span", { class: "sub" }, `≈ ${duration(Math.round(progress.remaining_seconds))} left`)),
+    make("td", { class: "number", title: used?.method }, used ? used.text : nothing, used?.estimate ? make("span", { class: "sub" }, "estimate") : null),
+    make("td", { class: "number" }, moment(study.created)),
+  ];
+  // Only what changed is replaced, so that a focused link stays focused.
+  cells.forEach((cell, index) => {
+    const old = row.cells[index];
+    if (!old) row.append(cell);
+    else if (!old.isEqualNode(cell)) old.replaceWith(cell);
+  });
+}
+
+function tally(trials) {
+  const active = trials.queued + trials.leased + trials.running;
+  const parts = [active > 0 && `${active} active`, trials.paused > 0 && `${trials.paused} paused`, trials.completed > 0 && `${trials.completed} completed`, trials.failed + trials.lost > 0 && `${trials.failed + trials.lost} failed`];
+  return parts.filter(Boolean).join(", ");
+}
+
+async function refresh() {
+  const { studies } = await get("/studies");
+  const list = studies ?? [];
+  show(byId("loading"), false);
+  show(byId("empty"), list.length === 0);
+  show(byId("frame"), list.length > 0);
+  const running = list.filter((study) => study.status === "running").length;
+  setText(byId("count"), list.length === 0 ? "" : `${count(list.length)} in all, ${count(running)} running`);
+  const present = new Set(list.map((study) => study.id));
+  for (const [id, row] of rows) {
+    if (present.has(id)) continue;
+    row.remove();
+    rows.delete(id);
+  }
+  list.forEach((study, index) => {
+    const row = rows.get(study.id) ?? make("tr");
+    rows.set(study.id, row);
+    fill(row, study);
+    if (body.rows[index] !== row) body.insertBefore(row, body.rows[index] ?? null);
+  });
+}
+
+offerSignOut();
+repeat(3000, refresh, (error) => {
+  linkState(error ? "reconnecting" : "live");
+  if (error) show(byId("loading"), false);
+  showError(error);
+});

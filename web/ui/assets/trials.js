@@ -1,0 +1,150 @@
+// The trials of one study, kept up to date from its events.
+import { get, studyPath } from "./api.js";
+import { number } from "./format.js";
+
+const pageSize = 2000;
+
+export const states = ["queued", "leased", "running", "paused", "completed", "pruned", "failed", "lost", "cancelled"];
+
+/** The newest result of a trial, or undefined. */
+export const newest = (trial) => trial.results?.at(-1);
+
+/** Whether a beats b; NaN never does. */
+export function better(a, b, direction) {
+  if (Number.isNaN(a)) return false;
+  if (Number.isNaN(b)) return true;
+  return direction === "maximize" ? a > b : a < b;
+}
+
+/** The leaderboard's order: highest measured rung, best value, number. */
+function compareRank(a, b, direction) {
+  const x = newest(a);
+  const y = newest(b);
+  const byRung = (y?.rung ?? -1) - (x?.rung ?? -1);
+  if (byRung !== 0) return byRung;
+  if (x && y) {
+    const [v, w] = [number(x.values[0]), number(y.values[0])];
+    if (better(v, w, direction)) return -1;
+    if (better(w, v, direction)) return 1;
+  }
+  return a.number - b.number;
+}
+
+export class Trials {
+  #byNumber = new Map();
+  // The last event each trial already contains: no event counts twice,
+  // whichever of a page of trials and the stream was faster.
+  #contains = new Map();
+  #ranked = null;
+
+  /** The study's view tells the objectives. */
+  constructor(study) {
+    this.study = study;
+    this.objectives = study.definition.objective;
+  }
+
+  /** Fetches all trials; returns the event to follow the stream from. */
+  async load() {
+    let sequence = 0;
+    for (let offset = 0, total = 1; offset < total; offset += pageSize) {
+      const page = await get(studyPath(this.study.id, `/trials?sort=number&limit=${pageSize}&offset=${offset}`));
+      total = page.total;
+      if (offset === 0) sequence = page.sequence;
+      for (const trial of page.trials ?? []) this.#put(trial, page.sequence);
+    }
+    return sequence;
+  }
+
+  #put(trial, sequence) {
+    this.#byNumber.set(trial.number, trial);
+    this.#contains.set(trial.number, sequence);
+    this.#ranked = null;
+  }
+
+  /** Takes an event in; returns whether it changed a trial. */
+  apply(event) {
+    if (event.number === undefined || event.sequence <= (this.#contains.get(event.number) ?? 0)) return false;
+    const known = this.#byNumber.get(event.number);
+    switch (event.kind) {
+      case "trial_state":
+        if (event.data) this.#put({ ...known, ...withoutGaps(event.data) }, event.sequence);
+        else if (known) this.#put({ ...known, state: event.state, reason: event.reason }, event.sequence);
+        else return false; // the lease that follows brings the trial itself
+        return true;
+      case "report":
+        if (!known || !event.data) return false;
+        this.#put(this.#reported(known, event), event.sequence);
+        return true;
+      case "checkpoint":
+        if (!known) return false;
+        this.#put({ ...known, checkpoint: event.data }, event.sequence);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  #reported(trial, event) {
+    const report = event.data;
+    const next = {
+      ...trial,
+      state: event.state || "running",
+      epochs: trial.epochs + 1,
+      last_epoch: report.epoch,
+      last: report.metrics,
+      seconds: number(trial.seconds) + number(report.seconds),
+      energy: added(trial.energy, report.energy),
+    };
+    if (report.epoch === trial.budget.epochs && newest(trial)?.rung !== trial.rung) {
+      const values = this.objectives.map((objective) => report.metrics[objective.metric]);
+      next.results = [...(trial.results ?? []), { rung: trial.rung, budget: trial.budget, values }];
+    }
+    return next;
+  }
+
+  get size() {
+    return this.#byNumber.size;
+  }
+
+  /** Every trial, the leader first; rank is 0 for one never measured. */
+  ranked() {
+    if (this.#ranked === null) {
+      const direction = this.objectives[0].direction;
+      this.#ranked = [...this.#byNumber.values()].sort((a, b) => compareRank(a, b, direction));
+      this.#ranked.forEach((trial, place) => (trial.rank = trial.results?.length ? place + 1 : 0));
+    }
+    return this.#ranked;
+  }
+
+  /** What happened on each rung: [{measured, promoted, best}]. */
+  byRung() {
+    const direction = this.objectives[0].direction;
+    const rungs = this.study.rungs.map(() => ({ measured: 0, promoted: 0, best: NaN }));
+    for (const trial of this.#byNumber.values()) {
+      for (const result of trial.results ?? []) {
+        const rung = rungs[result.rung];
+        rung.measured++;
+        if (wentUp(trial, result.rung)) rung.promoted++;
+        const value = number(result.values[0]);
+        if (better(value, rung.best, direction)) rung.best = value;
+      }
+    }
+    return rungs;
+  }
+}
+
+/** Whether the trial was promoted from the rung. */
+export const wentUp = (trial, rung) => trial.rung > rung;
+
+// An event's trial has every field that is set; one that was unset since, such
+// as the worker, is absent in it and must not survive from before.
+function withoutGaps(trial) {
+  return { reason: undefined, checkpoint: undefined, finished: undefined, ...trial };
+}
+
+function added(sum, part) {
+  if (!part?.method) return sum;
+  if (!sum?.method || sum.method === part.method) return { joules: number(sum?.joules ?? 0) + number(part.joules), method: part.method };
+  const estimate = sum.method.startsWith("estimate") || part.method.startsWith("estimate");
+  return { joules: number(sum.joules) + number(part.joules), method: estimate ? "estimate: several methods" : "measured: several methods" };
+}

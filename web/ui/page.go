@@ -1,0 +1,56 @@
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"strconv"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// page is what a template is filled with.
+type page struct {
+	// Name is the template's and the module's name.
+	Name  string
+	Title string
+	// Study and Number come from the path; the module fetches what they name.
+	Study  string
+	Number int
+}
+
+// pages holds one parsed template a page, each with the common layout.
+type pages map[string]*template.Template
+
+// newPages parses the embedded templates. They are part of the program, so a
+// fault in them is a programming error and panics.
+func newPages() pages {
+	layout := template.Must(template.ParseFS(templateFiles, "templates/layout.html"))
+	list := pages{}
+	for _, name := range []string{"login", "studies", "study", "trial", "workers", "missing"} {
+		list[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	}
+	return list
+}
+
+// write sends a page. It is rendered whole before the first byte goes out, so
+// that a fault never leaves half a page behind a success.
+func (p pages) write(w http.ResponseWriter, status int, content page) {
+	var body bytes.Buffer
+	if err := p[content.Name].ExecuteTemplate(&body, "layout.html", content); err != nil {
+		http.Error(w, "the page could not be rendered: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(body.Len()))
+	header.Set("Cache-Control", "no-cache")
+	w.WriteHeader(status)
+	w.Write(body.Bytes()) //nolint:errcheck // the reader went away: nobody is left to tell
+}
+
+func (p pages) missing(w http.ResponseWriter) {
+	p.write(w, http.StatusNotFound, page{Name: "missing", Title: "Not found"})
+}

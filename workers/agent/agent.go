@@ -1,0 +1,201 @@
+// Package agent answers: how does one machine run a trial?
+//
+// An [Agent] registers with a server, pulls leases, starts each trial's command
+// in a process group of its own, and carries its reports, checkpoints and log
+// back. It takes no tuning decision: what to run and when to end is the
+// server's word, and the package knows neither studies nor searches.
+//
+// Its one invariant: a command never outlives its lease. When the lease is
+// lost, or when no heartbeat was answered for so long that the server may give
+// the trial to another worker, the whole process group is killed first, and
+// nothing more is written under that lease.
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Agent runs trials on this machine until it is told to stop.
+type Agent struct {
+	options   Options
+	id        string
+	workspace *workspace
+	cache     *cache
+	meter     *profiler.Meter
+	cores     int
+	// hurry asks for a heartbeat now.
+	hurry chan struct{}
+
+	mutex  sync.Mutex
+	timing protocol.Timing
+	runs   map[trial.ID]*run
+	// registrations counts the successful ones, so that several loops that
+	// find the registration gone renew it once.
+	registrations int
+	registering   sync.Mutex
+}
+
+// New returns an agent; nothing is started or sent before [Agent.Run].
+func New(options Options) (*Agent, error) {
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{
+		options: options, id: "w-" + rand.Text()[:20],
+		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{},
+	}, nil
+}
+
+// ID is the worker's id, made anew for each Agent.
+func (a *Agent) ID() string { return a.id }
+
+// Run works until the context ends, then drains: it asks for nothing more, ends
+// the commands (SIGTERM, after a grace SIGKILL), gives their trials back and
+// unregisters. It returns nil after a drain, or when the one study it was
+// restricted to is over; an error when it cannot work at all.
+func (a *Agent) Run(ctx context.Context) (err error) {
+	if a.workspace, err = openWorkspace(a.options.Scratch, a.options.Logger); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.workspace.close()) }()
+	a.cache = newCache(a.workspace.cacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
+	machine := profiler.ThisMachine()
+	a.cores = machine.Cores
+	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots})
+	defer a.meter.Close()
+
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if err := a.register(ctx, 0); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	// Heartbeats and the watch over running trials go on until the last trial
+	// is given back.
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var background, slots sync.WaitGroup
+	background.Go(func() { a.beat(alive) })
+	background.Go(func() { a.watch(alive) })
+	for range a.options.Slots {
+		slots.Go(func() {
+			if err := a.slot(ctx); err != nil {
+				fail(err)
+			}
+		})
+	}
+	slots.Wait()
+	stop()
+	background.Wait()
+	a.unregister(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return nil
+}
+
+// unlessEnded hides errors that only say that the context ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// slot runs one trial after the other.
+func (a *Agent) slot(ctx context.Context) error {
+	faults := newPause(time.Second, time.Minute)
+	for ctx.Err() == nil {
+		registrations := a.registered()
+		reply, sent, err := a.lease(ctx)
+		switch {
+		case reply.Lease != nil:
+			if a.run(ctx, *reply.Lease, sent) {
+				faults.reset()
+			} else {
+				faults.wait(ctx)
+			}
+		case err == nil && reply.StudyFinished && a.options.Study != "":
+			return nil
+		case err == nil:
+			faults.reset()
+			// A server that does not hold the request open is not asked in a
+			// tight loop.
+			if now() < sent+moment(minPoll) {
+				sleep(ctx, jittered(minPoll))
+			}
+		case problem.Is(err, problem.Unauthorized) || problem.Is(err, problem.Forbidden):
+			return err
+		case problem.Is(err, problem.NotFound):
+			if err := a.register(ctx, registrations); err != nil {
+				return unlessEnded(ctx, err)
+			}
+			faults.wait(ctx)
+		case ctx.Err() == nil:
+			a.options.Logger.Warn("cannot lease a trial; trying again", "error", err)
+			faults.wait(ctx)
+		}
+	}
+	return nil
+}
+
+const (
+	longPoll = 30 * time.Second
+	minPoll  = 500 * time.Millisecond
+)
+
+// lease asks for a trial and returns when it asked: the lease was granted no
+// earlier than that. The request is held open for at most half a lease, so
+// that a granted one has time left for its first heartbeat.
+func (a *Agent) lease(ctx context.Context) (protocol.LeaseReply, moment, error) {
+	wait := min(longPoll, seconds(a.times().LeaseSeconds)/2)
+	ctx, cancel := context.WithTimeout(ctx, wait+callPatience)
+	defer cancel()
+	sent := now()
+	reply, err := a.options.Server.Lease(ctx, protocol.LeaseRequest{Worker: a.id, Study: a.options.Study, WaitSeconds: wait.Seconds()})
+	return reply, sent, err
+}
+
+func (a *Agent) times() protocol.Timing {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.timing
+}
+
+// add makes a run known to the heartbeat, which takes place at once: until it
+// is answered the lease counts from before the server granted it.
+func (a *Agent) add(r *run) {
+	a.mutex.Lock()
+	a.runs[r.lease.Trial] = r
+	a.mutex.Unlock()
+	select {
+	case a.hurry <- struct{}{}:
+	default:
+	}
+}
+
+func (a *Agent) remove(r *run) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.runs[r.lease.Trial] == r {
+		delete(a.runs, r.lease.Trial)
+	}
+}
+
+func (a *Agent) running() []*run {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	list := make([]*run, 0, len(a.runs))
+	for _, r := range a.runs {
+		list = append(list, r)
+	}
+	return list
+}

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// cache keeps the newest artifacts on the worker's disk, by their hash: what was
+// just uploaded is often what the next run on this worker continues from.
+type cache struct {
+	directory string
+	count     int
+	bytes     int64
+	mutex     sync.Mutex
+	entries   []*artifact // the oldest first
+}
+
+// artifact is a file of the cache.
+type artifact struct {
+	sha256 string
+	bytes  int64
+	path   string
+	users  int
+}
+
+func newCache(directory string, count int, bytes int64) *cache {
+	return &cache{directory: directory, count: count, bytes: bytes}
+}
+
+// add stores what fill writes, up to limit bytes, and returns it in use.
+func (c *cache) add(fill func(io.Writer) error, limit int64) (*artifact, error) {
+	if err := os.MkdirAll(c.directory, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(c.directory, "new-")
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.New()
+	counted := &boundedWriter{out: io.MultiWriter(file, hash), left: limit}
+	err = errors.Join(fill(counted), file.Close())
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(file.Name()))
+	}
+	added := &artifact{sha256: hex.EncodeToString(hash.Sum(nil)), bytes: limit - counted.left, users: 1}
+	added.path = filepath.Join(c.directory, added.sha256)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if known := c.find(added.sha256); known != nil {
+		known.users++
+		return known, os.Remove(file.Name())
+	}
+	if err := os.Rename(file.Name(), added.path); err != nil {
+		return nil, err
+	}
+	c.entries = append(c.entries, added)
+	c.evict()
+	return added, nil
+}
+
+// take returns an artifact that is here, in use; nil if it is not. Its content
+// is verified: a disk that lost it must not be trained from.
+func (c *cache) take(hash string) *artifact {
+	c.mutex.Lock()
+	found := c.find(hash)
+	if found == nil {
+		c.mutex.Unlock()
+		return nil
+	}
+	found.users++
+	c.mutex.Unlock()
+	if actual, err := hashFile(found.path); err != nil || actual != hash {
+		c.forget(found)
+		return nil
+	}
+	return found
+}
+
+// release ends a use.
+func (c *cache) release(a *artifact) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	a.users--
+	c.evict()
+}
+
+func (c *cache) find(hash string) *artifact {
+	for _, entry := range c.entries {
+		if entry.sha256 == hash {
+			return entry
+		}
+	}
+	return nil
+}
+
+func (c *cache) forget(a *artifact) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	a.users--
+	for i, entry := range c.entries {
+		if entry == a {
+			c.entries = append(c.entries[:i:i], c.entries[i+1:]...)
+			_ = os.Remove(a.path) // it is of no use, there or not
+			return
+		}
+	}
+}
+
+// evict removes the oldest artifacts that nobody uses until the rest is small
+// enough.
+func (c *cache) evict() {
+	var bytes int64
+	for _, entry := range c.entries {
+		bytes += entry.bytes
+	}
+	kept := c.entries[:0:0]
+	surplus := len(c.entries) - c.count
+	for _, entry := range c.entries {
+		if entry.users > 0 || surplus <= 0 && bytes <= c.bytes {
+			kept = append(kept, entry)
+			continue
+		}
+		surplus--
+		bytes -= entry.bytes
+		_ = os.Remove(entry.path) // what stays is removed with the folder
+	}
+	c.entries = kept
+}
+
+func hashFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// boundedWriter refuses to write more than is left.
+type boundedWriter struct {
+	out  io.Writer
+	left int64
+}
+
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > w.left {
+		return 0, problem.New(problem.Exhausted, "the checkpoint is larger than this worker allows: keep less in it, or raise the worker's limits")
+	}
+	n, err := w.out.Write(p)
+	w.left -= int64(n)
+	return n, err
+}

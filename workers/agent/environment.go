@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// passed are the variables every command gets from the worker's environment.
+// Everything else stays behind, so that a secret of the worker's owner does
+// not end up in a training script's log.
+var passed = [...]string{
+	"PATH", "HOME", "USER", "LANG", "LC_*", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH",
+	"CUDA_*", "NVIDIA_*", "LD_LIBRARY_PATH",
+}
+
+// secret are never passed, whatever the worker's owner lets through.
+var secret = [...]string{"TANDEM_TOKEN", "TANDEM_SERVER"}
+
+// threadVariables bound the threads of the numeric libraries, which otherwise
+// take every core of the machine for each trial.
+var threadVariables = [...]string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"}
+
+// environment is what a lease's command gets, later entries winning: what the
+// worker passes, the threads, the study's own variables, the trial.
+func (o Options) environment(lease protocol.Lease, place room, cores int) ([]string, error) {
+	values := map[string]string{"PYTHONUNBUFFERED": "1"}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if o.passes(name) {
+			values[name] = value
+		}
+	}
+	for _, name := range threadVariables {
+		values[name] = strconv.Itoa(threads(lease, max(1, cores/o.Slots)))
+	}
+	for name, value := range lease.Environment {
+		values[name] = value
+	}
+	trial, err := trialVariables(lease, place)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range trial {
+		values[name] = value
+	}
+	list := make([]string, 0, len(values))
+	for name, value := range values {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("the environment variable %q cannot be set: no = in a name, and no zero byte", name)
+		}
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+func (o Options) passes(name string) bool {
+	if slices.Contains(secret[:], name) {
+		return false
+	}
+	allows := func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, prefix)
+	}
+	return slices.ContainsFunc(passed[:], allows) || slices.ContainsFunc(o.PassEnvironment, allows)
+}
+
+// threads is the system configuration's cpu_threads, or the slot's share.
+func threads(lease protocol.Lease, share int) int {
+	if wanted, ok := lease.System["cpu_threads"].Number(); ok && wanted >= 1 {
+		return int(wanted)
+	}
+	return share
+}
+
+// trialVariables tell the script what to train.
+func trialVariables(lease protocol.Lease, place room) (map[string]string, error) {
+	values := map[string]string{
+		"TANDEM_STUDY":          lease.Study,
+		"TANDEM_TRIAL":          string(lease.Trial),
+		"TANDEM_EPOCHS":         strconv.Itoa(lease.Budget.Epochs),
+		"TANDEM_FIRST_EPOCH":    strconv.Itoa(lease.FirstEpoch),
+		"TANDEM_DATA_FRACTION":  strconv.FormatFloat(lease.Budget.DataFraction, 'g', -1, 64),
+		"TANDEM_RUNG":           strconv.Itoa(lease.Rung),
+		"TANDEM_CHECKPOINT_DIR": place.checkpoint,
+		"TANDEM_SEED":           strconv.FormatUint(lease.Seed, 10),
+		"TANDEM_SOCKET":         place.socket,
+	}
+	for name, content := range map[string]any{
+		"TANDEM_PARAMS":     orEmpty(lease.Params),
+		"TANDEM_SYSTEM":     orEmpty(lease.System),
+		"TANDEM_OBJECTIVES": append([]string{}, lease.Objectives...),
+	} {
+		text, err := json.Marshal(content)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
+		values[name] = string(text)
+	}
+	return values, nil
+}
+
+// orEmpty makes a missing object an empty one, which in JSON is another thing.
+func orEmpty[M ~map[K]V, K comparable, V any](m M) M {
+	if m == nil {
+		return M{}
+	}
+	return m
+}

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// watchEvery is how closely deadlines are kept.
+const watchEvery = 100 * time.Millisecond
+
+// beat sends heartbeats until the context ends: regularly, sooner when one
+// failed, and at once for a new lease.
+func (a *Agent) beat(ctx context.Context) {
+	healthy := true
+	for {
+		interval := jittered(seconds(a.times().HeartbeatSeconds))
+		if !healthy {
+			interval /= 4
+		}
+		timer := time.NewTimer(interval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-a.hurry:
+			timer.Stop()
+		case <-timer.C:
+		}
+		a.meter.Sample()
+		err := a.heartbeat(ctx)
+		if err != nil && ctx.Err() == nil && healthy {
+			a.options.Logger.Warn("a heartbeat was not answered", "error", err)
+		}
+		healthy = err == nil
+	}
+}
+
+// heartbeat renews the leases of the running trials and does what the server
+// answers about them.
+func (a *Agent) heartbeat(ctx context.Context) error {
+	registrations, runs := a.registered(), a.running()
+	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs))}
+	for _, r := range runs {
+		beat.Leases = append(beat.Leases, protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch})
+	}
+	reply, sent, err := a.send(ctx, beat)
+	if problem.Is(err, problem.NotFound) {
+		// The server was restarted. The trials go on: it knows their leases.
+		if err := a.register(ctx, registrations); err != nil {
+			return err
+		}
+		reply, sent, err = a.send(ctx, beat)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if slices.Contains(reply.Lost, r.lease.Trial) {
+			r.givenAway()
+			continue
+		}
+		r.renew(sent)
+		r.direct(reply.Directives[r.lease.Trial])
+	}
+	return nil
+}
+
+// send returns with the answer when the heartbeat was sent: the leases were
+// renewed no earlier than that.
+func (a *Agent) send(ctx context.Context, beat protocol.Heartbeat) (protocol.HeartbeatReply, moment, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, seconds(a.times().HeartbeatSeconds)))
+	defer cancel()
+	sent := now()
+	reply, err := a.options.Server.Heartbeat(ctx, a.id, beat)
+	return reply, sent, err
+}
+
+// watch keeps the running trials' deadlines.
+func (a *Agent) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			for _, r := range a.running() {
+				r.check(now())
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options make an [Agent]. Only Server is required.
+type Options struct {
+	Server Server
+	// Name is shown to people; the host's name when empty.
+	Name string
+	// Slots is how many trials run at once; 1 when 0.
+	Slots int
+	// Study, by name or id, restricts the agent to one study, whose end ends
+	// [Agent.Run].
+	Study string
+	// Directory is what a study's directory is relative to; the agent's own
+	// working directory when empty.
+	Directory string
+	// Scratch holds sockets, checkpoints in use and the artifact cache, in
+	// folders only this user can enter; the user's state directory when empty.
+	Scratch string
+	// PassEnvironment names variables that commands get from the agent's own
+	// environment, beside the ones they always get. A trailing * matches the
+	// rest of a name. The server's token is never passed.
+	PassEnvironment []string
+	// DrainGrace is how long commands have between SIGTERM and SIGKILL when the
+	// agent is stopped; 20 s when 0.
+	DrainGrace time.Duration
+	// StopGrace is how long a command has after the server's "stop" before it
+	// is ended, and then after SIGTERM before it is killed; 10 s when 0.
+	StopGrace time.Duration
+	// MaxCheckpointBytes and MaxCheckpointFiles bound a checkpoint; 4 GiB and
+	// 100,000 when 0.
+	MaxCheckpointBytes int64
+	MaxCheckpointFiles int
+	// CachedArtifacts is how many checkpoints are kept for trials that come
+	// back to this worker; 8 when 0.
+	CachedArtifacts int
+	// WattsPerCore is the busy core's power of energy estimates; see
+	// profiler.DefaultWattsPerCore.
+	WattsPerCore float64
+	// Logger is told what the agent does; slog.Default when nil.
+	Logger *slog.Logger
+}
+
+func (o Options) complete() (Options, error) {
+	if o.Server == nil {
+		return o, fmt.Errorf("an agent needs a server to work for")
+	}
+	if o.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			name = "worker"
+		}
+		o.Name = name
+	}
+	o.Name = strings.ToValidUTF8(o.Name[:min(len(o.Name), 128)], "")
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.Slots = orElse(o.Slots, 1)
+	o.DrainGrace = orElse(o.DrainGrace, 20*time.Second)
+	o.StopGrace = orElse(o.StopGrace, 10*time.Second)
+	o.MaxCheckpointBytes = orElse(o.MaxCheckpointBytes, 4<<30)
+	o.MaxCheckpointFiles = orElse(o.MaxCheckpointFiles, 100_000)
+	o.CachedArtifacts = orElse(o.CachedArtifacts, 8)
+	var err error
+	if o.Directory, err = filepath.Abs(o.Directory); err != nil {
+		return o, fmt.Errorf("the directory for studies: %w", err)
+	}
+	if o.Scratch == "" {
+		if o.Scratch, err = stateDirectory(); err != nil {
+			return o, err
+		}
+	}
+	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
+		return o, fmt.Errorf("the scratch directory: %w", err)
+	}
+	return o, nil
+}
+
+func orElse[T int | int64 | time.Duration](value, otherwise T) T {
+	if value <= 0 {
+		return otherwise
+	}
+	return value
+}
+
+// stateDirectory is where the user's programs keep state that can be lost.
+func stateDirectory() (string, error) {
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "tandem", "tmp"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the worker's files: %w (set HOME, or choose a scratch directory)", err)
+	}
+	return filepath.Join(home, ".local", "state", "tandem", "tmp"), nil
+}

@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// privateMask keeps what a command writes readable to its user only, unless it
+// says otherwise.
+const privateMask = 0o077
+
+// process is a command running as the leader of a process group of its own.
+type process struct {
+	pid  int
+	done chan struct{} // closed when the leader has ended and the group is killed
+
+	mutex  sync.Mutex
+	reaped bool
+	killed bool // by us
+	state  *os.ProcessState
+}
+
+// start starts the command. It dies with this process: the kernel kills it when
+// the thread that started it ends, so one thread stays with it.
+func start(command *exec.Cmd) (*process, error) {
+	p := &process{done: make(chan struct{})}
+	started := make(chan error, 1)
+	go p.launch(command, started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) launch(command *exec.Cmd, started chan<- error) {
+	// Never unlocked: the thread has its own umask and must not be used again.
+	runtime.LockOSThread()
+	if unix.Unshare(unix.CLONE_FS) == nil { // refused in some containers
+		unix.Umask(privateMask)
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	err := command.Start()
+	if err == nil {
+		p.pid = command.Process.Pid
+	}
+	started <- err
+	if err != nil {
+		return
+	}
+	preferAsVictim(p.pid)
+	awaitEnd(p.pid)
+	// Until it is reaped, its number cannot belong to another group.
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.send(unix.SIGKILL)
+	_ = command.Wait() // says how it ended, as ProcessState does
+	p.state, p.reaped = command.ProcessState, true
+	close(p.done)
+}
+
+// awaitEnd returns when the process has ended, and leaves it as a zombie.
+func awaitEnd(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// preferAsVictim has the kernel end the command rather than this process when
+// memory runs out.
+func preferAsVictim(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0) // best effort
+}
+
+// send signals the whole group. The caller holds the mutex.
+func (p *process) send(signal unix.Signal) {
+	if !p.reaped {
+		_ = unix.Kill(-p.pid, signal) // fails only when nobody is left
+	}
+}
+
+func (p *process) kill() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.reaped {
+		p.killed = true
+		p.send(unix.SIGKILL)
+	}
+}
+
+// terminate asks the group to end and kills it after the grace.
+func (p *process) terminate(grace time.Duration) {
+	p.mutex.Lock()
+	p.send(unix.SIGTERM)
+	p.send(unix.SIGCONT) // a stopped process cannot obey
+	p.mutex.Unlock()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.kill()
+	}
+}
+
+// exit is how a command ended.
+type exit struct {
+	code   int            // -1 when it was ended by a signal
+	signal syscall.Signal // 0 when it ended by itself
+	killed bool           // by us
+	peak   int64          // most memory one of its processes had, in bytes
+}
+
+// exit is valid once done is closed.
+func (p *process) exit() exit {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	e := exit{code: p.state.ExitCode(), killed: p.killed}
+	if status, ok := p.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.signal = status.Signal()
+	}
+	if usage, ok := p.state.SysUsage().(*syscall.Rusage); ok {
+		e.peak = usage.Maxrss << 10
+	}
+	return e
+}
+
+func (e exit) ok() bool { return e.code == 0 }

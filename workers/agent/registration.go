@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+const leavePatience = 5 * time.Second
+
+// registered is how often the agent has registered so far.
+func (a *Agent) registered() int {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.registrations
+}
+
+// register introduces the worker, waiting for a server that is away. Of
+// several loops that saw the same registration fail, one registers again.
+func (a *Agent) register(ctx context.Context, seen int) error {
+	a.registering.Lock()
+	defer a.registering.Unlock()
+	if a.registered() != seen {
+		return nil
+	}
+	warned := false
+	stalled := func(err error) {
+		if !warned {
+			a.options.Logger.Warn("the server does not answer; waiting for it", "error", err)
+		}
+		warned = true
+	}
+	return insist(ctx, callPatience, stalled, func(ctx context.Context) error {
+		timing, err := a.options.Server.Register(ctx, a.registration())
+		if err != nil {
+			return err
+		}
+		if timing.LeaseSeconds <= 0 || timing.HeartbeatSeconds <= 0 {
+			return problem.New(problem.Invalid, "the server gave no lease or heartbeat time")
+		}
+		a.mutex.Lock()
+		defer a.mutex.Unlock()
+		a.timing = timing
+		a.registrations++
+		a.options.Logger.Info("registered", "worker", a.id, "name", a.options.Name, "slots", a.options.Slots)
+		return nil
+	})
+}
+
+func (a *Agent) registration() protocol.WorkerRegistration {
+	machine := profiler.ThisMachine()
+	host, err := os.Hostname()
+	if err != nil {
+		host = a.options.Name
+	}
+	return protocol.WorkerRegistration{
+		ID: a.id, Name: a.options.Name, Slots: a.options.Slots,
+		Machine: protocol.Machine{
+			Host: host, CPUModel: machine.CPUModel, Cores: machine.Cores, MemoryBytes: machine.MemoryBytes,
+			GPUs: machine.GPUs, EnergyMethod: a.meter.Method(),
+		},
+	}
+}
+
+// unregister says good-bye. A server that is away finds out by itself.
+func (a *Agent) unregister(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavePatience)
+	defer cancel()
+	if err := a.options.Server.Unregister(ctx, a.id); err != nil {
+		a.options.Logger.Info("left without the server's knowledge", "error", err)
+	}
+}

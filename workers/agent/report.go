@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Bounds of a report's metrics, as the server has them.
+const (
+	maxMetrics = 1000
+	maxName    = 128
+)
+
+// report sends an epoch and returns what to do next. It waits for a server that
+// is away as long as the lease lives, whoever asked for it. The newest epoch
+// reported again gets its answer again.
+func (r *run) report(epoch int, metrics map[string]trial.Float) (protocol.Directive, error) {
+	defer r.working()()
+	arrived := now()
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	p := r.soFar()
+	if p.reported && epoch == p.last {
+		return p.answer, nil
+	}
+	err := checkReport(p, epoch, metrics)
+	var directive protocol.Directive
+	if err == nil {
+		report := r.measured(epoch, metrics, arrived)
+		err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
+			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
+			return err
+		})
+		err = r.judged(err)
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.progress.unreachable = false // it has answered, or is of no interest any more
+	if err != nil {
+		r.progress.refusal = err.Error()
+		return protocol.Directive{}, err
+	}
+	r.progress.last, r.progress.reported, r.progress.answer = epoch, true, directive
+	r.progress.refusal = ""
+	r.mark = now()
+	r.take(directive)
+	return directive, nil
+}
+
+func (r *run) soFar() progress {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.progress
+}
+
+// settled is the progress when no report is on its way any more: one that came
+// over the socket may outlive its script.
+func (r *run) settled() progress {
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	return r.soFar()
+}
+
+// checkReport names every fault a report has that this worker can see.
+func checkReport(p progress, epoch int, metrics map[string]trial.Float) error {
+	var faults []problem.Field
+	fault := func(path string, value any, format string, args ...any) {
+		faults = append(faults, problem.Field{Path: path, Value: value, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case epoch < p.first || epoch > p.epochs:
+		fault("epoch", epoch, "is not in this run, which trains epochs %d to %d (TANDEM_FIRST_EPOCH, TANDEM_EPOCHS)", p.first, p.epochs)
+	case epoch <= p.last:
+		fault("epoch", epoch, "comes after epoch %d was reported: report the epochs in order, each once", p.last)
+	}
+	if len(metrics) == 0 || len(metrics) > maxMetrics {
+		fault("metrics", len(metrics), "must hold 1 to %d metrics", maxMetrics)
+	}
+	for name := range metrics {
+		if name == "" || len(name) > maxName {
+			fault("metrics", truncate(name, maxName), "a metric's name must have 1 to %d bytes", maxName)
+		}
+	}
+	if len(faults) > 0 {
+		return problem.WithFields("the report is not valid", faults)
+	}
+	return nil
+}
+
+// measured adds what the worker measured of the epoch: the time since the one
+// before was answered, and the energy since the one before was measured.
+func (r *run) measured(epoch int, metrics map[string]trial.Float, arrived moment) protocol.Report {
+	energy := r.window.Lap()
+	return protocol.Report{
+		LeaseEpoch: r.lease.LeaseEpoch, Epoch: epoch, Metrics: metrics,
+		Seconds: trial.Float(max(0, time.Duration(arrived-r.mark).Seconds())),
+		Energy:  &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
+	}
+}
+
+// judged draws the consequences of the server's answer to a write.
+func (r *run) judged(err error) error {
+	if err == nil {
+		return nil
+	}
+	if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
+		r.lose(err.Error())
+	}
+	if r.ctx.Err() != nil {
+		return problem.New(problem.LeaseLost, "the run is over: %w", context.Cause(r.ctx))
+	}
+	return err
+}
+
+// stalled notes that the server could not be reached for a write.
+func (r *run) stalled(err error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.progress.unreachable {
+		r.logger.Warn("the server does not answer; trying again", "error", err)
+	}
+	r.progress.unreachable = true
+}
+
+// reached notes that the server is there.
+func (r *run) reached() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.progress.unreachable = false
+}
+
+// working stops the clock of epoch_timeout_seconds while the script waits for
+// us; the returned function starts it anew.
+func (r *run) working() (done func()) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.busy++
+	return func() {
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		r.busy--
+		r.sign = now()
+	}
+}
+
+// direct takes what a heartbeat brought; no action means to continue.
+func (r *run) direct(directive protocol.Directive) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if directive.Action == "" {
+		directive.Action = protocol.Continue
+	}
+	// A report's answer to continue has the system configuration as well.
+	if directive.Action == protocol.Continue && r.directive.Action == protocol.Continue {
+		return
+	}
+	r.take(directive)
+}
+
+// take remembers what the server wants. Stop and finish are final, and so is a
+// pause the script knows of: it may be taking its checkpoint. The caller holds
+// the mutex.
+func (r *run) take(directive protocol.Directive) {
+	switch current := r.directive.Action; {
+	case current == protocol.Stop, current == protocol.Finish && directive.Action != protocol.Stop:
+		return
+	case current == protocol.Pause && r.told && directive.Action == protocol.Continue:
+		return
+	}
+	r.directive, r.told = directive, false
+	if directive.Action == protocol.Stop {
+		r.stopAt = now()
+		if r.client { // it learns of it by itself, at its next call
+			r.stopAt += moment(r.agent.options.StopGrace)
+		}
+	}
+}
+
+// tell returns what the server wants, to a script that asks or has reported
+// and got the answer. What a heartbeat brought may be newer than an answer to
+// continue; any other answer stands.
+func (r *run) tell(answer protocol.Directive) protocol.Directive {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if answer.Action == protocol.Pause && r.directive.Action == protocol.Continue {
+		r.directive = answer
+	}
+	r.told = true
+	if answer.Action == "" || answer.Action == protocol.Continue && r.directive.Action != protocol.Continue {
+		return r.directive
+	}
+	return answer
+}
+
+// readLines reports what a script without a client prints, in order.
+func (r *run) readLines() {
+	for line := range r.lines {
+		if err := r.ctx.Err(); err != nil {
+			continue // the reader of the output must not be held up
+		}
+		directive, err := r.report(line.Epoch, line.Metrics)
+		if err != nil {
+			r.log.note("the report of epoch %d was refused: %v", line.Epoch, err)
+			continue
+		}
+		if !line.Checkpoint {
+			continue
+		}
+		if _, err := r.commit(line.Epoch); err != nil {
+			r.log.note("the checkpoint of epoch %d was not kept: %v", line.Epoch, err)
+		} else if directive.Action == protocol.Pause {
+			// It cannot be told otherwise, and all it has done is kept.
+			r.end(paused, directive.Reason, r.agent.options.StopGrace)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package agent
+
+import (
+	"context"
+	"io"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Server is what an agent needs of the study server. clients/rest implements it
+// over HTTP.
+//
+// Errors are *problem.Error where the server answered; unavailable, internal
+// and any other error count as passing faults and are tried again. not_found
+// for the worker means that the server was restarted: the agent registers
+// again. lease_lost, and not_found for a trial, end the run at once.
+// Implementations are safe for concurrent use.
+type Server interface {
+	// Register introduces the worker; registering again with the same id is
+	// harmless.
+	Register(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
+	Unregister(ctx context.Context, worker string) error
+	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
+	// Lease waits up to the request's WaitSeconds for a trial.
+	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
+	// Report stores an epoch; the same epoch again changes nothing.
+	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
+	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
+	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
+	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
+	// PutArtifact uploads size bytes under their SHA-256; open may be called
+	// once for each attempt.
+	PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error
+	Artifact(ctx context.Context, sha256 string) (io.ReadCloser, error)
+}

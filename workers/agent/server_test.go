@@ -1,0 +1,402 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent"
+)
+
+// server is a small real server in memory: trials that climb a ladder, leases
+// with epochs, artifacts by hash. It can be away, and it can forget workers.
+type server struct {
+	timing protocol.Timing
+
+	mutex      sync.Mutex
+	changed    chan struct{} // closed and replaced at each change
+	away       bool
+	refused    int // calls while it was away
+	workers    map[string]int
+	registered int
+	left       int
+	beats      int
+	trials     []*task
+	artifacts  map[string][]byte
+	writes     []write
+}
+
+// task is a trial of the server.
+type task struct {
+	lease      protocol.Lease
+	rungs      []int // epochs of each rung
+	rung       int
+	queued     bool
+	hold       bool // it is not queued again by itself
+	holder     string
+	reports    []protocol.Report
+	checkpoint *trial.Checkpoint
+	finishes   []protocol.FinishRequest
+	log        map[trial.LeaseEpoch]string
+	directive  protocol.Directive
+	resumed    []int // first epoch of each lease
+}
+
+// write is a call under a lease, and what it was answered.
+type write struct {
+	call  string
+	epoch trial.LeaseEpoch
+	err   error
+}
+
+var _ agent.Server = (*server)(nil)
+
+func newServer() *server {
+	return &server{
+		timing:  protocol.Timing{LeaseSeconds: 60, HeartbeatSeconds: 0.1},
+		changed: make(chan struct{}), workers: map[string]int{}, artifacts: map[string][]byte{},
+	}
+}
+
+// add queues a trial that climbs the rungs, each so many epochs.
+func (s *server) add(command []string, environment map[string]string, rungs ...int) *task {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	number := len(s.trials)
+	t := &task{rungs: rungs, queued: true, log: map[trial.LeaseEpoch]string{}, lease: protocol.Lease{
+		Trial: trial.ID(fmt.Sprintf("s1-%d", number)), Study: "story", StudyID: "s1", Number: number,
+		Command: command, Environment: environment, Seed: 7, Objectives: []string{"accuracy"}, Timing: s.timing,
+	}}
+	s.trials = append(s.trials, t)
+	s.announce()
+	return t
+}
+
+func (s *server) announce() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// change does something to the server's state.
+func (s *server) change(what func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	what()
+	s.announce()
+}
+
+// await returns when the condition holds.
+func (s *server) await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		s.mutex.Lock()
+		holds, changed := condition(), s.changed
+		s.mutex.Unlock()
+		if holds {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			s.mutex.Lock()
+			defer s.mutex.Unlock()
+			for _, t2 := range s.trials {
+				t.Logf("%+v", *t2)
+			}
+			t.Fatalf("waited in vain until %s; writes: %+v", what, s.writes)
+		}
+	}
+}
+
+func (s *server) here() error {
+	if s.away {
+		s.refused++
+		s.announce()
+		return problem.New(problem.Unavailable, "the server is away")
+	}
+	return nil
+}
+
+func (s *server) Register(_ context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.here(); err != nil {
+		return protocol.Timing{}, err
+	}
+	s.workers[registration.ID] = registration.Slots
+	s.registered++
+	s.announce()
+	return s.timing, nil
+}
+
+func (s *server) known(worker string) error {
+	if err := s.here(); err != nil {
+		return err
+	}
+	if _, ok := s.workers[worker]; !ok {
+		return problem.New(problem.NotFound, "worker %q is not registered", worker)
+	}
+	return nil
+}
+
+func (s *server) Unregister(_ context.Context, worker string) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.known(worker); err != nil {
+		return err
+	}
+	delete(s.workers, worker)
+	s.left++
+	s.announce()
+	return nil
+}
+
+func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.known(worker); err != nil {
+		return protocol.HeartbeatReply{}, err
+	}
+	s.beats++
+	reply := protocol.HeartbeatReply{Directives: map[trial.ID]protocol.Directive{}}
+	for _, held := range beat.Leases {
+		t, err := s.held(held.Trial, held.LeaseEpoch)
+		if err != nil {
+			reply.Lost = append(reply.Lost, held.Trial)
+			s.writes = append(s.writes, write{"heartbeat", held.LeaseEpoch, err})
+		} else if t.directive.Action != "" {
+			reply.Directives[held.Trial] = t.directive
+		}
+	}
+	s.announce()
+	return reply, nil
+}
+
+func (s *server) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
+	wait := time.After(time.Duration(request.WaitSeconds * float64(time.Second)))
+	for {
+		s.mutex.Lock()
+		err := s.known(request.Worker)
+		var granted *protocol.Lease
+		if err == nil {
+			granted = s.grant(request.Worker)
+		}
+		changed := s.changed
+		s.mutex.Unlock()
+		if err != nil || granted != nil {
+			return protocol.LeaseReply{Lease: granted}, err
+		}
+		select {
+		case <-changed:
+		case <-wait:
+			return protocol.LeaseReply{}, nil
+		case <-ctx.Done():
+			return protocol.LeaseReply{}, ctx.Err()
+		}
+	}
+}
+
+func (s *server) grant(worker string) *protocol.Lease {
+	for _, t := range s.trials {
+		if !t.queued {
+			continue
+		}
+		t.queued, t.holder = false, worker
+		t.lease.LeaseEpoch++
+		t.lease.Rung, t.lease.Budget = t.rung, budget.Budget{Epochs: t.rungs[t.rung], DataFraction: 0.5}
+		t.lease.Checkpoint, t.lease.FirstEpoch = t.checkpoint, 1
+		if t.checkpoint != nil {
+			t.lease.FirstEpoch = t.checkpoint.Epoch + 1
+		}
+		t.resumed = append(t.resumed, t.lease.FirstEpoch)
+		lease := t.lease
+		s.announce()
+		return &lease
+	}
+	return nil
+}
+
+func (s *server) held(id trial.ID, epoch trial.LeaseEpoch) (*task, error) {
+	for _, t := range s.trials {
+		if t.lease.Trial != id {
+			continue
+		}
+		if t.holder == "" || t.lease.LeaseEpoch != epoch {
+			return nil, problem.New(problem.LeaseLost, "trial %s is under lease %d, not %d", id, t.lease.LeaseEpoch, epoch)
+		}
+		return t, nil
+	}
+	return nil, problem.New(problem.NotFound, "no trial %s", id)
+}
+
+// fenced runs a write under a lease and notes it.
+func (s *server) fenced(call string, id trial.ID, epoch trial.LeaseEpoch, do func(*task) error) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.here(); err != nil {
+		return err
+	}
+	t, err := s.held(id, epoch)
+	if err == nil {
+		err = do(t)
+	}
+	s.writes = append(s.writes, write{call, epoch, err})
+	s.announce()
+	return err
+}
+
+func (s *server) Report(_ context.Context, id trial.ID, report protocol.Report) (directive protocol.Directive, err error) {
+	err = s.fenced("report", id, report.LeaseEpoch, func(t *task) error {
+		if report.Epoch == t.lease.Budget.Epochs && len(report.Metrics) > 0 {
+			if _, ok := report.Metrics["accuracy"]; !ok {
+				return problem.WithFields("the report is not valid", []problem.Field{{Path: "metrics.accuracy", Message: "the objective is missing"}})
+			}
+		}
+		t.reports = append(t.reports, report)
+		directive = protocol.Directive{Action: protocol.Continue}
+		if t.directive.Action != "" {
+			directive = t.directive
+		}
+		if report.Epoch == t.lease.Budget.Epochs {
+			directive = protocol.Directive{Action: protocol.Finish}
+		}
+		return nil
+	})
+	return directive, err
+}
+
+func (s *server) CommitCheckpoint(_ context.Context, id trial.ID, commit protocol.CheckpointCommit) error {
+	return s.fenced("checkpoint", id, commit.LeaseEpoch, func(t *task) error {
+		if _, ok := s.artifacts[commit.Artifact]; !ok {
+			return problem.New(problem.NotFound, "no artifact %s", commit.Artifact)
+		}
+		t.checkpoint = &trial.Checkpoint{Epoch: commit.Epoch, Rung: t.rung, Artifact: commit.Artifact, Bytes: commit.Bytes}
+		return nil
+	})
+}
+
+func (s *server) Finish(_ context.Context, id trial.ID, request protocol.FinishRequest) (reply protocol.FinishReply, err error) {
+	err = s.fenced("finish", id, request.LeaseEpoch, func(t *task) error {
+		t.holder = ""
+		t.finishes = append(t.finishes, request)
+		switch {
+		case request.Outcome == protocol.BudgetReached && t.rung+1 < len(t.rungs):
+			t.rung++
+			t.queued = !t.hold
+		case request.Outcome == protocol.Interrupted:
+			t.queued = t.directive.Action == "" && !t.hold
+		}
+		return nil
+	})
+	return protocol.FinishReply{State: trial.Paused}, err
+}
+
+func (s *server) AppendLog(_ context.Context, id trial.ID, chunk protocol.LogChunk) error {
+	if len(chunk.Text) > 64<<10 {
+		return problem.New(problem.Exhausted, "too much text at once")
+	}
+	return s.fenced("log", id, chunk.LeaseEpoch, func(t *task) error {
+		text := t.log[chunk.LeaseEpoch]
+		if chunk.Offset > int64(len(text)) {
+			return problem.New(problem.Invalid, "a gap in the log")
+		}
+		t.log[chunk.LeaseEpoch] = text[:chunk.Offset] + chunk.Text
+		return nil
+	})
+}
+
+func (s *server) PutArtifact(_ context.Context, hash string, size int64, open func() (io.ReadCloser, error)) error {
+	body, err := open()
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash || int64(len(content)) != size {
+		return problem.New(problem.Invalid, "the artifact is damaged")
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.here(); err != nil {
+		return err
+	}
+	s.artifacts[hash] = content
+	return nil
+}
+
+func (s *server) Artifact(_ context.Context, hash string) (io.ReadCloser, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.here(); err != nil {
+		return nil, err
+	}
+	content, ok := s.artifacts[hash]
+	if !ok {
+		return nil, problem.New(problem.NotFound, "no artifact %s", hash)
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
+}
+
+// epochs are the reported epochs, in the order they came.
+func (t *task) epochs() []int {
+	var epochs []int
+	for _, report := range t.reports {
+		epochs = append(epochs, report.Epoch)
+	}
+	return epochs
+}
+
+func (t *task) outcomes() string {
+	var list []string
+	for _, finish := range t.finishes {
+		list = append(list, string(finish.Outcome))
+	}
+	return strings.Join(list, " ")
+}
+
+func (t *task) reason() string {
+	if len(t.finishes) == 0 {
+		return ""
+	}
+	return t.finishes[len(t.finishes)-1].Reason
+}
+
+// calls counts the writes of a kind.
+func (s *server) calls(call string) int {
+	count := 0
+	for _, w := range s.writes {
+		if w.call == call {
+			count++
+		}
+	}
+	return count
+}
+
+// afterLoss are the writes that came under a lease epoch after it was answered
+// that the lease is lost.
+func (s *server) afterLoss(epoch trial.LeaseEpoch) []write {
+	told := slices.IndexFunc(s.writes, func(w write) bool { return w.epoch == epoch && problem.Is(w.err, problem.LeaseLost) })
+	var late []write
+	for i, w := range s.writes {
+		if told >= 0 && i > told && w.epoch == epoch && w.call != "heartbeat" {
+			late = append(late, w)
+		}
+	}
+	return late
+}

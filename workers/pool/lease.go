@@ -1,0 +1,95 @@
+// Package pool answers: who runs what, and for how long may they?
+//
+// [Leases] keeps the deadlines of the leases that are out, [Registry] the
+// workers, and [Order] decides which study a free worker serves first. All are
+// plain values that take the time as an argument: no clock, no I/O, no lock.
+// The invariant: a trial has at most one lease, and it ends by release or by
+// its deadline.
+package pool
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Lease is one trial in a worker's hands.
+type Lease struct {
+	Trial    trial.ID
+	Epoch    trial.LeaseEpoch
+	Worker   string
+	Deadline time.Time
+}
+
+// Leases are the leases that are out. The zero value is empty and ready.
+type Leases struct {
+	byTrial map[trial.ID]Lease
+}
+
+// Grant records a lease, in place of any older one of the trial.
+func (l *Leases) Grant(lease Lease) {
+	if l.byTrial == nil {
+		l.byTrial = make(map[trial.ID]Lease)
+	}
+	l.byTrial[lease.Trial] = lease
+}
+
+// Renew moves a lease's deadline; false if that lease is not out.
+func (l *Leases) Renew(id trial.ID, epoch trial.LeaseEpoch, deadline time.Time) bool {
+	lease, ok := l.byTrial[id]
+	if !ok || lease.Epoch != epoch {
+		return false
+	}
+	lease.Deadline = deadline
+	l.byTrial[id] = lease
+	return true
+}
+
+// Has reports whether that very lease is out.
+func (l *Leases) Has(id trial.ID, epoch trial.LeaseEpoch) bool {
+	lease, ok := l.byTrial[id]
+	return ok && lease.Epoch == epoch
+}
+
+// Release ends the trial's lease.
+func (l *Leases) Release(id trial.ID) { delete(l.byTrial, id) }
+
+// Expired returns the leases whose deadline has passed, the oldest first.
+func (l *Leases) Expired(now time.Time) []Lease {
+	var expired []Lease
+	for _, lease := range l.byTrial {
+		if lease.Deadline.Before(now) {
+			expired = append(expired, lease)
+		}
+	}
+	slices.SortFunc(expired, func(a, b Lease) int {
+		if c := a.Deadline.Compare(b.Deadline); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.Trial), string(b.Trial))
+	})
+	return expired
+}
+
+// Postpone moves every deadline by the span: the server itself was asleep, and
+// no worker is to blame for a heartbeat nobody could take.
+func (l *Leases) Postpone(span time.Duration) {
+	for id, lease := range l.byTrial {
+		lease.Deadline = lease.Deadline.Add(span)
+		l.byTrial[id] = lease
+	}
+}
+
+// HeldBy returns the trials leased to the worker, in order of their ids.
+func (l *Leases) HeldBy(worker string) []trial.ID {
+	held := []trial.ID{}
+	for id, lease := range l.byTrial {
+		if lease.Worker == worker {
+			held = append(held, id)
+		}
+	}
+	slices.Sort(held)
+	return held
+}

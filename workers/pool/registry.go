@@ -1,0 +1,70 @@
+package pool
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// Member is a registered worker.
+type Member struct {
+	Registration protocol.WorkerRegistration
+	LastSeen     time.Time
+}
+
+// Registry holds the workers by id. The zero value is empty and ready.
+type Registry struct {
+	byID map[string]Member
+}
+
+// Register adds a worker, or replaces what it said before.
+func (r *Registry) Register(registration protocol.WorkerRegistration, now time.Time) {
+	if r.byID == nil {
+		r.byID = make(map[string]Member)
+	}
+	r.byID[registration.ID] = Member{Registration: registration, LastSeen: now}
+}
+
+// Seen notes that the worker was heard of; false if it is not registered.
+func (r *Registry) Seen(id string, now time.Time) bool {
+	member, ok := r.byID[id]
+	if !ok {
+		return false
+	}
+	member.LastSeen = now
+	r.byID[id] = member
+	return true
+}
+
+// Remove forgets the worker; false if it was not registered.
+func (r *Registry) Remove(id string) bool {
+	_, ok := r.byID[id]
+	delete(r.byID, id)
+	return ok
+}
+
+// Forget drops the workers not heard of since the time.
+func (r *Registry) Forget(before time.Time) {
+	for id, member := range r.byID {
+		if member.LastSeen.Before(before) {
+			delete(r.byID, id)
+		}
+	}
+}
+
+// Members returns the workers by name, then id.
+func (r *Registry) Members() []Member {
+	members := make([]Member, 0, len(r.byID))
+	for _, member := range r.byID {
+		members = append(members, member)
+	}
+	slices.SortFunc(members, func(a, b Member) int {
+		if c := strings.Compare(a.Registration.Name, b.Registration.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Registration.ID, b.Registration.ID)
+	})
+	return members
+}
