@@ -31,20 +31,22 @@ const (
 // last error.
 func (c *Client) Events(ctx context.Context, study string, after int64) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
-		for {
+		for pause := firstPause; ; pause = min(2*pause, longestPause) {
 			stream, cancel, err := c.follow(ctx, study, after)
 			if err != nil {
 				yield(protocol.Event{}, err)
 				return
 			}
 			reached, more := deliver(stream, after, yield)
-			after = reached
 			cancel()
 			stream.Close()
 			if !more {
 				return
 			}
-			if err := sleep(ctx, firstPause); err != nil {
+			if reached > after {
+				after, pause = reached, firstPause
+			}
+			if err := sleep(ctx, pause); err != nil {
 				yield(protocol.Event{}, err)
 				return
 			}

@@ -107,6 +107,7 @@ func newServer(config Config) *server {
 // register puts every route of the table into the router and into the OpenAPI
 // document.
 func (s *server) register() {
+	plain := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
 	framework := humachi.New(s.mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -122,7 +123,7 @@ func (s *server) register() {
 				},
 			},
 		},
-		Formats:                      map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}},
+		Formats:                      map[string]huma.Format{"application/json": plain, problemType: plain},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{s.ours},

@@ -31,7 +31,7 @@ type eventsInput struct {
 }
 
 func (s *server) events(ctx context.Context, input *eventsInput) (*huma.StreamResponse, error) {
-	after := max(input.After, input.Last)
+	after := input.After
 	if input.Last > 0 {
 		after = input.Last
 	}

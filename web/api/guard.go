@@ -85,6 +85,7 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, problem.New(problem.Forbidden, "a token with the scope %s does not open %s: it takes %s", known.token.Scope, known.name, found.access))
 		return
 	}
+	r.Header.Del("Accept") // every answer has one form: there is nothing to negotiate
 	ctx := context.WithValue(r.Context(), requestKey{}, known)
 	if found.kind == stream {
 		s.mux.ServeHTTP(w, r.WithContext(ctx))

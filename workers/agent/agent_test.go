@@ -418,13 +418,12 @@ func TestServerAwayAndBack(t *testing.T) {
 	s, place := newServer(), t.TempDir()
 	s.away = true // from the start
 	trial := s.add(script(t), as("train", place), 3)
-	trial.lease.EpochTimeoutSeconds = 2 // does not count while the script waits for the server
 	work(t, s, agent.Options{})
 	s.await(t, "the worker has tried to register", func() bool { return s.refused > 0 })
 	s.change(func() { s.away = false })
 	s.await(t, "it has reported", func() bool { return len(trial.reports) >= 1 })
 	s.change(func() { s.away, s.refused = true, 0 })
-	s.await(t, "heartbeats were refused for long", func() bool { return s.refused > 150 })
+	s.await(t, "calls were refused", func() bool { return s.refused > 3 })
 	s.change(func() { s.away = false })
 	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
 	if got := fmt.Sprint(trial.epochs(), file(t, place, "trained")); got != "[1 2 3] [1 2 3]" || trial.outcomes() != "budget_reached" {
@@ -432,23 +431,48 @@ func TestServerAwayAndBack(t *testing.T) {
 	}
 }
 
-func TestServerRestart(t *testing.T) {
+func TestWaitingForTheServerIsNoSilence(t *testing.T) {
 	s, place := newServer(), t.TempDir()
-	running := s.add(script(t), as("polite", place), 5)
-	stop := work(t, s, agent.Options{Slots: 2})
-	s.await(t, "it has reported", func() bool { return len(running.reports) == 1 })
-	s.change(func() { clear(s.workers) }) // registrations live in memory
-	s.await(t, "the worker has registered again", func() bool { return s.registered == 2 })
-	other := s.add(script(t), as("lines", t.TempDir()), 1)
-	s.await(t, "its free slot works", func() bool { return len(other.finishes) == 1 })
-	s.change(func() {
-		if len(running.finishes) != 0 || running.lease.LeaseEpoch != 1 {
-			t.Errorf("the running trial did not survive: %+v", running.finishes)
-		}
-	})
-	stop()
-	if running.outcomes() != "interrupted" {
-		t.Errorf("ended %q", running.outcomes())
+	trial := s.add(script(t), as("gated", place), 3)
+	trial.lease.EpochTimeoutSeconds = 2
+	work(t, s, agent.Options{})
+	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
+	s.change(func() { s.away = true })
+	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// An interval between refused heartbeats is at least 20 ms.
+	s.await(t, "calls were refused for longer than the timeout", func() bool { return s.refused > 150 })
+	s.change(func() { s.away = false })
+	awaitNote(t, place, "ready") // the script got its answer
+	if got := fmt.Sprint(trial.epochs()); got != "[1 2]" {
+		t.Errorf("reported %s", got)
+	}
+}
+
+func TestServerRestart(t *testing.T) {
+	for _, slots := range []int{1, 2} { // found out by the heartbeat alone, or by the free slot as well
+		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
+			s := newServer()
+			running := s.add(script(t), as("polite", t.TempDir()), 5)
+			stop := work(t, s, agent.Options{Slots: slots})
+			s.await(t, "it has reported", func() bool { return len(running.reports) == 1 })
+			s.change(func() { clear(s.workers) }) // registrations live in memory
+			s.await(t, "the worker has registered again", func() bool { return s.registered == 2 })
+			if slots > 1 {
+				other := s.add(script(t), as("lines", t.TempDir()), 1)
+				s.await(t, "its free slot works", func() bool { return len(other.finishes) == 1 })
+			}
+			s.change(func() {
+				if len(running.finishes) != 0 || running.lease.LeaseEpoch != 1 {
+					t.Errorf("the running trial did not survive: %+v", running.finishes)
+				}
+			})
+			stop()
+			if running.outcomes() != "interrupted" {
+				t.Errorf("ended %q", running.outcomes())
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/tandem-tune/tandem/problem"
 )
@@ -46,8 +47,12 @@ func (c *cache) add(fill func(io.Writer) error, limit int64) (*artifact, error) 
 	hash := sha256.New()
 	counted := &boundedWriter{out: io.MultiWriter(file, hash), left: limit}
 	err = errors.Join(fill(counted), file.Close())
+	if errors.Is(err, syscall.ENOSPC) {
+		err = problem.New(problem.Exhausted, "the worker's disk is full: %w", err)
+	}
 	if err != nil {
-		return nil, errors.Join(err, os.Remove(file.Name()))
+		_ = os.Remove(file.Name()) // what stays is removed with the folder
+		return nil, err
 	}
 	added := &artifact{sha256: hex.EncodeToString(hash.Sum(nil)), bytes: limit - counted.left, users: 1}
 	added.path = filepath.Join(c.directory, added.sha256)

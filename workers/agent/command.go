@@ -47,6 +47,9 @@ func (r *run) startCommand() (*started, error) {
 	if err := r.restore(r.preparing); err != nil {
 		return nil, err
 	}
+	if err := r.preparing.Err(); err != nil {
+		return nil, err
+	}
 	running := &started{}
 	if running.socket, err = listen(r); err != nil {
 		return nil, err

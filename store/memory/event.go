@@ -1,0 +1,111 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func bySequence(event study.Event, sequence int64) int { return cmp.Compare(event.Sequence, sequence) }
+
+func (s *Store) insertEvent(undo *undoing, event study.Event) error {
+	home := s.studies[event.Study]
+	if home == nil {
+		return record.NoStudy(event.Study)
+	}
+	at, taken := slices.BinarySearchFunc(home.events, event.Sequence, bySequence)
+	if taken {
+		return record.SequenceTaken(event)
+	}
+	event.At = record.UTC(event.At)
+	home.events = slices.Insert(home.events, at, copied(event))
+	undo.add(func() { home.events = slices.Delete(home.events, at, at+1) })
+	return nil
+}
+
+func copied(event study.Event) study.Event {
+	event.Data = raw(event.Data)
+	return event
+}
+
+// Events returns up to limit events of the study with sequence > after.
+func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	home := s.studies[id]
+	if home == nil {
+		return nil, record.NoStudy(id)
+	}
+	from, found := slices.BinarySearchFunc(home.events, after, bySequence)
+	if found {
+		from++
+	}
+	var list []study.Event
+	for _, event := range home.events[from:] {
+		if len(list) >= limit {
+			break
+		}
+		list = append(list, copied(event))
+	}
+	return list, nil
+}
+
+// TrialEvents returns every event of one trial, in order.
+func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]study.Event, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	if kept := s.trials[id]; kept == nil || kept.study != studyID {
+		return nil, record.NoTrial(id)
+	}
+	var list []study.Event
+	for _, event := range s.studies[studyID].events {
+		if event.Trial == id {
+			list = append(list, copied(event))
+		}
+	}
+	return list, nil
+}
+
+func (s *Store) putSnapshot(undo *undoing, snapshot study.Snapshot) error {
+	home := s.studies[snapshot.Study]
+	if home == nil {
+		return record.NoStudy(snapshot.Study)
+	}
+	before := home.snapshot
+	if before != nil && before.Sequence > snapshot.Sequence {
+		return nil
+	}
+	snapshot.State = raw(snapshot.State)
+	home.snapshot = &snapshot
+	undo.add(func() { home.snapshot = before })
+	return nil
+}
+
+// Snapshot returns the study's newest snapshot.
+func (s *Store) Snapshot(ctx context.Context, id string) (study.Snapshot, error) {
+	if err := alive(ctx); err != nil {
+		return study.Snapshot{}, err
+	}
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	home := s.studies[id]
+	if home == nil {
+		return study.Snapshot{}, record.NoStudy(id)
+	}
+	if home.snapshot == nil {
+		return study.Snapshot{}, record.NoSnapshot(id)
+	}
+	snapshot := *home.snapshot
+	snapshot.State = raw(snapshot.State)
+	return snapshot, nil
+}

@@ -1,0 +1,111 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func (s *Store) insertStudy(undo *undoing, inserted study.Study) error {
+	document, err := record.FormatStudy(inserted)
+	if err != nil {
+		return err
+	}
+	id, name := inserted.ID, inserted.Definition.Name
+	if s.studies[id] != nil || s.names[name] != "" {
+		return record.StudyTaken(inserted)
+	}
+	s.order++
+	s.studies[id] = &shelf{order: s.order, name: name, document: document, trials: make(map[int]*entry)}
+	s.names[name] = id
+	undo.add(func() {
+		delete(s.studies, id)
+		delete(s.names, name)
+	})
+	return nil
+}
+
+func (s *Store) updateStudy(undo *undoing, update study.Study) error {
+	kept := s.studies[update.ID]
+	if kept == nil {
+		return record.NoStudy(update.ID)
+	}
+	current, err := record.ParseStudy(kept.document)
+	if err != nil {
+		return err
+	}
+	current.Status, current.Reason = update.Status, update.Reason
+	current.Elapsed, current.Since, current.Finished = update.Elapsed, update.Since, update.Finished
+	document, err := record.FormatStudy(current)
+	if err != nil {
+		return err
+	}
+	before := kept.document
+	kept.document = document
+	undo.add(func() { kept.document = before })
+	return nil
+}
+
+func (s *Store) deleteStudy(undo *undoing, id string) error {
+	kept := s.studies[id]
+	if kept == nil {
+		return record.NoStudy(id)
+	}
+	gone := make(map[trial.ID]*entry, len(kept.trials))
+	for trialID, t := range s.trials {
+		if t.study == id {
+			gone[trialID] = t
+			delete(s.trials, trialID)
+		}
+	}
+	delete(s.studies, id)
+	delete(s.names, kept.name)
+	undo.add(func() {
+		s.studies[id], s.names[kept.name] = kept, id
+		maps.Copy(s.trials, gone)
+	})
+	return nil
+}
+
+// Study finds a study by its id or its name.
+func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
+	if err := alive(ctx); err != nil {
+		return study.Study{}, err
+	}
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	kept := s.studies[ref]
+	if kept == nil {
+		kept = s.studies[s.names[ref]]
+	}
+	if kept == nil {
+		return study.Study{}, record.NoStudy(ref)
+	}
+	return record.ParseStudy(kept.document)
+}
+
+// Studies returns all studies, the newest first.
+func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	shelves := slices.Collect(maps.Values(s.studies))
+	slices.SortFunc(shelves, func(a, b *shelf) int { return cmp.Compare(b.order, a.order) })
+	var list []study.Study
+	for _, kept := range shelves {
+		stored, err := record.ParseStudy(kept.document)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, stored)
+	}
+	slices.SortStableFunc(list, func(a, b study.Study) int { return b.Created.Compare(a.Created) })
+	return list, nil
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+const (
+	defaultReaders = 4
+	// application is the application_id the first migration sets.
+	application = 0x544e444d
+)
+
+// source names the database to the driver, with settings for each connection.
+func source(path string, settings url.Values) string {
+	settings.Set("_busy_timeout", "5000")
+	settings.Set("_foreign_keys", "on")
+	settings.Set("_stmt_cache_size", "64") // every statement we have, prepared once
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode()
+}
+
+// openWrites opens the one connection that writes, brings the schema up to
+// date and returns it. A suspect database is checked before anything is
+// written to it.
+func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error) {
+	database, err := sql.Open("sqlite3", source(path, url.Values{
+		"mode": {"rw"}, "_txlock": {"immediate"}, "_synchronous": {"full"},
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	database.SetMaxOpenConns(1)
+	steps := []func() error{
+		func() error { return identify(ctx, database, path) },
+		func() error {
+			if suspect {
+				return check(ctx, database, path)
+			}
+			return nil
+		},
+		func() error { return makeDurable(ctx, database, path) },
+		func() error { return migrate(ctx, database, path) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, database.Close())
+		}
+	}
+	return database, nil
+}
+
+// openReads opens the connections that read, which cannot write.
+func openReads(ctx context.Context, path string, count int) (*sql.DB, error) {
+	database, err := sql.Open("sqlite3", source(path, url.Values{"mode": {"ro"}}))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if count <= 0 {
+		count = defaultReaders
+	}
+	database.SetMaxOpenConns(count)
+	database.SetMaxIdleConns(count)
+	if err := database.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s for reading: %w", path, err), database.Close())
+	}
+	return database, nil
+}
+
+// identify refuses a file that is not a database of ours.
+func identify(ctx context.Context, database *sql.DB, path string) error {
+	var id, foreign int64
+	err := database.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
+	if err == nil {
+		// Ours has no id yet if its first migration was interrupted.
+		err = database.QueryRowContext(ctx,
+			"SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'goose_db_version%' AND name NOT LIKE 'sqlite_%'").Scan(&foreign)
+	}
+	switch {
+	case err != nil:
+		return damaged(path, err.Error())
+	case id != application && (id != 0 || foreign > 0):
+		return problem.New(problem.Invalid, "%s is a database of another program: choose another path", path)
+	}
+	return nil
+}
+
+// makeDurable turns on what our promises stand on, and makes sure of it: a
+// setting SQLite does not take is no error to it.
+func makeDurable(ctx context.Context, database *sql.DB, path string) error {
+	for _, setting := range []struct{ pragma, want string }{
+		{"journal_mode = wal", "wal"},
+		{"synchronous", "2"}, // FULL
+		{"foreign_keys", "1"},
+		{"wal_autocheckpoint = 0", "0"}, // it swallows errors, so the writer does it
+		{"journal_size_limit = 67108864", "67108864"},
+	} {
+		var got string
+		if err := database.QueryRowContext(ctx, "PRAGMA "+setting.pragma).Scan(&got); err != nil {
+			return problem.New(problem.Unavailable, "set %s on %s: %w", setting.pragma, path, err)
+		}
+		if !strings.EqualFold(got, setting.want) {
+			return problem.New(problem.Unavailable, "%s cannot be used safely: %s is %s and should be %s; put it on another file system",
+				path, setting.pragma, got, setting.want)
+		}
+	}
+	// On macOS a plain fsync does not reach the disk; elsewhere this does nothing.
+	if _, err := database.ExecContext(ctx, "PRAGMA fullfsync = 1"); err != nil {
+		return problem.New(problem.Unavailable, "set fullfsync on %s: %w", path, err)
+	}
+	return nil
+}
+
+// check looks for damage after a shutdown that was not clean.
+func check(ctx context.Context, database *sql.DB, path string) error {
+	rows, err := database.QueryContext(ctx, "PRAGMA quick_check(10)")
+	if err != nil {
+		return damaged(path, err.Error())
+	}
+	defer rows.Close()
+	var faults []string
+	for rows.Next() {
+		var fault string
+		if err := rows.Scan(&fault); err != nil {
+			return damaged(path, err.Error())
+		}
+		faults = append(faults, fault)
+	}
+	if err := rows.Err(); err != nil {
+		return damaged(path, err.Error())
+	}
+	if len(faults) == 1 && faults[0] == "ok" {
+		return nil
+	}
+	return damaged(path, strings.Join(faults, "; "))
+}
+
+func damaged(path, finding string) error {
+	return problem.New(problem.Unavailable,
+		`the database %[1]s is damaged, so it is not served (SQLite says: %[2]s).
+What to do: keep a copy of %[1]s, %[1]s-wal and %[1]s-shm, remove them, and put your last backup in place of %[1]s.
+Without a backup, "sqlite3 %[1]s .recover | sqlite3 recovered.db" saves what can be read. Check the disk before you go on.`,
+		path, finding)
+}

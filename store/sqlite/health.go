@@ -1,0 +1,113 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"syscall"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// health remembers the first failure after which the store is not to be
+// trusted. A disk that failed to write may pretend to have written at the next
+// try (Rebello et al., USENIX ATC 2020), so there is no way back from it.
+type health struct {
+	broken chan struct{}
+	mutex  sync.Mutex
+	cause  error
+}
+
+func newHealth() *health { return &health{broken: make(chan struct{})} }
+
+// Err returns why the store is broken, nil while it is not.
+func (h *health) Err() error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.cause
+}
+
+func (h *health) fail(cause error) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.cause == nil {
+		h.cause = problem.New(problem.Unavailable,
+			"the store has stopped because the database or its disk failed: %w; check the disk, then start the server again", cause)
+		close(h.broken)
+	}
+	return h.cause
+}
+
+// explain turns an error of the driver into one a caller can act on, and
+// stops the store if it is one that does not pass.
+func (h *health) explain(err error) error {
+	var refusal *problem.Error
+	var fault sqlite3.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	case errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed":
+		return errClosed()
+	case !errors.As(err, &fault):
+		return problem.New(problem.Internal, "the store: %w", err)
+	}
+	switch weigh(fault) {
+	case passing:
+		return problem.New(problem.Unavailable, "the database cannot be used right now: %w; try again", err)
+	case full:
+		return problem.New(problem.Unavailable, "nothing can be stored because the disk (or its quota) is full: %w; free some space, no restart is needed", err)
+	case defect:
+		return problem.New(problem.Internal, "the store: %w", err)
+	}
+	return h.fail(err)
+}
+
+func errClosed() error {
+	return problem.New(problem.Unavailable, "the store is closed: the server is stopping or starting")
+}
+
+// weight is how far an error of SQLite reaches.
+type weight int
+
+const (
+	fatal   weight = iota // the store cannot be trusted
+	full                  // no write fits
+	passing               // the transaction is over, the next may work
+	defect                // one statement was wrong, and only it failed
+)
+
+func weigh(fault sqlite3.Error) weight {
+	switch fault.Code {
+	case sqlite3.ErrFull:
+		return full
+	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrNomem, sqlite3.ErrInterrupt:
+		return passing
+	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrMisuse, sqlite3.ErrRange:
+		return defect
+	}
+	outOfFiles := fault.SystemErrno == syscall.EMFILE || fault.SystemErrno == syscall.ENFILE
+	if fault.ExtendedCode == sqlite3.ErrIoErrNoMem || fault.Code == sqlite3.ErrCantOpen && outOfFiles {
+		return passing
+	}
+	return fatal
+}
+
+// taken reports whether a row with the same key is there already.
+func taken(err error) bool {
+	var fault sqlite3.Error
+	return errors.As(err, &fault) &&
+		(fault.ExtendedCode == sqlite3.ErrConstraintUnique || fault.ExtendedCode == sqlite3.ErrConstraintPrimaryKey)
+}
+
+// orphan reports whether the row that a row belongs to is missing.
+func orphan(err error) bool {
+	var fault sqlite3.Error
+	return errors.As(err, &fault) && fault.ExtendedCode == sqlite3.ErrConstraintForeignKey
+}
