@@ -122,7 +122,13 @@ type answer struct {
 
 func (s *stage) do(a ask) answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), a.method, s.server.URL+a.path, strings.NewReader(a.body))
+	return s.doChunked(a, strings.NewReader(a.body))
+}
+
+// doChunked sends a body of another kind; one of unknown length goes in chunks.
+func (s *stage) doChunked(a ask, body io.Reader) answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), a.method, s.server.URL+a.path, body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -144,11 +150,11 @@ func (s *stage) do(a ask) answer {
 		s.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, body}
+	return answer{response.StatusCode, response.Header, content}
 }
 
 // admin asks with the admin's token.

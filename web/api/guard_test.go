@@ -1,0 +1,241 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// operation is what the OpenAPI document says of one method of one path.
+type operation struct {
+	Scopes   []string         `json:"x-scopes"`
+	Security []map[string]any `json:"security"`
+}
+
+// published reads the OpenAPI document: the routes as outsiders know them.
+func (s *stage) published() map[string]map[string]operation {
+	s.t.Helper()
+	got := s.do(ask{method: "GET", path: "/api/v1/openapi.json"})
+	if got.status != 200 || got.header.Get("Content-Type") != "application/json" {
+		s.t.Fatalf("%d %s", got.status, got.body)
+	}
+	var document struct {
+		Paths map[string]map[string]operation `json:"paths"`
+	}
+	if err := json.Unmarshal(got.body, &document); err != nil {
+		s.t.Fatal(err)
+	}
+	return document.Paths
+}
+
+// expectedAccess is written by hand, so that a route that opens by mistake
+// fails here. "" stands for everybody.
+var expectedAccess = map[string]string{
+	"GET /healthz": "", "GET /api/v1/openapi.json": "", "POST /api/v1/session": "",
+	"DELETE /api/v1/session": "admin worker viewer",
+	"POST /api/v1/tokens":    "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
+	"POST /api/v1/studies": "admin", "GET /api/v1/studies": "admin viewer",
+	"GET /api/v1/studies/{study}": "admin viewer", "DELETE /api/v1/studies/{study}": "admin",
+	"POST /api/v1/studies/{study}/pause": "admin", "POST /api/v1/studies/{study}/resume": "admin", "POST /api/v1/studies/{study}/stop": "admin",
+	"GET /api/v1/studies/{study}/recommendation": "admin viewer", "GET /api/v1/studies/{study}/export": "admin viewer",
+	"GET /api/v1/studies/{study}/events": "admin viewer", "GET /api/v1/studies/{study}/trials": "admin viewer",
+	"GET /api/v1/studies/{study}/trials/{number}": "admin viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin viewer",
+	"POST /api/v1/workers": "admin worker", "GET /api/v1/workers": "admin viewer",
+	"POST /api/v1/workers/{worker}/heartbeat": "admin worker", "DELETE /api/v1/workers/{worker}": "admin worker",
+	"POST /api/v1/leases": "admin worker", "POST /api/v1/trials/{trial}/reports": "admin worker",
+	"POST /api/v1/trials/{trial}/checkpoint": "admin worker", "POST /api/v1/trials/{trial}/finish": "admin worker",
+	"POST /api/v1/trials/{trial}/log": "admin worker", "PUT /api/v1/artifacts/{sha256}": "admin worker",
+	"GET /api/v1/artifacts/{sha256}": "admin worker viewer", "HEAD /api/v1/artifacts/{sha256}": "admin worker viewer",
+}
+
+func TestEveryRouteIsOpenToItsScopesOnly(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	expired, _, err := auth.Issue(t.Context(), s.memory, "expired", auth.Admin, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pass(2 * time.Hour)
+	foreign, _, err := auth.Issue(t.Context(), newMemory(), "of another server", auth.Admin, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := s.secrets[auth.Admin]
+	cut := admin[:len(admin)-1]
+	relabelled := strings.Replace(s.secrets[auth.Viewer], "viewer", "admin", 1)
+
+	seen := map[string]bool{}
+	for path, operations := range s.published() {
+		for method, described := range operations {
+			name := strings.ToUpper(method) + " " + path
+			seen[name] = true
+			want, known := expectedAccess[name]
+			if !known {
+				t.Errorf("%s is new: say here who may use it", name)
+				continue
+			}
+			if got := strings.Join(described.Scopes, " "); got != want || (want == "") != (len(described.Security) == 0) {
+				t.Errorf("%s is published for %q, want %q", name, got, want)
+			}
+			request := ask{method: strings.ToUpper(method), path: concrete(path)}
+			for _, wrong := range []string{"", expired, foreign, cut, relabelled, "nonsense", strings.Repeat("x", 5000)} {
+				request.token = wrong
+				got := s.do(request)
+				if want != "" && got.status != http.StatusUnauthorized {
+					t.Errorf("%s with the token %.30q: status %d", name, wrong, got.status)
+				}
+				if want == "" && got.status == http.StatusUnauthorized && path != "/api/v1/session" {
+					t.Errorf("%s is public and asks for a token", name)
+				}
+			}
+			for _, scope := range auth.Scopes() {
+				request.token = s.secrets[scope]
+				refused := s.do(request).status == http.StatusForbidden
+				allowed := want == "" || slices.Contains(strings.Fields(want), string(scope))
+				if refused == allowed && path != "/api/v1/tokens/{token}" {
+					t.Errorf("%s with a %s token: refused %v", name, scope, refused)
+				}
+			}
+		}
+	}
+	for name := range expectedAccess {
+		if !seen[name] {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	// What is not in the table is closed too, before it is not found.
+	s.do(ask{method: "GET", path: "/api/v1/secrets"}).problem(t, 401, problem.Unauthorized)
+	s.do(ask{method: "PATCH", path: "/api/v1/studies"}).problem(t, 401, problem.Unauthorized)
+}
+
+// concrete is a path that its route answers.
+func concrete(path string) string {
+	return strings.NewReplacer("{study}", "x", "{number}", "0", "{worker}", workerID, "{trial}", "x-0", "{token}", "none",
+		"{sha256}", strings.Repeat("0", 64)).Replace(path)
+}
+
+func TestRefusalsOfTokensAreProblems(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	got := s.do(ask{method: "GET", path: "/api/v1/studies"})
+	got.problem(t, 401, problem.Unauthorized)
+	if !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer") {
+		t.Errorf("WWW-Authenticate %q", got.header.Get("WWW-Authenticate"))
+	}
+	told := s.do(ask{method: "POST", path: "/api/v1/studies", token: s.secrets[auth.Worker]}).problem(t, 403, problem.Forbidden)
+	if !strings.Contains(told.Detail, "worker") || !strings.Contains(told.Detail, "admin") {
+		t.Errorf("the detail does not say which scope it takes: %s", told.Detail)
+	}
+	s.do(ask{method: "GET", path: "/api/v1/studies", header: map[string]string{"Authorization": "Basic YTpi"}}).problem(t, 401, problem.Unauthorized)
+	// A wrong header is not made good by a cookie.
+	cookie := s.signIn(auth.Viewer)
+	s.do(ask{method: "GET", path: "/api/v1/studies", token: "wrong", header: map[string]string{"Cookie": cookie}}).problem(t, 401, problem.Unauthorized)
+}
+
+func TestForeignHostsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(c *api.Config) { c.Hosts = []string{"10.1.2.3", "Tuning.Example.Org"} })
+	for _, host := range []string{"evil.test", "evil.test:7171", "127.0.0.1.evil.test", "localhost.evil.test", "10.1.2.4", "[::2]:80", "example.org", "0.0.0.0"} {
+		for _, path := range []string{"/api/v1/studies", "/healthz", "/login", "/assets/x.js", "/", "/api/v1/studies/x/events"} {
+			s.admin("GET", path, "", "Host", host).problem(t, 403, problem.Forbidden)
+		}
+	}
+	for _, host := range []string{"localhost", "LOCALHOST:80", "localhost.", "127.0.0.1", "127.9.9.9:1", "[::1]:7171", "10.1.2.3:7171", "tuning.example.org"} {
+		if got := s.admin("GET", "/api/v1/studies", "", "Host", host); got.status != 200 {
+			t.Errorf("%s: %d %s", host, got.status, got.body)
+		}
+	}
+	wide := newStage(t, func(c *api.Config) { c.Hosts = []string{"::"} })
+	if got := wide.admin("GET", "/healthz", "", "Host", "192.0.2.7:7171"); got.status != 200 {
+		t.Errorf("an address of a server on all addresses: %d", got.status)
+	}
+	wide.admin("GET", "/healthz", "", "Host", "evil.test").problem(t, 403, problem.Forbidden)
+}
+
+func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.create()
+	cookie := s.signIn(auth.Admin)
+	for name, header := range map[string]map[string]string{
+		"cross-site":        {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.test"},
+		"same-site":         {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.localhost"},
+		"old browser":       {"Origin": "http://evil.test"},
+		"null origin":       {"Origin": "null"},
+		"no site, a origin": {"Sec-Fetch-Site": "", "Origin": "https://127.0.0.1:1"},
+	} {
+		for _, request := range []ask{
+			{method: "POST", path: "/api/v1/studies/small/stop"}, {method: "DELETE", path: "/api/v1/studies/small"},
+			{method: "POST", path: "/api/v1/session", body: `{"token":"x"}`}, {method: "PUT", path: "/api/v1/artifacts/" + strings.Repeat("0", 64)},
+		} {
+			request.header = map[string]string{"Cookie": cookie}
+			for key, value := range header {
+				if value != "" {
+					request.header[key] = value
+				}
+			}
+			if got := s.do(request); got.status != 403 {
+				t.Errorf("%s: %s %s: %d", name, request.method, request.path, got.status)
+			}
+		}
+	}
+	own := map[string]string{"Cookie": cookie, "Sec-Fetch-Site": "same-origin", "Origin": s.server.URL}
+	if got := s.do(ask{method: "POST", path: "/api/v1/studies/small/pause", header: own}); got.status != 200 {
+		t.Fatalf("our own page: %d %s", got.status, got.body)
+	}
+	got := s.do(ask{method: "GET", path: "/api/v1/studies", header: map[string]string{"Cookie": cookie, "Origin": "http://evil.test"}})
+	for name := range got.header {
+		if strings.HasPrefix(name, "Access-Control") {
+			t.Errorf("%s lets other origins read", name)
+		}
+	}
+}
+
+func TestEveryAnswerIsSecured(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	cookie := s.signIn(auth.Viewer)
+	for _, request := range []ask{
+		{method: "GET", path: "/healthz"}, {method: "GET", path: "/api/v1/studies", token: s.secrets[auth.Viewer]},
+		{method: "GET", path: "/api/v1/nothing"}, {method: "GET", path: "/login"}, {method: "GET", path: "/"},
+		{method: "GET", path: "/studies", header: map[string]string{"Cookie": cookie}},
+		{method: "GET", path: "/healthz", header: map[string]string{"Host": "evil.test"}},
+	} {
+		got := s.do(request)
+		policy := got.header.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "script-src 'self'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %q", request.path, policy)
+		}
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY",
+		} {
+			if got.header.Get(name) != want {
+				t.Errorf("%s: %s is %q", request.path, name, got.header.Get(name))
+			}
+		}
+		if strings.HasPrefix(request.path, "/api/") && got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s may be cached", request.path)
+		}
+	}
+}
+
+func TestServerLimits(t *testing.T) {
+	t.Parallel()
+	server := api.NewHTTPServer("127.0.0.1:0", http.NotFoundHandler())
+	if server.ReadHeaderTimeout != 5*time.Second || server.IdleTimeout != 120*time.Second || server.MaxHeaderBytes != 16<<10 || server.WriteTimeout != 0 {
+		t.Fatalf("%+v", server)
+	}
+	s := newStage(t)
+	got := s.do(ask{method: "GET", path: "/healthz", header: map[string]string{"X-Long": strings.Repeat("x", 64<<10)}})
+	if got.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Fatalf("headers of 64 KiB: %d", got.status)
+	}
+}
