@@ -23,7 +23,7 @@ func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (p
 	if def.Search.Seed == 0 {
 		def.Search.Seed = s.options.Random() >> 33 // 31 bits: exact in every language's numbers
 	}
-	method, err := search.New(SearchSettings(def))
+	method, err := search.New(def.SearchSettings())
 	if err != nil {
 		return protocol.StudyView{}, err
 	}

@@ -104,7 +104,7 @@ func (s *Service) regrant(r *runtime) {
 func (s *Service) replay(ctx context.Context, r *runtime) error {
 	var after int64
 	if !r.study.Status.Over() {
-		method, err := search.New(SearchSettings(r.study.Definition))
+		method, err := search.New(r.study.Definition.SearchSettings())
 		if err != nil {
 			return err
 		}
@@ -142,6 +142,24 @@ func (s *Service) replay(ctx context.Context, r *runtime) error {
 	}
 }
 
+// Replay puts a study's logged decisions to a new search, from the first event
+// on, and returns an error at the first one it decides differently.
+func Replay(def definition.Definition, events []Event) error {
+	method, err := search.New(def.SearchSettings())
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		if event.Kind != Searched {
+			continue
+		}
+		if err := replayDecision(method, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func replayDecision(method search.Method, event Event) error {
 	var decision Decision
 	if err := json.Unmarshal(event.Data, &decision); err != nil {
@@ -165,19 +183,6 @@ func replayDecision(method search.Method, event Event) error {
 			event.Sequence, then, now)
 	}
 	return nil
-}
-
-// SearchSettings are the settings of a study's search.
-func SearchSettings(def definition.Definition) search.Settings {
-	settings := search.Settings{
-		Method: def.Search.Method, Seed: def.Search.Seed, Space: def.Space,
-		Rungs: def.Budget.Ladder(), Eta: def.Budget.Eta, Brackets: def.Search.Brackets,
-		MaxTrials: def.Stop.Trials, RandomFraction: def.Search.RandomFraction, GridPoints: def.Search.GridPoints,
-	}
-	for _, objective := range def.Objectives {
-		settings.Maximize = append(settings.Maximize, objective.Direction == definition.Maximize)
-	}
-	return settings
 }
 
 // trialSeed derives a trial's seed from the study's, so that a repeated study

@@ -3,6 +3,8 @@ package study
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -135,7 +137,11 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 	if err := s.store.Apply(context.WithoutCancel(ctx), tx.change); err != nil {
 		tx.runtime.stale = true
 		if keyed && problem.Is(err, problem.Conflict) {
-			if stored, found, receiptErr := s.Receipt(ctx, key.key, key.request); receiptErr == nil && found {
+			stored, found, receiptErr := s.Receipt(ctx, key.key, key.request)
+			switch {
+			case problem.Is(receiptErr, problem.KeyReused):
+				return receiptErr
+			case receiptErr == nil && found:
 				return json.Unmarshal(stored, answer)
 			}
 		}
@@ -149,12 +155,8 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 // fill turns the staged trials into guarded writes.
 func (tx *transaction) fill() {
 	r := tx.runtime
-	for number := range len(r.trials) + len(tx.trials) {
-		staged, ok := tx.trials[number]
-		if !ok {
-			continue
-		}
-		write := TrialWrite{Trial: staged}
+	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
+		write := TrialWrite{Trial: tx.trials[number]}
 		if number < len(r.trials) {
 			before := r.trials[number]
 			write.Guard = &Guard{LeaseEpoch: before.LeaseEpoch, State: before.State}
@@ -188,18 +190,14 @@ func (tx *transaction) abandon() {
 // show makes a committed transaction visible in memory.
 func (tx *transaction) show() {
 	r := tx.runtime
-	for number := range len(r.trials) + len(tx.trials) {
-		staged, ok := tx.trials[number]
-		switch {
-		case !ok:
-		case number < len(r.trials):
+	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
+		staged := tx.trials[number]
+		if number < len(r.trials) {
 			r.trials[number] = staged
-		default:
+		} else {
 			r.trials = append(r.trials, staged)
 		}
-		if ok {
-			r.enqueue(staged)
-		}
+		r.enqueue(staged)
 	}
 	r.sequence += int64(len(tx.change.Events))
 	for _, event := range tx.change.Events {

@@ -69,10 +69,13 @@ func defaultData() string {
 }
 
 func newLogger(out io.Writer, verbose bool) *slog.Logger {
-	level := slog.LevelInfo
 	if verbose {
-		level = slog.LevelDebug
+		return loggerAt(out, slog.LevelDebug)
 	}
+	return loggerAt(out, slog.LevelInfo)
+}
+
+func loggerAt(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,7 +138,12 @@ func (s *server) serve(ctx context.Context) error {
 	defer stop()
 	err = errors.Join(err, s.http.Shutdown(drain))
 	background.Wait()
-	return errors.Join(err, s.studies.Close(drain), s.store.Close())
+	return errors.Join(err, s.close(drain))
+}
+
+// close stores the searches and gives the data folder back.
+func (s *server) close(ctx context.Context) error {
+	return errors.Join(s.studies.Close(ctx), s.store.Close())
 }
 
 // housekeep runs what time makes due.
@@ -184,11 +190,11 @@ func (s *server) sweep(ctx context.Context) error {
 	return nil
 }
 
-// firstToken makes the first admin token of a new data folder; empty when
-// there are tokens already.
+// firstToken makes the admin token of a data folder that has none for good;
+// empty when there is one already.
 func (s *server) firstToken(ctx context.Context) (string, error) {
 	tokens, err := s.store.Tokens(ctx)
-	if err != nil || len(tokens) > 0 {
+	if err != nil || slices.ContainsFunc(tokens, auth.Token.Lasting) {
 		return "", err
 	}
 	secret, _, err := auth.Issue(ctx, s.store, "first start", auth.Admin, 0)

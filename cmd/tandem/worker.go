@@ -1,8 +1,9 @@
 package main
 
 import (
-	"context"
+	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,19 @@ import (
 )
 
 var _ agent.Server = (*rest.Client)(nil)
+
+// workerOptions are the flags that make a worker.
+type workerOptions struct {
+	name         string
+	slots        int
+	study        string
+	directory    string
+	scratch      string
+	path         []string
+	pass         []string
+	drain        time.Duration
+	wattsPerCore float64
+}
 
 func workerCommand() *cobra.Command {
 	var server connection
@@ -23,32 +37,50 @@ func workerCommand() *cobra.Command {
 report every epoch, keep checkpoints, and give the trials back on Ctrl-C.
 
 Commands start without a shell, in a process group of their own, with a clean
-environment, in the study's directory (relative to --directory).`,
+environment, in the study's directory (relative to --directory). They run as
+the user the worker runs as: whoever may create studies may run programs here.`,
 		Example: `  TANDEM_TOKEN=... tandem worker --server http://127.0.0.1:7171
-  TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --pass-env HF_HOME`,
+  TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
+  TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := server.open()
 			if err != nil {
 				return err
 			}
-			logger := newLogger(command.ErrOrStderr(), verbose)
-			return runWorker(command.Context(), client, options.agent(client, logger))
+			worker, err := agent.New(options.agent(client, newLogger(command.ErrOrStderr(), verbose)))
+			if err != nil {
+				return err
+			}
+			return worker.Run(command.Context())
 		},
 	}
 	connectionFlags(command, &server)
 	workerFlags(command, &options)
+	command.Flags().IntVar(&options.slots, "slots", 1, "how many trials run at once")
+	command.Flags().StringVar(&options.name, "name", hostName(), "what people see the worker as")
+	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
+	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
 	command.Flags().BoolVar(&verbose, "verbose", false, "log every request and report")
 	return command
 }
 
-// runWorker runs an agent until the context ends and it has drained.
-func runWorker(ctx context.Context, _ *rest.Client, options agent.Options) error {
-	worker, err := agent.New(options)
-	if err != nil {
-		return err
+// workerFlags are the flags of every command that runs a worker.
+func workerFlags(command *cobra.Command, options *workerOptions) {
+	flags := command.Flags()
+	flags.StringSliceVar(&options.path, "path", nil, "folder to search for programs first, such as a .venv/bin (repeatable)")
+	flags.StringSliceVar(&options.pass, "pass-env", nil, "variable of this environment that commands get; a trailing * matches the rest (repeatable)")
+	flags.DurationVar(&options.drain, "drain", 20*time.Second, "how long commands have to checkpoint after Ctrl-C")
+	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
+	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
+}
+
+// agent is what the flags say, for the agent.
+func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) agent.Options {
+	return agent.Options{
+		Server: client, Name: o.name, Slots: o.slots, Study: o.study, Directory: o.directory, Scratch: o.scratch,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, Logger: logger,
 	}
-	return worker.Run(ctx)
 }
 
 func hostName() string {

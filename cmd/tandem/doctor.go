@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/profiler"
+)
+
+func doctorCommand() *cobra.Command {
+	var asJSON bool
+	var options profiler.DetectOptions
+	command := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine can measure and control, and why not",
+		Long: `Say what this machine can measure and control: performance counters, energy
+meters (RAPL, NVML), cgroups, CPU frequency, and what training and inference
+need. What is missing comes with its reason and the remedy. Nothing of it is
+required: a study runs without, and then says what is an estimate.`,
+		Example: `  tandem doctor
+  tandem doctor --json | jq '.[] | select(.available | not)'`,
+		Args: arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			found := profiler.Detect(command.Context(), options)
+			if asJSON {
+				return writeJSON(command.OutOrStdout(), found)
+			}
+			return printCapabilities(command.OutOrStdout(), found)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
+	command.Flags().StringVar(&options.Python, "python", "python3", "the interpreter your scripts run with")
+	command.Flags().StringVar(&options.DataDirectory, "data", ".", "folder whose free space is shown")
+	return command
+}
+
+func printCapabilities(out io.Writer, found []profiler.Capability) error {
+	missing := 0
+	for _, c := range found {
+		mark, detail := "yes", c.Detail
+		if !c.Available {
+			mark, detail = "no ", c.Reason
+			missing++
+		}
+		fmt.Fprintf(out, "%s  %-18s %s\n", mark, c.Name, plainText(detail))
+		if c.Available && c.Reason != "" {
+			fmt.Fprintf(out, "%24s%s\n", "", plainText(c.Reason))
+		}
+		if c.Remedy != "" {
+			fmt.Fprintf(out, "%24s-> %s\n", "", plainText(c.Remedy))
+		}
+	}
+	if missing == 0 {
+		_, err := fmt.Fprintln(out, "\nEverything Tandem can use is there.")
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%d of %d are missing. Studies run without them; what depends on them is left out or labelled as an estimate.\n", missing, len(found))
+	return err
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+// maxFileBytes bounds a study file; the parser's own bound is below it.
+const maxFileBytes = 2 << 20
+
+// readStudyFile reads and checks a study file; "-" is standard input. Its
+// command starts in the file's own folder unless the file says otherwise.
+func readStudyFile(path string, stdin io.Reader) (definition.Definition, error) {
+	data, err := readFile(path, stdin)
+	if err != nil {
+		return definition.Definition{}, usageError{err}
+	}
+	format := definition.YAML
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		format = definition.JSON
+	}
+	def, err := definition.Parse(data, format)
+	if err != nil {
+		return def, usageError{fmt.Errorf("%s: %w", path, err)}
+	}
+	return def, nil
+}
+
+func readFile(path string, stdin io.Reader) ([]byte, error) {
+	source := stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		source = file
+	}
+	data, err := io.ReadAll(io.LimitReader(source, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		return nil, problem.New(problem.Invalid, "%s is larger than a study file can be", path)
+	}
+	return data, err
+}
+
+// inFolderOf makes a study's command start in the folder of its file: a
+// directory the file gives is taken relative to it.
+func inFolderOf(path string, def definition.Definition) (definition.Definition, error) {
+	if path == "-" {
+		path = "stdin"
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return def, err
+	}
+	if !filepath.IsAbs(def.Directory) {
+		def.Directory = filepath.Join(folder, def.Directory)
+	}
+	return def, nil
+}
+
+// document is the definition as it is sent to a server.
+func document(def definition.Definition) ([]byte, string, error) {
+	data, err := json.Marshal(def)
+	return data, "application/json", err
+}

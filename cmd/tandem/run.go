@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/workers/agent"
+)
+
+// runTokenLife bounds the tokens of a run that could not delete them.
+const runTokenLife = 7 * 24 * time.Hour
+
+// runFlags are the flags of "tandem run".
+type runFlags struct {
+	server      serverOptions
+	worker      workerOptions
+	keepServing bool
+	json        bool
+	verbose     bool
+}
+
+func runCommand() *cobra.Command {
+	var flags runFlags
+	command := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a study on this machine, with a server and a worker in one process",
+		Long: `Run a study on this machine: a server and a worker in one process, progress,
+the leaderboard and the recommendation. The command starts in the study file's
+folder. On a terminal the web page stays open until Ctrl-C.
+
+A run that was interrupted goes on where it was when it is started again. A
+study of the same name that is over, or differs, is kept: the new one gets a
+number behind its name.`,
+		Example: `  tandem run study.yaml
+  tandem run study.yaml --slots 4 --path .venv/bin
+  tandem run study.yaml --json > result.json`,
+		Args: arguments(1, "the path of a study file"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if !command.Flags().Changed("keep-serving") {
+				file, ok := command.OutOrStdout().(*os.File)
+				flags.keepServing = ok && isTerminal(file) && !flags.json
+			}
+			return flags.run(command, args[0])
+		},
+	}
+	serverFlags(command, &flags.server)
+	workerFlags(command, &flags.worker)
+	command.Flags().IntVar(&flags.worker.slots, "slots", 0, "how many trials run at once; 0: as many as the cores allow")
+	command.Flags().BoolVar(&flags.keepServing, "keep-serving", false, "keep the web page open until Ctrl-C (default on a terminal)")
+	command.Flags().BoolVar(&flags.json, "json", false, "print only the result, as JSON")
+	command.Flags().BoolVar(&flags.verbose, "verbose", false, "log every request and report")
+	return command
+}
+
+// local is a server in this process and what talks to it.
+type local struct {
+	server *server
+	client *rest.Client
+	tokens []auth.Token
+	secret string
+	// stop ends the server, and ended holds how it ended.
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func (f *runFlags) run(command *cobra.Command, path string) (err error) {
+	ctx, out := command.Context(), command.OutOrStdout()
+	def, err := readStudyFile(path, command.InOrStdin())
+	if err != nil {
+		return err
+	}
+	if def, err = inFolderOf(path, def); err != nil {
+		return err
+	}
+	if len(def.Command) == 0 {
+		return usageError{fmt.Errorf("%s has no command to run: give one, or drive the study from Python with ask and tell", path)}
+	}
+	f.server.logger = newLogger(command.ErrOrStderr(), f.verbose)
+	if !f.verbose {
+		f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelWarn)
+	}
+	here, err := f.open(ctx, command)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, here.close()) }()
+	notes := out
+	if f.json {
+		notes = io.Discard
+	}
+	view, err := f.study(ctx, here.client, def, notes)
+	if err != nil {
+		return err
+	}
+	page := fmt.Sprintf("%s/studies/%s#token=%s", here.server.url(), view.ID, here.secret)
+	fmt.Fprintf(notes, "Web page: %s\n", page)
+	if view, err = f.work(ctx, here, view, notes); err != nil {
+		return err
+	}
+	if err := printResult(ctx, here.client, view, f.json, out); err != nil {
+		return err
+	}
+	fmt.Fprintf(notes, "\nThe results are in %s.\nWeb page: %s\n", f.server.data, page)
+	if !f.keepServing {
+		fmt.Fprintf(notes, "It is open while a server runs: tandem serve --data %s\n", f.server.data)
+		return nil
+	}
+	fmt.Fprintln(notes, "It stays open until Ctrl-C.")
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-here.ended:
+		here.ended <- nil
+		return err
+	}
+}
+
+// open starts the server on the data folder.
+func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, error) {
+	if !command.Flags().Changed("listen") && taken(f.server.listen) {
+		f.server.listen = "127.0.0.1:0" // another Tandem is there: any free port will do
+	}
+	opened, err := openServer(ctx, f.server)
+	if problem.Is(err, problem.Conflict) {
+		return nil, fmt.Errorf("%w\nGive the study to that server: tandem study create FILE --watch; or run it in another --data folder", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	here := &local{server: opened, stop: stop, ended: make(chan error, 1)}
+	if here.client, here.secret, err = here.access(ctx, auth.Admin); err != nil {
+		stop()
+		return nil, errors.Join(err, opened.close(ctx))
+	}
+	go func() { here.ended <- opened.serve(serving) }()
+	return here, nil
+}
+
+// access makes a token of the scope and a client that shows it.
+func (l *local) access(ctx context.Context, scope auth.Scope) (*rest.Client, string, error) {
+	secret, token, err := auth.Issue(ctx, l.server.store, "tandem run", scope, runTokenLife)
+	if err != nil {
+		return nil, "", err
+	}
+	l.tokens = append(l.tokens, token)
+	client, err := rest.New(rest.Options{URL: l.server.url(), Token: secret, UserAgent: "tandem/" + version()})
+	return client, secret, err
+}
+
+// close takes the run's tokens back and ends the server.
+func (l *local) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	var err error
+	for _, token := range l.tokens {
+		if deleted := l.server.store.DeleteToken(ctx, token.ID); !problem.Is(deleted, problem.NotFound) {
+			err = errors.Join(err, deleted)
+		}
+	}
+	l.stop()
+	return errors.Join(err, <-l.ended)
+}
+
+// work runs a worker for the study until the study is over.
+func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyView, out io.Writer) (protocol.StudyView, error) {
+	client, _, err := here.access(ctx, auth.Worker)
+	if err != nil {
+		return view, err
+	}
+	options := f.worker
+	options.study, options.name = view.ID, hostName()
+	options.slots = slots(f.worker.slots, view.Definition)
+	worker, err := agent.New(options.agent(client, f.server.logger))
+	if err != nil {
+		return view, err
+	}
+	fmt.Fprintf(out, "%s at once on this machine\n\n", count(options.slots, "trial"))
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		if err := worker.Run(ctx); err != nil {
+			fail(err)
+		}
+	}()
+	go func() {
+		select {
+		case err := <-here.ended: // the server failed; close reads it again
+			here.ended <- err
+			fail(err)
+		case <-ctx.Done():
+		}
+	}()
+	last, err := watch(ctx, here.client, view.ID, out)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	fail(context.Canceled)
+	<-drained
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(out, "Interrupted. The same command goes on where this one was.")
+	}
+	return last, err
+}
+
+// study finds the unfinished study of an earlier run, or creates a new one.
+func (f *runFlags) study(ctx context.Context, client *rest.Client, def definition.Definition, out io.Writer) (protocol.StudyView, error) {
+	wanted := def.Name
+	for number := 2; ; number++ {
+		found, err := client.Study(ctx, def.Name)
+		switch {
+		case problem.Is(err, problem.NotFound):
+			view, err := create(ctx, client, def)
+			if err == nil {
+				describe(out, wanted, view)
+			}
+			return view, err
+		case err != nil:
+			return found, err
+		case !found.Status.Over() && same(found.Definition, def):
+			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", plainText(found.Name), shownStates(found.Progress.Trials))
+			if found.Status == protocol.StudyPaused {
+				return client.ResumeStudy(ctx, found.ID)
+			}
+			return found, nil
+		}
+		def.Name = fmt.Sprintf("%s-%d", wanted, number)
+	}
+}
+
+func describe(out io.Writer, wanted string, view protocol.StudyView) {
+	name := plainText(view.Name)
+	if view.Name != wanted {
+		name += fmt.Sprintf(" (there is a study %s already)", plainText(wanted))
+	}
+	top := view.Rungs[len(view.Rungs)-1].Budget
+	fmt.Fprintf(out, "Study %s: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Method,
+		count(len(view.Rungs), "rung"), shownBudget(top), view.Definition.Search.Seed)
+}
+
+// same reports whether a stored study is what the file says. A seed that the
+// file leaves open was drawn by the server.
+func same(stored, file definition.Definition) bool {
+	if file.Search.Seed == 0 {
+		file.Search.Seed = stored.Search.Seed
+	}
+	file.Name = stored.Name
+	a, errA := json.Marshal(stored)
+	b, errB := json.Marshal(file)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+// slots is how many trials of the study fit on this machine.
+func slots(wanted int, def definition.Definition) int {
+	if wanted > 0 {
+		return wanted
+	}
+	threads, given := def.System["cpu_threads"].Integer()
+	if !given || threads < 1 {
+		return 1
+	}
+	return max(1, profiler.ThisMachine().Cores/int(threads))
+}
+
+// taken reports whether somebody answers at the address.
+func taken(address string) bool {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return true
+	}
+	listener.Close() //nolint:errcheck // it was only a question
+	return false
+}

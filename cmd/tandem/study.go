@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// studyFlags are shared by every command below "tandem study".
+type studyFlags struct {
+	server connection
+	json   bool
+}
+
+func studyCommand() *cobra.Command {
+	var flags studyFlags
+	command := group(&cobra.Command{
+		Use:     "study",
+		Aliases: []string{"studies"},
+		Short:   "Create, look at and control studies on a server",
+		Long: `Create, look at and control studies on a server.
+
+A study is named by its name or its id. The server is --server or
+TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
+	})
+	connectionFlags(command, &flags.server)
+	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	command.AddCommand(
+		createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
+		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), exportCommand(&flags),
+		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), deleteCommand(&flags),
+	)
+	return command
+}
+
+// group is a command that only holds others: alone it helps, and what it does
+// not know is an error.
+func group(command *cobra.Command) *cobra.Command {
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return command.Help()
+		}
+		return usageError{fmt.Errorf("there is no command %q\nSee '%s --help'", command.CommandPath()+" "+args[0], command.CommandPath())}
+	}
+	return command
+}
+
+// onStudy is a command about one study.
+func onStudy(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, study string, out io.Writer) error) *cobra.Command {
+	command.Args = arguments(1, "the name or the id of a study")
+	command.ValidArgsFunction = flags.completeStudy
+	command.RunE = func(command *cobra.Command, args []string) error {
+		client, err := flags.server.open()
+		if err != nil {
+			return err
+		}
+		return run(command.Context(), client, args[0], command.OutOrStdout())
+	}
+	return command
+}
+
+// completeStudy offers the server's studies to the shell.
+func (f *studyFlags) completeStudy(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	client, err := f.server.open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ctx, cancel := context.WithTimeout(command.Context(), 2*time.Second)
+	defer cancel()
+	studies, err := client.Studies(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, study := range studies {
+		names = append(names, study.Name+"\t"+string(study.Status))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func listCommand(flags *studyFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the studies, the newest first",
+		Example: `  tandem study list`,
+		Args:    arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			studies, err := client.Studies(command.Context())
+			if err != nil {
+				return err
+			}
+			if flags.json {
+				return writeJSON(command.OutOrStdout(), map[string]any{"studies": studies})
+			}
+			return printStudies(command.OutOrStdout(), studies)
+		},
+	}
+}
+
+func printStudies(out io.Writer, studies []protocol.StudyView) error {
+	if len(studies) == 0 {
+		_, err := fmt.Fprintln(out, "No studies yet. Create one: tandem study create study.yaml")
+		return err
+	}
+	rows := make([][]string, 0, len(studies))
+	for _, study := range studies {
+		p := study.Progress
+		best := "-"
+		if p.Best != nil {
+			best = plainText(p.Best.Metric) + " " + shownNumber(p.Best.Value)
+		}
+		trials := strconv.Itoa(p.Created)
+		if p.MaxTrials > 0 {
+			trials += "/" + strconv.Itoa(p.MaxTrials)
+		}
+		rows = append(rows, []string{
+			plainText(study.Name), string(study.Status), best, trials, strconv.Itoa(p.Epochs),
+			shownSeconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
+		})
+	}
+	return table(out, []string{"NAME", "STATUS", "BEST", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
+}
+
+func showCommand(flags *studyFlags) *cobra.Command {
+	limit := leaderboardLimit
+	command := onStudy(flags, &cobra.Command{
+		Use:   "show STUDY",
+		Short: "Show a study's progress and its leaderboard",
+		Example: `  tandem study show lenet-fashion-mnist
+  tandem study show lenet-fashion-mnist --trials 50
+  tandem study show lenet-fashion-mnist --json | jq .progress.best`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		view, err := client.Study(ctx, study)
+		if err != nil {
+			return err
+		}
+		if flags.json {
+			return writeJSON(out, view)
+		}
+		return printStudy(ctx, client, view, limit, out)
+	})
+	command.Flags().IntVar(&limit, "trials", leaderboardLimit, "rows of the leaderboard")
+	return command
+}
+
+func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyView, limit int, out io.Writer) error {
+	status := string(view.Status)
+	if view.Reason != "" {
+		status += ": " + plainText(view.Reason)
+	}
+	fmt.Fprintf(out, "%s (%s)  %s\n", plainText(view.Name), view.ID, status)
+	if view.Definition.Description != "" {
+		fmt.Fprintln(out, plainText(view.Definition.Description))
+	}
+	printCosts(out, view)
+	if left := view.Progress.RemainingSeconds; left != nil {
+		fmt.Fprintf(out, "Left:  about %s\n", shownSeconds(*left))
+	}
+	fmt.Fprintln(out)
+	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
+	if err != nil {
+		return err
+	}
+	return printLeaderboard(out, view.Definition.Objectives[0].Metric, page)
+}
+
+func watchCommand(flags *studyFlags) *cobra.Command {
+	return onStudy(flags, &cobra.Command{
+		Use:     "watch STUDY",
+		Short:   "Follow a study until it ends, then print its result",
+		Example: `  tandem study watch lenet-fashion-mnist`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		return follow(ctx, client, study, flags.json, out)
+	})
+}
+
+// follow watches a study to its end and prints the result.
+func follow(ctx context.Context, client *rest.Client, study string, asJSON bool, out io.Writer) error {
+	progress := out
+	if asJSON {
+		progress = io.Discard
+	}
+	view, err := watch(ctx, client, study, progress)
+	if err != nil {
+		return err
+	}
+	return printResult(ctx, client, view, asJSON, out)
+}
+
+// printResult prints what a study that is over has found.
+func printResult(ctx context.Context, client *rest.Client, view protocol.StudyView, asJSON bool, out io.Writer) error {
+	answer, err := client.Recommendation(ctx, view.ID)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := writeJSON(out, map[string]any{"study": view, "recommendation": answer}); err != nil {
+			return err
+		}
+		return finished(view)
+	}
+	fmt.Fprintln(out)
+	if err := printStudy(ctx, client, view, leaderboardLimit, out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	printRecommendation(out, answer)
+	return finished(view)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+func pauseCommand(flags *studyFlags) *cobra.Command {
+	return changing(flags, &cobra.Command{
+		Use:   "pause STUDY",
+		Short: "Pause a study: running trials checkpoint after their epoch and wait",
+		Example: `  tandem study pause lenet-fashion-mnist
+  tandem study resume lenet-fashion-mnist`,
+	}, (*rest.Client).PauseStudy)
+}
+
+func resumeCommand(flags *studyFlags) *cobra.Command {
+	return changing(flags, &cobra.Command{
+		Use:     "resume STUDY",
+		Short:   "Let a paused study go on where it was",
+		Example: `  tandem study resume lenet-fashion-mnist`,
+	}, (*rest.Client).ResumeStudy)
+}
+
+func stopCommand(flags *studyFlags) *cobra.Command {
+	return changing(flags, &cobra.Command{
+		Use:     "stop STUDY",
+		Short:   "End a study now; what was measured stays",
+		Example: `  tandem study stop lenet-fashion-mnist`,
+	}, (*rest.Client).StopStudy)
+}
+
+// changing is a command that changes a study's status.
+func changing(flags *studyFlags, command *cobra.Command, change func(*rest.Client, context.Context, string) (protocol.StudyView, error)) *cobra.Command {
+	return onStudy(flags, command, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		view, err := change(client, ctx, study)
+		if err != nil {
+			return err
+		}
+		if flags.json {
+			return writeJSON(out, view)
+		}
+		_, err = fmt.Fprintf(out, "Study %s is %s\n", plainText(view.Name), view.Status)
+		return err
+	})
+}
+
+func deleteCommand(flags *studyFlags) *cobra.Command {
+	var sure bool
+	command := &cobra.Command{
+		Use:               "delete STUDY",
+		Short:             "Delete a study with its trials, logs and checkpoints",
+		Example:           `  tandem study delete lenet-fashion-mnist --yes`,
+		Args:              arguments(1, "the name or the id of a study"),
+		ValidArgsFunction: flags.completeStudy,
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			view, err := client.Study(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !sure {
+				if err := confirm(command, view); err != nil {
+					return err
+				}
+			}
+			if err := client.DeleteStudy(command.Context(), view.ID); err != nil {
+				return err
+			}
+			if flags.json {
+				return writeJSON(command.OutOrStdout(), map[string]string{"deleted": view.ID})
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", plainText(view.Name))
+			return err
+		},
+	}
+	command.Flags().BoolVarP(&sure, "yes", "y", false, "do not ask")
+	return command
+}
+
+// confirm asks on a terminal; without one, nothing is deleted unasked.
+func confirm(command *cobra.Command, view protocol.StudyView) error {
+	file, ok := command.InOrStdin().(*os.File)
+	if !ok || !isTerminal(file) {
+		return usageError{errors.New("delete asks before it deletes, and there is no terminal to ask on: give --yes")}
+	}
+	fmt.Fprintf(command.ErrOrStderr(), "Delete study %s with its %s? [y/N] ", plainText(view.Name), count(view.Progress.Created, "trial"))
+	answer, err := bufio.NewReader(file).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was deleted")
+	}
+	return nil
+}

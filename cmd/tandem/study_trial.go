@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// onTrial is a command about one trial.
+func onTrial(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
+	command.Args = arguments(2, "a study and the number of a trial")
+	command.ValidArgsFunction = flags.completeStudy
+	command.RunE = func(command *cobra.Command, args []string) error {
+		number, err := strconv.Atoi(args[1])
+		if err != nil || number < 0 {
+			return usageError{fmt.Errorf("the number of a trial is 0 or more, not %q", args[1])}
+		}
+		client, err := flags.server.open()
+		if err != nil {
+			return err
+		}
+		return run(command.Context(), client, trialName{args[0], number}, command.OutOrStdout())
+	}
+	return command
+}
+
+// trialName is a trial as the command line names it.
+type trialName struct {
+	study  string
+	number int
+}
+
+func trialCommand(flags *studyFlags) *cobra.Command {
+	return onTrial(flags, &cobra.Command{
+		Use:     "trial STUDY NUMBER",
+		Short:   "Show one trial: its parameters, its learning curve and its history",
+		Example: `  tandem study trial lenet-fashion-mnist 14`,
+	}, func(ctx context.Context, client *rest.Client, name trialName, out io.Writer) error {
+		detail, err := client.Trial(ctx, name.study, name.number)
+		if err != nil {
+			return err
+		}
+		if flags.json {
+			return writeJSON(out, detail)
+		}
+		return printTrial(out, detail)
+	})
+}
+
+func printTrial(out io.Writer, detail protocol.TrialDetail) error {
+	t := detail.Trial
+	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
+	if t.Reason != "" {
+		fmt.Fprintf(out, ": %s", plainText(t.Reason))
+	}
+	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, shownBudget(t.Budget), count(t.Epochs, "epoch"), shownSeconds(float64(t.Seconds)), shownEnergy(t.Energy))
+	fmt.Fprintf(out, "Parameters (%s): %s\n\n", plainText(t.Origin), shownParams(t.Configuration))
+	metrics := map[string]bool{}
+	for _, report := range detail.Reports {
+		for name := range report.Metrics {
+			metrics[name] = true
+		}
+	}
+	names := sortedNames(metrics)
+	heading := []string{"RUNG", "EPOCH"}
+	for _, name := range names {
+		heading = append(heading, plainText(name))
+	}
+	var rows [][]string
+	for _, report := range detail.Reports {
+		row := []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch)}
+		for _, name := range names {
+			if value, has := report.Metrics[name]; has {
+				row = append(row, shownNumber(value))
+			} else {
+				row = append(row, "-")
+			}
+		}
+		rows = append(rows, append(row, shownSeconds(float64(report.Seconds)), plainText(report.Worker)))
+	}
+	if err := table(out, append(heading, "TIME", "WORKER"), rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return printHistory(out, detail.Events)
+}
+
+func printHistory(out io.Writer, events []protocol.Event) error {
+	var rows [][]string
+	for _, event := range events {
+		if event.State == "" {
+			continue
+		}
+		rows = append(rows, []string{event.At.Local().Format("15:04:05"), event.State, plainText(event.Worker), plainText(event.Reason)})
+	}
+	return table(out, []string{"AT", "STATE", "WORKER", "WHY"}, rows)
+}
+
+func logCommand(flags *studyFlags) *cobra.Command {
+	return onTrial(flags, &cobra.Command{
+		Use:     "log STUDY NUMBER",
+		Short:   "Print what a trial's command printed",
+		Example: `  tandem study log lenet-fashion-mnist 14`,
+	}, func(ctx context.Context, client *rest.Client, name trialName, out io.Writer) error {
+		text, err := client.TrialLog(ctx, name.study, name.number)
+		if err != nil {
+			return err
+		}
+		if flags.json {
+			return writeJSON(out, map[string]string{"log": text})
+		}
+		// A terminal must not be steered by what a script printed.
+		if file, ok := out.(*os.File); ok && isTerminal(file) {
+			lines := strings.Split(text, "\n")
+			for i := range lines {
+				lines[i] = plainText(lines[i])
+			}
+			text = strings.Join(lines, "\n")
+		}
+		_, err = io.WriteString(out, text)
+		return err
+	})
+}
+
+func recommendCommand(flags *studyFlags) *cobra.Command {
+	return onStudy(flags, &cobra.Command{
+		Use:   "recommend STUDY",
+		Short: "Print the study's answer: the best parameters and how far to trust them",
+		Example: `  tandem study recommend lenet-fashion-mnist
+  tandem study recommend lenet-fashion-mnist --json | jq .best.params`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		answer, err := client.Recommendation(ctx, study)
+		if err != nil {
+			return err
+		}
+		if flags.json {
+			return writeJSON(out, answer)
+		}
+		printRecommendation(out, answer)
+		return nil
+	})
+}
+
+func exportCommand(flags *studyFlags) *cobra.Command {
+	var format, path string
+	command := onStudy(flags, &cobra.Command{
+		Use:   "export STUDY",
+		Short: "Write a study's trials as CSV, or everything of it as JSON",
+		Example: `  tandem study export lenet-fashion-mnist > trials.csv
+  tandem study export lenet-fashion-mnist --format json --output study.json`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		if format != "csv" && format != "json" {
+			return usageError{fmt.Errorf("--format is csv or json, not %q", format)}
+		}
+		answer, err := client.Export(ctx, study, format)
+		if err != nil {
+			return err
+		}
+		defer answer.Close()
+		if path == "" {
+			_, err = io.Copy(out, answer)
+			return err
+		}
+		return saveAs(path, answer)
+	})
+	command.Flags().StringVar(&format, "format", "csv", "csv or json")
+	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
+	return command
+}
+
+// saveAs writes a file whole or not at all.
+func saveAs(path string, content io.Reader) error {
+	part := path + ".part"
+	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(file, content); err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		os.Remove(part) //nolint:errcheck // the first error is the one to tell
+		return err
+	}
+	return os.Rename(part, path)
+}

@@ -1,0 +1,367 @@
+package study_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// errDown is what workers see while the server is down.
+var errDown = errors.New("connection refused")
+
+// fleet is a server that is killed now and then, and workers that vanish, hang,
+// fail, drain and come back as zombies. What was acknowledged is written down.
+type fleet struct {
+	*world
+	random *lockedRandom
+
+	up      sync.RWMutex // held for reading by every call, for writing by a restart
+	running bool
+
+	mutex sync.Mutex
+	acked map[reportKey]trial.LeaseEpoch
+	stats map[string]int
+}
+
+type reportKey struct {
+	trial       trial.ID
+	rung, epoch int
+}
+
+// lockedRandom is shared by goroutines. Their order makes no difference to
+// what is checked, only to what happens.
+type lockedRandom struct {
+	mutex  sync.Mutex
+	random *rand.Rand
+}
+
+func (r *lockedRandom) chance(p float64) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.random.Float64() < p
+}
+
+func (r *lockedRandom) seconds(most int) time.Duration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return time.Duration(r.random.IntN(most*1000)) * time.Millisecond
+}
+
+func (f *fleet) count(what string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.stats[what]++
+}
+
+// call runs one request, unless the server is down.
+func call[T any](f *fleet, request func(*study.Service) (T, error)) (T, error) {
+	f.up.RLock()
+	defer f.up.RUnlock()
+	if !f.running {
+		var none T
+		return none, errDown
+	}
+	return request(f.service)
+}
+
+// serve ticks, and kills the server now and then: what it had in memory is gone.
+func (f *fleet) serve(ctx context.Context) {
+	for ctx.Err() == nil {
+		time.Sleep(time.Second)
+		if _, err := call(f, func(s *study.Service) (int, error) { return 0, s.Tick(f.ctx) }); err != nil {
+			f.t.Errorf("tick: %v", err)
+		}
+		if !f.random.chance(0.002) {
+			continue
+		}
+		f.count("restarts")
+		f.up.Lock()
+		f.running = false
+		f.up.Unlock()
+		time.Sleep(f.random.seconds(120))
+		f.up.Lock()
+		f.start()
+		f.running = true
+		f.up.Unlock()
+	}
+}
+
+// work is a worker's life. When it vanishes another one takes its place.
+func (f *fleet) work(ctx context.Context, name string) {
+	for life := 0; ctx.Err() == nil; life++ {
+		id := fmt.Sprintf("%s-%d", name, life)
+		for ctx.Err() == nil && f.lifeOf(ctx, id) {
+		}
+		time.Sleep(f.random.seconds(30))
+	}
+}
+
+// lifeOf registers and runs trials; false means that the worker vanished.
+func (f *fleet) lifeOf(ctx context.Context, id string) bool {
+	_, err := call(f, func(s *study.Service) (protocol.Timing, error) {
+		return s.RegisterWorker(f.ctx, protocol.WorkerRegistration{ID: id, Name: id, Slots: 1})
+	})
+	for err == nil && ctx.Err() == nil {
+		var reply protocol.LeaseReply
+		reply, err = call(f, func(s *study.Service) (protocol.LeaseReply, error) {
+			return s.Lease(ctx, protocol.LeaseRequest{Worker: id})
+		})
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		if reply.Lease == nil {
+			time.Sleep(2 * time.Second)
+			continue
+		}
+		if vanished := f.runLease(id, reply.Lease); vanished {
+			return false
+		}
+	}
+	time.Sleep(2 * time.Second)
+	return true
+}
+
+// runLease trains, with everything that can go wrong on the way.
+func (f *fleet) runLease(id string, lease *protocol.Lease) (vanished bool) {
+	for epoch := lease.FirstEpoch; epoch <= lease.Budget.Epochs; epoch++ {
+		time.Sleep(time.Second + f.random.seconds(10))
+		switch {
+		case f.random.chance(0.01):
+			f.count("vanished")
+			return true
+		case f.random.chance(0.01):
+			f.count("zombies")
+			time.Sleep(2 * time.Minute) // a hang: then it writes as if nothing had happened
+		case f.random.chance(0.01):
+			f.count("failures")
+			f.end(lease, protocol.CommandFailed)
+			return false
+		case f.random.chance(0.01):
+			f.count("drains")
+			f.end(lease, protocol.Interrupted)
+			return false
+		}
+		directive, err := f.send(lease, epoch)
+		if err != nil || directive.Action == protocol.Stop {
+			return false
+		}
+		if epoch == lease.Budget.Epochs && f.random.chance(0.03) {
+			f.count("vanished with a result")
+			return true
+		}
+		if epoch == lease.Budget.Epochs || f.random.chance(0.5) {
+			if f.commit(lease, epoch) != nil {
+				return false
+			}
+		}
+		f.beat(id, lease)
+	}
+	f.end(lease, protocol.BudgetReached)
+	return false
+}
+
+// send reports until the server answers, now and then twice.
+func (f *fleet) send(lease *protocol.Lease, epoch int) (protocol.Directive, error) {
+	for {
+		directive, err := call(f, func(*study.Service) (protocol.Directive, error) { return f.report(lease, epoch) })
+		if errors.Is(err, errDown) || err == nil && f.random.chance(0.05) {
+			time.Sleep(time.Second)
+			continue
+		}
+		switch {
+		case problem.Is(err, problem.LeaseLost):
+			f.count("refused reports")
+		case err != nil:
+			f.t.Errorf("report of trial %d, epoch %d: %v", lease.Number, epoch, err)
+		case directive.Action != protocol.Stop:
+			f.mutex.Lock()
+			key := reportKey{lease.Trial, lease.Rung, epoch}
+			if _, before := f.acked[key]; !before {
+				f.acked[key] = lease.LeaseEpoch
+			}
+			f.mutex.Unlock()
+		}
+		return directive, err
+	}
+}
+
+func (f *fleet) commit(lease *protocol.Lease, epoch int) error {
+	for {
+		_, err := call(f, func(*study.Service) (int, error) { return 0, f.checkpoint(lease, epoch) })
+		if !errors.Is(err, errDown) {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (f *fleet) end(lease *protocol.Lease, outcome protocol.Outcome) {
+	for {
+		_, err := call(f, func(*study.Service) (protocol.FinishReply, error) { return f.finish(lease, outcome) })
+		if err != nil && !errors.Is(err, errDown) && !problem.Is(err, problem.LeaseLost) {
+			f.t.Errorf("end of trial %d: %v", lease.Number, err)
+		}
+		if !errors.Is(err, errDown) {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (f *fleet) beat(id string, lease *protocol.Lease) {
+	//nolint:errcheck // a heartbeat that is lost is what this is about
+	call(f, func(s *study.Service) (protocol.HeartbeatReply, error) {
+		return s.Heartbeat(f.ctx, id, protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch}}})
+	})
+}
+
+func TestStudiesSurviveEverything(t *testing.T) {
+	methods := []string{"method: bohb", "method: random", "method: grid, grid_points: 30"}
+	policies := []string{"policy: multi", "policy: epochs", "policy: dataset, growth: linear"}
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 10
+	}
+	total := map[string]int{}
+	for seed := range seeds {
+		name := fmt.Sprintf("seed %d", seed)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fleet{
+					world: newWorld(t, seed), running: true, acked: map[reportKey]trial.LeaseEpoch{}, stats: total,
+					random: &lockedRandom{random: rand.New(rand.NewPCG(seed, 2))},
+				}
+				created := f.create(
+					"method: bohb", methods[seed%3], "policy: multi", policies[seed/3%3],
+					"stop: {trials: 27}", "stop: {trials: 30}\nretry: {failures: 1}",
+				)
+				f.runToEnd(created.ID, 1+int(seed%7))
+				f.check(created.ID)
+			})
+		})
+	}
+	t.Log(total)
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "refused reports"} {
+		if total[what] == 0 && !t.Failed() && !testing.Short() {
+			t.Errorf("no simulation had any %s: the test tests less than it says", what)
+		}
+	}
+}
+
+func (f *fleet) runToEnd(id string, workers int) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	var group sync.WaitGroup
+	group.Go(func() { f.serve(ctx) })
+	for i := range workers {
+		group.Go(func() { f.work(ctx, fmt.Sprintf("worker-%d", i)) })
+	}
+	for start := time.Now(); ; time.Sleep(time.Minute) {
+		view, err := call(f, func(s *study.Service) (protocol.StudyView, error) { return s.Study(f.ctx, id) })
+		if err == nil && view.Status.Over() {
+			break
+		}
+		if time.Since(start) > 30*24*time.Hour {
+			f.t.Errorf("the study is stuck: %s, %v", view.Status, view.Progress.Trials)
+			break
+		}
+	}
+	cancel()
+	group.Wait()
+	if !f.running {
+		f.start()
+	}
+}
+
+// check compares the store with what was acknowledged, and with itself.
+func (f *fleet) check(id string) {
+	events, err := f.store.Events(f.ctx, id, 0, 1<<30)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	leases := map[trial.ID]trial.LeaseEpoch{}
+	for i, event := range events {
+		if event.Sequence != int64(i)+1 {
+			f.t.Fatalf("event %d has sequence %d", i+1, event.Sequence)
+		}
+		if event.Kind == study.TrialState && event.State == string(trial.Leased) {
+			leases[event.Trial]++
+		}
+	}
+	trials, err := f.store.Trials(f.ctx, id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	epochs := 0
+	for number, t := range trials {
+		if t.Number != number || !t.State.Terminal() && t.State != trial.Paused {
+			f.t.Errorf("trial %d at %d is %s after the end", t.Number, number, t.State)
+		}
+		if leases[t.ID] != t.LeaseEpoch {
+			f.t.Errorf("trial %d is under lease %d after %d leases", number, t.LeaseEpoch, leases[t.ID])
+		}
+		epochs += f.checkTrial(t)
+	}
+	for key, epoch := range f.acked {
+		f.t.Errorf("the report of %s, rung %d, epoch %d was acknowledged under lease %d and is gone", key.trial, key.rung, key.epoch, epoch)
+	}
+	if view := f.view(id); view.Progress.Epochs != epochs {
+		f.t.Errorf("the study counts %d epochs, its reports are %d", view.Progress.Epochs, epochs)
+	}
+	f.checkReplay(id, events)
+}
+
+// checkTrial takes the trial's reports off the acknowledged ones and returns
+// how many there are.
+func (f *fleet) checkTrial(t trial.Trial) int {
+	reports, err := f.store.Reports(f.ctx, t.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if len(reports) != t.Epochs {
+		f.t.Errorf("trial %d counts %d epochs and has %d reports", t.Number, t.Epochs, len(reports))
+	}
+	seen, newest := map[reportKey]bool{}, trial.LeaseEpoch(0)
+	for _, report := range reports {
+		key := reportKey{t.ID, report.Rung, report.Epoch}
+		if seen[key] {
+			f.t.Errorf("epoch %d at rung %d of trial %d counts twice", report.Epoch, report.Rung, t.Number)
+		}
+		if report.LeaseEpoch < newest {
+			f.t.Errorf("trial %d took a report of lease %d after one of lease %d", t.Number, report.LeaseEpoch, newest)
+		}
+		seen[key], newest = true, report.LeaseEpoch
+		delete(f.acked, key)
+	}
+	if t.State == trial.Failed && t.Failures != 2 || t.State != trial.Failed && t.Failures > 1 {
+		f.t.Errorf("trial %d is %s after %d failures, with 1 retry", t.Number, t.State, t.Failures)
+	}
+	return len(reports)
+}
+
+// checkReplay puts the log's decisions to a new search, which must take the
+// same ones.
+func (f *fleet) checkReplay(id string, events []study.Event) {
+	stored, err := f.store.Study(f.ctx, id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := study.Replay(stored.Definition, events); err != nil {
+		f.t.Error(err)
+	}
+	for _, event := range events {
+		if !json.Valid(event.Data) && len(event.Data) > 0 {
+			f.t.Errorf("event %d has data that is no JSON: %s", event.Sequence, event.Data)
+		}
+	}
+}
