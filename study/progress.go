@@ -73,8 +73,11 @@ func (r *runtime) dataPasses(t trial.Trial) float64 {
 // remaining estimates the time left: the plan's data passes at the pace so
 // far, and never more than the time limit leaves. Nil while nothing is known.
 func remaining(study Study, p protocol.Progress) *float64 {
+	if p.DataPasses == 0 {
+		return nil
+	}
 	var left *float64
-	if planned := PlanOf(study.Definition).DataPasses; planned > 0 && p.DataPasses > 0 {
+	if planned := PlanOf(study.Definition).DataPasses; planned > 0 {
 		estimate := max(0, planned/p.DataPasses-1) * p.ElapsedSeconds
 		left = &estimate
 	}

@@ -115,11 +115,12 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if err := printResult(ctx, here.client, view, f.json, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(notes, "\nThe results are in %s.\nWeb page: %s\n", f.server.data, page)
+	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.data)
 	if !f.keepServing {
-		fmt.Fprintf(notes, "It is open while a server runs: tandem serve --data %s\n", f.server.data)
+		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: tandem serve --data %s\n", here.server.url(), view.ID, f.server.data)
 		return nil
 	}
+	fmt.Fprintf(notes, "Web page: %s\n", page)
 	fmt.Fprintln(notes, "It stays open until Ctrl-C.")
 	select {
 	case <-ctx.Done():
