@@ -30,9 +30,10 @@ var mayImport = map[string][]string{
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
 	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "workers/pool"},
-	"store/memory":            {"problem", "study", "trial", "web/auth"},
-	"store/sqlite":            {"problem", "study", "study/definition", "protocol", "trial", "web/auth"},
-	"store/storetest":         {"problem", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
+	"store/record":            {"problem", "study", "study/definition", "trial"},
+	"store/memory":            {"problem", "store/record", "study", "trial", "web/auth"},
+	"store/sqlite":            {"problem", "store/record", "study", "protocol", "trial", "web/auth"},
+	"store/storetest":         {"problem", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"problem"},
 	"profiler":                {"problem"},
 	"workers/agent":           {"problem", "protocol", "trial", "budget", "study/space", "profiler"},
@@ -40,7 +41,8 @@ var mayImport = map[string][]string{
 	"web/api":                 {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
 	"web/ui":                  {},
 	"clients/rest":            {"problem", "protocol", "budget", "trial", "study/definition", "web/auth"},
-	"bench/server":            {"protocol", "trial", "clients/rest", "study/definition", "problem"},
+	"e2e/launch":              {},
+	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"cmd/tandem":              nil, // wires everything
 }
 

@@ -50,6 +50,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(stderr, "tandem:", err)
 	}
+	if problem.Is(err, problem.Unauthorized) {
+		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.")
+	}
 	return exitCode(ctx, err)
 }
 
@@ -73,7 +76,7 @@ func exitCode(ctx context.Context, err error) int {
 type usageError struct{ error }
 
 func rootCommand() *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:   "tandem",
 		Short: "Tune hyperparameters with workers, budgets and checkpoints",
 		Long: `Tandem tunes training scripts: a server holds studies, workers pull trials,
@@ -89,7 +92,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-	}
+	})
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())}
 	})

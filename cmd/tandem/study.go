@@ -43,11 +43,17 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 // group is a command that only holds others: alone it helps, and what it does
 // not know is an error.
 func group(command *cobra.Command) *cobra.Command {
+	command.Args = cobra.ArbitraryArgs
+	command.SuggestionsMinimumDistance = 2
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return command.Help()
 		}
-		return usageError{fmt.Errorf("there is no command %q\nSee '%s --help'", command.CommandPath()+" "+args[0], command.CommandPath())}
+		hint := ""
+		if similar := command.SuggestionsFor(args[0]); len(similar) > 0 {
+			hint = fmt.Sprintf("; did you mean %q?", command.CommandPath()+" "+similar[0])
+		}
+		return usageError{fmt.Errorf("there is no command %q%s\nSee '%s --help'", command.CommandPath()+" "+args[0], hint, command.CommandPath())}
 	}
 	return command
 }

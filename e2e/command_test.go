@@ -1,0 +1,177 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+func TestControlFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "controlled", nineEpochs, "0.1", 3)
+	at := newSite(t)
+	if plan := read[budget.Plan](t, at.must("study", "create", s.file, "--dry-run", "--json")); plan.Epochs != 27 {
+		t.Errorf("the plan is %+v, want 27 epochs", plan)
+	}
+	if list := at.must("study", "list"); !strings.Contains(list, "No studies yet") {
+		t.Errorf("a dry run left something:\n%s", list)
+	}
+	at.must("study", "create", s.file)
+	if again := at.cli("study", "create", s.file); again.code != 1 || !strings.Contains(again.stderr, "exists already") {
+		t.Errorf("the same name again: exit code %d, %s", again.code, again.stderr)
+	}
+	at.worker()
+	until(t, "two acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 2 })
+	at.must("study", "pause", s.name)
+	show := func() protocol.StudyView {
+		return read[protocol.StudyView](t, at.must("study", "show", s.name, "--json"))
+	}
+	until(t, "the trial to be given back", func() bool { return show().Progress.Trials["queued"] == 1 })
+	if view := show(); view.Status != protocol.StudyPaused || view.Progress.Epochs == 9 {
+		t.Errorf("the study is %s with %d epochs", view.Status, view.Progress.Epochs)
+	}
+	at.must("study", "resume", s.name)
+	read[result](t, at.must("study", "watch", s.name, "--json"))
+	checkBooks(t, s, at.books(s.name))
+	checkTrainedOnce(t, s)
+
+	for _, wanted := range []string{"RANK", "completed", "(estimate)"} {
+		if text := at.must("study", "show", s.name); !strings.Contains(text, wanted) {
+			t.Errorf("show lacks %q:\n%s", wanted, text)
+		}
+	}
+	if rows := readCSV(t, at.must("study", "export", s.name)); len(rows) != 3 || rows[0]["state"] != "completed" {
+		t.Errorf("the CSV has %d rows: %v", len(rows), rows)
+	}
+	if text := at.must("study", "trial", s.name, "0"); !strings.Contains(text, "LEASED") && !strings.Contains(text, "leased") {
+		t.Errorf("the trial has no history:\n%s", text)
+	}
+	if stop := at.cli("study", "stop", s.name); stop.code != 1 || !strings.Contains(stop.stderr, "completed") {
+		t.Errorf("stopping what is over: exit code %d, %s", stop.code, stop.stderr)
+	}
+	if ask := at.cli("study", "delete", s.name); ask.code != 2 || !strings.Contains(ask.stderr, "--yes") {
+		t.Errorf("delete without a terminal: exit code %d, %s", ask.code, ask.stderr)
+	}
+	at.must("study", "delete", s.name, "--yes")
+	if gone := at.cli("study", "show", s.name); gone.code != 1 || !strings.Contains(gone.stderr, "controlled") {
+		t.Errorf("a deleted study: exit code %d, %s", gone.code, gone.stderr)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "tokens", nineEpochs, "0.1", 1)
+	at := newSite(t)
+	viewer := strings.TrimSpace(at.must("token", "create", "--scope", "viewer", "--name", "dashboard"))
+	as := func(token string) []string {
+		return []string{"TANDEM_SERVER=http://" + at.listen, "TANDEM_TOKEN=" + token}
+	}
+	if got := cli(t, as(viewer), "study", "list"); got.code != 0 {
+		t.Errorf("a viewer may not look: %s", got.stderr)
+	}
+	if got := cli(t, as(viewer), "study", "create", s.file); got.code != 1 || !strings.Contains(got.stderr, "viewer") {
+		t.Errorf("a viewer created a study: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := cli(t, as(""), "study", "list"); got.code != 1 || !strings.Contains(got.stderr, "TANDEM_TOKEN") {
+		t.Errorf("without a token: exit code %d, and no advice: %s", got.code, got.stderr)
+	}
+	id := strings.Split(viewer, "_")[2]
+	at.must("token", "delete", id)
+	if got := cli(t, as(viewer), "study", "list"); got.code == 0 {
+		t.Error("a deleted token is still accepted")
+	}
+	if list := at.must("token", "list"); strings.Contains(list, "dashboard") || !strings.Contains(list, "first start") {
+		t.Errorf("the tokens are:\n%s", list)
+	}
+}
+
+func TestExitCodesAndHelp(t *testing.T) {
+	t.Parallel()
+	nobody := []string{"TANDEM_SERVER=http://127.0.0.1:1", "TANDEM_TOKEN=x"}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--help"}, 0, "tandem run study.yaml"},
+		{[]string{"study", "create", "--help"}, 0, "--dry-run"},
+		{[]string{"completion", "bash"}, 0, "complete"},
+		{[]string{"studdy"}, 2, "studdy"},
+		{[]string{"study", "remove"}, 2, "remove"},
+		{[]string{"run"}, 2, "study file"},
+		{[]string{"run", "missing.yaml"}, 2, "missing.yaml"},
+		{[]string{"serve", "--prot", "1"}, 2, "--prot"},
+		{[]string{"study", "trial", "x", "first"}, 2, "first"},
+		{[]string{"worker", "--server", "ftp://x"}, 2, "ftp://x"},
+	} {
+		got := cli(t, nobody, c.args...)
+		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
+			t.Errorf("tandem %s: exit code %d, want %d with %q:\n%s%s", strings.Join(c.args, " "), got.code, c.code, c.says, got.stdout, got.stderr)
+		}
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	var found []struct {
+		Name      string `json:"name"`
+		Available bool   `json:"available"`
+		Reason    string `json:"reason"`
+	}
+	if err := json.Unmarshal([]byte(cli(t, nil, "doctor", "--json").stdout), &found); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, capability := range found {
+		names[capability.Name] = true
+		if !capability.Available && capability.Reason == "" {
+			t.Errorf("%s is missing, and nobody says why", capability.Name)
+		}
+	}
+	for _, wanted := range []string{"perf counters", "rapl", "gpu", "cgroups", "cpu frequency", "onnx runtime"} {
+		if !names[wanted] {
+			t.Errorf("the doctor does not look at %s: %v", wanted, names)
+		}
+	}
+}
+
+func TestOptimizeInTheUsersProcess(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	at := newSite(t)
+	client, err := filepath.Abs("../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := `
+import tandem
+study = tandem.create_study({
+    "name": "in-process",
+    "objective": [{"metric": "loss", "direction": "minimize"}],
+    "space": {"x": {"type": "float", "low": -5.0, "high": 5.0}},
+    "budget": {"policy": "epochs", "epochs": {"min": 1, "max": 9}},
+    "search": {"method": "bohb", "seed": 7},
+    "stop": {"trials": 20},
+})
+def objective(trial):
+    for epoch in trial.epochs():
+        trial.report(loss=trial.params["x"] ** 2 + 1 / epoch)
+study.optimize(objective, n_jobs=2)
+trial = study.best_trial
+print(study.status, len(study.trials), trial.value < 2.0)
+`
+	command := exec.CommandContext(t.Context(), "python3", "-c", program)
+	command.Env = append(os.Environ(), append(at.environment(), "PYTHONPATH="+client)...)
+	output, err := command.CombinedOutput()
+	if err != nil || strings.TrimSpace(string(output)) != "completed 20 True" {
+		t.Errorf("%v: %s", err, output)
+	}
+}

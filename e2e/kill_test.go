@@ -1,0 +1,195 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// site is a server on a fixed port, so that it can be killed and come back.
+type site struct {
+	t      *testing.T
+	listen string
+	data   string
+	args   []string
+	server *launch.Server
+	token  string
+}
+
+func newSite(t *testing.T, args ...string) *site {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, listen: listener.Addr().String(), data: t.TempDir(), args: args}
+	listener.Close()
+	s.start()
+	s.token = s.server.Token
+	t.Cleanup(func() {
+		if err := s.server.Stop(); err != nil {
+			t.Errorf("the server did not end cleanly: %v\n%s", err, s.server.Output())
+		}
+	})
+	return s
+}
+
+func (s *site) start() {
+	s.t.Helper()
+	var err error
+	if s.server, err = launch.Serve(binary, s.data, append([]string{"--listen", s.listen}, s.args...)...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) environment() []string {
+	return []string{"TANDEM_SERVER=http://" + s.listen, "TANDEM_TOKEN=" + s.token}
+}
+
+func (s *site) cli(args ...string) outcome {
+	s.t.Helper()
+	return cli(s.t, s.environment(), args...)
+}
+
+// must runs a command that has to succeed, and returns what it printed.
+func (s *site) must(args ...string) string {
+	s.t.Helper()
+	got := s.cli(args...)
+	if got.code != 0 {
+		s.t.Fatalf("tandem %s: exit code %d\n%s%s", strings.Join(args, " "), got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+func (s *site) worker(args ...string) *launch.Process {
+	s.t.Helper()
+	args = append([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, args...)
+	worker, err := launch.Start(binary, s.environment(), args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(worker.Kill)
+	return worker
+}
+
+func (s *site) books(name string) export {
+	s.t.Helper()
+	return read[export](s.t, s.must("study", "export", name, "--format", "json"))
+}
+
+// until waits for a condition, which has a minute to come true.
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("a minute passed without %s", what)
+		}
+	}
+}
+
+func TestServerIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "server-killed", threeRungs, "0.05", 20)
+	at := newSite(t)
+	at.worker("--slots", "2")
+	at.must("study", "create", s.file)
+	for _, epochs := range []int{5, 15, 25} {
+		until(t, fmt.Sprintf("%d acknowledged epochs", epochs), func() bool { return len(s.entries("acknowledged")) >= epochs })
+		at.server.Kill()
+		time.Sleep(300 * time.Millisecond)
+		at.start()
+	}
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	if found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 20 {
+		t.Errorf("the study is %s after %d trials", found.Study.Status, found.Study.Progress.Created)
+	}
+	checkBooks(t, s, at.books(s.name))
+	checkTrainedOnce(t, s)
+}
+
+func TestWorkerIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "worker-killed", nineEpochs, "0.2", 1)
+	at := newSite(t, "--lease-seconds", "3", "--heartbeat-seconds", "1")
+	first := at.worker()
+	at.must("study", "create", s.file)
+	until(t, "four trained epochs", func() bool { return len(s.entries("trained")) >= 4 })
+	first.Kill()
+	script := s.entries("trained")[0].pid
+	until(t, "the end of the dead worker's script", func() bool { return syscall.Kill(script, 0) == syscall.ESRCH })
+	trained := len(s.entries("trained"))
+	at.worker()
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	if found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Resumes != 1 {
+		t.Errorf("the study is %s with %d resumes", found.Study.Status, found.Study.Progress.Resumes)
+	}
+	// What was behind the last checkpoint is trained again, and nothing else.
+	if all := len(s.entries("trained")); all > trained+9-3 || all < 9 {
+		t.Errorf("%d epochs were trained before the kill and %d in all: it did not go on from its checkpoint", trained, all)
+	}
+	books := at.books(s.name)
+	checkBooks(t, s, books)
+	if tr := books.Trials[0]; tr.Epochs != 9 || tr.Losses != 1 || tr.Failures != 0 {
+		t.Errorf("the trial has %d epochs, %d losses, %d failures", tr.Epochs, tr.Losses, tr.Failures)
+	}
+}
+
+func TestRunIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "run-killed", threeRungs, "0.05", 20)
+	data := t.TempDir()
+	args := []string{"run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--lease-seconds", "3", "--heartbeat-seconds", "1", "--scratch", filepath.Join(data, "scratch")}
+	killed, err := launch.Start(binary, nil, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "ten acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 10 })
+	killed.Kill()
+	got := cli(t, nil, append(args, "--json")...)
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	if found.Study.Name != s.name || found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 20 {
+		t.Errorf("study %s is %s after %d trials", found.Study.Name, found.Study.Status, found.Study.Progress.Created)
+	}
+	if trained, counted := len(s.entries("trained")), found.Study.Progress.Epochs; counted > trained {
+		t.Errorf("%d epochs count, and %d were trained", counted, trained)
+	}
+}
+
+func TestWorkerDrains(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "drained", nineEpochs, "0.2", 1)
+	at := newSite(t)
+	first := at.worker()
+	at.must("study", "create", s.file)
+	until(t, "two acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 2 })
+	if err := first.Stop(); err != nil {
+		t.Errorf("the worker did not drain: %v\n%s", err, first.Output())
+	}
+	// The lease is given back at once, not after its 60 seconds.
+	at.worker()
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	if p := found.Study.Progress; found.Study.Status != protocol.StudyCompleted || p.Resumes != 1 || p.Epochs != 9 {
+		t.Errorf("the study is %s with %d resumes and %d epochs", found.Study.Status, p.Resumes, p.Epochs)
+	}
+	checkBooks(t, s, at.books(s.name))
+}
+
+func TestOneServerForEachFolder(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	second := cli(t, nil, "serve", "--data", at.data, "--listen", "127.0.0.1:0")
+	if second.code == 0 || !strings.Contains(second.stderr, strconv.Itoa(at.server.PID())) {
+		t.Errorf("exit code %d, and the holder %d is not named:\n%s", second.code, at.server.PID(), second.stderr)
+	}
+}

@@ -1,0 +1,146 @@
+package e2e_test
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func TestRunFromOneCommand(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "one-command", threeRungs, "0.01", 20)
+	data := filepath.Join(t.TempDir(), "data")
+	got := cli(t, nil, "run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--slots", "2", "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	p := found.Study.Progress
+	if found.Study.Status != protocol.StudyCompleted || p.Created != 20 || len(found.Study.Rungs) != 3 {
+		t.Errorf("the study is %s with %d trials on %d rungs", found.Study.Status, p.Created, len(found.Study.Rungs))
+	}
+	if p.Promotions == 0 || p.Resumes < p.Promotions {
+		t.Errorf("%d promotions, %d continued from a checkpoint", p.Promotions, p.Resumes)
+	}
+	if found.Recommendation.Best == nil || !found.Recommendation.FullBudget || found.Recommendation.Checkpoint == nil {
+		t.Errorf("the recommendation is %+v", found.Recommendation)
+	}
+	if p.Energy.Joules <= 0 || p.Energy.Method == "" {
+		t.Errorf("the energy is %+v", p.Energy)
+	}
+	checkTrainedOnce(t, s)
+	if trained := len(s.entries("trained")); trained != p.Epochs {
+		t.Errorf("%d epochs were trained, %d count", trained, p.Epochs)
+	}
+
+	// The same again is a new study, and the old one is still there.
+	again := cli(t, nil, "run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--slots", "2")
+	if again.code != 0 || !strings.Contains(again.stdout, "Study one-command-2") {
+		t.Errorf("exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+	}
+	for _, wanted := range []string{"RANK", "Recommended: trial", "(estimate)", "continued from a checkpoint", "Web page: http://127.0.0.1:"} {
+		if !strings.Contains(again.stdout, wanted) {
+			t.Errorf("the output lacks %q:\n%s", wanted, again.stdout)
+		}
+	}
+}
+
+func TestAnyLanguageOnStandardOutput(t *testing.T) {
+	t.Parallel()
+	got := cli(t, nil, "run", "../examples/any-language/study.yaml", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	if p := found.Study.Progress; p.Trials[trial.Failed] > 0 || p.Resumes == 0 || p.Best == nil {
+		t.Errorf("the study ended with %+v", p)
+	}
+}
+
+func TestFailingScript(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "failing", threeRungs, "not a number", 20)
+	got := cli(t, nil, "run", s.file, "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	if got.code != 3 {
+		t.Errorf("exit code %d, want 3: no result\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if !strings.Contains(got.stdout+got.stderr, "could not convert string to float") {
+		t.Errorf("nobody says why:\n%s%s", got.stdout, got.stderr)
+	}
+}
+
+func TestBrokenStudyFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "study.yaml")
+	broken := "name: broken\ncommand: [true]\nobjective: [{metric: loss, direction: minimise}]\nspace: {x: {type: float, low: 3, high: 1}}\n"
+	if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := cli(t, nil, "run", file, "--data", filepath.Join(t.TempDir(), "data"))
+	if got.code != 2 {
+		t.Errorf("exit code %d, want 2", got.code)
+	}
+	for _, wanted := range []string{"direction", "minimise", "line 3", "space.x", "line 4"} {
+		if !strings.Contains(got.stderr, wanted) {
+			t.Errorf("the message lacks %q:\n%s", wanted, got.stderr)
+		}
+	}
+}
+
+// TestExample runs the example the quick start runs, in small: TANDEM_EXAMPLE
+// is its name and TANDEM_EXAMPLE_PYTHON its interpreter (scripts/setup-python
+// prints both).
+func TestExample(t *testing.T) {
+	example, python := os.Getenv("TANDEM_EXAMPLE"), os.Getenv("TANDEM_EXAMPLE_PYTHON")
+	if example == "" || python == "" {
+		t.Skip("TANDEM_EXAMPLE and TANDEM_EXAMPLE_PYTHON are not set; scripts/test sets them")
+	}
+	folder, err := filepath.Abs(filepath.Join("../examples", example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.ReadFile(filepath.Join(folder, "study.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := strings.NewReplacer("max: 9}", "max: 4}", "max: 27}", "max: 4}", "eta: 3", "eta: 2",
+		"trials: 27", "trials: 6", "trials: 40", "trials: 6").Replace(string(full)) + "\ndirectory: " + folder + "\n"
+	file := filepath.Join(t.TempDir(), "study.yaml")
+	if err := os.WriteFile(file, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := cli(t, nil, "run", file, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--path", filepath.Dir(python), "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	p := found.Study.Progress
+	if p.Created != 6 || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
+		t.Errorf("the study ended with %+v", p)
+	}
+	if p.Best == nil || p.Best.Value < 0.6 {
+		t.Errorf("the best is %+v", p.Best)
+	}
+}
+
+func readCSV(t *testing.T, text string) []map[string]string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("not CSV: %v\n%s", err, text)
+	}
+	var list []map[string]string
+	for _, row := range rows[1:] {
+		named := map[string]string{}
+		for i, name := range rows[0] {
+			named[name] = row[i]
+		}
+		list = append(list, named)
+	}
+	return list
+}

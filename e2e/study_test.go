@@ -1,0 +1,204 @@
+// Package e2e_test runs the built binary as users do: real servers, real
+// workers, real Python training scripts, and signals that cannot be caught.
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// binary is the tandem under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "tandem-e2e-")
+	if err == nil {
+		binary, err = launch.Build(context.Background(), folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// outcome is what one command line did.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// cli runs tandem to its end.
+func cli(t *testing.T, environment []string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, binary, args...)
+	command.Env = append(os.Environ(), environment...)
+	var stdout, stderr strings.Builder
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("tandem %v: %v", args, err)
+	}
+	return outcome{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// study is a study file in a folder of its own, with the script and its ledger.
+type study struct {
+	t      *testing.T
+	name   string
+	file   string
+	ledger string
+}
+
+const studyFile = `
+name: %s
+command: [python3, train.py]
+environment: {PYTHONPATH: %s, LEDGER: %s, EPOCH_SECONDS: "%s"}
+objective: [{metric: accuracy, direction: maximize}]
+space: {x: {type: float, low: 0, high: 1}}
+budget: {policy: %s}
+search: {method: bohb, seed: 7}
+stop: {trials: %d, seconds: 120}
+`
+
+const (
+	threeRungs = "multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.25, max: 1}, eta: 3"
+	nineEpochs = "epochs, epochs: {min: 9, max: 9}, eta: 3"
+)
+
+func newStudy(t *testing.T, name, budget, epochSeconds string, trials int) study {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed: the end-to-end tests run a Python script")
+	}
+	folder := t.TempDir()
+	script, err := os.ReadFile("testdata/train.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := filepath.Abs("../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := study{t: t, name: name, file: filepath.Join(folder, "study.yaml"), ledger: filepath.Join(folder, "ledger")}
+	content := fmt.Sprintf(studyFile, name, client, s.ledger, epochSeconds, budget, trials)
+	for path, data := range map[string][]byte{s.file: []byte(content), filepath.Join(folder, "train.py"): script} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// entry is a line of the ledger.
+type entry struct {
+	what                     string
+	number, rung, epoch, pid int
+}
+
+func (s study) entries(what string) []entry {
+	s.t.Helper()
+	var list []entry
+	for _, line := range launch.Lines(s.ledger) {
+		var e entry
+		if _, err := fmt.Sscanf(line, "%s %d %d %d %d", &e.what, &e.number, &e.rung, &e.epoch, &e.pid); err != nil {
+			s.t.Fatalf("the ledger has %q: %v", line, err)
+		}
+		if e.what == what {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// result is what "tandem run --json" and "study watch --json" print.
+type result struct {
+	Study          protocol.StudyView      `json:"study"`
+	Recommendation protocol.Recommendation `json:"recommendation"`
+}
+
+func read[T any](t *testing.T, text string) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("not the JSON that was promised: %v\n%s", err, text)
+	}
+	return value
+}
+
+// export is the JSON export, as far as the tests read it.
+type export struct {
+	Trials []trial.Trial `json:"trials"`
+	Events []struct {
+		Kind string          `json:"kind"`
+		Data json.RawMessage `json:"data"`
+	} `json:"events"`
+}
+
+// reports are the accepted reports of the history, by trial.
+func (e export) reports(t *testing.T) map[trial.ID][]trial.Report {
+	t.Helper()
+	list := map[trial.ID][]trial.Report{}
+	for _, event := range e.Events {
+		if event.Kind == "report" {
+			report := read[trial.Report](t, string(event.Data))
+			list[report.Trial] = append(list[report.Trial], report)
+		}
+	}
+	return list
+}
+
+// checkBooks compares the server's books with the script's: every acknowledged
+// epoch is there, none counts twice.
+func checkBooks(t *testing.T, s study, books export) {
+	t.Helper()
+	kept, reports := map[[3]int]int{}, books.reports(t)
+	for _, tr := range books.Trials {
+		if len(reports[tr.ID]) != tr.Epochs {
+			t.Errorf("trial %d counts %d epochs and has %d reports", tr.Number, tr.Epochs, len(reports[tr.ID]))
+		}
+		for _, report := range reports[tr.ID] {
+			kept[[3]int{tr.Number, report.Rung, report.Epoch}]++
+		}
+	}
+	acknowledged := s.entries("acknowledged")
+	if len(acknowledged) == 0 {
+		t.Error("nothing was acknowledged")
+	}
+	for _, e := range acknowledged {
+		if n := kept[[3]int{e.number, e.rung, e.epoch}]; n != 1 {
+			t.Errorf("trial %d, rung %d, epoch %d was acknowledged and is in the books %d times", e.number, e.rung, e.epoch, n)
+		}
+	}
+}
+
+// checkTrainedOnce makes sure that no epoch was trained twice, over all rungs.
+func checkTrainedOnce(t *testing.T, s study) {
+	t.Helper()
+	trained := map[[2]int]int{}
+	for _, e := range s.entries("trained") {
+		trained[[2]int{e.number, e.epoch}]++
+	}
+	for at, times := range trained {
+		if times != 1 {
+			t.Errorf("trial %d trained epoch %d %d times", at[0], at[1], times)
+		}
+	}
+}
