@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,11 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("the end-to-end tests take a minute: left out with -short")
+		return
+	}
 	folder, err := os.MkdirTemp("", "tandem-e2e-")
 	if err == nil {
 		binary, err = launch.Build(context.Background(), folder)

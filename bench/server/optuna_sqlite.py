@@ -24,7 +24,9 @@ def objective(trial: "optuna.Trial") -> float:
 def work(storage: str, trials: int, seed: int) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.TPESampler(seed=seed)
-    optuna.load_study(study_name="nothing-to-train", storage=storage, sampler=sampler).optimize(objective, n_trials=trials)
+    optuna.load_study(study_name="nothing-to-train", storage=storage, sampler=sampler).optimize(
+        objective, n_trials=trials
+    )
 
 
 def main() -> None:
@@ -44,13 +46,25 @@ def main() -> None:
     for process in processes:
         process.join()
     seconds = time.monotonic() - start
-    done = len(optuna.load_study(study_name="nothing-to-train", storage=storage).get_trials(states=[optuna.trial.TrialState.COMPLETE]))
+    done = len(
+        optuna.load_study(study_name="nothing-to-train", storage=storage).get_trials(
+            states=[optuna.trial.TrialState.COMPLETE]
+        )
+    )
     if done != share * args.workers:
         raise SystemExit(f"{done} of {share * args.workers} trials were completed")
-    print(json.dumps({
-        "tool": "optuna", "version": optuna.__version__, "trials": done, "workers": args.workers,
-        "seconds": seconds, "trials_per_second": done / seconds,
-    }))
+    print(
+        json.dumps(
+            {
+                "tool": "optuna",
+                "version": optuna.__version__,
+                "trials": done,
+                "workers": args.workers,
+                "seconds": seconds,
+                "trials_per_second": done / seconds,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tandem
 
 def note(what: str, trial: tandem.Trial, epoch: int) -> None:
     line = f"{what} {trial.number} {trial.rung} {epoch} {os.getpid()}\n"
-    with open(os.environ["LEDGER"], "a", encoding="utf-8") as ledger:
+    with Path(os.environ["LEDGER"]).open("a", encoding="utf-8") as ledger:
         ledger.write(line)
 
 
@@ -24,6 +24,9 @@ def main() -> None:
         nonlocal trained
         trained = int(Path(path).read_text())
 
+    def save(path: str) -> None:
+        Path(path).write_text(str(trained))
+
     trial.restore(restore)
     x = trial.params["x"]
     for epoch in trial.epochs():
@@ -32,11 +35,9 @@ def main() -> None:
         time.sleep(pause)
         trained = epoch
         note("trained", trial, epoch)
-        try:
-            trial.report(accuracy=(1 - (x - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
-        finally:
-            note("acknowledged", trial, epoch)
-        trial.checkpoint(lambda path: Path(path).write_text(str(trained)))
+        trial.report(accuracy=(1 - (x - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
+        note("acknowledged", trial, epoch)
+        trial.checkpoint(save)
 
 
 if __name__ == "__main__":
