@@ -3,6 +3,7 @@ package profiler
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,67 @@ func TestDetectKernelFiles(t *testing.T) {
 			got := test.detect(newHost(write(t, test.files)))
 			if said := got.Detail + got.Reason + got.Remedy; got.Available != test.available || !strings.Contains(said, test.say) {
 				t.Errorf("got %+v, want available %v and %q", got, test.available, test.say)
+			}
+		})
+	}
+}
+
+// Machines are odd: files are empty, noise, folders or missing, and numbers have
+// no bounds. Whatever is there, everything is listed, and what is not available
+// has its reason and its remedy.
+func TestDetectOnOddMachines(t *testing.T) {
+	files := []string{
+		"proc/cpuinfo", "proc/meminfo", "proc/stat", "proc/self/cgroup", "proc/sys/kernel/perf_event_paranoid",
+		"sys/fs/cgroup/cgroup.controllers", "sys/fs/cgroup/cpu", "sys/fs/cgroup/memory",
+		"sys/class/powercap/intel-rapl:0/name", "sys/class/powercap/intel-rapl:0/energy_uj", "sys/class/powercap/intel-rapl:0/max_energy_range_uj",
+		"sys/bus/event_source/devices/power/type", "sys/bus/event_source/devices/power/cpumask",
+		"sys/bus/event_source/devices/power/events/energy-pkg", "sys/bus/event_source/devices/power/events/energy-pkg.scale",
+		"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors",
+		"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq", "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
+	}
+	contents := map[string]string{
+		"empty": "", "a line end": "\n", "zero bytes": "\x00\x00\x00", "not UTF-8": "\xff\xfe:\xfd", "minus one": "-1", "huge": strings.Repeat("9", 400),
+		"separators": ": : :\n::\n,-,\n- -", "words": "package-0 MemTotal: x kB\nMemTotal: 99999999999999999999 kB\nevent=0x\n0::\n0::../..",
+		"one": "1", "not a number": "NaN", "package": "package-0", "event": "event=0x02",
+	}
+	machines := map[string]string{"nothing at all": t.TempDir(), "a missing root": filepath.Join(t.TempDir(), "none")}
+	folders := t.TempDir()
+	for _, file := range files {
+		if err := os.MkdirAll(filepath.Join(folders, file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machines["folders instead of files"] = folders
+	for name, content := range contents {
+		all := map[string]string{}
+		for _, file := range files {
+			all[file] = content
+		}
+		machines[name] = write(t, all)
+		// A zone of the right name is looked at further.
+		all["sys/class/powercap/intel-rapl:0/name"] = "package-0"
+		all["sys/bus/event_source/devices/power/type"] = "1"
+		all["sys/bus/event_source/devices/power/cpumask"] = "0"
+		machines[name+", with RAPL"] = write(t, all)
+	}
+	for name, root := range machines {
+		t.Run(name, func(t *testing.T) {
+			found := Detect(t.Context(), DetectOptions{Root: root, DataDirectory: root, Python: "/nowhere/python"})
+			if len(found) != 13 {
+				t.Errorf("%d entries", len(found))
+			}
+			for _, c := range found {
+				if c.Name == "" || c.Available && c.Detail == "" || !c.Available && (c.Reason == "" || c.Remedy == "") {
+					t.Errorf("incomplete: %+v", c)
+				}
+			}
+			meter := OpenMeter(MeterOptions{Root: root})
+			defer meter.Close()
+			window := meter.Open(func() float64 { return 0 })
+			defer window.Close()
+			meter.Sample()
+			if energy := window.Lap(); energy.Joules < 0 || math.IsNaN(energy.Joules) || math.IsInf(energy.Joules, 0) || energy.Method == "" {
+				t.Errorf("got %+v", energy)
 			}
 		})
 	}

@@ -86,6 +86,25 @@ func TestCounterThatWrapsTwiceIsSeenBySampling(t *testing.T) {
 	}
 }
 
+func TestCounterThatGoesBackIsNotCounted(t *testing.T) {
+	root := packages(t)
+	put(t, root, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000") // less than is on the counter
+	meter := OpenMeter(MeterOptions{Root: root, Cores: 4})
+	defer meter.Close()
+	window := meter.Open(func() float64 { return 0 })
+	defer window.Close()
+	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "5000000")
+	if energy := window.Lap(); !strings.HasPrefix(energy.Method, "estimate") || energy.Joules > 1000 {
+		t.Errorf("got %+v, want an estimate", energy)
+	}
+	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "6000000")
+	window.Lap() // its beginning was not measured either
+	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "8000000")
+	if energy := window.Lap(); energy.Method != "rapl" || !near(energy.Joules, 2) {
+		t.Errorf("got %+v, want 2 J by rapl", energy)
+	}
+}
+
 func TestSlotsShareRAPLByCPUTime(t *testing.T) {
 	root := packages(t)
 	own := 2.0
@@ -184,6 +203,30 @@ func TestPowerPMU(t *testing.T) {
 	}
 	if counter.source != "perf power PMU" || len(counter.names()) != 1 || counter.names()[0] != "energy-pkg" {
 		t.Errorf("got %v from %s", counter.names(), counter.source)
+	}
+}
+
+func TestPowerEvent(t *testing.T) {
+	tests := []struct {
+		name, event, scale string
+		config             uint64
+		unit               float64
+	}{
+		{"as the kernel writes it", "event=0x02\n", "2.3283064365386962890625e-10\n", 2, 2.3283064365386962890625e-10},
+		{"no event", "umask=0x02", "1e-9", 0, 0},
+		{"no number", "event=two", "1e-9", 0, 0},
+		{"no scale", "event=0x02", "", 0, 0},
+		{"scale is NaN", "event=0x02", "NaN", 0, 0},
+		{"scale is below zero", "event=0x02", "-1e-9", 0, 0},
+		{"scale is infinite", "event=0x02", "inf", 0, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			config, unit, err := powerEvent(newHost(write(t, map[string]string{"e": test.event, "e.scale": test.scale})), "e")
+			if (err != nil) != (test.unit == 0) || config != test.config || unit != test.unit {
+				t.Errorf("got %d, %g, %v", config, unit, err)
+			}
+		})
 	}
 }
 

@@ -72,8 +72,13 @@ func powerEvent(h host, file string) (config uint64, unit float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	unit, err = strconv.ParseFloat(scale, 64)
-	return config, unit, err
+	if unit, err = strconv.ParseFloat(scale, 64); err != nil {
+		return 0, 0, err
+	}
+	if !(unit > 0 && unit <= 1) {
+		return 0, 0, fmt.Errorf("%s: %q is no number of joules a count can have", file, scale)
+	}
+	return config, unit, nil
 }
 
 func openPowerEvent(kind uint32, config uint64, cpu int) (*energyDomain, error) {

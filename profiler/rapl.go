@@ -72,7 +72,8 @@ func (d *energyDomain) advance() error {
 	}
 	delta := now - d.last
 	if now < d.last {
-		if d.span == 0 {
+		if d.span < d.last { // 0: it does not wrap around at all
+			d.last = now
 			return fmt.Errorf("the energy counter %s went back", d.name)
 		}
 		delta = d.span - d.last + now

@@ -10,19 +10,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 
-const (
-	// silence is how long a stream may say nothing: the server sends a sign of
-	// life every 15 seconds.
-	silence = 45 * time.Second
-	// maxLine bounds one event.
-	maxLine = 16 << 20
-)
+// maxLine bounds one event.
+const maxLine = 16 << 20
 
 // Events follows what happens in a study behind the sequence, until the
 // context ends. A broken connection is made again, and goes on behind the last
@@ -32,13 +26,15 @@ const (
 func (c *Client) Events(ctx context.Context, study string, after int64) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for pause := firstPause; ; pause = min(2*pause, longestPause) {
-			stream, cancel, err := c.follow(ctx, study, after)
+			stream, err := c.send(ctx, request{
+				method: http.MethodGet, path: path("studies", study, "events"), query: "after=" + strconv.FormatInt(after, 10),
+				last: strconv.FormatInt(after, 10), stream: true,
+			})
 			if err != nil {
 				yield(protocol.Event{}, err)
 				return
 			}
 			reached, more := deliver(stream, after, yield)
-			cancel()
 			stream.Close()
 			if !more {
 				return
@@ -52,36 +48,6 @@ func (c *Client) Events(ctx context.Context, study string, after int64) iter.Seq
 			}
 		}
 	}
-}
-
-// follow connects. The stream ends by itself when it is silent for too long.
-func (c *Client) follow(ctx context.Context, study string, after int64) (io.ReadCloser, func(), error) {
-	ctx, cancel := context.WithCancel(ctx)
-	answer, err := c.send(ctx, request{
-		method: http.MethodGet, path: path("studies", study, "events"), query: "after=" + strconv.FormatInt(after, 10),
-		last: strconv.FormatInt(after, 10), stream: true,
-	})
-	if err != nil {
-		cancel()
-		return nil, nil, err
-	}
-	timer := time.AfterFunc(silence, cancel)
-	return &heard{ReadCloser: answer, timer: timer}, func() { timer.Stop(); cancel() }, nil
-}
-
-// heard puts the timer off with every sign of life.
-type heard struct {
-	io.ReadCloser
-	timer *time.Timer
-}
-
-// Read reads what the server says.
-func (h *heard) Read(into []byte) (int, error) {
-	count, err := h.ReadCloser.Read(into)
-	if count > 0 {
-		h.timer.Reset(silence)
-	}
-	return count, err
 }
 
 // deliver yields the stream's events until it ends. It returns the last

@@ -62,7 +62,7 @@ func FormatDefinition(d definition.Definition) (string, error) {
 
 // ParseDefinition reads what FormatDefinition wrote.
 func ParseDefinition(text string) (definition.Definition, error) {
-	return parse[definition.Definition](text)
+	return definition.Stored([]byte(text))
 }
 
 // FormatTrial returns the trial as a JSON document.

@@ -2,49 +2,51 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
+	"database/sql"
+	"errors"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Apply makes the change durable; see study.Store.
+// Apply makes the change durable as a whole, in the order of its fields, or
+// not at all; see study.Store.
 func (s *Store) Apply(ctx context.Context, change study.Change) error {
 	write, err := encode(change)
 	if err != nil {
-		return problem.New(problem.Internal, "encode a change: %w", err)
+		return err
 	}
 	return s.writer.do(ctx, write.run)
 }
 
-// encoded is a change with its documents in JSON, made before the writer's
+// encoded is a change with its documents as text, made before the writer's
 // turn so that the writer only writes.
 type encoded struct {
 	change     study.Change
-	definition []byte
-	trials     [][]byte
-	reports    [][]byte
+	definition string
+	trials     []string
+	reports    []string
 }
 
 func encode(change study.Change) (encoded, error) {
 	e := encoded{change: change}
 	var err error
 	if change.Insert != nil {
-		if e.definition, err = json.Marshal(change.Insert.Definition); err != nil {
+		if e.definition, err = record.FormatDefinition(change.Insert.Definition); err != nil {
 			return e, err
 		}
 	}
 	for _, write := range change.Trials {
-		document, err := json.Marshal(write.Trial)
+		document, err := record.FormatTrial(write.Trial)
 		if err != nil {
 			return e, err
 		}
 		e.trials = append(e.trials, document)
 	}
 	for _, report := range change.Reports {
-		document, err := json.Marshal(report)
+		document, err := record.FormatReport(report)
 		if err != nil {
 			return e, err
 		}
@@ -54,7 +56,9 @@ func encode(change study.Change) (encoded, error) {
 }
 
 func (e encoded) run(s *session) error {
-	for _, step := range []func(*session) error{e.writeStudy, e.writeTrials, e.writeReports, e.writeEvents, e.writeRest} {
+	for _, step := range []func(*session) error{
+		e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot, e.insertReceipt,
+	} {
 		if err := step(s); err != nil {
 			return err
 		}
@@ -62,145 +66,161 @@ func (e encoded) run(s *session) error {
 	return nil
 }
 
-func (e encoded) writeStudy(s *session) error {
-	if one := e.change.Insert; one != nil {
-		err := s.exec(`INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			one.ID, one.Definition.Name, string(e.definition), string(one.Status), one.Reason,
-			one.Created.UnixNano(), int64(one.Elapsed), nanoseconds(one.Since), nanoseconds(one.Finished))
-		if taken(err) {
-			return problem.New(problem.Conflict, "a study named %q (or with id %s) exists already", one.Definition.Name, one.ID)
-		}
-		if err != nil {
-			return err
-		}
+func (e encoded) insertStudy(s *session) error {
+	one := e.change.Insert
+	if one == nil {
+		return nil
 	}
-	if one := e.change.Update; one != nil {
-		rows, err := s.affect("UPDATE study SET status = ?, reason = ?, elapsed = ?, since = ?, finished = ? WHERE id = ?",
-			string(one.Status), one.Reason, int64(one.Elapsed), nanoseconds(one.Since), nanoseconds(one.Finished), one.ID)
-		if err != nil {
-			return err
-		}
-		if rows == 0 {
-			return problem.New(problem.NotFound, "there is no study %q", one.ID)
-		}
-	}
-	if id := e.change.Delete; id != "" {
-		rows, err := s.affect("DELETE FROM study WHERE id = ?", id)
-		if err != nil {
-			return err
-		}
-		if rows == 0 {
-			return problem.New(problem.NotFound, "there is no study %q", id)
-		}
-	}
-	return nil
-}
-
-func (e encoded) writeTrials(s *session) error {
-	for i, write := range e.change.Trials {
-		t, document := write.Trial, string(e.trials[i])
-		if write.Guard == nil {
-			err := s.exec("INSERT INTO trial (id, study_id, number, state, lease_epoch, document) VALUES (?, ?, ?, ?, ?, ?)",
-				string(t.ID), t.Study, t.Number, string(t.State), int64(t.LeaseEpoch), document)
-			if err := refusal(err, "trial "+string(t.ID), t.Study); err != nil {
-				return err
-			}
-			continue
-		}
-		rows, err := s.affect("UPDATE trial SET state = ?, lease_epoch = ?, document = ? WHERE id = ? AND lease_epoch = ? AND state = ?",
-			string(t.State), int64(t.LeaseEpoch), document, string(t.ID), int64(write.Guard.LeaseEpoch), string(write.Guard.State))
-		if err != nil {
-			return err
-		}
-		if rows == 0 {
-			return s.missed(t.ID, *write.Guard)
-		}
-	}
-	return nil
-}
-
-// missed says why a guarded write hit no row.
-func (s *session) missed(id trial.ID, guard study.Guard) error {
-	statement, err := s.statement("SELECT state, lease_epoch FROM trial WHERE id = ?")
-	if err != nil {
-		return err
-	}
-	rows, err := statement.Query(string(id))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		return problem.New(problem.NotFound, "there is no trial %q", id)
-	}
-	var state string
-	var epoch int64
-	if err := rows.Scan(&state, &epoch); err != nil {
-		return err
-	}
-	return problem.New(problem.LeaseLost, "trial %s is %s under lease %d, not %s under lease %d", id, state, epoch, guard.State, guard.LeaseEpoch)
-}
-
-// refusal turns a broken rule of the schema into the caller's error.
-func refusal(err error, what, parent string) error {
-	switch {
-	case taken(err):
-		return problem.New(problem.Conflict, "%s is taken already", what)
-	case orphaned(err):
-		return problem.New(problem.NotFound, "%s belongs to %q, which does not exist", what, parent)
+	err := s.exec(`INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		one.ID, one.Definition.Name, e.definition, string(one.Status), one.Reason,
+		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
+	if taken(err) {
+		return record.StudyTaken(*one)
 	}
 	return err
 }
 
-func (e encoded) writeReports(s *session) error {
+func (e encoded) updateStudy(s *session) error {
+	one := e.change.Update
+	if one == nil {
+		return nil
+	}
+	rows, err := s.affect("UPDATE study SET status = ?, reason = ?, elapsed = ?, since = ?, finished = ? WHERE id = ?",
+		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), one.ID)
+	if err == nil && rows == 0 {
+		return record.NoStudy(one.ID)
+	}
+	return err
+}
+
+func (e encoded) deleteStudy(s *session) error {
+	id := e.change.Delete
+	if id == "" {
+		return nil
+	}
+	rows, err := s.affect("DELETE FROM study WHERE id = ?", id)
+	if err == nil && rows == 0 {
+		return record.NoStudy(id)
+	}
+	return err
+}
+
+func (e encoded) writeTrials(s *session) error {
+	for i, write := range e.change.Trials {
+		step := s.insertTrial
+		if write.Guard != nil {
+			step = s.replaceTrial
+		}
+		if err := step(write, e.trials[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) insertTrial(write study.TrialWrite, document string) error {
+	t := write.Trial
+	err := s.exec("INSERT INTO trial (id, study, number, state, lease_epoch, document) VALUES (?, ?, ?, ?, ?, ?)",
+		string(t.ID), t.Study, t.Number, string(t.State), int64(t.LeaseEpoch), document)
+	switch {
+	case taken(err):
+		return record.TrialTaken(t)
+	case orphan(err):
+		return record.NoStudy(t.Study)
+	}
+	return err
+}
+
+func (s *session) replaceTrial(write study.TrialWrite, document string) error {
+	t, guard := write.Trial, *write.Guard
+	rows, err := s.affect(`UPDATE trial SET state = ?, lease_epoch = ?, document = ?
+		WHERE id = ? AND study = ? AND number = ? AND lease_epoch = ? AND state = ?`,
+		string(t.State), int64(t.LeaseEpoch), document,
+		string(t.ID), t.Study, t.Number, int64(guard.LeaseEpoch), string(guard.State))
+	if err != nil || rows > 0 {
+		return err
+	}
+	var one int
+	err = s.row("SELECT 1 FROM trial WHERE id = ? AND study = ? AND number = ?", []any{string(t.ID), t.Study, t.Number}, &one)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return record.NoTrial(t.ID)
+	case err != nil:
+		return err
+	}
+	return record.GuardBroken(t.ID, guard)
+}
+
+func (e encoded) insertReports(s *session) error {
 	for i, report := range e.change.Reports {
-		err := s.exec("INSERT INTO report (trial_id, rung, epoch, document) VALUES (?, ?, ?, ?) ON CONFLICT (trial_id, rung, epoch) DO NOTHING",
-			string(report.Trial), report.Rung, report.Epoch, string(e.reports[i]))
-		if err := refusal(err, "a report", string(report.Trial)); err != nil {
+		err := s.exec("INSERT INTO report (trial, rung, epoch, document) VALUES (?, ?, ?, ?) ON CONFLICT (trial, rung, epoch) DO NOTHING",
+			string(report.Trial), report.Rung, report.Epoch, e.reports[i])
+		if err := orphaned(err, report.Trial); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e encoded) writeEvents(s *session) error {
+func (e encoded) insertEvents(s *session) error {
 	for _, event := range e.change.Events {
-		err := s.exec(`INSERT INTO event (study_id, sequence, at, kind, trial_id, state, worker, reason, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			event.Study, event.Sequence, event.At.UnixNano(), string(event.Kind), string(event.Trial), event.State, event.Worker, event.Reason, string(event.Data))
-		if err := refusal(err, "the event's sequence", event.Study); err != nil {
+		err := s.exec(`INSERT INTO event (study, sequence, at, kind, trial, state, worker, reason, data)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			event.Study, event.Sequence, record.FormatTime(event.At), string(event.Kind), string(event.Trial),
+			event.State, event.Worker, event.Reason, string(event.Data))
+		switch {
+		case taken(err):
+			return record.SequenceTaken(event)
+		case orphan(err):
+			return record.NoStudy(event.Study)
+		case err != nil:
 			return err
 		}
 	}
 	return nil
 }
 
-func (e encoded) writeRest(s *session) error {
-	if one := e.change.Snapshot; one != nil {
-		err := s.exec(`INSERT INTO snapshot (study_id, sequence, state) VALUES (?, ?, ?)
-			ON CONFLICT (study_id) DO UPDATE SET sequence = excluded.sequence, state = excluded.state WHERE excluded.sequence >= sequence`,
-			one.Study, one.Sequence, string(one.State))
-		if err := refusal(err, "a snapshot", one.Study); err != nil {
-			return err
-		}
+func (e encoded) putSnapshot(s *session) error {
+	one := e.change.Snapshot
+	if one == nil {
+		return nil
 	}
-	if one := e.change.Receipt; one != nil {
-		err := s.exec("INSERT INTO receipt (key, request, answer, at) VALUES (?, ?, ?, ?)",
-			one.Key, one.Request, string(one.Answer), one.At.UnixNano())
-		if err := refusal(err, "the idempotency key", one.Key); err != nil {
-			return err
-		}
+	err := s.exec(`INSERT INTO snapshot (study, sequence, state) VALUES (?, ?, ?)
+		ON CONFLICT (study) DO UPDATE SET sequence = excluded.sequence, state = excluded.state
+		WHERE excluded.sequence >= sequence`,
+		one.Study, one.Sequence, string(one.State))
+	if orphan(err) {
+		return record.NoStudy(one.Study)
 	}
-	return nil
+	return err
 }
 
-// nanoseconds is a time as stored; nil for none.
-func nanoseconds(at *time.Time) any {
+func (e encoded) insertReceipt(s *session) error {
+	one := e.change.Receipt
+	if one == nil {
+		return nil
+	}
+	err := s.exec("INSERT INTO receipt (key, request, answer, at) VALUES (?, ?, ?, ?)",
+		one.Key, one.Request, string(one.Answer), record.FormatTime(one.At))
+	if taken(err) {
+		return record.KeyTaken(one.Key)
+	}
+	return err
+}
+
+// orphaned says that the trial is missing which a row belongs to.
+func orphaned(err error, id trial.ID) error {
+	if orphan(err) {
+		return record.NoTrial(id)
+	}
+	return err
+}
+
+// formatOptional is a time as stored; nil for none.
+func formatOptional(at *time.Time) any {
 	if at == nil {
 		return nil
 	}
-	return at.UnixNano()
+	return record.FormatTime(*at)
 }

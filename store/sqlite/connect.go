@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
@@ -14,14 +15,15 @@ import (
 )
 
 const (
-	defaultReaders = 4
+	// readers is how many connections read at a time; a query beyond waits.
+	readers = 4
 	// application is the application_id the first migration sets.
 	application = 0x544e444d
 )
 
 // source names the database to the driver, with settings for each connection.
 func source(path string, settings url.Values) string {
-	settings.Set("_busy_timeout", "5000")
+	settings.Set("_busy_timeout", strconv.Itoa(patience))
 	settings.Set("_foreign_keys", "on")
 	settings.Set("_stmt_cache_size", "64") // every statement we have, prepared once
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode()
@@ -58,16 +60,13 @@ func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error)
 }
 
 // openReads opens the connections that read, which cannot write.
-func openReads(ctx context.Context, path string, count int) (*sql.DB, error) {
+func openReads(ctx context.Context, path string) (*sql.DB, error) {
 	database, err := sql.Open("sqlite3", source(path, url.Values{"mode": {"ro"}}))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	if count <= 0 {
-		count = defaultReaders
-	}
-	database.SetMaxOpenConns(count)
-	database.SetMaxIdleConns(count)
+	database.SetMaxOpenConns(readers)
+	database.SetMaxIdleConns(readers)
 	if err := database.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s for reading: %w", path, err), database.Close())
 	}

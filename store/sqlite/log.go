@@ -3,68 +3,93 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
+	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// AppendLog adds text at the offset of a lease's log; see study.LogStore.
+// AppendLog adds text at the offset of the lease's log, up to
+// record.LogLimit bytes for the trial; see study.LogStore.
 func (s *Store) AppendLog(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch, offset int64, text string) error {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if text == "" {
+	chunk := record.Chunk{Offset: offset, Text: text}
+	if err := chunk.Check(); err != nil {
+		return err
+	}
+	return s.writer.do(ctx, func(session *session) error { return session.appendLog(id, epoch, chunk) })
+}
+
+func (s *session) appendLog(id trial.ID, epoch trial.LeaseEpoch, chunk record.Chunk) error {
+	var log record.Log
+	var current int64
+	err := s.row(`SELECT trial.lease_epoch, coalesce(log.bytes, 0), coalesce(log."full", 0)
+		FROM trial LEFT JOIN log ON log.trial = trial.id WHERE trial.id = ?`, []any{string(id)}, &current, &log.Bytes, &log.Full)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return record.NoTrial(id)
+	case err != nil:
+		return err
+	case current != int64(epoch):
+		return record.LogClosed(id, epoch)
+	}
+	kept, err := s.spans(id, epoch, chunk.Span())
+	if err != nil {
+		return err
+	}
+	pieces, log := log.Add(chunk, kept, record.LogLimit)
+	if len(pieces) == 0 {
 		return nil
 	}
-	return s.writer.do(ctx, func(session *session) error {
-		kept, err := session.number("SELECT COALESCE(SUM(bytes), 0) FROM log_chunk WHERE trial_id = ?", string(id))
+	for _, piece := range pieces {
+		err := s.exec("INSERT INTO log_chunk (trial, lease_epoch, start, stop, text) VALUES (?, ?, ?, ?, ?)",
+			string(id), int64(epoch), piece.Start, piece.Stop, piece.Text)
 		if err != nil {
 			return err
 		}
-		end, err := session.number("SELECT COALESCE(MAX(start + bytes), 0) FROM log_chunk WHERE trial_id = ? AND lease_epoch = ?", string(id), int64(epoch))
-		if err != nil {
-			return err
+	}
+	return s.exec(`INSERT INTO log (trial, bytes, "full") VALUES (?, ?, ?)
+		ON CONFLICT (trial) DO UPDATE SET bytes = excluded.bytes, "full" = excluded."full"`, string(id), log.Bytes, log.Full)
+}
+
+// spans returns the kept spans of the lease that touch the span, in order.
+func (s *session) spans(id trial.ID, epoch trial.LeaseEpoch, touching record.Span) (list []record.Span, err error) {
+	// Spans do not overlap, so the first one that ends before ends the search:
+	// text that is appended costs one row, however long the log is.
+	rows, err := s.connection.QueryContext(context.Background(),
+		"SELECT start, stop FROM log_chunk WHERE trial = ? AND lease_epoch = ? AND start < ? ORDER BY start DESC",
+		string(id), int64(epoch), touching.Stop)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var span record.Span
+		if err := rows.Scan(&span.Start, &span.Stop); err != nil {
+			return nil, err
 		}
-		start := offset
-		if skip := end - offset; skip > 0 { // the chunk, or its beginning, came before
-			if skip >= int64(len(text)) {
-				return nil
-			}
-			text, start = text[skip:], end
+		if span.Stop <= touching.Start {
+			break
 		}
-		if kept >= s.logBytes {
-			return nil
-		}
-		if room := s.logBytes - kept; int64(len(text)) > room {
-			text = text[:room] + fmt.Sprintf("\n[the log ends here: only the first %d bytes of it are kept]\n", s.logBytes)
-		}
-		err = session.exec("INSERT INTO log_chunk (trial_id, lease_epoch, start, bytes, text) VALUES (?, ?, ?, ?, ?)",
-			string(id), int64(epoch), start, len(text), strings.ToValidUTF8(text, "\uFFFD"))
-		if orphaned(err) {
-			return problem.New(problem.NotFound, "there is no trial %q", id)
-		}
-		return err
-	})
+		list = append(list, span)
+	}
+	slices.Reverse(list)
+	return list, rows.Err()
 }
 
 // Log returns the trial's log, the leases in order.
 func (s *Store) Log(ctx context.Context, id trial.ID) (string, error) {
-	if _, err := s.Trial(ctx, id); err != nil {
-		return "", err
-	}
+	var full bool
 	chunks, err := collect(ctx, s, func(row *sql.Rows) (string, error) {
 		var text string
-		return text, row.Scan(&text)
-	}, "SELECT text FROM log_chunk WHERE trial_id = ? ORDER BY lease_epoch, start", string(id))
-	return strings.Join(chunks, ""), err
-}
-
-// number reads one integer inside the write transaction.
-func (s *session) number(query string, args ...any) (int64, error) {
-	statement, err := s.statement(query)
-	if err != nil {
-		return 0, err
+		return text, row.Scan(&text, &full)
+	}, `SELECT text, log."full" FROM log_chunk JOIN log USING (trial) WHERE trial = ? ORDER BY lease_epoch, start`, string(id))
+	if err := s.orMissing(ctx, len(chunks), err, trialExists(id)); err != nil {
+		return "", err
 	}
-	var number int64
-	return number, statement.QueryRow(args...).Scan(&number)
+	if full {
+		chunks = append(chunks, record.LogNotice(record.LogLimit))
+	}
+	return strings.Join(chunks, ""), nil
 }

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,50 +16,105 @@ import (
 
 // owner is the right to use a database file, held through a lock on a file
 // beside it. The kernel drops the lock when the process dies, however it dies.
-type owner struct{ file *os.File }
-
-// acquire takes the right, or says who has it.
-func acquire(path string, networkAllowed bool) (*owner, error) {
-	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && !networkAllowed {
-		return nil, problem.New(problem.Unavailable,
-			"%s is on a network file system (%s), where SQLite's locks may not hold: use a local disk, or allow it explicitly", path, kind)
-	}
-	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock file: %w", err)
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(file.Name())
-		file.Close()
-		return nil, problem.New(problem.Conflict, "another server has %s: %s", path, strings.TrimSpace(string(holder)))
-	}
-	host, _ := os.Hostname()
-	text := fmt.Sprintf("process %d on %s, since %s\n", os.Getpid(), host, time.Now().Format(time.RFC3339))
-	if err := file.Truncate(0); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("write the lock file: %w", err)
-	}
-	if _, err := file.WriteAt([]byte(text), 0); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("write the lock file: %w", err)
-	}
-	return &owner{file}, nil
+type owner struct {
+	file   *os.File
+	marker string // a file that is there while the database is open, or was when its server died
 }
 
+// acquire takes the right, or says who has it.
+func acquire(path string) (*owner, error) {
+	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, problem.New(problem.Unavailable, "open the lock of %s: %w", path, err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(file.Name()) // says only more than we know anyway
+		return nil, errors.Join(held(path, strings.TrimSpace(string(holder)), err), file.Close())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	text := fmt.Sprintf("process %d on %s, since %s\n", os.Getpid(), host, time.Now().Format(time.RFC3339))
+	if err := errors.Join(file.Truncate(0), writeAt(file, text)); err != nil {
+		return nil, errors.Join(problem.New(problem.Unavailable, "write the lock of %s: %w", path, err), file.Close())
+	}
+	return &owner{file: file, marker: path + ".unclean"}, nil
+}
+
+func writeAt(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}
+
+func held(path, holder string, err error) error {
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return problem.New(problem.Unavailable, "lock %s: %w", path, err)
+	}
+	if holder == "" {
+		holder = "a process that is starting"
+	}
+	return problem.New(problem.Conflict,
+		"another server has the database %s: %s. Stop that one first, or choose another data folder", path, holder)
+}
+
+// prepare makes the database's file if there is none, and reports whether the
+// last server died with it open.
+func (o *owner) prepare(path string) (suspect bool, err error) {
+	if err := create(path, false); err != nil {
+		return false, err
+	}
+	if _, err = os.Stat(o.marker); err == nil {
+		return true, nil
+	}
+	text := []byte("It is removed by a clean stop. If it is here at the next start, the database is checked first.\n")
+	if err := os.WriteFile(o.marker, text, 0o600); err != nil {
+		return false, fmt.Errorf("mark %s as open: %w", path, err)
+	}
+	return false, syncFile(o.marker)
+}
+
+// clean notes that the database was closed as it should be.
+func (o *owner) clean() error { return remove(o.marker) }
+
+// release gives the right up. The lock file stays: if it were removed, two
+// servers could hold locks on two files of its name.
 func (o *owner) release() error { return o.file.Close() }
 
-// networkFilesystem names the network file system a folder is on; empty if it
-// is on none that we know of.
-func networkFilesystem(folder string) string {
-	var status unix.Statfs_t
-	if err := unix.Statfs(folder, &status); err != nil {
-		return ""
+// create makes the file with nobody else allowed to read it: there are hashes
+// of tokens in it, and what a model learns is nobody else's business.
+func create(path string, mustBeNew bool) error {
+	flags := os.O_RDWR | os.O_CREATE
+	if mustBeNew {
+		flags |= os.O_EXCL
 	}
-	switch uint32(status.Type) {
-	case unix.NFS_SUPER_MAGIC:
-		return "NFS"
-	case unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
-		return "SMB"
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return problem.New(problem.Unavailable, "open %s: %w", path, err)
 	}
-	return ""
+	if err := errors.Join(file.Chmod(0o600), file.Close()); err != nil {
+		return fmt.Errorf("keep others from reading %s: %w", path, err)
+	}
+	return syncFile(path)
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// syncFile makes the file and its name durable.
+func syncFile(path string) error {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		file, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("make %s durable: %w", path, err)
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return fmt.Errorf("make %s durable: %w", path, err)
+		}
+	}
+	return nil
 }

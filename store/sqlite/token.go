@@ -3,8 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -12,22 +13,25 @@ import (
 func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	return s.writer.do(ctx, func(session *session) error {
 		err := session.exec("INSERT INTO token (id, name, scope, hash, created, expires) VALUES (?, ?, ?, ?, ?, ?)",
-			token.ID, token.Name, string(token.Scope), token.Hash[:], token.Created.UnixNano(), nanoseconds(token.Expires))
-		return refusal(err, "the token id", token.ID)
+			token.ID, token.Name, string(token.Scope), token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires))
+		if taken(err) {
+			return record.TokenTaken(token.ID)
+		}
+		return err
 	})
 }
 
-const tokenColumns = "SELECT id, name, scope, hash, created, expires FROM token "
+const selectToken = "SELECT id, name, scope, hash, created, expires FROM token "
 
 // Token finds a token by id.
 func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
-	found, err := collect(ctx, s, scanToken, tokenColumns+"WHERE id = ?", id)
-	return only(found, err, "there is no token %q", id)
+	found, err := collect(ctx, s, scanToken, selectToken+"WHERE id = ?", id)
+	return only(found, err, record.NoToken(id))
 }
 
 // Tokens lists all tokens, the oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
-	return collect(ctx, s, scanToken, tokenColumns+"ORDER BY created, id")
+	return collect(ctx, s, scanToken, selectToken+"ORDER BY created, position")
 }
 
 // DeleteToken removes a token.
@@ -35,7 +39,7 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 	return s.writer.do(ctx, func(session *session) error {
 		rows, err := session.affect("DELETE FROM token WHERE id = ?", id)
 		if err == nil && rows == 0 {
-			return problem.New(problem.NotFound, "there is no token %q", id)
+			return record.NoToken(id)
 		}
 		return err
 	})
@@ -44,10 +48,18 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 func scanToken(row *sql.Rows) (auth.Token, error) {
 	var one auth.Token
 	var hash []byte
-	var created int64
-	var expires sql.NullInt64
+	var created string
+	var expires sql.NullString
 	err := row.Scan(&one.ID, &one.Name, &one.Scope, &hash, &created, &expires)
-	copy(one.Hash[:], hash)
-	one.Created, one.Expires = moment(created), optional(expires)
+	if err != nil {
+		return one, err
+	}
+	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
+		return one, fmt.Errorf("the stored hash of token %s is damaged", one.ID)
+	}
+	if one.Created, err = record.ParseTime(created); err != nil {
+		return one, err
+	}
+	one.Expires, err = parseOptional(expires)
 	return one, err
 }

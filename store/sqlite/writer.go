@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -14,6 +14,19 @@ import (
 
 // maxGroup is how many changes share a commit at most.
 const maxGroup = 256
+
+// Statistics is what the writer has done since the store was opened.
+type Statistics struct {
+	// Changes were made durable, Refused were turned down for a reason of
+	// their own (a conflict, a lost lease).
+	Changes, Refused int64
+	// Commits is how many transactions the changes took.
+	Commits int64
+	// Waiting is how many changes are queued or being written now.
+	Waiting int64
+	// Checkpoints is how often the log was copied into the database.
+	Checkpoints int64
+}
 
 // operation is one change and where its outcome goes.
 type operation struct {
@@ -24,65 +37,92 @@ type operation struct {
 // writer is the one goroutine that writes. While it waits for the disk, further
 // changes queue; they share the next commit and its fsync.
 type writer struct {
-	db      *sql.DB
-	session *session
-	queue   chan operation
-	ended   chan struct{}
-	fail    func(error)
+	database    *sql.DB
+	session     *session
+	health      *health
+	checkpoints checkpoints
+	queue       chan operation
+	ended       chan struct{}
 
 	mutex   sync.RWMutex // guards stopped against sends on queue
 	stopped bool
-	failure error // set by the writer's goroutine only
+
+	changes, refused, commits, waiting atomic.Int64
 }
 
-func startWriter(db *sql.DB, fail func(error)) (*writer, error) {
-	connection, err := db.Conn(context.Background())
+func startWriter(ctx context.Context, database *sql.DB, health *health) (*writer, error) {
+	session, err := openSession(ctx, database)
 	if err != nil {
-		return nil, fmt.Errorf("open the writing connection: %w", err)
+		return nil, err
 	}
 	w := &writer{
-		db: db, session: &session{connection: connection, statements: make(map[string]*sql.Stmt)},
-		queue: make(chan operation, maxGroup), ended: make(chan struct{}), fail: fail,
+		database: database, session: session, health: health,
+		queue: make(chan operation, maxGroup), ended: make(chan struct{}),
 	}
 	go w.loop()
 	return w, nil
 }
 
 // do runs the change in the next group and returns once it is durable or
-// refused.
+// refused. A caller can give up until the change is queued; from then on only
+// the outcome is an honest answer, and do waits for it.
 func (w *writer) do(ctx context.Context, run func(*session) error) error {
-	if err := ctx.Err(); err != nil {
+	one := operation{run: run, done: make(chan error, 1)}
+	if err := w.enqueue(ctx, one); err != nil {
 		return err
 	}
-	one := operation{run: run, done: make(chan error, 1)}
-	w.mutex.RLock()
-	if w.stopped {
-		w.mutex.RUnlock()
-		return problem.New(problem.Unavailable, "the store is closed")
-	}
-	w.queue <- one
-	w.mutex.RUnlock()
+	w.waiting.Add(1)
+	defer w.waiting.Add(-1)
 	return <-one.done
 }
 
-// stop ends the writer behind what is queued.
-func (w *writer) stop() error {
+func (w *writer) enqueue(ctx context.Context, one operation) error {
+	w.mutex.RLock()
+	defer w.mutex.RUnlock()
+	if w.stopped {
+		return errClosed()
+	}
+	if ctx.Err() == nil {
+		select {
+		case w.queue <- one:
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	return problem.New(problem.Unavailable, "the caller gave up: %w", ctx.Err())
+}
+
+// stop ends the writer behind what is queued. Further calls do nothing.
+func (w *writer) stop() {
 	w.mutex.Lock()
 	already := w.stopped
 	w.stopped = true
 	w.mutex.Unlock()
-	if already {
-		return nil
+	if !already {
+		close(w.queue)
 	}
-	close(w.queue)
 	<-w.ended
-	return errors.Join(w.session.close(), w.db.Close())
+}
+
+// close empties the log into the database and closes the stopped writer's
+// connection.
+func (w *writer) close() error {
+	var err error
+	if w.health.Err() == nil {
+		err = w.health.explain(w.session.empty())
+	}
+	return errors.Join(err, w.session.close(), w.database.Close())
 }
 
 func (w *writer) loop() {
 	defer close(w.ended)
 	for first := range w.queue {
 		w.commit(w.gather(first))
+		if w.health.Err() == nil {
+			// The changes are durable already. Whatever keeps the log from
+			// being copied and is not fatal will be met again.
+			_ = w.health.explain(w.checkpoints.run(w.session))
+		}
 	}
 }
 
@@ -103,134 +143,48 @@ func (w *writer) gather(first operation) []operation {
 	return group
 }
 
-// commit runs a group in one transaction. A change that is refused is rolled
-// back alone; a fault of the disk or the file fails the whole group.
+// commit runs a group in one transaction and answers it. A change that is
+// refused is rolled back alone; a failure of the transaction fails them all.
 func (w *writer) commit(group []operation) {
-	outcomes, err := w.transact(group)
-	if err != nil && w.failure == nil && fatal(err) {
-		w.failure = problem.New(problem.Unavailable, "the database failed: %w", err)
-		w.fail(w.failure)
-	}
-	for i, one := range group {
-		switch {
-		case err == nil:
-			one.done <- outcomes[i]
-		case w.failure != nil:
-			one.done <- w.failure
-		default:
-			one.done <- problem.New(problem.Unavailable, "the database cannot be written now: %w", err)
-		}
-	}
-}
-
-func (w *writer) transact(group []operation) ([]error, error) {
-	if w.failure != nil {
-		return nil, w.failure
-	}
-	if err := w.session.exec("BEGIN IMMEDIATE"); err != nil {
-		return nil, err
-	}
-	outcomes := make([]error, len(group))
-	for i, one := range group {
-		var err error
-		if outcomes[i], err = w.session.attempt(one.run); err != nil {
-			return nil, errors.Join(err, w.session.exec("ROLLBACK"))
-		}
-	}
-	if err := w.session.exec("COMMIT"); err != nil {
-		// SQLite may have ended the transaction itself; then this says so.
-		return nil, errors.Join(err, w.session.exec("ROLLBACK"))
-	}
-	return outcomes, nil
-}
-
-// fatal reports whether the error means that the file can no longer be trusted
-// with a write. A full disk or a long lock is not: the change is refused, and
-// a later one may succeed.
-func fatal(err error) bool {
-	var fault sqlite3.Error
-	if !errors.As(err, &fault) {
-		return true
-	}
-	switch fault.Code {
-	case sqlite3.ErrFull, sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrNomem:
-		return false
-	}
-	return true
-}
-
-// session is the writing connection with its prepared statements.
-type session struct {
-	connection *sql.Conn
-	statements map[string]*sql.Stmt
-}
-
-// attempt runs a change inside a savepoint. The first error is the change's own
-// refusal, the second one a fault.
-func (s *session) attempt(run func(*session) error) (refused, fault error) {
-	if err := s.exec("SAVEPOINT change"); err != nil {
-		return nil, err
-	}
-	refused = run(s)
-	if refused != nil {
-		var known *problem.Error
-		if !errors.As(refused, &known) {
-			return nil, refused
-		}
-		if err := s.exec("ROLLBACK TO change"); err != nil {
-			return nil, err
-		}
-	}
-	return refused, s.exec("RELEASE change")
-}
-
-// exec runs a statement, preparing it the first time.
-func (s *session) exec(query string, args ...any) error {
-	_, err := s.affect(query, args...)
-	return err
-}
-
-// affect runs a statement and returns how many rows it changed.
-func (s *session) affect(query string, args ...any) (int64, error) {
-	statement, err := s.statement(query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := statement.Exec(args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-func (s *session) statement(query string) (*sql.Stmt, error) {
-	if statement, ok := s.statements[query]; ok {
-		return statement, nil
-	}
-	statement, err := s.connection.PrepareContext(context.Background(), query)
+	err := w.health.Err()
+	var outcomes []error
 	if err == nil {
-		s.statements[query] = statement
+		outcomes, err = w.session.transact(group)
+		err = w.judge(err)
 	}
-	return statement, err
-}
-
-func (s *session) close() error {
-	var failures []error
-	for _, statement := range s.statements {
-		failures = append(failures, statement.Close())
+	for i, one := range group {
+		if err != nil {
+			one.done <- err
+			continue
+		}
+		if outcomes[i] == nil {
+			w.changes.Add(1)
+		} else {
+			w.refused.Add(1)
+		}
+		one.done <- w.health.explain(outcomes[i])
 	}
-	return errors.Join(append(failures, s.connection.Close())...)
+	if err == nil {
+		w.commits.Add(1)
+	}
 }
 
-// taken reports whether the error is a broken UNIQUE or PRIMARY KEY rule.
-func taken(err error) bool {
+// judge explains a transaction's failure. One that is unknown to us, or after
+// which the transaction is still open, is fatal.
+func (w *writer) judge(err error) error {
 	var fault sqlite3.Error
-	return errors.As(err, &fault) &&
-		(fault.ExtendedCode == sqlite3.ErrConstraintUnique || fault.ExtendedCode == sqlite3.ErrConstraintPrimaryKey)
+	var stuck stuckError
+	if err != nil && (errors.As(err, &stuck) || !errors.As(err, &fault)) {
+		return w.health.fail(err)
+	}
+	return w.health.explain(err)
 }
 
-// orphaned reports whether the error is a broken FOREIGN KEY rule.
-func orphaned(err error) bool {
-	var fault sqlite3.Error
-	return errors.As(err, &fault) && fault.ExtendedCode == sqlite3.ErrConstraintForeignKey
+// Statistics returns what the writer has done so far.
+func (s *Store) Statistics() Statistics {
+	w := s.writer
+	return Statistics{
+		Changes: w.changes.Load(), Refused: w.refused.Load(), Commits: w.commits.Load(),
+		Waiting: w.waiting.Load(), Checkpoints: w.checkpoints.done.Load(),
+	}
 }

@@ -1,10 +1,11 @@
 // Package search decides which configuration comes next, and which trial goes on.
 //
 // A [Method] is a deterministic state machine: events in, actions out, and a
-// JSON snapshot. The same settings and the same events give the same actions
-// bit for bit, whatever the clock, the machine or the number of workers (this
-// is what makes a study replayable). A method does no I/O, holds no clock and
-// takes its randomness from the seed in its settings.
+// JSON snapshot. The same program, settings and events give the same actions bit
+// for bit, whatever the clock or the number of workers: this is what makes a
+// study replayable. (Programs built for different processors may differ in the
+// last bit of an exponential.) A method does no I/O, holds no clock and takes
+// its randomness from the seed in its settings.
 //
 // Its one promise to the study: a [Request] is never answered with [Wait]
 // unless a trial is still out with a worker, so a search cannot dead-lock.

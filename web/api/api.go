@@ -69,6 +69,7 @@ type server struct {
 	mux       *chi.Mux
 	table     map[string]route // by method and pattern
 	openAPI   []byte
+	attempts  attempts
 	followers chan struct{}
 	uploads   chan struct{}
 }
@@ -84,7 +85,7 @@ func newServer(config Config) *server {
 		studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
 		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy,
 		artifactLimit: config.ArtifactLimit, origins: http.NewCrossOriginProtection(), mux: chi.NewMux(),
-		table: make(map[string]route), followers: make(chan struct{}, maxFollowers), uploads: make(chan struct{}, maxUploads),
+		table: make(map[string]route), attempts: attempts{inside: make(map[string]chan struct{})}, followers: make(chan struct{}, maxFollowers), uploads: make(chan struct{}, maxUploads),
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
@@ -142,9 +143,10 @@ func (s *server) register() {
 	s.openAPI = append(document, '\n')
 }
 
-// NewHTTPServer returns a server with our limits. It has no write timeout,
-// since events and long polls last: the handler sets a deadline for each
-// request.
+// NewHTTPServer returns a server with our limits. It has no read or write
+// timeout, since uploads, events and long polls last: the handler sets the
+// deadlines of each request. Event streams end when the server's BaseContext
+// does, so end it before Shutdown, which waits for them.
 func NewHTTPServer(address string, handler http.Handler) *http.Server {
 	return &http.Server{
 		Addr: address, Handler: handler,

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,12 +26,15 @@ type uploadInput struct {
 	BlobRef
 	length int64
 	body   io.Reader
+	// asks says that the client sends its body only when it is asked to.
+	asks bool
 }
 
 // Resolve takes the body as it comes: it is too large to be read before.
 func (i *uploadInput) Resolve(ctx huma.Context) []error {
 	r, w := humachi.Unwrap(ctx)
 	i.length = r.ContentLength
+	i.asks = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	i.body = &patientReader{Reader: r.Body, connection: http.NewResponseController(w)}
 	return nil
 }
@@ -47,6 +52,11 @@ func (s *server) putArtifact(ctx context.Context, input *uploadInput) (*nothing,
 	body := &countingReader{Reader: input.body}
 	_, err := s.artifacts.Put(ctx, input.SHA256, body, s.artifactLimit)
 	switch {
+	case err == nil && !input.asks:
+		// An artifact that was there already was not read. A client that is
+		// cut off while it sends would not see the answer.
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, s.artifactLimit))
+		return nil, nil
 	case err == nil:
 		return nil, nil
 	case problem.Is(err, problem.Exhausted):
@@ -110,7 +120,7 @@ func (p *patientReader) Read(into []byte) (int, error) {
 	_ = p.connection.SetReadDeadline(now.Add(stall))
 	_ = p.connection.SetWriteDeadline(now.Add(2 * stall)) // for the answer
 	count, err := p.Reader.Read(into)
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		_ = p.connection.SetReadDeadline(time.Time{})
 	}
 	return count, err

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -71,6 +73,81 @@ func TestUploadWithoutALengthIsBounded(t *testing.T) {
 	endless := ask{method: "PUT", path: "/api/v1/artifacts/" + strings.Repeat("0", 64), token: s.secrets[auth.Worker]}
 	got := s.doChunked(endless, io.LimitReader(zeros{}, 1<<20))
 	got.problem(t, 413, problem.Exhausted)
+}
+
+func TestCheckpointsAreOfWhatWasUploaded(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ctx := t.Context()
+	s.create()
+	worker := s.worker()
+	lease := s.lease(worker)
+	if _, err := worker.Report(ctx, lease.Trial, reportOf(lease, 1, 0.5)); err != nil {
+		t.Fatal(err)
+	}
+	weights := []byte("weights")
+	commit := protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Artifact: hashOf(weights), Bytes: int64(len(weights))}
+	path := "/api/v1/trials/" + string(lease.Trial) + "/checkpoint"
+	send := func(commit protocol.CheckpointCommit) answer {
+		body, err := json.Marshal(commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.admin("POST", path, string(body))
+	}
+	if told := send(commit).problem(t, 422, problem.Invalid); !told.has("artifact", "was not uploaded") {
+		t.Errorf("%+v", told)
+	}
+	if err := worker.PutArtifact(ctx, commit.Artifact, commit.Bytes, opener(weights)); err != nil {
+		t.Fatal(err)
+	}
+	wrong := commit
+	wrong.Bytes++
+	if told := send(wrong).problem(t, 422, problem.Invalid); !told.has("bytes", "must be 7") {
+		t.Errorf("%+v", told)
+	}
+	if err := worker.CommitCheckpoint(ctx, lease.Trial, commit); err != nil {
+		t.Fatal(err)
+	}
+	detail, err := s.client(auth.Viewer).Trial(ctx, "small", lease.Number)
+	if err != nil || detail.Trial.Checkpoint == nil || detail.Trial.Checkpoint.Artifact != commit.Artifact {
+		t.Fatalf("%+v: %v", detail.Trial.Checkpoint, err)
+	}
+}
+
+// TestUploadOfWhatIsThereAlready sends an artifact again, by a client that asks
+// before it sends and by one that does not: both see the answer.
+func TestUploadOfWhatIsThereAlready(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	data := bytes.Repeat([]byte("weights!"), 1<<19)
+	path := "/api/v1/artifacts/" + hashOf(data)
+	sent := make([]int64, 3)
+	for i := range sent {
+		err := s.client(auth.Worker).PutArtifact(t.Context(), hashOf(data), int64(len(data)), func() (io.ReadCloser, error) {
+			return io.NopCloser(&meter{Reader: bytes.NewReader(data), read: &sent[i]}), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.admin("PUT", path, string(data), "Content-Type", "application/octet-stream"); got.status != 204 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	if sent[0] != int64(len(data)) || sent[1] != 0 || sent[2] != 0 {
+		t.Errorf("our client sent %v bytes of %d", sent, len(data))
+	}
+}
+
+type meter struct {
+	io.Reader
+	read *int64
+}
+
+func (m *meter) Read(into []byte) (int, error) {
+	count, err := m.Reader.Read(into)
+	*m.read += int64(count)
+	return count, err
 }
 
 func TestUploadThatBreaksOffIsNoArtifact(t *testing.T) {

@@ -37,8 +37,8 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, found route) {
 			s.refuse(w, r, err)
 			return
 		}
-		if found.kind != studyFile && len(body) > 0 && isJSON(r) {
-			if err := checkJSON(body); err != nil {
+		if found.kind != studyFile && len(body) > 0 {
+			if err := takeJSON(r, body); err != nil {
 				s.refuse(w, r, err)
 				return
 			}
@@ -46,10 +46,11 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, found route) {
 		r = r.WithContext(withBody(r.Context(), body))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if keys := r.Header.Values(keyHeader); len(keys) > 0 && found.kind != secret {
-			ctx, answered := s.replay(w, r, found, body)
-			if answered {
+			ctx, leave := s.replay(w, r, found, body)
+			if ctx == nil {
 				return
 			}
+			defer leave()
 			r = r.WithContext(ctx)
 		}
 	}
@@ -62,16 +63,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		w.Header().Set("Connection", "close") // what is left of it is not worth reading
 		return nil, tooLarge(maxBody)
 	}
-	connection := http.NewResponseController(w)
-	if r.ContentLength != 0 {
-		// The deadline must not outlast the body: it would end a long poll.
-		_ = connection.SetReadDeadline(time.Now().Add(bodyTime))
-		defer func() { _ = connection.SetReadDeadline(time.Time{}) }()
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return nil, readFault(err)
 	}
+	// The guard's deadline must not outlast the body: it would end a long poll.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return body, nil
 }
 
@@ -93,39 +90,54 @@ func tooLarge(limit int64) error {
 	return fault(http.StatusRequestEntityTooLarge, problem.Exhausted, "the body is too large: at most %d bytes", limit)
 }
 
-func isJSON(r *http.Request) bool {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return r.Header.Get("Content-Type") == "" || err == nil && kind == "application/json"
+// takeJSON checks a body that has to be JSON. It leaves the one spelling of the
+// content type that every parser behind it reads alike.
+func takeJSON(r *http.Request, body []byte) error {
+	if given := r.Header.Get("Content-Type"); given != "" {
+		kind, _, err := mime.ParseMediaType(given)
+		if err != nil || kind != "application/json" {
+			return fault(http.StatusUnsupportedMediaType, problem.Invalid, "the body must be JSON: send Content-Type: application/json")
+		}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return checkJSON(body)
 }
 
-// replay answers a call whose key was used before with what was answered then.
-// Otherwise it returns a context under which the use case keeps its answer.
-// Keys of different tokens never meet.
-func (s *server) replay(w http.ResponseWriter, r *http.Request, found route, body []byte) (context.Context, bool) {
+// replay answers a call whose key was used before with what was answered then,
+// and returns no context. Otherwise it returns one under which the use case
+// keeps its answer, and a function to call after that: until then another
+// attempt with the key waits. Keys of different tokens never meet.
+func (s *server) replay(w http.ResponseWriter, r *http.Request, found route, body []byte) (context.Context, func()) {
 	keys := r.Header.Values(keyHeader)
 	if len(keys) != 1 || !visible(keys[0]) {
 		s.refuse(w, r, problem.WithFields("the request has a fault", []problem.Field{
 			{Path: keyHeader, Message: "must be one key of 1 to 128 visible ASCII characters"}}))
-		return nil, true
+		return nil, nil
 	}
 	key, hash := tokenOf(r.Context()).ID+":"+keys[0], requestHash(r, body)
-	answer, known, err := s.studies.Receipt(r.Context(), key, hash)
+	leave, err := s.attempts.enter(r.Context(), key)
 	if err != nil {
 		s.refuse(w, r, err)
-		return nil, true
+		return nil, nil
 	}
-	if !known {
-		return study.WithIdempotency(r.Context(), key, hash), false
+	answer, known, err := s.studies.Receipt(r.Context(), key, hash)
+	if err == nil && !known {
+		return study.WithIdempotency(r.Context(), key, hash), leave
+	}
+	leave()
+	if err != nil {
+		s.refuse(w, r, err)
+		return nil, nil
 	}
 	w.Header().Set(replayHeader, "true")
 	if found.status == http.StatusNoContent {
 		w.WriteHeader(found.status)
-		return nil, true
+		return nil, nil
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(found.status)
 	_, _ = w.Write(append(answer, '\n')) // only a client that hung up fails this
-	return nil, true
+	return nil, nil
 }
 
 func visible(key string) bool {

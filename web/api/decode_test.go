@@ -122,6 +122,14 @@ func TestWrongContentTypeAndPaths(t *testing.T) {
 	s := newStage(t)
 	s.admin("POST", "/api/v1/leases", `{"worker":"worker-0001"}`, "Content-Type", "text/plain").problem(t, 415, problem.Invalid)
 	s.admin("POST", "/api/v1/leases", `{"worker":"worker-0001"}`, "Content-Type", "application/problem+json").problem(t, 415, problem.Invalid)
+	// A type that one parser takes for JSON and another does not must not slip a
+	// body past the checks of JSON.
+	for _, kind := range []string{"application/json;;", "x+application/json", "application/json; charset", "json", "text/json"} {
+		s.admin("POST", "/api/v1/leases", `{"worker":"worker-0001","worker":"worker-0002"}`, "Content-Type", kind).problem(t, 415, problem.Invalid)
+	}
+	for _, kind := range []string{"application/json", "Application/JSON; charset=utf-8", ""} {
+		s.admin("POST", "/api/v1/leases", `{"worker":"worker-0001","worker":"worker-0002"}`, "Content-Type", kind).problem(t, 400, problem.Invalid)
+	}
 	for _, path := range []string{"/api", "/api/", "/api/v1", "/api/v2/studies", "/api/v1/studies/", "/api/v1/nothing", "/api/v1/studies/a/b/c", "/api/v1/trials"} {
 		s.admin("GET", path, "").problem(t, 404, problem.NotFound)
 	}

@@ -47,19 +47,29 @@ func (s *server) handler() http.Handler {
 		seen := &witness{ResponseWriter: w}
 		defer func() { s.note(seen, r, started) }()
 		defer s.recover(seen, r)
+		setDeadlines(w, r, started)
 		secure(seen.Header(), r)
 		if !s.hosts.allow(r.Host) {
 			s.refuse(seen, r, problem.New(problem.Forbidden, "this server is not addressed as %q: start it with --allow-host to answer to that name", r.Host))
 			return
 		}
-		// Deadlines that a client does not support are no fault of the request.
-		_ = http.NewResponseController(w).SetWriteDeadline(started.Add(callTime + 10*time.Second))
 		if r.URL.Path == healthPath || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
 			s.serveAPI(seen, r)
 			return
 		}
 		s.servePage(seen, r)
 	})
+}
+
+// setDeadlines bounds how long the client may take. Also a body that nobody
+// here reads has to come within its time: net/http waits for it.
+func setDeadlines(w http.ResponseWriter, r *http.Request, now time.Time) {
+	// A connection without deadlines is no fault of the request.
+	connection := http.NewResponseController(w)
+	_ = connection.SetWriteDeadline(now.Add(callTime + 10*time.Second))
+	if r.ContentLength != 0 {
+		_ = connection.SetReadDeadline(now.Add(bodyTime))
+	}
 }
 
 // serveAPI lets a request through to its route if the table says so.
@@ -202,7 +212,9 @@ type hostList struct {
 func newHostList(configured []string) hostList {
 	list := hostList{names: []string{"localhost"}}
 	for _, host := range configured {
-		host = bare(host)
+		if host = bare(host); host == "" {
+			continue
+		}
 		if address, err := netip.ParseAddr(host); err == nil && address.IsUnspecified() {
 			list.literal = true
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -58,12 +59,12 @@ var expectedAccess = map[string]string{
 func TestEveryRouteIsOpenToItsScopesOnly(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	expired, _, err := auth.Issue(t.Context(), s.memory, "expired", auth.Admin, time.Hour)
+	expired, _, err := auth.Issue(t.Context(), s.store, "expired", auth.Admin, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.pass(2 * time.Hour)
-	foreign, _, err := auth.Issue(t.Context(), newMemory(), "of another server", auth.Admin, 0)
+	foreign, _, err := auth.Issue(t.Context(), memory.New(), "of another server", auth.Admin, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,9 +156,6 @@ func (s *server) ours(ctx huma.Context, _ string, answer any) (any, error) {
 		s.logger.LogAttrs(ctx.Context(), slog.LevelError, "request failed", slog.String("request", nameOf(ctx.Context())), slog.String("error", theirs.Error()))
 		return newDocument(theirs.Status, problem.Internal, "the server failed on this request: its log says why", nil), nil
 	}
-	if theirs.Status == http.StatusUnsupportedMediaType {
-		return newDocument(theirs.Status, problem.Invalid, "the body must be JSON: send Content-Type: application/json", nil), nil
-	}
 	fields := fieldsOf(theirs.Errors)
 	text := theirs.Detail
 	switch len(fields) {

@@ -17,7 +17,10 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -26,8 +29,8 @@ import (
 // stage is a whole server on a loopback port: real use cases, a store in
 // memory, and a token of each scope.
 type stage struct {
-	t       *testing.T
-	memory  *memory
+	t       testing.TB
+	store   *memory.Store
 	studies *study.Service
 	handler http.Handler
 	server  *httptest.Server
@@ -39,23 +42,41 @@ type stage struct {
 
 func newStage(t *testing.T, adapt ...func(*api.Config)) *stage {
 	t.Helper()
-	s := &stage{t: t, memory: newMemory(), secrets: map[auth.Scope]string{}, clock: time.Now()}
+	s := build(t, adapt...)
+	s.server = httptest.NewUnstartedServer(s.handler)
+	s.server.Config = api.NewHTTPServer("", s.handler)
+	s.server.Start()
+	t.Cleanup(func() {
+		s.server.CloseClientConnections()
+		s.server.Close()
+	})
+	return s
+}
+
+// build makes everything of a stage but the port.
+func build(t testing.TB, adapt ...func(*api.Config)) *stage {
+	t.Helper()
+	s := &stage{t: t, store: memory.New(), secrets: map[auth.Scope]string{}, clock: time.Now()}
+	artifacts, err := artifact.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var mutex sync.Mutex
-	s.studies = study.New(s.memory, s.memory, study.Options{Now: time.Now, Random: func() uint64 {
+	s.studies = study.New(s.store, s.store, study.Options{Now: time.Now, Random: func() uint64 {
 		mutex.Lock()
 		defer mutex.Unlock()
 		return random.Uint64()
 	}})
 	for _, scope := range auth.Scopes() {
-		secret, _, err := auth.Issue(t.Context(), s.memory, "test", scope, 0)
+		secret, _, err := auth.Issue(t.Context(), s.store, "test", scope, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.secrets[scope] = secret
 	}
 	config := api.Config{
-		Studies: s.studies, Artifacts: s.memory, Tokens: s.memory, Now: s.now,
+		Studies: s.studies, Artifacts: artifacts, Tokens: s.store, Now: s.now,
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 		UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "page "+r.URL.Path)
@@ -65,13 +86,6 @@ func newStage(t *testing.T, adapt ...func(*api.Config)) *stage {
 		change(&config)
 	}
 	s.handler = api.New(config)
-	s.server = httptest.NewUnstartedServer(s.handler)
-	s.server.Config = api.NewHTTPServer("", s.handler)
-	s.server.Start()
-	t.Cleanup(func() {
-		s.server.CloseClientConnections()
-		s.server.Close()
-	})
 	return s
 }
 
@@ -88,7 +102,7 @@ func (s *stage) pass(span time.Duration) {
 	s.clock = s.clock.Add(span)
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(data []byte) (int, error) {
 	if w.t.Context().Err() == nil {
@@ -226,14 +240,39 @@ func (s *stage) create() protocol.StudyView {
 	return view
 }
 
+// stored creates the small study without a client and returns its id.
+func (s *stage) stored() string {
+	s.t.Helper()
+	def, err := definition.Parse([]byte(smallStudy), definition.YAML)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	view, err := s.studies.CreateStudy(s.t.Context(), def)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return view.ID
+}
+
 const workerID = "worker-0001"
+
+func registration() protocol.WorkerRegistration {
+	return protocol.WorkerRegistration{ID: workerID, Name: "one", Slots: 2, Machine: protocol.Machine{Host: "here", Cores: 2}}
+}
+
+// introduce registers the worker without a client.
+func (s *stage) introduce() {
+	s.t.Helper()
+	if _, err := s.studies.RegisterWorker(s.t.Context(), registration()); err != nil {
+		s.t.Fatal(err)
+	}
+}
 
 // worker registers a worker and returns its client.
 func (s *stage) worker() *rest.Client {
 	s.t.Helper()
 	client := s.client(auth.Worker)
-	_, err := client.Register(s.t.Context(), protocol.WorkerRegistration{ID: workerID, Name: "one", Slots: 2, Machine: protocol.Machine{Host: "here", Cores: 2}})
-	if err != nil {
+	if _, err := client.Register(s.t.Context(), registration()); err != nil {
 		s.t.Fatal(err)
 	}
 	return client
@@ -256,16 +295,17 @@ func (s *stage) lease(client *rest.Client) protocol.Lease {
 func (s *stage) train(client *rest.Client, lease protocol.Lease, loss trial.Float) {
 	s.t.Helper()
 	for epoch := lease.FirstEpoch; epoch <= lease.Budget.Epochs; epoch++ {
-		_, err := client.Report(s.t.Context(), lease.Trial, protocol.Report{
-			LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Metrics: map[string]trial.Float{"loss": loss}, Seconds: 1,
-		})
-		if err != nil {
+		if _, err := client.Report(s.t.Context(), lease.Trial, reportOf(lease, epoch, loss)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	if _, err := client.Finish(s.t.Context(), lease.Trial, protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: protocol.BudgetReached}); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func reportOf(lease protocol.Lease, epoch int, loss trial.Float) protocol.Report {
+	return protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Metrics: map[string]trial.Float{"loss": loss}, Seconds: 1}
 }
 
 func read(t *testing.T, path string) []byte {

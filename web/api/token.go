@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -15,7 +16,7 @@ type tokenInput struct {
 type tokenAnswer struct{ Body protocol.IssuedToken }
 
 func (s *server) createToken(ctx context.Context, input *tokenInput) (*tokenAnswer, error) {
-	ttl := time.Duration(input.Body.TTLSeconds * float64(time.Second))
+	ttl := time.Duration(math.Ceil(input.Body.TTLSeconds * float64(time.Second))) // 0 only if 0 was asked for
 	secret, token, err := auth.Issue(ctx, s.tokens, input.Body.Name, auth.Scope(input.Body.Scope), ttl)
 	return &tokenAnswer{Body: protocol.IssuedToken{TokenView: viewOf(token), Token: secret}}, err
 }

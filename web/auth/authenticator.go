@@ -21,6 +21,9 @@ type Authenticator struct {
 	store Store
 	now   func() time.Time
 
+	// deleting lets one deletion at a time decide which token is the last one.
+	deleting sync.Mutex
+
 	mutex sync.Mutex
 	kept  map[string]keptToken
 	// deletions counts: a look-up that began before a deletion is not kept.
@@ -82,6 +85,8 @@ func (a *Authenticator) Valid(ctx context.Context, id string) error {
 // last admin token that does not expire is a conflict, as nobody could make
 // another one.
 func (a *Authenticator) Delete(ctx context.Context, id string) error {
+	a.deleting.Lock()
+	defer a.deleting.Unlock()
 	tokens, err := a.store.Tokens(ctx)
 	if err != nil {
 		return err
@@ -90,7 +95,7 @@ func (a *Authenticator) Delete(ctx context.Context, id string) error {
 	if at < 0 {
 		return problem.New(problem.NotFound, "there is no token %q", id)
 	}
-	if lasting(tokens[at]) && !slices.ContainsFunc(tokens, func(t Token) bool { return t.ID != id && lasting(t) }) {
+	if tokens[at].Lasting() && !slices.ContainsFunc(tokens, func(t Token) bool { return t.ID != id && t.Lasting() }) {
 		return problem.New(problem.Conflict, "%s is the last admin token that does not expire: create another one first", id)
 	}
 	for _, token := range tokens {
@@ -106,8 +111,8 @@ func (a *Authenticator) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// lasting reports whether the token can always make another one.
-func lasting(t Token) bool { return t.Scope == Admin && t.Expires == nil && !t.Session() }
+// Lasting reports whether the token can always make another one.
+func (t Token) Lasting() bool { return t.Scope == Admin && t.Expires == nil && !t.Session() }
 
 // EndSession removes a session; that it is gone already is fine.
 func (a *Authenticator) EndSession(ctx context.Context, session Token) error {

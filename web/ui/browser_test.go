@@ -2,30 +2,44 @@ package ui_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/tandem-tune/tandem/web/auth"
 )
 
+// patience bounds the wait for anything the browser should show.
+const patience = 20 * time.Second
+
 // browserPath finds a Chromium: CHROMIUM, or one of its names on the PATH.
+// Without one the test is skipped, unless TANDEM_REQUIRE_BROWSER is set.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	if path := os.Getenv("CHROMIUM"); path != "" {
 		return path
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	t.Skip("no Chromium on this machine: the pages are not tried in a browser (set CHROMIUM to its path)")
+	const reason = "no Chromium on this machine: install chromium, or set CHROMIUM to its path"
+	if os.Getenv("TANDEM_REQUIRE_BROWSER") != "" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason + "; the pages were not tried in a browser")
 	return ""
 }
 
@@ -51,66 +65,167 @@ func newBrowser(t *testing.T) context.Context {
 	return browser
 }
 
-// serve starts the fake server.
-func serve(t *testing.T, f *fake) string {
-	t.Helper()
-	server := httptest.NewServer(f.handler())
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL
+// tab is a browser tab with cookies of its own.
+type tab struct {
+	t     *testing.T
+	stage *stage
+	ctx   context.Context
+
+	mutex sync.Mutex
+	said  []string // everything on its console
 }
 
-// TestScreenshots writes pictures of the pages into the folder that
-// TANDEM_SCREENSHOTS names, for the documentation and for a look.
-func TestScreenshots(t *testing.T) {
-	folder := os.Getenv("TANDEM_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("set TANDEM_SCREENSHOTS to a folder to have pictures of the pages written there")
-	}
-	now := time.Now()
-	running := demoStudy("lenet-fashion-mnist", 81, 22*time.Minute, now)
-	fresh := emptyStudy("digits", 27, now.Add(-3*time.Second))
-	f := newFake(fresh, running)
-	f.workers = demoWorkers(running)
-	address := serve(t, f)
-	browser := newBrowser(t)
-	pages := map[string]string{
-		"studies": "/studies", "study": "/studies/lenet-fashion-mnist", "trial": "/studies/lenet-fashion-mnist/trials/5",
-		"workers": "/workers", "login": "/login", "fresh": "/studies/digits", "missing": "/nowhere", "unknown": "/studies/none",
-	}
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1440, 400} {
-			for name, path := range pages {
-				name = fmt.Sprintf("%s-%s-%d", name, scheme, width)
-				t.Run(name, func(t *testing.T) {
-					picture := photograph(t, browser, address+path, scheme, width)
-					if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
-						t.Fatal(err)
-					}
-				})
+// with lets a subtest use the stage.
+func (s *stage) with(t *testing.T) *stage {
+	return &stage{t: t, clock: s.clock, store: s.store, studies: s.studies, url: s.url, tokens: s.tokens, server: s.server}
+}
+
+// open opens a tab at a size and a colour scheme ("light" or "dark").
+func (s *stage) open(browser context.Context, width, height int64, scheme string) *tab {
+	s.t.Helper()
+	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	s.t.Cleanup(closeTab)
+	p := &tab{t: s.t, stage: s, ctx: ctx}
+	messages := chromedp.Console(ctx)
+	go func() {
+		for message, err := range messages {
+			if err != nil {
+				return
 			}
+			p.mutex.Lock()
+			p.said = append(p.said, string(message.Type)+": "+message.Text+" "+message.URL)
+			p.mutex.Unlock()
 		}
-	}
-}
-
-// photograph shows a page for a while and returns a picture of all of it.
-func photograph(t *testing.T, browser context.Context, address, scheme string, width int64) []byte {
-	t.Helper()
-	tab, closeTab := chromedp.NewContext(browser)
-	defer closeTab()
-	_, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	}()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 	if err == nil {
-		err = chromedp.Do(tab, chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.Sleep(2500*time.Millisecond))
+		err = chromedp.Do(ctx, chromedp.EmulateViewport(width, height))
 	}
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	picture, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
+	return p
+}
+
+// enter opens a tab and signs in as an admin, by the link that serve prints.
+func (s *stage) enter(browser context.Context, path string) *tab {
+	s.t.Helper()
+	p := s.open(browser, 1280, 900, "light")
+	p.signIn(auth.Admin)
+	p.visit(path)
+	return p
+}
+
+func (p *tab) signIn(scope auth.Scope) {
+	p.t.Helper()
+	p.visit("/login#token=" + p.stage.tokens[scope])
+	p.see("location.pathname", "/studies")
+}
+
+func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.t.Fatalf("%v; the console: %q", err, p.console())
+	}
+}
+
+func (p *tab) visit(path string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate(p.stage.url + path))
+}
+
+// get evaluates an expression to JSON.
+func (p *tab) get(expression string) string {
+	p.t.Helper()
+	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("JSON.stringify("+expression+") ?? 'undefined'"))
 	if err != nil {
-		t.Fatal(err)
+		return "error: " + err.Error()
 	}
-	return picture
+	return text
+}
+
+// see waits until the expression has the value.
+func (p *tab) see(expression string, want any) {
+	p.t.Helper()
+	encoded, err := json.Marshal(want)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.wait(expression, func(have string) bool { return have == string(encoded) }, string(encoded))
+}
+
+// seeText waits until the element's text contains the words.
+func (p *tab) seeText(selector, words string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf("document.querySelector(%q)?.checkVisibility() && document.querySelector(%q).innerText", selector, selector),
+		func(have string) bool {
+			var text string
+			return json.Unmarshal([]byte(have), &text) == nil && strings.Contains(text, words)
+		}, words)
+}
+
+func (p *tab) wait(expression string, holds func(string) bool, want string) {
+	p.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		have := p.get(expression)
+		if holds(have) {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s is %s and never %s; the console: %q", expression, have, want, p.console())
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// key presses a key that is a letter or a sign, in whatever has the focus. As
+// from a keyboard, the text is one event with the key, which a page can refuse.
+func (p *tab) key(sign string) {
+	p.t.Helper()
+	p.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kb.KeyDown, Key: sign, Text: sign})
+		if err == nil {
+			_, err = cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kb.KeyUp, Key: sign})
+		}
+		return chromedp.Void{}, err
+	})
+}
+
+// fill types into an empty field.
+func (p *tab) fill(selector, text string) {
+	p.t.Helper()
+	p.get(fmt.Sprintf("document.querySelector(%q).value = ''", selector))
+	p.do(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// choose selects an option, as a reader does.
+func (p *tab) choose(selector, value string) {
+	p.t.Helper()
+	p.get(fmt.Sprintf("(list => { list.value = %q; list.dispatchEvent(new Event('change')); return list.value })(document.querySelector(%q))", value, selector))
+}
+
+// console is everything that was said on the tab's console so far.
+func (p *tab) console() []string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return append([]string(nil), p.said...)
+}
+
+// quiet fails if anything is on the console: an exception, a resource that
+// could not be loaded, or a refusal by the content policy.
+func (p *tab) quiet() {
+	p.t.Helper()
+	p.get("1") // the console's events come in order, so those of the past are here
+	if said := p.console(); len(said) > 0 {
+		p.t.Errorf("on the console: %q", said)
+	}
 }

@@ -112,10 +112,13 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // slot runs one trial after the other.
 func (a *Agent) slot(ctx context.Context) error {
-	faults := newPause(time.Second, time.Minute)
+	faults, unknown := newPause(time.Second, time.Minute), 0
 	for ctx.Err() == nil {
 		registrations := a.registered()
 		reply, sent, err := a.lease(ctx)
+		if !problem.Is(err, problem.NotFound) {
+			unknown = 0
+		}
 		switch {
 		case reply.Lease != nil:
 			if a.run(ctx, *reply.Lease, sent) {
@@ -135,6 +138,10 @@ func (a *Agent) slot(ctx context.Context) error {
 		case problem.Is(err, problem.Unauthorized) || problem.Is(err, problem.Forbidden):
 			return err
 		case problem.Is(err, problem.NotFound):
+			// It is the worker the server does not know, or the study.
+			if unknown++; a.options.Study != "" && unknown > certain {
+				return err
+			}
 			if err := a.register(ctx, registrations); err != nil {
 				return unlessEnded(ctx, err)
 			}
@@ -146,6 +153,10 @@ func (a *Agent) slot(ctx context.Context) error {
 	}
 	return nil
 }
+
+// certain is after how many answers in a row that something is not there it
+// is taken to be the study: a server that knows no worker does after the first.
+const certain = 2
 
 const (
 	longPoll = 30 * time.Second

@@ -7,16 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
-	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -127,7 +121,7 @@ func TestTrialClimbsTheLadder(t *testing.T) {
 
 func TestResumeOnAnotherWorker(t *testing.T) {
 	s, place := newServer(), t.TempDir()
-	trial := s.add(script(t), as("train", place), 2, 5)
+	trial := s.add(script(t), as("train", place), 1, 3)
 	s.change(func() { trial.hold = true })
 	stop := work(t, s, agent.Options{})
 	s.await(t, "the first rung is finished", func() bool { return len(trial.finishes) == 1 })
@@ -135,10 +129,10 @@ func TestResumeOnAnotherWorker(t *testing.T) {
 	s.change(func() { trial.queued = true })
 	work(t, s, agent.Options{})
 	s.await(t, "the second is, elsewhere", func() bool { return len(trial.finishes) == 2 })
-	if got := fmt.Sprint(file(t, place, "trained"), trial.epochs()); got != "[1 2 3 4 5] [1 2 3 4 5]" {
+	if got := fmt.Sprint(file(t, place, "trained"), trial.epochs()); got != "[1 2 3] [1 2 3]" {
 		t.Errorf("trained and reported %s", got)
 	}
-	if sum := trial.reports[4].Metrics["sum"]; sum != 15 {
+	if sum := trial.reports[2].Metrics["sum"]; sum != 6 {
 		t.Errorf("the sum over the epochs is %v: the state was not carried over", sum)
 	}
 }
@@ -169,6 +163,75 @@ for epoch in range(int(os.environ["TANDEM_FIRST_EPOCH"]), int(os.environ["TANDEM
 	}
 }
 
+// What a run was given and did not touch is the state of an earlier epoch.
+func TestUntouchedCheckpointKeepsItsEpoch(t *testing.T) {
+	s := newServer()
+	trial := s.add(script(t), as("stale", t.TempDir()), 1, 3)
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 2 })
+	if trial.outcomes() != "budget_reached budget_reached" || trial.checkpoint == nil || trial.checkpoint.Epoch != 1 {
+		t.Errorf("ended %s, the checkpoint is %+v", trial.outcomes(), trial.checkpoint)
+	}
+}
+
+// The client writes a checkpoint beside its folder and renames it into place.
+func TestPythonClient(t *testing.T) {
+	client, err := filepath.Abs("../../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := exec.Command("python3", "-c", "import tandem")
+	try.Env = append(os.Environ(), "PYTHONPATH="+client)
+	if said, err := try.CombinedOutput(); err != nil {
+		t.Skipf("no Python that the client runs with: %v: %s", err, said)
+	}
+	const program = `
+import pathlib, tandem
+trial = tandem.current_trial()
+state = {"sum": 0}
+trial.restore(lambda path: state.update(sum=int(pathlib.Path(path).read_text())))
+for epoch in trial.epochs():
+    state["sum"] += epoch
+    trial.report(accuracy=trial.params["rate"], sum=state["sum"])
+    trial.checkpoint(lambda path: pathlib.Path(path).write_text(str(state["sum"])))
+`
+	s := newServer()
+	trial := s.add([]string{"python3", "-c", program}, map[string]string{"PYTHONPATH": client, "PYTHONDONTWRITEBYTECODE": "1"}, 1, 3)
+	trial.lease.Params = space.Configuration{"rate": space.Float(0.25)}
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 2 })
+	if got := fmt.Sprint(trial.epochs(), trial.resumed, " ", trial.outcomes()); got != "[1 2 3] [1 2] budget_reached budget_reached" {
+		t.Fatalf("got %s, %s, log %v", got, trial.reason(), trial.log)
+	}
+	if sum := trial.reports[2].Metrics["sum"]; sum != 6 || trial.checkpoint.Epoch != 3 {
+		t.Errorf("the sum over the epochs is %v, the checkpoint %+v", sum, trial.checkpoint)
+	}
+}
+
+func TestOneStudyOnly(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	tests := []struct {
+		study, fails string
+	}{{"story", ""}, {"missing", `no study "missing"`}}
+	for _, test := range tests {
+		t.Run(test.study, func(t *testing.T) {
+			s := newServer()
+			s.over = true
+			worker, err := agent.New(agent.Options{Server: s, Study: test.study, Slots: 2, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = worker.Run(t.Context()) // ends by itself
+			if test.fails == "" && err != nil || test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)) {
+				t.Errorf("got %v, want %q", err, test.fails)
+			}
+			if s.left != 1 {
+				t.Errorf("it took leave %d times", s.left)
+			}
+		})
+	}
+}
+
 func TestSlotsRunAtOnce(t *testing.T) {
 	s := newServer()
 	first, second := t.TempDir(), t.TempDir()
@@ -176,73 +239,6 @@ func TestSlotsRunAtOnce(t *testing.T) {
 	s.add(script(t), as("wait", second), 3)
 	work(t, s, agent.Options{Slots: 2})
 	s.await(t, "both have reported", func() bool { return s.calls("report") == 2 })
-}
-
-func TestLostLeaseKillsEverything(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	trial := s.add(script(t), as("spawn", place), 3)
-	work(t, s, agent.Options{})
-	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
-	s.change(func() { trial.lease.LeaseEpoch++; trial.holder = "another worker" })
-	awaitGone(t, file(t, place, "pids"))
-	s.change(func() {
-		if late := s.afterLoss(1); len(late) > 0 {
-			t.Errorf("wrote after the lease was lost: %+v", late)
-		}
-	})
-	// The slot is free again.
-	other := s.add(script(t), as("lines", t.TempDir()), 1)
-	s.await(t, "the next trial is finished", func() bool { return len(other.finishes) == 1 })
-	if len(trial.finishes) != 0 {
-		t.Errorf("a lost lease was finished: %+v", trial.finishes)
-	}
-}
-
-func TestLateWriteLosesTheLease(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	s.timing.HeartbeatSeconds = 3600 // only a write can tell
-	trial := s.add(script(t), as("gated", place), 3)
-	work(t, s, agent.Options{})
-	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 && s.calls("heartbeat") == 0 })
-	s.change(func() { trial.lease.LeaseEpoch++; trial.holder = "another worker" })
-	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	awaitGone(t, file(t, place, "pids"))
-	s.change(func() {
-		if len(trial.reports) != 1 || len(trial.finishes) != 0 || len(s.afterLoss(1)) > 0 {
-			t.Errorf("reports %v, finishes %+v, late writes %+v", trial.epochs(), trial.finishes, s.afterLoss(1))
-		}
-	})
-}
-
-func TestHeartbeatsKeepALease(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	s.timing.LeaseSeconds = 2
-	trial := s.add(script(t), as("gated", place), 3)
-	work(t, s, agent.Options{})
-	// An interval is at least 80 ms, so that this takes longer than the lease.
-	s.await(t, "it has reported, and the lease was renewed often", func() bool { return len(trial.reports) == 1 && s.beats > 40 })
-	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.await(t, "it goes on", func() bool { return len(trial.reports) == 2 })
-}
-
-func TestSelfFencing(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	s.timing.LeaseSeconds = 2
-	trial := s.add(script(t), as("spawn", place), 3)
-	work(t, s, agent.Options{})
-	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
-	s.change(func() { s.away = true })
-	awaitGone(t, file(t, place, "pids")) // without a word from the server
-	s.change(func() { s.away = false })
-	other := s.add(script(t), as("lines", t.TempDir()), 1)
-	s.await(t, "the next trial is finished", func() bool { return len(other.finishes) == 1 })
-	if len(trial.finishes) != 0 {
-		t.Errorf("a trial that may run elsewhere was finished: %+v", trial.finishes)
-	}
 }
 
 func TestDrain(t *testing.T) {
@@ -283,328 +279,6 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
-	place := t.TempDir()
-	notExecutable := filepath.Join(place, "notes.txt")
-	if err := os.WriteFile(notExecutable, []byte("hello"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
-		name    string
-		command []string
-		role    string
-		change  func(*protocol.Lease)
-		say     []string
-	}{
-		{name: "exit code", role: "fail", say: []string{"exit code 3: ValueError: the learning rate is a fruit", "Traceback"}},
-		{name: "killed by the kernel", role: "crash", say: []string{"SIGKILL", "memory ran out"}},
-		{name: "missing command", command: []string{"no-such-program"}, say: []string{`command not found: "no-such-program"`, "PATH"}},
-		{name: "missing file", command: []string{"./train.sh"}, say: []string{"command not found", "train.sh"}},
-		{name: "not a program", command: []string{notExecutable}, say: []string{"cannot be started", "exec format error"}},
-		{name: "missing directory", role: "fail", change: func(l *protocol.Lease) { l.Directory = "nowhere" }, say: []string{"directory", "nowhere", "does not exist"}},
-		{name: "ends early", role: "short", say: []string{"ended after epoch 1 of 3"}},
-		{name: "reports nothing", command: []string{"true"}, say: []string{"ended after epoch 0 of 3", "standard output"}},
-		{name: "bad variable", role: "fail", change: func(l *protocol.Lease) { l.Environment["A"] = "x\x00y" }, say: []string{`"A"`}},
-		{name: "silence", role: "quiet", change: func(l *protocol.Lease) { l.EpochTimeoutSeconds = 0.5 }, say: []string{"no report for 0.5 s"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s := newServer()
-			command := test.command
-			if command == nil {
-				command = script(t)
-			}
-			s.mutex.Lock()
-			s.away = true // until it is complete
-			s.mutex.Unlock()
-			trial := s.add(command, as(test.role, place), 3)
-			if test.change != nil {
-				test.change(&trial.lease)
-			}
-			s.change(func() { s.away = false })
-			work(t, s, agent.Options{Directory: place})
-			s.await(t, "it has failed", func() bool { return len(trial.finishes) == 1 })
-			if trial.outcomes() != "failed" {
-				t.Errorf("ended %q", trial.outcomes())
-			}
-			for _, say := range test.say {
-				if !strings.Contains(trial.reason(), say) {
-					t.Errorf("the reason %q must say %q", trial.reason(), say)
-				}
-			}
-		})
-	}
-}
-
-func TestDirectives(t *testing.T) {
-	tests := []struct {
-		name, role string
-		directive  protocol.DirectiveAction
-		early      bool // there before the first report
-		outcome    string
-	}{
-		{"pause", "train", protocol.Pause, true, "interrupted"},
-		{"stop", "train", protocol.Stop, true, "interrupted"},
-		{"stop that is ignored", "deaf", protocol.Stop, false, "interrupted"},
-		{"stop without a client", "quiet", protocol.Stop, false, "interrupted"},
-		{"pause without a client, kept", "careless", protocol.Pause, true, "interrupted"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s, place := newServer(), t.TempDir()
-			trial := s.add(script(t), as(test.role, place), 5)
-			want := protocol.Directive{Action: test.directive, Reason: "the user said so"}
-			if test.early {
-				s.change(func() { trial.directive = want })
-			}
-			work(t, s, agent.Options{StopGrace: 100 * time.Millisecond})
-			s.await(t, "it has reported", func() bool { return len(trial.reports) >= 1 })
-			s.change(func() { trial.directive = want })
-			s.await(t, "it has ended", func() bool { return len(trial.finishes) == 1 })
-			if trial.outcomes() != test.outcome || trial.reason() != want.Reason {
-				t.Errorf("ended %q: %q", trial.outcomes(), trial.reason())
-			}
-			if test.directive == protocol.Pause && (trial.checkpoint == nil || trial.checkpoint.Epoch != 1) {
-				t.Errorf("the checkpoint is %+v", trial.checkpoint)
-			}
-		})
-	}
-}
-
-func TestLogFlood(t *testing.T) {
-	s := newServer()
-	trial := s.add(script(t), as("flood", t.TempDir()), 1)
-	work(t, s, agent.Options{})
-	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
-	log := trial.log[1]
-	if trial.outcomes() != "budget_reached" || trial.reports[0].Metrics["accuracy"].IsFinite() {
-		t.Errorf("the report behind the flood: %s, %+v", trial.outcomes(), trial.reports)
-	}
-	if len(log) > 1<<20+100 || strings.ToValidUTF8(log, "") != log || strings.ContainsRune(log, 0) {
-		t.Errorf("the log has %d bytes, or is no text", len(log))
-	}
-	for _, part := range []string{"xxxx", "bytes of the log are left out here", "line 39999 \uFFFD\uFFFD of a long log é", "the last line"} {
-		if !strings.Contains(log, part) {
-			t.Errorf("the log lacks %q", part)
-		}
-	}
-}
-
-func TestSocketSaysWhatIsWrong(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	trial := s.add(script(t), as("faulty", place), 2)
-	work(t, s, agent.Options{})
-	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
-	want := []string{
-		`422 .*epochs 1 to 2`, `422 .*epochs 1 to 2`, `422 .*1 to 1000 metrics`, `400 .*unknown field`, `400 .*"code":"invalid"`, `400 .*behind`,
-		`413 .*bytes`, `422 .*report an epoch before`, `404 .*no GET /v1/nothing`, `200 {"action":"continue"}`, `200 {"action":"continue"}`,
-		`422 .*is empty`, `422 .*metrics.accuracy.*objective is missing`, `200 {"action":"finish"}`, `422 .*in order`, `200 {"action":"finish"}`,
-	}
-	said := file(t, place, "said")
-	if len(said) != len(want) {
-		t.Fatalf("got %d answers: %q", len(said), said)
-	}
-	for i, pattern := range want {
-		if !matches(pattern, said[i]) {
-			t.Errorf("call %d: got %s, want %s", i, said[i], pattern)
-		}
-	}
-	if len(trial.reports) != 2 || !trial.reports[0].Metrics["accuracy"].IsNaN() || trial.outcomes() != "budget_reached" {
-		t.Errorf("got %+v, %s", trial.reports, trial.outcomes())
-	}
-}
-
-func TestServerAwayAndBack(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	s.away = true // from the start
-	trial := s.add(script(t), as("train", place), 3)
-	work(t, s, agent.Options{})
-	s.await(t, "the worker has tried to register", func() bool { return s.refused > 0 })
-	s.change(func() { s.away = false })
-	s.await(t, "it has reported", func() bool { return len(trial.reports) >= 1 })
-	s.change(func() { s.away, s.refused = true, 0 })
-	s.await(t, "calls were refused", func() bool { return s.refused > 3 })
-	s.change(func() { s.away = false })
-	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
-	if got := fmt.Sprint(trial.epochs(), file(t, place, "trained")); got != "[1 2 3] [1 2 3]" || trial.outcomes() != "budget_reached" {
-		t.Errorf("reported and trained %s, ended %q: %s", got, trial.outcomes(), trial.reason())
-	}
-}
-
-func TestWaitingForTheServerIsNoSilence(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	trial := s.add(script(t), as("gated", place), 3)
-	trial.lease.EpochTimeoutSeconds = 2
-	work(t, s, agent.Options{})
-	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
-	s.change(func() { s.away = true })
-	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// An interval between refused heartbeats is at least 20 ms.
-	s.await(t, "calls were refused for longer than the timeout", func() bool { return s.refused > 150 })
-	s.change(func() { s.away = false })
-	awaitNote(t, place, "ready") // the script got its answer
-	if got := fmt.Sprint(trial.epochs()); got != "[1 2]" {
-		t.Errorf("reported %s", got)
-	}
-}
-
-func TestServerRestart(t *testing.T) {
-	for _, slots := range []int{1, 2} { // found out by the heartbeat alone, or by the free slot as well
-		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
-			s := newServer()
-			running := s.add(script(t), as("polite", t.TempDir()), 5)
-			stop := work(t, s, agent.Options{Slots: slots})
-			s.await(t, "it has reported", func() bool { return len(running.reports) == 1 })
-			s.change(func() { clear(s.workers) }) // registrations live in memory
-			s.await(t, "the worker has registered again", func() bool { return s.registered == 2 })
-			if slots > 1 {
-				other := s.add(script(t), as("lines", t.TempDir()), 1)
-				s.await(t, "its free slot works", func() bool { return len(other.finishes) == 1 })
-			}
-			s.change(func() {
-				if len(running.finishes) != 0 || running.lease.LeaseEpoch != 1 {
-					t.Errorf("the running trial did not survive: %+v", running.finishes)
-				}
-			})
-			stop()
-			if running.outcomes() != "interrupted" {
-				t.Errorf("ended %q", running.outcomes())
-			}
-		})
-	}
-}
-
-func TestCheckpointThatCannotBeRestored(t *testing.T) {
-	for name, spoil := range map[string]func(*server, string){
-		"missing": func(s *server, hash string) { delete(s.artifacts, hash) },
-		"damaged": func(s *server, hash string) { s.artifacts[hash] = []byte("something else") },
-		"another": func(s *server, hash string) { s.artifacts[hash] = make([]byte, 1024) }, // an empty archive
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, place := newServer(), t.TempDir()
-			trial := s.add(script(t), as("train", place), 1, 3)
-			s.change(func() { trial.hold = true })
-			stop := work(t, s, agent.Options{})
-			s.await(t, "the first rung is finished", func() bool { return len(trial.finishes) == 1 })
-			stop() // with its cache
-			s.change(func() {
-				trial.queued = true
-				spoil(s, trial.checkpoint.Artifact)
-			})
-			work(t, s, agent.Options{})
-			s.await(t, "it is given back", func() bool { return len(trial.finishes) == 2 })
-			if trial.outcomes() != "budget_reached interrupted" || !strings.Contains(trial.reason(), "could not be restored") {
-				t.Errorf("ended %q: %s; a lost checkpoint is not the user's failure", trial.outcomes(), trial.reason())
-			}
-		})
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	t.Setenv("TANDEM_TOKEN", "secret")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("HF_HOME", "/models")
-	t.Setenv("CUDA_VISIBLE_DEVICES", "0")
-	s, place := newServer(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(place, "study"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s.away = true
-	trial := s.add(script(t), map[string]string{"ROLE": "show", "PLACE": place, "MINE": "1"}, 1)
-	trial.lease.Directory = "study"
-	trial.lease.System = map[string]space.Value{"cpu_threads": space.Int(3)}
-	trial.lease.Params = space.Configuration{"rate": space.Float(1), "layers": space.Int(2)}
-	s.change(func() { s.away = false })
-	work(t, s, agent.Options{Directory: place, PassEnvironment: []string{"HF_*", "TANDEM_*"}})
-	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
-	got := file(t, place, "environment")
-	for _, want := range []string{
-		"TANDEM_STUDY=story", "TANDEM_TRIAL=s1-0", "TANDEM_EPOCHS=1", "TANDEM_FIRST_EPOCH=1", "TANDEM_DATA_FRACTION=0.5", "TANDEM_RUNG=0", "TANDEM_SEED=7",
-		`TANDEM_PARAMS={"layers":2,"rate":1.0}`, `TANDEM_SYSTEM={"cpu_threads":3}`, `TANDEM_OBJECTIVES=["accuracy"]`,
-		"OMP_NUM_THREADS=3", "MKL_NUM_THREADS=3", "OPENBLAS_NUM_THREADS=3", "NUMEXPR_NUM_THREADS=3", "PYTHONUNBUFFERED=1",
-		"MINE=1", "HF_HOME=/models", "CUDA_VISIBLE_DEVICES=0", "cwd=" + filepath.Join(place, "study"), "stdin=0 bytes",
-	} {
-		if !slices.Contains(got, want) {
-			t.Errorf("the script's environment lacks %s: %q", want, got)
-		}
-	}
-	if want := "umask=77"; maskable() && !slices.Contains(got, want) {
-		t.Errorf("the script's files are not private: %q", got)
-	}
-	for _, line := range got {
-		if strings.Contains(line, "secret") {
-			t.Errorf("a secret reached the script: %s", line)
-		}
-		if socket, ok := strings.CutPrefix(line, "TANDEM_SOCKET="); ok && len(socket) > 107 {
-			t.Errorf("the socket's path is too long: %s", line)
-		}
-	}
-}
-
-func TestLongScratchPathStillHasASocket(t *testing.T) {
-	s, place := newServer(), t.TempDir()
-	trial := s.add(script(t), as("train", place), 1)
-	scratch := filepath.Join(t.TempDir(), strings.Repeat("long-", 25))
-	work(t, s, agent.Options{Scratch: scratch})
-	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
-	if trial.outcomes() != "budget_reached" {
-		t.Errorf("ended %q: %s", trial.outcomes(), trial.reason())
-	}
-}
-
-// killableAgent is a whole agent process with a server in it.
-func killableAgent() int {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	s := newServer()
-	s.add([]string{self}, as("spawn", os.Getenv("PLACE")), 3)
-	worker, err := agent.New(agent.Options{Server: s, Scratch: os.Getenv("SCRATCH")})
-	if err != nil {
-		panic(err)
-	}
-	if err := worker.Run(context.Background()); err != nil {
-		panic(err)
-	}
-	return 0
-}
-
-// victim is a process that only looks like one of a run.
-func victim() int { return forever() }
-
-func TestKilledAgentLeavesNothingBehind(t *testing.T) {
-	place, scratch := t.TempDir(), t.TempDir()
-	doomed := exec.Command(script(t)[0])
-	doomed.Env = append(os.Environ(), "ROLE=agent", "PLACE="+place, "SCRATCH="+scratch)
-	if err := doomed.Start(); err != nil {
-		t.Fatal(err)
-	}
-	bystander := exec.Command(script(t)[0])
-	bystander.Env = append(os.Environ(), "ROLE=victim", "TANDEM_CHECKPOINT_DIR="+t.TempDir())
-	if err := bystander.Start(); err != nil {
-		t.Fatal(err)
-	}
-	awaitNote(t, place, "ready") // the command runs and needs nothing from the agent
-	pids := file(t, place, "pids")
-	if err := doomed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = doomed.Wait()      // it was killed
-	awaitGone(t, pids[2:]) // the command itself, by the kernel
-	work(t, newServer(), agent.Options{Scratch: scratch})
-	awaitGone(t, pids) // what it had started, by the next agent
-	if !alive(strconv.Itoa(bystander.Process.Pid)) {
-		t.Error("a process of somebody else was killed")
-	}
-	if err := bystander.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = bystander.Wait() // it was killed
-}
-
 func awaitNote(t *testing.T, place, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -615,18 +289,4 @@ func awaitNote(t *testing.T, place, name string) {
 			t.Fatalf("the script did not write %s", name)
 		}
 	}
-}
-
-// maskable reports whether a thread may have a umask of its own here.
-func maskable() bool {
-	answer := make(chan bool)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is changed
-		answer <- syscall.Unshare(syscall.CLONE_FS) == nil
-	}()
-	return <-answer
-}
-
-func matches(pattern, text string) bool {
-	return regexp.MustCompile("^(?:" + pattern + ")").MatchString(text)
 }

@@ -50,6 +50,9 @@ func (c *cache) add(fill func(io.Writer) error, limit int64) (*artifact, error) 
 	if errors.Is(err, syscall.ENOSPC) {
 		err = problem.New(problem.Exhausted, "the worker's disk is full: %w", err)
 	}
+	if err != nil && counted.failed {
+		err = localFault{err}
+	}
 	if err != nil {
 		_ = os.Remove(file.Name()) // what stays is removed with the folder
 		return nil, err
@@ -152,17 +155,25 @@ func hashFile(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// localFault is a fault of this worker: asking the server again does not help.
+type localFault struct{ error }
+
+func (f localFault) Unwrap() error { return f.error }
+
 // boundedWriter refuses to write more than is left.
 type boundedWriter struct {
-	out  io.Writer
-	left int64
+	out    io.Writer
+	left   int64
+	failed bool
 }
 
 func (w *boundedWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > w.left {
+		w.failed = true
 		return 0, problem.New(problem.Exhausted, "the checkpoint is larger than this worker allows: keep less in it, or raise the worker's limits")
 	}
 	n, err := w.out.Write(p)
 	w.left -= int64(n)
+	w.failed = w.failed || err != nil
 	return n, err
 }

@@ -29,7 +29,7 @@ func (r *run) commit(epoch int) (*artifact, error) {
 	}
 	defer r.agent.cache.release(packed)
 	if err := r.upload(packed); err != nil {
-		return nil, err
+		return nil, r.answered(err)
 	}
 	err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) error {
 		return r.agent.options.Server.CommitCheckpoint(ctx, r.lease.Trial, protocol.CheckpointCommit{
@@ -40,7 +40,7 @@ func (r *run) commit(epoch int) (*artifact, error) {
 		return nil, r.judged(err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, r.answered(err)
 	}
 	r.reached()
 	r.committed = content

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tandem-tune/tandem/profiler"
 )
 
@@ -78,7 +80,7 @@ func (r *run) launch(command *exec.Cmd) error {
 	command.Stdout, command.Stderr = stdout, stderr
 	r.reporting.Lock() // a quick script waits until its measurement has begun
 	defer r.reporting.Unlock()
-	p, err := start(command)
+	p, err := start(command, r.place.cage)
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
 	if err != nil {
 		r.output.drain()
@@ -110,22 +112,21 @@ func (r *run) command() (*exec.Cmd, error) {
 	if len(r.lease.Command) == 0 {
 		return nil, studyFault{"the study has no command: its trials are run by the process that asks for them"}
 	}
-	directory := r.lease.Directory
+	directory, advice := r.lease.Directory, "copy it there"
 	if !filepath.IsAbs(directory) {
 		directory = filepath.Join(r.agent.options.Directory, directory)
+		advice += ", or start the worker in the folder that the study's directory is relative to"
 	}
 	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
-		return nil, studyFault{fmt.Sprintf("the study's directory %s does not exist on this worker (%s): copy it there, or start the worker with the right --directory",
-			directory, r.agent.options.Name)}
+		return nil, studyFault{fmt.Sprintf("the study's directory %s does not exist on worker %s: %s", directory, r.agent.options.Name, advice)}
 	}
 	name := r.lease.Command[0]
 	path := name
 	if !strings.Contains(name, "/") {
-		found, err := exec.LookPath(name)
-		if err != nil {
-			return nil, studyFault{fmt.Sprintf("command not found: %q is not in the PATH of worker %s (%s)", name, r.agent.options.Name, os.Getenv("PATH"))}
+		where := r.agent.options.searchPath(r.lease)
+		if path = lookUp(name, where); path == "" {
+			return nil, studyFault{fmt.Sprintf("command not found: %q is in no folder of the PATH on worker %s (%s)", name, r.agent.options.Name, where)}
 		}
-		path = found
 	} else if !filepath.IsAbs(name) {
 		path = filepath.Join(directory, name)
 	}
@@ -134,4 +135,20 @@ func (r *run) command() (*exec.Cmd, error) {
 	}
 	// Not exec.Command: it would look the name up once more, elsewhere.
 	return &exec.Cmd{Path: path, Args: r.lease.Command, Dir: directory}, nil
+}
+
+// lookUp finds a program in the folders of a PATH; empty if it is in none.
+// Relative folders are passed over, since which program they mean depends on
+// where one stands.
+func lookUp(name, path string) string {
+	for _, folder := range filepath.SplitList(path) {
+		candidate := filepath.Join(folder, name)
+		if !filepath.IsAbs(folder) || unix.Access(candidate, unix.X_OK) != nil {
+			continue
+		}
+		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() {
+			return candidate
+		}
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ func (o Options) environment(lease protocol.Lease, place room, cores int) ([]str
 	for name, value := range lease.Environment {
 		values[name] = value
 	}
+	values["PATH"] = o.searchPath(lease)
 	trial, err := trialVariables(lease, place)
 	if err != nil {
 		return nil, err
@@ -58,6 +60,20 @@ func (o Options) environment(lease protocol.Lease, place room, cores int) ([]str
 	}
 	slices.Sort(list)
 	return list, nil
+}
+
+// searchPath is the PATH of a lease's command: the worker's owner's folders,
+// then what the study says, else what the worker has.
+func (o Options) searchPath(lease protocol.Lease) string {
+	folders := slices.Clone(o.Path)
+	rest, given := lease.Environment["PATH"]
+	if !given {
+		rest = os.Getenv("PATH")
+	}
+	if rest != "" {
+		folders = append(folders, rest)
+	}
+	return strings.Join(folders, string(filepath.ListSeparator))
 }
 
 func (o Options) passes(name string) bool {

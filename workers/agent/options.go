@@ -25,6 +25,10 @@ type Options struct {
 	// Scratch holds sockets, checkpoints in use and the artifact cache, in
 	// folders only this user can enter; the user's state directory when empty.
 	Scratch string
+	// Path are folders that come first on the PATH of commands, such as the bin
+	// of a Python environment; relative ones are relative to the agent's own
+	// working directory.
+	Path []string
 	// PassEnvironment names variables that commands get from the agent's own
 	// environment, beside the ones they always get. A trailing * matches the
 	// rest of a name. The server's token is never passed.
@@ -82,7 +86,23 @@ func (o Options) complete() (Options, error) {
 	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return o, fmt.Errorf("the scratch directory: %w", err)
 	}
-	return o, nil
+	o.Path, err = absolute(o.Path)
+	return o, err
+}
+
+func absolute(folders []string) ([]string, error) {
+	list := make([]string, 0, len(folders))
+	for _, folder := range folders {
+		if folder == "" || strings.ContainsRune(folder, filepath.ListSeparator) {
+			return nil, fmt.Errorf("the folder %q cannot be on the PATH: give one folder at a time, without a %q in its name", folder, filepath.ListSeparator)
+		}
+		folder, err := filepath.Abs(folder)
+		if err != nil {
+			return nil, fmt.Errorf("a folder for the PATH: %w", err)
+		}
+		list = append(list, folder)
+	}
+	return list, nil
 }
 
 func orElse[T int | int64 | time.Duration](value, otherwise T) T {

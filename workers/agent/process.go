@@ -16,9 +16,11 @@ import (
 // says otherwise.
 const privateMask = 0o077
 
-// process is a command running as the leader of a process group of its own.
+// process is a command running as the leader of a process group of its own, and
+// in a control group of its own where there can be one.
 type process struct {
 	pid  int
+	cage *cage
 	done chan struct{} // closed when the leader has ended and the group is killed
 
 	mutex  sync.Mutex
@@ -29,8 +31,8 @@ type process struct {
 
 // start starts the command. It dies with this process: the kernel kills it when
 // the thread that started it ends, so one thread stays with it.
-func start(command *exec.Cmd) (*process, error) {
-	p := &process{done: make(chan struct{})}
+func start(command *exec.Cmd, in *cage) (*process, error) {
+	p := &process{cage: in, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go p.launch(command, started)
 	if err := <-started; err != nil {
@@ -45,8 +47,7 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	if unix.Unshare(unix.CLONE_FS) == nil { // refused in some containers
 		unix.Umask(privateMask)
 	}
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	err := command.Start()
+	command, err := startIn(command, p.cage)
 	if err == nil {
 		p.pid = command.Process.Pid
 	}
@@ -60,9 +61,27 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.send(unix.SIGKILL)
+	p.cage.kill()
 	_ = command.Wait() // says how it ended, as ProcessState does
 	p.state, p.reaped = command.ProcessState, true
 	close(p.done)
+}
+
+// startIn starts the command in the control group, or without one: the kernel or
+// a container may refuse it. It returns the command that was started.
+func startIn(command *exec.Cmd, in *cage) (*exec.Cmd, error) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	group := in.open()
+	if group < 0 {
+		return command, command.Start()
+	}
+	defer unix.Close(group)
+	caged := &exec.Cmd{Path: command.Path, Args: command.Args, Dir: command.Dir, Env: command.Env, Stdout: command.Stdout, Stderr: command.Stderr}
+	caged.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, UseCgroupFD: true, CgroupFD: group}
+	if caged.Start() == nil {
+		return caged, nil
+	}
+	return command, command.Start()
 }
 
 // awaitEnd returns when the process has ended, and leaves it as a zombie.
@@ -94,6 +113,7 @@ func (p *process) kill() {
 	if !p.reaped {
 		p.killed = true
 		p.send(unix.SIGKILL)
+		p.cage.kill()
 	}
 }
 

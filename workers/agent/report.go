@@ -134,6 +134,14 @@ func (r *run) reached() {
 	r.progress.unreachable = false
 }
 
+// answered notes that a refusal, unlike the end of the run, came from the server.
+func (r *run) answered(err error) error {
+	if r.ctx.Err() == nil {
+		r.reached()
+	}
+	return err
+}
+
 // working stops the clock of epoch_timeout_seconds while the script waits for
 // us; the returned function starts it anew.
 func (r *run) working() (done func()) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sethvargo/go-retry"
@@ -24,6 +25,9 @@ const (
 // passing reports whether the same call may succeed later: the server is away,
 // overloaded or broken, not the call wrong.
 func passing(err error) bool {
+	if errors.As(err, new(localFault)) {
+		return false
+	}
 	switch problem.CodeOf(err) {
 	case problem.Invalid, problem.NotFound, problem.Conflict, problem.LeaseLost,
 		problem.Unauthorized, problem.Forbidden, problem.KeyReused:

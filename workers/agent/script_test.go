@@ -35,7 +35,7 @@ func roles() map[string]func() int {
 	return map[string]func() int{
 		"train": train, "lines": lines, "spawn": spawn, "deaf": deaf, "polite": polite, "fail": fail, "crash": crash,
 		"sleep": forever, "flood": flood, "quiet": quiet, "faulty": faulty, "show": show, "wait": reportAndWait,
-		"short": short, "agent": killableAgent, "victim": victim, "careless": careless, "gated": gated,
+		"short": short, "agent": killableAgent, "victim": victim, "careless": careless, "gated": gated, "parent": parent, "stale": stale,
 	}
 }
 
@@ -146,8 +146,32 @@ func lines() int {
 	return 0
 }
 
+// stale keeps its state in its first run only.
+func stale() int {
+	if number("TANDEM_FIRST_EPOCH") == 1 {
+		return lines()
+	}
+	for epoch := number("TANDEM_FIRST_EPOCH"); epoch <= number("TANDEM_EPOCHS"); epoch++ {
+		fmt.Printf("{\"epoch\": %d, \"accuracy\": 0.5}\n", epoch)
+	}
+	return 0
+}
+
 // spawn has a child in its group and one that left it, and waits.
 func spawn() int {
+	startOthers()
+	note("pids", "%d", os.Getpid())
+	return reportAndWait()
+}
+
+// parent ends well and leaves its children behind.
+func parent() int {
+	startOthers()
+	fmt.Println(`{"epoch": 1, "accuracy": 1}`)
+	return 0
+}
+
+func startOthers() {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -161,8 +185,15 @@ func spawn() int {
 		}
 		note("pids", "%d", child.Process.Pid)
 	}
-	note("pids", "%d", os.Getpid())
-	return reportAndWait()
+	if os.Getenv("HIDDEN") != "" {
+		child := exec.Command(self) // in no group, and without the mark of the run
+		child.Env = []string{"ROLE=sleep"}
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		note("pids", "%d", child.Process.Pid)
+	}
 }
 
 func reportAndWait() int {

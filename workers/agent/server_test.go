@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +26,10 @@ type server struct {
 	mutex      sync.Mutex
 	changed    chan struct{} // closed and replaced at each change
 	away       bool
-	refused    int // calls while it was away
+	leaves     bool // it goes away when it has granted a lease
+	over       bool // its study is finished
+	refused    int  // calls while it was away
+	attempts   []protocol.Report
 	workers    map[string]int
 	registered int
 	left       int
@@ -36,29 +37,6 @@ type server struct {
 	trials     []*task
 	artifacts  map[string][]byte
 	writes     []write
-}
-
-// task is a trial of the server.
-type task struct {
-	lease      protocol.Lease
-	rungs      []int // epochs of each rung
-	rung       int
-	queued     bool
-	hold       bool // it is not queued again by itself
-	holder     string
-	reports    []protocol.Report
-	checkpoint *trial.Checkpoint
-	finishes   []protocol.FinishRequest
-	log        map[trial.LeaseEpoch]string
-	directive  protocol.Directive
-	resumed    []int // first epoch of each lease
-}
-
-// write is a call under a lease, and what it was answered.
-type write struct {
-	call  string
-	epoch trial.LeaseEpoch
-	err   error
 }
 
 var _ agent.Server = (*server)(nil)
@@ -190,14 +168,17 @@ func (s *server) Lease(ctx context.Context, request protocol.LeaseRequest) (prot
 	for {
 		s.mutex.Lock()
 		err := s.known(request.Worker)
+		if err == nil && request.Study != "" && request.Study != "story" {
+			err = problem.New(problem.NotFound, "no study %q", request.Study)
+		}
 		var granted *protocol.Lease
 		if err == nil {
 			granted = s.grant(request.Worker)
 		}
-		changed := s.changed
+		changed, over := s.changed, s.over
 		s.mutex.Unlock()
-		if err != nil || granted != nil {
-			return protocol.LeaseReply{Lease: granted}, err
+		if err != nil || granted != nil || over {
+			return protocol.LeaseReply{Lease: granted, StudyFinished: over}, err
 		}
 		select {
 		case <-changed:
@@ -223,6 +204,7 @@ func (s *server) grant(worker string) *protocol.Lease {
 		}
 		t.resumed = append(t.resumed, t.lease.FirstEpoch)
 		lease := t.lease
+		s.away = s.leaves
 		s.announce()
 		return &lease
 	}
@@ -259,6 +241,7 @@ func (s *server) fenced(call string, id trial.ID, epoch trial.LeaseEpoch, do fun
 }
 
 func (s *server) Report(_ context.Context, id trial.ID, report protocol.Report) (directive protocol.Directive, err error) {
+	s.change(func() { s.attempts = append(s.attempts, report) })
 	err = s.fenced("report", id, report.LeaseEpoch, func(t *task) error {
 		if report.Epoch == t.lease.Budget.Epochs && len(report.Metrics) > 0 {
 			if _, ok := report.Metrics["accuracy"]; !ok {
@@ -351,52 +334,4 @@ func (s *server) Artifact(_ context.Context, hash string) (io.ReadCloser, error)
 		return nil, problem.New(problem.NotFound, "no artifact %s", hash)
 	}
 	return io.NopCloser(bytes.NewReader(content)), nil
-}
-
-// epochs are the reported epochs, in the order they came.
-func (t *task) epochs() []int {
-	var epochs []int
-	for _, report := range t.reports {
-		epochs = append(epochs, report.Epoch)
-	}
-	return epochs
-}
-
-func (t *task) outcomes() string {
-	var list []string
-	for _, finish := range t.finishes {
-		list = append(list, string(finish.Outcome))
-	}
-	return strings.Join(list, " ")
-}
-
-func (t *task) reason() string {
-	if len(t.finishes) == 0 {
-		return ""
-	}
-	return t.finishes[len(t.finishes)-1].Reason
-}
-
-// calls counts the writes of a kind.
-func (s *server) calls(call string) int {
-	count := 0
-	for _, w := range s.writes {
-		if w.call == call {
-			count++
-		}
-	}
-	return count
-}
-
-// afterLoss are the writes that came under a lease epoch after it was answered
-// that the lease is lost.
-func (s *server) afterLoss(epoch trial.LeaseEpoch) []write {
-	told := slices.IndexFunc(s.writes, func(w write) bool { return w.epoch == epoch && problem.Is(w.err, problem.LeaseLost) })
-	var late []write
-	for i, w := range s.writes {
-		if told >= 0 && i > told && w.epoch == epoch && w.call != "heartbeat" {
-			late = append(late, w)
-		}
-	}
-	return late
 }

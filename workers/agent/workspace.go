@@ -25,8 +25,16 @@ type workspace struct {
 	// sockets is where sockets are: the folder itself unless its path is too
 	// long for one.
 	sockets string
+	cage    *cage
 	number  atomic.Int64
 }
+
+// What lies outside of the folder is named in these files, for the next agent
+// to find if this one is killed.
+const (
+	socketsRecord = "sockets"
+	cageRecord    = "cgroup"
+)
 
 func openWorkspace(scratch string, logger *slog.Logger) (*workspace, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
@@ -38,19 +46,41 @@ func openWorkspace(scratch string, logger *slog.Logger) (*workspace, error) {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
 	}
 	w := &workspace{directory: directory, sockets: directory}
-	if w.lock, err = newLock(directory); err == nil && len(filepath.Join(directory, "999999", "s")) > longestSocket {
-		w.sockets, err = os.MkdirTemp("", "tandem-")
-	}
-	if err != nil {
+	if err := w.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
 	return w, nil
 }
 
+func (w *workspace) prepare() (err error) {
+	if w.lock, err = newLock(w.directory); err != nil {
+		return err
+	}
+	if len(filepath.Join(w.directory, "999999", "s")) > longestSocket {
+		if w.sockets, err = os.MkdirTemp("", "tandem-"); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(w.directory, socketsRecord), []byte(w.sockets), 0o600); err != nil {
+			return errors.Join(err, os.RemoveAll(w.sockets))
+		}
+	}
+	if w.cage = newCage(filepath.Base(w.directory)); w.cage == nil {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(w.directory, cageRecord), []byte(w.cage.directory), 0o600); err != nil {
+		w.cage.remove()
+		return err
+	}
+	return nil
+}
+
 func (w *workspace) cacheDirectory() string { return filepath.Join(w.directory, "cache") }
 
-// room is one run's folder and socket.
-type room struct{ directory, checkpoint, socket string }
+// room is one run's folder, socket and control group.
+type room struct {
+	directory, checkpoint, socket string
+	cage                          *cage
+}
 
 // room makes a folder for a run. Its parent is 0700, and so is everything in it.
 func (w *workspace) room() (room, error) {
@@ -60,6 +90,7 @@ func (w *workspace) room() (room, error) {
 	if err := os.MkdirAll(r.checkpoint, 0o700); err != nil {
 		return room{}, err
 	}
+	r.cage = w.cage.inner(number)
 	return r, os.MkdirAll(filepath.Dir(r.socket), 0o700)
 }
 
@@ -67,10 +98,12 @@ func (r room) remove() error {
 	if r == (room{}) {
 		return nil
 	}
+	r.cage.remove()
 	return errors.Join(os.RemoveAll(r.directory), os.RemoveAll(filepath.Dir(r.socket)))
 }
 
 func (w *workspace) close() error {
+	w.cage.remove()
 	err := os.RemoveAll(w.directory)
 	if w.sockets != w.directory {
 		err = errors.Join(err, os.RemoveAll(w.sockets))
@@ -117,10 +150,32 @@ func removeAbandoned(scratch string, logger *slog.Logger) {
 		if killed := killMarked(variableScratch + folder + "/"); killed > 0 {
 			logger.Warn("ended processes that a killed worker had left behind", "processes", killed)
 		}
-		if err := errors.Join(os.RemoveAll(folder), lock.Close()); err != nil {
+		if err := errors.Join(removeOutside(folder), os.RemoveAll(folder), lock.Close()); err != nil {
 			logger.Warn("cannot remove a killed worker's folder", "folder", folder, "error", err)
 		}
 	}
+}
+
+// removeOutside removes what a killed agent had outside of its folder.
+func removeOutside(folder string) error {
+	if group := recorded(folder, cageRecord); group != "" {
+		c := &cage{group}
+		c.kill()
+		c.remove()
+	}
+	if sockets := recorded(folder, socketsRecord); sockets != "" {
+		return os.RemoveAll(sockets)
+	}
+	return nil
+}
+
+// recorded is the path in one of the records; empty if it is not one of ours.
+func recorded(folder, record string) string {
+	content, err := os.ReadFile(filepath.Join(folder, record))
+	if path := string(content); err == nil && filepath.IsAbs(path) && strings.HasPrefix(filepath.Base(path), "tandem-") {
+		return path
+	}
+	return ""
 }
 
 func escaped(path string) string {

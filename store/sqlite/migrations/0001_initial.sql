@@ -1,83 +1,107 @@
 -- +goose Up
--- Times are nanoseconds since 1970 in UTC. Measured values live only inside
--- JSON documents, where NaN and the infinities are tagged strings: a REAL
--- column would store NaN as NULL without a word.
+
+-- Documents are JSON text, so that no NaN or infinity ever meets a REAL column
+-- (SQLite would store NaN as NULL). What is searched by stands in a column
+-- beside its document. Times are text in UTC of a fixed width, which sorts.
+-- The position is the order of insertion; a VACUUM keeps it.
+
+-- "TNDM": says whose file this is.
+PRAGMA application_id = 1414415437;
+
+-- How many servers have opened this file: each write checks that its server is
+-- still the newest.
+CREATE TABLE server (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO server (one, epoch) VALUES (1, 0);
 
 CREATE TABLE study (
-    id         TEXT PRIMARY KEY,
+    position   INTEGER PRIMARY KEY,
+    id         TEXT NOT NULL UNIQUE,
     name       TEXT NOT NULL UNIQUE,
     definition TEXT NOT NULL,
     status     TEXT NOT NULL,
     reason     TEXT NOT NULL,
-    created    INTEGER NOT NULL,
-    elapsed    INTEGER NOT NULL,
-    since      INTEGER,
-    finished   INTEGER
+    created    TEXT NOT NULL,
+    elapsed    INTEGER NOT NULL, -- nanoseconds
+    since      TEXT,
+    finished   TEXT
 ) STRICT;
 
 CREATE TABLE trial (
-    id          TEXT PRIMARY KEY,
-    study_id    TEXT NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+    id          TEXT NOT NULL PRIMARY KEY,
+    study       TEXT NOT NULL REFERENCES study (id) ON DELETE CASCADE,
     number      INTEGER NOT NULL,
     state       TEXT NOT NULL,
     lease_epoch INTEGER NOT NULL,
     document    TEXT NOT NULL,
-    UNIQUE (study_id, number)
+    UNIQUE (study, number)
 ) STRICT;
 
 CREATE TABLE report (
-    id       INTEGER PRIMARY KEY,
-    trial_id TEXT NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    position INTEGER PRIMARY KEY,
+    trial    TEXT NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
     rung     INTEGER NOT NULL,
     epoch    INTEGER NOT NULL,
     document TEXT NOT NULL,
-    UNIQUE (trial_id, rung, epoch)
+    UNIQUE (trial, rung, epoch)
 ) STRICT;
 
 CREATE TABLE event (
-    study_id TEXT NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+    position INTEGER PRIMARY KEY,
+    study    TEXT NOT NULL REFERENCES study (id) ON DELETE CASCADE,
     sequence INTEGER NOT NULL,
-    at       INTEGER NOT NULL,
+    at       TEXT NOT NULL,
     kind     TEXT NOT NULL,
-    trial_id TEXT NOT NULL,
+    trial    TEXT NOT NULL, -- empty for an event of the study
     state    TEXT NOT NULL,
     worker   TEXT NOT NULL,
     reason   TEXT NOT NULL,
-    data     TEXT NOT NULL,
-    PRIMARY KEY (study_id, sequence)
-) STRICT, WITHOUT ROWID;
+    data     TEXT NOT NULL, -- empty for none
+    UNIQUE (study, sequence)
+) STRICT;
 
-CREATE INDEX event_of_trial ON event (study_id, trial_id, sequence) WHERE trial_id <> '';
+CREATE INDEX event_of_trial ON event (trial, sequence) WHERE trial <> '';
 
 CREATE TABLE snapshot (
-    study_id TEXT PRIMARY KEY REFERENCES study (id) ON DELETE CASCADE,
+    study    TEXT NOT NULL PRIMARY KEY REFERENCES study (id) ON DELETE CASCADE,
     sequence INTEGER NOT NULL,
     state    TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE receipt (
-    key     TEXT PRIMARY KEY,
+    key     TEXT NOT NULL PRIMARY KEY,
     request TEXT NOT NULL,
-    answer  TEXT NOT NULL,
-    at      INTEGER NOT NULL
+    answer  TEXT NOT NULL, -- empty for none
+    at      TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX receipt_by_age ON receipt (at);
+CREATE INDEX receipt_by_time ON receipt (at);
 
+CREATE TABLE log (
+    trial TEXT NOT NULL PRIMARY KEY REFERENCES trial (id) ON DELETE CASCADE,
+    bytes INTEGER NOT NULL,
+    "full" INTEGER NOT NULL -- 1 once text was dropped
+) STRICT;
+
+-- start and stop count the bytes of the lease's log as its worker wrote it.
 CREATE TABLE log_chunk (
-    trial_id    TEXT NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    trial       TEXT NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
     lease_epoch INTEGER NOT NULL,
     start       INTEGER NOT NULL,
-    bytes       INTEGER NOT NULL,
+    stop        INTEGER NOT NULL,
     text        TEXT NOT NULL,
-    PRIMARY KEY (trial_id, lease_epoch, start)
-) STRICT, WITHOUT ROWID;
+    PRIMARY KEY (trial, lease_epoch, start)
+) STRICT;
 
 CREATE TABLE token (
-    id      TEXT PRIMARY KEY,
-    name    TEXT NOT NULL,
-    scope   TEXT NOT NULL,
-    hash    BLOB NOT NULL,
-    created INTEGER NOT NULL,
-    expires INTEGER
+    position INTEGER PRIMARY KEY,
+    id       TEXT NOT NULL UNIQUE,
+    name     TEXT NOT NULL,
+    scope    TEXT NOT NULL,
+    hash     BLOB NOT NULL,
+    created  TEXT NOT NULL,
+    expires  TEXT
 ) STRICT;

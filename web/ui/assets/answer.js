@@ -2,7 +2,7 @@
 import { address, studyPath } from "./api.js";
 import { copyButton } from "./copy.js";
 import { byId, fillFacts, make } from "./dom.js";
-import { budget, bytes, duration, energy, measured, parameter } from "./format.js";
+import { budget, bytes, duration, energy, measured, parameter, sentence } from "./format.js";
 import * as snippets from "./snippets.js";
 
 /** Shows a recommendation; does nothing if it is the one shown already. */
@@ -10,20 +10,28 @@ export class Answer {
   #shown = "";
   #form = "json";
 
-  constructor(study) {
+  constructor(study, trials) {
     this.study = study;
+    this.trials = trials;
     this.box = byId("answer-body");
   }
 
   draw(answer) {
+    if (!answer.best) {
+      this.box.replaceChildren(make("p", { class: "muted" }, ...this.#none(answer)));
+      return;
+    }
     const key = JSON.stringify(answer, (name, value) => (typeof value === "bigint" ? String(value) : value));
     if (key === this.#shown) return;
     this.#shown = key;
-    if (!answer.best) {
-      this.box.replaceChildren(make("p", { class: "muted" }, "Nothing yet: the first measured trial will stand here."));
-      return;
-    }
     this.box.replaceChildren(this.#lead(answer), this.#parameters(answer), this.#copy(answer), this.#facts(answer), this.#notes(answer));
+  }
+
+  /** What to do where nothing was measured. */
+  #none({ status }) {
+    const failed = this.trials.ranked().findLast((trial) => trial.state === "failed");
+    const why = failed ? ["The log of ", make("a", { href: studyPath(this.study.name, `/trials/${failed.number}`) }, `trial ${failed.number}`), " tells why it failed."] : [];
+    return [["running", "paused"].includes(status) ? "Nothing yet: the first measured trial will stand here. " : "Nothing was measured. ", ...why];
   }
 
   #lead({ best, full_budget: full }) {
@@ -34,12 +42,12 @@ export class Answer {
   }
 
   #parameters({ best, system }) {
-    const row = (name, kind, value) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "muted" }, kind), make("td", { class: "number", title: String(value) }, parameter(value)));
+    const row = (name, kind, value, type) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "muted" }, kind), make("td", { class: "number", title: String(value) }, parameter(value, type)));
     const tuned = this.study.definition.space.parameters.filter((one) => one.name in best.params);
     return make("table", { class: "plain" },
       make("caption", { class: "unseen" }, "Recommended parameters"),
       make("tbody", {},
-        ...tuned.map((one) => row(one.name, one.kind, best.params[one.name])),
+        ...tuned.map((one) => row(one.name, one.kind, best.params[one.name], one.type)),
         ...Object.entries(system ?? {}).map(([name, value]) => row(name, "system", value))));
   }
 
@@ -80,6 +88,6 @@ export class Answer {
   }
 
   #notes({ notes }) {
-    return make("ul", { class: "notes" }, ...(notes ?? []).map((note) => make("li", {}, note.charAt(0).toUpperCase() + note.slice(1).replace(/\.?$/, "."))));
+    return make("ul", { class: "notes" }, ...(notes ?? []).map((note) => make("li", {}, sentence(note).replace(/\.?$/, "."))));
   }
 }

@@ -1,7 +1,8 @@
 // Best so far: every measurement as a dot, and the leader's value as a line.
-import { Chart, common, fairRange, fillLegend, hover, leftOut, markValue, palette, remark, rungColour, timeAxis, uPlot, valueAxis } from "./chart.js";
+import { Chart, common, fillLegend, goodRange, hover, leftOut, markValue, palette, remark, rungColour, timeAxis, uPlot, valueAxis } from "./chart.js";
 import { byId } from "./dom.js";
 import { budget, duration, measured } from "./format.js";
+import { better } from "./trials.js";
 
 /** open(number) shows a trial. */
 export class BestChart {
@@ -17,7 +18,7 @@ export class BestChart {
   draw(now) {
     this.now = now;
     const { measurements } = this.history;
-    this.fair = fairRange(measurements.map((one) => one.value).concat(this.objective.target ?? []));
+    this.fair = goodRange(measurements.map((one) => one.value), this.objective.direction, this.objective.target);
     const leader = this.history.leaders().at(-1);
     this.chart.draw(
       leader === undefined || leader === null
@@ -28,11 +29,12 @@ export class BestChart {
     const last = this.study.rungs.length - 1;
     fillLegend(byId("best-legend"), [
       { colour: colours.accent, text: "leader", line: true },
-      ...(last > 0 ? [{ colour: rungColour(colours, 0, last + 1), text: "rung 0" }] : []),
-      { colour: rungColour(colours, last, last + 1), text: `rung ${last}` },
+      ...this.study.rungs.filter((rung) => last < 5 || rung.index === 0 || rung.index === last).map((rung) => ({ colour: rungColour(colours, rung.index, last + 1), text: `rung ${rung.index}` })),
     ]);
     const notFinite = measurements.filter((one) => !Number.isFinite(one.value)).length;
-    remark(byId("best-note"), measurements.length === 0 ? "No trial has been measured yet." : leftOut(this.fair.outside, notFinite));
+    const stepsBack = this.history.leaders().some((value, at, all) => at > 0 && better(all[at - 1], value, this.objective.direction));
+    const notes = [leftOut(this.fair.outside, notFinite), stepsBack ? "The line steps back where a higher rung was measured first: its values count more." : ""];
+    remark(byId("best-note"), measurements.length === 0 ? "No trial has been measured yet." : notes.filter(Boolean).join(" "));
   }
 
   #build(colours) {
@@ -60,7 +62,7 @@ export class BestChart {
         ...Array.from({ length: rungs }, (_, rung) => ({ paths: () => null, points: points(rungColour(colours, rung, rungs)) })),
       ],
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-      hooks: { drawAxes: [(plot) => this.objective.target !== undefined && markValue(plot, this.objective.target, "target", colours)] },
+      hooks: { draw: [(plot) => this.objective.target !== undefined && markValue(plot, this.objective.target, "target", colours)] },
       plugins: [
         hover({
           points: () => this.history.measurements.filter((one) => Number.isFinite(one.value)).map((one) => ({ ...one, x: one.seconds, y: one.value })),

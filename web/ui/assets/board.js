@@ -73,12 +73,10 @@ export class Board {
     const list = this.trials.ranked().filter(this.filter.matcher());
     const { key } = this.columns.find((column) => column.id === this.sort);
     const sign = this.order === "desc" ? -1 : 1;
-    const sortable = list.map((trial) => [key(trial), trial]);
-    sortable.sort(([a], [b]) => {
-      if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-      return sign * compareKeys(a, b);
-    });
-    return sortable.map(([, trial]) => trial);
+    // Whatever the order: NaN comes behind every value, and what has no value last.
+    const sortable = list.map((trial) => ({ trial, key: key(trial), behind: behind(key(trial)) }));
+    sortable.sort((a, b) => a.behind - b.behind || (a.behind === 0 ? sign * compareKeys(a.key, b.key) : 0));
+    return sortable.map(({ trial }) => trial);
   }
 
   /** Draws the present page. */
@@ -154,6 +152,8 @@ export class Board {
 }
 
 const classes = (column) => [column.numeric ? "number" : "", column.parameter ? "parameter" : "", column.wide ? "roomy" : ""].filter(Boolean).join(" ") || null;
+
+const behind = (key) => (key === undefined ? 2 : Number.isNaN(key) ? 1 : 0);
 
 function flash(cell) {
   cell.classList.remove("changed");

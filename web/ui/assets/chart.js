@@ -40,7 +40,8 @@ export class Chart {
     this.#build = build;
     box.setAttribute("role", "img");
     new ResizeObserver(() => this.#plot?.setSize(this.#size())).observe(box);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    addEventListener("themechange", () => {
+      if (!this.#plot) return;
       this.#shape = null;
       this.draw();
     });
@@ -65,7 +66,7 @@ export class Chart {
 }
 
 /** Options every chart has. */
-export const common = { legend: { show: false }, padding: [10, 12, 0, 0] };
+export const common = { legend: { show: false }, padding: [10, 22, 0, 0] };
 
 /** An axis in the theme's colours. */
 export function axis(colours, options) {
@@ -82,7 +83,8 @@ export function valueAxis(colours) {
 
 function tick(value, step) {
   if (value !== 0 && (Math.abs(value) >= 1e5 || step < 1e-4)) return value.toExponential(step < Math.abs(value) / 10 ? 2 : 0).replace("e+", "e");
-  const decimals = Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  let decimals = 0;
+  while (decimals < 6 && Math.abs(step * 10 ** decimals - Math.round(step * 10 ** decimals)) > 1e-6 * step * 10 ** decimals) decimals++;
   return value.toFixed(decimals).replace("-", "−");
 }
 
@@ -117,10 +119,25 @@ export function fairRange(values) {
   return { range: [low - margin, high + margin], outside: sorted.filter((value) => value < low || value > high).length };
 }
 
+/**
+ * The range of a chart of progress: the better part of the values, since the
+ * first and the worst would press all that matters into one line.
+ */
+export function goodRange(values, direction, target) {
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+  if (sorted.length < 20) return fairRange(values.concat(target ?? []));
+  const middle = sorted[Math.floor(sorted.length / 2)];
+  const good = sorted.filter((value) => (direction === "maximize" ? value >= middle : value <= middle)).concat(target ?? []);
+  const [low, high] = [Math.min(...good), Math.max(...good)];
+  const margin = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
+  const range = [low - margin, high + margin];
+  return { range, outside: sorted.filter((value) => value < range[0] || value > range[1]).length };
+}
+
 /** A sentence on the values that a chart leaves out, or "". */
 export function leftOut(outside, notFinite) {
   const parts = [];
-  if (outside > 0) parts.push(`${outside} far from the rest ${outside === 1 ? "is" : "are"} outside of the chart`);
+  if (outside > 0) parts.push(`${outside} ${outside === 1 ? "is" : "are"} outside of the chart`);
   if (notFinite > 0) parts.push(`${notFinite} ${notFinite === 1 ? "is" : "are"} not a finite number`);
   return parts.length > 0 ? `Of the values, ${parts.join(", and ")}.` : "";
 }
@@ -139,7 +156,7 @@ export function markValue(plot, value, word, colours) {
     context.fillStyle = colours.muted;
     context.font = scaledFont(colours, scale);
     context.textAlign = "left";
-    context.fillText(`${word} ${measured(value)}`, left + 6 * scale, y - 5 * scale);
+    write(context, `${word} ${measured(value)}`, left + 6 * scale, y - 5 * scale, colours, scale);
   });
 }
 
@@ -152,6 +169,18 @@ export function inside(plot, draw) {
   context.clip();
   draw(context, uPlot.pxRatio);
   context.restore();
+}
+
+/** Writes on what was drawn before, so that it stays readable. */
+export function write(context, text, x, y, colours, scale) {
+  context.save();
+  context.setLineDash([]);
+  context.lineJoin = "round";
+  context.lineWidth = 4 * scale;
+  context.strokeStyle = colours.surface;
+  context.strokeText(text, x, y);
+  context.restore();
+  context.fillText(text, x, y);
 }
 
 export function stroke(context, colour, scale, dash = []) {

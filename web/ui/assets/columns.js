@@ -30,6 +30,11 @@ export function columns(study) {
       key: (trial) => trial.rung, text: (trial) => String(trial.rung),
       fill: (cell, trial) => cell.replaceChildren(rungMark(trial.rung, rungs)),
     },
+    ...study.definition.space.parameters.map((one) => ({
+      id: "params." + one.name, title: one.name, numeric: (one.values ?? [0]).every((value) => typeof value === "number"), parameter: true,
+      key: (trial) => trial.params[one.name], text: (trial) => parameter(trial.params[one.name], one.type),
+      hint: (trial) => (trial.params[one.name] === undefined ? "does not exist in this configuration" : String(trial.params[one.name])),
+    })),
     {
       id: "budget", title: "Budget", first: "desc", wide: true, help: "epochs and share of the data on its rung",
       key: (trial) => trial.budget.epochs * trial.budget.data_fraction, text: (trial) => budget(trial.budget, true),
@@ -48,19 +53,11 @@ export function columns(study) {
       text: (trial) => (energy(trial.energy) ? (energy(trial.energy).estimate ? "≈ " : "") + joules(trial.energy.joules) : nothing),
       hint: (trial) => trial.energy?.method,
     },
-    ...study.definition.space.parameters.map((one) => ({
-      id: "params." + one.name, title: one.name, numeric: one.type === "float" || one.type === "int", parameter: true,
-      key: (trial) => trial.params[one.name], text: (trial) => parameter(trial.params[one.name]),
-      hint: (trial) => (trial.params[one.name] === undefined ? "does not exist in this configuration" : String(trial.params[one.name])),
-    })),
   ];
 }
 
-/** Compares two sort keys of a column, neither undefined; NaN is last. */
+/** Compares two sort keys of a column, neither undefined nor NaN. */
 export function compareKeys(a, b) {
-  if (typeof a === "number" && typeof b === "number") {
-    if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
-    return a - b;
-  }
+  if (typeof a === "number" && typeof b === "number") return a - b || 0; // of two infinities the difference is NaN
   return typeof a === typeof b && typeof a !== "string" ? Number(a) - Number(b) : String(a).localeCompare(String(b), "en", { numeric: true });
 }

@@ -1,6 +1,6 @@
 // Learning curves of one trial: a metric over the epochs, in one colour for
 // each rung, with lines where the budget of a rung was reached.
-import { Chart, axis, common, fairRange, hover, inside, leftOut, remark, rungColour, scaledFont, stroke, valueAxis } from "./chart.js";
+import { Chart, axis, common, fairRange, hover, inside, leftOut, remark, rungColour, scaledFont, stroke, valueAxis, write } from "./chart.js";
 import { make } from "./dom.js";
 import { measured, number, share } from "./format.js";
 
@@ -58,7 +58,7 @@ export class CurveChart {
         }),
       ],
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-      hooks: { drawAxes: [(plot) => this.#boundaries(plot, colours)] },
+      hooks: { drawAxes: [(plot) => this.#boundaries(plot, colours)], draw: [(plot) => this.#names(plot, colours)] },
       plugins: [
         hover({
           points: () => this.#points.filter((point) => Number.isFinite(point.y)),
@@ -70,28 +70,48 @@ export class CurveChart {
 
   #epochRange(low, high) {
     if (low === null || low === undefined) return [0, 1];
-    const margin = Math.max(0.25, (high - low) * 0.02);
+    const margin = low === high ? 0.9 : Math.max(0.25, (high - low) * 0.02);
     return [low - margin, high + margin];
+  }
+
+  /** The rungs measured at each epoch. */
+  #measured() {
+    const byEpoch = new Map();
+    for (const { rung, budget } of this.results) byEpoch.set(budget.epochs, [...(byEpoch.get(budget.epochs) ?? []), rung]);
+    return byEpoch;
   }
 
   /** A line where each measured rung's budget was reached. */
   #boundaries(plot, colours) {
-    const byEpoch = new Map();
-    for (const { rung, budget } of this.results) byEpoch.set(budget.epochs, [...(byEpoch.get(budget.epochs) ?? []), rung]);
     inside(plot, (context, scale) => {
-      const { left, top, width, height } = plot.bbox;
+      const { top, height } = plot.bbox;
       stroke(context, colours.muted, scale, [3, 4]);
-      context.fillStyle = colours.muted;
-      context.font = scaledFont(colours, scale);
-      for (const [epoch, rungs] of byEpoch) {
+      for (const epoch of this.#measured().keys()) {
         const x = plot.valToPos(epoch, "x", true);
         context.beginPath();
         context.moveTo(x, top);
         context.lineTo(x, top + height);
         context.stroke();
+      }
+    });
+  }
+
+  /** The rungs' names at those lines, on the side where the curve is not. */
+  #names(plot, colours) {
+    const finite = this.#points.filter((point) => Number.isFinite(point.y));
+    const rises = finite.length > 0 && finite.at(-1).y > finite[0].y;
+    inside(plot, (context, scale) => {
+      const { left, top, width, height } = plot.bbox;
+      context.fillStyle = colours.muted;
+      context.font = scaledFont(colours, scale);
+      let taken = Infinity; // names go from the right: the dearest rung's is never left out
+      for (const [epoch, rungs] of [...this.#measured()].sort(([a], [b]) => b - a)) {
+        const x = plot.valToPos(epoch, "x", true);
+        if (taken - x < 46 * scale) continue;
+        taken = x;
         const right = x > left + width / 2;
         context.textAlign = right ? "right" : "left";
-        context.fillText(`rung ${rungs.join(", ")}`, x + (right ? -5 : 5) * scale, top + 11 * scale);
+        write(context, `rung ${rungs.join(", ")}`, x + (right ? -5 : 5) * scale, rises ? top + height - 7 * scale : top + 12 * scale, colours, scale);
       }
     });
   }

@@ -2,9 +2,7 @@
 // that it survives a reload and can be sent to somebody.
 import { byId, make } from "./dom.js";
 import { budget } from "./format.js";
-import { states } from "./trials.js";
-
-const held = ["queued", "leased", "running"];
+import { active, states } from "./trials.js";
 
 export class Filter {
   /** changed() is called after each change. */
@@ -52,7 +50,7 @@ export class Filter {
     const state = this.state.value;
     const rung = this.rung.value === "" ? null : Number(this.rung.value);
     return (trial) =>
-      (state === "" || trial.state === state || (state === "active" && held.includes(trial.state))) &&
+      (state === "" || trial.state === state || (state === "active" && active.includes(trial.state))) &&
       (rung === null || trial.rung === rung) &&
       words.every((word) => found(word, trial));
   }

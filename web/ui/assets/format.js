@@ -27,14 +27,21 @@ export function measured(value) {
   return digits(plain).replace("-", "−").replace("e−", "e-").replace("e+", "e");
 }
 
-/** A parameter's value: as measured, without zeros that carry nothing. */
-export function parameter(value) {
+/** A parameter's value: of a float as measured, of others without zeros that carry nothing. */
+export function parameter(value, type = "") {
   if (value === undefined || value === null) return nothing;
   if (typeof value !== "number") return String(value);
+  if (type === "float") return measured(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replace("-", "−");
   const text = measured(value);
   return text.includes(".") ? text.replace(/\.?0+(e|$)/, "$1") : text;
 }
+
+/** A text that begins like a sentence. */
+export const sentence = (text) => (text ? text.charAt(0).toUpperCase() + text.slice(1) : "");
+
+/** How often something happened. */
+export const times = (value) => (value === 1 ? "once" : value === 0 ? "never" : `${count(value)} times`);
 
 /** A whole number of things. */
 export const count = (value) => (value === undefined || value === null ? nothing : thousands(value));
@@ -87,7 +94,7 @@ export function bytes(value) {
 /** A share of the data: 25 %, 3.7 %. */
 export function share(fraction) {
   const percent = fraction * 100;
-  return `${percent >= 9.95 ? Math.round(percent) : Number(percent.toPrecision(2))} %`;
+  return `${percent >= 9.95 ? Math.round(percent) : Number(percent.toPrecision(2))}\u00a0%`;
 }
 
 /** A budget: 9 epochs · 33 %. */

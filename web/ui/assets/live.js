@@ -2,19 +2,55 @@
 // there is no stream. Both rest while nobody looks at the page, so that many
 // open tabs cost the server nothing, and both say how they fare.
 import { address, get, parse, studyPath } from "./api.js";
-import { byId, setText } from "./dom.js";
+import { byId, setText, show, showError } from "./dom.js";
+import { moment } from "./format.js";
 
-const words = {
-  loading: "loading",
-  live: "live",
-  reconnecting: "reconnecting",
-};
+const words = { loading: "loading", live: "live", reconnecting: "reconnecting", none: "" };
+const patience = 2500; // milliseconds without a connection before the banner says so
+const link = { state: "loading", since: new Date(), timer: null };
 
-/** Shows in the header whether what the page shows is current. */
+/** Shows in the header, and after a while in a banner, whether the page is current. */
 export function linkState(state) {
   const mark = byId("link-state");
   mark.dataset.state = state;
   setText(mark, words[state]);
+  show(mark, state !== "none");
+  if (state === "reconnecting") {
+    link.timer ??= setTimeout(lost, patience);
+  } else {
+    clearTimeout(link.timer);
+    link.timer = null;
+    show(byId("lost"), false);
+    link.since = new Date();
+  }
+  link.state = state;
+}
+
+function lost() {
+  setText(byId("lost"), `No connection to the server. What you see is from ${moment(link.since, false)}; the page tries again by itself.`);
+  show(byId("lost"), true);
+}
+
+/** Says how a fetch went: null for well, else the failure. */
+export function tell(error) {
+  const away = error !== null && (error.status === 0 || error.status >= 500);
+  showError(error !== null && error.status !== 0 ? error : null);
+  return away;
+}
+
+/** Loads the page again as soon as the server answers at the path. */
+export function reloadWhenBack(path) {
+  linkState("reconnecting");
+  const attempt = () => get(path).then(() => location.reload(), () => setTimeout(attempt, 3000));
+  setTimeout(attempt, 3000);
+}
+
+/** Shows that what the page is about does not exist, in place of its content. */
+export function showGone(title) {
+  linkState("none");
+  setText(byId("gone-title"), title);
+  for (const id of ["loading", "content", "actions", "error", "reason", "description"]) if (byId(id)) show(byId(id), false);
+  show(byId("gone"), true);
 }
 
 const kinds = ["study_created", "study_status", "trial_state", "report", "checkpoint", "search"];
@@ -24,9 +60,10 @@ const kinds = ["study_created", "study_status", "trial_state", "report", "checkp
  * whatever happens to the connection.
  *
  * The browser reconnects by itself after most faults; after an answer that is
- * not a stream it gives up, and this starts again with growing pauses.
+ * not a stream it gives up, and this starts again with growing pauses. gone()
+ * is called once if the study was deleted.
  */
-export function follow(study, after, handle) {
+export function follow(study, after, handle, gone) {
   let last = after;
   let source = null;
   let pause = 1000;
@@ -56,7 +93,7 @@ export function follow(study, after, handle) {
     if (source.readyState !== EventSource.CLOSED) return;
     close();
     timer = setTimeout(retry, pause);
-    pause = Math.min(pause * 2, 30000);
+    pause = Math.min(pause * 2, 15000);
   }
 
   // A plain request finds out what the stream cannot say: a session that has
@@ -65,9 +102,13 @@ export function follow(study, after, handle) {
     try {
       await get(studyPath(study));
       open();
-    } catch {
+    } catch (error) {
+      if (error.status === 404) {
+        gone();
+        return;
+      }
       timer = setTimeout(retry, pause);
-      pause = Math.min(pause * 2, 30000);
+      pause = Math.min(pause * 2, 15000);
     }
   }
 

@@ -59,7 +59,7 @@ export class RungChart {
       axes: [
         axis(colours, {
           size: 40, splits: () => rungs.map((rung) => rung.index), grid: { show: false },
-          values: (plot, splits) => splits.map((rung) => `${rungs[rung].budget.epochs} ep\n${share(rungs[rung].budget.data_fraction)} data`),
+          values: (plot, splits) => splits.map((rung) => `${rungs[rung].budget.epochs} ep\n${share(rungs[rung].budget.data_fraction)}`),
         }),
         valueAxis(colours),
       ],

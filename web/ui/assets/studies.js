@@ -1,9 +1,9 @@
 // The list of studies.
 import { get, studyPath } from "./api.js";
-import { badge, byId, make, setText, show, showError, stackedBar } from "./dom.js";
-import { count, duration, energy, measured, moment, nothing } from "./format.js";
-import { linkState, repeat } from "./live.js";
-import { offerSignOut } from "./session.js";
+import { badge, byId, make, setText, show, stackedBar } from "./dom.js";
+import { count, duration, energy, measured, moment, nothing, roughly } from "./format.js";
+import { offerFrame } from "./frame.js";
+import { linkState, repeat, tell } from "./live.js";
 import { states } from "./trials.js";
 
 const body = byId("studies").tBodies[0];
@@ -25,10 +25,10 @@ function fill(row, study) {
     make("td", { class: "number strong" }, progress.best ? measured(progress.best.value) : nothing),
     make("td", {}, objective.metric, make("span", { class: "sub" }, objective.direction)),
     make("td", { class: "number" }, count(progress.epochs)),
-    make("td", { class: "number" }, duration(Math.round(progress.elapsed_seconds)),
-      progress.remaining_seconds === undefined || progress.remaining_seconds === null || study.status !== "running" ? null : make("span", { class: "sub" }, `≈ ${duration(Math.round(progress.remaining_seconds))} left`)),
+    make("td", { class: "number" }, duration(Math.round(progress.elapsed_seconds)).replace(/\.00? s$/, " s"),
+      progress.remaining_seconds > 0 && study.status === "running" ? make("span", { class: "sub" }, `≈ ${roughly(progress.remaining_seconds)} left`) : null),
     make("td", { class: "number", title: used?.method }, used ? used.text : nothing, used?.estimate ? make("span", { class: "sub" }, "estimate") : null),
-    make("td", { class: "number" }, moment(study.created)),
+    make("td", { class: "number" }, moment(study.created).slice(0, 10), make("span", { class: "sub" }, moment(study.created, false))),
   ];
   // Only what changed is replaced, so that a focused link stays focused.
   cells.forEach((cell, index) => {
@@ -66,9 +66,8 @@ async function refresh() {
   });
 }
 
-offerSignOut();
+offerFrame();
 repeat(3000, refresh, (error) => {
-  linkState(error ? "reconnecting" : "live");
+  linkState(tell(error) ? "reconnecting" : "live");
   if (error) show(byId("loading"), false);
-  showError(error);
 });

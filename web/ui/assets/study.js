@@ -5,10 +5,11 @@ import { BestChart } from "./best-chart.js";
 import { Board } from "./board.js";
 import { confirm } from "./confirm.js";
 import { byId, make, show, showError, throttled } from "./dom.js";
+import { sentence } from "./format.js";
 import { History } from "./history.js";
-import { follow, linkState, repeat } from "./live.js";
+import { offerFrame } from "./frame.js";
+import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { RungChart } from "./rung-chart.js";
-import { offerSignOut } from "./session.js";
 import { Summary, drawLadder, drawSetup } from "./summary.js";
 import { Trials } from "./trials.js";
 
@@ -23,8 +24,9 @@ let study = null;
 
 async function refresh() {
   const at = performance.now();
-  study = await get(path());
-  summary.draw(study, at);
+  const [view, { workers }] = await Promise.all([get(path()), get("/workers")]);
+  study = view;
+  summary.draw(study, workers ?? [], at);
   offerActions();
 }
 
@@ -34,31 +36,44 @@ function offerActions() {
   show(byId("stop"), study.status === "running" || study.status === "paused");
 }
 
-async function act(action) {
-  const buttons = ["pause", "resume", "stop"].map(byId);
+async function act(run) {
+  const buttons = [...byId("actions").querySelectorAll("button")];
   buttons.forEach((button) => (button.disabled = true));
+  showError(null, "action-error");
   try {
-    await change("POST", path("/" + action));
-    await refresh();
-    showError(null);
+    await run();
   } catch (error) {
-    showError(new Error(`The study could not be changed. ${error.message}`));
+    showError(new Error(`The study was not changed. ${sentence(error.message)}`), "action-error");
   }
   buttons.forEach((button) => (button.disabled = false));
 }
+
+const post = (action) => act(async () => {
+  await change("POST", path("/" + action));
+  await refresh();
+});
+
+const remove = () => act(async () => {
+  await change("DELETE", path());
+  location.assign("/studies");
+});
 
 function wireActions() {
   byId("pause").addEventListener("click", async () => {
     const running = study.progress.trials.running + study.progress.trials.leased;
     const text = `${running === 1 ? "The trial" : `The ${running} trials`} being trained will take a checkpoint after the present epoch and stop. Resume goes on from there.`;
-    if (await confirm({ title: `Pause ${study.name}?`, text: running > 0 ? text : "No new trial starts until it is resumed.", action: "Pause" })) act("pause");
+    if (await confirm({ title: `Pause ${study.name}?`, text: running > 0 ? text : "No new trial starts until it is resumed.", action: "Pause" })) post("pause");
   });
   byId("resume").addEventListener("click", async () => {
-    if (await confirm({ title: `Resume ${study.name}?`, text: "Its trials go on from their last checkpoints as workers become free.", action: "Resume" })) act("resume");
+    if (await confirm({ title: `Resume ${study.name}?`, text: "Its trials go on from their last checkpoints as workers become free.", action: "Resume" })) post("resume");
   });
   byId("stop").addEventListener("click", async () => {
     const text = "Running trials are cancelled, and the study cannot be resumed. Everything measured so far is kept.";
-    if (await confirm({ title: `Stop ${study.name} for good?`, text, action: "Stop the study", dangerous: true })) act("stop");
+    if (await confirm({ title: `Stop ${study.name} for good?`, text, action: "Stop the study", dangerous: true })) post("stop");
+  });
+  byId("delete").addEventListener("click", async () => {
+    const text = "Its trials, reports, logs and events are removed, and its checkpoints with them. This cannot be undone. Export first what you want to keep.";
+    if (await confirm({ title: `Delete ${study.name} and all it measured?`, text, action: "Delete the study", dangerous: true })) remove();
   });
   byId("export-csv").href = address(path("/export?format=csv"));
   byId("export-json").href = address(path("/export?format=json"));
@@ -66,7 +81,6 @@ function wireActions() {
 }
 
 async function start() {
-  offerSignOut();
   await refresh();
   wireActions();
   const trials = new Trials(study);
@@ -80,14 +94,14 @@ async function start() {
   const board = new Board(study, trials);
   const bestChart = new BestChart(study, history, open);
   const rungChart = new RungChart(study, trials, open);
-  const answer = new Answer(study);
+  const answer = new Answer(study, trials);
   const drawBoard = throttled(250, () => board.draw());
   const drawBest = throttled(1000, () => bestChart.draw(summary.age()));
   const drawRungs = throttled(1000, () => {
     rungChart.draw();
     drawLadder(study, trials);
   });
-  const recommend = throttled(2000, async () => answer.draw(await get(path("/recommendation"))));
+  const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => answer.draw(advice), () => {})); // the next event asks again
   const refreshSoon = throttled(1500, () => refresh().catch(() => {})); // the regular one reports errors
   for (const draw of [drawBoard, drawBest, drawRungs, recommend]) draw();
 
@@ -100,9 +114,13 @@ async function start() {
     if (event.kind !== "checkpoint") drawRungs();
     if (event.kind === "trial_state" || event.kind === "study_status") recommend();
     refreshSoon();
+  }, () => showGone(`The study ${study.name} was deleted`));
+  addEventListener("themechange", () => {
+    drawBest();
+    drawRungs();
   });
   setInterval(() => summary.tick(), 1000);
-  repeat(15000, refresh, showError);
+  repeat(15000, refresh, tell);
 }
 
 function offerHistory(events) {
@@ -113,13 +131,13 @@ function offerHistory(events) {
 }
 
 linkState("loading");
+offerFrame();
 start().catch((error) => {
-  show(byId("loading"), false);
-  linkState("reconnecting");
   if (error.status === 404) {
-    showError(new Error(`There is no study ${reference} on this server. It may have been deleted.`));
+    showGone(`There is no study ${reference} on this server`);
     return;
   }
+  show(byId("loading"), false);
   showError(error);
-  setTimeout(() => location.reload(), 5000);
+  reloadWhenBack(path());
 });

@@ -1,8 +1,8 @@
 // A study in numbers: figures, ladder and set-up of the study's page.
 import { studyPath } from "./api.js";
-import { badge, byId, fillFacts, make, rungMark, setText, show, stackedBar } from "./dom.js";
+import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, count, duration, energy, measured, moment, nothing, parameter, roughly } from "./format.js";
+import { budget, count, duration, energy, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
 import { states } from "./trials.js";
 
 const over = (study) => ["completed", "stopped", "failed"].includes(study.status);
@@ -10,20 +10,22 @@ const over = (study) => ["completed", "stopped", "failed"].includes(study.status
 export class Summary {
   #figures = new Figures(byId("figures"));
 
-  /** Shows a study's view; at is when it was fetched. */
-  draw(study, at) {
+  /** Shows a study's view and the server's workers; at is when they were fetched. */
+  draw(study, workers, at) {
     this.study = study;
+    this.workers = workers;
     this.at = at;
     setText(byId("name"), study.name);
     document.title = `${study.name} · Tandem`;
     byId("status").replaceChildren(badge(study.status));
     byId("status").title = study.reason ?? "";
-    const lead = [study.definition.description, over(study) && study.reason].filter(Boolean).join(" · ");
+    const lead = [study.definition.description, over(study) && sentence(study.reason)].filter(Boolean).join(" · ");
     setText(byId("description"), lead);
     show(byId("description"), lead !== "");
     this.#best();
     this.#trials();
     this.#spent();
+    this.#workers();
     this.tick();
   }
 
@@ -44,7 +46,7 @@ export class Summary {
     const link = make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `trial ${best.number}`);
     this.#figures.set("best", {
       term: `${aim} ${objective.metric}`, value: measured(best.value), title: String(best.value),
-      detail: make("span", {}, link, `, ${budget(best.budget)} of data`), key: `${best.number} ${best.rung}`,
+      detail: make("span", {}, link, `, ${budget(best.budget, true)} data`), key: `${best.number} ${best.rung}`,
     });
   }
 
@@ -62,45 +64,60 @@ export class Summary {
 
   #spent() {
     const { epochs, data_passes: passes, energy: spent, promotions, resumes } = this.study.progress;
-    this.#figures.set("epochs", { term: "Epochs", value: count(epochs), detail: `${passes < 1000 ? Number(passes.toPrecision(4)) : count(passes)} passes over all data · ${count(promotions)} promotions, ${count(resumes)} resumed` });
+    this.#figures.set("epochs", { term: "Budget spent", value: `${count(epochs)} ${epochs === 1 ? "epoch" : "epochs"}`, detail: `${passes < 1000 ? Number(passes.toPrecision(4)) : count(passes)} passes over the data · ${count(promotions)} promoted, ${count(resumes)} resumed` });
     const used = energy(spent);
     this.#figures.set("energy", used
       ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
-      : { term: "Energy", value: nothing, detail: "no worker meters it" });
+      : { term: "Energy", value: nothing, detail: epochs > 0 ? "no worker meters it" : "nothing trained yet" });
+  }
+
+  /** Who trains this study, and whether anybody could. */
+  #workers() {
+    const alive = this.workers.filter((worker) => worker.alive);
+    const mine = (worker) => (worker.trials ?? []).filter((id) => id.startsWith(this.study.id + "-")).length;
+    const busy = this.workers.filter((worker) => mine(worker) > 0);
+    const trials = busy.reduce((sum, worker) => sum + mine(worker), 0);
+    const free = alive.reduce((sum, worker) => sum + Math.max(0, worker.slots - (worker.trials?.length ?? 0)), 0);
+    const { status, definition } = this.study;
+    show(byId("no-worker"), status === "running" && alive.length === 0 && definition.command?.length > 0);
+    if (over(this.study)) {
+      this.#figures.set("workers", { term: "Trained for", value: duration(this.study.progress.trial_seconds), detail: "summed over the trials" });
+      return;
+    }
+    this.#figures.set("workers", {
+      term: "Workers on it", value: count(busy.length),
+      detail: `${count(trials)} ${trials === 1 ? "trial" : "trials"} in training · ${count(free)} ${free === 1 ? "slot" : "slots"} free`,
+    });
   }
 
   /** Moves what depends on the time. */
   tick() {
     const { status, progress, finished } = this.study;
     const since = status === "running" ? (performance.now() - this.at) / 1000 : 0;
-    this.#figures.set("elapsed", { term: status === "running" ? "Running for" : "Ran for", value: duration(Math.round(progress.elapsed_seconds + since)), detail: `${duration(progress.trial_seconds)} of training` });
+    const elapsed = duration(Math.round(progress.elapsed_seconds + since)).replace(/\.00? s$/, " s");
     if (over(this.study)) {
-      this.#figures.set("left", { term: "Ended", value: moment(finished, false), detail: moment(finished).slice(0, 10) });
+      this.#figures.set("time", { term: "Ran for", value: elapsed, detail: `until ${moment(finished)}` });
       return;
     }
     const left = progress.remaining_seconds;
-    if (left === undefined || left === null) {
-      this.#figures.set("left", { term: "Time left", value: nothing, detail: status === "paused" ? "the study is paused" : "not known yet" });
-    } else {
-      this.#figures.set("left", { term: "Time left", value: roughly(Math.max(0, left - since)), estimate: true, detail: "at the pace so far" });
-    }
+    const detail = `running for ${elapsed}`;
+    if (status === "paused") this.#figures.set("time", { term: "Time left", value: nothing, detail: `paused after ${elapsed}` });
+    else if (left === undefined || left === null) this.#figures.set("time", { term: "Time left", value: nothing, detail: `${detail}; not known yet` });
+    else this.#figures.set("time", { term: "Time left", value: left - since > 0 ? roughly(left - since) : "soon over", estimate: true, detail });
   }
 }
 
 /** Fills the table of rungs. */
 export function drawLadder(study, trials) {
   const tallies = trials.byRung();
-  const most = Math.max(1, ...tallies.map((tally) => tally.measured));
+  const cell = (value, name = "") => make("td", { class: `number ${value > 0 ? name : "muted"}` }, value === null ? nothing : count(value));
   const rows = study.rungs.map((rung, index) => {
-    const { measured: done, promoted, best } = tallies[index];
-    const bar = make("progress", { max: most, value: done, "aria-hidden": "true" });
+    const { active, paused, measured: done, promoted, best } = tallies[index];
     const top = index === study.rungs.length - 1;
-    return make("tr", {},
-      make("th", { scope: "row" }, rungMark(rung.index, study.rungs.length)),
+    return make("tr", { title: Number.isNaN(best) ? null : `best value on this rung: ${measured(best)}` },
+      make("th", { scope: "row" }, String(rung.index)),
       make("td", {}, budget(rung.budget, true), rung.from_scratch ? make("span", { class: "tag", title: "a trial that comes up to this rung starts again at epoch 1" }, "afresh") : null),
-      make("td", { class: "number" }, bar, count(done)),
-      make("td", { class: "number" }, top ? nothing : count(promoted)),
-      make("td", { class: "number" }, Number.isNaN(best) ? nothing : measured(best)));
+      cell(active, "now"), cell(paused), cell(done), cell(top ? null : promoted));
   });
   byId("ladder").tBodies[0].replaceChildren(...rows);
 }

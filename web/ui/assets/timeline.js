@@ -22,8 +22,10 @@ function condensed(events) {
 
 /** Scripts that save after each epoch would fill the page with checkpoints. */
 function withoutOldCheckpoints(events) {
-  const last = events.findLast((event) => event.kind === "checkpoint");
-  return events.filter((event) => event.kind !== "checkpoint" || event === last);
+  const saved = events.filter((event) => event.kind === "checkpoint");
+  const newest = saved.at(-1);
+  const note = saved.length > 1 ? `the newest of ${saved.length}` : undefined;
+  return events.filter((event) => event.kind !== "checkpoint" || event === newest).map((event) => (event === newest ? { ...event, reason: note } : event));
 }
 
 function what(event) {
@@ -39,22 +41,18 @@ function what(event) {
   }
 }
 
-function reason(event) {
-  if (event.reason) return event.reason;
-  if (event.kind === "checkpoint") return "the newest one";
-  return nothing;
-}
-
 /** Fills the table; names(worker) tells a worker's name. */
 export function drawTimeline(events, names) {
   const lines = condensed(withoutOldCheckpoints(events));
-  const rows = lines.map((event) => {
+  const rows = lines.map((event, at) => {
+    const day = moment(event.at).slice(0, 10);
+    const same = at > 0 && moment(lines[at - 1].at).slice(0, 10) === day;
     const until = event.until && event.until !== event.at ? ` to ${moment(event.until, false)}` : "";
     return make("tr", {},
-      make("td", { class: "time" }, moment(event.at) + until),
+      make("td", { class: "time", title: moment(event.at) }, same ? "" : day + " ", moment(event.at, false) + until),
       make("td", {}, ...what(event)),
       make("td", { title: event.worker }, event.worker ? names(event.worker) : nothing),
-      make("td", { class: "reason" }, reason(event)));
+      make("td", { class: "reason" }, event.reason || nothing));
   });
   byId("history").tBodies[0].replaceChildren(...rows);
 }

@@ -4,10 +4,12 @@ import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, bytes, count, duration, energy, measured, moment, nothing, parameter } from "./format.js";
-import { follow, linkState, repeat } from "./live.js";
+import { budget, bytes, count, duration, energy, measured, moment, nothing, parameter, sentence, times } from "./format.js";
+import { copyButton } from "./copy.js";
+import { offerFrame } from "./frame.js";
+import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Log } from "./log.js";
-import { offerSignOut } from "./session.js";
+import * as snippets from "./snippets.js";
 import { drawTimeline } from "./timeline.js";
 import { newest } from "./trials.js";
 
@@ -22,23 +24,23 @@ function drawFigures(study, trial) {
   const [objective] = study.definition.objective;
   const result = newest(trial);
   const used = energy(trial.energy);
-  figures.set("value", { term: objective.metric, value: measured(result?.values[0]), detail: result ? `at rung ${result.rung}, ${budget(result.budget)} of data` : "not measured yet" });
+  figures.set("value", { term: objective.metric, value: measured(result?.values[0]), detail: result ? `at rung ${result.rung}, ${budget(result.budget, true)} data` : "not measured yet" });
   figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.rank ? "on the leaderboard" : "comes with a measurement" });
-  figures.set("rung", { term: "Rung", value: `${trial.rung} of 0 to ${study.rungs.length - 1}`, detail: `${budget(trial.budget)} of data` });
+  figures.set("rung", { term: "Rung", value: String(trial.rung), detail: `of 0 to ${study.rungs.length - 1} · ${budget(trial.budget, true)} data` });
   figures.set("epochs", { term: "Epochs", value: count(trial.epochs), detail: `trained to epoch ${trial.last_epoch} of ${trial.budget.epochs} on its rung` });
   figures.set("seconds", { term: "Training time", value: trial.epochs ? duration(trial.seconds) : nothing, detail: trial.epochs ? `${duration(trial.seconds / trial.epochs)} an epoch` : "no epoch yet" });
   figures.set("energy", used
     ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
-    : { term: "Energy", value: nothing, detail: "not metered" });
+    : { term: "Energy", value: nothing, detail: trial.epochs ? "not metered" : "no epoch yet" });
 }
 
 function drawParameters(study, trial) {
   const { definition } = study;
   const system = Object.entries(definition.system ?? {}).map(([name, value]) => ({ name, kind: "system", value }));
   const tuned = definition.space.parameters.map((one) => ({ ...one, value: trial.params[one.name] }));
-  const row = ({ name, kind, value }) => make("tr", {},
+  const row = ({ name, kind, type, value }) => make("tr", {},
     make("th", { scope: "row" }, name), make("td", { class: "muted" }, kind),
-    make("td", { class: "number", title: value === undefined ? "does not exist in this configuration" : String(value) }, parameter(value)));
+    make("td", { class: "number", title: value === undefined ? "does not exist in this configuration" : String(value) }, parameter(value, type)));
   byId("params").tBodies[0].replaceChildren(...[...tuned, ...system].map(row));
 }
 
@@ -58,9 +60,9 @@ function drawFacts(trial) {
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],
-    ["Resumed", `${count(trial.resumes)} times from a checkpoint`],
-    ["Failed", `${count(trial.failures)} times`],
-    ["Lost", `${count(trial.losses)} times with its worker`],
+    ["Resumed", `${times(trial.resumes)} from a checkpoint`],
+    ["Failed", times(trial.failures)],
+    ["Lost", `${times(trial.losses)} with a worker`],
     ["Leases", count(trial.lease_epoch)],
     ["Seed", String(trial.seed)],
     ["Created", moment(trial.created)],
@@ -73,6 +75,7 @@ function drawCurves(study, trial, reports) {
   const [objective] = study.definition.objective;
   const names = [...new Set(reports.flatMap((report) => Object.keys(report.metrics)))].sort((a, b) => Number(b === objective.metric) - Number(a === objective.metric) || a.localeCompare(b));
   show(byId("curves-empty"), names.length === 0);
+  setText(byId("curves-empty"), trial.finished ? "No epoch was reported." : "No epoch has been reported yet. The curves start with the first report.");
   for (const metric of names) {
     if (!charts.has(metric)) charts.set(metric, new CurveChart(byId("curves"), metric, study.rungs, metric === objective.metric ? 250 : 160));
     charts.get(metric).draw(reports, trial.results ?? []);
@@ -95,7 +98,6 @@ async function learnWorkers() {
 }
 
 async function start() {
-  offerSignOut();
   const study = await get(path());
   document.title = `Trial ${number} · ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);
@@ -110,7 +112,7 @@ async function start() {
     const detail = await get(path(`/trials/${number}`));
     trial = detail.trial;
     byId("status").replaceChildren(badge(trial.state));
-    const reason = trial.reason ? trial.reason.charAt(0).toUpperCase() + trial.reason.slice(1) : "";
+    const reason = sentence(trial.reason);
     setText(byId("reason"), reason);
     show(byId("reason"), reason !== "");
     if (trial.worker && !workers.has(trial.worker)) await learnWorkers().catch(() => {});
@@ -126,27 +128,31 @@ async function start() {
 
   await refresh();
   drawNeighbours(total);
-  const refreshSoon = throttled(700, () => refresh().then(() => showError(null), showError));
+  byId("copy-params").replaceChildren(copyButton(() => snippets.json(study.definition, trial)));
+  const refreshSoon = throttled(700, () => refresh().then(() => tell(null), tell));
   follow(study.id, sequence, (event) => {
     if (event.number === number) refreshSoon();
-  });
-  let ended = false;
-  repeat(2500, async () => {
-    if (ended) return;
-    const held = trial.state === "leased" || trial.state === "running";
+  }, () => showGone(`The study ${study.name} was deleted`));
+  addEventListener("themechange", refreshSoon);
+  // A log grows only while a worker has the trial; its last lines may come
+  // with the change of state.
+  let readUnder = null;
+  repeat(2000, async () => {
+    const { state, lease_epoch: lease } = trial;
+    if (readUnder === `${state} ${lease}`) return;
     await log.refresh();
-    ended = !held && !["queued", "paused"].includes(trial.state);
-  }, (error) => error && error.status !== 404 && setText(byId("log-note"), error.message));
+    readUnder = state === "leased" || state === "running" ? null : `${state} ${lease}`;
+  }, (error) => error && setText(byId("log-note"), error.message));
 }
 
 linkState("loading");
+offerFrame();
 start().catch((error) => {
-  show(byId("loading"), false);
-  linkState("reconnecting");
   if (error.status === 404) {
-    showError(new Error(`There is no trial ${number} in a study ${reference} on this server.`));
+    showGone(`There is no trial ${number} in a study ${reference} on this server`);
     return;
   }
+  show(byId("loading"), false);
   showError(error);
-  setTimeout(() => location.reload(), 5000);
+  reloadWhenBack(path(`/trials/${number}`));
 });

@@ -6,6 +6,9 @@ const pageSize = 2000;
 
 export const states = ["queued", "leased", "running", "paused", "completed", "pruned", "failed", "lost", "cancelled"];
 
+/** The states of a trial that a worker has, or that waits for one. */
+export const active = ["queued", "leased", "running"];
+
 /** The newest result of a trial, or undefined. */
 export const newest = (trial) => trial.results?.at(-1);
 
@@ -116,11 +119,13 @@ export class Trials {
     return this.#ranked;
   }
 
-  /** What happened on each rung: [{measured, promoted, best}]. */
+  /** What happened on each rung, and which trials are on it now: [{active, paused, measured, promoted, best}]. */
   byRung() {
     const direction = this.objectives[0].direction;
-    const rungs = this.study.rungs.map(() => ({ measured: 0, promoted: 0, best: NaN }));
+    const rungs = this.study.rungs.map(() => ({ active: 0, paused: 0, measured: 0, promoted: 0, best: NaN }));
     for (const trial of this.#byNumber.values()) {
+      if (active.includes(trial.state)) rungs[trial.rung].active++;
+      if (trial.state === "paused") rungs[trial.rung].paused++;
       for (const result of trial.results ?? []) {
         const rung = rungs[result.rung];
         rung.measured++;

@@ -1,9 +1,9 @@
 // The workers that ask this server for trials.
 import { get, studyPath } from "./api.js";
-import { badge, byId, make, setText, show, showError } from "./dom.js";
+import { badge, byId, make, setText, show } from "./dom.js";
 import { ago, bytes, count, nothing } from "./format.js";
-import { linkState, repeat } from "./live.js";
-import { offerSignOut } from "./session.js";
+import { offerFrame } from "./frame.js";
+import { linkState, repeat, tell } from "./live.js";
 
 const body = byId("workers").tBodies[0];
 const rows = new Map(); // worker id -> row
@@ -59,9 +59,8 @@ async function refresh() {
   });
 }
 
-offerSignOut();
+offerFrame();
 repeat(3000, refresh, (error) => {
-  linkState(error ? "reconnecting" : "live");
+  linkState(tell(error) ? "reconnecting" : "live");
   if (error) show(byId("loading"), false);
-  showError(error);
 });

@@ -1,0 +1,82 @@
+package rest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+const (
+	// longestAsked bounds how long a server may ask us to stay away.
+	longestAsked = 30 * time.Second
+	maxProblem   = 1 << 20
+)
+
+// againAfter is how long to wait before another attempt, or never if the
+// answer was for good.
+func againAfter(response *http.Response) time.Duration {
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return retryAfter(response.Header)
+	}
+	return never
+}
+
+// retryAfter reads Retry-After: seconds, or a date by the server's own clock.
+func retryAfter(header http.Header) time.Duration {
+	asked := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.Atoi(asked); err == nil {
+		return min(time.Duration(max(seconds, 0))*time.Second, longestAsked)
+	}
+	until, err := http.ParseTime(asked)
+	now, errNow := http.ParseTime(header.Get("Date"))
+	if err != nil || errNow != nil {
+		return 0
+	}
+	return min(max(until.Sub(now), 0), longestAsked)
+}
+
+// problemOf decodes an answer that is no success.
+func problemOf(r request, response *http.Response) error {
+	var document struct {
+		Code   problem.Code    `json:"code"`
+		Detail string          `json:"detail"`
+		Errors []problem.Field `json:"errors"`
+	}
+	data, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // what came is all there is
+	if json.Unmarshal(data, &document) == nil && document.Code != "" {
+		return &problem.Error{Code: document.Code, Detail: document.Detail, Fields: document.Errors}
+	}
+	if response.StatusCode/100 == 3 {
+		return problem.New(problem.Invalid, "%s %s is answered at %s: use that address", r.method, r.path, response.Header.Get("Location"))
+	}
+	return problem.New(codeOf(response.StatusCode), "%s %s: the server answered %s", r.method, r.path, response.Status)
+}
+
+// codeOf is the code of an answer without a document: from a proxy, say, or to
+// a HEAD.
+func codeOf(status int) problem.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return problem.Unauthorized
+	case http.StatusForbidden:
+		return problem.Forbidden
+	case http.StatusNotFound:
+		return problem.NotFound
+	case http.StatusConflict:
+		return problem.Conflict
+	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
+		return problem.Exhausted
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
+		return problem.Unavailable
+	}
+	if status >= http.StatusInternalServerError {
+		return problem.Internal
+	}
+	return problem.Invalid
+}

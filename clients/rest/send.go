@@ -1,0 +1,197 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+const (
+	// attemptTime bounds one attempt of a small call.
+	attemptTime  = 30 * time.Second
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+	maxAnswer    = 256 << 20
+	// askFirst is the size from which an upload asks whether it is wanted
+	// before it sends its bytes.
+	askFirst = 64 << 10
+)
+
+// send makes attempts until the server has answered, for good or ill, or the
+// patience or the context ends. The key stays the same.
+func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
+	if r.mutates() && !r.once && r.key == "" {
+		r.key = rand.Text()
+	}
+	deadline := time.Now().Add(c.patience)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		answer, again, err := c.attempt(ctx, r)
+		if err == nil {
+			return answer, nil
+		}
+		if ended := c.ended(ctx, err); ended != nil {
+			return nil, ended
+		}
+		if again == never || r.once || c.patience < 0 {
+			return nil, err
+		}
+		// Many clients that lost one server must not come back all at once.
+		base := max(pause/2, again)
+		wait := base + mathrand.N(base)
+		if time.Now().Add(wait).After(deadline) {
+			return nil, err
+		}
+		if sleep(ctx, wait) != nil {
+			return nil, c.ended(ctx, err)
+		}
+	}
+}
+
+// ended is the error of a call whose context is over: the last attempt's, if
+// it is known why there is no answer.
+func (c *Client) ended(ctx context.Context, last error) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled), !problem.Is(last, problem.Unavailable):
+		return ctx.Err()
+	default:
+		return problem.New(problem.Unavailable, "%w: %v", ctx.Err(), last)
+	}
+}
+
+func sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// never says that another attempt would end the same.
+const never time.Duration = -1
+
+// attempt makes one attempt. again is how long the server asks us to wait
+// before the next one, or never.
+func (c *Client) attempt(ctx context.Context, r request) (answer io.ReadCloser, again time.Duration, err error) {
+	ctx, w := watched(ctx, r.patience())
+	sent, err := c.build(ctx, r)
+	if err != nil {
+		w.end()
+		return nil, never, err
+	}
+	local := w.sending(sent, r.stream)
+	response, err := c.http.Do(sent)
+	if err != nil {
+		w.end()
+		return nil, whether(err, local), c.unanswered(ctx, err, local)
+	}
+	if response.StatusCode/100 == 2 && r.stream {
+		return w.receiving(response.Body), 0, nil
+	}
+	defer w.end()
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return nil, againAfter(response), problemOf(r, response)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return nil, 0, c.unanswered(ctx, err, local)
+	}
+	if len(data) > maxAnswer {
+		return nil, never, problem.New(problem.Exhausted, "%s %s: the answer has more than %d bytes", r.method, r.path, maxAnswer)
+	}
+	return io.NopCloser(bytes.NewReader(data)), 0, nil
+}
+
+// patience is how long an attempt may take; that of a stream, how long it may
+// stand still.
+func (r request) patience() time.Duration {
+	if r.stream {
+		return silence
+	}
+	return attemptTime + r.wait
+}
+
+func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
+	content, size, err := r.content()
+	if err != nil {
+		return nil, err
+	}
+	sent, err := http.NewRequestWithContext(ctx, r.method, c.base.String()+r.path, content)
+	if err != nil {
+		return nil, problem.New(problem.Invalid, "%s %s: %w", r.method, r.path, err)
+	}
+	sent.URL.RawQuery = r.query
+	sent.ContentLength = size
+	for name, value := range map[string]string{
+		"Content-Type": r.contentType, "User-Agent": c.agent, "Idempotency-Key": r.key, "Last-Event-ID": r.last,
+	} {
+		if value != "" {
+			sent.Header.Set(name, value)
+		}
+	}
+	if size >= askFirst {
+		sent.Header.Set("Expect", "100-continue")
+	}
+	if c.token != "" {
+		sent.Header.Set("Authorization", "Bearer "+c.token.Reveal())
+	}
+	return sent, nil
+}
+
+func (r request) content() (io.Reader, int64, error) {
+	switch {
+	case r.open != nil && r.size > 0:
+		opened, err := r.open()
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+		return opened, r.size, nil
+	case len(r.body) > 0:
+		return bytes.NewReader(r.body), int64(len(r.body)), nil
+	default:
+		return http.NoBody, 0, nil
+	}
+}
+
+// whether says if another attempt could find what this one did not.
+func whether(err error, local *source) time.Duration {
+	var certificate *tls.CertificateVerificationError
+	if local.err() != nil || errors.As(err, &certificate) {
+		return never
+	}
+	return 0
+}
+
+// unanswered is the error of an attempt without an answer: what went wrong on
+// our side, or that there is no server.
+func (c *Client) unanswered(ctx context.Context, err error, local *source) error {
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case local.err() != nil:
+		return fmt.Errorf("read what is to be uploaded: %w", local.err())
+	case errors.As(err, &certificate):
+		return problem.New(problem.Unavailable, "%s has no certificate that this machine trusts: %w", c.base, certificate.Err)
+	case errors.Is(context.Cause(ctx), errSilent):
+		err = errSilent
+	}
+	return c.away(err)
+}
+
+// away is the error of an attempt that found no server.
+func (c *Client) away(err error) error {
+	return problem.New(problem.Unavailable, "the server at %s cannot be reached: %w", c.base, err)
+}

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// session is the connection that writes. Only the writer's goroutine uses it.
+type session struct {
+	connection *sql.Conn
+	// server counts the servers that have opened this file; ours is the
+	// newest as long as the file says the same.
+	server int64
+}
+
+func openSession(ctx context.Context, database *sql.DB) (*session, error) {
+	connection, err := database.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the connection that writes: %w", err)
+	}
+	s := &session{connection: connection}
+	if s.server, err = s.number("UPDATE server SET epoch = epoch + 1 RETURNING epoch"); err != nil {
+		return nil, errors.Join(problem.New(problem.Unavailable, "take the database over: %w", err), connection.Close())
+	}
+	return s, nil
+}
+
+// stuckError is a transaction that could not be rolled back.
+type stuckError struct{ error }
+
+// transact runs the operations in one transaction and returns each one's own
+// refusal. When it returns an error, nothing of them was written.
+func (s *session) transact(group []operation) ([]error, error) {
+	outcomes, err := s.run(group)
+	if err == nil {
+		err = s.exec("COMMIT")
+	}
+	if err == nil {
+		return outcomes, nil
+	}
+	// After some errors SQLite has ended the transaction itself.
+	open, stateErr := s.inTransaction()
+	if stateErr == nil && open {
+		stateErr = s.exec("ROLLBACK")
+	}
+	if stateErr != nil {
+		return nil, stuckError{errors.Join(err, stateErr)}
+	}
+	return nil, err
+}
+
+func (s *session) run(group []operation) ([]error, error) {
+	if err := s.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	newest, err := s.number("SELECT epoch FROM server")
+	if err != nil {
+		return nil, err
+	}
+	if newest < 0 {
+		return nil, errors.New("another server has opened it, although this one still ran")
+	}
+	outcomes := make([]error, len(group))
+	for i, one := range group {
+		if outcomes[i], err = s.attempt(one.run); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+// attempt runs one change inside a savepoint. The first error is the change's
+// own, after which the others go on; the second one ends the transaction.
+func (s *session) attempt(run func(*session) error) (refused, fault error) {
+	if err := s.exec("SAVEPOINT change"); err != nil {
+		return nil, err
+	}
+	refused = run(s)
+	var driver sqlite3.Error
+	if errors.As(refused, &driver) && weigh(driver) != defect {
+		return nil, refused
+	}
+	if refused != nil {
+		if err := s.exec("ROLLBACK TO change"); err != nil {
+			return nil, err
+		}
+	}
+	return refused, s.exec("RELEASE change")
+}
+
+// exec runs a statement; the driver keeps it prepared.
+func (s *session) exec(query string, args ...any) error {
+	_, err := s.connection.ExecContext(context.Background(), query, args...)
+	return err
+}
+
+// affect runs a statement and returns how many rows it changed.
+func (s *session) affect(query string, args ...any) (int64, error) {
+	result, err := s.connection.ExecContext(context.Background(), query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// row reads one row; sql.ErrNoRows if there is none.
+func (s *session) row(query string, args []any, into ...any) error {
+	return s.connection.QueryRowContext(context.Background(), query, args...).Scan(into...)
+}
+
+// number reads one integer.
+func (s *session) number(query string, args ...any) (int64, error) {
+	var number int64
+	err := s.row(query, args, &number)
+	return number, err
+}
+
+func (s *session) inTransaction() (open bool, err error) {
+	err = s.connection.Raw(func(driver any) error {
+		connection, ok := driver.(*sqlite3.SQLiteConn)
+		if !ok {
+			return fmt.Errorf("the driver's connection is a %T", driver)
+		}
+		open = !connection.AutoCommit()
+		return nil
+	})
+	return open, err
+}
+
+func (s *session) close() error { return s.connection.Close() }

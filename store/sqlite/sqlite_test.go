@@ -1,0 +1,248 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// open opens the store and closes it when the test ends.
+func open(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return store
+}
+
+func fresh(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "tandem.db")
+}
+
+// raw opens the file past the store, as another program would.
+func raw(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	database, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	database.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := database.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return database
+}
+
+func execute(t *testing.T, database *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := database.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// newStudy is a change that inserts a study to write to.
+func newStudy(id string) study.Change {
+	return study.Change{Insert: &study.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}}
+}
+
+// step is a change as a worker causes it: a trial, its report and its event.
+func step(id string, number int) study.Change {
+	t := trial.Trial{ID: trial.ID(fmt.Sprintf("%s-%d", id, number)), Study: id, Number: number, State: trial.Queued}
+	return study.Change{
+		Trials:  []study.TrialWrite{{Trial: t}},
+		Reports: []trial.Report{{Trial: t.ID, Epoch: 1, Metrics: map[string]trial.Float{"loss": 1}}},
+		Events:  []study.Event{{Study: id, Sequence: int64(number) + 1, Kind: study.TrialState, Trial: t.ID, State: "queued"}},
+	}
+}
+
+func apply(t testing.TB, store *sqlite.Store, change study.Change) {
+	t.Helper()
+	if err := store.Apply(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSQLiteIsAStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, fresh(t)) })
+}
+
+func TestReopenedStoreHasEverything(t *testing.T) {
+	t.Parallel()
+	path := fresh(t)
+	var want string
+	for round := range 3 {
+		store := open(t, path)
+		if round == 0 {
+			storetest.Fill(t, store)
+			want = storetest.Picture(t, store)
+		}
+		if got := storetest.Picture(t, store); got != want {
+			t.Errorf("opened %d times, the store is\n%s\nwant\n%s", round+1, got, want)
+		}
+		for range 2 { // a second time does nothing
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
+			t.Errorf("a closed store left %v, %v: all of it should be in one file", left, err)
+		}
+	}
+}
+
+func TestClosedStoreRefusesEverything(t *testing.T) {
+	t.Parallel()
+	store := open(t, fresh(t))
+	apply(t, store, newStudy("s1"))
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"Apply":  func() error { return store.Apply(ctx, step("s1", 0)) },
+		"Study":  func() error { _, err := store.Study(ctx, "s1"); return err },
+		"Trials": func() error { _, err := store.Trials(ctx, "s1"); return err },
+		"Append": func() error { return store.AppendLog(ctx, "s1-0", 0, 0, "x") },
+		"Purge":  func() error { _, err := store.PurgeReceipts(ctx, time.Now()); return err },
+		"Tokens": func() error { _, err := store.Tokens(ctx); return err },
+	} {
+		if err := call(); !problem.Is(err, problem.Unavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := store.Err(); err != nil {
+		t.Errorf("a closed store is not a broken one: %v", err)
+	}
+}
+
+func TestCloseKeepsWhatItAcknowledged(t *testing.T) {
+	t.Parallel()
+	path := fresh(t)
+	store := open(t, path)
+	var acknowledged [16]int
+	var group sync.WaitGroup
+	var started atomic.Int64
+	for writer := range acknowledged {
+		group.Go(func() {
+			id := fmt.Sprintf("s%d", writer)
+			err := store.Apply(t.Context(), newStudy(id))
+			for ; err == nil; acknowledged[writer]++ {
+				started.Add(1)
+				err = store.Apply(t.Context(), step(id, acknowledged[writer]))
+			}
+			acknowledged[writer]-- // the loop counted the one that was refused
+			if !problem.Is(err, problem.Unavailable) {
+				t.Errorf("writer %d was told %v", writer, err)
+			}
+		})
+	}
+	for started.Load() < 200 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+	store = open(t, path)
+	for writer, want := range acknowledged {
+		if want < 0 {
+			continue // not even its study was inserted in time
+		}
+		trials, err := store.Trials(t.Context(), fmt.Sprintf("s%d", writer))
+		if err != nil || len(trials) != want {
+			t.Errorf("writer %d: %d trials of %d acknowledged: %v", writer, len(trials), want, err)
+		}
+	}
+}
+
+func TestWhatPromisesStandOnIsOn(t *testing.T) {
+	t.Parallel()
+	store := open(t, fresh(t))
+	for setting, want := range map[string]string{
+		"journal_mode": "wal", "synchronous": "2" /* FULL */, "foreign_keys": "1", "wal_autocheckpoint": "0", "application_id": "1414415437",
+	} {
+		if got, err := store.Pragma(t.Context(), setting); err != nil || got != want {
+			t.Errorf("%s is %s, %v; want %s", setting, got, err, want)
+		}
+	}
+}
+
+func TestFilesBelongToTheOwnerAlone(t *testing.T) {
+	t.Parallel()
+	path := fresh(t)
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, path)
+	apply(t, store, newStudy("s1"))
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) != 5 { // the database, its log and index, the lock, the mark
+		t.Errorf("files %v, %v", files, err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has mode %v, %v", file, info.Mode(), err)
+		}
+	}
+}
+
+func TestAnyPathWillDo(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b", "a?b", "a#b", "a%20b", "a&mode=memory", "ünïcode", "a:b", "'quoted'"} {
+		path := filepath.Join(t.TempDir(), name)
+		apply(t, open(t, path), newStudy("s1"))
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBackupIsAStore(t *testing.T) {
+	t.Parallel()
+	path := fresh(t)
+	store := open(t, path)
+	storetest.Fill(t, store)
+	copied := path + ".backup"
+	if err := store.Backup(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := storetest.Picture(t, open(t, copied)), storetest.Picture(t, store); got != want {
+		t.Errorf("the copy has\n%s\nwant\n%s", got, want)
+	}
+	if err := store.Backup(t.Context(), copied); err == nil {
+		t.Error("a backup was overwritten")
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := store.Backup(gone, path+".never"); err == nil {
+		t.Error("a backup was made for nobody")
+	}
+	if _, err := os.Stat(path + ".never"); err == nil {
+		t.Error("half a backup was left behind")
+	}
+}

@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"math"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// keys are the Idempotency-Keys the suite uses.
+func keys() []string { return []string{"key-1", "key-2", "key-3"} }
+
+// picture is everything a store shows of itself.
+type picture struct {
+	Studies   []study.Study
+	Trials    map[string][]trial.Trial
+	Reports   map[trial.ID][]trial.Report
+	Events    map[string][]study.Event
+	Told      map[trial.ID][]study.Event // by trial
+	Snapshots map[string]study.Snapshot
+	Receipts  map[string]study.Receipt
+	Logs      map[trial.ID]string
+	Tokens    []auth.Token
+}
+
+func blank() picture {
+	return picture{
+		Trials: map[string][]trial.Trial{}, Reports: map[trial.ID][]trial.Report{},
+		Events: map[string][]study.Event{}, Told: map[trial.ID][]study.Event{},
+		Snapshots: map[string]study.Snapshot{}, Receipts: map[string]study.Receipt{}, Logs: map[trial.ID]string{},
+	}
+}
+
+// take reads the whole store.
+func take(ctx context.Context, store Everything) (picture, error) {
+	p := blank()
+	var err error
+	if p.Studies, err = store.Studies(ctx); err != nil {
+		return p, err
+	}
+	for _, one := range p.Studies {
+		if err := p.takeStudy(ctx, store, one.ID); err != nil {
+			return p, err
+		}
+	}
+	for _, key := range keys() {
+		receipt, err := store.Receipt(ctx, key)
+		if err == nil {
+			p.Receipts[key] = receipt
+		} else if !problem.Is(err, problem.NotFound) {
+			return p, err
+		}
+	}
+	p.Tokens, err = store.Tokens(ctx)
+	p.tidy()
+	return p, err
+}
+
+func (p *picture) takeStudy(ctx context.Context, store Everything, id string) error {
+	var err error
+	if p.Trials[id], err = store.Trials(ctx, id); err != nil {
+		return err
+	}
+	if p.Events[id], err = store.Events(ctx, id, math.MinInt64, math.MaxInt32); err != nil {
+		return err
+	}
+	snapshot, err := store.Snapshot(ctx, id)
+	if err == nil {
+		p.Snapshots[id] = snapshot
+	} else if !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	for _, t := range p.Trials[id] {
+		if p.Reports[t.ID], err = store.Reports(ctx, t.ID); err != nil {
+			return err
+		}
+		if p.Told[t.ID], err = store.TrialEvents(ctx, id, t.ID); err != nil {
+			return err
+		}
+		if p.Logs[t.ID], err = store.Log(ctx, t.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidy leaves out what is empty: no list is as good as an empty one.
+func (p *picture) tidy() {
+	maps.DeleteFunc(p.Trials, func(_ string, list []trial.Trial) bool { return len(list) == 0 })
+	maps.DeleteFunc(p.Reports, func(_ trial.ID, list []trial.Report) bool { return len(list) == 0 })
+	maps.DeleteFunc(p.Events, func(_ string, list []study.Event) bool { return len(list) == 0 })
+	maps.DeleteFunc(p.Told, func(_ trial.ID, list []study.Event) bool { return len(list) == 0 })
+	maps.DeleteFunc(p.Logs, func(_ trial.ID, log string) bool { return log == "" })
+	if len(p.Studies) == 0 {
+		p.Studies = nil
+	}
+	if len(p.Tokens) == 0 {
+		p.Tokens = nil
+	}
+}

@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func modelChecks() []check {
+	return []check{{"any run of calls is answered as the model answers it", modelAgrees}}
+}
+
+// modelAgrees plays random calls on the store and on the model: both give the
+// same answers, in the same words, and show the same afterwards.
+func modelAgrees(t *testing.T, f fixture) {
+	rapid.Check(t, func(r *rapid.T) {
+		f.clear(r)
+		m, ctx := newModel(), r.Context()
+		agree := func(call string, got, want error) {
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				r.Fatalf("%s: the store says %v, the model %v", call, got, want)
+			}
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"apply": func(r *rapid.T) {
+				change := world{m}.change(r)
+				after, want := m.apply(change)
+				agree("Apply", f.store.Apply(ctx, change), want)
+				m = after
+			},
+			"log": func(r *rapid.T) {
+				id, offset := world{m}.someTrial(r), rapid.Int64Range(0, 8).Draw(r, "offset")
+				epoch := likely(r, "lease", []trial.LeaseEpoch{m.trials[id].LeaseEpoch}, []trial.LeaseEpoch{0, 1, 2})
+				text := rapid.StringMatching(`[a-z\n]{0,6}`).Draw(r, "text")
+				agree("AppendLog", f.store.AppendLog(ctx, id, epoch, offset, text), m.write(id, epoch, offset, text))
+			},
+			"token": func(r *rapid.T) {
+				token := sampleToken(rapid.SampledFrom([]string{"t1", "t2"}).Draw(r, "token"), secondOf(r))
+				if rapid.Bool().Draw(r, "insert") {
+					agree("InsertToken", f.store.InsertToken(ctx, token), m.insertToken(token))
+				} else {
+					agree("DeleteToken", f.store.DeleteToken(ctx, token.ID), m.deleteToken(token.ID))
+				}
+			},
+			"purge": func(r *rapid.T) {
+				before := moment(secondOf(r))
+				got, err := f.store.PurgeReceipts(ctx, before)
+				agree("PurgeReceipts", err, nil)
+				if want := m.purge(before); got != want {
+					r.Fatalf("purged %d receipts, want %d", got, want)
+				}
+			},
+			"": func(r *rapid.T) {
+				if got, want := f.picture(t), text(t, m.picture()); got != want {
+					r.Fatalf("the store is\n%s\nwant\n%s", got, want)
+				}
+			},
+		})
+	})
+}
+
+// clear empties the store.
+func (f fixture) clear(r *rapid.T) {
+	ctx := context.WithoutCancel(r.Context())
+	p, err := take(ctx, f.store)
+	for i := 0; err == nil && i < len(p.Studies); i++ {
+		err = f.store.Apply(ctx, study.Change{Delete: p.Studies[i].ID})
+	}
+	for i := 0; err == nil && i < len(p.Tokens); i++ {
+		err = f.store.DeleteToken(ctx, p.Tokens[i].ID)
+	}
+	if err == nil {
+		_, err = f.store.PurgeReceipts(ctx, moment(59))
+	}
+	if err != nil {
+		r.Fatalf("empty the store: %v", err)
+	}
+}

@@ -1,0 +1,134 @@
+// Package storetest is what every store must do, as tests: the store in memory,
+// SQLite and whatever comes next answer alike because they pass this suite.
+//
+// A store joins with one call of [Run]. The suite sees a store only through
+// the interfaces the service uses. Its one invariant: a test that passes for
+// one store says nothing that the interface does not promise for all of them.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// Everything is all that a server keeps in its store.
+type Everything interface {
+	study.Store
+	study.LogStore
+	auth.Store
+	// PurgeReceipts deletes the receipts older than the time and returns how many.
+	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
+}
+
+// Run tests the store. open returns an empty one, which it closes when its
+// test ends.
+func Run(t *testing.T, open func(t *testing.T) Everything) {
+	t.Helper()
+	for _, group := range [][]check{
+		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), receiptChecks(),
+		changeChecks(), logChecks(), tokenChecks(), concurrencyChecks(), modelChecks(),
+	} {
+		for _, one := range group {
+			t.Run(one.name, func(t *testing.T) { one.run(t, fixture{store: open(t)}) })
+		}
+	}
+}
+
+// Fill puts something of everything into an empty store.
+func Fill(t *testing.T, store Everything) {
+	t.Helper()
+	f := fixture{store}
+	f.seed(t, "s1", "s2")
+	f.fill(t, "s1", "key-1")
+	f.fill(t, "s2", "key-2")
+	if err := store.InsertToken(t.Context(), sampleToken("t1", 0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Picture is everything the store shows, as text: equal for equal content.
+func Picture(t testing.TB, store Everything) string {
+	t.Helper()
+	return fixture{store}.picture(t)
+}
+
+// check is one test of the suite; its name is a sentence about stores.
+type check struct {
+	name string
+	run  func(*testing.T, fixture)
+}
+
+// fixture is the store under test.
+type fixture struct{ store Everything }
+
+// apply makes a change that must be accepted.
+func (f fixture) apply(t *testing.T, change study.Change) {
+	t.Helper()
+	if err := f.store.Apply(t.Context(), change); err != nil {
+		t.Fatalf("a change was refused: %v", err)
+	}
+}
+
+// refuse makes a change that must be refused and leave nothing behind.
+func (f fixture) refuse(t *testing.T, change study.Change, want problem.Code) {
+	t.Helper()
+	before := f.picture(t)
+	wantCode(t, "Apply", f.store.Apply(t.Context(), change), want)
+	same(t, "the store behind a refused change", f.picture(t), before)
+}
+
+// seed puts the studies there, each with trials 0 and 1, leased and running
+// under lease 1.
+func (f fixture) seed(t *testing.T, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		one := sampleStudy(id, "name-"+id)
+		f.apply(t, study.Change{Insert: &one, Trials: []study.TrialWrite{
+			{Trial: sampleTrial(id, 0, trial.Leased)}, {Trial: sampleTrial(id, 1, trial.Running)},
+		}})
+	}
+}
+
+// picture is everything the store shows, as text.
+func (f fixture) picture(t testing.TB) string {
+	t.Helper()
+	p, err := take(t.Context(), f.store)
+	if err != nil {
+		t.Fatalf("read the whole store: %v", err)
+	}
+	return text(t, p)
+}
+
+func wantCode(t testing.TB, what string, err error, want problem.Code) {
+	t.Helper()
+	if !problem.Is(err, want) {
+		t.Errorf("%s: got error %v, want one with the code %s", what, err, want)
+	}
+}
+
+// same compares two values by their JSON: NaN equals NaN there, and -0 is not 0.
+func same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if got, want := text(t, got), text(t, want); got != want {
+		t.Errorf("%s is\n%s\nwant\n%s", what, got, want)
+	}
+}
+
+func text(t testing.TB, value any) string {
+	t.Helper()
+	if already, ok := value.(string); ok {
+		return already
+	}
+	data, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,184 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func studyChecks() []check {
+	return []check{
+		{"a study is read as it was written", studyRoundTrip},
+		{"a study is found by its id before its name", studyByReference},
+		{"names and ids of studies are unique", studyUnique},
+		{"an update replaces a study's status and nothing else", studyUpdate},
+		{"studies come the newest first", studyOrder},
+		{"a study is deleted with all that belongs to it", studyDelete},
+	}
+}
+
+func studyRoundTrip(t *testing.T, f fixture) {
+	for name, one := range map[string]study.Study{
+		"all-fields": {
+			ID: "s1", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
+			Elapsed: time.Hour + time.Nanosecond, Since: pointer(moment(1)), Finished: pointer(moment(2)),
+		},
+		"no-optional-field": {ID: "s2", Definition: full(t, "no-optional-field"), Status: protocol.StudyPaused, Created: moment(3)},
+		"other-time-zone": {
+			ID: "s3", Definition: full(t, "other-time-zone"), Status: protocol.StudyRunning,
+			Created: moment(4).In(time.FixedZone("", -7*3600-1800)),
+		},
+		"before-1970": {ID: "s4", Definition: full(t, "before-1970"), Status: protocol.StudyRunning, Created: time.Time{}.Add(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.apply(t, study.Change{Insert: &one})
+			one.Created = one.Created.UTC()
+			for _, ref := range []string{one.ID, name} {
+				got, err := f.store.Study(t.Context(), ref)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, "the study", got, one)
+				if !got.Created.Equal(one.Created) || got.Created.Location() != time.UTC {
+					t.Errorf("created %v, want %v", got.Created, one.Created)
+				}
+			}
+		})
+	}
+}
+
+func studyByReference(t *testing.T, f fixture) {
+	f.seed(t, "s1")
+	confusing := sampleStudy("s2", "s1")
+	f.apply(t, study.Change{Insert: &confusing})
+	for ref, want := range map[string]string{"s1": "s1", "s2": "s2", "name-s1": "s1"} {
+		if got, err := f.store.Study(t.Context(), ref); err != nil || got.ID != want {
+			t.Errorf("Study(%q) is %q, %v; want %q", ref, got.ID, err, want)
+		}
+	}
+	for _, ref := range []string{"", "s3", "S1", "name-s", "name-s1 ", "%", "' OR 1=1 --"} {
+		_, err := f.store.Study(t.Context(), ref)
+		wantCode(t, "Study("+ref+")", err, problem.NotFound)
+	}
+}
+
+func studyUnique(t *testing.T, f fixture) {
+	f.seed(t, "s1")
+	for _, taken := range []study.Study{sampleStudy("s1", "other"), sampleStudy("s2", "name-s1"), sampleStudy("s1", "name-s1")} {
+		f.refuse(t, study.Change{Insert: &taken}, problem.Conflict)
+	}
+	fine := sampleStudy("s2", "Name-s1")
+	f.apply(t, study.Change{Insert: &fine})
+}
+
+func studyUpdate(t *testing.T, f fixture) {
+	want := study.Study{ID: "s1", Definition: full(t, "first"), Status: protocol.StudyRunning, Created: moment(0), Since: pointer(moment(1))}
+	other := sampleStudy("s2", "second")
+	f.apply(t, study.Change{Insert: &want})
+	f.apply(t, study.Change{Insert: &other})
+	update := study.Study{
+		ID: "s1", Definition: full(t, "renamed"), Created: moment(40),
+		Status: protocol.StudyCompleted, Reason: "60 trials", Elapsed: 7, Finished: pointer(moment(9)),
+	}
+	f.apply(t, study.Change{Update: &update})
+	want.Status, want.Reason, want.Elapsed, want.Since, want.Finished = update.Status, update.Reason, update.Elapsed, nil, update.Finished
+	for _, want := range []study.Study{want, other} {
+		got, err := f.store.Study(t.Context(), want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the study", got, want)
+	}
+	missing := sampleStudy("s3", "first")
+	f.refuse(t, study.Change{Update: &missing}, problem.NotFound)
+}
+
+func studyOrder(t *testing.T, f fixture) {
+	for _, one := range []struct {
+		id      string
+		created time.Time
+	}{
+		{"middle", moment(2)}, {"newest", moment(3)}, {"oldest", moment(1)},
+		{"middle, later inserted", moment(2)}, {"a nanosecond newer", moment(3).Add(1)},
+	} {
+		inserted := sampleStudy(one.id, "name of "+one.id)
+		inserted.Created = one.created
+		f.apply(t, study.Change{Insert: &inserted})
+	}
+	list, err := f.store.Studies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, one := range list {
+		ids = append(ids, one.ID)
+	}
+	same(t, "the order", ids, []string{"a nanosecond newer", "newest", "middle, later inserted", "middle", "oldest"})
+}
+
+func studyDelete(t *testing.T, f fixture) {
+	f.seed(t, "kept")
+	f.fill(t, "kept", keys()[0])
+	kept := f.picture(t)
+	f.seed(t, "gone")
+	f.fill(t, "gone", keys()[1])
+	f.apply(t, study.Change{Delete: "gone"})
+	for name, err := range f.lookUp(t, "gone") {
+		wantCode(t, name+" of a deleted study", err, problem.NotFound)
+	}
+	f.refuse(t, study.Change{Delete: "gone"}, problem.NotFound)
+	f.refuse(t, study.Change{Delete: "name-kept"}, problem.NotFound) // a name is no id
+	got, err := take(t.Context(), f.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := got.Receipts[keys()[1]]; !there {
+		t.Error("the answer of a call is gone with the study: the call could not be repeated")
+	}
+	delete(got.Receipts, keys()[1])
+	same(t, "what was not deleted", text(t, got), kept)
+
+	f.seed(t, "gone") // under the same id and name nothing of the old one comes back
+	fresh, err := take(t.Context(), f.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := trialID("gone", 1)
+	if len(fresh.Reports[id])+len(fresh.Events["gone"])+len(fresh.Told[id])+len(fresh.Logs[id]) > 0 || fresh.Snapshots["gone"].Sequence > 0 {
+		t.Errorf("something of the deleted study came back: %s", text(t, fresh))
+	}
+}
+
+// fill gives a seeded study something of everything.
+func (f fixture) fill(t *testing.T, id, key string) {
+	t.Helper()
+	f.apply(t, study.Change{
+		Reports:  []trial.Report{sampleReport(trialID(id, 0), 0, 1), sampleReport(trialID(id, 1), 0, 1)},
+		Events:   []study.Event{sampleEvent(id, 1), trialEvent(id, 2, trialID(id, 0))},
+		Snapshot: &study.Snapshot{Study: id, Sequence: 2, State: []byte(`{"n":1}`)},
+		Receipt:  pointer(sampleReceipt(key)),
+	})
+	if err := f.store.AppendLog(t.Context(), trialID(id, 1), 1, 0, "line\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lookUp asks for everything of a study and its trial 0.
+func (f fixture) lookUp(t *testing.T, id string) map[string]error {
+	t.Helper()
+	ctx, errs := t.Context(), map[string]error{}
+	_, errs["Study"] = f.store.Study(ctx, id)
+	_, errs["Trials"] = f.store.Trials(ctx, id)
+	_, errs["Trial"] = f.store.Trial(ctx, trialID(id, 0))
+	_, errs["Reports"] = f.store.Reports(ctx, trialID(id, 0))
+	_, errs["Events"] = f.store.Events(ctx, id, 0, 10)
+	_, errs["TrialEvents"] = f.store.TrialEvents(ctx, id, trialID(id, 0))
+	_, errs["Snapshot"] = f.store.Snapshot(ctx, id)
+	_, errs["Log"] = f.store.Log(ctx, trialID(id, 0))
+	errs["AppendLog"] = f.store.AppendLog(ctx, trialID(id, 0), 1, 0, "x")
+	return errs
+}

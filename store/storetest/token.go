@@ -1,0 +1,74 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"testing"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+func tokenChecks() []check {
+	return []check{
+		{"a token is read as it was written", tokenRoundTrip},
+		{"tokens come the oldest first", tokenOrder},
+	}
+}
+
+func sampleToken(id string, seconds int) auth.Token {
+	return auth.Token{ID: id, Name: "o'brien ☃", Scope: auth.Worker, Hash: sha256.Sum256([]byte(id)), Created: moment(seconds)}
+}
+
+func tokenRoundTrip(t *testing.T, f fixture) {
+	ctx := t.Context()
+	expiring, lasting := sampleToken("t1", 0), sampleToken("t2", 1)
+	expiring.Expires, lasting.Scope, lasting.Name = pointer(moment(30)), auth.Admin, ""
+	for _, want := range []auth.Token{expiring, lasting} {
+		_, err := f.store.Token(ctx, want.ID)
+		wantCode(t, "Token before it is there", err, problem.NotFound)
+		if err := f.store.InsertToken(ctx, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.store.Token(ctx, want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the token", got, want)
+		if got.Expires != nil {
+			*got.Expires = moment(59) // must not reach into the store
+		}
+	}
+	before := f.picture(t)
+	wantCode(t, "InsertToken with an id that is taken", f.store.InsertToken(ctx, sampleToken("t1", 5)), problem.Conflict)
+	wantCode(t, "DeleteToken of none", f.store.DeleteToken(ctx, "t3"), problem.NotFound)
+	same(t, "the store behind refusals", f.picture(t), before)
+
+	if err := f.store.DeleteToken(ctx, "t1"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.store.Token(ctx, "t1")
+	wantCode(t, "Token after it was deleted", err, problem.NotFound)
+	wantCode(t, "DeleteToken again", f.store.DeleteToken(ctx, "t1"), problem.NotFound)
+	list, err := f.store.Tokens(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "what is left", list, []auth.Token{lasting})
+}
+
+func tokenOrder(t *testing.T, f fixture) {
+	for _, one := range []auth.Token{sampleToken("c", 2), sampleToken("z", 1), sampleToken("a", 3), sampleToken("b", 2)} {
+		if err := f.store.InsertToken(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := f.store.Tokens(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, one := range list {
+		ids = append(ids, one.ID)
+	}
+	same(t, "the order", ids, []string{"z", "c", "b", "a"})
+}

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// world draws changes of a small world, in which their parts meet each other
+// and what is there. Most of what it draws fits what the model holds, so that
+// most changes are accepted; the rest is drawn without a look at it.
+type world struct{ model }
+
+// likely draws one of the fitting values, or now and then any of all.
+func likely[T any](r *rapid.T, what string, fitting, all []T) T {
+	if len(fitting) > 0 && rapid.IntRange(0, 29).Draw(r, what+" fits") > 0 {
+		all = fitting
+	}
+	return rapid.SampledFrom(all).Draw(r, what)
+}
+
+// in is true so many times in twelve.
+func in(r *rapid.T, times int, what string) bool {
+	return rapid.IntRange(0, 11).Draw(r, what) >= 12-times
+}
+
+func secondOf(r *rapid.T) int { return rapid.IntRange(0, 3).Draw(r, "second") }
+
+func studyIDs() []string { return []string{"a", "b", "c"} }
+
+func trialIDs() []trial.ID {
+	var list []trial.ID
+	for _, id := range studyIDs() {
+		for number := range 3 {
+			list = append(list, trialID(id, number))
+		}
+	}
+	return list
+}
+
+// present returns the studies there are.
+func (w world) present() []string {
+	var list []string
+	for _, one := range w.studies {
+		list = append(list, one.ID)
+	}
+	return list
+}
+
+func (w world) someStudy(r *rapid.T) string { return likely(r, "study", w.present(), studyIDs()) }
+
+func (w world) someTrial(r *rapid.T) trial.ID {
+	return likely(r, "trial", slices.Sorted(maps.Keys(w.trials)), trialIDs())
+}
+
+// with is the world in which the change was made, if it can be.
+func (w world) with(change study.Change) world {
+	after, _ := w.apply(change) // a part that is refused leaves the world as it was
+	return world{after}
+}
+
+func (w world) change(r *rapid.T) study.Change {
+	var c study.Change
+	if len(w.studies) == 0 || in(r, 2, "insert") {
+		c.Insert = pointer(w.inserted(r))
+		w = w.with(study.Change{Insert: c.Insert})
+	}
+	if in(r, 2, "update") {
+		c.Update = pointer(w.updated(r))
+	}
+	if in(r, 1, "delete") {
+		c.Delete = w.someStudy(r)
+		w = w.with(study.Change{Delete: c.Delete})
+	}
+	for range rapid.IntRange(0, 2).Draw(r, "trials") {
+		c.Trials = append(c.Trials, w.write(r))
+		w = w.with(study.Change{Trials: c.Trials[len(c.Trials)-1:]})
+	}
+	for range rapid.IntRange(0, 2).Draw(r, "reports") {
+		c.Reports = append(c.Reports, w.report(r))
+	}
+	for range rapid.IntRange(0, 2).Draw(r, "events") {
+		c.Events = append(c.Events, w.event(r))
+		w = w.with(study.Change{Events: c.Events[len(c.Events)-1:]})
+	}
+	if in(r, 3, "snapshot") {
+		c.Snapshot = &study.Snapshot{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 3).Draw(r, "at"), State: json.RawMessage(`{"n":1}`)}
+	}
+	if in(r, 3, "receipt") {
+		free := slices.DeleteFunc(keys(), func(key string) bool { _, taken := w.receipts[key]; return taken })
+		c.Receipt = pointer(sampleReceipt(likely(r, "key", free, keys())))
+		c.Receipt.At = moment(secondOf(r))
+	}
+	return c
+}
+
+func (w world) inserted(r *rapid.T) study.Study {
+	ids, names := studyIDs(), []string{"a", "n", "o", "p"}
+	free := slices.DeleteFunc(studyIDs(), func(id string) bool { return w.study(id) >= 0 })
+	one := w.updated(r)
+	one.ID = likely(r, "id", free, ids)
+	unused := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(w.studies, func(s study.Study) bool { return s.Definition.Name == name })
+	})
+	one.Definition = definition.Definition{Name: likely(r, "name", unused, names)}
+	one.Created = moment(secondOf(r))
+	return one
+}
+
+func (w world) updated(r *rapid.T) study.Study {
+	one := study.Study{
+		ID:      w.someStudy(r),
+		Status:  rapid.SampledFrom([]protocol.StudyStatus{protocol.StudyRunning, protocol.StudyPaused}).Draw(r, "status"),
+		Reason:  rapid.StringMatching(`[ -~\n☃é]{0,8}`).Draw(r, "reason"),
+		Created: moment(59),
+	}
+	if rapid.Bool().Draw(r, "since") {
+		one.Since = pointer(moment(secondOf(r)))
+	}
+	return one
+}
+
+// write draws a trial to insert or to replace.
+func (w world) write(r *rapid.T) study.TrialWrite {
+	states := []trial.State{trial.Queued, trial.Leased}
+	id := w.someStudy(r)
+	t := sampleTrial(id, rapid.IntRange(0, 2).Draw(r, "number"), rapid.SampledFrom(states).Draw(r, "state"))
+	t.LeaseEpoch = trial.LeaseEpoch(rapid.Int64Range(0, 2).Draw(r, "lease"))
+	kept, there := w.trials[t.ID]
+	t.ID = likely(r, "id", []trial.ID{t.ID}, trialIDs())
+	guards := []*study.Guard{nil, {State: trial.Queued, LeaseEpoch: 1}, {State: trial.Leased, LeaseEpoch: 2}}
+	right := []*study.Guard{nil}
+	if there {
+		right = []*study.Guard{{State: kept.State, LeaseEpoch: kept.LeaseEpoch}}
+	}
+	return study.TrialWrite{Trial: t, Guard: likely(r, "guard", right, guards)}
+}
+
+func (w world) report(r *rapid.T) trial.Report {
+	one := sampleReport(w.someTrial(r), rapid.IntRange(0, 1).Draw(r, "rung"), rapid.IntRange(1, 2).Draw(r, "epoch"))
+	value := rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN()), rapid.Just(math.Copysign(0, -1))).Draw(r, "loss")
+	one.Metrics = map[string]trial.Float{"loss": trial.Float(value)}
+	return one
+}
+
+func (w world) event(r *rapid.T) study.Event {
+	id, next := w.someStudy(r), int64(1)
+	for _, event := range w.events {
+		if event.Study == id {
+			next = max(next, event.Sequence+1)
+		}
+	}
+	sequence := likely(r, "sequence", []int64{next, next + 3}, []int64{1, 2, 3, 4})
+	if rapid.Bool().Draw(r, "about a trial") {
+		return trialEvent(id, sequence, trialID(id, rapid.IntRange(0, 2).Draw(r, "number")))
+	}
+	return sampleEvent(id, sequence)
+}

@@ -1,0 +1,365 @@
+package auth_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/memory"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// clock is a time that only the test moves.
+type clock struct {
+	mutex sync.Mutex
+	at    time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Now()} }
+
+func (c *clock) now() time.Time {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(span time.Duration) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.at = c.at.Add(span)
+}
+
+// counting counts the look-ups of tokens.
+type counting struct {
+	auth.Store
+	lookUps int
+}
+
+func (c *counting) Token(ctx context.Context, id string) (auth.Token, error) {
+	c.lookUps++
+	return c.Store.Token(ctx, id)
+}
+
+func issue(t testing.TB, store auth.Store, scope auth.Scope, ttl time.Duration) (string, auth.Token) {
+	t.Helper()
+	secret, token, err := auth.Issue(t.Context(), store, "test", scope, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, token
+}
+
+func TestIssuedTokensOpen(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	authenticator := auth.NewAuthenticator(store, time.Now)
+	seen := map[string]bool{}
+	for _, scope := range auth.Scopes() {
+		secret, issued := issue(t, store, scope, 0)
+		if !strings.HasPrefix(secret, "tandem_"+string(scope)+"_"+issued.ID+"_") || seen[secret] {
+			t.Errorf("secret %s", secret)
+		}
+		seen[secret] = true
+		token, err := authenticator.Token(t.Context(), auth.Secret(secret))
+		if err != nil || token.ID != issued.ID || token.Scope != scope || token.Session() {
+			t.Errorf("%s: %+v, %v", scope, token, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"no name": second(auth.Issue(t.Context(), store, "", auth.Admin, 0)), "long name": second(auth.Issue(t.Context(), store, strings.Repeat("x", 129), auth.Admin, 0)),
+		"scope": second(auth.Issue(t.Context(), store, "x", "root", 0)), "ttl": second(auth.Issue(t.Context(), store, "x", auth.Admin, -1)),
+	} {
+		if !problem.Is(err, problem.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second(_ string, _ auth.Token, err error) error { return err }
+
+func TestEveryOtherSecretIsRefused(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	authenticator := auth.NewAuthenticator(store, time.Now)
+	secret, _ := issue(t, store, auth.Viewer, 0)
+	other, _ := issue(t, store, auth.Admin, 0)
+	foreign, _ := issue(t, memory.New(), auth.Viewer, 0)
+	parts, others := strings.Split(secret, "_"), strings.Split(other, "_")
+	for i := range len(secret) {
+		flipped := []byte(secret)
+		flipped[i] ^= 1
+		refused(t, authenticator, string(flipped))
+	}
+	sealed := func(parts ...string) string { return seal(strings.Join(parts, "_")) }
+	if seal(strings.Join(parts[:4], "_")) != secret {
+		t.Fatal("the tests do not know how a token is sealed")
+	}
+	for _, wrong := range []string{
+		sealed("tandem", "viewer", parts[2], others[3]), sealed("tandem", "viewer", parts[2], strings.Repeat("0", 43)), sealed("tandem", "viewer", others[2], parts[3]),
+		sealed("tandem", "admin", parts[2], parts[3]), sealed("tandem", "session", parts[2], parts[3]), sealed("tandem", "", parts[2], parts[3]),
+		sealed("tanden", "viewer", parts[2], parts[3]), sealed("tandem", "viewer", parts[2], ""), sealed("tandem", "viewer", "", parts[3]), sealed("tandem", "viewer", parts[2], parts[3], ""),
+		"", "_", "tandem", secret[1:], secret[:len(secret)-1], secret + "x", " " + secret, strings.ToUpper(secret), foreign,
+		strings.Join([]string{parts[0], "admin", parts[2], parts[3], parts[4]}, "_"), strings.Join([]string{parts[0], parts[1], others[2], parts[3], parts[4]}, "_"),
+		strings.Repeat("_", 300), secret + "\x00",
+	} {
+		refused(t, authenticator, wrong)
+	}
+}
+
+// seal appends the checksum that anybody can compute.
+func seal(text string) string {
+	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	sum, checksum := crc32.ChecksumIEEE([]byte(text)), ""
+	for range 6 {
+		checksum += string(letters[sum%62])
+		sum /= 62
+	}
+	return text + "_" + checksum
+}
+
+func refused(t *testing.T, authenticator *auth.Authenticator, secret string) {
+	t.Helper()
+	if token, err := authenticator.Token(t.Context(), auth.Secret(secret)); !problem.Is(err, problem.Unauthorized) {
+		t.Errorf("%q opens %+v: %v", secret, token, err)
+	}
+	if token, err := authenticator.Session(t.Context(), auth.Secret(secret)); !problem.Is(err, problem.Unauthorized) {
+		t.Errorf("%q opens the session %+v: %v", secret, token, err)
+	}
+}
+
+func TestTokensExpire(t *testing.T) {
+	t.Parallel()
+	store, watch := memory.New(), newClock()
+	authenticator := auth.NewAuthenticator(store, watch.now)
+	secret, token := issue(t, store, auth.Admin, time.Hour)
+	if _, err := authenticator.Token(t.Context(), auth.Secret(secret)); err != nil {
+		t.Fatal(err)
+	}
+	watch.pass(token.Expires.Sub(watch.now()) - 1)
+	if _, err := authenticator.Token(t.Context(), auth.Secret(secret)); err != nil {
+		t.Fatalf("a moment before its end: %v", err)
+	}
+	watch.pass(1)
+	refused(t, authenticator, secret)
+	if err := authenticator.Valid(t.Context(), token.ID); !problem.Is(err, problem.Unauthorized) {
+		t.Errorf("still valid: %v", err)
+	}
+}
+
+func TestDeletedTokensAreForgottenAtOnce(t *testing.T) {
+	t.Parallel()
+	store, watch := &counting{Store: memory.New()}, newClock()
+	authenticator := auth.NewAuthenticator(store, watch.now)
+	keep, _ := issue(t, store, auth.Admin, 0)
+	secret, token := issue(t, store, auth.Viewer, 0)
+	for range 10 {
+		if _, err := authenticator.Token(t.Context(), auth.Secret(secret)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if store.lookUps != 1 {
+		t.Errorf("%d look-ups for ten requests", store.lookUps)
+	}
+	session, _, err := authenticator.StartSession(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authenticator.Session(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	if err := authenticator.Delete(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, authenticator, secret)
+	refused(t, authenticator, session.Reveal())
+	if err := authenticator.Delete(t.Context(), token.ID); !problem.Is(err, problem.NotFound) {
+		t.Errorf("deleted twice: %v", err)
+	}
+	if _, err := authenticator.Token(t.Context(), auth.Secret(keep)); err != nil {
+		t.Errorf("another token: %v", err)
+	}
+}
+
+// sluggish takes its time to list the tokens.
+type sluggish struct{ auth.Store }
+
+func (s sluggish) Tokens(ctx context.Context) ([]auth.Token, error) {
+	tokens, err := s.Store.Tokens(ctx)
+	time.Sleep(time.Second)
+	return tokens, err
+}
+
+func TestTheLastAdminStays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := sluggish{memory.New()}
+		authenticator := auth.NewAuthenticator(store, time.Now)
+		var ids []string
+		for range 8 {
+			_, token := issue(t, store, auth.Admin, 0)
+			ids = append(ids, token.ID)
+		}
+		issue(t, store, auth.Admin, time.Hour) // ends: nobody could make another one then
+		var all sync.WaitGroup
+		refusals := make(chan error, len(ids))
+		for _, id := range ids {
+			all.Go(func() {
+				if err := authenticator.Delete(t.Context(), id); err != nil {
+					refusals <- err
+				}
+			})
+		}
+		all.Wait()
+		close(refusals)
+		count := 0
+		for err := range refusals {
+			count++
+			if !problem.Is(err, problem.Conflict) {
+				t.Error(err)
+			}
+		}
+		if count != 1 {
+			t.Fatalf("%d of %d deletions were refused", count, len(ids))
+		}
+	})
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	store, watch := memory.New(), newClock()
+	authenticator := auth.NewAuthenticator(store, watch.now)
+	_, viewer := issue(t, store, auth.Viewer, 0)
+	_, worker := issue(t, store, auth.Worker, 0)
+	if _, _, err := authenticator.StartSession(t.Context(), worker); !problem.Is(err, problem.Forbidden) {
+		t.Errorf("a worker's session: %v", err)
+	}
+	first, opened, err := authenticator.StartSession(t.Context(), viewer)
+	if err != nil || !opened.Session() || opened.Scope != auth.Viewer {
+		t.Fatalf("%+v: %v", opened, err)
+	}
+	if _, err := authenticator.Token(t.Context(), first); !problem.Is(err, problem.Unauthorized) {
+		t.Errorf("a session's secret is a token: %v", err)
+	}
+	watch.pass(auth.SessionLife - 1)
+	if _, err := authenticator.Session(t.Context(), first); err != nil {
+		t.Errorf("a moment before its end: %v", err)
+	}
+	watch.pass(1)
+	refused(t, authenticator, first.Reveal())
+	for range 40 {
+		if _, _, err := authenticator.StartSession(t.Context(), viewer); err != nil {
+			t.Fatal(err)
+		}
+		watch.pass(1)
+	}
+	tokens, err := store.Tokens(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := len(tokens) - 2; kept != 32 {
+		t.Errorf("%d sessions of one token are kept", kept)
+	}
+	_, last, err := authenticator.StartSession(t.Context(), viewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // that it is gone already is fine
+		if err := authenticator.EndSession(t.Context(), last); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := authenticator.EndSession(t.Context(), viewer); !problem.Is(err, problem.Invalid) {
+		t.Errorf("a token was ended as a session: %v", err)
+	}
+	_, short := issue(t, store, auth.Viewer, time.Hour)
+	if _, opened, err := authenticator.StartSession(t.Context(), short); err != nil || !opened.Expires.Equal(*short.Expires) {
+		t.Errorf("a session outlives its token: %+v, %v", opened, err)
+	}
+}
+
+func TestLimiterCountsByOrigin(t *testing.T) {
+	t.Parallel()
+	watch := newClock()
+	limiter := auth.NewLimiter(watch.now)
+	for i := range 10 {
+		if err := limiter.Allow("192.0.2.1:99"); err != nil {
+			t.Fatalf("attempt %d: %v", i, err)
+		}
+		limiter.Failed(fmt.Sprintf("192.0.2.1:%d", i))
+		limiter.Failed(fmt.Sprintf("[2001:db8::%x]:1", i)) // one network
+	}
+	for _, from := range []string{"192.0.2.1:1", "[::ffff:192.0.2.1]:1", "192.0.2.1", "[2001:db8::ffff]:1", "[2001:db8:0:0:9::1%eth0]:1"} {
+		if err := limiter.Allow(from); !problem.Is(err, problem.Exhausted) {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+	for _, from := range []string{"192.0.2.2:1", "[2001:db8:0:1::1]:1", "nonsense"} {
+		if err := limiter.Allow(from); err != nil {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+	for i := range 30000 {
+		limiter.Failed(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+	}
+	watch.pass(time.Minute)
+	if err := limiter.Allow("192.0.2.1:1"); err != nil {
+		t.Errorf("a minute later: %v", err)
+	}
+}
+
+func TestSecretsDoNotShow(t *testing.T) {
+	t.Parallel()
+	secret := auth.Secret("hunter2")
+	encoded, err := json.Marshal(map[string]any{"a": secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "token", secret, "in", struct{ S auth.Secret }{secret})
+	for _, text := range []string{fmt.Sprint(secret), fmt.Sprintf("%s %v %q %x %#v %d", secret, secret, secret, secret, secret, secret),
+		fmt.Sprintf("%+v", struct{ S auth.Secret }{secret}), string(encoded), logged.String()} {
+		if strings.Contains(text, "hunter2") || strings.Contains(text, "68756e74657232") || !strings.Contains(text, "***") {
+			t.Errorf("shown: %s", text)
+		}
+	}
+	if secret.Reveal() != "hunter2" {
+		t.Error("it does not even know itself")
+	}
+}
+
+// FuzzToken looks for a text that opens something besides the token itself.
+func FuzzToken(f *testing.F) {
+	store := memory.New()
+	authenticator := auth.NewAuthenticator(store, time.Now)
+	secret, token := issue(f, store, auth.Admin, 0)
+	session, _, err := authenticator.StartSession(f.Context(), token)
+	if err != nil {
+		f.Fatal(err)
+	}
+	parts := strings.Split(secret, "_")
+	for _, seed := range []string{secret, session.Reveal(), "", "tandem_admin___", strings.Repeat("_", 5), strings.Join(parts[:4], "_"),
+		strings.Join([]string{"tandem", "session", parts[2], parts[3], parts[4]}, "_"), secret + "_" + secret} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if seal(text) != secret && seal(text) != session.Reveal() {
+			refused(t, authenticator, seal(text))
+		}
+		_, err := authenticator.Token(context.Background(), auth.Secret(text))
+		if (err == nil) != (text == secret) || err != nil && !problem.Is(err, problem.Unauthorized) {
+			t.Fatalf("%q as a token: %v", text, err)
+		}
+		_, err = authenticator.Session(context.Background(), auth.Secret(text))
+		if (err == nil) != (text == session.Reveal()) || err != nil && !problem.Is(err, problem.Unauthorized) {
+			t.Fatalf("%q as a session: %v", text, err)
+		}
+	})
+}

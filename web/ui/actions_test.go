@@ -1,0 +1,114 @@
+package ui_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// confirm answers the open question.
+func (p *tab) confirm(button string) {
+	p.t.Helper()
+	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="` + button + `"]`)))
+	p.see(`document.querySelector("dialog") === null`, true)
+}
+
+func (s *stage) status(want protocol.StudyStatus) {
+	s.t.Helper()
+	view, err := s.studies.Study(s.t.Context(), "small")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if view.Status != want {
+		s.t.Errorf("the study is %s, want %s", view.Status, want)
+	}
+}
+
+func tryActions(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	h := s.hand()
+	lease := h.lease("small")
+	p := s.enter(browser, "/studies/small")
+	p.seeText("#status", "running")
+
+	p.click("#pause")
+	p.confirm("Cancel")
+	s.status(protocol.StudyRunning)
+	p.click("#pause")
+	p.confirm("Pause")
+	p.seeText("#status", "paused")
+	s.status(protocol.StudyPaused)
+	p.see(`["pause", "resume", "stop"].map(id => document.getElementById(id).hidden)`, []bool{true, false, false})
+	p.click("#resume")
+	p.confirm("Resume")
+	p.seeText("#status", "running")
+	s.status(protocol.StudyRunning)
+
+	p.click("#stop")
+	p.confirm("Stop the study")
+	p.seeText("#status", "stopped")
+	s.status(protocol.StudyStopped)
+	p.see(boardRow(lease.Number, 2), "cancelled")
+	p.see(`["pause", "resume", "stop", "delete"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, false})
+	p.quiet()
+}
+
+func tryDelete(t *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	p := s.enter(browser, "/studies/small")
+	p.click("#delete")
+	p.see(`document.activeElement.textContent`, "Cancel") // Enter alone deletes nothing
+	p.confirm("Cancel")
+	p.click("#delete")
+	p.confirm("Delete the study")
+	p.see("location.pathname", "/studies")
+	p.seeText("#empty", "No study yet")
+	if _, err := s.studies.Study(t.Context(), "small"); err == nil {
+		t.Error("the study is still there")
+	}
+	p.quiet()
+}
+
+func tryViewer(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	p := s.open(browser, 1280, 900, "light")
+	p.signIn(auth.Viewer)
+	p.visit("/studies/small")
+	p.click("#stop")
+	p.confirm("Stop the study")
+	p.seeText("#action-error", "The study was not changed. A token with the scope viewer")
+	s.status(protocol.StudyRunning)
+}
+
+func tryDeleted(t *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	p := s.enter(browser, "/studies/small")
+	p.see(`document.getElementById("link-state").textContent`, "live")
+	if err := s.studies.Delete(t.Context(), "small"); err != nil {
+		t.Fatal(err)
+	}
+	p.seeText("#gone", "The study small was deleted")
+	p.click("#gone a:last-child")
+	p.seeText("#empty", "No study yet")
+}
+
+func tryRecommendation(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	story(s.hand())
+	p := s.enter(browser, "/studies/small")
+	p.seeText("#answer", "full budget")
+	p.get(`(Object.defineProperty(navigator, "clipboard", {value: {writeText: async text => { window.copied = text }}}), 1)`)
+	p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//button[.="Copy"]`)))
+	p.see(`(copied => [Object.keys(copied), copied.width === Number(document.querySelector('tr[data-number="1"]').cells[6].title), copied.rate === Number(document.querySelector('tr[data-number="1"]').cells[5].title)])(JSON.parse(window.copied ?? "{}"))`,
+		[]any{[]string{"rate", "width"}, true, true})
+	for form, words := range map[string]string{"Python": "tandem.current_trial(", "Shell": "TANDEM_EPOCHS=3 "} {
+		p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//button[.="` + form + `"]`)))
+		p.seeText("#answer .code", words)
+	}
+	p.seeText("#answer .notes", "The joules are an estimate, not a measurement")
+	p.quiet()
+}

@@ -1,0 +1,160 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// What the leaderboard shows, from top to bottom.
+const (
+	boardNumbers = `[...document.querySelectorAll("#board tbody tr")].map(row => row.dataset.number).join(" ")`
+	boardValues  = `[...document.querySelectorAll("#board tbody tr")].map(row => row.cells[3].textContent).join(" ")`
+)
+
+func tryOrder(t *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	story(s.hand())
+	p := s.enter(browser, "/studies/small")
+	// The highest rung first; NaN is worse than any number; what was never
+	// measured comes last.
+	p.see(boardValues, "0.3000 0.4000 0.5000 NaN – –")
+	page, err := s.studies.Trials(t.Context(), "small", protocol.TrialQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []string
+	for _, one := range page.Trials {
+		numbers = append(numbers, fmt.Sprint(one.Number))
+	}
+	p.see(boardNumbers, strings.Join(numbers, " "))
+	p.seeText(`[data-figure="best"]`, "0.3000")
+	p.seeText(`[data-figure="trials"]`, "6 of 40")
+	p.seeText(`[data-figure="epochs"]`, "7 epochs")
+	p.seeText(`[data-figure="energy"]`, "estimate")
+	p.seeText(`[data-figure="workers"]`, "1 trial in training · 7 slots free")
+	p.see(`[...document.querySelectorAll("#ladder tbody tr")].map(row => [...row.cells].slice(2).map(cell => cell.textContent).join(" "))`,
+		[]string{"1 3 4 1", "0 0 1 –"})
+	p.see(`["best-chart", "rung-chart"].map(id => document.querySelectorAll("#" + id + " canvas").length)`, []int{1, 1})
+	p.see(`document.getElementById("best-chart").ariaLabel.includes("0.3000, from 5 measurements")`, true)
+	p.quiet()
+}
+
+func tryLive(t *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	h := s.hand()
+	h.train(h.lease("small"), 0.5)
+	var last protocol.Lease
+	for range 30 {
+		last = h.lease("small")
+	}
+	p := s.enter(browser, "/studies/small")
+	p.seeText("#pager", "31 trials")
+	p.see(`document.getElementById("link-state").textContent`, "live")
+	p.get(`(window.kept = document.querySelector('tr[data-number="20"]'), 1)`)
+	p.get(`(document.getElementById("board-frame").scrollTop = 160, document.querySelector('tr[data-number="20"] a').focus({preventScroll: true}), 1)`)
+	if p.get(`document.getElementById("board-frame").scrollTop`) == "0" {
+		t.Fatal("the leaderboard does not scroll")
+	}
+	const place = `Math.round(window.kept.getBoundingClientRect().top / 4)`
+	before := p.get(place)
+
+	h.train(last, 0.25)
+	p.see(boardNumbers+`.split(" ").slice(0, 2)`, []string{"30", "0"})
+	p.seeText("#answer", "Trial 30")
+	p.seeText(`[data-figure="best"]`, "0.2500")
+	p.see(`[window.kept?.isConnected, document.activeElement.textContent]`, []any{true, "#20"})
+	if after := p.get(place); after != before {
+		t.Errorf("the row that was read moved on the screen, from %s to %s", before, after)
+	}
+	h.next(31, 0)
+	p.seeText("#pager", "32 trials")
+	p.see(boardRow(31, 2), "leased")
+	p.quiet()
+}
+
+// head finds a column's button by its title.
+func head(title string) chromedp.Search {
+	return chromedp.Search(fmt.Sprintf(`//table[@id="board"]//th/button[.=%q]`, title))
+}
+
+func trySort(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	story(s.hand())
+	p := s.enter(browser, "/studies/small")
+	for _, one := range []struct{ title, expression, want string }{
+		{"Trial", boardNumbers, "0 1 2 3 4 5"},
+		{"Trial", boardNumbers, "5 4 3 2 1 0"},
+		{"loss", boardNumbers, "1 3 0 2 4 5"},
+		{"loss", boardNumbers, "0 3 1 2 4 5"}, // NaN and nothing stay behind
+		{"Epochs", boardNumbers + `.split(" ")[0]`, "1"},
+		{"State", `document.querySelector("#board tbody tr").cells[2].textContent`, "completed"},
+	} {
+		p.do(chromedp.Click(head(one.title)))
+		p.see(one.expression, one.want)
+	}
+	p.do(chromedp.Click(head("rate")))
+	ordered := `(rates => rates.every((rate, at) => at === 0 || rates[at - 1] <= rate))([...document.querySelectorAll("#board tbody tr")].map(row => Number(row.cells[5].title)))`
+	p.see(ordered, true)
+	p.see("location.search", "?sort=params.rate")
+	p.do(chromedp.Reload())
+	p.see(ordered, true)
+	p.see(`document.querySelector("#board th[aria-sort]").textContent`, "rate")
+	p.quiet()
+}
+
+func tryFilter(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	story(s.hand())
+	p := s.enter(browser, "/studies/small")
+	p.see(boardNumbers, "1 3 0 2 4 5")
+	p.choose("#filter-state", "failed")
+	p.see(boardNumbers, "4")
+	p.choose("#filter-state", "active")
+	p.see(boardNumbers, "5")
+	p.choose("#filter-state", "")
+	p.choose("#filter-rung", "1")
+	p.see(boardNumbers, "1")
+	p.see("location.search", "?rung=1")
+	p.choose("#filter-rung", "")
+	p.fill("#filter-text", "paper")
+	p.see(boardNumbers, "4") // the reason of its failure
+	p.fill("#filter-text", "#3")
+	p.see(boardNumbers, "3")
+	p.seeText("#pager", "1 trial (6 in all)")
+	p.do(chromedp.SendKeys(chromedp.CSS("#filter-text"), "33"))
+	p.seeText("#board-empty", "No trial matches")
+	p.quiet()
+}
+
+func tryGallery(_ *testing.T, s *stage, browser context.Context) {
+	gallery(s)
+	p := s.enter(browser, "/studies")
+	p.see(`[...document.querySelectorAll("#studies tbody th a")].map(link => link.textContent)`,
+		[]string{"digits", "lenet-fashion-mnist", "boosted-or-linear", "broken-script"})
+	p.do(chromedp.Click(chromedp.Search(`//a[.="boosted-or-linear"]`)))
+	p.seeText("#pager", "1 to 100 of 300 trials")
+	p.do(chromedp.Click(chromedp.Search(`//div[@id="pager"]/button[.="Next"]`)))
+	p.seeText("#pager", "101 to 200 of 300 trials")
+	p.choose("#filter-state", "failed")
+	p.seeText("#pager", "8 trials (300 in all)")
+	p.choose("#filter-state", "")
+	p.fill("#filter-text", "model=linear")
+	// A linear model has a penalty, and neither a depth nor a shrinkage.
+	p.see(`[...new Set([...document.querySelectorAll("#board tbody tr")].map(row => [5, 6, 7, 8].map(at => row.cells[at].textContent === "–").join(" ")))]`,
+		[]string{"false true true false"})
+	p.seeText("#best-note", "not a finite number")
+	p.visit("/studies/broken-script")
+	p.seeText("#description", "No module named 'torch'")
+	p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//a`)))
+	p.seeText("#reason", "No module named 'torch'")
+	p.visit("/workers")
+	p.seeText("#workers", "NVIDIA A30")
+	p.seeText("#count", "2 connected, 6 of 6 slots in use")
+	p.quiet()
+}

@@ -1,0 +1,95 @@
+package ui_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+func tryConnection(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	h := s.hand()
+	lease := h.lease("small")
+	p := s.enter(browser, "/studies/small")
+	p.see(`document.getElementById("link-state").textContent`, "live")
+	p.get("(window.here = true, 1)")
+	s.vanish()
+	p.seeText("#lost", "No connection to the server")
+	h.train(lease, 0.125) // happens while nobody can see it
+	s.comeBack()
+	p.see(boardRow(0, 3), "0.1250")
+	p.see(`document.getElementById("lost").hidden`, true)
+	p.see("window.here", true) // it is still the same page
+}
+
+func tryKeys(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	story(s.hand())
+	p := s.enter(browser, "/studies/small")
+	p.see(boardNumbers, "1 3 0 2 4 5")
+	p.key("j")
+	p.key("j")
+	p.see("document.activeElement.textContent", "#3")
+	p.key("k")
+	p.see("document.activeElement.textContent", "#1")
+	p.key("/")
+	p.see("document.activeElement.id", "filter-text")
+	p.key("j") // is text now
+	p.see(`document.getElementById("filter-text").value`, "j")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.key("?")
+	p.seeText("dialog", "find in the trials")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.see(`document.querySelector("dialog") === null`, true)
+	p.visit("/studies/small/trials/3")
+	p.see(`document.getElementById("next").hidden`, false)
+	p.key("n")
+	p.see("location.pathname", "/studies/small/trials/4")
+	p.see(`document.getElementById("previous").hidden`, false)
+	p.key("p")
+	p.see("location.pathname", "/studies/small/trials/3")
+	p.seeText("h1", "Trial 3")
+	p.key("u")
+	p.see("location.pathname", "/studies/small")
+	p.quiet()
+}
+
+func tryColours(_ *testing.T, s *stage, browser context.Context) {
+	const ground = `getComputedStyle(document.body).backgroundColor`
+	const light, dark = "rgb(245, 246, 248)", "rgb(14, 18, 24)"
+	p := s.open(browser, 1280, 900, "dark")
+	p.visit("/login")
+	p.see(ground, dark)
+	p.click("#theme")
+	p.see(ground, light)
+	p.do(chromedp.Reload())
+	p.see(ground, light)
+	p.click("#theme")
+	p.click("#theme")
+	p.see(ground, dark)
+	p.see(`document.getElementById("theme").ariaLabel`, "Colours: as the system has them")
+	p.quiet()
+}
+
+func tryNothing(_ *testing.T, s *stage, browser context.Context) {
+	p := s.enter(browser, "/studies")
+	p.seeText("#empty", "tandem worker --server "+s.url)
+	p.visit("/workers")
+	p.seeText("#empty", "tandem worker --server "+s.url)
+	s.create(smallFile)
+	p.visit("/studies/small")
+	p.seeText("#no-worker", "tandem worker --server "+s.url)
+	p.seeText("#board-empty", "No trial yet")
+	p.seeText("#best-note", "No trial has been measured yet.")
+	p.quiet()
+	p.visit("/nowhere")
+	p.seeText("main", "There is no such page")
+	p.visit("/studies/none")
+	p.seeText("#gone", "There is no study none on this server")
+	p.visit("/studies/small/trials/7")
+	p.seeText("#gone", "There is no trial 7")
+	p.click("#gone-study")
+	p.see("location.pathname", "/studies/small")
+}

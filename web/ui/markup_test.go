@@ -1,0 +1,73 @@
+package ui_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// hostile is markup that would run, wherever it were taken for markup.
+const hostile = `<script>window.ran = 1</script><img src=x onerror="window.ran = 1">"'`
+
+// hostileStudy is a study that no client could create: it stands in the store
+// already, with markup in everything that has a name or a text.
+func hostileStudy(s *stage) {
+	s.t.Helper()
+	def, err := definition.Parse([]byte(smallFile), definition.YAML)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	def.Name, def.Description, def.Command = hostile, hostile, []string{hostile}
+	def.Objectives[0].Metric = hostile
+	def.Space.Parameters = []space.Parameter{{Name: hostile, Kind: hostile, Type: space.CategoricalType, Values: []space.Value{space.String(hostile)}}}
+	def.System = map[string]space.Value{hostile: space.String(hostile)}
+	now, ladder := time.Now(), def.Ladder()
+	values := map[string]trial.Float{hostile: 0.5, "other" + hostile: 0.25}
+	energy := trial.Energy{Joules: 3, Method: "estimate: " + hostile}
+	one := trial.Trial{
+		ID: "evil-0", Study: "evil", Configuration: space.Configuration{hostile: space.String(hostile)}, Origin: hostile,
+		State: trial.Completed, Rung: 1, Budget: ladder[1].Budget, LeaseEpoch: 1, Worker: hostile, LastEpoch: 1, Epochs: 1, Last: values,
+		Results: []trial.Result{{Rung: 1, Budget: ladder[1].Budget, Values: []trial.Float{0.5}}}, Energy: energy, Reason: hostile, Created: now,
+	}
+	report := trial.Report{Trial: one.ID, Rung: 1, Epoch: 1, Metrics: values, Energy: energy, LeaseEpoch: 1, Worker: hostile, At: now}
+	err = s.store.Apply(s.t.Context(), study.Change{
+		Insert:  &study.Study{ID: "evil", Definition: def, Status: protocol.StudyFailed, Reason: hostile, Created: now, Finished: &now},
+		Trials:  []study.TrialWrite{{Trial: one}},
+		Reports: []trial.Report{report},
+		Events:  []study.Event{{Study: "evil", Sequence: 1, At: now, Kind: study.TrialState, Trial: one.ID, State: hostile, Worker: hostile, Reason: hostile}},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.store.AppendLog(s.t.Context(), one.ID, 1, 0, hostile); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
+	hostileStudy(s)
+	s.register(protocol.WorkerRegistration{ID: "worker-evil", Name: hostile, Slots: 1,
+		Machine: protocol.Machine{Host: hostile, CPUModel: hostile, GPUs: []string{hostile}, EnergyMethod: hostile}})
+	p := s.enter(browser, "/studies")
+	address := "/studies/" + url.PathEscape(hostile)
+	for _, page := range []struct{ path, at string }{
+		{"/studies", "#studies"}, {"/workers", "#workers"},
+		{address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "h1"}, {"/studies/evil", "h1"},
+		{address + "/trials/0", "#params"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
+		{address + "?find=" + url.QueryEscape(hostile), "#board"},
+	} {
+		p.visit(page.path)
+		p.seeText(page.at, hostile)
+		p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
+	}
+	p.visit("/studies/" + url.PathEscape(hostile+"no"))
+	p.seeText("#gone", hostile)
+	p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
+}

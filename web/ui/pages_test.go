@@ -1,0 +1,82 @@
+package ui_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// TestPages tries the pages in one browser, each time on a server of its own.
+func TestPages(t *testing.T) {
+	browser := newBrowser(t)
+	for _, one := range []struct {
+		name string
+		try  func(*testing.T, *stage, context.Context)
+	}{
+		{"a link with a token signs in and leaves no token behind", trySignIn},
+		{"a wrong token is refused with what to do", tryWrongToken},
+		{"a session that ends leads to the sign-in page and back", tryEndedSession},
+		{"the leaderboard has the order of the server", tryOrder},
+		{"the leaderboard changes without a reload, and the reader's place stays", tryLive},
+		{"the leaderboard sorts by any column, and keeps it in the address", trySort},
+		{"the leaderboard shows what the filters leave", tryFilter},
+		{"300 trials with conditions, failures and values that are none", tryGallery},
+		{"a study is paused, resumed and stopped, each with a question", tryActions},
+		{"a study is deleted with a question", tryDelete},
+		{"a viewer is told that it may not", tryViewer},
+		{"a trial shows its curve, history and log, and follows them", tryTrial},
+		{"what is recommended can be copied", tryRecommendation},
+		{"a lost connection is told, and made good", tryConnection},
+		{"a page whose study is deleted says so", tryDeleted},
+		{"keys do what links do", tryKeys},
+		{"colours are the reader's choice", tryColours},
+		{"what is empty or does not exist leads on", tryNothing},
+		{"names and values with markup stay text", tryMarkup},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			one.try(t, newStage(t), browser)
+		})
+	}
+}
+
+// smallFile has two rungs, of 1 and 3 epochs, and starts every trial on the first.
+const smallFile = `
+name: small
+description: two rungs
+command: [python3, train.py]
+objective: {metric: loss, direction: minimize}
+space:
+  rate:  {type: float, low: 1e-4, high: 1e-1, log: true}
+  width: {kind: model, type: int, low: 4, high: 64}
+budget: {policy: epochs, epochs: {min: 1, max: 3}, eta: 3}
+search: {method: random, seed: 5, brackets: 1}
+stop: {trials: 40}
+retry: {failures: 0}
+`
+
+// story plays the small study to where it has everything: trial 1 was promoted
+// and measured at 0.3, 3 and 0 were measured on the first rung at 0.4 and 0.5,
+// 2 measured NaN, 4 failed, and 5 is being trained.
+func story(h hand) protocol.Lease {
+	h.t.Helper()
+	for number, loss := range []float64{0.5, 0.2, math.NaN()} {
+		h.train(h.next(number, 0), loss)
+	}
+	h.train(h.next(1, 1), 0.3)
+	h.train(h.next(3, 0), 0.4)
+	h.finish(h.next(4, 0), protocol.CommandFailed, "exit status 1: out of paper")
+	return h.next(5, 0)
+}
+
+// next leases from the small study what must come next.
+func (h hand) next(number, rung int) protocol.Lease {
+	h.t.Helper()
+	lease := h.lease("small")
+	if lease.Number != number || lease.Rung != rung {
+		h.t.Fatalf("leased trial %d on rung %d, want trial %d on rung %d", lease.Number, lease.Rung, number, rung)
+	}
+	return lease
+}

@@ -1,0 +1,52 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// boardRow is the text of one cell of a trial's row.
+func boardRow(number, cell int) string {
+	return fmt.Sprintf(`document.querySelector('#board tr[data-number="%d"]')?.cells[%d].textContent`, number, cell)
+}
+
+const historyWhat = `[...document.querySelectorAll("#history tbody tr")].map(row => row.cells[1].textContent).join(", ")`
+
+func tryTrial(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	h := s.hand()
+	for number, loss := range []float64{0.5, 0.2, 0.6} {
+		h.train(h.next(number, 0), loss)
+	}
+	p := s.enter(browser, "/studies/small/trials/1")
+	p.seeText("#status", "paused")
+	p.see(historyWhat, "queued, leased, running, epoch 1 reported, paused")
+	p.seeText("#log-note", "Nothing was printed so far")
+	p.see(`document.querySelectorAll("#curves canvas").length`, 1)
+	p.seeText(`[data-figure="energy"]`, "15.00 J")
+	p.seeText(`[data-figure="energy"]`, "estimate")
+	p.seeText("#params", "rate")
+
+	lease := h.next(1, 1)
+	p.seeText("#status", "leased")
+	h.print(lease, 0, "loading <b>everything</b>")
+	h.report(lease, 1, 0.19)
+	h.report(lease, 2, 0.18)
+	p.seeText("#status", "running")
+	p.seeText("#log", "loading <b>everything</b>")
+	h.report(lease, 3, 0.17)
+	h.print(lease, 26, "done")
+	h.finish(lease, protocol.BudgetReached, "")
+	p.seeText("#status", "completed")
+	p.seeText("#log", "done") // printed after the last report, and still there
+	p.see(historyWhat, "queued, leased, running, epoch 1 reported, paused, leased, running, epochs 1 to 3 reported, completed")
+	p.seeText(`[data-figure="value"]`, "0.1700")
+	p.see(`[...document.querySelectorAll("#results tbody tr")].map(row => row.cells[2].textContent)`, []string{"0.2000", "0.1700"})
+	p.see(`document.querySelector("#curves .chart").ariaLabel`, "loss over 4 epochs, from 0.2000 to 0.1700")
+	p.click("#previous")
+	p.seeText("h1", "Trial 0")
+	p.quiet()
+}

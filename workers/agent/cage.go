@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cage is a control group (v2). What a command starts stays in it, whatever it
+// does to its process group and its environment, and the kernel ends all of it
+// at once. Where this user may not make control groups there is none: a nil
+// cage does nothing, and the process group and the environment's mark have to do.
+type cage struct{ directory string }
+
+const (
+	cagePrefix = "tandem-"
+	// cagePatience is how long killed processes may take to be gone; one that
+	// hangs inside the kernel can take forever.
+	cagePatience = 2 * time.Second
+)
+
+// newCage makes a group below the one this process is in; nil where it cannot.
+func newCage(name string) *cage {
+	own := ownGroup()
+	if own == "" {
+		return nil
+	}
+	return makeCage(filepath.Join(own, cagePrefix+name))
+}
+
+func makeCage(directory string) *cage {
+	if os.Mkdir(directory, 0o755) != nil {
+		return nil
+	}
+	c := &cage{directory}
+	if _, err := os.Stat(c.file("cgroup.kill")); err != nil { // a kernel before 5.14
+		c.remove()
+		return nil
+	}
+	return c
+}
+
+func (c *cage) file(name string) string { return filepath.Join(c.directory, name) }
+
+// inner makes a group inside of this one.
+func (c *cage) inner(name string) *cage {
+	if c == nil {
+		return nil
+	}
+	return makeCage(c.file(name))
+}
+
+// open returns a descriptor that a command can be started into, or -1.
+func (c *cage) open() int {
+	if c == nil {
+		return -1
+	}
+	descriptor, err := unix.Open(c.directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return descriptor
+}
+
+// kill ends everything in the group and in the groups inside of it.
+func (c *cage) kill() {
+	if c != nil {
+		_ = os.WriteFile(c.file("cgroup.kill"), []byte("1"), 0) // fails only when it is gone
+	}
+}
+
+// empty reports whether nothing runs in the group or in the groups inside of it.
+func (c *cage) empty() bool {
+	content, err := os.ReadFile(c.file("cgroup.events"))
+	return err != nil || strings.Contains(string(content), "populated 0")
+}
+
+// remove removes the group and those inside of it, once what was killed in them
+// is gone.
+func (c *cage) remove() {
+	if c == nil {
+		return
+	}
+	for deadline := time.Now().Add(cagePatience); !c.empty() && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	inside, err := os.ReadDir(c.directory)
+	if err != nil {
+		return
+	}
+	for _, entry := range inside {
+		if entry.IsDir() {
+			_ = os.Remove(c.file(entry.Name())) // what stays keeps the outer one, below
+		}
+	}
+	_ = os.Remove(c.directory) // an empty control group costs next to nothing
+}
+
+// ownGroup is the folder of the control group this process is in; empty when
+// there is no v2 tree, or this process is outside of what it sees of it.
+func ownGroup() string {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	return groupFolder(string(mounts), string(groups))
+}
+
+// groupFolder finds the v2 group of /proc/self/cgroup in the tree that
+// /proc/self/mountinfo says is mounted.
+func groupFolder(mounts, groups string) string {
+	own, found := "", false
+	for line := range strings.SplitSeq(groups, "\n") {
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			own, found = path, true
+		}
+	}
+	if !found || !filepath.IsAbs(own) || strings.Contains(own, "..") {
+		return ""
+	}
+	for line := range strings.SplitSeq(mounts, "\n") {
+		before, after, _ := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		// Blanks in paths are escaped by a backslash: nobody mounts it there.
+		if len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") || strings.Contains(fields[4], `\`) {
+			continue
+		}
+		root, mount := fields[3], fields[4]
+		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(root, "/"))
+		if ok && (inside == "" || inside[0] == '/') {
+			return filepath.Join(mount, inside)
+		}
+	}
+	return ""
+}

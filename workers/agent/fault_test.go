@@ -1,0 +1,311 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tandem-tune/tandem/workers/agent"
+)
+
+func TestLostLeaseKillsEverything(t *testing.T) {
+	s, place := newServer(), t.TempDir()
+	trial := s.add(script(t), spawning(place), 3)
+	work(t, s, agent.Options{})
+	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
+	s.change(func() { trial.lease.LeaseEpoch++; trial.holder = "another worker" })
+	awaitGone(t, file(t, place, "pids"))
+	s.change(func() {
+		if late := s.afterLoss(1); len(late) > 0 {
+			t.Errorf("wrote after the lease was lost: %+v", late)
+		}
+	})
+	// The slot is free again.
+	other := s.add(script(t), as("lines", t.TempDir()), 1)
+	s.await(t, "the next trial is finished", func() bool { return len(other.finishes) == 1 })
+	if len(trial.finishes) != 0 {
+		t.Errorf("a lost lease was finished: %+v", trial.finishes)
+	}
+}
+
+func TestScriptLeavesNothingBehind(t *testing.T) {
+	s, place := newServer(), t.TempDir()
+	environment := spawning(place)
+	environment["ROLE"] = "parent"
+	trial := s.add(script(t), environment, 1)
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	if trial.outcomes() != "budget_reached" {
+		t.Errorf("ended %q: %s", trial.outcomes(), trial.reason())
+	}
+	awaitGone(t, file(t, place, "pids"))
+}
+
+func TestLateWriteLosesTheLease(t *testing.T) {
+	s, place := newServer(), t.TempDir()
+	s.timing.HeartbeatSeconds = 3600 // only a write can tell
+	trial := s.add(script(t), as("gated", place), 3)
+	work(t, s, agent.Options{})
+	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 && s.calls("heartbeat") == 0 })
+	s.change(func() { trial.lease.LeaseEpoch++; trial.holder = "another worker" })
+	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	awaitGone(t, file(t, place, "pids"))
+	s.change(func() {
+		if len(trial.reports) != 1 || len(trial.finishes) != 0 || len(s.afterLoss(1)) > 0 {
+			t.Errorf("reports %v, finishes %+v, late writes %+v", trial.epochs(), trial.finishes, s.afterLoss(1))
+		}
+	})
+}
+
+func TestHeartbeatsKeepALease(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s, place := newServer(), t.TempDir()
+	s.timing.LeaseSeconds = 2
+	trial := s.add(script(t), as("gated", place), 3)
+	work(t, s, agent.Options{})
+	// An interval is at least 80 ms, so that this takes longer than the lease.
+	s.await(t, "it has reported, and the lease was renewed often", func() bool { return len(trial.reports) == 1 && s.beats > 40 })
+	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "it goes on", func() bool { return len(trial.reports) == 2 })
+}
+
+func TestSelfFencing(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s, place := newServer(), t.TempDir()
+	s.timing.LeaseSeconds = 2
+	trial := s.add(script(t), as("spawn", place), 3)
+	work(t, s, agent.Options{})
+	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
+	s.change(func() { s.away = true })
+	awaitGone(t, file(t, place, "pids")) // without a word from the server
+	s.change(func() { s.away = false })
+	other := s.add(script(t), as("lines", t.TempDir()), 1)
+	s.await(t, "the next trial is finished", func() bool { return len(other.finishes) == 1 })
+	if len(trial.finishes) != 0 {
+		t.Errorf("a trial that may run elsewhere was finished: %+v", trial.finishes)
+	}
+}
+
+func TestServerAwayAndBack(t *testing.T) {
+	s, place := newServer(), t.TempDir()
+	s.away = true // from the start
+	trial := s.add(script(t), as("train", place), 3)
+	work(t, s, agent.Options{})
+	s.await(t, "the worker has tried to register", func() bool { return s.refused > 0 })
+	s.change(func() { s.away = false })
+	s.await(t, "it has reported", func() bool { return len(trial.reports) >= 1 })
+	s.change(func() { s.away, s.refused = true, 0 })
+	s.await(t, "calls were refused", func() bool { return s.refused > 3 })
+	s.change(func() { s.away = false })
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	if got := fmt.Sprint(trial.epochs(), file(t, place, "trained")); got != "[1 2 3] [1 2 3]" || trial.outcomes() != "budget_reached" {
+		t.Errorf("reported and trained %s, ended %q: %s", got, trial.outcomes(), trial.reason())
+	}
+}
+
+// A client makes a call's Idempotency-Key of its content, so a report that is
+// tried again has to be the same to the byte.
+func TestReportsWaitInOrderAndStayTheSame(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := newServer()
+	s.leaves = true
+	trial := s.add(script(t), as("lines", t.TempDir()), 5)
+	work(t, s, agent.Options{})
+	s.await(t, "the first report was tried more than once", func() bool { return len(s.attempts) > 2 })
+	s.change(func() { s.away, s.leaves = false, false })
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	if got := fmt.Sprint(trial.epochs()); got != "[1 2 3 4 5]" || trial.outcomes() != "budget_reached" {
+		t.Errorf("reported %s, ended %q: %s", got, trial.outcomes(), trial.reason())
+	}
+	said := map[int]string{}
+	for _, attempt := range s.attempts {
+		content, err := json.Marshal(attempt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, again := said[attempt.Epoch]; again && before != string(content) {
+			t.Errorf("epoch %d was reported as %s, then as %s", attempt.Epoch, before, content)
+		}
+		said[attempt.Epoch] = string(content)
+	}
+}
+
+func TestWaitingForTheServerIsNoSilence(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s, place := newServer(), t.TempDir()
+	trial := s.add(script(t), as("gated", place), 3)
+	trial.lease.EpochTimeoutSeconds = 2
+	work(t, s, agent.Options{})
+	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
+	s.change(func() { s.away = true })
+	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// An interval between refused heartbeats is at least 20 ms.
+	s.await(t, "calls were refused for longer than the timeout", func() bool { return s.refused > 150 })
+	s.change(func() { s.away = false })
+	awaitNote(t, place, "ready") // the script got its answer
+	s.change(func() {
+		if got := fmt.Sprint(trial.epochs()); got != "[1 2]" {
+			t.Errorf("reported %s", got)
+		}
+	})
+}
+
+func TestServerRestart(t *testing.T) {
+	for _, slots := range []int{1, 2} { // found out by the heartbeat alone, or by the free slot as well
+		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
+			s := newServer()
+			running := s.add(script(t), as("polite", t.TempDir()), 5)
+			stop := work(t, s, agent.Options{Slots: slots})
+			s.await(t, "it has reported", func() bool { return len(running.reports) == 1 })
+			s.change(func() { clear(s.workers) }) // registrations live in memory
+			s.await(t, "the worker has registered again", func() bool { return s.registered == 2 })
+			if slots > 1 {
+				other := s.add(script(t), as("lines", t.TempDir()), 1)
+				s.await(t, "its free slot works", func() bool { return len(other.finishes) == 1 })
+			}
+			s.change(func() {
+				if len(running.finishes) != 0 || running.lease.LeaseEpoch != 1 {
+					t.Errorf("the running trial did not survive: %+v", running.finishes)
+				}
+			})
+			stop()
+			if running.outcomes() != "interrupted" {
+				t.Errorf("ended %q", running.outcomes())
+			}
+		})
+	}
+}
+
+func TestCheckpointThatCannotBeRestored(t *testing.T) {
+	for name, spoil := range map[string]func(*server, string){
+		"missing": func(s *server, hash string) { delete(s.artifacts, hash) },
+		"damaged": func(s *server, hash string) { s.artifacts[hash] = []byte("something else") },
+		"another": func(s *server, hash string) { s.artifacts[hash] = make([]byte, 1024) }, // an empty archive
+		"large":   func(s *server, hash string) { s.artifacts[hash] = make([]byte, 2<<20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, place := newServer(), t.TempDir()
+			trial := s.add(script(t), as("train", place), 1, 3)
+			s.change(func() { trial.hold = true })
+			stop := work(t, s, agent.Options{})
+			s.await(t, "the first rung is finished", func() bool { return len(trial.finishes) == 1 })
+			stop() // with its cache
+			s.change(func() {
+				trial.queued = true
+				spoil(s, trial.checkpoint.Artifact)
+			})
+			work(t, s, agent.Options{MaxCheckpointBytes: 1, MaxCheckpointFiles: 1})
+			s.await(t, "it is given back", func() bool { return len(trial.finishes) == 2 })
+			if trial.outcomes() != "budget_reached interrupted" || !strings.Contains(trial.reason(), "could not be restored") {
+				t.Errorf("ended %q: %s; a lost checkpoint is not the user's failure", trial.outcomes(), trial.reason())
+			}
+		})
+	}
+}
+
+// killableAgent is a whole agent process with a server in it.
+func killableAgent() int {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	s := newServer()
+	s.add([]string{self}, spawning(os.Getenv("PLACE")), 3)
+	worker, err := agent.New(agent.Options{Server: s, Scratch: os.Getenv("SCRATCH")})
+	if err != nil {
+		panic(err)
+	}
+	if err := worker.Run(context.Background()); err != nil {
+		panic(err)
+	}
+	return 0
+}
+
+// victim is a process that only looks like one of a run.
+func victim() int { return forever() }
+
+func TestKilledAgentLeavesNothingBehind(t *testing.T) {
+	place, elsewhere := t.TempDir(), t.TempDir()
+	scratch := filepath.Join(t.TempDir(), strings.Repeat("long-", 25)) // so the sockets are elsewhere
+	doomed := exec.Command(script(t)[0])
+	doomed.Env = append(os.Environ(), "ROLE=agent", "PLACE="+place, "SCRATCH="+scratch, "TMPDIR="+elsewhere)
+	if err := doomed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	bystander := exec.Command(script(t)[0])
+	bystander.Env = append(os.Environ(), "ROLE=victim", "TANDEM_CHECKPOINT_DIR="+t.TempDir())
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitNote(t, place, "ready") // the command runs and needs nothing from the agent
+	pids, cages := file(t, place, "pids"), notedCages(t, scratch)
+	if agent.CanCage() != (len(cages) == 1) {
+		t.Errorf("the worker noted the control groups %q", cages)
+	}
+	if err := doomed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = doomed.Wait()                // it was killed
+	awaitGone(t, pids[len(pids)-1:]) // the command itself, by the kernel
+	s := newServer()
+	work(t, s, agent.Options{Scratch: scratch})
+	awaitGone(t, pids) // what it had started, by the next agent
+	s.await(t, "the next agent works", func() bool { return s.registered == 1 })
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+		t.Errorf("the sockets' folder is still there: %v, %v", left, err)
+	}
+	for _, cage := range cages {
+		if _, err := os.Stat(cage); err == nil {
+			t.Errorf("the control group %s is still there", cage)
+		}
+	}
+	if !alive(strconv.Itoa(bystander.Process.Pid)) {
+		t.Error("a process of somebody else was killed")
+	}
+	if err := bystander.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = bystander.Wait() // it was killed
+}
+
+// notedCages are the control groups that the agents of a scratch folder have
+// noted for their successors.
+func notedCages(t *testing.T, scratch string) []string {
+	t.Helper()
+	notes, err := filepath.Glob(filepath.Join(scratch, "w*", "cgroup"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cages []string
+	for _, note := range notes {
+		content, err := os.ReadFile(note)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cages = append(cages, string(content))
+	}
+	return cages
+}
+
+// spawning is the part of a script that starts others, also one that only a
+// control group can hold where there are any.
+func spawning(place string) map[string]string {
+	environment := as("spawn", place)
+	if agent.CanCage() {
+		environment["HIDDEN"] = "1"
+	}
+	return environment
+}

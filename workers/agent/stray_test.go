@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// Control groups end most strays before this is needed; elsewhere it is all
+// there is.
+func TestKillMarked(t *testing.T) {
+	start := func(environment ...string) *exec.Cmd {
+		t.Helper()
+		command := exec.Command("sleep", "1000")
+		command.Env = environment
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := command.Start(); err != nil {
+			t.Skipf("no sleep: %v", err)
+		}
+		t.Cleanup(func() {
+			_ = command.Process.Kill() // it may have ended
+			_ = command.Wait()
+		})
+		return command
+	}
+	folder := t.TempDir()
+	marked := start("A=1", variableScratch+folder+"/1/checkpoint")
+	start(variableScratch + folder + "/11/checkpoint")
+	start("X" + variableScratch + folder + "/1/checkpoint")
+	start("A=" + folder + "/1/checkpoint")
+	if killed := killMarked(variableScratch + folder + "/1/checkpoint"); killed != 1 {
+		t.Errorf("killed %d processes", killed)
+	}
+	state, err := marked.Process.Wait()
+	if err != nil || state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the marked process: %v, %v", state, err)
+	}
+	if killed := killMarked(variableScratch + folder); killed != 1 { // the other run's, which was spared before
+		t.Errorf("killed %d processes of all the runs", killed)
+	}
+}

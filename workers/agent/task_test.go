@@ -1,0 +1,81 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// task is a trial of the server.
+type task struct {
+	lease      protocol.Lease
+	rungs      []int // epochs of each rung
+	rung       int
+	queued     bool
+	hold       bool // it is not queued again by itself
+	holder     string
+	reports    []protocol.Report
+	checkpoint *trial.Checkpoint
+	finishes   []protocol.FinishRequest
+	log        map[trial.LeaseEpoch]string
+	directive  protocol.Directive
+	resumed    []int // first epoch of each lease
+}
+
+// write is a call under a lease, and what it was answered.
+type write struct {
+	call  string
+	epoch trial.LeaseEpoch
+	err   error
+}
+
+// epochs are the reported epochs, in the order they came.
+func (t *task) epochs() []int {
+	var epochs []int
+	for _, report := range t.reports {
+		epochs = append(epochs, report.Epoch)
+	}
+	return epochs
+}
+
+func (t *task) outcomes() string {
+	var list []string
+	for _, finish := range t.finishes {
+		list = append(list, string(finish.Outcome))
+	}
+	return strings.Join(list, " ")
+}
+
+func (t *task) reason() string {
+	if len(t.finishes) == 0 {
+		return ""
+	}
+	return t.finishes[len(t.finishes)-1].Reason
+}
+
+// calls counts the writes of a kind.
+func (s *server) calls(call string) int {
+	count := 0
+	for _, w := range s.writes {
+		if w.call == call {
+			count++
+		}
+	}
+	return count
+}
+
+// afterLoss are the writes that came under a lease epoch after it was answered
+// that the lease is lost.
+func (s *server) afterLoss(epoch trial.LeaseEpoch) []write {
+	told := slices.IndexFunc(s.writes, func(w write) bool { return w.epoch == epoch && problem.Is(w.err, problem.LeaseLost) })
+	var late []write
+	for i, w := range s.writes {
+		if told >= 0 && i > told && w.epoch == epoch && w.call != "heartbeat" {
+			late = append(late, w)
+		}
+	}
+	return late
+}
