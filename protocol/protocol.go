@@ -209,7 +209,8 @@ type Progress struct {
 	Epochs     int     `json:"epochs"`
 	DataPasses float64 `json:"data_passes"`
 	// TrialSeconds is the training time summed over trials; ElapsedSeconds how
-	// long the study has been running, pauses not counted.
+	// long the study has been running; pauses and times without a server do
+	// not count.
 	TrialSeconds   float64      `json:"trial_seconds"`
 	ElapsedSeconds float64      `json:"elapsed_seconds"`
 	Energy         trial.Energy `json:"energy"`

@@ -481,3 +481,36 @@ func TestATrialThatKillsItsWorkersIsGivenUp(t *testing.T) {
 		}
 	})(t)
 }
+
+func TestTimeWithoutAServerDoesNotCount(t *testing.T) {
+	for name, stop := range map[string]func(w *world){
+		"closed": func(w *world) {
+			if err := w.service.Close(w.ctx); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"killed": func(*world) {},
+	} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			created := w.create("policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9", "trials: 27", "trials: 27, seconds: 60")
+			w.register("worker-1")
+			lease := w.mustLease("worker-1")
+			w.sleep(20 * time.Second)
+			w.mustReport(lease, 1)
+			stop(w)
+			time.Sleep(12 * time.Hour)
+			w.start()
+			if got := w.view(created.ID).Progress.ElapsedSeconds; got != 20 {
+				t.Errorf("after a night without a server the study has run for %g s, want 20", got)
+			}
+			w.sleep(30 * time.Second)
+			if view := w.view(created.ID); view.Status != protocol.StudyRunning || view.Progress.ElapsedSeconds != 50 {
+				t.Errorf("the study is %s after %g s, want running after 50", view.Status, view.Progress.ElapsedSeconds)
+			}
+			w.sleep(20 * time.Second)
+			if view := w.view(created.ID); view.Status != protocol.StudyCompleted {
+				t.Errorf("the study is %s after its 60 s", view.Status)
+			}
+		}))
+	}
+}

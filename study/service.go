@@ -66,7 +66,8 @@ func New(store Store, logs LogStore, options Options) *Service {
 
 // Start loads the studies that are not over and gives every lease that was out
 // when the server stopped a whole new term, so that a restart of any length
-// costs no live trial.
+// costs no live trial. The time without a server does not count as the
+// studies' time.
 func (s *Service) Start(ctx context.Context) error {
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
@@ -76,25 +77,83 @@ func (s *Service) Start(ctx context.Context) error {
 		if stored.Status.Over() {
 			continue
 		}
-		if _, err := s.runtime(ctx, stored.ID); err != nil {
+		r, err := s.runtime(ctx, stored.ID)
+		if err != nil {
 			return fmt.Errorf("load study %s: %w", stored.Definition.Name, err)
+		}
+		if err := s.goOn(ctx, r); err != nil {
+			return fmt.Errorf("go on with study %s: %w", stored.Definition.Name, err)
 		}
 	}
 	return nil
 }
 
+// goOn lets a running study's time go on from the last moment it is known to
+// have been served: its newest event, or the end of the server before.
+func (s *Service) goOn(ctx context.Context, r *runtime) error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.study.Since == nil {
+		return nil
+	}
+	served := *r.study.Since
+	newest, err := s.store.Events(ctx, r.study.ID, r.sequence-1, 1)
+	if err != nil {
+		return err
+	}
+	if len(newest) > 0 && newest[0].At.After(served) {
+		served = newest[0].At
+	}
+	return s.restamp(ctx, r, served, nil)
+}
+
+// restamp counts the study's time up to the moment it was served, and from now
+// on again; with it goes a snapshot, if there is one.
+func (s *Service) restamp(ctx context.Context, r *runtime, served time.Time, snapshot *Snapshot) error {
+	now := s.options.Now()
+	stamped := r.study
+	stamped.Elapsed, stamped.Since = stamped.ElapsedAt(served), &now
+	if err := s.store.Apply(ctx, Change{Update: &stamped, Snapshot: snapshot}); err != nil {
+		return err
+	}
+	r.study = stamped
+	return nil
+}
+
 // Close stores a snapshot of every search, so that the next start replays
-// nothing and may be another version.
+// nothing and may be another version, and the studies' time so far.
 func (s *Service) Close(ctx context.Context) error {
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
-		err := s.snapshot(ctx, r)
+		err := s.close(ctx, r)
 		r.mutex.Unlock()
 		if err != nil {
-			return fmt.Errorf("snapshot study %s: %w", r.study.Definition.Name, err)
+			return fmt.Errorf("close study %s: %w", r.study.Definition.Name, err)
 		}
 	}
 	return nil
+}
+
+func (s *Service) close(ctx context.Context, r *runtime) error {
+	if r.stale || r.method == nil {
+		return nil
+	}
+	var snapshot *Snapshot
+	if r.sinceSnapshot > 0 {
+		state, err := r.method.Snapshot()
+		if err != nil {
+			return err
+		}
+		snapshot = &Snapshot{Study: r.study.ID, Sequence: r.sequence, State: state}
+		r.sinceSnapshot = 0
+	}
+	if r.study.Since != nil {
+		return s.restamp(ctx, r, s.options.Now(), snapshot)
+	}
+	if snapshot == nil {
+		return nil
+	}
+	return s.store.Apply(ctx, Change{Snapshot: snapshot})
 }
 
 // loaded returns the runtimes in memory. A runtime's lock is never taken while
@@ -103,18 +162,6 @@ func (s *Service) loaded() []*runtime {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return slices.Collect(maps.Values(s.runtimes))
-}
-
-func (s *Service) snapshot(ctx context.Context, r *runtime) error {
-	if r.stale || r.method == nil || r.sinceSnapshot == 0 {
-		return nil
-	}
-	state, err := r.method.Snapshot()
-	if err != nil {
-		return err
-	}
-	r.sinceSnapshot = 0
-	return s.store.Apply(ctx, Change{Snapshot: &Snapshot{Study: r.study.ID, Sequence: r.sequence, State: state}})
 }
 
 // runtime returns the study's runtime by id or name, loading it when needed.

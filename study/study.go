@@ -27,14 +27,16 @@ type Study struct {
 	Status     protocol.StudyStatus  `json:"status"`
 	Reason     string                `json:"reason,omitempty"`
 	Created    time.Time             `json:"created"`
-	// Elapsed is how long it has been running until Since, pauses not counted.
+	// Elapsed is how long it has been running until Since. Neither pauses nor
+	// times without a server count.
 	Elapsed time.Duration `json:"elapsed"`
-	// Since is when the status last changed to running; nil when it is not.
+	// Since is when it last began to run (it was created or resumed, or a
+	// server started); nil when it does not.
 	Since    *time.Time `json:"since,omitempty"`
 	Finished *time.Time `json:"finished,omitempty"`
 }
 
-// ElapsedAt is how long the study has been running at the time, pauses not counted.
+// ElapsedAt is how long the study has been running at the time.
 func (s Study) ElapsedAt(now time.Time) time.Duration {
 	if s.Since == nil {
 		return s.Elapsed

@@ -51,7 +51,8 @@ type Search struct {
 type Stop struct {
 	// Trials is how many configurations are tried at most.
 	Trials int `json:"trials"`
-	// Seconds is how long the study may run, pauses not counted; 0 means no bound.
+	// Seconds is how long the study may run; pauses and times without a server
+	// do not count. 0 means no bound.
 	Seconds float64 `json:"seconds"`
 	// TargetReached ends the study when the first objective meets its target.
 	TargetReached bool `json:"target_reached"`
