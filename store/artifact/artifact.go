@@ -47,7 +47,7 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("make the folder for artifacts: %w", err)
 		}
 	}
-	return s, syncFolder(dir)
+	return s, errors.Join(syncFolder(dir), syncFolder(filepath.Dir(dir)))
 }
 
 // Open returns the artifact's bytes and their number; the caller closes it.

@@ -62,7 +62,8 @@ func (s *Store) refresh(path string) (bytes int64, found bool, err error) {
 	if err := os.Chtimes(path, now, now); err != nil {
 		return 0, false, fmt.Errorf("refresh an artifact: %w", err)
 	}
-	return info.Size(), true, nil
+	// Another Put may have named it, and not have come further yet.
+	return info.Size(), true, s.syncName(path)
 }
 
 // receive writes at most limit bytes with the hash to the file, makes them
@@ -102,9 +103,13 @@ func (s *Store) publish(received, path string) error {
 	if err != nil {
 		return storage("name an artifact", err)
 	}
-	// The folder itself may be new, and made by another Put that has not come
-	// so far yet.
-	return errors.Join(syncFolder(folder), syncFolder(s.files))
+	return s.syncName(path)
+}
+
+// syncName makes the artifact's name durable, and that of its folder, which may
+// be new.
+func (s *Store) syncName(path string) error {
+	return errors.Join(syncFolder(filepath.Dir(path)), syncFolder(s.files))
 }
 
 // discard removes a received file, which may have got its final name already.

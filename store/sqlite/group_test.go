@@ -21,7 +21,10 @@ func crowd(t *testing.T, path string, store *sqlite.Store, calls []func() error)
 	for i, call := range calls {
 		group.Go(func() { answers[i] = call() })
 	}
-	for store.Statistics().Waiting < int64(len(calls)) {
+	for polls := 0; store.Statistics().Waiting < int64(len(calls)); polls++ {
+		if polls == 4000 { // the disk cannot be held up for ever
+			t.Fatalf("%d of %d changes wait", store.Statistics().Waiting, len(calls))
+		}
 		time.Sleep(time.Millisecond)
 	}
 	execute(t, disk, "ROLLBACK")

@@ -56,8 +56,7 @@ func TestServerThatWasReplacedStops(t *testing.T) {
 			t.Errorf("the first server was told %v", err)
 		}
 	}
-	<-first.Broken()
-	if err := first.Err(); err == nil || !strings.Contains(err.Error(), "another server") {
+	if err := first.Err(); !broken(first) || err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("the first server stopped because of %v", err)
 	}
 	apply(t, second, step("s1", 1))

@@ -63,7 +63,7 @@ func (s *session) run(group []operation) ([]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	if newest < 0 {
+	if newest != s.server {
 		return nil, errors.New("another server has opened it, although this one still ran")
 	}
 	outcomes := make([]error, len(group))

@@ -86,6 +86,16 @@ func apply(t testing.TB, store *sqlite.Store, change study.Change) {
 	}
 }
 
+// broken reports whether the store has said that it stopped.
+func broken(store *sqlite.Store) bool {
+	select {
+	case <-store.Broken():
+		return true
+	default:
+		return false
+	}
+}
+
 func TestSQLiteIsAStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, fresh(t)) })

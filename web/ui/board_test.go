@@ -23,7 +23,7 @@ func tryOrder(t *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies/small")
 	// The highest rung first; NaN is worse than any number; what was never
 	// measured comes last.
-	p.see(boardValues, "0.3000 0.4000 0.5000 NaN – –")
+	p.see(boardValues, "0.4500 0.4000 0.5000 NaN – –")
 	page, err := s.studies.Trials(t.Context(), "small", protocol.TrialQuery{})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func tryOrder(t *testing.T, s *stage, browser context.Context) {
 		numbers = append(numbers, fmt.Sprint(one.Number))
 	}
 	p.see(boardNumbers, strings.Join(numbers, " "))
-	p.seeText(`[data-figure="best"]`, "0.3000")
+	p.seeText(`[data-figure="best"]`, "0.4500")
 	p.seeText(`[data-figure="trials"]`, "6 of 40")
 	p.seeText(`[data-figure="epochs"]`, "7 epochs")
 	p.seeText(`[data-figure="energy"]`, "estimate")
@@ -41,7 +41,7 @@ func tryOrder(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#ladder tbody tr")].map(row => [...row.cells].slice(2).map(cell => cell.textContent).join(" "))`,
 		[]string{"1 3 4 1", "0 0 1 –"})
 	p.see(`["best-chart", "rung-chart"].map(id => document.querySelectorAll("#" + id + " canvas").length)`, []int{1, 1})
-	p.see(`document.getElementById("best-chart").ariaLabel.includes("0.3000, from 5 measurements")`, true)
+	p.see(`document.getElementById("best-chart").ariaLabel.includes("0.4500, from 5 measurements")`, true)
 	p.quiet()
 }
 
@@ -90,8 +90,8 @@ func trySort(_ *testing.T, s *stage, browser context.Context) {
 	for _, one := range []struct{ title, expression, want string }{
 		{"Trial", boardNumbers, "0 1 2 3 4 5"},
 		{"Trial", boardNumbers, "5 4 3 2 1 0"},
-		{"loss", boardNumbers, "1 3 0 2 4 5"},
-		{"loss", boardNumbers, "0 3 1 2 4 5"}, // NaN and nothing stay behind
+		{"loss", boardNumbers, "3 1 0 2 4 5"},
+		{"loss", boardNumbers, "0 1 3 2 4 5"}, // NaN and nothing stay behind
 		{"Epochs", boardNumbers + `.split(" ")[0]`, "1"},
 		{"State", `document.querySelector("#board tbody tr").cells[2].textContent`, "completed"},
 	} {

@@ -58,14 +58,14 @@ retry: {failures: 0}
 `
 
 // story plays the small study to where it has everything: trial 1 was promoted
-// and measured at 0.3, 3 and 0 were measured on the first rung at 0.4 and 0.5,
+// and measured at 0.45, 3 and 0 were measured on the first rung at 0.4 and 0.5,
 // 2 measured NaN, 4 failed, and 5 is being trained.
 func story(h hand) protocol.Lease {
 	h.t.Helper()
 	for number, loss := range []float64{0.5, 0.2, math.NaN()} {
 		h.train(h.next(number, 0), loss)
 	}
-	h.train(h.next(1, 1), 0.3)
+	h.train(h.next(1, 1), 0.45)
 	h.train(h.next(3, 0), 0.4)
 	h.finish(h.next(4, 0), protocol.CommandFailed, "exit status 1: out of paper")
 	return h.next(5, 0)

@@ -28,6 +28,11 @@ func trySignIn(t *testing.T, s *stage, browser context.Context) {
 		}
 	}
 	p.see("document.cookie", "") // no script can read the session
+	// Where "next" leads after signing in is a page of this server, whatever it says.
+	p.get(`import("/assets/session.js").then(session => window.lead = next => session.destination("?next=" + encodeURIComponent(next), location.origin))`)
+	p.see(`window.lead && ["//elsewhere.example", "https://elsewhere.example/", "/\\elsewhere.example", "javascript:alert(1)", "/login?next=/login", ""].map(window.lead)`,
+		[]string{"/studies", "/studies", "/studies", "/studies", "/studies", "/studies"})
+	p.see(`["/workers", "/.//elsewhere.example/x"].map(window.lead).map(address => new URL(address, location.href).origin === location.origin)`, []bool{true, true})
 	p.click("#sign-out")
 	p.see("location.pathname", "/login")
 	p.visit("/studies/small")
@@ -41,8 +46,11 @@ func tryWrongToken(_ *testing.T, s *stage, browser context.Context) {
 	p.fill("#token", "tandem_not-a-token")
 	p.click("#login button")
 	p.seeText("#login-error", "Check that all of it was copied")
+	p.visit("/login?next=%2Fworkers#token=tandem_not-a-token-either")
+	p.seeText("#login-error", "Check that all of it was copied")
+	p.see("location.hash + location.search", "?next=%2Fworkers")
 	p.fill("#token", s.tokens[auth.Viewer]+kb.Enter)
-	p.seeText("#empty", "tandem study create")
+	p.see("location.pathname", "/workers")
 }
 
 func tryEndedSession(_ *testing.T, s *stage, browser context.Context) {

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +30,29 @@ func newCage(name string) *cage {
 	if own == "" {
 		return nil
 	}
-	return makeCage(filepath.Join(own, cagePrefix+name))
+	sweep(own)
+	return makeCage(filepath.Join(own, fmt.Sprintf("%s%d-%s", cagePrefix, os.Getpid(), name)))
+}
+
+// sweep removes the empty groups of agents that were killed. Groups in which
+// something runs are left to the agent that finds the folder they belong to: a
+// process number may mean another process in another container.
+func sweep(own string) {
+	folders, err := os.ReadDir(own)
+	if err != nil {
+		return
+	}
+	for _, folder := range folders {
+		name, ours := strings.CutPrefix(folder.Name(), cagePrefix)
+		number, _, named := strings.Cut(name, "-")
+		pid, err := strconv.Atoi(number)
+		if !ours || !named || err != nil || pid <= 0 || unix.Kill(pid, 0) != unix.ESRCH {
+			continue
+		}
+		if c := (&cage{filepath.Join(own, folder.Name())}); c.empty() {
+			c.remove()
+		}
+	}
 }
 
 func makeCage(directory string) *cage {

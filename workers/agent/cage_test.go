@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,6 +54,37 @@ func TestNoCageIsNoFault(t *testing.T) {
 	if _, err := os.Stat(folder); err == nil {
 		t.Error("the ordinary folder is still there")
 	}
+}
+
+func TestEmptyGroupsOfDeadAgentsAreRemoved(t *testing.T) {
+	if !CanCage() {
+		t.Skip("this user may not make control groups here")
+	}
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Skipf("there is no true: %v", err)
+	}
+	group := func(pid int, name string) string {
+		path := filepath.Join(ownGroup(), fmt.Sprintf("%s%d-%s", cagePrefix, pid, name))
+		if err := os.MkdirAll(filepath.Join(path, "1"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup((&cage{path}).remove)
+		return path
+	}
+	dead, busy, alive := group(ended.Process.Pid, "a"), group(ended.Process.Pid, "b"), group(os.Getpid(), "c")
+	inside, err := start(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "1000"}}, &cage{filepath.Join(busy, "1")})
+	if err != nil {
+		t.Skipf("no sleep: %v", err)
+	}
+	newCage("sweeper").remove()
+	for path, stays := range map[string]bool{dead: false, busy: true, alive: true} {
+		if _, err := os.Stat(path); (err == nil) != stays {
+			t.Errorf("%s: %v, must stay: %v", path, err, stays)
+		}
+	}
+	inside.kill()
+	<-inside.done
 }
 
 // A group that cannot be entered must not keep a command from running.

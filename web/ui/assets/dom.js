@@ -19,7 +19,7 @@ export function make(tag, properties = {}, ...children) {
     else if (name === "data") Object.assign(element.dataset, value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.innerHTML = children.filter((c) => c !== null && c !== undefined).map((c) => c.outerHTML ?? c).join("");
+  element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
 

@@ -15,7 +15,7 @@ import { Trials } from "./trials.js";
 
 // Longer histories are read only when asked for: the charts of what happened
 // before need every event of the study.
-const longHistory = 50000;
+const longHistory = 20000;
 
 const reference = byId("main").dataset.study;
 const path = (rest = "") => studyPath(reference, rest);
