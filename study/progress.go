@@ -49,7 +49,7 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		p.Resumes += t.Resumes
 	}
 	if study.Status == protocol.StudyRunning {
-		p.RemainingSeconds = remaining(study, p)
+		p.RemainingSeconds = r.remaining(study, trials, p)
 	}
 	return p
 }
@@ -70,15 +70,17 @@ func (r *runtime) dataPasses(t trial.Trial) float64 {
 	return passes + float64(t.Epochs-done)*t.Budget.DataFraction
 }
 
-// remaining estimates the time left: the plan's data passes at the pace so
-// far, and never more than the time limit leaves. Nil while nothing is known.
-func remaining(study Study, p protocol.Progress) *float64 {
+// remaining estimates the time left at the pace so far: what the plan has left,
+// at least what is begun or not even started, and never more than the time
+// limit leaves. Nil while nothing is known.
+func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progress) *float64 {
 	if p.DataPasses == 0 {
 		return nil
 	}
 	var left *float64
 	if planned := PlanOf(study.Definition).DataPasses; planned > 0 {
-		estimate := max(0, planned/p.DataPasses-1) * p.ElapsedSeconds
+		passes := max(planned-p.DataPasses, r.begun(study, trials))
+		estimate := passes / p.DataPasses * p.ElapsedSeconds
 		left = &estimate
 	}
 	if limit := study.Definition.Stop.Seconds; limit > 0 {
@@ -88,4 +90,18 @@ func remaining(study Study, p protocol.Progress) *float64 {
 		}
 	}
 	return left
+}
+
+// begun counts the data passes that are left in any case: the trials that wait
+// or run have to reach their budget, and each that is not created yet takes at
+// least the first rung's.
+func (r *runtime) begun(study Study, trials []trial.Trial) float64 {
+	first := r.ladder[0].Budget
+	passes := float64(max(0, study.Definition.Stop.Trials-len(trials))*first.Epochs) * first.DataFraction
+	for _, t := range trials {
+		if t.State == trial.Queued || t.State.Held() {
+			passes += float64(max(0, t.Budget.Epochs-t.LastEpoch)) * t.Budget.DataFraction
+		}
+	}
+	return passes
 }

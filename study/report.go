@@ -34,7 +34,8 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	s.poolMutex.Lock()
 	s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
 	s.poolMutex.Unlock()
-	if report.Epoch <= t.LastEpoch {
+	fresh := report.Epoch > t.LastEpoch
+	if !fresh && t.State == trial.Running {
 		return r.directive(t), nil
 	}
 	tx := s.begin(r)
@@ -43,7 +44,9 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 			return protocol.Directive{}, err
 		}
 	}
-	t = tx.accept(t, report)
+	if fresh {
+		t = tx.accept(t, report)
+	}
 	directive := r.directive(t)
 	if err := commit(ctx, s, tx, &directive); err != nil {
 		return protocol.Directive{}, err

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -188,48 +187,60 @@ func TestDeletedTokensAreForgottenAtOnce(t *testing.T) {
 	}
 }
 
-// sluggish takes its time to list the tokens.
-type sluggish struct{ auth.Store }
+// meeting lets those who list the tokens at once wait for each other, for a
+// moment: whoever is let in alone goes on alone.
+type meeting struct {
+	auth.Store
+	inside sync.WaitGroup
+}
 
-func (s sluggish) Tokens(ctx context.Context) ([]auth.Token, error) {
-	tokens, err := s.Store.Tokens(ctx)
-	time.Sleep(time.Second)
+func (m *meeting) Tokens(ctx context.Context) ([]auth.Token, error) {
+	tokens, err := m.Store.Tokens(ctx)
+	m.inside.Done()
+	all := make(chan struct{})
+	go func() {
+		m.inside.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(10 * time.Millisecond):
+	}
 	return tokens, err
 }
 
 func TestTheLastAdminStays(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := sluggish{memory.New()}
-		authenticator := auth.NewAuthenticator(store, time.Now)
-		var ids []string
-		for range 8 {
-			_, token := issue(t, store, auth.Admin, 0)
-			ids = append(ids, token.ID)
-		}
-		issue(t, store, auth.Admin, time.Hour) // ends: nobody could make another one then
-		var all sync.WaitGroup
-		refusals := make(chan error, len(ids))
-		for _, id := range ids {
-			all.Go(func() {
-				if err := authenticator.Delete(t.Context(), id); err != nil {
-					refusals <- err
-				}
-			})
-		}
-		all.Wait()
-		close(refusals)
-		count := 0
-		for err := range refusals {
-			count++
-			if !problem.Is(err, problem.Conflict) {
-				t.Error(err)
+	store := &meeting{Store: memory.New()}
+	authenticator := auth.NewAuthenticator(store, time.Now)
+	var ids []string
+	for range 8 {
+		_, token := issue(t, store, auth.Admin, 0)
+		ids = append(ids, token.ID)
+	}
+	issue(t, store, auth.Admin, time.Hour) // ends: nobody could make another one then
+	store.inside.Add(len(ids))
+	var all sync.WaitGroup
+	refusals := make(chan error, len(ids))
+	for _, id := range ids {
+		all.Go(func() {
+			if err := authenticator.Delete(t.Context(), id); err != nil {
+				refusals <- err
 			}
+		})
+	}
+	all.Wait()
+	close(refusals)
+	count := 0
+	for err := range refusals {
+		count++
+		if !problem.Is(err, problem.Conflict) {
+			t.Error(err)
 		}
-		if count != 1 {
-			t.Fatalf("%d of %d deletions were refused", count, len(ids))
-		}
-	})
+	}
+	if count != 1 {
+		t.Fatalf("%d of %d deletions were refused", count, len(ids))
+	}
 }
 
 func TestSessions(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,9 +52,22 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	return &Agent{
-		options: options, id: "w-" + rand.Text()[:20],
+		options: options, id: newID(options.Name),
 		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{},
 	}, nil
+}
+
+// newID makes an id that people recognise in a trial's history: the name as far
+// as an id can hold it, and 60 random bits.
+func newID(name string) string {
+	readable := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, name)
+	return readable[:min(len(readable), 40)] + "-" + strings.ToLower(rand.Text()[:12])
 }
 
 // ID is the worker's id, made anew for each Agent.

@@ -1,0 +1,169 @@
+package study_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+func TestHeartbeatsKeepALease(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create()
+		w.register("worker-1")
+		lease := w.mustLease("worker-1")
+		for range 30 {
+			w.sleep(10 * time.Second)
+			reply, err := w.service.Heartbeat(w.ctx, "worker-1", protocol.Heartbeat{
+				Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch}},
+			})
+			if err != nil || len(reply.Lost) > 0 || len(reply.Directives) > 0 {
+				t.Fatalf("a heartbeat was answered %+v, %v", reply, err)
+			}
+		}
+		w.train(lease)
+	})(t)
+}
+
+func TestARestartKeepsLeasesAlive(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create()
+		w.register("worker-1")
+		lease := w.mustLease("worker-1")
+		time.Sleep(time.Hour) // the server is down, and the worker trains on
+		w.start()
+		w.sleep(50 * time.Second)
+		_, err := w.service.Heartbeat(w.ctx, "worker-1", protocol.Heartbeat{})
+		if !problem.Is(err, problem.NotFound) {
+			t.Errorf("a worker from before the restart was answered %v, want not_found: register again", err)
+		}
+		w.register("worker-1")
+		w.train(lease)
+	})(t)
+}
+
+func TestStopAfterSeconds(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.create("trials: 27", "trials: 27, seconds: 30")
+		w.register("worker-1")
+		w.mustLease("worker-1")
+		w.sleep(31 * time.Second)
+		if view := w.view(created.ID); view.Status != protocol.StudyCompleted || !strings.Contains(view.Reason, "time") {
+			t.Errorf("after its time the study is %s: %s", view.Status, view.Reason)
+		}
+	})(t)
+}
+
+func TestAWaitingWorkerIsWokenByAMeasurement(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		// Nine trials at the bottom, and the tenth lease can only be a
+		// promotion, which needs measurements.
+		w.create("trials: 27", "trials: 9", "method: bohb", "method: bohb, brackets: 1")
+		w.register("worker-1", "worker-2")
+		var leases []*protocol.Lease
+		for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+			leases = append(leases, lease)
+		}
+		if len(leases) != 9 {
+			t.Fatalf("%d leases before any measurement, want 9", len(leases))
+		}
+		got := make(chan *protocol.Lease)
+		go func() {
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: "worker-2", WaitSeconds: 30})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- reply.Lease
+		}()
+		asked := time.Now()
+		for _, lease := range leases[:8] {
+			time.Sleep(time.Second)
+			w.train(lease)
+		}
+		lease := <-got
+		if lease == nil || lease.Checkpoint == nil || time.Since(asked) > 10*time.Second {
+			t.Errorf("the waiting worker got %+v after %v, want a promotion at once", lease, time.Since(asked))
+		}
+	})(t)
+}
+
+func TestALongPollEndsEmptyHanded(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.register("worker-1")
+		asked := time.Now()
+		reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: "worker-1", WaitSeconds: 30})
+		if err != nil || reply.Lease != nil || time.Since(asked) != 30*time.Second {
+			t.Errorf("without studies a lease was answered %+v, %v after %v", reply, err, time.Since(asked))
+		}
+	})(t)
+}
+
+func TestAServerThatSleptBlamesNoWorker(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create()
+		w.register("worker-1")
+		lease := w.mustLease("worker-1")
+		w.sleep(5 * time.Second)
+		time.Sleep(2 * time.Hour) // the machine was suspended
+		w.sleep(30 * time.Second)
+		w.train(lease)
+	})(t)
+}
+
+func TestTimeWithoutAServerDoesNotCount(t *testing.T) {
+	for name, stop := range map[string]func(w *world){
+		"closed": func(w *world) {
+			if err := w.service.Close(w.ctx); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"killed": func(*world) {},
+	} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			created := w.create("policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9", "trials: 27", "trials: 27, seconds: 60")
+			w.register("worker-1")
+			lease := w.mustLease("worker-1")
+			w.sleep(20 * time.Second)
+			w.mustReport(lease, 1)
+			stop(w)
+			time.Sleep(12 * time.Hour)
+			w.start()
+			if got := w.view(created.ID).Progress.ElapsedSeconds; got != 20 {
+				t.Errorf("after a night without a server the study has run for %g s, want 20", got)
+			}
+			w.sleep(30 * time.Second)
+			if view := w.view(created.ID); view.Status != protocol.StudyRunning || view.Progress.ElapsedSeconds != 50 {
+				t.Errorf("the study is %s after %g s, want running after 50", view.Status, view.Progress.ElapsedSeconds)
+			}
+			w.sleep(20 * time.Second)
+			if view := w.view(created.ID); view.Status != protocol.StudyCompleted {
+				t.Errorf("the study is %s after its 60 s", view.Status)
+			}
+		}))
+	}
+}
+
+func TestTimeLeftIsNeverNothingWhileTrialsRun(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.create()
+		w.register("worker-1")
+		for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+			left := w.view(created.ID).Progress.RemainingSeconds
+			if left != nil && *left <= 0 {
+				t.Fatalf("%g seconds are left, and trial %d runs", *left, lease.Number)
+			}
+			for epoch := lease.FirstEpoch; epoch <= lease.Budget.Epochs; epoch++ {
+				time.Sleep(2 * time.Second)
+				w.mustReport(lease, epoch)
+			}
+			if err := w.checkpoint(lease, lease.Budget.Epochs); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})(t)
+}
