@@ -59,8 +59,7 @@ var doors = map[string][]string{
 	"github.com/mattn/go-sqlite3":      {"store/sqlite"},
 	"github.com/pressly/goose/v3":      {"store/sqlite"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},
-	"github.com/NVIDIA/go-nvml":        {"profiler"},
-	"gonum.org/v1/gonum":               {"study/search"},
+	"github.com/sethvargo/go-retry":    {"workers/agent"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "cmd/tandem"},
 	"github.com/chromedp/chromedp":     {}, // tests only
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
