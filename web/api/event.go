@@ -52,7 +52,7 @@ func (s *server) events(ctx context.Context, input *eventsInput) (*huma.StreamRe
 		header.Set("X-Accel-Buffering", "no") // a proxy must not gather events
 		w.WriteHeader(http.StatusOK)
 		stream := follower{server: s, study: input.Study, after: after, out: patientWriter(w), connection: http.NewResponseController(w)}
-		if err := stream.follow(ctx, first); err != nil && ctx.Err() == nil {
+		if err := stream.follow(ctx, first); ctx.Err() == nil {
 			s.logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", input.Study), slog.Any("error", err))
 		}
 	}}, nil
@@ -68,7 +68,7 @@ type follower struct {
 }
 
 // follow sends events until the client or the server goes, the study is
-// deleted, or the token is no longer valid.
+// deleted, or the token is no longer valid, and returns which.
 func (f *follower) follow(ctx context.Context, events []protocol.Event) error {
 	checked := time.Now()
 	err := f.send("retry: 1000\n\n")

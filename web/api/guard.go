@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -173,11 +174,20 @@ func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			w.Header().Set("Cache-Control", "no-store")
-			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			http.Redirect(w, r, loginFor(r.URL), http.StatusSeeOther)
 			return
 		}
 	}
 	s.ui.ServeHTTP(w, r)
+}
+
+// loginFor is the login page that leads back to the wanted one. The page makes
+// sure that it stays on this server.
+func loginFor(wanted *url.URL) string {
+	if wanted.Path == "/" {
+		return "/login"
+	}
+	return "/login?next=" + url.QueryEscape(wanted.RequestURI())
 }
 
 // secure sets the headers that every answer carries.

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,11 @@ func TestPagesNeedASession(t *testing.T) {
 	for _, path := range []string{"/", "/studies", "/studies/x/trials/1", "/loginx", "/assets", "/apix", "//evil.test/", "/login/x", "/assetsx/y"} {
 		for name, header := range map[string]string{"none": "", "token": "tandem_session=" + s.secrets[auth.Viewer], "nonsense": "tandem_session=x"} {
 			got := s.do(withCookie("GET", path, header))
-			if got.status != 303 || got.header.Get("Location") != "/login" {
+			login := "/login?next=" + url.QueryEscape(path)
+			if path == "/" {
+				login = "/login"
+			}
+			if got.status != 303 || got.header.Get("Location") != login {
 				t.Errorf("%s with the cookie %s: %d to %q", path, name, got.status, got.header.Get("Location"))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"net/url"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -132,7 +133,7 @@ func TestPagesNeedASession(t *testing.T) {
 	s := newStage(t)
 	for path, public := range map[string]bool{"/login": true, "/assets/login.js": true, "/studies": false, "/workers": false, "/studies/any": false, "/nowhere": false} {
 		answer := s.fetch(path, "")
-		if public != (answer.StatusCode == http.StatusOK) || !public && answer.Header.Get("Location") != "/login" {
+		if public != (answer.StatusCode == http.StatusOK) || !public && answer.Header.Get("Location") != "/login?next="+url.QueryEscape(path) {
 			t.Errorf("%s without a session: %s, to %q", path, answer.Status, answer.Header.Get("Location"))
 		}
 	}
