@@ -48,7 +48,7 @@ func (c *checkpoints) run(s *session) error {
 		}
 		c.next = 0
 		if state.busy { // some reader, such as a backup, takes longer
-			c.next = 2 * state.pages
+			c.next = state.pages + state.pages/4
 		}
 	case state.pages-state.copied >= checkpointPages:
 		if _, err = s.checkpoint("PASSIVE"); err != nil {

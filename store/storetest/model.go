@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -252,6 +251,3 @@ func (m model) log(id trial.ID) string {
 	}
 	return text.String()
 }
-
-// String shows the model in a failure.
-func (m model) String() string { return fmt.Sprintf("%+v", m.picture()) }
