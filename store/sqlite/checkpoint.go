@@ -47,7 +47,7 @@ func (c *checkpoints) run(s *session) error {
 			return err
 		}
 		c.next = 0
-		if state.busy { // some reader, such as a backup, takes longer
+		if state.busy { // some reader takes longer
 			c.next = state.pages + state.pages/4
 		}
 	case state.pages-state.copied >= checkpointPages:

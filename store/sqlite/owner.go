@@ -61,7 +61,7 @@ func held(path, holder string, err error) error {
 // prepare makes the database's file if there is none, and reports whether the
 // last server died with it open.
 func (o *owner) prepare(path string) (suspect bool, err error) {
-	if err := create(path, false); err != nil {
+	if err := create(path); err != nil {
 		return false, err
 	}
 	if _, err = os.Stat(o.marker); err == nil {
@@ -83,12 +83,8 @@ func (o *owner) release() error { return o.file.Close() }
 
 // create makes the file with nobody else allowed to read it: there are hashes
 // of tokens in it, and what a model learns is nobody else's business.
-func create(path string, mustBeNew bool) error {
-	flags := os.O_RDWR | os.O_CREATE
-	if mustBeNew {
-		flags |= os.O_EXCL
-	}
-	file, err := os.OpenFile(path, flags, 0o600)
+func create(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return problem.New(problem.Unavailable, "open %s: %w", path, err)
 	}

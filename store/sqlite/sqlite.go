@@ -13,7 +13,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/tandem-tune/tandem/study"
@@ -107,16 +106,3 @@ func (s *Store) Broken() <-chan struct{} { return s.health.broken }
 
 // Err is why the store is broken; nil while it is not.
 func (s *Store) Err() error { return s.health.Err() }
-
-// Backup writes a consistent copy of the database to a new file, while the
-// store is in use. An incomplete copy is not left behind as long as the
-// process lives.
-func (s *Store) Backup(ctx context.Context, path string) error {
-	if err := create(path, true); err != nil {
-		return err
-	}
-	if _, err := s.readers.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
-		return errors.Join(fmt.Errorf("back up to %s: %w", path, err), remove(path))
-	}
-	return syncFile(path)
-}

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -229,30 +228,5 @@ func TestAnyPathWillDo(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestBackupIsAStore(t *testing.T) {
-	t.Parallel()
-	path := fresh(t)
-	store := open(t, path)
-	storetest.Fill(t, store)
-	copied := path + ".backup"
-	if err := store.Backup(t.Context(), copied); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := storetest.Picture(t, open(t, copied)), storetest.Picture(t, store); got != want {
-		t.Errorf("the copy has\n%s\nwant\n%s", got, want)
-	}
-	if err := store.Backup(t.Context(), copied); err == nil {
-		t.Error("a backup was overwritten")
-	}
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	if err := store.Backup(gone, path+".never"); err == nil {
-		t.Error("a backup was made for nobody")
-	}
-	if _, err := os.Stat(path + ".never"); err == nil {
-		t.Error("half a backup was left behind")
 	}
 }
