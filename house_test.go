@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"web/ui":                  {},
 	"clients/rest":            {"problem", "protocol", "budget", "trial", "study/definition", "web/auth"},
 	"e2e/launch":              {},
+	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"cmd/tandem":              nil, // wires everything
 }
