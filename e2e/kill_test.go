@@ -164,6 +164,15 @@ func TestRunIsKilled(t *testing.T) {
 	if trained, counted := len(s.entries("trained")), found.Study.Progress.Epochs; counted > trained {
 		t.Errorf("%d epochs count, and %d were trained", counted, trained)
 	}
+	server, err := launch.Serve(binary, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	list := cli(t, []string{"TANDEM_SERVER=" + server.URL, "TANDEM_TOKEN=" + server.Token}, "token", "list")
+	if list.code != 0 || strings.Contains(list.stdout, "tandem run") {
+		t.Errorf("tokens of the killed run are left:\n%s%s", list.stdout, list.stderr)
+	}
 }
 
 func TestWorkerDrains(t *testing.T) {

@@ -45,7 +45,9 @@ func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (p
 	}
 	if view.ID == created.ID {
 		s.mutex.Lock()
-		s.runtimes[created.ID] = r
+		if _, loaded := s.runtimes[created.ID]; !loaded { // by somebody who saw it in the store
+			s.runtimes[created.ID] = r
+		}
 		s.mutex.Unlock()
 		s.notify()
 	}
@@ -131,9 +133,7 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 		return err
 	}
 	r.stale = true // whoever waits for its lock loads it again and finds it gone
-	s.mutex.Lock()
-	delete(s.runtimes, r.study.ID)
-	s.mutex.Unlock()
+	s.forget(r)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	for _, t := range r.trials {
@@ -144,7 +144,8 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 
 // conclude ends the study. Trials that wait or are paused are pruned when it
 // ended by itself and cancelled when the user ended it; so are those a worker
-// still has, which is told at its next report or heartbeat.
+// still has, which is told at its next report or heartbeat. Only one that was
+// measured at the top rung is completed.
 func (tx *transaction) conclude(status protocol.StudyStatus, reason string) error {
 	last := trial.Pruned
 	if status == protocol.StudyStopped {
@@ -155,7 +156,11 @@ func (tx *transaction) conclude(status protocol.StudyStatus, reason string) erro
 		if t.State.Terminal() {
 			continue
 		}
-		if _, err := tx.state(t, last, reason); err != nil {
+		next, why := last, reason
+		if top := len(tx.runtime.ladder) - 1; t.MeasuredAt(top) {
+			next, why = trial.Completed, "measured at the top rung" // its worker has only not said goodbye yet
+		}
+		if _, err := tx.state(t, next, why); err != nil {
 			return err
 		}
 	}

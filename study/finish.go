@@ -166,9 +166,16 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 		s.releaseOld(lease)
 		return nil
 	}
+	if s.renewed(lease) {
+		return nil // a heartbeat came while this tick was busy
+	}
 	tx := s.begin(r)
 	if err := tx.lose(t); err != nil {
 		tx.abandon()
+		if r.broken != nil { // it waits for a server that can tell its search
+			s.release(t.ID)
+			return nil
+		}
 		return err
 	}
 	var nothing struct{}
@@ -178,6 +185,12 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	r.waiting = false
 	s.release(t.ID)
 	return nil
+}
+
+func (s *Service) renewed(since pool.Lease) bool {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	return s.leases.Renewed(since)
 }
 
 func (s *Service) releaseOld(lease pool.Lease) {

@@ -2,7 +2,6 @@ package study
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -43,8 +42,8 @@ func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (
 		reply, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
-		case err != nil && errors.Is(err, context.Canceled):
-			return protocol.LeaseReply{}, err
+		case err != nil && ctx.Err() != nil:
+			return protocol.LeaseReply{}, ctx.Err()
 		case err != nil:
 			// One study that cannot be served must not stop the others.
 			s.options.Logger.Error("cannot lease from study", "study", candidate.Study, "error", err)
@@ -60,7 +59,7 @@ func (s *Service) candidates() []pool.Candidate {
 	var candidates []pool.Candidate
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
-		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || !r.idle()) {
+		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle()) {
 			candidates = append(candidates, pool.Candidate{
 				Study: r.study.ID, Priority: r.study.Definition.Priority, Running: r.held(), Created: r.study.Created,
 			})
@@ -77,8 +76,8 @@ func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
 // held counts the trials workers have.
 func (r *runtime) held() int {
 	count := 0
-	for _, t := range r.trials {
-		if t.State.Held() {
+	for i := range r.trials { // by index: a copy of each would cost the most
+		if r.trials[i].State.Held() {
 			count++
 		}
 	}
@@ -91,8 +90,14 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.L
 		return protocol.LeaseReply{}, err
 	}
 	defer r.mutex.Unlock()
+	if err := ctx.Err(); err != nil {
+		return protocol.LeaseReply{}, err // nobody is there to train what would be leased
+	}
 	if r.study.Status != protocol.StudyRunning || r.idle() {
 		return protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil
+	}
+	if r.broken != nil {
+		return protocol.LeaseReply{}, r.broken
 	}
 	tx := s.begin(r)
 	leased, err := tx.nextTrial(worker)
@@ -108,6 +113,7 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.L
 		reply.Lease = s.leaseOf(r, *leased)
 	} else {
 		reply.StudyFinished = true
+		ctx = unkeyed(ctx) // another study may have a trial for this call
 	}
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.LeaseReply{}, err

@@ -24,8 +24,12 @@ func (tx *transaction) view() protocol.StudyView {
 }
 
 func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) protocol.StudyView {
+	reason := study.Reason
+	if r.broken != nil && !study.Status.Over() {
+		reason = r.broken.Error()
+	}
 	return protocol.StudyView{
-		ID: study.ID, Name: study.Definition.Name, Status: study.Status, Reason: study.Reason,
+		ID: study.ID, Name: study.Definition.Name, Status: study.Status, Reason: reason,
 		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
 		Rungs: r.ladder, Progress: r.progress(study, trials, now),
 	}

@@ -18,7 +18,7 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	}
 	views := make([]protocol.StudyView, 0, len(stored))
 	for _, one := range stored {
-		view, err := s.Study(ctx, one.ID)
+		view, err := s.glance(ctx, one.ID)
 		if problem.Is(err, problem.NotFound) {
 			continue // deleted since
 		}
@@ -60,7 +60,7 @@ func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQu
 	switch query.Sort {
 	case "", "rank":
 	case "value":
-		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareValue(a.Trial, b.Trial, direction) })
+		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareValue(&a.Trial, &b.Trial, direction) })
 	case "number", "seconds", "epochs", "joules":
 		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareBy(query.Sort, a.Trial, b.Trial) })
 	default:
@@ -99,16 +99,11 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 	if err != nil {
 		return protocol.TrialDetail{}, err
 	}
-	ranked := rank(slices.Clone(r.trials), r.study.Definition.Objectives[0].Direction)
+	place := rankOf(number, r.trials, r.study.Definition.Objectives[0].Direction)
 	study := r.study.ID
 	r.mutex.Unlock()
 
-	var detail protocol.TrialDetail
-	for _, candidate := range ranked {
-		if candidate.Number == number {
-			detail.Trial = candidate
-		}
-	}
+	detail := protocol.TrialDetail{Trial: protocol.RankedTrial{Trial: t, Rank: place}}
 	if detail.Reports, err = s.store.Reports(ctx, t.ID); err != nil {
 		return protocol.TrialDetail{}, err
 	}

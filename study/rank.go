@@ -13,20 +13,36 @@ import (
 // with different budgets do not compare, so the highest rung comes first, and
 // within a rung the best value; NaN is last, and equal trials go by number.
 func rank(trials []trial.Trial, direction definition.Direction) []protocol.RankedTrial {
-	ranked := make([]protocol.RankedTrial, 0, len(trials))
-	for _, t := range trials {
-		ranked = append(ranked, protocol.RankedTrial{Trial: t})
+	order := make([]*trial.Trial, len(trials))
+	for i := range trials {
+		order[i] = &trials[i]
 	}
-	slices.SortFunc(ranked, func(a, b protocol.RankedTrial) int { return compareRank(a.Trial, b.Trial, direction) })
-	for i := range ranked {
-		if len(ranked[i].Results) > 0 {
+	slices.SortFunc(order, func(a, b *trial.Trial) int { return compareRank(a, b, direction) })
+	ranked := make([]protocol.RankedTrial, len(order))
+	for i, t := range order {
+		ranked[i].Trial = *t
+		if len(t.Results) > 0 {
 			ranked[i].Rank = i + 1
 		}
 	}
 	return ranked
 }
 
-func compareRank(a, b trial.Trial, direction definition.Direction) int {
+// rankOf is the rank of one of the trials; 0 if it was not measured.
+func rankOf(number int, trials []trial.Trial, direction definition.Direction) int {
+	if len(trials[number].Results) == 0 {
+		return 0
+	}
+	place := 1
+	for i := range trials {
+		if compareRank(&trials[i], &trials[number], direction) < 0 {
+			place++
+		}
+	}
+	return place
+}
+
+func compareRank(a, b *trial.Trial, direction definition.Direction) int {
 	if c := cmp.Compare(measuredRung(b), measuredRung(a)); c != 0 {
 		return c
 	}
@@ -37,7 +53,7 @@ func compareRank(a, b trial.Trial, direction definition.Direction) int {
 }
 
 // measuredRung is the highest rung the trial was measured at, or -1.
-func measuredRung(t trial.Trial) int {
+func measuredRung(t *trial.Trial) int {
 	if len(t.Results) == 0 {
 		return -1
 	}
@@ -46,7 +62,7 @@ func measuredRung(t trial.Trial) int {
 
 // compareValue puts the better value of the first objective first, NaN behind
 // every number, and a trial without a value last.
-func compareValue(a, b trial.Trial, direction definition.Direction) int {
+func compareValue(a, b *trial.Trial, direction definition.Direction) int {
 	x, hasX := a.Value(0)
 	y, hasY := b.Value(0)
 	switch {
@@ -83,7 +99,7 @@ func (r *runtime) best(trials []trial.Trial) *protocol.Best {
 		if !measured || value.IsNaN() {
 			continue
 		}
-		if leader == nil || compareRank(*t, *leader, objective.Direction) < 0 {
+		if leader == nil || compareRank(t, leader, objective.Direction) < 0 {
 			leader = t
 		}
 	}

@@ -12,10 +12,15 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
+// maxSeconds is how long an epoch may have taken, 31 years: times of trials can
+// then be added without end.
+const maxSeconds = 1e9
+
 func itoa(i int) string { return strconv.Itoa(i) }
 
 // Report stores one epoch's outcome and answers what to do next. An epoch that
-// was accepted before changes nothing, whatever it says now.
+// was accepted before changes nothing, whatever it says now; one that a later
+// epoch has overtaken counts like any other.
 func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error) {
 	r, t, err := s.lockedTrial(ctx, id)
 	if err != nil {
@@ -34,7 +39,10 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	s.poolMutex.Lock()
 	s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
 	s.poolMutex.Unlock()
-	fresh := report.Epoch > t.LastEpoch
+	fresh, err := s.fresh(ctx, r, t, report.Epoch)
+	if err != nil {
+		return protocol.Directive{}, err
+	}
 	if !fresh && t.State == trial.Running {
 		return r.directive(t), nil
 	}
@@ -54,6 +62,21 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	return directive, nil
 }
 
+// fresh reports whether the epoch was never accepted: not at this rung, nor at
+// one that this rung continues.
+func (s *Service) fresh(ctx context.Context, r *runtime, t trial.Trial, epoch int) (bool, error) {
+	if epoch > t.LastEpoch {
+		return true, nil
+	}
+	reports, err := s.store.Reports(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(reports, func(known trial.Report) bool {
+		return known.Epoch == epoch && (known.Rung == t.Rung || !r.ladder[t.Rung].FromScratch)
+	}), nil
+}
+
 // checkReport names every fault of a report.
 func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 	var faults []problem.Field
@@ -66,8 +89,8 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 			faults = append(faults, problem.Field{Path: "metrics", Value: name, Message: "a metric's name must have 1 to 128 bytes"})
 		}
 	}
-	if report.Seconds < 0 || !report.Seconds.IsFinite() {
-		faults = append(faults, problem.Field{Path: "seconds", Value: report.Seconds, Message: "must be a finite number, at least 0"})
+	if !(report.Seconds >= 0 && report.Seconds <= maxSeconds) {
+		faults = append(faults, problem.Field{Path: "seconds", Value: report.Seconds, Message: "must be a number from 0 to 1e9"})
 	}
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
@@ -107,7 +130,10 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 		Energy: energy, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
 	}
 	t.Epochs++
-	t.LastEpoch, t.Last, t.LostOn = report.Epoch, report.Metrics, nil
+	t.LostOn = nil
+	if report.Epoch > t.LastEpoch {
+		t.LastEpoch, t.Last = report.Epoch, report.Metrics
+	}
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
 	if report.Epoch == t.Budget.Epochs {
@@ -124,7 +150,8 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 }
 
 // CommitCheckpoint publishes an uploaded artifact as the trial's checkpoint.
-// The caller has made sure that the artifact is stored.
+// The caller has made sure that the artifact is stored. One that is older than
+// what the trial would resume from changes nothing.
 func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
 	r, t, err := s.lockedTrial(ctx, id)
 	if err != nil {
@@ -140,6 +167,9 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	if commitment.Epoch > t.LastEpoch {
 		return problem.WithFields("the checkpoint of trial "+string(t.ID)+" is not valid", []problem.Field{{Path: "epoch", Value: commitment.Epoch,
 			Message: fmt.Sprintf("must be at most %d, the newest epoch reported: report an epoch before its checkpoint", t.LastEpoch)}})
+	}
+	if t.ResumesAt(r.ladder[t.Rung]) && commitment.Epoch < t.Checkpoint.Epoch {
+		return nil
 	}
 	tx := s.begin(r)
 	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
@@ -24,6 +26,10 @@ import (
 type runtime struct {
 	mutex sync.Mutex
 	stale bool
+	// used is when somebody last asked for more than a summary. summary is the
+	// study in short, kept when it is over and the rest is left to the store.
+	used    time.Time
+	summary *protocol.StudyView
 
 	study    Study
 	ladder   []budget.Rung
@@ -31,7 +37,10 @@ type runtime struct {
 	queue    []int         // numbers of queued trials, the first to go first
 	sequence int64         // of the last event
 
-	method search.Method // nil when the study is over
+	method search.Method // nil when the study is over or the search broken
+	// broken is why the search cannot be continued by this program. The study
+	// then hands out nothing, but takes reports, and can be stopped or deleted.
+	broken error
 	// waiting is set when the search has nothing until the next observation.
 	waiting       bool
 	sinceSnapshot int
@@ -63,6 +72,9 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 		return nil
 	}
 	stored, err := s.store.Study(ctx, r.study.ID)
+	if problem.Is(err, problem.NotFound) {
+		s.forget(r)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,7 +84,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	}
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
-	r.method, r.waiting = nil, false
+	r.method, r.broken, r.waiting = nil, nil, false
 	for _, t := range trials {
 		if t.State == trial.Queued {
 			r.queue = append(r.queue, t.Number)
@@ -81,9 +93,21 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	if err := s.replay(ctx, r); err != nil {
 		return err
 	}
+	if r.broken != nil {
+		s.options.Logger.Error("a study cannot go on", "study", stored.Definition.Name, "error", r.broken)
+	}
 	s.regrant(r)
 	r.stale = false
 	return nil
+}
+
+// forget drops a runtime whose study is not in the store any more.
+func (s *Service) forget(r *runtime) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.runtimes[r.study.ID] == r {
+		delete(s.runtimes, r.study.ID)
+	}
 }
 
 // regrant gives the leases found in the store a whole term, unless they are
@@ -100,28 +124,17 @@ func (s *Service) regrant(r *runtime) {
 }
 
 // replay rebuilds the search from its last snapshot and the log behind it, and
-// checks that it decides today what it decided then.
+// checks that it decides today what it decided then; else the search is broken.
+// The error is the store's.
 func (s *Service) replay(ctx context.Context, r *runtime) error {
-	var after int64
-	if !r.study.Status.Over() {
-		method, err := search.New(r.study.Definition.SearchSettings())
-		if err != nil {
-			return err
-		}
-		r.method = method
-		snapshot, err := s.store.Snapshot(ctx, r.study.ID)
-		switch {
-		case problem.Is(err, problem.NotFound):
-		case err != nil:
-			return err
-		default:
-			if err := method.Restore(snapshot.State); err != nil {
-				return fmt.Errorf("restore the search: %w", err)
-			}
-			after = snapshot.Sequence
-		}
+	snapshot, err := s.store.Snapshot(ctx, r.study.ID)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return err
 	}
-	r.sequence, r.sinceSnapshot = after, 0
+	if !r.study.Status.Over() {
+		r.method, r.broken = restored(r.study.Definition, snapshot.State)
+	}
+	r.sequence, r.sinceSnapshot = snapshot.Sequence, 0
 	for {
 		events, err := s.store.Events(ctx, r.study.ID, r.sequence, eventPage)
 		if err != nil {
@@ -131,7 +144,7 @@ func (s *Service) replay(ctx context.Context, r *runtime) error {
 			r.sequence = event.Sequence
 			if event.Kind == Searched && r.method != nil {
 				if err := replayDecision(r.method, event); err != nil {
-					return err
+					r.method, r.broken = nil, err
 				}
 				r.sinceSnapshot++
 			}
@@ -140,6 +153,19 @@ func (s *Service) replay(ctx context.Context, r *runtime) error {
 			return nil
 		}
 	}
+}
+
+// restored is a study's search in the state of a snapshot, if there is one.
+func restored(def definition.Definition, state json.RawMessage) (search.Method, error) {
+	method, err := search.New(def.SearchSettings())
+	if err == nil && len(state) > 0 {
+		err = method.Restore(state)
+	}
+	if err != nil {
+		return nil, problem.New(problem.Unavailable,
+			"the search cannot be restored (%w): continue this study with the version of tandem that wrote it", err)
+	}
+	return method, nil
 }
 
 // Replay puts a study's logged decisions to a new search, from the first event
@@ -167,7 +193,8 @@ func replayDecision(method search.Method, event Event) error {
 	}
 	actions, err := method.Handle(decision.Event)
 	if err != nil {
-		return fmt.Errorf("event %d: %w", event.Sequence, err)
+		return problem.New(problem.Unavailable, "event %d: the search does not take what it took when it was logged (%w); continue this study with the version of tandem that wrote it",
+			event.Sequence, err)
 	}
 	then, err := json.Marshal(decision.Actions)
 	if err != nil {

@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -123,15 +124,15 @@ func (s *Service) restamp(ctx context.Context, r *runtime, served time.Time, sna
 // Close stores a snapshot of every search, so that the next start replays
 // nothing and may be another version, and the studies' time so far.
 func (s *Service) Close(ctx context.Context) error {
+	var failures []error
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
-		err := s.close(ctx, r)
-		r.mutex.Unlock()
-		if err != nil {
-			return fmt.Errorf("close study %s: %w", r.study.Definition.Name, err)
+		if err := s.close(ctx, r); err != nil {
+			failures = append(failures, fmt.Errorf("close study %s: %w", r.study.Definition.Name, err))
 		}
+		r.mutex.Unlock()
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func (s *Service) close(ctx context.Context, r *runtime) error {
@@ -199,6 +200,7 @@ func (s *Service) locked(ctx context.Context, ref string) (*runtime, error) {
 		r.mutex.Unlock()
 		return nil, err
 	}
+	r.used = s.options.Now()
 	return r, nil
 }
 

@@ -25,6 +25,7 @@ var errDown = errors.New("connection refused")
 type fleet struct {
 	*world
 	random *lockedRandom
+	unsure *unsure
 
 	up      sync.RWMutex // held for reading by every call, for writing by a restart
 	running bool
@@ -72,14 +73,18 @@ func call[T any](f *fleet, request func(*study.Service) (T, error)) (T, error) {
 		var none T
 		return none, errDown
 	}
-	return request(f.service)
+	answer, err := request(f.service)
+	if problem.Is(err, problem.Unavailable) {
+		err = errDown
+	}
+	return answer, err
 }
 
 // serve ticks, and kills the server now and then: what it had in memory is gone.
 func (f *fleet) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(time.Second)
-		if _, err := call(f, func(s *study.Service) (int, error) { return 0, s.Tick(f.ctx) }); err != nil {
+		if _, err := call(f, func(s *study.Service) (int, error) { return 0, s.Tick(f.ctx) }); err != nil && !errors.Is(err, errDown) {
 			f.t.Errorf("tick: %v", err)
 		}
 		if !f.random.chance(0.002) {
@@ -91,7 +96,9 @@ func (f *fleet) serve(ctx context.Context) {
 		f.up.Unlock()
 		time.Sleep(f.random.seconds(120))
 		f.up.Lock()
+		f.unsure.calm.Store(true)
 		f.start()
+		f.unsure.calm.Store(false)
 		f.running = true
 		f.up.Unlock()
 	}
@@ -242,17 +249,25 @@ func TestStudiesSurviveEverything(t *testing.T) {
 					world: newWorld(t, seed), running: true, acked: map[reportKey]trial.LeaseEpoch{}, stats: total,
 					random: &lockedRandom{random: rand.New(rand.NewPCG(seed, 2))},
 				}
+				f.unsure = &unsure{Store: f.store, random: f.random}
+				f.unsure.calm.Store(true)
+				f.store = f.unsure
+				f.start()
 				created := f.create(
 					"method: bohb", methods[seed%3], "policy: multi", policies[seed/3%3],
 					"stop: {trials: 27}", "stop: {trials: 30}\nretry: {failures: 1}",
 				)
+				f.unsure.calm.Store(false)
 				f.runToEnd(created.ID, 1+int(seed%7))
+				f.unsure.calm.Store(true)
+				total["refused changes"] += int(f.unsure.refused.Load())
+				total["changes made and denied"] += int(f.unsure.made.Load())
 				f.check(created.ID)
 			})
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "refused reports"} {
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "refused reports", "refused changes", "changes made and denied"} {
 		if total[what] == 0 && !t.Failed() && !testing.Short() {
 			t.Errorf("no simulation had any %s: the test tests less than it says", what)
 		}

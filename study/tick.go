@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 
@@ -20,7 +21,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	if late := now.Sub(s.lastTick); !s.lastTick.IsZero() && late > s.leaseTerm()/2 {
 		// It was this server that slept (a stopped process, a busy machine):
 		// heartbeats could not be taken, so no worker is late by that time.
-		s.leases.Postpone(late)
+		s.leases.Postpone(late, now.Add(s.leaseTerm()))
 	}
 	s.lastTick = now
 	s.workers.Forget(now.Add(-forgetWorkersAfter))
@@ -37,6 +38,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}
+	s.shelveAll(now)
 	return errors.Join(failures...)
 }
 
@@ -50,6 +52,7 @@ func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
 		}
 		r.mutex.Unlock()
 	}
+	var failures []error
 	for _, id := range overdue {
 		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
 			if !tx.runtime.overdue(tx.now) {
@@ -57,11 +60,11 @@ func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
 			}
 			return tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its time of %g s is up", current.Definition.Stop.Seconds))
 		})
-		if err != nil {
-			return fmt.Errorf("end study %s: %w", id, err)
+		if err != nil && !problem.Is(err, problem.NotFound) { // deleted since
+			failures = append(failures, fmt.Errorf("end study %s: %w", id, err))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func (r *runtime) overdue(now time.Time) bool {

@@ -75,6 +75,9 @@ func (tx *transaction) status(study Study) {
 
 // search lets the search handle an event and logs the step.
 func (tx *transaction) search(event search.Event) ([]search.Action, error) {
+	if tx.runtime.method == nil {
+		return nil, tx.runtime.broken
+	}
 	actions, err := tx.runtime.method.Handle(event)
 	if err != nil {
 		return nil, err
@@ -97,6 +100,12 @@ type idempotency struct{ key, request string }
 // the whole request.
 func WithIdempotency(ctx context.Context, key, request string) context.Context {
 	return context.WithValue(ctx, idempotencyKey{}, idempotency{key, request})
+}
+
+// unkeyed leaves the key for a later transaction of the same call: what is
+// committed with this context is not the call's answer.
+func unkeyed(ctx context.Context) context.Context {
+	return context.WithValue(ctx, idempotencyKey{}, nil)
 }
 
 // Receipt returns the answer of an earlier call with the key, if there is one.
@@ -123,6 +132,7 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 	if keyed {
 		body, err := json.Marshal(answer)
 		if err != nil {
+			tx.abandon()
 			return problem.New(problem.Internal, "encode the answer: %w", err)
 		}
 		tx.change.Receipt = &Receipt{Key: key.key, Request: key.request, Answer: body, At: tx.now}
@@ -142,7 +152,11 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 			case problem.Is(receiptErr, problem.KeyReused):
 				return receiptErr
 			case receiptErr == nil && found:
-				return json.Unmarshal(stored, answer)
+				// Decoded by itself: on top of ours, what theirs lacks would stay.
+				var theirs T
+				err := json.Unmarshal(stored, &theirs)
+				*answer = theirs
+				return err
 			}
 		}
 		return err

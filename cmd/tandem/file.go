@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,8 +18,11 @@ const maxFileBytes = 2 << 20
 
 // readStudyFile reads and checks a study file; "-" is standard input. Its
 // command starts in the file's own folder unless the file says otherwise.
-func readStudyFile(path string, stdin io.Reader) (definition.Definition, error) {
-	data, err := readFile(path, stdin)
+func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definition.Definition, error) {
+	data, err := input(ctx, func() ([]byte, error) { return readFile(path, stdin) })
+	if ctx.Err() != nil {
+		return definition.Definition{}, ctx.Err()
+	}
 	if err != nil {
 		return definition.Definition{}, usageError{err}
 	}
@@ -31,6 +35,26 @@ func readStudyFile(path string, stdin io.Reader) (definition.Definition, error) 
 		return def, usageError{fmt.Errorf("%s: %w", path, err)}
 	}
 	return def, nil
+}
+
+// input reads what somebody may still be typing; the context ends the wait.
+func input[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := read()
+		done <- outcome{value, err}
+	}()
+	select {
+	case got := <-done:
+		return got.value, got.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 func readFile(path string, stdin io.Reader) ([]byte, error) {

@@ -47,8 +47,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	if !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr, "tandem:", err)
+	shown := err
+	if ctx.Err() != nil {
+		shown = besides(err)
+	}
+	if shown != nil {
+		fmt.Fprintln(stderr, "tandem:", shown)
 	}
 	if problem.Is(err, problem.Unauthorized) {
 		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.")
@@ -56,16 +60,34 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitCode(ctx, err)
 }
 
+// besides is what went wrong besides the interruption itself, of which the user
+// knows.
+func besides(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, one := range joined.Unwrap() {
+			rest = append(rest, besides(one))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
 	switch {
+	case ctx.Err() != nil && besides(err) == nil:
+		return exitInterrupted
 	case errors.Is(err, errNoResult):
 		return exitNoResult
 	case errors.As(err, &usage), problem.Is(err, problem.Invalid):
 		return exitUsage
 	case problem.Is(err, problem.Unavailable):
 		return exitUnreachable
-	case ctx.Err() != nil, errors.Is(err, context.Canceled):
+	case ctx.Err() != nil:
 		return exitInterrupted
 	default:
 		return exitFailed

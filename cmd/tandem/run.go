@@ -22,8 +22,13 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
-// runTokenLife bounds the tokens of a run that could not delete them.
-const runTokenLife = 7 * 24 * time.Hour
+const (
+	// runTokenName tells a run's tokens from others: one that was killed cannot
+	// delete them, so the next server on the data folder does.
+	runTokenName = "tandem run"
+	// runTokenLife bounds them if there is none.
+	runTokenLife = 7 * 24 * time.Hour
+)
 
 // runFlags are the flags of "tandem run".
 type runFlags struct {
@@ -80,7 +85,7 @@ type local struct {
 
 func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	ctx, out := command.Context(), command.OutOrStdout()
-	def, err := readStudyFile(path, command.InOrStdin())
+	def, err := readStudyFile(ctx, path, command.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -155,7 +160,7 @@ func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, er
 
 // access makes a token of the scope and a client that shows it.
 func (l *local) access(ctx context.Context, scope auth.Scope) (*rest.Client, string, error) {
-	secret, token, err := auth.Issue(ctx, l.server.store, "tandem run", scope, runTokenLife)
+	secret, token, err := auth.Issue(ctx, l.server.store, runTokenName, scope, runTokenLife)
 	if err != nil {
 		return nil, "", err
 	}

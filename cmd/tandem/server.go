@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/study"
@@ -32,6 +33,15 @@ type serverOptions struct {
 	allowedHosts     []string
 	allowNetworkDisk bool
 	logger           *slog.Logger
+}
+
+// check refuses a timing under which workers that are well lose their trials.
+func (o serverOptions) check() error {
+	if o.heartbeatSeconds > 0 && o.heartbeatSeconds <= o.leaseSeconds/2 && o.leaseSeconds <= maxLeaseSeconds {
+		return nil
+	}
+	return usageError{fmt.Errorf("--heartbeat-seconds (%g) must be above 0 and at most half of --lease-seconds (%g), so that one heartbeat may be lost; a lease lasts at most a day",
+		o.heartbeatSeconds, o.leaseSeconds)}
 }
 
 // server is everything one server process runs.
@@ -52,11 +62,16 @@ const (
 	artifactGrace = 15 * time.Minute
 	receiptLife   = 24 * time.Hour
 	drainTime     = 10 * time.Second
+	// maxLeaseSeconds bounds how long a vanished worker's trials may wait.
+	maxLeaseSeconds = 24 * 60 * 60
 )
 
 // openServer opens the data folder, recovers what was running and listens. The
 // folder belongs to one server at a time.
 func openServer(ctx context.Context, options serverOptions) (*server, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(options.data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
@@ -82,6 +97,9 @@ func (s *server) assemble(ctx context.Context) error {
 	})
 	if err := s.studies.Start(ctx); err != nil {
 		return err
+	}
+	if err := s.revokeRuns(ctx); err != nil {
+		return fmt.Errorf("delete the tokens of a run that was killed: %w", err)
 	}
 	if s.listener, err = net.Listen("tcp", s.options.listen); err != nil {
 		return fmt.Errorf("listen on %s: %w", s.options.listen, err)
@@ -136,9 +154,14 @@ func (s *server) serve(ctx context.Context) error {
 	cancel() // ends long polls and event streams, so that the drain is quick
 	drain, stop := context.WithTimeout(context.Background(), drainTime)
 	defer stop()
-	err = errors.Join(err, s.http.Shutdown(drain))
+	if late := s.http.Shutdown(drain); late != nil {
+		s.options.logger.Warn("some requests did not end and were cut off", "error", late)
+		err = errors.Join(err, s.http.Close())
+	}
 	background.Wait()
-	return errors.Join(err, s.close(drain))
+	closing, stop := context.WithTimeout(context.Background(), drainTime)
+	defer stop()
+	return errors.Join(err, s.close(closing))
 }
 
 // close stores the searches and gives the data folder back.
@@ -184,6 +207,24 @@ func (s *server) sweep(ctx context.Context) error {
 			continue
 		}
 		if err := s.artifacts.Delete(entry.SHA256); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revokeRuns deletes the tokens of earlier runs. The data folder is ours alone,
+// so a run that left some has been killed.
+func (s *server) revokeRuns(ctx context.Context) error {
+	tokens, err := s.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	for _, token := range tokens {
+		if token.Name != runTokenName || token.Expires == nil {
+			continue
+		}
+		if err := s.store.DeleteToken(ctx, token.ID); err != nil && !problem.Is(err, problem.NotFound) {
 			return err
 		}
 	}

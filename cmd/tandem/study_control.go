@@ -98,7 +98,7 @@ func confirm(command *cobra.Command, view protocol.StudyView) error {
 		return usageError{errors.New("delete asks before it deletes, and there is no terminal to ask on: give --yes")}
 	}
 	fmt.Fprintf(command.ErrOrStderr(), "Delete study %s with its %s? [y/N] ", plainText(view.Name), count(view.Progress.Created, "trial"))
-	answer, err := bufio.NewReader(file).ReadString('\n')
+	answer, err := input(command.Context(), func() (string, error) { return bufio.NewReader(file).ReadString('\n') })
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -54,7 +54,7 @@ otherwise in the folder the workers were started in; --directory says another.`,
 
 func (f *createFlags) run(command *cobra.Command, path string) error {
 	ctx, out := command.Context(), command.OutOrStdout()
-	def, err := f.definition(path, command.InOrStdin())
+	def, err := f.definition(ctx, path, command.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (f *createFlags) follow(ctx context.Context, client *rest.Client, view prot
 }
 
 // definition reads the file and puts the flags on top.
-func (f *createFlags) definition(path string, stdin io.Reader) (definition.Definition, error) {
-	def, err := readStudyFile(path, stdin)
+func (f *createFlags) definition(ctx context.Context, path string, stdin io.Reader) (definition.Definition, error) {
+	def, err := readStudyFile(ctx, path, stdin)
 	if err != nil {
 		return def, err
 	}

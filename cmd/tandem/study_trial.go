@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -157,7 +158,14 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 		Example: `  tandem study export lenet-fashion-mnist > trials.csv
   tandem study export lenet-fashion-mnist --format json --output study.json`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		if format != "csv" && format != "json" {
+		switch {
+		case format == "" && flags.json:
+			format = "json"
+		case format == "":
+			format = "csv"
+		case format == "csv" && flags.json:
+			return usageError{errors.New("--json asks for JSON and --format for CSV: give one of them")}
+		case format != "csv" && format != "json":
 			return usageError{fmt.Errorf("--format is csv or json, not %q", format)}
 		}
 		answer, err := client.Export(ctx, study, format)
@@ -171,7 +179,7 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 		}
 		return saveAs(path, answer)
 	})
-	command.Flags().StringVar(&format, "format", "csv", "csv or json")
+	command.Flags().StringVar(&format, "format", "", "csv or json (default csv; json with --json)")
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
 }

@@ -53,6 +53,12 @@ func (l *Leases) Has(id trial.ID, epoch trial.LeaseEpoch) bool {
 	return ok && lease.Epoch == epoch
 }
 
+// Renewed reports whether the lease was renewed since it was looked at.
+func (l *Leases) Renewed(since Lease) bool {
+	lease, ok := l.byTrial[since.Trial]
+	return ok && lease.Epoch == since.Epoch && lease.Deadline.After(since.Deadline)
+}
+
 // Release ends the trial's lease.
 func (l *Leases) Release(id trial.ID) { delete(l.byTrial, id) }
 
@@ -73,11 +79,14 @@ func (l *Leases) Expired(now time.Time) []Lease {
 	return expired
 }
 
-// Postpone moves every deadline by the span: the server itself was asleep, and
-// no worker is to blame for a heartbeat nobody could take.
-func (l *Leases) Postpone(span time.Duration) {
+// Postpone moves every deadline by the span, but not beyond the latest one a
+// lease can have: the server itself was asleep, and no worker is to blame for a
+// heartbeat nobody could take.
+func (l *Leases) Postpone(span time.Duration, latest time.Time) {
 	for id, lease := range l.byTrial {
-		lease.Deadline = lease.Deadline.Add(span)
+		if lease.Deadline = lease.Deadline.Add(span); lease.Deadline.After(latest) {
+			lease.Deadline = latest
+		}
 		l.byTrial[id] = lease
 	}
 }
