@@ -108,8 +108,8 @@ type Trial struct {
 	Results []Result `json:"results"`
 	// Epochs is the number of accepted reports: epochs really trained and kept.
 	Epochs int `json:"epochs"`
-	// LastEpoch is the newest epoch accepted at the present rung: epochs up to
-	// it are never counted again.
+	// LastEpoch is the newest epoch accepted at the present rung. Those before it
+	// that were accepted too are never counted again.
 	LastEpoch int `json:"last_epoch"`
 	// Last holds the metrics of the newest report.
 	Last    map[string]Float `json:"last,omitempty"`

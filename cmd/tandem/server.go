@@ -47,6 +47,7 @@ func (o serverOptions) check() error {
 // server is everything one server process runs.
 type server struct {
 	options   serverOptions
+	opened    time.Time
 	store     *sqlite.Store
 	artifacts *artifact.Store
 	studies   *study.Service
@@ -79,7 +80,7 @@ func openServer(ctx context.Context, options serverOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := &server{options: options, store: store}
+	opened := &server{options: options, opened: time.Now(), store: store}
 	if err := opened.assemble(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -190,11 +191,17 @@ func (s *server) housekeep(ctx context.Context) {
 	}
 }
 
-// sweep deletes old receipts and artifacts no checkpoint refers to.
+// sweep deletes old receipts and artifacts no checkpoint refers to. A worker
+// that uploaded one before the server was down may still commit it, so the
+// first grace of a server deletes none.
 func (s *server) sweep(ctx context.Context) error {
 	if _, err := s.store.PurgeReceipts(ctx, time.Now().Add(-receiptLife)); err != nil {
 		return err
 	}
+	if time.Since(s.opened) < artifactGrace {
+		return nil
+	}
+	cutoff := time.Now().Add(-artifactGrace)
 	used, err := s.studies.Checkpoints(ctx)
 	if err != nil {
 		return err
@@ -203,10 +210,10 @@ func (s *server) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if used[entry.SHA256] || time.Since(entry.Modified) < artifactGrace {
+		if used[entry.SHA256] {
 			continue
 		}
-		if err := s.artifacts.Delete(entry.SHA256); err != nil {
+		if _, err := s.artifacts.DeleteBefore(entry.SHA256, cutoff); err != nil {
 			return err
 		}
 	}

@@ -81,21 +81,10 @@ func (s *Store) Exists(sha256 string) bool {
 	return err == nil
 }
 
-// Delete removes the artifact; the error is not_found if there is none. Readers
-// that have it open read it to the end.
-func (s *Store) Delete(sha256 string) error {
-	path, err := s.path(sha256)
-	if err != nil {
-		return err
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return remove(path, sha256)
-}
-
 // DeleteBefore removes the artifact unless it was put at the time or later,
 // and reports whether it did. A sweep uses it, because an artifact that was old
-// when the sweep saw it may have been put again since.
+// when the sweep saw it may have been put again since. Readers that have it open
+// read it to the end.
 func (s *Store) DeleteBefore(sha256 string, cutoff time.Time) (bool, error) {
 	path, err := s.path(sha256)
 	if err != nil {
@@ -113,18 +102,10 @@ func (s *Store) DeleteBefore(sha256 string, cutoff time.Time) (bool, error) {
 	if !info.ModTime().Before(cutoff) {
 		return false, nil
 	}
-	return true, remove(path, sha256)
-}
-
-func remove(path, sha256 string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return missing(sha256)
+	if err := os.Remove(path); err != nil {
+		return false, fmt.Errorf("delete an artifact: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("delete an artifact: %w", err)
-	}
-	return nil
+	return true, nil
 }
 
 // path returns where the artifact is, once its name is known to be a hash and
