@@ -184,7 +184,15 @@ func (p *tab) wait(expression string, holds func(string) bool, want string) {
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
+	p.settled()
 	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// settled waits until the page is whole: an element found in a page that is
+// still being replaced is gone when it is used.
+func (p *tab) settled() {
+	p.t.Helper()
+	p.see("document.readyState", "complete")
 }
 
 // key presses a key that is a letter or a sign, in whatever has the focus. As
@@ -203,6 +211,7 @@ func (p *tab) key(sign string) {
 // fill types into an empty field.
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()
+	p.settled()
 	p.get(fmt.Sprintf("document.querySelector(%q).value = ''", selector))
 	p.do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
