@@ -2,7 +2,7 @@
 // back trials that cost nothing: REST, SQLite with synchronous=FULL, the
 // search and every check included.
 //
-//	go run ./bench/server                         # 5 runs of 2,000 trials, 2 workers
+//	go run ./bench/server                         # 5 runs of 2,000 trials, 2 workers; and of 200 scripts
 //	go run ./bench/server -optuna PYTHON          # and Optuna on SQLite, alternating
 //
 // Each run has a new data folder. A trial is three durable requests: a lease
@@ -22,6 +22,7 @@ import (
 
 type options struct {
 	runs, trials, workers int
+	scripts               int
 	optuna                string
 	optunaTrials          int
 	data                  string
@@ -32,6 +33,7 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 5, "how often to repeat")
 	flag.IntVar(&o.trials, "trials", 2000, "trials in a run")
 	flag.IntVar(&o.workers, "workers", 2, "workers at once")
+	flag.IntVar(&o.scripts, "scripts", 200, "trials in a run of worker processes that start a script for each; 0: none")
 	flag.StringVar(&o.optuna, "optuna", "", "Python interpreter with Optuna: compare in the same session")
 	flag.IntVar(&o.optunaTrials, "optuna-trials", 200, "trials of an Optuna run")
 	flag.StringVar(&o.data, "data", "", "folder on the disk to measure; the system's temporary folder when empty")
@@ -54,7 +56,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	var tandem []result
+	var tandem, scripts []result
 	var optuna []optunaResult
 	for i := range o.runs {
 		measured, err := bench.run(ctx, filepath.Join(folder, fmt.Sprintf("data-%d", i)), o)
@@ -63,6 +65,14 @@ func run(ctx context.Context, o options) error {
 		}
 		tandem = append(tandem, measured)
 		print(measured)
+		if o.scripts > 0 {
+			measured, err := bench.runScripts(ctx, filepath.Join(folder, fmt.Sprintf("scripts-%d", i)), o)
+			if err != nil {
+				return err
+			}
+			scripts = append(scripts, measured)
+			print(measured)
+		}
 		if o.optuna == "" {
 			continue
 		}
@@ -73,7 +83,7 @@ func run(ctx context.Context, o options) error {
 		optuna = append(optuna, peer)
 		print(peer)
 	}
-	summarize(tandem, optuna)
+	summarize(tandem, scripts, optuna)
 	return nil
 }
 
@@ -84,10 +94,13 @@ func print(measured any) {
 	}
 }
 
-func summarize(tandem []result, optuna []optunaResult) {
+func summarize(tandem, scripts []result, optuna []optunaResult) {
 	rate := spreadOf(tandem, func(r result) float64 { return r.TrialsPerSecond })
 	fmt.Printf("\ntandem   %s trials/s, suggest p50 %s ms and p99 %s ms with at least 1,000 finished trials\n", rate,
 		spreadOf(tandem, func(r result) float64 { return r.SuggestP50 }), spreadOf(tandem, func(r result) float64 { return r.SuggestP99 }))
+	if len(scripts) > 0 {
+		fmt.Printf("scripts  %s trials/s with worker processes that start a script for each trial\n", spreadOf(scripts, func(r result) float64 { return r.TrialsPerSecond }))
+	}
 	if len(optuna) == 0 {
 		return
 	}
