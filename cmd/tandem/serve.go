@@ -79,12 +79,12 @@ func loggerAt(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 
+// greet says where the server is, and the first token. It is one write: who
+// reads it from a pipe gets all of it or nothing.
 func greet(out io.Writer, opened *server, token string) {
-	fmt.Fprintf(out, "Tandem answers at %s, with its data in %s\n", opened.url(), opened.options.data)
-	if token == "" {
-		return
-	}
-	fmt.Fprintf(out, `
+	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.url(), opened.options.data)
+	if token != "" {
+		text += fmt.Sprintf(`
 This is the admin token. It is shown this once and stored only as a hash:
 
   export TANDEM_TOKEN=%s
@@ -94,4 +94,6 @@ A worker:   TANDEM_TOKEN=... tandem worker --server %s
 More tokens (for workers, for viewers): tandem token create --scope worker
 
 `, token, opened.url(), token, opened.url())
+	}
+	io.WriteString(out, text) //nolint:errcheck // nobody may be reading
 }
