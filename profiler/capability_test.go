@@ -46,7 +46,7 @@ func TestDetectKernelFiles(t *testing.T) {
 		available bool
 		say       string
 	}{
-		{"cgroups v2", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpuset cpu memory", "sys/fs/cgroup/work/x": "", "proc/self/cgroup": "0::/work"},
+		{"cgroups v2", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpuset cpu memory", "sys/fs/cgroup/job/x": "", "proc/self/cgroup": "0::/job"},
 			detectCgroups, true, "v2 with cpuset cpu memory"},
 		{"cgroups v2, bare", map[string]string{"sys/fs/cgroup/cgroup.controllers": "", "proc/self/cgroup": "0::/"}, detectCgroups, false, "Delegate=yes"},
 		{"cgroups v1", map[string]string{"sys/fs/cgroup/cpu/tasks": "", "sys/fs/cgroup/memory/tasks": ""}, detectCgroups, true, "v1 with cpu, memory"},

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
 )
 
 // document is the one shape of every error answer: a problem document (RFC
@@ -28,28 +29,6 @@ const problemType = "application/problem+json"
 
 // maxShown bounds the offending value that is sent back with a fault.
 const maxShown = 256
-
-// statusOf maps a code to its status: the only place that does.
-func statusOf(code problem.Code) int {
-	switch code {
-	case problem.Invalid, problem.KeyReused:
-		return http.StatusUnprocessableEntity
-	case problem.NotFound:
-		return http.StatusNotFound
-	case problem.Conflict, problem.LeaseLost:
-		return http.StatusConflict
-	case problem.Exhausted:
-		return http.StatusTooManyRequests
-	case problem.Unavailable:
-		return http.StatusServiceUnavailable
-	case problem.Unauthorized:
-		return http.StatusUnauthorized
-	case problem.Forbidden:
-		return http.StatusForbidden
-	default:
-		return http.StatusInternalServerError
-	}
-}
 
 // withStatus is an error whose status says more than its code's.
 type withStatus struct {
@@ -81,7 +60,7 @@ func (s *server) documentOf(ctx context.Context, err error) *document {
 		s.logger.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request", nameOf(ctx)), slog.Any("error", err))
 		return newDocument(http.StatusInternalServerError, problem.Internal, "the server failed on this request: its log says why", nil)
 	}
-	status := statusOf(told.Code)
+	status := protocol.StatusOf(told.Code)
 	var special withStatus
 	if errors.As(err, &special) {
 		status = special.status

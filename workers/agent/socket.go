@@ -189,34 +189,16 @@ type document struct {
 
 func newDocument(err error) document {
 	code := problem.CodeOf(err)
-	d := document{Type: "about:blank", Status: statusOf(code), Detail: err.Error(), Code: code}
-	if errors.As(err, new(undecodable)) {
+	d := document{Type: "about:blank", Status: protocol.StatusOf(code), Detail: err.Error(), Code: code}
+	switch {
+	case errors.As(err, new(undecodable)):
 		d.Status = http.StatusBadRequest
+	case code == problem.Exhausted: // a checkpoint or a report beyond its bound
+		d.Status = http.StatusRequestEntityTooLarge
 	}
 	d.Title = http.StatusText(d.Status)
 	if detailed := new(problem.Error); errors.As(err, &detailed) {
 		d.Errors = detailed.Fields
 	}
 	return d
-}
-
-func statusOf(code problem.Code) int {
-	switch code {
-	case problem.Invalid, problem.KeyReused:
-		return http.StatusUnprocessableEntity
-	case problem.NotFound:
-		return http.StatusNotFound
-	case problem.Conflict, problem.LeaseLost:
-		return http.StatusConflict
-	case problem.Exhausted:
-		return http.StatusRequestEntityTooLarge
-	case problem.Unavailable:
-		return http.StatusServiceUnavailable
-	case problem.Unauthorized:
-		return http.StatusUnauthorized
-	case problem.Forbidden:
-		return http.StatusForbidden
-	default:
-		return http.StatusInternalServerError
-	}
 }

@@ -1,0 +1,27 @@
+package protocol
+
+import "github.com/tandem-tune/tandem/problem"
+
+// StatusOf is the HTTP status that carries a problem of the code, unless the
+// case has one that says more. The server and the worker's socket for scripts
+// answer alike.
+func StatusOf(code problem.Code) int {
+	switch code {
+	case problem.Invalid, problem.KeyReused:
+		return 422
+	case problem.NotFound:
+		return 404
+	case problem.Conflict, problem.LeaseLost:
+		return 409
+	case problem.Exhausted:
+		return 429
+	case problem.Unavailable:
+		return 503
+	case problem.Unauthorized:
+		return 401
+	case problem.Forbidden:
+		return 403
+	default:
+		return 500
+	}
+}
