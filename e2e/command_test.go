@@ -16,11 +16,11 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "controlled", nineEpochs, "0.1", 3)
 	at := newSite(t)
-	if plan := read[budget.Plan](t, at.must("study", "create", s.file, "--dry-run", "--json")); plan.Epochs != 27 {
+	if plan := read[budget.Plan](t, at.must("study", "plan", s.file, "--json")); plan.Epochs != 27 {
 		t.Errorf("the plan is %+v, want 27 epochs", plan)
 	}
 	if list := at.must("study", "list"); !strings.Contains(list, "No studies yet") {
-		t.Errorf("a dry run left something:\n%s", list)
+		t.Errorf("a plan left something:\n%s", list)
 	}
 	at.must("study", "create", s.file)
 	if again := at.cli("study", "create", s.file); again.code != 1 || !strings.Contains(again.stderr, "exists already") {
@@ -41,6 +41,9 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	checkBooks(t, s, at.books(s.name))
 	checkTrainedOnce(t, s)
 
+	if text := at.must("study", "replay", s.name); !strings.Contains(text, "came out the same") {
+		t.Errorf("the replay says:\n%s", text)
+	}
 	for _, wanted := range []string{"RANK", "completed", "(estimate)"} {
 		if text := at.must("study", "show", s.name); !strings.Contains(text, wanted) {
 			t.Errorf("show lacks %q:\n%s", wanted, text)
@@ -100,7 +103,7 @@ func TestExitCodesAndHelp(t *testing.T) {
 		says string
 	}{
 		{[]string{"--help"}, 0, "tandem run study.yaml"},
-		{[]string{"study", "create", "--help"}, 0, "--dry-run"},
+		{[]string{"study", "create", "--help"}, 0, "--watch"},
 		{[]string{"completion", "bash"}, 0, "complete"},
 		{[]string{"studdy"}, 2, "studdy"},
 		{[]string{"study", "remove"}, 2, "remove"},

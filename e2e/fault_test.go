@@ -60,7 +60,7 @@ func TestAClientThatHangsKeepsNoServerAlive(t *testing.T) {
 // input.
 func TestAnInterruptEndsAWaitForInput(t *testing.T) {
 	t.Parallel()
-	command := exec.CommandContext(t.Context(), binary, "study", "create", "-", "--dry-run")
+	command := exec.CommandContext(t.Context(), binary, "study", "plan", "-")
 	var output strings.Builder
 	command.Stdout, command.Stderr = &output, &output
 	input, err := command.StdinPipe()

@@ -169,21 +169,23 @@ func restored(def definition.Definition, state json.RawMessage) (search.Method, 
 }
 
 // Replay puts a study's logged decisions to a new search, from the first event
-// on, and returns an error at the first one it decides differently.
-func Replay(def definition.Definition, events []Event) error {
+// on. It returns how many came out the same, and an error at the first one that
+// does not.
+func Replay(def definition.Definition, events []Event) (decisions int, err error) {
 	method, err := search.New(def.SearchSettings())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, event := range events {
 		if event.Kind != Searched {
 			continue
 		}
 		if err := replayDecision(method, event); err != nil {
-			return err
+			return decisions, err
 		}
+		decisions++
 	}
-	return nil
+	return decisions, nil
 }
 
 func replayDecision(method search.Method, event Event) error {

@@ -371,8 +371,8 @@ func (f *fleet) checkReplay(id string, events []study.Event) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := study.Replay(stored.Definition, events); err != nil {
-		f.t.Error(err)
+	if decisions, err := study.Replay(stored.Definition, events); err != nil || decisions < 30 {
+		f.t.Errorf("%d decisions came out the same: %v", decisions, err)
 	}
 	for _, event := range events {
 		if !json.Valid(event.Data) && len(event.Data) > 0 {

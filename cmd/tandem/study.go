@@ -33,8 +33,8 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	connectionFlags(command, &flags.server)
 	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	command.AddCommand(
-		createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
-		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), exportCommand(&flags),
+		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
+		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), exportCommand(&flags), replayCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), deleteCommand(&flags),
 	)
 	return command

@@ -6,15 +6,11 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"path/filepath"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 )
 
@@ -24,7 +20,6 @@ type createFlags struct {
 	name      string
 	directory string
 	watch     bool
-	dryRun    bool
 }
 
 func createCommand(shared *studyFlags) *cobra.Command {
@@ -38,7 +33,6 @@ Every fault of the file is reported at once, with its line. The command of the
 study starts in the folder of the file when the server is on this machine, and
 otherwise in the folder the workers were started in; --directory says another.`,
 		Example: `  tandem study create study.yaml --watch
-  tandem study create study.yaml --dry-run          # the plan; needs no server
   tandem study create study.yaml --name second-try`,
 		Args: arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -48,7 +42,6 @@ otherwise in the folder the workers were started in; --directory says another.`,
 	command.Flags().StringVar(&flags.name, "name", "", "name the study so, instead of as the file says")
 	command.Flags().StringVar(&flags.directory, "directory", "", "where the command starts, on the workers")
 	command.Flags().BoolVar(&flags.watch, "watch", false, "follow the study until it ends")
-	command.Flags().BoolVar(&flags.dryRun, "dry-run", false, "print the plan and create nothing")
 	return command
 }
 
@@ -57,13 +50,6 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	def, err := f.definition(ctx, path, command.InOrStdin())
 	if err != nil {
 		return err
-	}
-	if f.dryRun {
-		plan := study.PlanOf(def)
-		if f.json {
-			return writeJSON(out, plan)
-		}
-		return printPlan(out, def, plan)
 	}
 	client, err := f.server.open()
 	if err != nil {
@@ -125,29 +111,4 @@ func onThisMachine(server string) bool {
 	}
 	ip := net.ParseIP(address.Hostname())
 	return address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// printPlan prints what a study is expected to do.
-func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
-	fmt.Fprintf(out, "%s: %s search, %s\n", plainText(def.Name), def.Search.Method, count(len(plan.Stages), "rung"))
-	if def.Directory != "" {
-		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))
-	}
-	rows := make([][]string, 0, len(plan.Stages))
-	for _, stage := range plan.Stages {
-		rows = append(rows, []string{
-			strconv.Itoa(stage.Index), shownBudget(stage.Budget), strconv.Itoa(stage.Started), strconv.Itoa(stage.Promoted),
-			strconv.Itoa(stage.Epochs), fmt.Sprintf("%.1f", stage.DataPasses),
-		})
-	}
-	if err := table(out, []string{"RUNG", "BUDGET", "STARTED", "PROMOTED", "EPOCHS", "DATA PASSES"}, rows); err != nil {
-		return err
-	}
-	if plan.Trials == 0 {
-		_, err := fmt.Fprintln(out, "Nothing bounds the number of trials, so the work cannot be counted beforehand.")
-		return err
-	}
-	_, err := fmt.Fprintf(out, "Expected: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
-		count(plan.Trials, "trial"), count(plan.Epochs, "epoch"), plan.DataPasses, count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
-	return err
 }
