@@ -26,10 +26,11 @@ var mayImport = map[string][]string{
 	"trial":                   {"problem", "budget", "study/space"},
 	"study/search":            {"problem", "budget", "study/space", "trial"},
 	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
+	"study/importance":        {"problem", "study/space"},
 	"study/definition":        {"problem", "budget", "study/space", "study/search"},
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "workers/pool"},
+	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "workers/pool"},
 	"store/record":            {"problem", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "store/record", "study", "trial", "web/auth"},
 	"store/sqlite":            {"problem", "store/record", "study", "protocol", "trial", "web/auth"},
@@ -42,13 +43,15 @@ var mayImport = map[string][]string{
 	"web/ui":                  {},
 	"clients/rest":            {"problem", "protocol", "budget", "trial", "study/definition", "web/auth"},
 	"e2e/launch":              {},
+	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
+	"bench/search":            {"simulator", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"cmd/tandem":              nil, // wires everything
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "protocol", "workers/pool", "study"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

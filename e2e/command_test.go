@@ -41,6 +41,9 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	checkBooks(t, s, at.books(s.name))
 	checkTrainedOnce(t, s)
 
+	if text := at.must("study", "importance", s.name); !strings.Contains(text, "10 measured trials") {
+		t.Errorf("with three trials the importance is:\n%s", text)
+	}
 	if text := at.must("study", "replay", s.name); !strings.Contains(text, "came out the same") {
 		t.Errorf("the replay says:\n%s", text)
 	}
@@ -169,12 +172,14 @@ def objective(trial):
         trial.report(loss=trial.params["x"] ** 2 + 1 / epoch)
 study.optimize(objective, n_jobs=2)
 trial = study.best_trial
-print(study.status, len(study.trials), trial.value < 2.0)
+rungs = study.importance()["rungs"]
+names = [parameter["name"] for parameter in rungs[-1]["parameters"]]
+print(study.status, len(study.trials), trial.value < 2.0, names)
 `
 	command := exec.CommandContext(t.Context(), "python3", "-c", program)
 	command.Env = append(os.Environ(), append(at.environment(), "PYTHONPATH="+client)...)
 	output, err := command.CombinedOutput()
-	if err != nil || strings.TrimSpace(string(output)) != "completed 20 True" {
+	if err != nil || strings.TrimSpace(string(output)) != "completed 20 True ['x']" {
 		t.Errorf("%v: %s", err, output)
 	}
 }

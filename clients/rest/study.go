@@ -72,6 +72,11 @@ func (c *Client) Recommendation(ctx context.Context, study string) (protocol.Rec
 	return get[protocol.Recommendation](ctx, c, path("studies", study, "recommendation"), "")
 }
 
+// Importance says which parameters made the study's good trials good.
+func (c *Client) Importance(ctx context.Context, study string) (protocol.Importance, error) {
+	return get[protocol.Importance](ctx, c, path("studies", study, "importance"), "")
+}
+
 // Export downloads the study's trials as "csv", or everything as "json". A
 // download that was cut short ends in an error, not in io.EOF.
 func (c *Client) Export(ctx context.Context, study, format string) (io.ReadCloser, error) {

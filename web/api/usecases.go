@@ -20,6 +20,7 @@ type StudyUseCases interface {
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
+	Importance(ctx context.Context, study string) (protocol.Importance, error)
 }
 
 // TrialUseCases are what people read of trials and of what happened to them.

@@ -161,6 +161,16 @@ class Study:
             raise ValueError(f"no trial of {self.name} has been measured yet")
         return value
 
+    def importance(self) -> Mapping[str, Any]:
+        """Which parameters made the good trials good, for each rung, the highest first.
+
+        As the server describes it: ``{"rungs": [{"rung", "trials", "parameters": [...]}], ...}``. Each
+        parameter has its ``name``, its ``share``, and the ``chance`` of as much if it did nothing: above
+        0.05 the share says nothing.
+        """
+        found: Mapping[str, Any] = self._get("importance")
+        return found
+
     def recommendation(self) -> Recommendation:
         """The study's answer, with how far it can be trusted."""
         return Recommendation.of(self._get("recommendation"))

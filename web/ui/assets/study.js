@@ -9,6 +9,7 @@ import { sentence } from "./format.js";
 import { History } from "./history.js";
 import { offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
+import { Importance } from "./importance.js";
 import { RungChart } from "./rung-chart.js";
 import { Summary, drawLadder, drawSetup } from "./summary.js";
 import { Trials } from "./trials.js";
@@ -102,8 +103,10 @@ async function start() {
     drawLadder(study, trials);
   });
   const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => answer.draw(advice), () => {})); // the next event asks again
+  const importance = new Importance();
+  const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), () => {})); // the next event asks again
   const refreshSoon = throttled(1500, () => refresh().catch(() => {})); // the regular one reports errors
-  for (const draw of [drawBoard, drawBest, drawRungs, recommend]) draw();
+  for (const draw of [drawBoard, drawBest, drawRungs, recommend, weigh]) draw();
 
   const whole = sequence <= longHistory || new URLSearchParams(location.search).has("history");
   if (!whole) offerHistory(sequence);
@@ -112,7 +115,10 @@ async function start() {
     if (event.sequence <= sequence) return; // the trials were loaded with it
     if (trials.apply(event)) drawBoard();
     if (event.kind !== "checkpoint") drawRungs();
-    if (event.kind === "trial_state" || event.kind === "study_status") recommend();
+    if (event.kind === "trial_state" || event.kind === "study_status") {
+      recommend();
+      weigh();
+    }
     refreshSoon();
   }, () => showGone(`The study ${study.name} was deleted`));
   addEventListener("themechange", () => {

@@ -1,0 +1,37 @@
+package ui_test
+
+import (
+	"context"
+	"testing"
+)
+
+func tryImportance(t *testing.T, s *stage, browser context.Context) {
+	gallery(s)
+	p := s.enter(browser, "/studies/broken-script")
+	p.seeText("#description", "No module named 'torch'")
+	p.see(`document.getElementById("importance").hidden`, true) // nothing was measured
+	p.visit("/studies/boosted-or-linear")
+	answer, err := s.studies.Importance(t.Context(), "boosted-or-linear")
+	if err != nil || len(answer.Rungs) < 2 {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	names := func(rung int) []string {
+		var list []string
+		for _, p := range answer.Rungs[rung].Parameters {
+			list = append(list, p.Name)
+		}
+		return list
+	}
+	most := 0 // the rung where most trials were measured is shown first
+	for i, rung := range answer.Rungs {
+		if rung.Trials > answer.Rungs[most].Trials {
+			most = i
+		}
+	}
+	const shown = `[...document.querySelectorAll("#importance .share-name")].map(name => name.textContent)`
+	p.see(shown, names(most))
+	p.get(`document.querySelector("#importance .choice").lastElementChild.click()`)
+	p.see(shown, names(0))
+	p.see(`[...document.querySelectorAll("#importance progress")].reduce((sum, bar) => sum + bar.value, 0) > 95`, true)
+	p.quiet()
+}
