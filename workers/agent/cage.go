@@ -96,6 +96,22 @@ func (c *cage) kill() {
 	}
 }
 
+// cpuSeconds is the CPU time of everything that ran in the group, and whether
+// the kernel tells it.
+func (c *cage) cpuSeconds() (float64, bool) {
+	content, err := os.ReadFile(c.file("cpu.stat"))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(content)) {
+		if used, found := strings.CutPrefix(line, "usage_usec "); found {
+			microseconds, err := strconv.ParseInt(strings.TrimSpace(used), 10, 64)
+			return float64(microseconds) / 1e6, err == nil
+		}
+	}
+	return 0, false
+}
+
 // empty reports whether nothing runs in the group or in the groups inside of it.
 func (c *cage) empty() bool {
 	content, err := os.ReadFile(c.file("cgroup.events"))
@@ -108,8 +124,9 @@ func (c *cage) remove() {
 	if c == nil {
 		return
 	}
-	for deadline := time.Now().Add(cagePatience); !c.empty() && time.Now().Before(deadline); {
-		time.Sleep(5 * time.Millisecond)
+	pause := 200 * time.Microsecond
+	for deadline := time.Now().Add(cagePatience); !c.empty() && time.Now().Before(deadline); pause = min(2*pause, 5*time.Millisecond) {
+		time.Sleep(pause)
 	}
 	inside, err := os.ReadDir(c.directory)
 	if err != nil {

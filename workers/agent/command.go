@@ -88,7 +88,7 @@ func (r *run) launch(command *exec.Cmd) error {
 	}
 	used := 0.0
 	r.window = r.agent.meter.Open(func() float64 {
-		used = max(used, profiler.GroupCPUSeconds(p.pid)) // what was orphaned does not count backwards
+		used = max(used, p.cpuSeconds()) // what was orphaned does not count backwards
 		return used
 	})
 	r.mark = now()

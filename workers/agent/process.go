@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/profiler"
 )
 
 // privateMask keeps what a command writes readable to its user only, unless it
@@ -21,7 +23,9 @@ const privateMask = 0o077
 type process struct {
 	pid  int
 	cage *cage
-	done chan struct{} // closed when the leader has ended and the group is killed
+	// caged says that the command really runs in the control group.
+	caged bool
+	done  chan struct{} // closed when the leader has ended and the group is killed
 
 	mutex  sync.Mutex
 	reaped bool
@@ -47,9 +51,9 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	if unix.Unshare(unix.CLONE_FS) == nil { // refused in some containers
 		unix.Umask(privateMask)
 	}
-	command, err := startIn(command, p.cage)
+	command, caged, err := startIn(command, p.cage)
 	if err == nil {
-		p.pid = command.Process.Pid
+		p.pid, p.caged = command.Process.Pid, caged
 	}
 	started <- err
 	if err != nil {
@@ -68,20 +72,31 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 }
 
 // startIn starts the command in the control group, or without one: the kernel or
-// a container may refuse it. It returns the command that was started.
-func startIn(command *exec.Cmd, in *cage) (*exec.Cmd, error) {
+// a container may refuse it. It returns the command that was started, and where.
+func startIn(command *exec.Cmd, in *cage) (started *exec.Cmd, caged bool, err error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	group := in.open()
 	if group < 0 {
-		return command, command.Start()
+		return command, false, command.Start()
 	}
 	defer unix.Close(group)
-	caged := &exec.Cmd{Path: command.Path, Args: command.Args, Dir: command.Dir, Env: command.Env, Stdout: command.Stdout, Stderr: command.Stderr}
-	caged.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, UseCgroupFD: true, CgroupFD: group}
-	if caged.Start() == nil {
-		return caged, nil
+	started = &exec.Cmd{Path: command.Path, Args: command.Args, Dir: command.Dir, Env: command.Env, Stdout: command.Stdout, Stderr: command.Stderr}
+	started.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, UseCgroupFD: true, CgroupFD: group}
+	if started.Start() == nil {
+		return started, true, nil
 	}
-	return command, command.Start()
+	return command, false, command.Start()
+}
+
+// cpuSeconds is the CPU time the command and all it started have used. Without
+// a control group, what was orphaned before it ended is not in it.
+func (p *process) cpuSeconds() float64 {
+	if p.caged {
+		if used, ok := p.cage.cpuSeconds(); ok {
+			return used
+		}
+	}
+	return profiler.GroupCPUSeconds(p.pid)
 }
 
 // awaitEnd returns when the process has ended, and leaves it as a zombie.

@@ -134,8 +134,10 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	close(r.lines)
 	ended.lines.Wait()
 	result := r.process.exit()
-	if stray := killMarked(variableScratch + r.place.checkpoint); stray > 0 {
-		r.log.note("ended %d processes that had left the command's group", stray)
+	if !r.process.caged { // the kernel has ended all of a control group
+		if stray := killMarked(variableScratch + r.place.checkpoint); stray > 0 {
+			r.log.note("ended %d processes that had left the command's group", stray)
+		}
 	}
 	if p := r.settled(); result.ok() {
 		r.commitAtEnd(p)
