@@ -6,17 +6,20 @@ import "math"
 //
 // All its counts are expectations: that one trial in eta goes up from each
 // rung (successive halving), that no trial fails, and that the search is not
-// ended early by a target or a time limit. It tells no seconds and no joules:
+// ended early by a target or a time limit. Under synchronous promotion they are
+// exact as long as that holds. It tells no seconds and no joules:
 // what an epoch takes is unknown before the first was measured.
 type Plan struct {
 	// Brackets has one entry for each starting rung that is used.
 	Brackets []Bracket `json:"brackets"`
-	// Stages has one entry for each rung, the cheapest first. A rung compares
-	// its trials whatever bracket they came from.
+	// Stages has one entry for each rung, the cheapest first, with the trials
+	// of all brackets.
 	Stages []Stage `json:"stages"`
 	// Trials is how many configurations are tried; 0 if nothing bounds them
 	// beforehand, and then every other count is 0 too.
 	Trials int `json:"trials"`
+	// Trainings counts each trial once for each rung that it is trained at.
+	Trainings int `json:"trainings"`
 	// Epochs is how many epochs are trained in all.
 	Epochs int `json:"epochs"`
 	// DataPasses counts the passes over the whole training data in all: an
@@ -26,12 +29,20 @@ type Plan struct {
 	// each is trained with the top rung's budget: the cost a ladder saves from.
 	FullEpochs     int     `json:"full_epochs"`
 	FullDataPasses float64 `json:"full_data_passes"`
+	// ScratchEpochs is what the same trainings take if none continues from a
+	// checkpoint and each begins anew, as Hyperband's paper counts.
+	ScratchEpochs int `json:"scratch_epochs"`
 }
 
-// Bracket is a starting rung and how many trials begin there.
+// Bracket is a starting rung and how many trials begin there, in all rounds of
+// the brackets together.
 type Bracket struct {
 	Start  int `json:"start"`
 	Trials int `json:"trials"`
+	// Sizes is how many of its trials are trained at each rung from Start up,
+	// where the brackets halve by themselves (synchronous promotion); without
+	// the one that is trained to the top because no bracket got there.
+	Sizes []int `json:"sizes,omitempty"`
 }
 
 // Stage is the work expected at one rung.
@@ -48,38 +59,102 @@ type Stage struct {
 }
 
 // NewPlan returns the plan of a search of maxTrials configurations (0: no
-// bound) whose trials start at the lowest rungs, as many of them as brackets
-// says (0: all). Hyperband's table says how many start at which.
-func NewPlan(s Settings, maxTrials, brackets int) Plan {
+// bound) with the promotion, whose trials start at the lowest rungs, as many of
+// them as brackets says (0: all). Hyperband's table says how many start at which.
+func NewPlan(s Settings, promotion Promotion, maxTrials, brackets int) Plan {
 	s = s.WithDefaults()
 	rungs := s.Ladder()
 	plan := Plan{Trials: max(maxTrials, 0), Stages: make([]Stage, len(rungs))}
 	for i, rung := range rungs {
 		plan.Stages[i].Rung = rung
 	}
-	highest := 0
-	for start, trials := range share(plan.Trials, bracketSizes(len(rungs), s.Eta, brackets)) {
-		plan.Brackets = append(plan.Brackets, Bracket{Start: start, Trials: trials})
-		plan.Stages[start].Started = trials
-		if trials > 0 {
-			highest = start
-		}
+	switch promotion.OrDefault() {
+	case Synchronous:
+		plan.synchronous(bracketSizes(len(rungs), s.Eta, brackets), s.Eta)
+	case NoPromotion:
+		last := len(rungs) - 1
+		plan.Brackets = []Bracket{{Start: last, Trials: plan.Trials}}
+		plan.Stages[last].Started = plan.Trials
+	default:
+		plan.asynchronous(bracketSizes(len(rungs), s.Eta, brackets), s.Eta)
 	}
 	for i := range plan.Stages {
-		if i > 0 {
-			below := plan.Stages[i-1].Started + plan.Stages[i-1].Promoted
-			plan.Stages[i].Promoted = below / s.Eta
-			if i > highest && below > 0 {
-				// However few they are, the best trial is trained to the top.
-				plan.Stages[i].Promoted = max(1, below/s.Eta)
-			}
-		}
 		plan.work(i)
 	}
 	top := rungs[len(rungs)-1].Budget
 	plan.FullEpochs = plan.Trials * top.Epochs
 	plan.FullDataPasses = float64(plan.FullEpochs) * top.DataFraction
 	return plan
+}
+
+// asynchronous fills in how many start at each rung and go up, where the
+// brackets share the rungs.
+func (p *Plan) asynchronous(sizes []float64, eta int) {
+	highest := 0
+	for start, trials := range share(p.Trials, sizes) {
+		p.Brackets = append(p.Brackets, Bracket{Start: start, Trials: trials})
+		p.Stages[start].Started = trials
+		if trials > 0 {
+			highest = start
+		}
+	}
+	for i := range p.Stages[1:] {
+		below := p.Stages[i].Started + p.Stages[i].Promoted
+		up := below / eta
+		if i+1 > highest && below > 0 {
+			// However few they are, the best trial is trained to the top.
+			up = max(1, up)
+		}
+		p.Stages[i+1].Promoted = up
+	}
+}
+
+// synchronous fills in the same, where brackets run one after the other and
+// halve by themselves, and the last one gets the trials that are left.
+func (p *Plan) synchronous(sizes []float64, eta int) {
+	for start := range sizes {
+		p.Brackets = append(p.Brackets, Bracket{Start: start, Sizes: make([]int, len(p.Stages)-start)})
+	}
+	round := 0.0
+	for _, size := range sizes {
+		round += size
+	}
+	rounds := int(float64(p.Trials) / round)
+	left := p.Trials
+	for start, size := range sizes {
+		if rounds > 0 {
+			p.halve(start, int(size), rounds, eta)
+			left -= rounds * int(size)
+		}
+	}
+	for start, size := range sizes {
+		n := int(min(size, float64(left)))
+		p.halve(start, n, 1, eta)
+		left -= n
+	}
+	for i := range p.Stages[1:] {
+		below := p.Stages[i].Started + p.Stages[i].Promoted
+		if top := p.Stages[len(p.Stages)-1]; top.Started+top.Promoted == 0 && below > 0 && p.Stages[i+1].Promoted == 0 {
+			// Too few for one whole bracket: the best trial is trained to the top.
+			p.Stages[i+1].Promoted = 1
+		}
+	}
+}
+
+// halve adds a bracket of n trials that is run a number of times: floor(n ·
+// eta^-i) of its trials are trained i rungs above its start.
+func (p *Plan) halve(start, n, times, eta int) {
+	bracket := &p.Brackets[start]
+	bracket.Trials += n * times
+	for i := range bracket.Sizes {
+		bracket.Sizes[i] += n * times
+		if stage := &p.Stages[start+i]; i == 0 {
+			stage.Started += n * times
+		} else {
+			stage.Promoted += n * times
+		}
+		n /= eta
+	}
 }
 
 // work fills in what the stage trains and adds it to the plan.
@@ -91,6 +166,8 @@ func (p *Plan) work(i int) {
 	}
 	stage.Epochs = stage.Started*stage.Budget.Epochs + stage.Promoted*(stage.Budget.Epochs-continued)
 	stage.DataPasses = float64(stage.Epochs) * stage.Budget.DataFraction
+	p.Trainings += stage.Started + stage.Promoted
+	p.ScratchEpochs += (stage.Started + stage.Promoted) * stage.Budget.Epochs
 	p.Epochs += stage.Epochs
 	p.DataPasses += stage.DataPasses
 }

@@ -69,7 +69,7 @@ func TestNewPlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			plan := budget.NewPlan(c.settings, c.trials, c.brackets)
+			plan := budget.NewPlan(c.settings, budget.Asynchronous, c.trials, c.brackets)
 			if got := rows(plan); !slices.Equal(got, c.want) {
 				t.Errorf("got  %v\nwant %v", got, c.want)
 			}
@@ -98,7 +98,7 @@ func TestPlanSharesTrialsAsHyperbandDoes(t *testing.T) {
 			t.Parallel()
 			s := budget.Settings{Policy: budget.Epochs, Epochs: budget.EpochRange{Min: 1, Max: c.maxEpochs}, Eta: 3}
 			var got []int
-			for i, b := range budget.NewPlan(s, c.trials, c.allows).Brackets {
+			for i, b := range budget.NewPlan(s, budget.Asynchronous, c.trials, c.allows).Brackets {
 				if b.Start != i {
 					t.Errorf("bracket %d starts at rung %d", i, b.Start)
 				}
@@ -117,7 +117,8 @@ func TestPlanHandsOutEveryTrialAndSaves(t *testing.T) {
 		s := settings().Draw(t, "settings")
 		trials := rapid.IntRange(0, 100_000).Draw(t, "trials")
 		brackets := rapid.IntRange(0, 6).Draw(t, "brackets")
-		plan := budget.NewPlan(s, trials, brackets)
+		promotion := rapid.SampledFrom(budget.Promotions()).Draw(t, "promotion")
+		plan := budget.NewPlan(s, promotion, trials, brackets)
 		started, epochs, passes := 0, 0, 0.0
 		for i, stage := range plan.Stages {
 			started += stage.Started
@@ -125,10 +126,24 @@ func TestPlanHandsOutEveryTrialAndSaves(t *testing.T) {
 			passes += stage.DataPasses
 			if i > 0 {
 				below := plan.Stages[i-1].Started + plan.Stages[i-1].Promoted
-				if stage.Promoted > max(1, below/s.Eta) || stage.Promoted < below/s.Eta {
+				// Small brackets send up less by themselves than together.
+				apart := promotion != budget.Asynchronous
+				if stage.Promoted > max(1, below/s.Eta) || stage.Promoted < below/s.Eta && !apart {
 					t.Fatalf("%d of %d go up to rung %d", stage.Promoted, below, i)
 				}
 			}
+		}
+		sizes := 0
+		for _, b := range plan.Brackets {
+			if len(b.Sizes) > 0 {
+				sizes += b.Sizes[0]
+			}
+		}
+		if promotion == budget.Synchronous && sizes != trials {
+			t.Fatalf("brackets of %d trials, and there are %d", sizes, trials)
+		}
+		if promotion == budget.NoPromotion && (plan.Epochs != plan.FullEpochs || plan.Trainings != trials) {
+			t.Fatalf("%d epochs in %d trainings without promotion", plan.Epochs, plan.Trainings)
 		}
 		if started != trials || epochs != plan.Epochs || math.Abs(passes-plan.DataPasses) > 1e-6*passes {
 			t.Fatalf("%d of %d trials, %d of %d epochs", started, trials, epochs, plan.Epochs)

@@ -14,7 +14,7 @@ import (
 
 // PlanOf previews what a study will do, before it is created.
 func PlanOf(def definition.Definition) budget.Plan {
-	return budget.NewPlan(def.Budget, def.Stop.Trials, def.Search.Brackets)
+	return budget.NewPlan(def.Budget, def.Search.Promotion, def.Stop.Trials, def.Search.Brackets)
 }
 
 // CreateStudy stores a checked definition as a new, running study. A name that

@@ -257,7 +257,7 @@ func describe(out io.Writer, wanted string, view protocol.StudyView) {
 		name += fmt.Sprintf(" (there is a study %s already)", plainText(wanted))
 	}
 	top := view.Rungs[len(view.Rungs)-1].Budget
-	fmt.Fprintf(out, "Study %s: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Method,
+	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Method, view.Definition.Search.Promotion.OrDefault(),
 		count(len(view.Rungs), "rung"), shownBudget(top), view.Definition.Search.Seed)
 }
 
@@ -267,6 +267,7 @@ func same(stored, file definition.Definition) bool {
 	if file.Search.Seed == 0 {
 		file.Search.Seed = stored.Search.Seed
 	}
+	stored.Search.Promotion = stored.Search.Promotion.OrDefault()
 	file.Name = stored.Name
 	a, errA := json.Marshal(stored)
 	b, errB := json.Marshal(file)

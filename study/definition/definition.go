@@ -36,6 +36,9 @@ type Objective struct {
 type Search struct {
 	// Method is "bohb" (default), "random" or "grid".
 	Method string `json:"method"`
+	// Promotion is how trials go up the ladder. Studies that were stored by
+	// versions which knew one only lack it: they are asynchronous.
+	Promotion budget.Promotion `json:"promotion,omitempty"`
 	// Seed determines every random draw; 0 when not given is drawn by the
 	// server when the study is created, and shown.
 	Seed uint64 `json:"seed,omitempty"`
@@ -102,7 +105,7 @@ func (d Definition) Ladder() []budget.Rung { return d.Budget.Ladder() }
 // SearchSettings returns what the study's search is made from.
 func (d Definition) SearchSettings() search.Settings {
 	settings := search.Settings{
-		Method: d.Search.Method, Seed: d.Search.Seed, Space: d.Space,
+		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
 	}

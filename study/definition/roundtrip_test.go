@@ -92,13 +92,17 @@ func definitions() *rapid.Generator[definition.Definition] {
 			Space:               spaces(words, number).Draw(t, "space"),
 			Budget:              budget.Settings{Epochs: budget.EpochRange{Max: rapid.IntRange(1, 100).Draw(t, "epochs")}, Eta: rapid.IntRange(2, 9).Draw(t, "eta")}.WithDefaults(),
 			Search: definition.Search{
-				Method: rapid.SampledFrom([]string{"bohb", "random"}).Draw(t, "method"),
-				Seed:   rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
+				Method:    rapid.SampledFrom([]string{"bohb", "random"}).Draw(t, "method"),
+				Promotion: rapid.SampledFrom(budget.Promotions()).Draw(t, "promotion"),
+				Seed:      rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
 				Brackets: rapid.IntRange(0, 9).Draw(t, "brackets"), GridPoints: 3,
 			},
 			Stop:     definition.Stop{Trials: rapid.IntRange(1, 1000).Draw(t, "trials"), Seconds: rapid.Float64Range(0, 1e6).Draw(t, "seconds"), Failures: rapid.IntRange(0, 9).Draw(t, "failures")},
 			Retry:    definition.Retry{Failures: rapid.IntRange(0, 9).Draw(t, "retries")},
 			Priority: rapid.IntRange(-1000, 1000).Draw(t, "priority"),
+		}
+		if def.Search.Promotion == budget.NoPromotion {
+			def.Search.Brackets = 0
 		}
 		if rapid.Bool().Draw(t, "with target") {
 			target := number.Draw(t, "target")

@@ -12,20 +12,25 @@ const grid = "grid"
 
 // search reads how configurations are chosen, with the defaults filled in.
 func (d *decoder) search(s section) Search {
-	result := Search{Method: "bohb", RandomFraction: 1.0 / 3, GridPoints: 5}
+	result := Search{Method: "bohb", Promotion: budget.Asynchronous, RandomFraction: 1.0 / 3, GridPoints: 5}
 	n, at := s.get("search")
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "seed", "random_fraction", "brackets", "grid_points")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points")
 	if !ok {
 		return result
 	}
 	before := len(d.faults)
 	s.text("method", maxKey, &result.Method)
 	if n, at := s.get("method"); n != nil && len(d.faults) == before && !slices.Contains(search.Names(), result.Method) {
-		d.fault(at, n, "must be one of %s", strings.Join(search.Names(), ", "))
+		hint := ""
+		if strings.EqualFold(result.Method, "hyperband") {
+			hint = "; Hyperband is method: random with promotion: synchronous"
+		}
+		d.fault(at, n, "must be one of %s%s", strings.Join(search.Names(), ", "), hint)
 	}
+	d.promotion(s, &result)
 	if n, at := s.get("seed"); n != nil {
 		seed := 1
 		d.wholeOf(at, n, 0, maxExact, &seed)
@@ -36,8 +41,29 @@ func (d *decoder) search(s section) Search {
 	}
 	s.number("random_fraction", 0, 1, &result.RandomFraction)
 	s.whole("brackets", 0, budget.MaxRungs, &result.Brackets)
+	if n, at := s.get("brackets"); n != nil && result.Brackets > 0 && result.Promotion == budget.NoPromotion {
+		d.fault(at, n, "must be left out with promotion: none, as every trial then starts at the top rung")
+	}
 	s.whole("grid_points", 1, 1000, &result.GridPoints)
 	return result
+}
+
+// promotion reads how trials go up the ladder.
+func (d *decoder) promotion(s section, target *Search) {
+	n, at := s.get("promotion")
+	if n == nil {
+		return
+	}
+	const wanted = "asynchronous (go up at once), synchronous (Hyperband's brackets) or none (train every trial in full)"
+	p := budget.Promotion(n.raw)
+	switch {
+	case n.kind != text:
+		d.wrong(at, n, wanted)
+	case !p.Known():
+		d.fault(at, n, "must be %s", wanted)
+	default:
+		target.Promotion = p
+	}
 }
 
 // stop reads when the study ends, with the defaults filled in.

@@ -12,7 +12,7 @@ import (
 
 // studyOf returns a search over d floats without random draws once it has a
 // model, on a ladder of rungs.
-func studyOf(t testing.TB, d, rungs int) *asynchronous {
+func studyOf(t testing.TB, d, rungs int) *machine {
 	t.Helper()
 	settings := Settings{Method: "bohb", Seed: 5, Eta: 3, Brackets: 1, Maximize: []bool{true}}
 	for i := range rungs {
@@ -26,10 +26,10 @@ func studyOf(t testing.TB, d, rungs int) *asynchronous {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return method.(*asynchronous)
+	return method.(*machine)
 }
 
-func (a *asynchronous) request(t testing.TB) Action {
+func (a *machine) request(t testing.TB) Action {
 	t.Helper()
 	actions, err := a.Handle(Event{Kind: Request})
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *asynchronous) request(t testing.TB) Action {
 }
 
 // measure gives the trial a value: minus its squared distance from 0.5.
-func (a *asynchronous) measure(t testing.TB, action Action) {
+func (a *machine) measure(t testing.TB, action Action) {
 	t.Helper()
 	value := 0.0
 	for _, x := range a.history.points[action.Trial] {
@@ -109,7 +109,7 @@ func TestPendingTrialsRepel(t *testing.T) {
 	}
 	before := ratio()
 	for range 5 {
-		a.history.create(proposal{configuration: space.Configuration{"x0": space.Float(0.5)}, origin: originModel}, 0)
+		a.history.create(proposal{configuration: space.Configuration{"x0": space.Float(0.5)}, origin: originModel}, slot{})
 	}
 	if after := ratio(); after >= before-0.2 {
 		t.Errorf("five pending trials at 0.5 change the ratio's logarithm from %.2f to %.2f only", before, after)
@@ -185,7 +185,7 @@ func TestNothingIsTriedTwiceWhileThereIsMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := made.(*asynchronous)
+		a := made.(*machine)
 		for range 14 {
 			a.measure(t, a.request(t))
 		}
@@ -222,7 +222,7 @@ func BenchmarkRequest(b *testing.B) {
 
 // prepared returns a search over d floats on one rung, with n measured trials,
 // drawn at random, and further ones pending.
-func prepared(t testing.TB, d, n, pending int) *asynchronous {
+func prepared(t testing.TB, d, n, pending int) *machine {
 	t.Helper()
 	a := studyOf(t, d, 1)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -231,7 +231,7 @@ func prepared(t testing.TB, d, n, pending int) *asynchronous {
 		if err != nil {
 			t.Fatal(err)
 		}
-		number := a.history.create(proposal{configuration: configuration, origin: originRandom}, 0)
+		number := a.history.create(proposal{configuration: configuration, origin: originRandom}, slot{})
 		if i < n {
 			a.measure(t, Action{Trial: number})
 		}

@@ -10,9 +10,12 @@ import (
 func TestMethodsConform(t *testing.T) {
 	for _, name := range search.Names() {
 		t.Run(name, func(t *testing.T) {
-			searchtest.Run(t, func(settings search.Settings) (search.Method, error) {
-				settings.Method = name
-				return search.New(settings)
+			searchtest.Run(t, searchtest.Subject{
+				New: func(settings search.Settings) (search.Method, error) {
+					settings.Method = name
+					return search.New(settings)
+				},
+				Ends: name == "grid",
 			})
 		})
 	}

@@ -23,9 +23,12 @@ type record struct {
 	// so that snapshots need not write it anew.
 	Params json.RawMessage `json:"params"`
 	Origin string          `json:"origin"`
-	Start  int             `json:"start"`
-	Rung   int             `json:"rung"`
-	Status status          `json:"status"`
+	// Bracket counts from 1, in the order in which they began; 0 where trials
+	// of all brackets share the rungs.
+	Bracket int    `json:"bracket,omitempty"`
+	Start   int    `json:"start"`
+	Rung    int    `json:"rung"`
+	Status  status `json:"status"`
 	// Results has the objectives' values of each completed rung, from Start.
 	Results [][]trial.Float `json:"results,omitempty"`
 }
@@ -38,9 +41,13 @@ type history struct {
 	trials   []record
 	points   [][]float64 // the trials' configurations in the unit cube
 	taken    map[string]bool
-	rungs    []rung
-	started  []int // trials by their starting rung
+	rungs    []rung // by budget, whatever the bracket
+	started  []int  // trials by their starting rung
 	out      int
+	// brackets has the brackets that rank their trials by themselves, in the
+	// order in which they began; those before firstOpen are over.
+	brackets  []bracket
+	firstOpen int
 }
 
 func newHistory(settings Settings) *history {
@@ -53,14 +60,22 @@ func newHistory(settings Settings) *history {
 	}
 }
 
-// create adds a trial that starts at the rung and returns its number.
-func (h *history) create(p proposal, start int) int {
+// create adds a trial that starts at the slot and returns its number.
+func (h *history) create(p proposal, at slot) int {
 	key := p.configuration.Key()
-	h.trials = append(h.trials, record{Params: json.RawMessage(key), Origin: p.origin, Start: start, Rung: start, Status: out})
+	h.trials = append(h.trials, record{
+		Params: json.RawMessage(key), Origin: p.origin, Bracket: at.bracket, Start: at.rung, Rung: at.rung, Status: out,
+	})
 	h.points = append(h.points, h.cube.Encode(p.configuration))
 	h.taken[key] = true
-	h.started[start]++
+	h.started[at.rung]++
 	h.out++
+	if at.bracket > len(h.brackets) {
+		h.brackets = append(h.brackets, bracket{start: at.rung, rungs: make([]rung, len(h.rungs)-at.rung)})
+	}
+	if at.bracket > 0 {
+		h.brackets[at.bracket-1].created++
+	}
 	return len(h.trials) - 1
 }
 
@@ -68,25 +83,40 @@ func (h *history) measure(number int, values []trial.Float) {
 	t := &h.trials[number]
 	t.Status = measured
 	t.Results = append(t.Results, values)
-	h.rungs[t.Rung].add(entry{trial: number, score: scoreOf(values, h.maximize)})
+	h.rank(t, entry{trial: number, score: scoreOf(values, h.maximize)})
 	h.out--
 }
 
 func (h *history) fail(number int) {
 	t := &h.trials[number]
 	t.Status = failed
-	h.rungs[t.Rung].add(entry{trial: number, failed: true})
+	h.rank(t, entry{trial: number, failed: true})
 	h.out--
 }
 
-// promote sends the trial at the place of the rung's ranking one rung up.
-func (h *history) promote(from, place int) int {
-	e := &h.rungs[from].entries[place]
-	e.promoted = true
-	t := &h.trials[e.trial]
-	t.Status, t.Rung = out, from+1
+// rank takes the outcome into the rankings that the trial is in now.
+func (h *history) rank(t *record, e entry) {
+	h.rungs[t.Rung].add(e)
+	if t.Bracket > 0 {
+		b := &h.brackets[t.Bracket-1]
+		b.rungs[t.Rung-b.start].add(e)
+	}
+}
+
+// promote sends a measured trial one rung up.
+func (h *history) promote(number int) {
+	t := &h.trials[number]
+	e := entry{trial: number, score: scoreOf(t.Results[len(t.Results)-1], h.maximize)}
+	h.rungs[t.Rung].promote(e)
+	if t.Bracket > 0 {
+		b := &h.brackets[t.Bracket-1]
+		b.rungs[t.Rung-b.start].promote(e)
+		b.halved = true // the first promotion of a bracket is one from its start
+		// A final promotion comes when the bracket had nobody to send up.
+		b.over, h.firstOpen = false, min(h.firstOpen, t.Bracket-1)
+	}
+	t.Status, t.Rung = out, t.Rung+1
 	h.out++
-	return e.trial
 }
 
 // pending returns the trials that were created and never measured.

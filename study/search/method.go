@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 )
 
@@ -29,11 +30,12 @@ func New(settings Settings) (Method, error) {
 	if faults := settings.validate(); len(faults) > 0 {
 		return nil, problem.WithFields("the search settings are wrong", faults)
 	}
+	settings.Promotion = settings.Promotion.OrDefault()
 	proposer, err := methods()[settings.Method](settings)
 	if err != nil {
 		return nil, err
 	}
-	return newAsynchronous(settings, proposer), nil
+	return newMachine(settings, proposer), nil
 }
 
 // The bounds within which Hyperband's weights are finite.
@@ -51,6 +53,9 @@ func (s Settings) validate() []problem.Field {
 	}
 	_, known := methods()[s.Method]
 	require(known, "search.method", s.Method, "must be one of %s", strings.Join(Names(), ", "))
+	require(s.Promotion.OrDefault().Known(), "search.promotion", string(s.Promotion), "must be asynchronous, synchronous or none")
+	require(s.Promotion != budget.NoPromotion || s.Brackets <= 0, "search.brackets", s.Brackets,
+		"must be left out with promotion: none, as every trial then starts at the top rung")
 	require(len(s.Rungs) > 0 && len(s.Rungs) <= maxRungs, "budget", len(s.Rungs), "must give a ladder of 1 to %d rungs", maxRungs)
 	for i, rung := range s.Rungs {
 		require(rung.Index == i, "budget", rung.Index, "must count its rungs from 0 without gaps: rung %d", i)

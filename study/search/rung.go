@@ -51,7 +51,7 @@ func scoreOf(values []trial.Float, maximize []bool) float64 {
 	return score
 }
 
-// rung holds the outcomes at one budget, from whatever bracket, best first.
+// rung is a ranking of the outcomes at one budget, best first.
 type rung struct {
 	entries []entry
 }
@@ -79,7 +79,8 @@ func (r *rung) usable() int {
 	return n
 }
 
-// place is where the trial stands in the rung's ranking.
-func (r *rung) place(number int) int {
-	return slices.IndexFunc(r.entries, func(e entry) bool { return e.trial == number })
+// promote marks the entry, which is in the ranking.
+func (r *rung) promote(e entry) {
+	at, _ := slices.BinarySearchFunc(r.entries, e, entry.compare)
+	r.entries[at].promoted = true
 }

@@ -7,8 +7,9 @@
 // last bit of an exponential.) A method does no I/O, holds no clock and takes
 // its randomness from the seed in its settings.
 //
-// Its one promise to the study: a [Request] is never answered with [Wait]
-// unless a trial is still out with a worker, so a search cannot dead-lock.
+// Its one promise to the study, whatever the promotion: a [Request] is never
+// answered with [Wait] unless no trial is left to create and one is still out
+// with a worker, so a search cannot dead-lock.
 package search
 
 import (
@@ -31,8 +32,10 @@ type Settings struct {
 	Rungs []budget.Rung `json:"rungs"`
 	// Eta is the reduction factor between rungs, at least 2.
 	Eta int `json:"eta"`
+	// Promotion is how trials go up the ladder; not set, it is asynchronous.
+	Promotion budget.Promotion `json:"promotion,omitempty"`
 	// Brackets bounds how many starting rungs are used (Hyperband's brackets);
-	// 0 means all.
+	// 0 means all, and is all there is without promotion.
 	Brackets int `json:"brackets"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.
 	MaxTrials int `json:"max_trials"`

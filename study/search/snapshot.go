@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/space"
 )
@@ -13,21 +14,23 @@ const snapshotVersion = 1
 
 // snapshot is the whole state. Rankings, models and shares follow from it.
 type snapshot struct {
-	Version   int      `json:"version"`
-	Method    string   `json:"method"`
-	Generator []byte   `json:"generator"`
-	Trials    []record `json:"trials"`
+	Version int    `json:"version"`
+	Method  string `json:"method"`
+	// Promotion is missing in snapshots of programs that knew one only.
+	Promotion budget.Promotion `json:"promotion,omitempty"`
+	Generator []byte           `json:"generator"`
+	Trials    []record         `json:"trials"`
 }
 
 // Snapshot implements [Method].
-func (a *asynchronous) Snapshot() (json.RawMessage, error) {
-	generator, err := a.source.MarshalBinary()
+func (m *machine) Snapshot() (json.RawMessage, error) {
+	generator, err := m.source.MarshalBinary()
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the random generator: %w", err)
 	}
 	text, err := json.Marshal(snapshot{
-		Version: snapshotVersion, Method: a.settings.Method,
-		Generator: generator, Trials: a.history.trials,
+		Version: snapshotVersion, Method: m.settings.Method, Promotion: m.settings.Promotion,
+		Generator: generator, Trials: m.history.trials,
 	})
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the search: %w", err)
@@ -36,31 +39,37 @@ func (a *asynchronous) Snapshot() (json.RawMessage, error) {
 }
 
 // Restore implements [Method]. After an error the state is what it was before.
-func (a *asynchronous) Restore(text json.RawMessage) error {
+func (m *machine) Restore(text json.RawMessage) error {
 	var s snapshot
 	if err := json.Unmarshal(text, &s); err != nil {
 		return problem.New(problem.Invalid, "the snapshot of the search cannot be read: %w", err)
 	}
-	if s.Version != snapshotVersion || s.Method != a.settings.Method {
+	if s.Version != snapshotVersion || s.Method != m.settings.Method {
 		return problem.New(problem.Invalid, "the snapshot is of method %q, version %d; expected %q, version %d",
-			s.Method, s.Version, a.settings.Method, snapshotVersion)
+			s.Method, s.Version, m.settings.Method, snapshotVersion)
+	}
+	if promotion := s.Promotion.OrDefault(); promotion != m.settings.Promotion {
+		return problem.New(problem.Invalid, "the snapshot is of a search with promotion %q; expected %q", promotion, m.settings.Promotion)
 	}
 	source := new(rand.PCG)
 	if err := source.UnmarshalBinary(s.Generator); err != nil {
 		return problem.New(problem.Invalid, "the snapshot's random generator cannot be read: %w", err)
 	}
-	h := newHistory(a.settings)
+	h := newHistory(m.settings)
 	for number, t := range s.Trials {
-		if err := h.replay(a.settings.Space, number, t); err != nil {
+		if !m.promotion.allows(h, slot{t.Bracket, t.Start}) {
+			return problem.New(problem.Invalid, "the snapshot's trial %d starts where %s promotion starts none", number, m.settings.Promotion)
+		}
+		if err := h.replay(m.settings.Space, number, t); err != nil {
 			return err
 		}
 	}
 	// A new proposer: the old one may remember another history of equal length.
-	p, err := methods()[a.settings.Method](a.settings)
+	p, err := methods()[m.settings.Method](m.settings)
 	if err != nil {
 		return err
 	}
-	a.source, a.history, a.proposer, a.dry = source, h, p, false
+	m.source, m.history, m.proposer, m.dry = source, h, p, false
 	return nil
 }
 
@@ -81,14 +90,14 @@ func (h *history) replay(s space.Space, number int, t record) error {
 	if faults := s.Check(configuration); len(faults) > 0 {
 		return problem.New(problem.Invalid, "the snapshot's trial %d does not fit the study's space: %s", number, faults[0])
 	}
-	h.create(proposal{configuration: configuration, origin: t.Origin}, t.Start)
+	h.create(proposal{configuration: configuration, origin: t.Origin}, slot{t.Bracket, t.Start})
 	for i, values := range t.Results {
 		if len(values) != len(h.maximize) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.maximize))
 		}
 		h.measure(number, values)
 		if at := t.Start + i; at < t.Rung {
-			h.promote(at, h.rungs[at].place(number))
+			h.promote(number)
 		}
 	}
 	if t.Status == failed {

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
 
@@ -18,8 +19,9 @@ const (
 
 // watched is a trial as the referee sees it.
 type watched struct {
-	rung  int
-	state state
+	bracket int // 0 unless promotion is synchronous; see book
+	rung    int
+	state   state
 	// scores holds what it was measured with at each rung, larger is better;
 	// -Inf stands for a diverged or failed one.
 	scores map[int]float64
@@ -29,12 +31,19 @@ type watched struct {
 type referee struct {
 	*rapid.T
 	settings search.Settings
+	// ends says that the method may run out of configurations before the study
+	// runs out of trials.
+	ends     bool
 	trials   []watched
-	finished bool
+	brackets []book
+	// exhausted is set when the method showed by what it did that it has no
+	// configuration before the next outcome.
+	exhausted bool
+	finished  bool
 }
 
-func newReferee(t *rapid.T, settings search.Settings) *referee {
-	return &referee{T: t, settings: settings}
+func newReferee(t *rapid.T, settings search.Settings, ends bool) *referee {
+	return &referee{T: t, settings: settings, ends: ends}
 }
 
 func (r *referee) top() int { return len(r.settings.Rungs) - 1 }
@@ -52,6 +61,7 @@ func (r *referee) out() []int {
 
 func (r *referee) observe(e search.Event) {
 	t := &r.trials[e.Trial]
+	r.exhausted = false
 	t.state, t.scores[t.rung] = failed, math.Inf(-1)
 	if e.Kind == search.Failed {
 		return
@@ -82,6 +92,7 @@ func (r *referee) judge(a search.Action) {
 		if len(r.out()) == 0 {
 			r.Fatal("waits though no trial is out: a dead-lock")
 		}
+		r.exhaust(a)
 		r.nothingEarned(a)
 	case search.Finish:
 		r.finish(a)
@@ -100,6 +111,9 @@ func (r *referee) create(a search.Action) {
 	if b := r.settings.Brackets; a.Rung < 0 || a.Rung > r.top() || b > 0 && a.Rung >= b {
 		r.Fatalf("created at rung %d of %d with %d brackets", a.Rung, r.top()+1, b)
 	}
+	if r.exhausted {
+		r.Fatalf("created trial %d after it had none, and nothing happened since", a.Trial)
+	}
 	if faults := r.settings.Space.Check(a.Configuration); len(faults) > 0 {
 		r.Fatalf("created %v: %v", a.Configuration, faults)
 	}
@@ -107,7 +121,16 @@ func (r *referee) create(a search.Action) {
 		r.Fatal("created without an origin")
 	}
 	r.nothingEarned(a)
-	r.trials = append(r.trials, watched{rung: a.Rung, scores: map[int]float64{}})
+	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, scores: map[int]float64{}})
+}
+
+// exhaust checks that there is a reason to create no trial.
+func (r *referee) exhaust(a search.Action) {
+	bounded := r.settings.MaxTrials > 0 && len(r.trials) >= r.settings.MaxTrials
+	if !bounded && !r.ends {
+		r.Fatalf("%s though %d of %d trials are created", a.Kind, len(r.trials), r.settings.MaxTrials)
+	}
+	r.exhausted = true
 }
 
 func (r *referee) promote(a search.Action) {
@@ -118,23 +141,36 @@ func (r *referee) promote(a search.Action) {
 	if a.Rung > r.top() || a.Rung != t.rung+1 {
 		r.Fatalf("promoted trial %d from rung %d to rung %d of %d", a.Trial, t.rung, a.Rung, r.top()+1)
 	}
+	if r.settings.Promotion == budget.NoPromotion {
+		r.Fatalf("promoted trial %d, though there is no promotion", a.Trial)
+	}
 	if t.state != measured || math.IsInf(t.scores[t.rung], -1) {
 		r.Fatalf("promoted trial %d, which has no result at rung %d", a.Trial, t.rung)
 	}
 	better, _, n := r.rank(a.Trial, t.rung)
-	if better >= n/r.settings.Eta {
+	if better >= r.quota(t.bracket, t.rung, n) || !r.complete(t.bracket, t.rung, true) {
 		r.final(a)
 	}
+	r.advance(a)
 	t.rung, t.state = a.Rung, out
 }
 
+// quota is how many of the rung go up when n have an outcome there.
+func (r *referee) quota(bracket, rung, n int) int {
+	if r.settings.Promotion == budget.Synchronous {
+		return r.brackets[bracket].quota(rung, r.settings.Eta)
+	}
+	return n / r.settings.Eta
+}
+
 // rank counts the other trials at the rung that are better, and those that are
-// at least as good, and all trials that have an outcome there.
+// at least as good, and all trials that have an outcome there. Trials of
+// different brackets are not compared when promotion is synchronous.
 func (r *referee) rank(number, rung int) (better, notWorse, n int) {
 	score := r.trials[number].scores[rung]
 	for other, t := range r.trials {
 		theirs, there := t.scores[rung]
-		if !there {
+		if !there || t.bracket != r.trials[number].bracket {
 			continue
 		}
 		n++
@@ -190,7 +226,9 @@ func (r *referee) final(a search.Action) {
 func (r *referee) nothingEarned(a search.Action) {
 	for rung := range r.top() {
 		for _, number := range r.candidates(rung) {
-			if _, notWorse, n := r.rank(number, rung); notWorse < n/r.settings.Eta {
+			bracket := r.trials[number].bracket
+			_, notWorse, n := r.rank(number, rung)
+			if notWorse < r.quota(bracket, rung, n) && r.complete(bracket, rung, a.Kind != search.Create) {
 				r.Fatalf("%s though trial %d is number %d of %d at rung %d", a.Kind, number, notWorse+1, n, rung)
 			}
 		}
@@ -201,6 +239,7 @@ func (r *referee) finish(a search.Action) {
 	if n := len(r.out()); n > 0 {
 		r.Fatalf("finished with %d trials out", n)
 	}
+	r.exhaust(a)
 	r.nothingEarned(a)
 	if !r.topReached() {
 		for rung := range r.top() {

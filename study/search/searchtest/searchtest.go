@@ -14,25 +14,38 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Make returns a new method for the settings, whose Method it may set.
-type Make func(search.Settings) (search.Method, error)
+// Subject is what is checked.
+type Subject struct {
+	// New returns a new method for the settings, whose Method it may set.
+	New func(search.Settings) (search.Method, error)
+	// Ends says that the method may run out of configurations, as a grid does.
+	// All others must go on until the study has all its trials.
+	Ends bool
+}
 
-// Run checks the methods that are made.
-func Run(t *testing.T, newMethod Make) {
+// Run checks the subject with every promotion.
+func Run(t *testing.T, made Subject) {
+	for _, promotion := range budget.Promotions() {
+		t.Run(string(promotion), func(t *testing.T) { run(t, made, promotion) })
+	}
+}
+
+func run(t *testing.T, made Subject, promotion budget.Promotion) {
 	t.Run("any order of events is played to the end", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, newMethod, anySettings(t))
+			g := newGame(t, made, anySettings(t, promotion))
 			g.shuffle(rapid.IntRange(0, 60).Draw(t, "steps"))
 			g.finish()
 		})
 	})
 	t.Run("the same events give the same actions", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, newMethod, anySettings(t))
+			g := newGame(t, made, anySettings(t, promotion))
 			g.twin = g.fresh()
 			g.shuffle(rapid.IntRange(1, 60).Draw(t, "steps"))
 			g.finish()
@@ -40,7 +53,7 @@ func Run(t *testing.T, newMethod Make) {
 	})
 	t.Run("a restored snapshot continues alike", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, newMethod, anySettings(t))
+			g := newGame(t, made, anySettings(t, promotion))
 			g.twin = g.fresh()
 			for range rapid.IntRange(1, 4).Draw(t, "snapshots") {
 				g.shuffle(rapid.IntRange(0, 20).Draw(t, "steps"))
@@ -49,7 +62,7 @@ func Run(t *testing.T, newMethod Make) {
 				case 0:
 					g.twin = g.fresh()
 				case 1:
-					other := newGame(t, newMethod, g.settings)
+					other := newGame(t, made, g.settings)
 					other.shuffle(rapid.IntRange(0, 40).Draw(t, "past"))
 					g.twin = other.method
 				}
@@ -62,7 +75,7 @@ func Run(t *testing.T, newMethod Make) {
 	})
 	t.Run("impossible events change nothing", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, newMethod, anySettings(t))
+			g := newGame(t, made, anySettings(t, promotion))
 			for range rapid.IntRange(1, 10).Draw(t, "times") {
 				g.shuffle(rapid.IntRange(0, 5).Draw(t, "steps"))
 				g.impossible()
@@ -75,21 +88,21 @@ func Run(t *testing.T, newMethod Make) {
 // game plays a method against workers that answer in any order.
 type game struct {
 	*rapid.T
-	newMethod Make
-	settings  search.Settings
-	method    search.Method
-	twin      search.Method // gets the same events and must do the same, if set
-	referee   *referee
+	made     Subject
+	settings search.Settings
+	method   search.Method
+	twin     search.Method // gets the same events and must do the same, if set
+	referee  *referee
 }
 
-func newGame(t *rapid.T, newMethod Make, settings search.Settings) *game {
-	g := &game{T: t, newMethod: newMethod, settings: settings, referee: newReferee(t, settings)}
+func newGame(t *rapid.T, made Subject, settings search.Settings) *game {
+	g := &game{T: t, made: made, settings: settings, referee: newReferee(t, settings, made.Ends)}
 	g.method = g.fresh()
 	return g
 }
 
 func (g *game) fresh() search.Method {
-	method, err := g.newMethod(g.settings)
+	method, err := g.made.New(g.settings)
 	if err != nil {
 		g.Fatalf("make a method: %v", err)
 	}

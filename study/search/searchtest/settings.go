@@ -9,9 +9,9 @@ import (
 )
 
 // anySettings draws a small study, the same for every method.
-func anySettings(t *rapid.T) search.Settings {
+func anySettings(t *rapid.T, promotion budget.Promotion) search.Settings {
 	rungs := rapid.IntRange(1, 4).Draw(t, "rungs")
-	return search.Settings{
+	settings := search.Settings{
 		Seed:           rapid.Uint64().Draw(t, "seed"),
 		Space:          rapid.SampledFrom(spaces()).Draw(t, "space"),
 		Rungs:          Ladder(rungs, 2),
@@ -21,7 +21,12 @@ func anySettings(t *rapid.T) search.Settings {
 		RandomFraction: rapid.SampledFrom([]float64{0, 1. / 3, 1}).Draw(t, "random fraction"),
 		GridPoints:     rapid.IntRange(1, 3).Draw(t, "grid points"),
 		Maximize:       []bool{rapid.Bool().Draw(t, "maximize")},
+		Promotion:      promotion,
 	}
+	if promotion == budget.NoPromotion {
+		settings.Brackets = 0
+	}
+	return settings
 }
 
 // Ladder returns rungs of 1, factor, factor², ... epochs on all of the data.
