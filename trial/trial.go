@@ -93,7 +93,7 @@ type Trial struct {
 	Study         string              `json:"study_id"`
 	Number        int                 `json:"number"`
 	Configuration space.Configuration `json:"params"`
-	// Origin is how the configuration came about: "random", "model", "grid".
+	// Origin is how the configuration came about: "random", "model", "grid", "sobol".
 	Origin     string     `json:"origin"`
 	Seed       uint64     `json:"seed"`
 	State      State      `json:"state"`

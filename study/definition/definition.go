@@ -34,7 +34,7 @@ type Objective struct {
 
 // Search is the search section.
 type Search struct {
-	// Method is "bohb" (default), "random" or "grid".
+	// Method is "bohb" (default), "tpe", "random", "sobol" or "grid".
 	Method string `json:"method"`
 	// Promotion is how trials go up the ladder. Studies that were stored by
 	// versions which knew one only lack it: they are asynchronous.

@@ -198,25 +198,27 @@ func TestNothingIsTriedTwiceWhileThereIsMore(t *testing.T) {
 // BenchmarkRequest is the time of one decision with n measured trials of 10
 // parameters, 8 more being out; after each the model has to be fitted again.
 func BenchmarkRequest(b *testing.B) {
-	for _, n := range []int{100, 1_000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			a := prepared(b, 10, n, 8)
-			state, err := a.Snapshot()
-			if err != nil {
-				b.Fatal(err)
-			}
-			i := 0
-			for b.Loop() {
-				if i++; i%50 == 0 {
-					b.StopTimer()
-					if err := a.Restore(state); err != nil {
-						b.Fatal(err)
-					}
-					b.StartTimer()
+	for _, method := range []string{"bohb", "tpe", "sobol"} {
+		for _, n := range []int{100, 1_000, 10_000} {
+			b.Run(fmt.Sprint(method, "/", n), func(b *testing.B) {
+				a := prepared(b, 10, n, 8)
+				a.settings.Method = method
+				state, err := a.Snapshot()
+				if err != nil {
+					b.Fatal(err)
 				}
-				a.measure(b, a.request(b))
-			}
-		})
+				for i := 0; b.Loop(); i++ {
+					if i%50 == 0 { // a restored search proposes with the method of its settings
+						b.StopTimer()
+						if err := a.Restore(state); err != nil {
+							b.Fatal(err)
+						}
+						b.StartTimer()
+					}
+					a.measure(b, a.request(b))
+				}
+			})
+		}
 	}
 }
 

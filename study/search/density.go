@@ -194,7 +194,11 @@ func logMean(powers []float64) float64 {
 // draw fills the point with a draw from the kernel of a random observation,
 // continuous bandwidths being widened by the factor; the point is not masked.
 func (k *density) draw(r *rand.Rand, widen float64, point []float64) {
-	i := r.IntN(k.n)
+	k.drawFrom(r, r.IntN(k.n), widen, point)
+}
+
+// drawFrom is draw from the kernel of the given observation.
+func (k *density) drawFrom(r *rand.Rand, i int, widen float64, point []float64) {
 	for d, dimension := range k.dimensions {
 		centre, _ := k.column(d)
 		switch c := centre[i]; {

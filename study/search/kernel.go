@@ -25,13 +25,18 @@ func bandwidth(dimension space.Dimension, column []float64, dimensions int) floa
 		}
 		return min(max(factor*disagreement(column, dimension.Choices), minBandwidth), 1-1/choices)
 	case space.Ordered:
-		h := factor * deviation(column, choices)
-		// The two-sided geometric kernel has the variance λ(1+λ)/(1-λ)²; this
-		// is its inverse.
-		λ := 2 * h * h / (1 + 2*h*h + math.Sqrt(1+8*h*h))
-		return min(max(λ, minBandwidth), 1-minBandwidth)
+		return spread(factor * deviation(column, choices))
 	}
 	return max(factor*deviation(column, 1), minBandwidth)
+}
+
+// spread is the λ with which an ordered kernel has the standard deviation,
+// counted in values. Its two-sided geometric distribution has the variance
+// λ(1+λ)/(1-λ)²; this is the inverse.
+func spread(deviation float64) float64 {
+	square := deviation * deviation
+	λ := 2 * square / (1 + 2*square + math.Sqrt(1+8*square))
+	return min(max(λ, minBandwidth), 1-minBandwidth)
 }
 
 // deviation is the standard deviation; of fewer than two observations that of

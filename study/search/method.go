@@ -17,6 +17,8 @@ func methods() map[string]func(Settings) (proposer, error) {
 		"bohb":   newBOHB,
 		"random": newRandom,
 		"grid":   newGrid,
+		"sobol":  newSobol,
+		"tpe":    newTPE,
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	originRandom = "random"
 	originModel  = "model"
 	originGrid   = "grid"
+	originSobol  = "sobol"
 )
 
 // redraws is how often a random draw that was tried before is drawn again. A

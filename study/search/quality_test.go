@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -9,21 +10,21 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// compare runs both methods with the same seeds and returns the mean regret of
+// compare runs the methods with the same seeds and returns the mean regret of
 // their winners: how far the best configuration's true value is below 0.
-func compare(t *testing.T, settings search.Settings, w world, truth func(space.Configuration) float64) (bohb, random float64) {
+func compare(t *testing.T, settings search.Settings, w world, truth func(space.Configuration) float64, methods ...string) map[string]float64 {
 	t.Helper()
-	regret := func(method string) float64 {
+	result := map[string]float64{}
+	for _, method := range methods {
 		var regrets []float64
 		for seed := range uint64(12) {
 			settings.Method, settings.Seed = method, seed
 			regrets = append(regrets, -truth(winner(simulate(t, settings, w)).params))
 		}
-		return mean(regrets)
+		result[method] = mean(regrets)
+		t.Logf("mean regret of %s: %.4f", method, result[method])
 	}
-	bohb, random = regret("bohb"), regret("random")
-	t.Logf("mean regret: bohb %.4f, random %.4f", bohb, random)
-	return bohb, random
+	return result
 }
 
 // wave is a disturbance that depends on the configuration alone: low rungs see
@@ -35,7 +36,7 @@ func number(c space.Configuration, name string) float64 {
 	return v
 }
 
-func TestBOHBBeatsRandomOnNumbers(t *testing.T) {
+func TestModelsBeatRandomOnNumbers(t *testing.T) {
 	truth := func(c space.Configuration) float64 {
 		lr := math.Log10(number(c, "lr")) + 2.5
 		a, b, n := number(c, "a")-0.3, number(c, "b")-0.8, number(c, "n")-40
@@ -55,14 +56,17 @@ func TestBOHBBeatsRandomOnNumbers(t *testing.T) {
 		noise := 0.1 * wave(number(c, "a")) * math.Pow(3, -float64(rung))
 		return truth(c) + noise, math.Pow(3, float64(rung))
 	}}
-	if bohb, random := compare(t, settings, w, truth); bohb > random/2 {
-		t.Errorf("bohb's regret %v is more than half of random's %v", bohb, random)
+	regret := compare(t, settings, w, truth, "random", "bohb", "tpe")
+	for _, model := range []string{"bohb", "tpe"} {
+		if regret[model] > regret["random"]/2 {
+			t.Errorf("the regret %v of %s is more than half of random's %v", regret[model], model, regret["random"])
+		}
 	}
 }
 
 // A space of every kind of parameter: what is best under sgd does not exist
 // under adam, and the pair that would be best is forbidden.
-func TestBOHBBeatsRandomUnderConditions(t *testing.T) {
+func TestModelsBeatRandomUnderConditions(t *testing.T) {
 	optimizer := func(name string) space.Condition {
 		return space.Condition{Parameter: "optimizer", In: []space.Value{space.String(name)}}
 	}
@@ -103,7 +107,44 @@ func TestBOHBBeatsRandomUnderConditions(t *testing.T) {
 		}
 		return truth(c) + 0.05*wave(number(c, "width"))*math.Pow(3, -float64(rung)), math.Pow(3, float64(rung))
 	}}
-	if bohb, random := compare(t, settings, w, truth); bohb > 0.7*random {
-		t.Errorf("bohb's regret %v is more than 0.7 of random's %v", bohb, random)
+	regret := compare(t, settings, w, truth, "random", "bohb", "tpe")
+	for _, model := range []string{"bohb", "tpe"} {
+		if regret[model] > 0.7*regret["random"] {
+			t.Errorf("the regret %v of %s is more than 0.7 of random's %v", regret[model], model, regret["random"])
+		}
+	}
+}
+
+// Without a ladder nothing but the configurations tells the methods apart. The
+// bowl is tilted differently in every direction and rippled.
+func TestModelsBeatRandomWithoutALadder(t *testing.T) {
+	for _, c := range []struct {
+		parameters, workers int
+		tpe                 float64 // is at most this share of random's regret
+	}{{2, 1, 0.2}, {2, 32, 0.2}, {6, 1, 0.3}, {6, 32, 0.6}, {12, 1, 0.6}, {12, 32, 0.8}} {
+		t.Run(fmt.Sprintf("%d parameters, %d workers", c.parameters, c.workers), func(t *testing.T) {
+			s := numbers(c.parameters)
+			truth := func(configuration space.Configuration) float64 {
+				loss := 0.0
+				for i, p := range s.Parameters {
+					x := number(configuration, p.Name) - 0.2 - 0.6*float64(i)/float64(c.parameters)
+					loss += x*x*float64(1+i%3) + 0.02*(1-math.Cos(20*x))
+				}
+				return -loss
+			}
+			settings := search.Settings{
+				Space: s, Rungs: searchtest.Ladder(1, 3), Eta: 3, MaxTrials: 150, RandomFraction: 1. / 3, Maximize: []bool{true},
+			}
+			w := world{workers: c.workers, until: math.Inf(1), measure: func(configuration space.Configuration, rung, below int) (float64, float64) {
+				return truth(configuration), 1
+			}}
+			regret := compare(t, settings, w, truth, "random", "sobol", "bohb", "tpe")
+			if regret["tpe"] > c.tpe*regret["random"] {
+				t.Errorf("the regret %v of tpe is more than %v of random's %v", regret["tpe"], c.tpe, regret["random"])
+			}
+			if c.parameters == 2 && regret["sobol"] > regret["random"] {
+				t.Errorf("the regret %v of sobol on a plane is more than random's %v", regret["sobol"], regret["random"])
+			}
+		})
 	}
 }

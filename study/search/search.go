@@ -22,7 +22,7 @@ import (
 
 // Settings is everything a method is made from.
 type Settings struct {
-	// Method is the registered name: "bohb", "random" or "grid".
+	// Method is the registered name: "bohb", "tpe", "random", "sobol" or "grid".
 	Method string `json:"method"`
 	// Seed determines every random draw.
 	Seed uint64 `json:"seed"`
@@ -93,7 +93,7 @@ type Action struct {
 	// to promote, Rung the rung it then goes to.
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
-	// Configuration and Origin ("random", "model", "grid") belong to Create.
+	// Configuration and Origin ("random", "model", "grid", "sobol") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
 	// Reason says why in one sentence, for the trial's history.

@@ -36,6 +36,7 @@ func tryOrder(t *testing.T, s *stage, browser context.Context) {
 	p.seeText(`[data-figure="best"]`, "0.4500")
 	p.seeText(`[data-figure="trials"]`, "6 of 40")
 	p.seeText(`[data-figure="epochs"]`, "7 epochs")
+	p.seeText("#setup", "random, promotion: asynchronous, seed 5")
 	p.seeText(`[data-figure="energy"]`, "estimate")
 	p.seeText(`[data-figure="workers"]`, "1 trial in training · 7 slots free")
 	p.see(`[...document.querySelectorAll("#ladder tbody tr")].map(row => [...row.cells].slice(2).map(cell => cell.textContent).join(" "))`,

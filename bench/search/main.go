@@ -1,0 +1,166 @@
+// Command search measures how good the searches are: Tandem's own, through the
+// simulator and so through the server's code, and other tools, on recorded
+// trainings, with the same budgets and the same oracle.
+//
+//	go run ./bench/search                          # Tandem and every peer
+//	go run ./bench/search -peers "" -workers 1,8,32 # Tandem alone
+//
+// The tables are read from TANDEM_DATA (../shared/data if unset), the peers run
+// in the Python interpreter of -python. Cost is counted in data passes: epochs
+// times the share of the data. A tool that trains a promoted configuration
+// from the start pays for it again, as it would in earnest.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/study/search"
+)
+
+type options struct {
+	seeds     int
+	trainings float64
+	workers   []int
+	methods   []string
+	peers     []string
+	python    string
+	limit     time.Duration
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		err = run(ctx, o)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench/search:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(arguments []string) (options, error) {
+	var o options
+	var names, ours []string
+	for _, one := range peers() {
+		names = append(names, one.name)
+	}
+	for _, method := range search.Names() {
+		if method != "grid" { // of five parameters or more it sees one corner
+			ours = append(ours, method)
+		}
+	}
+	flags := flag.NewFlagSet("search", flag.ContinueOnError)
+	flags.IntVar(&o.seeds, "seeds", 20, "runs of each method on each problem")
+	flags.Float64Var(&o.trainings, "budget", 30, "budget of a run, in full trainings")
+	workers := flags.String("workers", "1,8", "numbers of simulated workers Tandem runs with; peers have one")
+	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods")
+	wanted := flags.String("peers", strings.Join(names, ","), "the other tools; empty: none")
+	flags.StringVar(&o.python, "python", ".venv-bench/bin/python", "interpreter in which they are installed")
+	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "time for one peer; the runs it finished count")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	for _, text := range list(*workers) {
+		number, err := strconv.Atoi(text)
+		if err != nil || number < 1 {
+			return o, fmt.Errorf("-workers: %q is not a number of workers", text)
+		}
+		o.workers = append(o.workers, number)
+	}
+	o.methods, o.peers = list(*methods), list(*wanted)
+	for _, name := range o.peers {
+		if !slices.Contains(names, name) {
+			return o, fmt.Errorf("-peers: there is no peer %q, only %s", name, strings.Join(names, ", "))
+		}
+	}
+	if o.seeds < 1 || !(o.trainings > 0) || len(o.workers) == 0 || len(o.methods) == 0 {
+		return o, errors.New("needs at least one seed, one worker, one method, and a budget")
+	}
+	return o, nil
+}
+
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+func run(ctx context.Context, o options) error {
+	tables, err := loadTables(dataFolder())
+	if err != nil {
+		return err
+	}
+	ours, err := runTandem(ctx, tables, o)
+	if err != nil {
+		return err
+	}
+	theirs, failures := runPeers(ctx, tables, o)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	report{tables: tables, runs: append(ours, theirs...), failures: failures, seeds: o.seeds}.print(os.Stdout)
+	return nil
+}
+
+// budget is what a run may spend on the problem, in data passes.
+func (o options) budget(t *table) float64 { return o.trainings * float64(t.maxEpochs()) }
+
+// runPeers runs two peers at a time. What goes wrong is part of the result.
+func runPeers(ctx context.Context, tables []*table, o options) (runs []finished, failures []error) {
+	if len(o.peers) == 0 {
+		return nil, nil
+	}
+	python, err := exec.LookPath(o.python)
+	if err == nil {
+		python, err = filepath.Abs(python) // the scripts run in a folder of their own
+	}
+	if err != nil {
+		return nil, []error{fmt.Errorf("no peers: there is no interpreter with them (-python): %w", err)}
+	}
+	var group sync.WaitGroup
+	var mutex sync.Mutex
+	slots := make(chan struct{}, 2)
+	for _, one := range peers() {
+		if !slices.Contains(o.peers, one.name) {
+			continue
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			started := time.Now()
+			done, err := runPeer(ctx, python, one, o.jobs(one.name, tables), o.limit)
+			fmt.Fprintf(os.Stderr, "%s: %d runs in %.0f s\n", one.name, len(done), time.Since(started).Seconds())
+			mutex.Lock()
+			defer mutex.Unlock()
+			runs = append(runs, done...)
+			if err != nil {
+				failures = append(failures, err)
+			}
+		})
+	}
+	group.Wait()
+	return runs, failures
+}
+
+// jobs are a peer's runs, all problems with one seed before the next.
+func (o options) jobs(method string, tables []*table) []*session {
+	var jobs []*session
+	for seed := range o.seeds {
+		for _, t := range tables {
+			jobs = append(jobs, newSession(method, t, uint64(seed)+1, o.budget(t)))
+		}
+	}
+	return jobs
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// mark says that from a cost on, in data passes, a search has this regret.
+type mark struct{ cost, regret float64 }
+
+// finished is one whole run of a method on a problem.
+type finished struct {
+	method, problem string
+	seed            uint64
+	workers         int
+	budget          float64
+	marks           []mark // in the order of cost
+}
+
+// regretAt is the regret once a share of the budget was spent.
+func (f finished) regretAt(share float64) float64 {
+	regret := 1.0
+	for _, m := range f.marks {
+		if m.cost > share*f.budget*(1+1e-9) {
+			break
+		}
+		regret = m.regret
+	}
+	return regret
+}
+
+// session is one run of a peer: it charges each epoch that the peer trains, be
+// it for the first time or again, and follows the peer's incumbent by the rule
+// that Tandem has: of all configurations measured with the largest budget so
+// far the one with the least loss.
+type session struct {
+	finished
+	table *table
+	cost  float64
+
+	largest float64 // the incumbent's budget, in data passes
+	least   float64 // its loss there
+}
+
+func newSession(method string, t *table, seed uint64, budget float64) *session {
+	return &session{finished: finished{method: method, problem: t.name, seed: seed, workers: 1, budget: budget}, table: t}
+}
+
+// spent reports whether nothing more may be trained.
+func (s *session) spent() bool { return s.cost >= s.budget*(1-1e-9) }
+
+// training is a request to train epochs of a configuration.
+type training struct {
+	Params space.Configuration `json:"params"`
+	// From and To are the first and the last epoch; those before From are in a
+	// checkpoint, or the peer pays for them too.
+	From     int     `json:"from"`
+	To       int     `json:"to"`
+	Fraction float64 `json:"fraction"`
+}
+
+// train charges the epochs and returns the loss after each. It stops where the
+// budget does, so there may be fewer than asked for.
+func (s *session) train(asked training) ([]float64, error) {
+	if asked.From < 1 || asked.To < asked.From || asked.To > s.table.maxEpochs() || asked.Fraction != 1 {
+		return nil, fmt.Errorf("cannot train epochs %d to %d on %v of the data", asked.From, asked.To, asked.Fraction)
+	}
+	params, err := s.table.definition.Space.Canonical(clamped(s.table.definition.Space, asked.Params))
+	if err != nil {
+		return nil, err
+	}
+	row := s.table.nearest(params)
+	losses := []float64{}
+	for epoch := asked.From; epoch <= asked.To && !s.spent(); epoch++ {
+		s.cost += asked.Fraction
+		loss := s.table.loss(s.table.at(row, epoch, asked.Fraction).Value)
+		losses = append(losses, loss)
+		budget := float64(epoch) * asked.Fraction
+		if math.IsNaN(loss) || budget < s.largest || budget == s.largest && loss >= s.least {
+			continue
+		}
+		s.largest, s.least = budget, loss
+		s.marks = append(s.marks, mark{s.cost, s.table.regret(s.table.full(row))})
+	}
+	return losses, nil
+}
+
+// clamped pulls numbers into their range that a peer's own logarithms have
+// pushed over its end.
+func clamped(s space.Space, c space.Configuration) space.Configuration {
+	result := make(space.Configuration, len(c))
+	for name, value := range c {
+		result[name] = value
+		p, known := s.Parameter(name)
+		number, isNumber := value.Number()
+		if known && isNumber && p.Type == space.FloatType {
+			result[name] = space.Float(min(max(number, p.Low), p.High))
+		}
+	}
+	return result
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// shares of the budget at which searches are compared.
+func shares() []float64 { return []float64{0.1, 0.3, 1} }
+
+// report compares runs. The first method is compared with each other one.
+type report struct {
+	tables   []*table
+	runs     []finished
+	failures []error
+	seeds    int
+}
+
+// methods in the order in which they first appear.
+func (r report) methods() []string {
+	var methods []string
+	for _, one := range r.runs {
+		if !slices.Contains(methods, one.method) {
+			methods = append(methods, one.method)
+		}
+	}
+	return methods
+}
+
+// place is where one comparison happens.
+type place struct {
+	problem string
+	seed    uint64
+}
+
+// regrets are a method's, by place.
+func (r report) regrets(method string, share float64) map[place]float64 {
+	found := map[place]float64{}
+	for _, one := range r.runs {
+		if one.method == method {
+			found[place{one.problem, one.seed}] = one.regretAt(share)
+		}
+	}
+	return found
+}
+
+func (r report) print(w io.Writer) {
+	r.printProblems(w)
+	r.printRanks(w)
+	r.printComparison(w)
+	for _, failure := range r.failures {
+		fmt.Fprintf(w, "\nfailed: %v\n", failure)
+	}
+}
+
+func header(w io.Writer, first string, rest ...string) {
+	fmt.Fprintf(w, "\n| %s | %s |\n|---|%s\n", first, strings.Join(rest, " | "), strings.Repeat("---|", len(rest)))
+}
+
+// printProblems shows medians and quartiles of the regret.
+func (r report) printProblems(w io.Writer) {
+	for _, t := range r.tables {
+		header(w, t.name, "runs", "10% of the budget", "30%", "100%")
+		for _, method := range r.methods() {
+			count, cells := 0, []string{}
+			for _, share := range shares() {
+				var values []float64
+				for at, regret := range r.regrets(method, share) {
+					if at.problem == t.name {
+						values = append(values, regret)
+					}
+				}
+				if count = len(values); count == 0 {
+					break
+				}
+				q := quartilesOf(values)
+				cells = append(cells, fmt.Sprintf("%.3f (%.3f to %.3f)", q.median, q.low, q.high))
+			}
+			if count > 0 {
+				fmt.Fprintf(w, "| %s | %d | %s |\n", method, count, strings.Join(cells, " | "))
+			}
+		}
+	}
+}
+
+// averageRanks ranks the methods with one worker, as every peer has, at every
+// place where all of them were run, and averages over the places. A method with
+// fewer than half the runs is left out, so that a slow one does not decide
+// where the others are compared.
+func (r report) averageRanks(share float64) (methods []string, average []float64, places int) {
+	var regrets []map[place]float64
+	for _, method := range r.methods() {
+		found := r.regrets(method, share)
+		if 2*len(found) >= r.seeds*len(r.tables) && !r.parallel(method) {
+			methods, regrets = append(methods, method), append(regrets, found)
+		}
+	}
+	average = make([]float64, len(methods))
+	for _, t := range r.tables {
+		for seed := range r.seeds {
+			values := make([]float64, 0, len(methods))
+			for _, found := range regrets {
+				if value, run := found[place{t.name, uint64(seed) + 1}]; run {
+					values = append(values, value)
+				}
+			}
+			if len(values) < len(methods) {
+				continue
+			}
+			places++
+			for i, rank := range ranks(values) {
+				average[i] += rank
+			}
+		}
+	}
+	for i := range average {
+		average[i] /= float64(max(places, 1))
+	}
+	return methods, average, places
+}
+
+// parallel reports whether the method had several workers.
+func (r report) parallel(method string) bool {
+	return slices.ContainsFunc(r.runs, func(one finished) bool { return one.method == method && one.workers > 1 })
+}
+
+func (r report) printRanks(w io.Writer) {
+	rows := map[string][]string{}
+	methods, places := []string{}, 0
+	for _, share := range shares() {
+		var average []float64
+		methods, average, places = r.averageRanks(share)
+		for i, method := range methods {
+			rows[method] = append(rows[method], fmt.Sprintf("%.2f", average[i]))
+		}
+	}
+	header(w, fmt.Sprintf("average rank of %d with one worker, over %d runs on %d problems", len(methods), places, len(r.tables)), "10%", "30%", "100%")
+	for _, method := range methods {
+		fmt.Fprintf(w, "| %s | %s |\n", method, strings.Join(rows[method], " | "))
+	}
+}
+
+// compare is the comparison of two methods at the places where both were run.
+func (r report) compare(first, other string, share float64) (better, worse int, p float64) {
+	ours, theirs := r.regrets(first, share), r.regrets(other, share)
+	var differences []float64
+	for at, regret := range theirs {
+		mine, run := ours[at]
+		if !run {
+			continue
+		}
+		differences = append(differences, mine-regret)
+		switch {
+		case mine < regret:
+			better++
+		case mine > regret:
+			worse++
+		}
+	}
+	return better, worse, wilcoxon(differences)
+}
+
+func (r report) printComparison(w io.Writer) {
+	methods := r.methods()
+	header(w, methods[0]+" against: better, worse, p", "10%", "30%", "100%")
+	for _, other := range methods[1:] {
+		var cells []string
+		for _, share := range shares() {
+			better, worse, p := r.compare(methods[0], other, share)
+			cells = append(cells, fmt.Sprintf("%d, %d, p = %.2g", better, worse, p))
+		}
+		fmt.Fprintf(w, "| %s | %s |\n", other, strings.Join(cells, " | "))
+	}
+}

@@ -1,0 +1,127 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// stream is the second word of the generator's seed: it keeps a search's draws
+// apart from others that are seeded with the same number.
+const stream = 0x7365617263680001
+
+// machine is every search. The promotion says who goes up and where new trials
+// start, the proposer with which configuration; when to wait and when to
+// finish is decided here, so that neither of them can get it wrong.
+//
+// docs/search.md tells the rules, docs/decisions/0001 and 0003 why they are so.
+type machine struct {
+	settings  Settings
+	promotion promotion
+	proposer  proposer
+	source    *rand.PCG
+	history   *history
+	// dry remembers that the proposer has nothing for the present state. It is
+	// no part of it: a request that cannot be served leaves everything as it was.
+	dry bool
+}
+
+func newMachine(settings Settings, p proposer) *machine {
+	return &machine{
+		settings:  settings,
+		promotion: promotionOf(settings),
+		proposer:  p,
+		source:    rand.NewPCG(settings.Seed, stream),
+		history:   newHistory(settings),
+	}
+}
+
+// Handle implements [Method].
+func (m *machine) Handle(e Event) ([]Action, error) {
+	switch e.Kind {
+	case Request:
+		return []Action{m.answer()}, nil
+	case Measured, Failed:
+		return nil, m.observe(e)
+	}
+	return nil, problem.New(problem.Invalid, "a search has no event of kind %q", e.Kind)
+}
+
+// observe takes the outcome of a trial in.
+func (m *machine) observe(e Event) error {
+	if err := m.history.possible(e); err != nil {
+		return err
+	}
+	if e.Kind == Measured {
+		m.history.measure(e.Trial, slices.Clone(e.Values))
+	} else {
+		m.history.fail(e.Trial)
+	}
+	m.dry = false
+	return nil
+}
+
+// answer decides what a free worker does.
+func (m *machine) answer() Action {
+	if s, ok := m.promotion.earned(m.history, false); ok {
+		return m.promote(s)
+	}
+	if action, ok := m.creation(); ok {
+		return action
+	}
+	if s, ok := m.promotion.earned(m.history, true); ok {
+		return m.promote(s)
+	}
+	if m.history.out > 0 {
+		return Action{Kind: Wait, Reason: "all trials are created; the next decision needs the outcome of one that is out"}
+	}
+	if s, ok := m.history.finalPromotion(); ok {
+		return m.promote(s)
+	}
+	return Action{Kind: Finish, Reason: "all trials are created and none is left to promote"}
+}
+
+func (m *machine) promote(s step) Action {
+	m.history.promote(s.trial)
+	m.dry = false
+	return Action{Kind: Promote, Trial: s.trial, Rung: m.history.trials[s.trial].Rung, Reason: s.reason}
+}
+
+// creation starts a new trial, if the study allows one and the proposer has one.
+func (m *machine) creation() (Action, bool) {
+	if m.dry || m.settings.MaxTrials > 0 && len(m.history.trials) >= m.settings.MaxTrials {
+		return Action{}, false
+	}
+	before := *m.source
+	p, ok := m.proposer.propose(m.history, rand.New(m.source))
+	if !ok {
+		*m.source, m.dry = before, true
+		return Action{}, false
+	}
+	at := m.promotion.start(m.history)
+	number := m.history.create(p, at)
+	return Action{
+		Kind: Create, Trial: number, Rung: at.rung,
+		Configuration: p.configuration, Origin: p.origin, Reason: p.reason,
+	}, true
+}
+
+// finalPromotion ends a search that has nothing else to do with a winner that
+// was trained on the full budget: as long as no trial has a value at the top
+// rung, the best one of the highest rung that has a candidate goes up.
+func (h *history) finalPromotion() (step, bool) {
+	top := len(h.rungs) - 1
+	if h.rungs[top].usable() > 0 {
+		return step{}, false
+	}
+	for from := top - 1; from >= 0; from-- {
+		r := &h.rungs[from]
+		if place := r.best(len(r.entries)); place >= 0 {
+			reason := fmt.Sprintf("final promotion: the best left at rung %d, as no trial has a result at the top rung", from)
+			return step{r.entries[place].trial, reason}, true
+		}
+	}
+	return step{}, false
+}

@@ -1,0 +1,298 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// The constants of the multivariate tree-structured Parzen estimator: what
+// Watanabe (2023) recommends after ablations, and Optuna's where it has none.
+const (
+	tpeStartup    = 10   // trials with an outcome at a rung make a model
+	tpeGood       = 0.15 // of them are good ones
+	tpeCandidates = 24   // are drawn from the good density for each proposal
+	// tpeBandwidth is the standard deviation of a kernel when there is one
+	// observation, as a share of the range. It falls with n^(-1/(4+d)).
+	tpeBandwidth = 0.2
+	// tpeLeastBandwidth is what bandwidths are clipped to, together with the
+	// square of 1/(n+2) where that is more ("magic clipping").
+	tpeLeastBandwidth = 0.03
+	// tpeChange is the chance that a kernel of a choice gives another value.
+	tpeChange = 0.2
+)
+
+// tpe is the multivariate tree-structured Parzen estimator (Bergstra et al.
+// 2011; Falkner et al. 2018 and Optuna made it multivariate). Parameters that
+// exist under the same conditions are a group and share a density; a group is
+// drawn when what stands before it has made it exist, and learns from the
+// trials that have it.
+type tpe struct {
+	groups     []*group
+	rung, size int // what the groups were fitted to; size 0: nothing yet
+	pending    []int
+	candidates []candidate
+	memory     []float64
+}
+
+func newTPE(settings Settings) (proposer, error) {
+	return &tpe{groups: newGroups(settings.Space)}, nil
+}
+
+func (t *tpe) propose(h *history, r *rand.Rand) (proposal, bool) {
+	at := t.modelled(h)
+	if at < 0 {
+		configuration, ok := drawRandom(h, r)
+		reason := fmt.Sprintf("drawn uniformly: a model needs %d trials with an outcome at one rung", tpeStartup)
+		return proposal{configuration, originRandom, reason}, ok
+	}
+	t.fit(h, at)
+	for range modelRounds {
+		if point, ok := t.draw(h, r); ok {
+			reason := fmt.Sprintf("drawn from the model of rung %d, which has %d observations", at, t.size)
+			return proposal{h.cube.Decode(point), originModel, reason}, true
+		}
+	}
+	configuration, ok := drawRandom(h, r)
+	return proposal{configuration, originRandom, "drawn uniformly: all that the model proposes was tried before, is too close to a trial that is out, or is forbidden"}, ok
+}
+
+// modelled is the highest rung with enough outcomes, of which at least one is
+// a value, or -1.
+func (t *tpe) modelled(h *history) int {
+	for i := len(h.rungs) - 1; i >= 0; i-- {
+		if r := &h.rungs[i]; len(r.entries) >= tpeStartup && r.usable() > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// fit brings the groups up to the rung's data and to the trials now pending.
+func (t *tpe) fit(h *history, at int) {
+	t.pending = h.pending()
+	entries := h.rungs[at].entries
+	anew := t.rung != at || t.size != len(entries)
+	for _, g := range t.groups {
+		if anew {
+			g.fit(h, entries)
+		}
+		g.wait(h, t.pending)
+	}
+	t.rung, t.size = at, len(entries)
+}
+
+// draw returns a masked point that is allowed, new, and not close to a pending
+// trial. Group by group it takes the candidate with the highest ratio of the
+// densities that is.
+func (t *tpe) draw(h *history, r *rand.Rand) ([]float64, bool) {
+	point := make([]float64, len(h.cube.Dimensions()))
+	for d := range point {
+		point[d] = math.NaN()
+	}
+	for _, g := range t.groups {
+		if !g.exists(h.cube, point) {
+			continue
+		}
+		t.candidates = g.candidates(r, t.candidates[:0], &t.memory)
+		found := slices.IndexFunc(t.candidates, func(c candidate) bool {
+			g.put(point, c.point)
+			// Without the groups to come this is no whole configuration yet,
+			// and so not the same as any trial's.
+			return !h.cube.Forbids(point) && !crowded(h, t.pending, point) && !h.taken[h.cube.Decode(point).Key()]
+		})
+		if found < 0 {
+			return nil, false
+		}
+	}
+	return point, true
+}
+
+// group is the parameters that exist under the same conditions, with the
+// densities of their good and their bad values.
+type group struct {
+	at   []int // the parameters' places in the space
+	good density
+	bad  density
+	// pending are trials without a result. They count as bad ones.
+	pending density
+	weights []float64 // of the good kernels; their mean is 1
+	// sums is a buffer.
+	sums []float64
+}
+
+// newGroups are in an order in which each one's conditions are decided before it.
+func newGroups(s space.Space) []*group {
+	var groups []*group
+	byCondition := map[string]*group{}
+	for i, p := range s.Parameters {
+		key := fmt.Sprint(p.When)
+		g, known := byCondition[key]
+		if !known {
+			g = &group{}
+			byCondition[key] = g
+			groups = append(groups, g)
+		}
+		g.at = append(g.at, i)
+	}
+	return groups
+}
+
+// exists reports whether the group exists beside what the point has already.
+func (g *group) exists(cube *space.Cube, point []float64) bool {
+	for _, d := range g.at {
+		point[d] = 0.5
+	}
+	cube.Mask(point)
+	return !math.IsNaN(point[g.at[0]])
+}
+
+func (g *group) put(point, values []float64) {
+	for i, d := range g.at {
+		point[d] = values[i]
+	}
+}
+
+// of returns the group's part of the trials' points, without those trials in
+// which the group does not exist.
+func (g *group) of(h *history, trials []int) [][]float64 {
+	points := make([][]float64, 0, len(trials)+1)
+	for _, number := range trials {
+		whole := h.points[number]
+		if math.IsNaN(whole[g.at[0]]) {
+			continue
+		}
+		part := make([]float64, len(g.at))
+		for i, d := range g.at {
+			part[i] = whole[d]
+		}
+		points = append(points, part)
+	}
+	return points
+}
+
+// fit splits the outcomes of trials that have the group, best first, into good
+// and bad ones. Both densities get a uniform kernel besides: the prior.
+func (g *group) fit(h *history, entries []entry) {
+	var mine []entry
+	for _, e := range entries {
+		if !math.IsNaN(h.points[e.trial][g.at[0]]) {
+			mine = append(mine, e)
+		}
+	}
+	r := rung{entries: mine}
+	good := min(int(math.Ceil(tpeGood*float64(len(mine)))), r.usable())
+	better, worse := sparse(mine[:good]), sparse(mine[good:])
+	g.weights = improvements(better, mine[good:])
+	g.place(h, &g.good, better)
+	g.place(h, &g.bad, worse)
+}
+
+// sparse returns the entries; of too many, ones evenly spread over the ranking.
+func sparse(entries []entry) []entry {
+	n := min(len(entries), maxObservations)
+	few := make([]entry, n)
+	for i := range few {
+		few[i] = entries[i*len(entries)/n]
+	}
+	return few
+}
+
+// improvements are the weights of the good trials' kernels: by how much each
+// is better than the best bad one (Watanabe 2023, "expected improvement"), and
+// for the prior the mean. They are scaled to the mean of 1. Where the
+// improvements are no numbers to compare, all weigh the same.
+func improvements(good, bad []entry) []float64 {
+	weights := make([]float64, len(good)+1)
+	total := 0.0
+	if len(bad) > 0 && !bad[0].failed {
+		for i, e := range good {
+			weights[i] = e.score - bad[0].score
+			total += weights[i]
+		}
+	}
+	mean := total / float64(len(good))
+	usable := mean > 0 && !math.IsInf(mean, 0)
+	for i := range weights {
+		switch {
+		case !usable || i == len(good):
+			weights[i] = 1
+		default:
+			weights[i] /= mean
+		}
+	}
+	return weights
+}
+
+// place puts the trials' kernels and the prior's into the density.
+func (g *group) place(h *history, k *density, entries []entry) {
+	trials := make([]int, len(entries))
+	for i, e := range entries {
+		trials[i] = e.trial
+	}
+	points := g.of(h, trials)
+	n := float64(len(points))
+	width := tpeBandwidth * math.Pow(max(n, 1), -1/float64(4+len(g.at)))
+	width = max(width, tpeLeastBandwidth, 1/((n+2)*(n+2)))
+	prior := make([]float64, len(g.at))
+	k.dimensions, k.bandwidth = make([]space.Dimension, len(g.at)), make([]float64, len(g.at))
+	for i, d := range g.at {
+		dimension := h.cube.Dimensions()[d]
+		prior[i], k.dimensions[i] = math.NaN(), dimension
+		switch choices := float64(dimension.Choices); dimension.Kind {
+		case space.Continuous:
+			k.bandwidth[i] = width
+		case space.Unordered:
+			k.bandwidth[i] = min(tpeChange, max(1-1/choices, minBandwidth))
+		case space.Ordered:
+			k.bandwidth[i] = spread(width * choices)
+		}
+	}
+	k.place(append(points, prior))
+}
+
+// wait notes the trials that are pending.
+func (g *group) wait(h *history, pending []int) {
+	g.pending.like(&g.bad, g.of(h, pending))
+}
+
+// candidates draws from the good density and sorts by the ratio, best first.
+func (g *group) candidates(r *rand.Rand, list []candidate, memory *[]float64) []candidate {
+	*memory = grow(*memory, tpeCandidates*len(g.at))
+	for i := range tpeCandidates {
+		point := (*memory)[i*len(g.at) : (i+1)*len(g.at)]
+		left, from := r.Float64()*float64(g.good.n), 0
+		for left -= g.weights[0]; left >= 0 && from+1 < g.good.n; left -= g.weights[from] {
+			from++
+		}
+		g.good.drawFrom(r, from, 1, point)
+		list = append(list, candidate{point, g.ratio(point)})
+	}
+	slices.SortStableFunc(list, func(x, y candidate) int {
+		switch {
+		case x.ratio > y.ratio:
+			return -1
+		case x.ratio < y.ratio:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// ratio is the logarithm of l(x) / g(x).
+func (g *group) ratio(point []float64) float64 {
+	bad := g.bad.n + g.pending.n
+	g.sums = grow(g.sums, max(bad, g.good.n))
+	g.good.kernels(point, g.sums[:g.good.n])
+	for i, weight := range g.weights {
+		g.sums[i] += math.Log(weight)
+	}
+	good := logMean(g.sums[:g.good.n])
+	g.bad.kernels(point, g.sums[:g.bad.n])
+	g.pending.kernels(point, g.sums[g.bad.n:bad])
+	return good - logMean(g.sums[:bad])
+}
