@@ -234,7 +234,7 @@ func (f *fleet) beat(id string, lease *protocol.Lease) {
 }
 
 func TestStudiesSurviveEverything(t *testing.T) {
-	methods := []string{"method: bohb", "method: random", "method: grid, grid_points: 30"}
+	methods := []string{"method: bohb", "method: random", "method: grid, grid_points: 30", "method: tpe", "method: sobol"}
 	policies := []string{"policy: multi", "policy: epochs", "policy: dataset, growth: linear"}
 	promotions := []string{"asynchronous", "synchronous", "none"}
 	seeds := uint64(60)
@@ -255,7 +255,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				f.store = f.unsure
 				f.start()
 				created := f.create(
-					"method: bohb", methods[seed%3]+", promotion: "+promotions[(seed+seed/9)%3], "policy: multi", policies[seed/3%3],
+					"method: bohb", methods[seed%5]+", promotion: "+promotions[seed/5%3], "policy: multi", policies[seed/15%3],
 					"stop: {trials: 27}", "stop: {trials: 30}\nretry: {failures: 1}",
 				)
 				f.unsure.calm.Store(false)

@@ -9,8 +9,8 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// The constants of the multivariate tree-structured Parzen estimator: what
-// Watanabe (2023) recommends after ablations, and Optuna's where it has none.
+// The constants of the multivariate tree-structured Parzen estimator, chosen
+// after the components Watanabe (2023) compares and Optuna's defaults.
 const (
 	tpeStartup    = 10   // trials with an outcome at a rung make a model
 	tpeGood       = 0.15 // of them are good ones
