@@ -42,14 +42,13 @@ func TestImportanceOfAStudy(t *testing.T) {
 }
 
 func TestImportanceKnowsTheDirection(t *testing.T) {
-	// Whether large or small values are good changes which trials are, and so
-	// where the good ones lie; a study that minimizes must not answer as one
-	// that maximizes.
+	// Both studies try the same configurations on one rung, so only the
+	// direction tells which of them are the good ones.
 	shares := map[string]float64{}
 	for _, direction := range []string{"maximize", "minimize"} {
 		in(func(t *testing.T, w *world) {
 			created := w.create("direction: maximize", "direction: "+direction, "trials: 27", "trials: 60", "method: bohb", "method: random",
-				"min: 1, max: 9", "min: 1, max: 1", "space: {x: {type: float, low: 0, high: 1}}",
+				"policy: multi", "policy: epochs", "min: 1, max: 9", "min: 1, max: 1", "space: {x: {type: float, low: 0, high: 1}}",
 				"space: {x: {type: float, low: 0, high: 1}, idle: {type: float, low: 0, high: 1}}")
 			w.register("worker-1")
 			for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
