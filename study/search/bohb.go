@@ -17,9 +17,9 @@ const (
 	bandwidthFactor = 3  // widens the good density for these draws
 	// maxObservations bounds the kernels of a density, and so the time of a
 	// proposal, in studies of many thousand trials.
-	maxObservations = 500
-	// modelRounds is how often new candidates are drawn when all were forbidden
-	// or tried before.
+	maxObservations = 128
+	// modelRounds is how often new candidates are drawn when all were forbidden,
+	// tried before or close to trials that are out.
 	modelRounds = 3
 )
 
@@ -62,7 +62,7 @@ func (b *bohb) propose(h *history, r *rand.Rand) (proposal, bool) {
 		return proposal{configuration, originModel, reason}, true
 	}
 	configuration, ok := drawRandom(h, r)
-	return proposal{configuration, originRandom, "drawn uniformly: all that the model proposes was tried before or is forbidden"}, ok
+	return proposal{configuration, originRandom, "drawn uniformly: all that the model proposes was tried before, is too close to a trial that is out, or is forbidden"}, ok
 }
 
 // leastObservations is the paper's N_min + 2, where N_min is d + 1.
@@ -143,7 +143,7 @@ func (b *bohb) best(h *history, r *rand.Rand) (space.Configuration, bool) {
 			return 0
 		})
 		for _, c := range candidates {
-			if configuration := h.cube.Decode(c.point); !h.taken[configuration.Key()] {
+			if configuration, ok := fresh(h, c.point); ok {
 				return configuration, true
 			}
 		}

@@ -195,26 +195,22 @@ func TestNothingIsTriedTwiceWhileThereIsMore(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest is the time of one decision with n measured trials of 10
-// parameters, 8 more being out; after each the model has to be fitted again.
+// BenchmarkRequest is the time of one decision and of taking its result in,
+// with n measured trials of d parameters, 64 more being out; at each the model
+// has to be fitted again.
 func BenchmarkRequest(b *testing.B) {
 	for _, method := range []string{"bohb", "tpe", "sobol"} {
-		for _, n := range []int{100, 1_000, 10_000} {
-			b.Run(fmt.Sprint(method, "/", n), func(b *testing.B) {
-				a := prepared(b, 10, n, 8)
+		for _, size := range [][2]int{{100, 10}, {1_000, 4}, {1_000, 10}, {10_000, 10}, {10_000, 20}, {100_000, 20}} {
+			n, d := size[0], size[1]
+			b.Run(fmt.Sprint(method, "/", n, "x", d), func(b *testing.B) {
+				a := prepared(b, d, n, 64)
 				a.settings.Method = method
-				state, err := a.Snapshot()
+				p, err := methods()[method](a.settings)
 				if err != nil {
 					b.Fatal(err)
 				}
-				for i := 0; b.Loop(); i++ {
-					if i%50 == 0 { // a restored search proposes with the method of its settings
-						b.StopTimer()
-						if err := a.Restore(state); err != nil {
-							b.Fatal(err)
-						}
-						b.StartTimer()
-					}
+				a.proposer = p
+				for b.Loop() {
 					a.measure(b, a.request(b))
 				}
 			})
@@ -242,7 +238,7 @@ func prepared(t testing.TB, d, n, pending int) *machine {
 }
 
 func BenchmarkSnapshot(b *testing.B) {
-	a := prepared(b, 10, 1_000, 8)
+	a := prepared(b, 20, 10_000, 8)
 	for b.Loop() {
 		if _, err := a.Snapshot(); err != nil {
 			b.Fatal(err)
@@ -251,7 +247,7 @@ func BenchmarkSnapshot(b *testing.B) {
 }
 
 func BenchmarkRestore(b *testing.B) {
-	a := prepared(b, 10, 1_000, 8)
+	a := prepared(b, 20, 10_000, 8)
 	state, err := a.Snapshot()
 	if err != nil {
 		b.Fatal(err)

@@ -10,6 +10,18 @@ import (
 // as a share of the numbers' ranges.
 const crowdDistance = 0.01
 
+// fresh returns the configuration at the masked, allowed point, unless it was
+// tried before or is a near-duplicate of a pending trial.
+func fresh(h *history, point []float64) (space.Configuration, bool) {
+	configuration := h.cube.Decode(point)
+	if h.taken[configuration.Key()] {
+		return configuration, false
+	}
+	// The point of the configuration that comes of it: of all points that mean
+	// the same whole number, only one is compared.
+	return configuration, !crowded(h, h.pending(), h.cube.Encode(configuration))
+}
+
 // crowded reports whether a pending trial is a near-duplicate of the masked
 // point: the same choices, and no number further away than crowdDistance. Where
 // the pending trials would then take up more than a quarter of the space, the

@@ -20,28 +20,29 @@ type density struct {
 	dimensions []space.Dimension
 	bandwidth  []float64 // of each dimension; the kernel's λ for a discrete one
 	n          int
-	// centre and offset hold n numbers for each dimension in turn, so that the
-	// inner loops run over adjacent memory. A centre is a coordinate times the
-	// dimension's sharpness, or a choice's index, or NaN; an offset is the
-	// logarithm of what normalises, and total the sum over the dimensions.
-	centre, offset, total []float64
-	sharpness             []float64 // 1/(√2 · bandwidth) of a continuous dimension
-	gaps                  []bool    // whether a dimension has a NaN centre
+	// centre holds n numbers for each dimension in turn, so that the inner
+	// loops run over adjacent memory. A centre is a coordinate times the
+	// dimension's sharpness, or a choice's index, or NaN. total is the
+	// logarithm of what normalises the kernel over all dimensions.
+	centre, total []float64
+	sharpness     []float64 // 1/(√2 · bandwidth) of a continuous dimension
+	gaps          []bool    // whether a dimension has a NaN centre
+	// Buffers: of one column, and of the normalisers' product.
+	column, product []float64
 }
 
 // fit sets the bandwidths from the observations and places their kernels.
 func (k *density) fit(dimensions []space.Dimension, points [][]float64) {
 	k.dimensions = dimensions
 	k.bandwidth = grow(k.bandwidth, len(dimensions))
-	column := make([]float64, 0, len(points))
 	for d, dimension := range dimensions {
-		column = column[:0]
+		k.column = k.column[:0]
 		for _, point := range points {
 			if u := point[d]; !math.IsNaN(u) {
-				column = append(column, place(dimension, u))
+				k.column = append(k.column, place(dimension, u))
 			}
 		}
-		k.bandwidth[d] = bandwidth(dimension, column, len(dimensions))
+		k.bandwidth[d] = bandwidth(dimension, k.column, len(dimensions))
 	}
 	k.place(points)
 }
@@ -70,62 +71,104 @@ func grow[T any](s []T, n int) []T {
 func (k *density) place(points [][]float64) {
 	k.n = len(points)
 	k.centre = grow(k.centre, k.n*len(k.dimensions))
-	k.offset = grow(k.offset, k.n*len(k.dimensions))
 	k.total = grow(k.total, k.n)
+	k.product = grow(k.product, k.n)
 	k.sharpness = grow(k.sharpness, len(k.dimensions))
 	k.gaps = grow(k.gaps, len(k.dimensions))
 	clear(k.total)
+	for i := range k.product {
+		k.product[i] = 1
+	}
 	for d, dimension := range k.dimensions {
 		k.sharpness[d] = 1
 		if dimension.Kind == space.Continuous {
 			k.sharpness[d] = 1 / (math.Sqrt2 * k.bandwidth[d])
 		}
-		centre, offset := k.column(d)
+		centre := k.centres(d)
 		normaliser := newNormaliser(dimension, k.bandwidth[d])
 		k.gaps[d] = false
 		for i, point := range points {
 			u := point[d]
 			if math.IsNaN(u) {
-				centre[i], offset[i], k.gaps[d] = u, 0, true
+				centre[i], k.gaps[d] = u, true
 				continue
 			}
 			at := place(dimension, u)
-			centre[i], offset[i] = at*k.sharpness[d], normaliser.at(at)
-			k.total[i] += offset[i]
+			centre[i] = at * k.sharpness[d]
+			k.product[i] *= normaliser.inverse(at)
+			if k.product[i] < 1e-200 || k.product[i] > 1e200 {
+				k.total[i] -= math.Log(k.product[i])
+				k.product[i] = 1
+			}
 		}
+	}
+	// One logarithm for all dimensions of a kernel, as they take their time.
+	for i, product := range k.product {
+		k.total[i] -= math.Log(product)
 	}
 }
 
-func (k *density) column(d int) (centre, offset []float64) {
-	return k.centre[d*k.n : (d+1)*k.n], k.offset[d*k.n : (d+1)*k.n]
-}
+func (k *density) centres(d int) []float64 { return k.centre[d*k.n : (d+1)*k.n] }
 
 // kernels writes the logarithm of each observation's kernel at the masked
 // point into sums, which has room for n.
 func (k *density) kernels(point, sums []float64) {
 	copy(sums, k.total)
+	var four [4]int // dimensions that are evaluated together
+	waiting := 0
 	for d, dimension := range k.dimensions {
 		if math.IsNaN(point[d]) {
-			_, offset := k.column(d)
-			for i := range sums {
-				sums[i] -= offset[i]
-			}
+			k.leaveOut(d, sums)
 			continue
 		}
 		at := place(dimension, point[d])
-		switch dimension.Kind {
-		case space.Continuous:
-			k.gaussian(d, at*k.sharpness[d], sums)
-		case space.Unordered:
+		switch {
+		case dimension.Kind == space.Unordered:
 			k.unordered(d, at, sums)
-		case space.Ordered:
+		case dimension.Kind == space.Ordered:
 			k.ordered(d, at, sums)
+		case k.gaps[d]:
+			k.gaussian(d, at*k.sharpness[d], sums)
+		default:
+			four[waiting] = d
+			if waiting++; waiting == len(four) {
+				k.gaussians(four, point, sums)
+				waiting = 0
+			}
+		}
+	}
+	for _, d := range four[:waiting] {
+		k.gaussian(d, point[d]*k.sharpness[d], sums)
+	}
+}
+
+// leaveOut takes a dimension's normalisers off the sums again.
+func (k *density) leaveOut(d int, sums []float64) {
+	normaliser := newNormaliser(k.dimensions[d], k.bandwidth[d])
+	for i, c := range k.centres(d) {
+		if !math.IsNaN(c) {
+			sums[i] += math.Log(normaliser.inverse(c / k.sharpness[d]))
 		}
 	}
 }
 
+// gaussians adds the exponents of four dimensions without gaps in one pass.
+func (k *density) gaussians(of [4]int, point, sums []float64) {
+	a, b, c, d := k.centres(of[0]), k.centres(of[1]), k.centres(of[2]), k.centres(of[3])
+	atA, atB := point[of[0]]*k.sharpness[of[0]], point[of[1]]*k.sharpness[of[1]]
+	atC, atD := point[of[2]]*k.sharpness[of[2]], point[of[3]]*k.sharpness[of[3]]
+	n := len(sums)
+	if len(a) < n || len(b) < n || len(c) < n || len(d) < n {
+		return // never; it spares the loop its checks of bounds
+	}
+	for i := range n {
+		x, y, z, w := atA-a[i], atB-b[i], atC-c[i], atD-d[i]
+		sums[i] -= (x*x + y*y) + (z*z + w*w)
+	}
+}
+
 func (k *density) gaussian(d int, at float64, sums []float64) {
-	centre, _ := k.column(d)
+	centre := k.centres(d)
 	sums = sums[:len(centre)]
 	if k.gaps[d] {
 		for i, c := range centre {
@@ -141,7 +184,7 @@ func (k *density) gaussian(d int, at float64, sums []float64) {
 }
 
 func (k *density) unordered(d int, at float64, sums []float64) {
-	centre, _ := k.column(d)
+	centre := k.centres(d)
 	choices := float64(k.dimensions[d].Choices)
 	same, different := math.Log1p(-k.bandwidth[d]), math.Log(k.bandwidth[d]/(choices-1))
 	for i, c := range centre {
@@ -157,7 +200,7 @@ func (k *density) unordered(d int, at float64, sums []float64) {
 }
 
 func (k *density) ordered(d int, at float64, sums []float64) {
-	centre, _ := k.column(d)
+	centre := k.centres(d)
 	λ := k.bandwidth[d]
 	same, different, ratio := math.Log1p(-λ), math.Log((1-λ)/2), math.Log(λ)
 	for i, c := range centre {
@@ -172,23 +215,42 @@ func (k *density) ordered(d int, at float64, sums []float64) {
 	}
 }
 
+// negligible is the power of e below the largest one from which on a kernel is
+// not worth adding: of as many as a density has, they change its sum by less
+// than a millionth.
+const negligible = -20
+
 // logMean is the logarithm of the mean of e to the given powers.
 func logMean(powers []float64) float64 {
 	largest := math.Inf(-1)
 	for _, p := range powers {
-		largest = max(largest, p)
+		if p > largest {
+			largest = p
+		}
 	}
 	if math.IsInf(largest, -1) {
 		return largest
 	}
 	sum := 0.0
 	for _, p := range powers {
-		// Even a million of e^-45 do not change the sum's last bit.
-		if p > largest-45 {
-			sum += math.Exp(p - largest)
+		if p -= largest; p > negligible {
+			sum += exponential(p)
 		}
 	}
 	return largest + math.Log(sum/float64(len(powers)))
+}
+
+// exponential is e to the power of x between [negligible] and 0, to five
+// digits: e^x = 2^k · e^r with a whole k and a small r, e^r as a polynomial. It
+// is several times faster than the exact one, and a ratio of densities that
+// were estimated from a few trials deserves no more digits.
+func exponential(x float64) float64 {
+	const whole = 3 << 51 // a float so large that adding it rounds to integers
+	k := x*math.Log2E + whole
+	r := x - (k-whole)*math.Ln2
+	square := r * r
+	p := (1 + r) + square*((1./2+r*(1./6))+square*(1./24+r*(1./120)))
+	return p * math.Float64frombits((math.Float64bits(k)+1023)<<52)
 }
 
 // draw fills the point with a draw from the kernel of a random observation,
@@ -200,7 +262,7 @@ func (k *density) draw(r *rand.Rand, widen float64, point []float64) {
 // drawFrom is draw from the kernel of the given observation.
 func (k *density) drawFrom(r *rand.Rand, i int, widen float64, point []float64) {
 	for d, dimension := range k.dimensions {
-		centre, _ := k.column(d)
+		centre := k.centres(d)
 		switch c := centre[i]; {
 		case math.IsNaN(c):
 			point[d] = r.Float64()

@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/space"
@@ -44,6 +45,7 @@ type history struct {
 	rungs    []rung // by budget, whatever the bracket
 	started  []int  // trials by their starting rung
 	out      int
+	waiting  []int // trials without any outcome yet, the newest first
 	// brackets has the brackets that rank their trials by themselves, in the
 	// order in which they began; those before firstOpen are over.
 	brackets  []bracket
@@ -69,6 +71,7 @@ func (h *history) create(p proposal, at slot) int {
 	h.points = append(h.points, h.cube.Encode(p.configuration))
 	h.taken[key] = true
 	h.started[at.rung]++
+	h.waiting = slices.Insert(h.waiting, 0, len(h.trials)-1)
 	h.out++
 	if at.bracket > len(h.brackets) {
 		h.brackets = append(h.brackets, bracket{start: at.rung, rungs: make([]rung, len(h.rungs)-at.rung)})
@@ -84,6 +87,7 @@ func (h *history) measure(number int, values []trial.Float) {
 	t.Status = measured
 	t.Results = append(t.Results, values)
 	h.rank(t, entry{trial: number, score: scoreOf(values, h.maximize)})
+	h.arrived(number)
 	h.out--
 }
 
@@ -91,6 +95,7 @@ func (h *history) fail(number int) {
 	t := &h.trials[number]
 	t.Status = failed
 	h.rank(t, entry{trial: number, failed: true})
+	h.arrived(number)
 	h.out--
 }
 
@@ -119,21 +124,17 @@ func (h *history) promote(number int) {
 	h.out++
 }
 
-// pending returns the trials that were created and never measured.
-func (h *history) pending() []int {
-	var numbers []int
-	left := h.out
-	// Those that are out are among the last ones, mostly.
-	for i := len(h.trials) - 1; i >= 0 && left > 0; i-- {
-		if h.trials[i].Status != out {
-			continue
-		}
-		left--
-		if len(h.trials[i].Results) == 0 {
-			numbers = append(numbers, i)
-		}
+// pending returns the trials that were created and never measured, from the
+// newest to the oldest. The list is the history's own.
+func (h *history) pending() []int { return h.waiting }
+
+// arrived takes a trial that has its first outcome off the list of those
+// without.
+func (h *history) arrived(number int) {
+	// The newest come first, so the numbers fall.
+	if at, found := slices.BinarySearchFunc(h.waiting, number, func(a, b int) int { return b - a }); found {
+		h.waiting = slices.Delete(h.waiting, at, at+1)
 	}
-	return numbers
 }
 
 // possible returns why the outcome of a trial cannot be, if it cannot.

@@ -29,23 +29,31 @@ const (
 	originSobol  = "sobol"
 )
 
-// redraws is how often a random draw that was tried before is drawn again. A
-// space of few configurations may be used up, so a repetition is accepted then.
+// redraws is how often a random draw that was tried before, or is close to a
+// pending trial, is drawn again. A space of few configurations may be used up,
+// so the next best is accepted then.
 const redraws = 64
 
-// drawRandom draws uniformly, avoiding configurations of earlier trials. It
-// answers false when the space forbids nearly everything.
+// drawRandom draws uniformly, avoiding configurations of earlier trials and
+// near-duplicates of pending ones; where that fails, near-duplicates are better
+// than repetitions. It answers false when the space forbids nearly everything.
 func drawRandom(h *history, r *rand.Rand) (space.Configuration, bool) {
-	var configuration space.Configuration
+	var last, close space.Configuration
 	for range redraws {
-		drawn, err := h.cube.Sample(r)
+		point, err := h.cube.Draw(r)
 		if err != nil {
 			return nil, false
 		}
-		configuration = drawn
-		if !h.taken[configuration.Key()] {
-			break
+		configuration, ok := fresh(h, point)
+		if ok {
+			return configuration, true
+		}
+		if last = configuration; !h.taken[configuration.Key()] {
+			close = configuration
 		}
 	}
-	return configuration, true
+	if close != nil {
+		return close, true
+	}
+	return last, true
 }

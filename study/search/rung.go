@@ -54,11 +54,16 @@ func scoreOf(values []trial.Float, maximize []bool) float64 {
 // rung is a ranking of the outcomes at one budget, best first.
 type rung struct {
 	entries []entry
+	// gone is how many entries at the front are known not to be promotable. It
+	// spares looking at them again and again; whoever orders the entries anew
+	// sets it back to 0.
+	gone int
 }
 
 func (r *rung) add(e entry) {
 	at, _ := slices.BinarySearchFunc(r.entries, e, entry.compare)
 	r.entries = slices.Insert(r.entries, at, e)
+	r.gone = min(r.gone, at)
 }
 
 // top is how many of the rung's trials may go up: ASHA's floor(n / eta), where
@@ -67,15 +72,23 @@ func (r *rung) top(eta int) int { return len(r.entries) / eta }
 
 // best returns the place of the best promotable trial among the first limit, or -1.
 func (r *rung) best(limit int) int {
-	return slices.IndexFunc(r.entries[:limit], entry.promotable)
+	for r.gone < limit && !r.entries[r.gone].promotable() {
+		r.gone++
+	}
+	if r.gone < limit {
+		return r.gone
+	}
+	return -1
 }
 
-// usable counts the trials that have a value.
+// usable counts the trials that have a value. They come first.
 func (r *rung) usable() int {
-	n := 0
-	for n < len(r.entries) && !r.entries[n].failed && !math.IsInf(r.entries[n].score, -1) {
-		n++
-	}
+	n, _ := slices.BinarySearchFunc(r.entries, struct{}{}, func(e entry, _ struct{}) int {
+		if e.failed || math.IsInf(e.score, -1) {
+			return 1
+		}
+		return -1
+	})
 	return n
 }
 

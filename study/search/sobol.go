@@ -13,7 +13,8 @@ import (
 const sobolStream = 0x7365617263680002
 
 // sobolWindow is how many points in a row may be passed over because they are
-// forbidden or were tried before. Behind it the space counts as used up.
+// forbidden, were tried before or are close to a trial that is out. Behind it
+// the space counts as used up.
 const sobolWindow = 1024
 
 // sobol takes the points of a Sobol sequence (Sobol 1967; direction numbers of
@@ -57,13 +58,13 @@ func (s *sobol) propose(h *history, r *rand.Rand) (proposal, bool) {
 		if !s.at(h, n, point) {
 			continue
 		}
-		if configuration := h.cube.Decode(point); !h.taken[configuration.Key()] {
+		if configuration, ok := fresh(h, point); ok {
 			reason := fmt.Sprintf("point %d of the Sobol sequence", n+1)
 			return proposal{configuration, originSobol, reason}, true
 		}
 	}
 	configuration, ok := drawRandom(h, r)
-	reason := fmt.Sprintf("drawn uniformly: the next %d points of the Sobol sequence are forbidden or were tried before", sobolWindow)
+	reason := fmt.Sprintf("drawn uniformly: the next %d points of the Sobol sequence are forbidden, were tried before or are close to trials that are out", sobolWindow)
 	return proposal{configuration, originRandom, reason}, ok
 }
 

@@ -102,7 +102,11 @@ func (t *tpe) draw(h *history, r *rand.Rand) ([]float64, bool) {
 			g.put(point, c.point)
 			// Without the groups to come this is no whole configuration yet,
 			// and so not the same as any trial's.
-			return !h.cube.Forbids(point) && !crowded(h, t.pending, point) && !h.taken[h.cube.Decode(point).Key()]
+			if h.cube.Forbids(point) {
+				return false
+			}
+			_, ok := fresh(h, point)
+			return ok
 		})
 		if found < 0 {
 			return nil, false
@@ -114,12 +118,15 @@ func (t *tpe) draw(h *history, r *rand.Rand) ([]float64, bool) {
 // group is the parameters that exist under the same conditions, with the
 // densities of their good and their bad values.
 type group struct {
-	at   []int // the parameters' places in the space
-	good density
-	bad  density
+	at []int // the parameters' places in the space
+	// conditional says that not every trial has the group.
+	conditional bool
+	good        density
+	bad         density
 	// pending are trials without a result. They count as bad ones.
 	pending density
-	weights []float64 // of the good kernels; their mean is 1
+	// weights are of the good kernels, with a mean of 1, and logs their logarithms.
+	weights, logs []float64
 	// sums is a buffer.
 	sums []float64
 }
@@ -132,7 +139,7 @@ func newGroups(s space.Space) []*group {
 		key := fmt.Sprint(p.When)
 		g, known := byCondition[key]
 		if !known {
-			g = &group{}
+			g = &group{conditional: len(p.When) > 0}
 			byCondition[key] = g
 			groups = append(groups, g)
 		}
@@ -177,16 +184,23 @@ func (g *group) of(h *history, trials []int) [][]float64 {
 // fit splits the outcomes of trials that have the group, best first, into good
 // and bad ones. Both densities get a uniform kernel besides: the prior.
 func (g *group) fit(h *history, entries []entry) {
-	var mine []entry
-	for _, e := range entries {
-		if !math.IsNaN(h.points[e.trial][g.at[0]]) {
-			mine = append(mine, e)
+	mine := entries
+	if g.conditional {
+		mine = nil
+		for _, e := range entries {
+			if !math.IsNaN(h.points[e.trial][g.at[0]]) {
+				mine = append(mine, e)
+			}
 		}
 	}
 	r := rung{entries: mine}
 	good := min(int(math.Ceil(tpeGood*float64(len(mine)))), r.usable())
 	better, worse := sparse(mine[:good]), sparse(mine[good:])
 	g.weights = improvements(better, mine[good:])
+	g.logs = g.logs[:0]
+	for _, weight := range g.weights {
+		g.logs = append(g.logs, math.Log(weight))
+	}
 	g.place(h, &g.good, better)
 	g.place(h, &g.bad, worse)
 }
@@ -288,8 +302,8 @@ func (g *group) ratio(point []float64) float64 {
 	bad := g.bad.n + g.pending.n
 	g.sums = grow(g.sums, max(bad, g.good.n))
 	g.good.kernels(point, g.sums[:g.good.n])
-	for i, weight := range g.weights {
-		g.sums[i] += math.Log(weight)
+	for i, weight := range g.logs {
+		g.sums[i] += weight
 	}
 	good := logMean(g.sums[:g.good.n])
 	g.bad.kernels(point, g.sums[:g.bad.n])

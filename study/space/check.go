@@ -3,6 +3,7 @@ package space
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -148,11 +149,41 @@ func (f Forbidden) String() string {
 
 // Key is a text that equal configurations share and different ones do not,
 // provided that both are canonical.
-func (c Configuration) Key() string {
-	// Maps are marshalled with sorted keys; a finite value cannot fail.
-	text, err := json.Marshal(map[string]Value(c))
-	if err != nil {
-		return fmt.Sprint(map[string]Value(c))
+func (c Configuration) Key() string { return string(c.appendJSON(nil)) }
+
+// MarshalJSON writes an object with its names sorted, as [Configuration.Key]
+// does; a configuration that is nil is null.
+func (c Configuration) MarshalJSON() ([]byte, error) {
+	if c == nil {
+		return []byte("null"), nil
 	}
-	return string(text)
+	for name, v := range c {
+		if !v.finite() {
+			return nil, fmt.Errorf("parameter %s cannot be %v", name, v)
+		}
+	}
+	return c.appendJSON(nil), nil
+}
+
+func (c Configuration) appendJSON(text []byte) []byte {
+	var few [32]string // most spaces are small: their names need no allocation
+	names := few[:0]
+	size := 2
+	for name := range c {
+		names = append(names, name)
+		size += len(name) + 26
+	}
+	slices.Sort(names)
+	if text == nil {
+		text = make([]byte, 0, size)
+	}
+	text = append(text, '{')
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(appendText(text, name), ':')
+		text = c[name].appendJSON(text)
+	}
+	return append(text, '}')
 }

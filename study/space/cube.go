@@ -49,10 +49,11 @@ type Cube struct {
 }
 
 // link is a condition, resolved: the parameter's index, and the values that
-// fulfil it in canonical form.
+// fulfil it in canonical form, or of choices whether each does.
 type link struct {
 	parameter int
 	in        map[Value]bool
+	choices   []bool
 }
 
 // Cube returns the unit cube of a valid space.
@@ -94,6 +95,9 @@ func (s Space) resolve(conditions []Condition, index map[string]int) []link {
 			}
 		}
 		links[i] = link{parameter: at, in: in}
+		for _, v := range s.Parameters[at].Values {
+			links[i].choices = append(links[i].choices, in[v])
+		}
 	}
 	return links
 }
@@ -125,7 +129,16 @@ func (c *Cube) Forbids(point []float64) bool {
 func (c *Cube) holds(links []link, point []float64) bool {
 	for _, l := range links {
 		u := point[l.parameter]
-		if math.IsNaN(u) || !l.in[c.value(l.parameter, u)] {
+		if math.IsNaN(u) {
+			return false
+		}
+		met := false
+		if l.choices != nil {
+			met = l.choices[c.dimensions[l.parameter].Choice(u)]
+		} else {
+			met = l.in[c.value(l.parameter, u)]
+		}
+		if !met {
 			return false
 		}
 	}

@@ -22,11 +22,17 @@ func (s Space) Sample(r *rand.Rand) (Configuration, error) {
 
 // Sample is Space.Sample for repeated draws.
 func (c *Cube) Sample(r *rand.Rand) (Configuration, error) {
-	point := make([]float64, len(c.dimensions))
-	if err := c.draw(r, point, maxDraws); err != nil {
+	point, err := c.Draw(r)
+	if err != nil {
 		return nil, err
 	}
 	return c.Decode(point), nil
+}
+
+// Draw is Sample before it is decoded: the masked point of the configuration.
+func (c *Cube) Draw(r *rand.Rand) ([]float64, error) {
+	point := make([]float64, len(c.dimensions))
+	return point, c.draw(r, point, maxDraws)
 }
 
 // draw fills the point with an allowed, masked draw.

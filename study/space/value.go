@@ -1,6 +1,7 @@
 package space
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -84,25 +85,51 @@ func (v Value) String() string {
 
 // MarshalJSON writes the value; a float keeps its point.
 func (v Value) MarshalJSON() ([]byte, error) {
+	if !v.finite() {
+		return nil, fmt.Errorf("a parameter cannot be %v", v)
+	}
+	return v.appendJSON(nil), nil
+}
+
+// finite reports whether the value is no infinity and not NaN, which are no JSON.
+func (v Value) finite() bool {
+	f := math.Float64frombits(v.bits)
+	return v.kind != kindFloat || !math.IsNaN(f) && !math.IsInf(f, 0)
+}
+
+func (v Value) appendJSON(text []byte) []byte {
 	switch v.kind {
 	case kindFloat:
-		f := math.Float64frombits(v.bits)
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, fmt.Errorf("a parameter cannot be %v", f)
+		from := len(text)
+		text = strconv.AppendFloat(text, math.Float64frombits(v.bits), 'g', -1, 64)
+		if !bytes.ContainsAny(text[from:], ".e") {
+			text = append(text, '.', '0')
 		}
-		text := strconv.FormatFloat(f, 'g', -1, 64)
-		if !strings.ContainsAny(text, ".e") {
-			text += ".0"
-		}
-		return []byte(text), nil
+		return text
 	case kindInt:
-		return strconv.AppendInt(nil, int64(v.bits), 10), nil
+		return strconv.AppendInt(text, int64(v.bits), 10)
 	case kindString:
-		return json.Marshal(v.text)
+		return appendText(text, v.text)
 	case kindBool:
-		return strconv.AppendBool(nil, v.bits == 1), nil
+		return strconv.AppendBool(text, v.bits == 1)
 	}
-	return []byte("null"), nil
+	return append(text, "null"...)
+}
+
+// appendText appends a JSON string. What encoding/json would escape is left to it.
+func appendText(text []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			escaped, err := json.Marshal(s)
+			if err != nil { // a string always can be
+				escaped = strconv.AppendQuote(nil, s)
+			}
+			return append(text, escaped...)
+		}
+	}
+	text = append(text, '"')
+	text = append(text, s...)
+	return append(text, '"')
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
