@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"web/api":                 {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
 	"web/ui":                  {},
 	"clients/rest":            {"problem", "protocol", "budget", "trial", "study/definition", "web/auth"},
+	"importer":                {"problem", "study/space"},
 	"e2e/launch":              {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},

@@ -26,6 +26,15 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if again := at.cli("study", "create", s.file); again.code != 1 || !strings.Contains(again.stderr, "exists already") {
 		t.Errorf("the same name again: exit code %d, %s", again.code, again.stderr)
 	}
+	if text := at.must("study", "enqueue", s.name, "-p", "x=0.05"); !strings.Contains(text, "1 configuration enqueued") {
+		t.Errorf("enqueue says:\n%s", text)
+	}
+	if wrong := at.cli("study", "enqueue", s.name, "-p", "nothing=1"); wrong.code != 2 || !strings.Contains(wrong.stderr, "not a parameter") {
+		t.Errorf("a parameter that there is not: exit code %d, %s", wrong.code, wrong.stderr)
+	}
+	if none := at.cli("study", "enqueue", s.name); none.code != 2 || !strings.Contains(none.stderr, "--file") {
+		t.Errorf("nothing to enqueue: exit code %d, %s", none.code, none.stderr)
+	}
 	at.worker()
 	until(t, "two acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 2 })
 	at.must("study", "pause", s.name)

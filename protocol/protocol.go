@@ -204,6 +204,8 @@ type Progress struct {
 	// Created is how many configurations were tried, MaxTrials how many may be.
 	Created   int `json:"created"`
 	MaxTrials int `json:"max_trials"`
+	// Enqueued is how many configurations wait in front of what the search proposes.
+	Enqueued int `json:"enqueued,omitempty" doc:"configurations that were enqueued and not started yet"`
 	// Epochs is how many epochs were trained, DataPasses the same weighted by
 	// the data fraction: passes over the whole data.
 	Epochs     int     `json:"epochs"`

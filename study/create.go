@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -35,6 +36,11 @@ func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (p
 	tx := s.begin(r)
 	tx.change.Insert = &created
 	tx.log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
+	for i, configuration := range def.Search.Initial {
+		if _, err := tx.search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
+			return protocol.StudyView{}, fmt.Errorf("search.initial[%d]: %w", i, err)
+		}
+	}
 	view := r.view(now)
 	if err := commit(ctx, s, tx, &view); err != nil {
 		if problem.Is(err, problem.Conflict) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -51,6 +52,9 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		p.Energy = p.Energy.Plus(t.Energy)
 		p.Promotions += t.Promotions
 		p.Resumes += t.Resumes
+	}
+	if queue, ok := r.method.(search.Queue); ok && !study.Status.Over() {
+		p.Enqueued = queue.Waiting()
 	}
 	if study.Status == protocol.StudyRunning {
 		p.RemainingSeconds = r.remaining(study, trials, p)

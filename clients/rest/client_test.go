@@ -51,6 +51,7 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"POST /api/v1/studies?dry_run=true":       func(c *rest.Client) error { return failure(c.DryRun(ctx, []byte("{}"), "application/json")) },
 		"GET /api/v1/studies":                     func(c *rest.Client) error { return failure(c.Studies(ctx)) },
 		"GET /api/v1/studies/a%20b%2Fc":           func(c *rest.Client) error { return failure(c.Study(ctx, "a b/c")) },
+		"POST /api/v1/studies/x/enqueue":          func(c *rest.Client) error { return failure(c.Enqueue(ctx, "x", protocol.EnqueueRequest{})) },
 		"POST /api/v1/studies/x/pause":            func(c *rest.Client) error { return failure(c.PauseStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/resume":           func(c *rest.Client) error { return failure(c.ResumeStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/stop":             func(c *rest.Client) error { return failure(c.StopStudy(ctx, "x")) },

@@ -41,6 +41,13 @@ func (c *Client) Study(ctx context.Context, study string) (protocol.StudyView, e
 	return get[protocol.StudyView](ctx, c, path("studies", study), "")
 }
 
+// Enqueue makes a study try the configurations, in their order, before anything
+// its search proposes. Parameters that one lacks are drawn by the server. A
+// study that is over, or has no trials left, is a conflict.
+func (c *Client) Enqueue(ctx context.Context, study string, wanted protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
+	return exchange[protocol.EnqueueReply](ctx, c, path("studies", study, "enqueue"), wanted)
+}
+
 // PauseStudy stops handing out trials; running ones give back after their epoch.
 func (c *Client) PauseStudy(ctx context.Context, study string) (protocol.StudyView, error) {
 	return c.change(ctx, study, "pause")

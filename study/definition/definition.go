@@ -48,6 +48,9 @@ type Search struct {
 	Brackets int `json:"brackets"`
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`
+	// Initial are configurations to try before anything the method proposes.
+	// What one lacks is drawn when the study is created.
+	Initial []space.Configuration `json:"initial,omitempty"`
 }
 
 // Stop is when the study ends; whichever comes first.

@@ -17,7 +17,7 @@ func (d *decoder) search(s section) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial")
 	if !ok {
 		return result
 	}
@@ -45,6 +45,7 @@ func (d *decoder) search(s section) Search {
 		d.fault(at, n, "must be left out with promotion: none, as every trial then starts at the top rung")
 	}
 	s.whole("grid_points", 1, 1000, &result.GridPoints)
+	result.Initial = d.initial(s)
 	return result
 }
 

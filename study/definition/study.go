@@ -52,6 +52,12 @@ func (d *decoder) check(def Definition) {
 	if before > 0 || len(faults) > 0 {
 		return
 	}
+	if faults := checkInitial(def); len(faults) > 0 {
+		for _, fault := range faults {
+			d.faults = append(d.faults, d.places.locate(fault))
+		}
+		return
+	}
 	// What only the whole shows, such as a grid with too many points.
 	if _, err := search.New(def.SearchSettings()); err != nil {
 		d.refused(err)

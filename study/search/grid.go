@@ -13,8 +13,8 @@ import (
 type grid struct {
 	points space.Grid
 	order  []int
-	next   int // the place in order behind the last configuration given
-	given  int // how many were given to get there
+	next   int // no configuration before this place in order is left
+	passed int // how many there are before it
 }
 
 func newGrid(settings Settings) (proposer, error) {
@@ -28,22 +28,19 @@ func newGrid(settings Settings) (proposer, error) {
 	return &grid{points: points, order: order}, nil
 }
 
+// propose gives the next point that no trial has. A point that was enqueued and
+// tried is not given again.
 func (g *grid) propose(h *history, _ *rand.Rand) (proposal, bool) {
-	// Every trial came from here: the next one's place follows from their number.
-	if g.given > len(h.trials) {
-		g.next, g.given = 0, 0
-	}
-	for g.next < len(g.order) {
+	for ; g.next < len(g.order); g.next++ {
 		configuration, ok := g.points.At(g.order[g.next])
-		g.next++
 		if !ok {
 			continue
 		}
-		g.given++
-		if g.given > len(h.trials) {
-			reason := fmt.Sprintf("grid point %d, in shuffled order", g.given)
+		if !h.taken[configuration.Key()] {
+			reason := fmt.Sprintf("grid point %d, in shuffled order", g.passed+1)
 			return proposal{configuration: configuration, origin: originGrid, reason: reason}, true
 		}
+		g.passed++
 	}
 	return proposal{}, false
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/space"
 )
 
 // stream is the second word of the generator's seed: it keeps a search's draws
@@ -23,6 +24,9 @@ type machine struct {
 	proposer  proposer
 	source    *rand.PCG
 	history   *history
+	// queue has the enqueued configurations that no trial was created for yet,
+	// complete, the first to go first.
+	queue []space.Configuration
 	// dry remembers that the proposer has nothing for the present state. It is
 	// no part of it: a request that cannot be served leaves everything as it was.
 	dry bool
@@ -45,6 +49,8 @@ func (m *machine) Handle(e Event) ([]Action, error) {
 		return []Action{m.answer()}, nil
 	case Measured, Failed:
 		return nil, m.observe(e)
+	case Enqueued:
+		return nil, m.enqueue(e.Configuration)
 	}
 	return nil, problem.New(problem.Invalid, "a search has no event of kind %q", e.Kind)
 }
@@ -91,13 +97,14 @@ func (m *machine) promote(s step) Action {
 
 // creation starts a new trial, if the study allows one and the proposer has one.
 func (m *machine) creation() (Action, bool) {
-	if m.dry || m.settings.MaxTrials > 0 && len(m.history.trials) >= m.settings.MaxTrials {
+	if m.settings.MaxTrials > 0 && len(m.history.trials) >= m.settings.MaxTrials {
 		return Action{}, false
 	}
-	before := *m.source
-	p, ok := m.proposer.propose(m.history, rand.New(m.source))
+	p, ok := m.dequeue()
 	if !ok {
-		*m.source, m.dry = before, true
+		p, ok = m.propose()
+	}
+	if !ok {
 		return Action{}, false
 	}
 	at := m.promotion.start(m.history)
@@ -106,6 +113,19 @@ func (m *machine) creation() (Action, bool) {
 		Kind: Create, Trial: number, Rung: at.rung,
 		Configuration: p.configuration, Origin: p.origin, Reason: p.reason,
 	}, true
+}
+
+// propose asks the proposer, unless it had nothing and nothing happened since.
+func (m *machine) propose() (proposal, bool) {
+	if m.dry {
+		return proposal{}, false
+	}
+	before := *m.source
+	p, ok := m.proposer.propose(m.history, rand.New(m.source))
+	if !ok {
+		*m.source, m.dry = before, true
+	}
+	return p, ok
 }
 
 // finalPromotion ends a search that has nothing else to do with a winner that

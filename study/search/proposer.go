@@ -27,6 +27,8 @@ const (
 	originModel  = "model"
 	originGrid   = "grid"
 	originSobol  = "sobol"
+	// A user asked for the configuration.
+	originEnqueued = "enqueued"
 )
 
 // redraws is how often a random draw that was tried before, or is close to a

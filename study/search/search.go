@@ -58,8 +58,11 @@ const (
 	// Measured: Trial completed Rung with Values. Answered with no action.
 	Measured EventKind = "measured"
 	// Failed: Trial will never complete Rung (the user's command failed for
-	// good, or the infrastructure lost it for good). Answered with no action.
 	Failed EventKind = "failed"
+	// Enqueued: somebody wants Configuration tried before anything the method
+	// proposes. What it lacks is drawn, and what does not exist in it is left
+	// out. Answered with no action.
+	Enqueued EventKind = "enqueued"
 )
 
 // Event is one input of a method.
@@ -69,6 +72,8 @@ type Event struct {
 	Rung  int       `json:"rung"`
 	// Values has one entry for each objective; NaN never wins.
 	Values []trial.Float `json:"values,omitempty"`
+	// Configuration belongs to Enqueued; parts may be missing.
+	Configuration space.Configuration `json:"params,omitempty"`
 }
 
 // ActionKind names an action.
@@ -93,11 +98,18 @@ type Action struct {
 	// to promote, Rung the rung it then goes to.
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
-	// Configuration and Origin ("random", "model", "grid", "sobol") belong to Create.
+	// Configuration and Origin ("random", "model", "grid", "sobol", "enqueued")
+	// belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
 	// Reason says why in one sentence, for the trial's history.
 	Reason string `json:"reason,omitempty"`
+}
+
+// Queue is a [Method] that can say how many enqueued configurations wait to be
+// created. All methods that [New] returns can.
+type Queue interface {
+	Waiting() int
 }
 
 // Method is one search.

@@ -20,6 +20,8 @@ type snapshot struct {
 	Promotion budget.Promotion `json:"promotion,omitempty"`
 	Generator []byte           `json:"generator"`
 	Trials    []record         `json:"trials"`
+	// Queue is what was enqueued and not created yet.
+	Queue []space.Configuration `json:"queue,omitempty"`
 }
 
 // Snapshot implements [Method].
@@ -31,6 +33,7 @@ func (m *machine) Snapshot() (json.RawMessage, error) {
 	text, err := json.Marshal(snapshot{
 		Version: snapshotVersion, Method: m.settings.Method, Promotion: m.settings.Promotion,
 		Generator: generator, Trials: m.history.trials,
+		Queue: m.queue,
 	})
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the search: %w", err)
@@ -64,12 +67,18 @@ func (m *machine) Restore(text json.RawMessage) error {
 			return err
 		}
 	}
+	for _, configuration := range s.Queue {
+		if faults := m.settings.Space.Check(configuration); len(faults) > 0 {
+			return problem.New(problem.Invalid, "the snapshot's queue does not fit the study's space: %s", faults[0])
+		}
+	}
 	// A new proposer: the old one may remember another history of equal length.
 	p, err := methods()[m.settings.Method](m.settings)
 	if err != nil {
 		return err
 	}
 	m.source, m.history, m.proposer, m.dry = source, h, p, false
+	m.queue = s.Queue
 	return nil
 }
 

@@ -60,6 +60,7 @@ func (s *server) routes() []route {
 		{"GET", prefix + "/studies", readers, 200, call, "list-studies", "List the studies, the newest first", handle(s, s.listStudies), nil},
 		{"GET", studyPath, readers, 200, call, "get-study", "Get a study by id or name", handle(s, s.getStudy), nil},
 		{"DELETE", studyPath, admins, 204, call, "delete-study", "Delete a study and everything of it", handle(s, s.deleteStudy), nil},
+		{"POST", studyPath + "/enqueue", admins, 200, call, "enqueue", "Try these configurations before anything the search proposes", handle(s, s.enqueue), nil},
 		{"POST", studyPath + "/pause", admins, 200, call, "pause-study", "Hand out no more trials", handle(s, s.pauseStudy), nil},
 		{"POST", studyPath + "/resume", admins, 200, call, "resume-study", "Go on with a paused study", handle(s, s.resumeStudy), nil},
 		{"POST", studyPath + "/stop", admins, 200, call, "stop-study", "End a study now", handle(s, s.stopStudy), nil},

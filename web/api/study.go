@@ -117,6 +117,18 @@ func (s *server) stopStudy(ctx context.Context, input *StudyRef) (*studyAnswer, 
 	return &studyAnswer{Body: view}, err
 }
 
+type enqueueInput struct {
+	StudyRef
+	Content[protocol.EnqueueRequest]
+}
+
+type enqueueAnswer struct{ Body protocol.EnqueueReply }
+
+func (s *server) enqueue(ctx context.Context, input *enqueueInput) (*enqueueAnswer, error) {
+	reply, err := s.studies.Enqueue(ctx, input.Study, input.Body)
+	return &enqueueAnswer{Body: reply}, err
+}
+
 func (s *server) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
 	return nil, s.studies.Delete(ctx, input.Study)
 }

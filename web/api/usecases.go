@@ -15,6 +15,7 @@ type StudyUseCases interface {
 	CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error)
 	Studies(ctx context.Context) ([]protocol.StudyView, error)
 	Study(ctx context.Context, ref string) (protocol.StudyView, error)
+	Enqueue(ctx context.Context, ref string, request protocol.EnqueueRequest) (protocol.EnqueueReply, error)
 	Pause(ctx context.Context, ref string) (protocol.StudyView, error)
 	Resume(ctx context.Context, ref string) (protocol.StudyView, error)
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)

@@ -126,6 +126,23 @@ class Study:
         self._session.release(link)
         return answer
 
+    def enqueue(self, *configurations: Mapping[str, Any]) -> int:
+        """Try these configurations before anything the search proposes, in this order; returns how many wait now.
+
+        Parameters that a configuration lacks are drawn by the server; those that do not exist in it are left
+        out. They count toward ``stop.trials``. Raises :class:`InvalidError` when one does not fit the space (then
+        none is enqueued), and :class:`ConflictError` when the study is over or has no trial left for them.
+        """
+        if not configurations:
+            raise ValueError("give at least one configuration, such as enqueue({'learning_rate': 0.01})")
+        document = {"configurations": [dict(configuration) for configuration in configurations]}
+        answer = self.client.post(f"enqueue in study {self.name}", document, "studies", self.id, "enqueue")
+        return int(answer["waiting"])
+
+    def enqueue_trial(self, params: Mapping[str, Any]) -> None:
+        """:meth:`enqueue` of one configuration, under the name that Optuna has for it."""
+        self.enqueue(params)
+
     def trial(self, number: int) -> TrialRecord:
         """One trial."""
         return TrialRecord.of(self._get("trials", number)["trial"])

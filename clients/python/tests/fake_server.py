@@ -57,6 +57,7 @@ class FakeServer:
         self.artifacts: dict[str, bytes] = {}
         self.workers: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
+        self.queue: list[dict[str, Any]] = []
         self.receipts: dict[str, tuple[bytes, tuple[int, Any]]] = {}
         self._lock = threading.RLock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -142,6 +143,13 @@ class FakeServer:
         status = {"pause": "paused", "resume": "running", "stop": "stopped"}[action]
         self._study(ref)["status"] = status
         return 200, self.view(self._study(ref))
+
+    def enqueue(self, call: Call, ref: str) -> tuple[int, Any]:
+        study = self._study(ref)
+        if self._over(study):
+            raise Problem(409, "conflict", f"study {study['name']} is {study['status']}")
+        self.queue.extend(call.json["configurations"])
+        return 200, {"study": study["name"], "enqueued": len(call.json["configurations"]), "waiting": len(self.queue)}
 
     def delete(self, call: Call, ref: str) -> tuple[int, Any]:
         del self.studies[self._study(ref)["id"]]
@@ -267,7 +275,8 @@ class FakeServer:
         if number == self.max_trials:
             return None
         trial = {"id": f"{study['id']}-{number}", "study_id": study["id"], "number": number, "rung": 0}
-        trial.update(params={"x": number, "rate": 0.5}, results=[], lease_epoch=0, checkpoint=None, worker=None)
+        params = {"x": number, "rate": 0.5, **(self.queue.pop(0) if self.queue else {})}
+        trial.update(params=params, results=[], lease_epoch=0, checkpoint=None, worker=None)
         self.trials[trial["id"]] = trial
         self.reports[trial["id"]] = []
         return trial
@@ -298,6 +307,7 @@ _ROUTES = [
     (_STUDY, "GET", "study"),
     (_STUDY, "DELETE", "delete"),
     (_STUDY + "/(pause|resume|stop)", "POST", "act"),
+    (_STUDY + "/enqueue", "POST", "enqueue"),
     (_STUDY + "/trials", "GET", "list_trials"),
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),
     (_STUDY + "/recommendation", "GET", "recommendation"),

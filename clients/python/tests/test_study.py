@@ -32,6 +32,23 @@ def test_an_objective_that_returns_a_value(start_server: StartServer) -> None:
     assert server.workers == {}
 
 
+def test_enqueued_configurations_go_first(start_server: StartServer) -> None:
+    server = start_server(trials=3)
+    study = study_on(server)
+    assert study.enqueue({"x": 7}, {"x": 5, "rate": 0.25}) == 2
+    study.enqueue_trial({"rate": 1})
+    assert [call.json for call in server.sent("/enqueue")] == [
+        {"configurations": [{"x": 7}, {"x": 5, "rate": 0.25}]},
+        {"configurations": [{"rate": 1}]},
+    ]
+    with pytest.raises(ValueError, match="at least one"):
+        study.enqueue()
+    study.optimize(lambda trial: trial.params["x"] / 10)
+    assert [t.params for t in study.trials] == [{"x": 7, "rate": 0.5}, {"x": 5, "rate": 0.25}, {"x": 2, "rate": 1}]
+    with pytest.raises(tandem.ConflictError):
+        study.enqueue({"x": 1})
+
+
 def test_a_value_counts_for_the_whole_budget(start_server: StartServer) -> None:
     server = start_server(LADDER, trials=1)
     study_on(server).optimize(lambda trial: trial.budget.epochs)

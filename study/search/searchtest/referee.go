@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
 )
 
 type state int
@@ -36,6 +37,8 @@ type referee struct {
 	ends     bool
 	trials   []watched
 	brackets []book
+	// queue has what was enqueued and not created yet.
+	queue []space.Configuration
 	// exhausted is set when the method showed by what it did that it has no
 	// configuration before the next outcome.
 	exhausted bool
@@ -120,12 +123,47 @@ func (r *referee) create(a search.Action) {
 	if a.Origin == "" {
 		r.Fatal("created without an origin")
 	}
+	r.dequeue(a)
 	r.nothingEarned(a)
 	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, scores: map[int]float64{}})
 }
 
+// full reports whether the trials that are created and enqueued are all there
+// can be.
+func (r *referee) full() bool {
+	return r.settings.MaxTrials > 0 && len(r.trials)+len(r.queue) >= r.settings.MaxTrials
+}
+
+func (r *referee) enqueue(given space.Configuration) {
+	r.queue = append(r.queue, given)
+	r.exhausted = false
+}
+
+// dequeue checks that what was enqueued is created first, in order, with the
+// values that were asked for.
+func (r *referee) dequeue(a search.Action) {
+	if len(r.queue) == 0 {
+		if a.Origin == "enqueued" {
+			r.Fatalf("created %v as enqueued, and nothing is", a.Configuration)
+		}
+		return
+	}
+	for name, v := range r.queue[0] {
+		if got, there := a.Configuration[name]; there && got != v {
+			r.Fatalf("created %v instead of the enqueued %v", a.Configuration, r.queue[0])
+		}
+	}
+	if a.Origin != "enqueued" {
+		r.Fatalf("created a trial of origin %s before the enqueued %v", a.Origin, r.queue[0])
+	}
+	r.queue = r.queue[1:]
+}
+
 // exhaust checks that there is a reason to create no trial.
 func (r *referee) exhaust(a search.Action) {
+	if len(r.queue) > 0 {
+		r.Fatalf("%s though %v is enqueued", a.Kind, r.queue[0])
+	}
 	bounded := r.settings.MaxTrials > 0 && len(r.trials) >= r.settings.MaxTrials
 	if !bounded && !r.ends {
 		r.Fatalf("%s though %d of %d trials are created", a.Kind, len(r.trials), r.settings.MaxTrials)

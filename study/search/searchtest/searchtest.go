@@ -15,7 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -120,6 +122,9 @@ func (g *game) snapshot() json.RawMessage {
 // shuffle plays random events.
 func (g *game) shuffle(steps int) {
 	for range steps {
+		if rapid.IntRange(0, 9).Draw(g.T, "enqueue") == 0 {
+			g.enqueue()
+		}
 		out := g.referee.out()
 		if len(out) == 0 || rapid.Bool().Draw(g.T, "request") {
 			g.request()
@@ -177,6 +182,29 @@ func (g *game) end(number int) {
 	g.referee.observe(e)
 }
 
+// enqueue wants a configuration tried of which parts may be missing. It is
+// refused only when there is no trial left for it.
+func (g *game) enqueue() {
+	if g.referee.finished {
+		return // the study is over, so nobody can
+	}
+	e := search.Event{Kind: search.Enqueued, Configuration: anyPart(g.T, g.settings.Space)}
+	if !g.referee.full() {
+		if actions := g.handle(e); len(actions) != 0 {
+			g.Fatalf("%s was answered with %s", e.Kind, show(actions))
+		}
+		g.referee.enqueue(e.Configuration)
+		return
+	}
+	before := g.snapshot()
+	if _, err := g.method.Handle(e); !problem.Is(err, problem.Conflict) {
+		g.Fatalf("%s was not refused as a conflict, though all trials are taken: %v", show(e), err)
+	}
+	if !bytes.Equal(before, g.snapshot()) {
+		g.Fatal("an event that was refused changed the state")
+	}
+}
+
 // anyValue is often equal to another one, and sometimes not a number.
 func anyValue(t *rapid.T) trial.Float {
 	return trial.Float(rapid.OneOf(
@@ -216,6 +244,8 @@ func (g *game) impossible() {
 		{Kind: search.Measured, Trial: n, Values: value},
 		{Kind: search.Failed, Trial: n},
 		{Kind: search.Failed, Trial: -1},
+		{Kind: search.Enqueued, Configuration: space.Configuration{"no such parameter": space.Int(1)}},
+		{Kind: search.Enqueued, Configuration: space.Configuration{g.settings.Space.Parameters[0].Name: space.String("no such value")}},
 	}
 	for number, t := range g.referee.trials {
 		if t.state != out {

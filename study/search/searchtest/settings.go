@@ -1,6 +1,8 @@
 package searchtest
 
 import (
+	"math/rand/v2"
+
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -38,6 +40,21 @@ func Ladder(rungs, factor int) []budget.Rung {
 		epochs *= factor
 	}
 	return ladder
+}
+
+// anyPart is a configuration of which parts may be missing.
+func anyPart(t *rapid.T, s space.Space) space.Configuration {
+	seed := rapid.Uint64().Draw(t, "configuration")
+	configuration, err := s.Sample(rand.New(rand.NewPCG(seed, 1)))
+	if err != nil {
+		t.Fatalf("draw a configuration: %v", err)
+	}
+	for i, p := range s.Parameters {
+		if seed>>(2*i)&3 == 0 {
+			delete(configuration, p.Name)
+		}
+	}
+	return configuration
 }
 
 // spaces are one of numbers, one of everything, and one that is soon used up.

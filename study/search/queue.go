@@ -1,0 +1,44 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// Waiting implements [Queue].
+func (m *machine) Waiting() int { return len(m.queue) }
+
+// enqueue takes a configuration that somebody wants tried. What it lacks is
+// drawn now, so that what cannot be completed is refused now.
+func (m *machine) enqueue(given space.Configuration) error {
+	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.trials)+len(m.queue) >= bound {
+		return problem.New(problem.Conflict,
+			"nothing more can be enqueued: stop.trials is %d, %d are created and %d wait in the queue; create a study with a larger stop.trials and give it the configurations as search.initial",
+			bound, len(m.history.trials), len(m.queue))
+	}
+	before := *m.source
+	complete, err := m.history.cube.Complete(given, rand.New(m.source))
+	if err != nil {
+		*m.source = before
+		return err
+	}
+	m.queue = append(m.queue, complete)
+	return nil
+}
+
+// dequeue proposes the configuration that waits longest.
+func (m *machine) dequeue() (proposal, bool) {
+	if len(m.queue) == 0 {
+		return proposal{}, false
+	}
+	first := m.queue[0]
+	m.queue = m.queue[1:]
+	reason := "enqueued by a user"
+	if left := len(m.queue); left > 0 {
+		reason = fmt.Sprintf("enqueued by a user; %d more wait", left)
+	}
+	return proposal{configuration: first, origin: originEnqueued, reason: reason}, true
+}
