@@ -27,10 +27,11 @@ var mayImport = map[string][]string{
 	"study/search":            {"problem", "budget", "study/space", "trial"},
 	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
 	"study/importance":        {"problem", "study/space"},
-	"study/definition":        {"problem", "budget", "study/space", "study/search"},
+	"study/objective":         {"problem"},
+	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective"},
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "workers/pool"},
+	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "workers/pool"},
 	"store/record":            {"problem", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "store/record", "study", "trial", "web/auth"},
 	"store/sqlite":            {"problem", "store/record", "study", "protocol", "trial", "web/auth"},
@@ -52,13 +53,14 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "protocol", "workers/pool", "study"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
 // doors names the one package through which each foreign module enters.
 var doors = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"web/api"},
+	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
 	"github.com/goccy/go-yaml":         {"study/definition"},
 	"github.com/mattn/go-sqlite3":      {"store/sqlite"},

@@ -81,7 +81,8 @@ type Lease struct {
 	Directory           string            `json:"directory,omitempty"`
 	Environment         map[string]string `json:"environment,omitempty"`
 	EpochTimeoutSeconds float64           `json:"epoch_timeout_seconds,omitempty"`
-	// Objectives names the metrics every report at the end of a rung must have.
+	// Objectives names the metrics every report at the end of a rung must have:
+	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`
 	Timing     Timing   `json:"timing"`
 }
@@ -227,13 +228,15 @@ type Progress struct {
 // Best is the leading trial: the best value among the trials measured at the
 // highest rung that has a measurement.
 type Best struct {
-	Trial  trial.ID            `json:"trial_id"`
-	Number int                 `json:"number"`
-	Metric string              `json:"metric"`
-	Value  trial.Float         `json:"value"`
-	Rung   int                 `json:"rung"`
-	Budget budget.Budget       `json:"budget"`
-	Params space.Configuration `json:"params"`
+	Trial  trial.ID    `json:"trial_id"`
+	Number int         `json:"number"`
+	Metric string      `json:"metric"`
+	Value  trial.Float `json:"value"`
+	// Estimated says that joules which are an estimate went into the value.
+	Estimated bool                `json:"estimated,omitempty"`
+	Rung      int                 `json:"rung"`
+	Budget    budget.Budget       `json:"budget"`
+	Params    space.Configuration `json:"params"`
 }
 
 // Recommendation is the answer of a study.

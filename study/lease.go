@@ -190,13 +190,10 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
 		Params: t.Configuration, System: def.System, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
-		EpochTimeoutSeconds: def.EpochTimeoutSeconds, Timing: s.timing(),
+		EpochTimeoutSeconds: def.EpochTimeoutSeconds, Objectives: r.toReport(), Timing: s.timing(),
 	}
 	if t.ResumesAt(rung) {
 		lease.Checkpoint = t.Checkpoint
-	}
-	for _, objective := range def.Objectives {
-		lease.Objectives = append(lease.Objectives, objective.Metric)
 	}
 	return lease
 }

@@ -108,7 +108,7 @@ func (r *runtime) best(trials []trial.Trial) *protocol.Best {
 	}
 	result := leader.Results[len(leader.Results)-1]
 	return &protocol.Best{
-		Trial: leader.ID, Number: leader.Number, Metric: objective.Metric, Value: result.Values[0],
+		Trial: leader.ID, Number: leader.Number, Metric: objective.Label(), Value: result.Values[0], Estimated: result.Estimated,
 		Rung: result.Rung, Budget: result.Budget, Params: leader.Configuration,
 	}
 }

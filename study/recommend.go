@@ -36,6 +36,9 @@ func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Reco
 			"measured after %d epochs on %.4g of the data, not on the full budget of %d epochs on %.4g",
 			answer.Best.Budget.Epochs, answer.Best.Budget.DataFraction, top.Epochs, top.DataFraction))
 	}
+	if answer.Best.Estimated {
+		answer.Notes = append(answer.Notes, "the joules in "+answer.Best.Metric+" are an estimate, and so is its value")
+	}
 	if winner.Energy.Estimated() {
 		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")
 	}

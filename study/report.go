@@ -96,12 +96,11 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
 	if report.Epoch == t.Budget.Epochs {
-		for _, objective := range r.study.Definition.Objectives {
-			if _, ok := report.Metrics[objective.Metric]; !ok {
-				faults = append(faults, problem.Field{Path: "metrics." + objective.Metric,
-					Message: fmt.Sprintf("the objective is missing in the report that ends the budget (reported: %s)", names(report.Metrics))})
-			}
+		missing, err := r.missing(t, report)
+		if err != nil {
+			return err
 		}
+		faults = append(faults, missing...)
 	}
 	if len(faults) > 0 {
 		return problem.WithFields("the report of trial "+string(t.ID)+" is not valid", faults)
@@ -137,11 +136,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
 	if report.Epoch == t.Budget.Epochs {
-		result := trial.Result{Rung: t.Rung, Budget: t.Budget}
-		for _, objective := range tx.runtime.study.Definition.Objectives {
-			result.Values = append(result.Values, report.Metrics[objective.Metric])
-		}
-		t.Results = append(slices.Clone(t.Results), result)
+		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
 	}
 	tx.change.Reports = append(tx.change.Reports, accepted)
 	tx.log(Event{Kind: Reported, Trial: t.ID, State: string(t.State), Worker: t.Worker}, accepted)

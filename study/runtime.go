@@ -37,6 +37,8 @@ type runtime struct {
 	queue    []int         // numbers of queued trials, the first to go first
 	sequence int64         // of the last event
 
+	ready []goal // see goals
+
 	method search.Method // nil when the study is over or the search broken
 	// broken is why the search cannot be continued by this program. The study
 	// then hands out nothing, but takes reports, and can be stopped or deleted.

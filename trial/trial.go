@@ -41,6 +41,8 @@ type Result struct {
 	Budget budget.Budget `json:"budget"`
 	// Values holds one value for each objective, in the study's order.
 	Values []Float `json:"values"`
+	// Estimated says that joules which are an estimate went into a value.
+	Estimated bool `json:"estimated,omitempty"`
 }
 
 // Energy is what a span of training consumed.

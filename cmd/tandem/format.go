@@ -144,5 +144,14 @@ func shownBest(best *protocol.Best) string {
 	if best == nil {
 		return "nothing measured yet"
 	}
-	return fmt.Sprintf("best %s %s (trial %d, %s)", plainText(best.Metric), shownNumber(best.Value), best.Number, shownBudget(best.Budget))
+	return fmt.Sprintf("best %s %s (trial %d, %s)", plainText(best.Metric), shownBestValue(*best), best.Number, shownBudget(best.Budget))
+}
+
+// shownBestValue is the leading trial's value, and says so where joules that
+// are an estimate went into it.
+func shownBestValue(best protocol.Best) string {
+	if best.Estimated {
+		return shownNumber(best.Value) + " (estimate)"
+	}
+	return shownNumber(best.Value)
 }

@@ -73,7 +73,7 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		fmt.Fprintln(out, "No recommendation: no trial was measured.")
 	} else {
 		best := answer.Best
-		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, plainText(best.Metric), shownNumber(best.Value), shownBudget(best.Budget))
+		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, plainText(best.Metric), shownBestValue(*best), shownBudget(best.Budget))
 		for _, name := range sortedNames(best.Params) {
 			fmt.Fprintf(out, "  %-22s %s\n", plainText(name), shownValue(best.Params[name]))
 		}

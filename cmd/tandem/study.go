@@ -127,7 +127,7 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 		p := study.Progress
 		best := "-"
 		if p.Best != nil {
-			best = plainText(p.Best.Metric) + " " + shownNumber(p.Best.Value)
+			best = plainText(p.Best.Metric) + " " + shownBestValue(*p.Best)
 		}
 		trials := strconv.Itoa(p.Created)
 		if p.MaxTrials > 0 {
@@ -181,7 +181,7 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if err != nil {
 		return err
 	}
-	return printLeaderboard(out, view.Definition.Objectives[0].Metric, page)
+	return printLeaderboard(out, view.Definition.Objectives[0].Label(), page)
 }
 
 func watchCommand(flags *studyFlags) *cobra.Command {

@@ -22,16 +22,6 @@ const (
 	Minimize Direction = "minimize"
 )
 
-// Objective is one metric to improve. A study has one today; the types hold
-// several.
-type Objective struct {
-	// Metric is the name the script reports it under.
-	Metric    string    `json:"metric"`
-	Direction Direction `json:"direction"`
-	// Target, if set, is the value at which the study may stop.
-	Target *float64 `json:"target,omitempty"`
-}
-
 // Search is the search section.
 type Search struct {
 	// Method is "bohb" (default), "tpe", "random", "sobol" or "grid".

@@ -2,18 +2,48 @@ package definition
 
 import (
 	"math"
-	"regexp"
 	"slices"
+
+	"github.com/tandem-tune/tandem/study/objective"
 )
+
+// Objective is one thing to improve: a metric, or a formula over metrics.
+type Objective struct {
+	// Metric is the name the script reports it under; empty for a formula.
+	Metric string `json:"metric,omitempty"`
+	// Expression is the formula (see package objective), Name what it is shown
+	// under. Both are empty for a plain metric.
+	Expression string    `json:"expression,omitempty"`
+	Name       string    `json:"name,omitempty"`
+	Direction  Direction `json:"direction"`
+	// Target, if set, is the value at which the study may stop.
+	Target *float64 `json:"target,omitempty"`
+}
+
+// Label is what the objective is shown under.
+func (o Objective) Label() string {
+	if o.Metric != "" {
+		return o.Metric
+	}
+	return o.Name
+}
+
+// Formula is what computes the objective. A checked definition's compiles.
+func (o Objective) Formula() (objective.Formula, error) {
+	return objective.NewFormula(o.Metric, o.Expression)
+}
+
+// exampleObjective ends messages about a missing objective.
+const exampleObjective = "say what to improve, such as {metric: accuracy, direction: maximize}"
 
 // objectives reads one objective, as a mapping or as a list of one.
 func (d *decoder) objectives(s section) []Objective {
-	n, at := s.need("objective", "say what to improve, such as {metric: accuracy, direction: maximize}")
+	n, at := s.need("objective", exampleObjective)
 	if n == nil {
 		return nil
 	}
 	if n.kind == list && len(n.items) == 0 {
-		d.fault(at, n, "is empty: say what to improve, such as {metric: accuracy, direction: maximize}")
+		d.fault(at, n, "is empty: %s", exampleObjective)
 	}
 	items, paths := elements(at, n)
 	var objectives []Objective
@@ -27,41 +57,95 @@ func (d *decoder) objectives(s section) []Objective {
 }
 
 func (d *decoder) objective(at string, n *node) Objective {
+	if n.kind == mapping {
+		if preset, _ := (section{decoder: d, path: at, node: n}).get("preset"); preset != nil {
+			return d.preset(at, n)
+		}
+	}
 	var o Objective
-	s, ok := d.section(at, n, "metric", "direction", "target")
+	s, ok := d.section(at, n, "metric", "expression", "name", "preset", "direction", "target")
 	if !ok {
 		return o
 	}
-	if metric, at := s.need("metric", "the name the script reports it under, such as accuracy"); metric != nil {
-		d.metric(at, metric, &o.Metric)
-	}
-	if direction, at := s.need("direction", "maximize or minimize"); direction != nil {
-		var name string
-		before := len(d.faults)
-		d.textOf(at, direction, maxKey, &name)
-		o.Direction = Direction(name)
-		if o.Direction != Maximize && o.Direction != Minimize && len(d.faults) == before {
-			d.fault(at, direction, "must be maximize or minimize")
+	if expression, _ := s.get("expression"); expression != nil {
+		d.formula(s, &o)
+	} else {
+		if metric, at := s.need("metric", "the name the script reports it under, such as accuracy; or write expression: for a formula over metrics"); metric != nil {
+			d.metric(at, metric, &o.Metric)
+		}
+		if name, at := s.get("name"); name != nil {
+			d.fault(at, name, "belongs to an expression: a metric is shown under its own name")
 		}
 	}
+	if direction, at := s.need("direction", "maximize or minimize"); direction != nil {
+		o.Direction = d.direction(at, direction)
+	}
+	s.aims(&o)
+	return o
+}
+
+// aims reads what a good value is.
+func (s section) aims(o *Objective) {
 	if target, at := s.get("target"); target != nil {
 		var value float64
-		if d.numberOf(at, target, -math.MaxFloat64, math.MaxFloat64, &value) {
+		if s.numberOf(at, target, -math.MaxFloat64, math.MaxFloat64, &value) {
 			o.Target = &value
 		}
 	}
-	return o
 }
+
+func (d *decoder) direction(at string, n *node) Direction {
+	var name string
+	before := len(d.faults)
+	d.textOf(at, n, maxKey, &name)
+	direction := Direction(name)
+	if direction != Maximize && direction != Minimize && len(d.faults) == before {
+		d.fault(at, n, "must be maximize or minimize")
+	}
+	return direction
+}
+
+// formula reads an objective that is computed from metrics.
+func (d *decoder) formula(s section, o *Objective) {
+	if metric, at := s.get("metric"); metric != nil {
+		d.fault(at, metric, "is given beside an expression: keep one of the two")
+	}
+	expression, at := s.get("expression")
+	d.expression(at, expression, &o.Expression)
+	if name, at := s.need("name", "what the formula's value is shown under, such as ratio"); name != nil {
+		d.metric(at, name, &o.Name)
+	}
+}
+
+func (d *decoder) expression(at string, n *node, target *string) {
+	before := len(d.faults)
+	d.textOf(at, n, objective.MaxLength, target)
+	if len(d.faults) > before {
+		return
+	}
+	compiled, err := objective.Compile(*target)
+	if err != nil {
+		d.fault(at, n, "%s", err)
+		return
+	}
+	for _, name := range compiled.Names() {
+		if slices.Contains(reportWords(), name) {
+			d.fault(at, n, "uses %s, which is a word of the report itself and no metric", name)
+		}
+	}
+}
+
+// reportWords are what a script's report says beside its metrics.
+func reportWords() []string { return []string{"epoch", "checkpoint"} }
 
 func (d *decoder) metric(at string, n *node, target *string) {
 	before := len(d.faults)
 	d.textOf(at, n, maxKey, target)
-	valid, _ := regexp.MatchString(`^[A-Za-z_][A-Za-z0-9_]*$`, *target)
 	switch {
 	case len(d.faults) > before:
-	case !valid:
-		d.fault(at, n, "must be one name of letters, digits and _, as the script reports it, such as accuracy: this version supports no expressions and no metrics of other devices")
-	case slices.Contains([]string{"epoch", "checkpoint"}, *target):
+	case !objective.IsName(*target):
+		d.fault(at, n, "must be one name of letters, digits and _, in parts with dots between them, as the script reports it, such as accuracy or edge.latency_ms; a formula is written as expression:")
+	case slices.Contains(reportWords(), *target):
 		d.fault(at, n, "is a word of the report itself: give the metric another name")
 	}
 }

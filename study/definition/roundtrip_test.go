@@ -108,6 +108,10 @@ func definitions() *rapid.Generator[definition.Definition] {
 			target := number.Draw(t, "target")
 			def.Objectives[0].Target, def.Stop.TargetReached = &target, true
 		}
+		if rapid.Bool().Draw(t, "with a formula") {
+			o := &def.Objectives[0]
+			o.Metric, o.Expression, o.Name = "", rapid.SampledFrom([]string{"a.b / c", " a", "a > 0 ?\n 1: 2", "max(a,\t-1e3)**2"}).Draw(t, "formula"), "of.it"
+		}
 		if rapid.Bool().Draw(t, "with threads") {
 			def.System = map[string]space.Value{"cpu_threads": space.Int(2)}
 		}

@@ -83,7 +83,7 @@ func (s *server) eachTrial(ctx context.Context, study string, visit func(protoco
 func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.Writer) error {
 	header := []string{"number", "state", "rank", "rung", "epochs", "data_fraction"}
 	for _, objective := range view.Definition.Objectives {
-		header = append(header, "value_"+objective.Metric)
+		header = append(header, "value_"+objective.Label())
 	}
 	header = append(header, "seconds", "joules", "energy_method")
 	var names []string

@@ -19,6 +19,8 @@ class Result:
     budget: Budget
     values: tuple[float, ...]
     """One for each objective, in the study's order."""
+    estimated: bool = False
+    """Whether joules that are an estimate went into a value."""
 
 
 @dataclass(frozen=True)
@@ -111,4 +113,5 @@ def _result(document: Mapping[str, Any]) -> Result:
         rung=int(document["rung"]),
         budget=Budget.of(document["budget"]),
         values=tuple(values.decode(v) for v in document.get("values") or ()),
+        estimated=bool(document.get("estimated")),
     )

@@ -38,6 +38,7 @@ export class Answer {
     return make("p", { class: "answer-lead" },
       make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `Trial ${best.number}`),
       ` · ${best.metric} `, make("strong", {}, measured(best.value)),
+      best.estimated ? make("span", { class: "tag", title: "joules that are an estimate went into the value" }, "estimate") : null,
       make("span", { class: full ? "tag good" : "tag" }, full ? "full budget" : budget(best.budget, true)));
   }
 

@@ -2,7 +2,7 @@
 import { Chart, common, fillLegend, goodRange, hover, leftOut, markValue, palette, remark, rungColour, timeAxis, uPlot, valueAxis } from "./chart.js";
 import { byId } from "./dom.js";
 import { budget, duration, measured } from "./format.js";
-import { better } from "./trials.js";
+import { better, label } from "./trials.js";
 
 /** open(number) shows a trial. */
 export class BestChart {
@@ -23,7 +23,7 @@ export class BestChart {
     this.chart.draw(
       leader === undefined || leader === null
         ? "No measurement yet"
-        : `Best ${this.objective.metric} so far ${measured(leader)}, from ${measurements.length} measurements. The leaderboard has the values.`,
+        : `Best ${label(this.objective)} so far ${measured(leader)}, from ${measurements.length} measurements. The leaderboard has the values.`,
     );
     const colours = palette();
     const last = this.study.rungs.length - 1;

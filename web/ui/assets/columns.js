@@ -2,7 +2,7 @@
 import { badge, make, rungMark } from "./dom.js";
 import { budget, count, duration, energy, joules, measured, nothing, number, parameter } from "./format.js";
 import { studyPath } from "./api.js";
-import { newest } from "./trials.js";
+import { label, newest } from "./trials.js";
 
 /**
  * Columns of a study. key(trial) is what sorts (undefined: always last),
@@ -20,7 +20,7 @@ export function columns(study) {
     },
     { id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state, fill: (cell, trial) => cell.replaceChildren(badge(trial.state)) },
     {
-      id: "value", title: objective.metric, numeric: true, first: objective.direction === "maximize" ? "desc" : "asc",
+      id: "value", title: label(objective), numeric: true, first: objective.direction === "maximize" ? "desc" : "asc",
       help: "value of the newest rung it completed",
       key: (trial) => (newest(trial) ? number(newest(trial).values[0]) : undefined),
       text: (trial) => (newest(trial) ? measured(newest(trial).values[0]) : nothing),
@@ -39,12 +39,13 @@ export function columns(study) {
       id: "budget", title: "Budget", first: "desc", wide: true, help: "epochs and share of the data on its rung",
       key: (trial) => trial.budget.epochs * trial.budget.data_fraction, text: (trial) => budget(trial.budget, true),
     },
-    {
+    // A formula has no value between the rungs.
+    ...(objective.metric === undefined ? [] : [{
       id: "latest", title: "Latest", numeric: true, first: objective.direction === "maximize" ? "desc" : "asc", wide: true,
       help: `${objective.metric} of its newest epoch`,
       key: (trial) => (trial.last?.[objective.metric] === undefined ? undefined : number(trial.last[objective.metric])),
       text: (trial) => measured(trial.last?.[objective.metric]),
-    },
+    }]),
     { id: "epochs", title: "Epochs", numeric: true, first: "desc", key: (trial) => trial.epochs, text: (trial) => count(trial.epochs) },
     { id: "seconds", title: "Time", numeric: true, first: "desc", key: (trial) => number(trial.seconds), text: (trial) => (trial.epochs ? duration(trial.seconds) : nothing) },
     {

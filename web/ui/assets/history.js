@@ -29,7 +29,8 @@ export class History {
   // that tells the same comes when the script has ended, which may be later.
   #reported(event) {
     const { rung, epoch, metrics } = event.data;
-    return this.#budgets.get(event.number)?.epochs === epoch && this.#add(event, rung, metrics[this.objective.metric]);
+    const value = metrics[this.objective.metric]; // a formula's comes with the state
+    return value !== undefined && this.#budgets.get(event.number)?.epochs === epoch && this.#add(event, rung, value);
   }
 
   #add(event, rung, value) {

@@ -4,7 +4,7 @@ import { badge, byId, make, setText, show, stackedBar } from "./dom.js";
 import { count, duration, energy, measured, moment, nothing, roughly } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
-import { states } from "./trials.js";
+import { label, states } from "./trials.js";
 
 const body = byId("studies").tBodies[0];
 const rows = new Map(); // study id -> row
@@ -23,7 +23,7 @@ function fill(row, study) {
       stackedBar([...states.map((state) => ({ state, weight: progress.trials[state] })), { state: "open", weight: Math.max(0, progress.max_trials - progress.created) }]),
       make("span", { class: "sub" }, tally(progress.trials))),
     make("td", { class: "number strong" }, progress.best ? measured(progress.best.value) : nothing),
-    make("td", {}, objective.metric, make("span", { class: "sub" }, objective.direction)),
+    make("td", {}, label(objective), make("span", { class: "sub" }, objective.direction)),
     make("td", { class: "number" }, count(progress.epochs)),
     make("td", { class: "number" }, duration(Math.round(progress.elapsed_seconds)).replace(/\.00? s$/, " s"),
       progress.remaining_seconds > 0 && study.status === "running" ? make("span", { class: "sub" }, `≈ ${roughly(progress.remaining_seconds)} left`) : null),

@@ -3,7 +3,7 @@ import { studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
 import { budget, count, duration, energy, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
-import { states } from "./trials.js";
+import { label, states } from "./trials.js";
 
 const over = (study) => ["completed", "stopped", "failed"].includes(study.status);
 
@@ -40,12 +40,12 @@ export class Summary {
     const [objective] = this.study.definition.objective;
     const aim = objective.direction === "maximize" ? "Best (highest)" : "Best (lowest)";
     if (!best) {
-      this.#figures.set("best", { term: `${aim} ${objective.metric}`, value: nothing, detail: "nothing measured yet" });
+      this.#figures.set("best", { term: `${aim} ${label(objective)}`, value: nothing, detail: "nothing measured yet" });
       return;
     }
     const link = make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `trial ${best.number}`);
     this.#figures.set("best", {
-      term: `${aim} ${objective.metric}`, value: measured(best.value), title: String(best.value),
+      term: `${aim} ${label(objective)}`, value: measured(best.value), title: String(best.value),
       detail: make("span", {}, link, `, ${budget(best.budget, true)} data`), key: `${best.number} ${best.rung}`,
     });
   }
@@ -125,7 +125,7 @@ export function drawLadder(study, trials) {
 /** Fills the facts about how the study was set up. */
 export function drawSetup(study) {
   const { definition: set } = study;
-  const aims = set.objective.map((one) => `${one.direction} ${one.metric}${one.target === undefined || one.target === null ? "" : `, target ${measured(one.target)}`}`);
+  const aims = set.objective.map((one) => `${one.direction} ${described(one)}${one.target === undefined || one.target === null ? "" : `, target ${measured(one.target)}`}`);
   const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.target_reached && "the target is reached"].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
@@ -138,6 +138,8 @@ export function drawSetup(study) {
     [`Space`, make("ul", { class: "space" }, ...set.space.parameters.map((one) => make("li", {}, make("code", {}, one.name), ` ${domain(one)}`)))],
   ]);
 }
+
+const described = (one) => (one.expression ? `${label(one)} = ${one.expression}` : label(one));
 
 function domain(one) {
   if (one.values) return `${one.type} ${one.values.map(parameter).join(", ")}`;

@@ -11,7 +11,7 @@ import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./liv
 import { Log } from "./log.js";
 import * as snippets from "./snippets.js";
 import { drawTimeline } from "./timeline.js";
-import { newest } from "./trials.js";
+import { label, newest } from "./trials.js";
 
 const { study: reference, number: digits } = byId("main").dataset;
 const number = Number(digits);
@@ -24,7 +24,7 @@ function drawFigures(study, trial) {
   const [objective] = study.definition.objective;
   const result = newest(trial);
   const used = energy(trial.energy);
-  figures.set("value", { term: objective.metric, value: measured(result?.values[0]), detail: result ? `rung ${result.rung}, ${budget(result.budget, true)} data` : "not measured yet" });
+  figures.set("value", { term: label(objective), value: measured(result?.values[0]), detail: result ? `rung ${result.rung}, ${budget(result.budget, true)} data` : "not measured yet" });
   figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.rank ? "on the leaderboard" : "comes with a measurement" });
   figures.set("rung", { term: "Rung", value: String(trial.rung), detail: `0 to ${study.rungs.length - 1} · ${budget(trial.budget, true)} data` });
   figures.set("epochs", { term: "Epochs", value: count(trial.epochs), detail: `trained to epoch ${trial.last_epoch} of ${trial.budget.epochs} on its rung` });

@@ -9,6 +9,9 @@ export const states = ["queued", "leased", "running", "paused", "completed", "pr
 /** The states of a trial that a worker has, or that waits for one. */
 export const active = ["queued", "leased", "running"];
 
+/** What an objective is shown under: a metric, or the name of a formula. */
+export const label = (objective) => objective.metric ?? objective.name;
+
 /** The newest result of a trial, or undefined. */
 export const newest = (trial) => trial.results?.at(-1);
 
@@ -100,7 +103,8 @@ export class Trials {
     };
     if (report.epoch === trial.budget.epochs && newest(trial)?.rung !== trial.rung) {
       const values = this.objectives.map((objective) => report.metrics[objective.metric]);
-      next.results = [...(trial.results ?? []), { rung: trial.rung, budget: trial.budget, values }];
+      // A formula's value comes with the change of state that follows.
+      if (values.every((value) => value !== undefined)) next.results = [...(trial.results ?? []), { rung: trial.rung, budget: trial.budget, values }];
     }
     return next;
   }
