@@ -133,12 +133,11 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 		return err
 	}
 	defer r.mutex.Unlock()
-	tx := &transaction{runtime: r, now: s.options.Now(), change: Change{Delete: r.study.ID}}
+	tx := &transaction{runtime: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
 	var nothing struct{}
 	if err := commit(ctx, s, tx, &nothing); err != nil {
 		return err
 	}
-	r.stale = true // whoever waits for its lock loads it again and finds it gone
 	s.forget(r)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()

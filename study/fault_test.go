@@ -31,6 +31,12 @@ func (h *hooked) Apply(ctx context.Context, change study.Change) error {
 	return err
 }
 
+func (h *hooked) Submit(ctx context.Context, change study.Change) *study.Outcome {
+	outcome := study.NewOutcome()
+	outcome.Settle(h.Apply(ctx, change))
+	return outcome
+}
+
 func (h *hooked) Study(ctx context.Context, ref string) (study.Study, error) {
 	found, err := h.Store.Study(ctx, ref)
 	if err == nil && h.found != nil {

@@ -29,11 +29,12 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	defer r.mutex.Unlock()
 	if err := holds(t, request.LeaseEpoch); err != nil {
-		return protocol.FinishReply{}, err
+		return answered(r, protocol.FinishReply{}, err)
 	}
+	held := pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch}
 	if t.State.Terminal() {
-		s.release(t.ID)
-		return protocol.FinishReply{State: t.State, Rung: t.Rung}, nil
+		s.release(held)
+		return answered(r, protocol.FinishReply{State: t.State, Rung: t.Rung}, nil)
 	}
 	tx := s.begin(r)
 	t, err = tx.end(t, request)
@@ -45,15 +46,17 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.FinishReply{}, err
 	}
-	r.waiting = false
-	s.release(t.ID)
+	s.release(held)
 	return reply, nil
 }
 
-func (s *Service) release(id trial.ID) {
+// release ends the lease, unless the trial is out under another by now.
+func (s *Service) release(lease pool.Lease) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	s.leases.Release(id)
+	if s.leases.Has(lease.Trial, lease.Epoch) {
+		s.leases.Release(lease.Trial)
+	}
 }
 
 // end decides what a trial becomes when its lease ends in an orderly way. A
@@ -155,7 +158,7 @@ func (tx *transaction) onlyFailures() int {
 func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	r, t, err := s.lockedTrial(ctx, lease.Trial)
 	if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
-		s.release(lease.Trial)
+		s.release(lease)
 		return nil
 	}
 	if err != nil {
@@ -163,7 +166,10 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	}
 	defer r.mutex.Unlock()
 	if t.LeaseEpoch != lease.Epoch || !t.State.Held() {
-		s.releaseOld(lease)
+		if err := refusal(r, nil); err != nil {
+			return err
+		}
+		s.release(lease)
 		return nil
 	}
 	if s.renewed(lease) {
@@ -173,7 +179,7 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	if err := tx.lose(t); err != nil {
 		tx.abandon()
 		if r.broken != nil { // it waits for a server that can tell its search
-			s.release(t.ID)
+			s.release(lease)
 			return nil
 		}
 		return err
@@ -182,8 +188,7 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	if err := commit(ctx, s, tx, &nothing); err != nil {
 		return err
 	}
-	r.waiting = false
-	s.release(t.ID)
+	s.release(lease)
 	return nil
 }
 
@@ -191,14 +196,6 @@ func (s *Service) renewed(since pool.Lease) bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	return s.leases.Renewed(since)
-}
-
-func (s *Service) releaseOld(lease pool.Lease) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if s.leases.Has(lease.Trial, lease.Epoch) {
-		s.leases.Release(lease.Trial)
-	}
 }
 
 // lose decides what becomes of a trial whose worker vanished. It never costs

@@ -3,7 +3,6 @@ package study
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -15,12 +14,11 @@ const importanceMethod = "PED-ANOVA (Watanabe et al., IJCAI 2023), with a permut
 
 // Importance says which parameters made the study's good trials good.
 func (s *Service) Importance(ctx context.Context, ref string) (protocol.Importance, error) {
-	r, err := s.locked(ctx, ref)
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
 	if err != nil {
 		return protocol.Importance{}, err
 	}
-	def, ladder, trials := r.study.Definition, r.ladder, slices.Clone(r.trials)
-	r.mutex.Unlock() // what follows takes a while, and reads only the copy
+	def, ladder, trials := now.study.Definition, now.ladder, now.trials
 	answer := protocol.Importance{Study: def.Name, Method: importanceMethod, Rungs: []protocol.RungImportance{}, Notes: []string{}}
 	for rung := len(ladder) - 1; rung >= 0; rung-- {
 		found := importance.Of(def.Space, observations(trials, rung, def.Objectives[0].Direction))

@@ -94,7 +94,7 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.L
 		return protocol.LeaseReply{}, err // nobody is there to train what would be leased
 	}
 	if r.study.Status != protocol.StudyRunning || r.idle() {
-		return protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil
+		return answered(r, protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil)
 	}
 	if r.broken != nil {
 		return protocol.LeaseReply{}, r.broken

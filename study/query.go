@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -32,12 +33,7 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 
 // Study returns one study by id or name.
 func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
-	r, err := s.locked(ctx, ref)
-	if err != nil {
-		return protocol.StudyView{}, err
-	}
-	defer r.mutex.Unlock()
-	return r.view(s.options.Now()), nil
+	return look(ctx, s, ref, func(r *runtime) (protocol.StudyView, error) { return r.view(s.options.Now()), nil })
 }
 
 // maxTrialPage bounds one page of trials.
@@ -45,15 +41,12 @@ const maxTrialPage = 10000
 
 // Trials returns one page of the study's trials.
 func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error) {
-	r, err := s.locked(ctx, ref)
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
 	if err != nil {
 		return protocol.TrialPage{}, err
 	}
-	direction := r.study.Definition.Objectives[0].Direction
-	trials, sequence := slices.Clone(r.trials), r.sequence
-	r.mutex.Unlock()
-
-	ranked := rank(trials, direction)
+	direction := now.study.Definition.Objectives[0].Direction
+	ranked := rank(now.trials, direction)
 	ranked = slices.DeleteFunc(ranked, func(t protocol.RankedTrial) bool {
 		return len(query.States) > 0 && !slices.Contains(query.States, t.State) || query.Rung != nil && t.Rung != *query.Rung
 	})
@@ -70,7 +63,7 @@ func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQu
 	if query.Descending {
 		slices.Reverse(ranked)
 	}
-	page := protocol.TrialPage{Total: len(ranked), Sequence: sequence}
+	page := protocol.TrialPage{Total: len(ranked), Sequence: now.sequence}
 	limit := query.Limit
 	if limit <= 0 {
 		limit = 100
@@ -95,19 +88,21 @@ func compareBy(column string, a, b trial.Trial) int {
 
 // TrialDetail returns one trial with its reports and its history.
 func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
-	r, t, err := s.lockedNumber(ctx, ref, number)
+	ranked, err := look(ctx, s, ref, func(r *runtime) (protocol.RankedTrial, error) {
+		t, err := r.trial(number)
+		if err != nil {
+			return protocol.RankedTrial{}, err
+		}
+		return protocol.RankedTrial{Trial: t, Rank: rankOf(number, r.trials, r.study.Definition.Objectives[0].Direction)}, nil
+	})
 	if err != nil {
 		return protocol.TrialDetail{}, err
 	}
-	place := rankOf(number, r.trials, r.study.Definition.Objectives[0].Direction)
-	study := r.study.ID
-	r.mutex.Unlock()
-
-	detail := protocol.TrialDetail{Trial: protocol.RankedTrial{Trial: t, Rank: place}}
+	detail, t := protocol.TrialDetail{Trial: ranked}, ranked.Trial
 	if detail.Reports, err = s.store.Reports(ctx, t.ID); err != nil {
 		return protocol.TrialDetail{}, err
 	}
-	events, err := s.store.TrialEvents(ctx, study, t.ID)
+	events, err := s.store.TrialEvents(ctx, t.Study, t.ID)
 	if err != nil {
 		return protocol.TrialDetail{}, err
 	}
@@ -115,38 +110,42 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 	return detail, nil
 }
 
-// lockedNumber returns a study's runtime, locked, and one of its trials.
-func (s *Service) lockedNumber(ctx context.Context, ref string, number int) (*runtime, trial.Trial, error) {
-	r, err := s.locked(ctx, ref)
-	if err != nil {
-		return nil, trial.Trial{}, err
-	}
+// still is a copy of a study's state for what takes longer than its lock
+// should be held.
+type still struct {
+	study    Study
+	ladder   []budget.Rung
+	trials   []trial.Trial
+	sequence int64
+}
+
+func (r *runtime) still() still {
+	return still{study: r.study, ladder: r.ladder, trials: slices.Clone(r.trials), sequence: r.sequence}
+}
+
+// trial returns one of the study's trials.
+func (r *runtime) trial(number int) (trial.Trial, error) {
 	if number < 0 || number >= len(r.trials) {
-		name := r.study.Definition.Name
-		r.mutex.Unlock()
-		return nil, trial.Trial{}, problem.New(problem.NotFound, "study %s has no trial %d", name, number)
+		return trial.Trial{}, problem.New(problem.NotFound, "study %s has no trial %d", r.study.Definition.Name, number)
 	}
-	return r, r.trials[number], nil
+	return r.trials[number], nil
 }
 
 // Log returns what the trial's command printed.
 func (s *Service) Log(ctx context.Context, ref string, number int) (string, error) {
-	r, t, err := s.lockedNumber(ctx, ref, number)
+	t, err := look(ctx, s, ref, func(r *runtime) (trial.Trial, error) { return r.trial(number) })
 	if err != nil {
 		return "", err
 	}
-	r.mutex.Unlock()
 	return s.logs.Log(ctx, t.ID)
 }
 
 // Events returns up to limit events of the study behind the sequence.
 func (s *Service) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
-	r, err := s.locked(ctx, ref)
+	study, err := look(ctx, s, ref, func(r *runtime) (string, error) { return r.study.ID, nil })
 	if err != nil {
 		return nil, err
 	}
-	study := r.study.ID
-	r.mutex.Unlock()
 	events, err := s.store.Events(ctx, study, after, limit)
 	return outward(events), err
 }
@@ -156,12 +155,10 @@ func (s *Service) Events(ctx context.Context, ref string, after int64, limit int
 func (s *Service) WaitEvents(ctx context.Context, ref string, after int64) error {
 	for {
 		changed := s.changes()
-		r, err := s.locked(ctx, ref)
+		sequence, err := look(ctx, s, ref, func(r *runtime) (int64, error) { return r.sequence, nil })
 		if err != nil {
 			return err
 		}
-		sequence := r.sequence
-		r.mutex.Unlock()
 		if sequence > after {
 			return nil
 		}

@@ -10,11 +10,10 @@ import (
 // Recommendation is the study's answer so far: the leading trial, what it cost,
 // and plain sentences on how far to trust it.
 func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error) {
-	r, err := s.locked(ctx, ref)
-	if err != nil {
-		return protocol.Recommendation{}, err
-	}
-	defer r.mutex.Unlock()
+	return look(ctx, s, ref, func(r *runtime) (protocol.Recommendation, error) { return r.recommendation(), nil })
+}
+
+func (r *runtime) recommendation() protocol.Recommendation {
 	def := r.study.Definition
 	answer := protocol.Recommendation{
 		Study: def.Name, Status: r.study.Status, Best: r.best(r.trials), System: def.System, Notes: []string{},
@@ -24,7 +23,7 @@ func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Reco
 	}
 	if answer.Best == nil {
 		answer.Notes = append(answer.Notes, "no trial has been measured yet")
-		return answer, nil
+		return answer
 	}
 	winner := r.trials[answer.Best.Number]
 	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint
@@ -45,7 +44,7 @@ func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Reco
 	if measured := r.measuredAt(answer.Best.Rung); measured == 1 {
 		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
 	}
-	return answer, nil
+	return answer
 }
 
 // measuredAt counts the trials with a result at the rung.

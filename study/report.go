@@ -28,10 +28,10 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	}
 	defer r.mutex.Unlock()
 	if err := holds(t, report.LeaseEpoch); err != nil {
-		return protocol.Directive{}, err
+		return answered(r, protocol.Directive{}, err)
 	}
 	if t.State.Terminal() {
-		return r.directive(t), nil // too late to count, and not the worker's fault
+		return answered(r, r.directive(t), nil) // too late to count, and not the worker's fault
 	}
 	if err := r.checkReport(t, report); err != nil {
 		return protocol.Directive{}, err
@@ -39,12 +39,12 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	s.poolMutex.Lock()
 	s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
 	s.poolMutex.Unlock()
-	fresh, err := s.fresh(ctx, r, t, report.Epoch)
+	fresh, t, err := s.fresh(ctx, r, t, report.Epoch)
 	if err != nil {
-		return protocol.Directive{}, err
+		return answered(r, protocol.Directive{}, err)
 	}
 	if !fresh && t.State == trial.Running {
-		return r.directive(t), nil
+		return answered(r, r.directive(t), nil)
 	}
 	tx := s.begin(r)
 	if t.State == trial.Leased {
@@ -63,18 +63,28 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 }
 
 // fresh reports whether the epoch was never accepted: not at this rung, nor at
-// one that this rung continues.
-func (s *Service) fresh(ctx context.Context, r *runtime, t trial.Trial, epoch int) (bool, error) {
+// one that this rung continues. The trial comes back as it is by then: only the
+// store knows all reports, and those on their way to it are waited for.
+func (s *Service) fresh(ctx context.Context, r *runtime, t trial.Trial, epoch int) (bool, trial.Trial, error) {
 	if epoch > t.LastEpoch {
-		return true, nil
+		return true, t, nil
+	}
+	for before := -1; before != t.Epochs; t = r.trials[t.Number] {
+		before = t.Epochs
+		if err := r.wait(); err != nil {
+			return false, t, err
+		}
+		if now := r.trials[t.Number]; now.LeaseEpoch != t.LeaseEpoch || !now.State.Held() {
+			return false, now, problem.New(problem.Unavailable, "trial %s became %s while this report was looked at: send it again", now.ID, now.State)
+		}
 	}
 	reports, err := s.store.Reports(ctx, t.ID)
 	if err != nil {
-		return false, err
+		return false, t, err
 	}
 	return !slices.ContainsFunc(reports, func(known trial.Report) bool {
 		return known.Epoch == epoch && (known.Rung == t.Rung || !r.ladder[t.Rung].FromScratch)
-	}), nil
+	}), t, nil
 }
 
 // checkReport names every fault of a report.
@@ -154,17 +164,17 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	}
 	defer r.mutex.Unlock()
 	if err := holds(t, commitment.LeaseEpoch); err != nil {
-		return err
+		return refusal(r, err)
 	}
 	if t.State.Terminal() {
-		return problem.New(problem.LeaseLost, "trial %s is %s: its checkpoint is no longer wanted", t.ID, t.State)
+		return refusal(r, problem.New(problem.LeaseLost, "trial %s is %s: its checkpoint is no longer wanted", t.ID, t.State))
 	}
 	if commitment.Epoch > t.LastEpoch {
 		return problem.WithFields("the checkpoint of trial "+string(t.ID)+" is not valid", []problem.Field{{Path: "epoch", Value: commitment.Epoch,
 			Message: fmt.Sprintf("must be at most %d, the newest epoch reported: report an epoch before its checkpoint", t.LastEpoch)}})
 	}
 	if t.ResumesAt(r.ladder[t.Rung]) && commitment.Epoch < t.Checkpoint.Epoch {
-		return nil
+		return refusal(r, nil)
 	}
 	tx := s.begin(r)
 	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}

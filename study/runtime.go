@@ -21,11 +21,16 @@ import (
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
-// runtime is a study's state in memory: what the store has, plus the search.
-// When a write is refused halfway, it is marked stale and loaded again.
+// runtime is a study's state in memory: what the store has or is about to
+// have, plus the search. When a write is refused, it is marked stale and loaded
+// again.
 type runtime struct {
 	mutex sync.Mutex
 	stale bool
+	// newest is the outcome of the last change that is shown here; nil when all
+	// of it was read from the store. loads counts how often that happened.
+	newest *Outcome
+	loads  int
 	// used is when somebody last asked for more than a summary. summary is the
 	// study in short, kept when it is over and the rest is left to the store.
 	used    time.Time
@@ -68,8 +73,66 @@ type Decision struct {
 // eventPage is how many events are read at once while a search is replayed.
 const eventPage = 5000
 
+// position is where the study's log ends.
+func (r *runtime) position() *Position { return &Position{Study: r.study.ID, Sequence: r.sequence} }
+
+// wait lets the lock go until the newest change shown is durable or refused.
+func (r *runtime) wait() error {
+	newest, loads := r.newest, r.loads
+	if newest == nil {
+		return nil
+	}
+	r.mutex.Unlock()
+	err := newest.Wait()
+	r.mutex.Lock()
+	if err != nil && r.loads == loads {
+		r.stale = true // what was loaded since has the outcome of every change before
+	}
+	return err
+}
+
+// answered returns what a use case that writes nothing answers, once all that
+// the answer is based on is durable.
+func answered[T any](r *runtime, answer T, err error) (T, error) {
+	if refused := r.wait(); refused != nil {
+		var nothing T
+		return nothing, problem.New(problem.Unavailable, "a change that this answer was based on was not stored (%w): ask again", refused)
+	}
+	return answer, err
+}
+
+// refusal is answered for a use case that answers with an error or nothing.
+func refusal(r *runtime, err error) error {
+	_, err = answered(r, struct{}{}, err)
+	return err
+}
+
+// look returns what a query sees in the study, once all of that is durable.
+func look[T any](ctx context.Context, s *Service, ref string, see func(*runtime) (T, error)) (T, error) {
+	for {
+		var nothing T
+		r, err := s.locked(ctx, ref)
+		if err != nil {
+			return nothing, err
+		}
+		seen, err := see(r)
+		refused := r.wait()
+		r.mutex.Unlock()
+		if refused == nil {
+			return seen, err
+		}
+	}
+}
+
 // refresh loads the runtime from the store if it is stale.
 func (s *Service) refresh(ctx context.Context, r *runtime) error {
+	for loads := r.loads; r.stale && r.newest != nil && r.loads == loads; {
+		newest := r.newest
+		_ = r.wait() // whatever the outcome, it is in what is loaded then
+		if r.newest == newest {
+			break
+		}
+	}
 	if !r.stale {
 		return nil
 	}
@@ -99,7 +162,8 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 		s.options.Logger.Error("a study cannot go on", "study", stored.Definition.Name, "error", r.broken)
 	}
 	s.regrant(r)
-	r.stale = false
+	r.stale, r.newest = false, nil
+	r.loads++
 	return nil
 }
 

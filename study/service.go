@@ -32,7 +32,8 @@ type Options struct {
 // Service holds the use cases. It is safe for concurrent use.
 //
 // Locks: a study's runtime is taken before the pool, and the pool's lock is
-// never held across a store call. Within a study everything is one at a time.
+// never held across a store call. Within a study decisions are made one at a
+// time; their writes wait for the disk together.
 type Service struct {
 	store   Store
 	logs    LogStore
@@ -114,7 +115,7 @@ func (s *Service) restamp(ctx context.Context, r *runtime, served time.Time, sna
 	now := s.options.Now()
 	stamped := r.study
 	stamped.Elapsed, stamped.Since = stamped.ElapsedAt(served), &now
-	if err := s.store.Apply(ctx, Change{Update: &stamped, Snapshot: snapshot}); err != nil {
+	if err := s.store.Apply(ctx, Change{Behind: r.position(), Update: &stamped, Snapshot: snapshot}); err != nil {
 		return err
 	}
 	r.study = stamped
@@ -154,7 +155,7 @@ func (s *Service) close(ctx context.Context, r *runtime) error {
 	if snapshot == nil {
 		return nil
 	}
-	return s.store.Apply(ctx, Change{Snapshot: snapshot})
+	return s.store.Apply(ctx, Change{Behind: r.position(), Snapshot: snapshot})
 }
 
 // loaded returns the runtimes in memory. A runtime's lock is never taken while

@@ -40,14 +40,18 @@ func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, er
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.stale && r.summary != nil {
-		return *r.summary, nil
+	for {
+		if r.stale && r.summary != nil {
+			return *r.summary, nil
+		}
+		if err := s.refresh(ctx, r); err != nil {
+			return protocol.StudyView{}, err
+		}
+		now := s.options.Now()
+		view := r.view(now)
+		if r.wait() == nil {
+			r.shelve(now)
+			return view, nil
+		}
 	}
-	if err := s.refresh(ctx, r); err != nil {
-		return protocol.StudyView{}, err
-	}
-	now := s.options.Now()
-	view := r.view(now)
-	r.shelve(now)
-	return view, nil
 }

@@ -27,12 +27,33 @@ type fleet struct {
 	random *lockedRandom
 	unsure *unsure
 
-	up      sync.RWMutex // held for reading by every call, for writing by a restart
+	up      gate // passed by every call, shut by a restart
 	running bool
 
 	mutex sync.Mutex
 	acked map[reportKey]trial.LeaseEpoch
 	stats map[string]int
+}
+
+// gate lets many in at a time, or one who shuts it. It is no mutex because
+// simulated time stands still while somebody waits for one.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 64) }
+
+func (g gate) enter() { g <- struct{}{} }
+func (g gate) leave() { <-g }
+
+func (g gate) shut() {
+	for range cap(g) {
+		g.enter()
+	}
+}
+
+func (g gate) open() {
+	for range cap(g) {
+		g.leave()
+	}
 }
 
 type reportKey struct {
@@ -67,8 +88,8 @@ func (f *fleet) count(what string) {
 
 // call runs one request, unless the server is down.
 func call[T any](f *fleet, request func(*study.Service) (T, error)) (T, error) {
-	f.up.RLock()
-	defer f.up.RUnlock()
+	f.up.enter()
+	defer f.up.leave()
 	if !f.running {
 		var none T
 		return none, errDown
@@ -91,16 +112,16 @@ func (f *fleet) serve(ctx context.Context) {
 			continue
 		}
 		f.count("restarts")
-		f.up.Lock()
+		f.up.shut()
 		f.running = false
-		f.up.Unlock()
+		f.up.open()
 		time.Sleep(f.random.seconds(120))
-		f.up.Lock()
+		f.up.shut()
 		f.unsure.calm.Store(true)
 		f.start()
 		f.unsure.calm.Store(false)
 		f.running = true
-		f.up.Unlock()
+		f.up.open()
 	}
 }
 
@@ -247,7 +268,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fleet{
-					world: newWorld(t, seed), running: true, acked: map[reportKey]trial.LeaseEpoch{}, stats: total,
+					world: newWorld(t, seed), up: newGate(), running: true, acked: map[reportKey]trial.LeaseEpoch{}, stats: total,
 					random: &lockedRandom{random: rand.New(rand.NewPCG(seed, 2))},
 				}
 				f.unsure = &unsure{Store: f.store, random: f.random}
@@ -263,12 +284,15 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				f.unsure.calm.Store(true)
 				total["refused changes"] += int(f.unsure.refused.Load())
 				total["changes made and denied"] += int(f.unsure.made.Load())
+				total["changes behind others"] += int(f.unsure.queued.Load())
+				total["changes refused with others"] += int(f.unsure.carried.Load())
 				f.check(created.ID)
 			})
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "refused reports", "refused changes", "changes made and denied"} {
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "refused reports", "refused changes",
+		"changes made and denied", "changes behind others", "changes refused with others"} {
 		if total[what] == 0 && !t.Failed() && !testing.Short() {
 			t.Errorf("no simulation had any %s: the test tests less than it says", what)
 		}

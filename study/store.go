@@ -18,8 +18,18 @@ type TrialWrite struct {
 	Guard *Guard
 }
 
+// Position is a place in a study's log.
+type Position struct {
+	Study    string
+	Sequence int64
+}
+
 // Change is everything one use case writes. It is applied whole or not at all.
 type Change struct {
+	// Behind, if set, is the newest event that the study must have for the
+	// change to be made. So a change that was decided on what another one
+	// would write is refused when that one was.
+	Behind *Position
 	// Insert adds a study. A name that another study has is a conflict.
 	Insert *Study
 	// Update replaces a study's Status, Reason, Elapsed, Since and Finished.
@@ -40,13 +50,18 @@ type Change struct {
 //
 // Errors are problem.Error: not_found for a missing study, trial, snapshot or
 // receipt; conflict for a name, sequence or key that is taken; lease_lost for
-// a Guard that no longer holds. Anything else means that the store can no
-// longer be trusted with a write.
+// a Guard that no longer holds; unavailable for a change that is not Behind
+// the newest event. Anything else means that the store can no longer be
+// trusted with a write.
 type Store interface {
 	// Apply makes the change durable before it returns: when it returns nil,
 	// the change survives a power loss; when it returns an error of the kinds
 	// above, nothing of it was written.
 	Apply(ctx context.Context, change Change) error
+	// Submit is Apply without the waiting: the outcome is settled with what
+	// Apply would have returned. Changes take effect in the order in which they
+	// were handed in. The change belongs to the store from then on.
+	Submit(ctx context.Context, change Change) *Outcome
 
 	// Study finds a study by its id or its name.
 	Study(ctx context.Context, ref string) (Study, error)

@@ -13,16 +13,20 @@ import (
 )
 
 // transaction gathers what one use case writes. Nothing of it is visible, in
-// memory or in the store, before commit.
+// memory or in the store, before commit; and what is told about it, not before
+// it is durable.
 type transaction struct {
 	runtime *runtime
 	now     time.Time
 	change  Change
 	trials  map[int]trial.Trial
 	study   *Study
-	// searched says that the search has moved on: a failed commit then makes
-	// the runtime stale.
+	// searched says that the search has moved on: giving the transaction up
+	// then makes the runtime stale.
 	searched bool
+	// over says that nothing of the study is left behind the transaction:
+	// whoever comes next loads it again, and finds it gone.
+	over bool
 }
 
 func (s *Service) begin(r *runtime) *transaction {
@@ -124,9 +128,14 @@ func (s *Service) Receipt(ctx context.Context, key, request string) (json.RawMes
 	return receipt.Answer, true, nil
 }
 
-// commit applies the transaction and then shows it in memory. answer is what
-// the caller will be told; if another request with the same Idempotency-Key
-// won the race, it is replaced by the answer that one stored.
+// commit hands the transaction to the store and shows it in memory at once, so
+// that the next use case of the study goes on from it and both share the wait
+// for the disk; the runtime's lock is let go for that time. When it returns,
+// the change is durable or refused. A refused change takes those behind it
+// along: each is written only behind the event it was decided on.
+//
+// answer is what the caller will be told; if another request with the same
+// Idempotency-Key won the race, it is replaced by the answer that one stored.
 func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) error {
 	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
 	if keyed {
@@ -142,10 +151,7 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 		tx.runtime.stale = true
 		return problem.New(problem.Internal, "snapshot the search: %w", err)
 	}
-	// A client that hangs up must not leave us guessing whether the write
-	// happened, so it does not cancel it.
-	if err := s.store.Apply(context.WithoutCancel(ctx), tx.change); err != nil {
-		tx.runtime.stale = true
+	if err := s.write(ctx, tx); err != nil {
 		if keyed && problem.Is(err, problem.Conflict) {
 			stored, found, receiptErr := s.Receipt(ctx, key.key, key.request)
 			switch {
@@ -161,9 +167,22 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 		}
 		return err
 	}
-	tx.show()
 	s.notify()
 	return nil
+}
+
+// write submits the transaction, shows it and waits for the outcome.
+func (s *Service) write(ctx context.Context, tx *transaction) error {
+	r := tx.runtime
+	if tx.change.Insert == nil {
+		tx.change.Behind = r.position()
+	}
+	// A client that hangs up must not leave us guessing whether the write
+	// happened, so it does not cancel it.
+	r.newest = s.store.Submit(context.WithoutCancel(ctx), tx.change)
+	tx.show()
+	r.stale = r.stale || tx.over
+	return r.wait()
 }
 
 // fill turns the staged trials into guarded writes.
@@ -201,7 +220,7 @@ func (tx *transaction) abandon() {
 	}
 }
 
-// show makes a committed transaction visible in memory.
+// show makes the transaction visible in memory.
 func (tx *transaction) show() {
 	r := tx.runtime
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
@@ -221,6 +240,9 @@ func (tx *transaction) show() {
 	}
 	if tx.change.Snapshot != nil {
 		r.sinceSnapshot = 0
+	}
+	if tx.searched {
+		r.waiting = false
 	}
 	if tx.study != nil {
 		r.study = *tx.study

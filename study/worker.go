@@ -85,14 +85,18 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 	}
 	defer r.mutex.Unlock()
 	if err := holds(t, held.LeaseEpoch); err != nil {
-		return protocol.Directive{}, err
+		return answered(r, protocol.Directive{}, err)
 	}
 	if t.State.Held() {
 		s.poolMutex.Lock()
 		s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
 		s.poolMutex.Unlock()
 	}
-	return r.directive(t), nil
+	directive := r.directive(t)
+	if directive.Action == protocol.Continue {
+		return directive, nil
+	}
+	return answered(r, directive, nil)
 }
 
 // holds checks that the lease epoch is the trial's present one, and that the

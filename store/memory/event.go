@@ -27,6 +27,21 @@ func (s *Store) insertEvent(undo *undoing, event study.Event) error {
 	return nil
 }
 
+// checkNewest refuses what was not decided on the study's newest event.
+func (s *Store) checkNewest(p study.Position) error {
+	home, newest := s.studies[p.Study], int64(0)
+	if home == nil {
+		return record.NoStudy(p.Study)
+	}
+	if n := len(home.events); n > 0 {
+		newest = home.events[n-1].Sequence
+	}
+	if newest != p.Sequence {
+		return record.NotBehind(p, newest)
+	}
+	return nil
+}
+
 func copied(event study.Event) study.Event {
 	event.Data = raw(event.Data)
 	return event

@@ -83,7 +83,19 @@ func (s *Store) Apply(ctx context.Context, change study.Change) error {
 	return nil
 }
 
+// Submit is Apply: in memory there is nothing to wait for.
+func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome {
+	outcome := study.NewOutcome()
+	outcome.Settle(s.Apply(ctx, change))
+	return outcome
+}
+
 func (s *Store) apply(undo *undoing, change study.Change) error {
+	if change.Behind != nil {
+		if err := s.checkNewest(*change.Behind); err != nil {
+			return err
+		}
+	}
 	if err := s.applyStudy(undo, change); err != nil {
 		return err
 	}

@@ -66,3 +66,10 @@ func GuardBroken(id trial.ID, guard study.Guard) error {
 func LogClosed(id trial.ID, epoch trial.LeaseEpoch) error {
 	return problem.New(problem.LeaseLost, "trial %q is not under lease %d", id, epoch)
 }
+
+// NotBehind says that the study's newest event is not the one that a change
+// was decided on.
+func NotBehind(p study.Position, newest int64) error {
+	return problem.New(problem.Unavailable, "study %q is at event %d, not at event %d any more: what this was decided on was not stored; ask again",
+		p.Study, newest, p.Sequence)
+}

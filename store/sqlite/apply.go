@@ -14,11 +14,19 @@ import (
 // Apply makes the change durable as a whole, in the order of its fields, or
 // not at all; see study.Store.
 func (s *Store) Apply(ctx context.Context, change study.Change) error {
+	return s.Submit(ctx, change).Wait()
+}
+
+// Submit hands the change to the writer. A caller can give up until the change
+// is queued; from then on only the outcome is an honest answer.
+func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome {
 	write, err := encode(change)
 	if err != nil {
-		return err
+		outcome := study.NewOutcome()
+		outcome.Settle(err)
+		return outcome
 	}
-	return s.writer.do(ctx, write.run)
+	return s.writer.submit(ctx, write.run)
 }
 
 // encoded is a change with its documents as text, made before the writer's
@@ -57,11 +65,37 @@ func encode(change study.Change) (encoded, error) {
 
 func (e encoded) run(s *session) error {
 	for _, step := range []func(*session) error{
-		e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot, e.insertReceipt,
+		e.checkNewest, e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot, e.insertReceipt,
 	} {
 		if err := step(s); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkNewest refuses what was not decided on the study's newest event.
+func (e encoded) checkNewest(s *session) error {
+	p := e.change.Behind
+	if p == nil {
+		return nil
+	}
+	newest, err := s.number("SELECT coalesce(max(sequence), 0) FROM event WHERE study = ?", p.Study)
+	if err != nil {
+		return err
+	}
+	if newest == 0 {
+		var one int
+		err = s.row("SELECT 1 FROM study WHERE id = ?", []any{p.Study}, &one)
+		if errors.Is(err, sql.ErrNoRows) {
+			return record.NoStudy(p.Study)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if newest != p.Sequence {
+		return record.NotBehind(*p, newest)
 	}
 	return nil
 }

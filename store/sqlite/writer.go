@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study"
 )
 
 // maxGroup is how many changes share a commit at most.
@@ -31,8 +32,8 @@ type Statistics struct {
 
 // operation is one change and where its outcome goes.
 type operation struct {
-	run  func(*session) error
-	done chan error
+	run     func(*session) error
+	outcome *study.Outcome
 }
 
 // writer is the one goroutine that writes. While it waits for the disk, further
@@ -65,16 +66,25 @@ func startWriter(ctx context.Context, database *sql.DB, health *health) (*writer
 }
 
 // do runs the change in the next group and returns once it is durable or
-// refused. A caller can give up until the change is queued; from then on only
-// the outcome is an honest answer, and do waits for it.
+// refused.
 func (w *writer) do(ctx context.Context, run func(*session) error) error {
-	one := operation{run: run, done: make(chan error, 1)}
-	if err := w.enqueue(ctx, one); err != nil {
-		return err
-	}
+	return w.submit(ctx, run).Wait()
+}
+
+// submit queues the change for the next group. Changes are made in the order
+// in which they were queued.
+func (w *writer) submit(ctx context.Context, run func(*session) error) *study.Outcome {
+	one := operation{run: run, outcome: study.NewOutcome()}
 	w.waiting.Add(1)
-	defer w.waiting.Add(-1)
-	return <-one.done
+	if err := w.enqueue(ctx, one); err != nil {
+		w.settle(one, err)
+	}
+	return one.outcome
+}
+
+func (w *writer) settle(one operation, err error) {
+	w.waiting.Add(-1)
+	one.outcome.Settle(err)
 }
 
 func (w *writer) enqueue(ctx context.Context, one operation) error {
@@ -158,7 +168,7 @@ func (w *writer) commit(group []operation) {
 	}
 	for i, one := range group {
 		if err != nil {
-			one.done <- err
+			w.settle(one, err)
 			continue
 		}
 		if outcomes[i] == nil {
@@ -166,7 +176,7 @@ func (w *writer) commit(group []operation) {
 		} else {
 			w.refused.Add(1)
 		}
-		one.done <- w.health.explain(outcomes[i])
+		w.settle(one, w.health.explain(outcomes[i]))
 	}
 	if err == nil {
 		w.commits.Add(1)

@@ -16,6 +16,7 @@ func concurrencyChecks() []check {
 		{"changes that do not touch each other all succeed", concurrentDisjoint},
 		{"of many that want the same, exactly one gets it", concurrentConflict},
 		{"of many that want a trial, exactly one gets the lease", concurrentLease},
+		{"changes are made in the order in which they were handed in", submittedInOrder},
 		{"a reader never sees half of a change", concurrentReader},
 		{"a log is the same whoever appends it when", concurrentLog},
 	}
@@ -71,6 +72,42 @@ func concurrentDisjoint(t *testing.T, f fixture) {
 			t.Errorf("reports %v, %v", reports, err)
 		}
 	}
+}
+
+// submittedInOrder hands in a line of changes without waiting, each behind the
+// one before. One in the middle is refused, and with it all that follow it.
+func submittedInOrder(t *testing.T, f fixture) {
+	const length, wrong = 200, 120
+	f.seed(t, "s1", "s2")
+	together(func(writer int) {
+		if writer > 1 {
+			return
+		}
+		id := fmt.Sprintf("s%d", writer+1)
+		outcomes := make([]*study.Outcome, length)
+		for i := range outcomes {
+			change := study.Change{
+				Behind: &study.Position{Study: id, Sequence: int64(i)}, Events: []study.Event{sampleEvent(id, int64(i+1))},
+			}
+			if i == wrong {
+				change.Trials = []study.TrialWrite{{Trial: sampleTrial(id, 0, trial.Queued)}} // there is one
+			}
+			outcomes[i] = f.store.Submit(t.Context(), change)
+		}
+		for i, outcome := range outcomes {
+			switch err := outcome.Wait(); {
+			case i < wrong && err != nil:
+				t.Errorf("change %d: %v", i, err)
+			case i == wrong:
+				wantCode(t, "the wrong change", err, problem.Conflict)
+			case i > wrong:
+				wantCode(t, "a change behind the wrong one", err, problem.Unavailable)
+			}
+		}
+		if list, err := f.store.Events(t.Context(), id, 0, 1000); err != nil || len(list) != wrong {
+			t.Errorf("%d events of %d, %v", len(list), wrong, err)
+		}
+	})
 }
 
 func concurrentConflict(t *testing.T, f fixture) {

@@ -49,6 +49,9 @@ func (m model) copied() model {
 
 // apply returns the model with the change, or why it is refused.
 func (m model) apply(change study.Change) (model, error) {
+	if err := m.behind(change.Behind); err != nil {
+		return m, err
+	}
 	after := m.copied()
 	if err := after.applyStudy(change); err != nil {
 		return m, err
@@ -78,6 +81,26 @@ func (m model) apply(change study.Change) (model, error) {
 		after.events = append(after.events, event)
 	}
 	return after.applyRest(m, change)
+}
+
+// behind refuses what was not decided on the study's newest event.
+func (m model) behind(p *study.Position) error {
+	if p == nil {
+		return nil
+	}
+	if m.study(p.Study) < 0 {
+		return record.NoStudy(p.Study)
+	}
+	newest := int64(0)
+	for _, event := range m.events {
+		if event.Study == p.Study {
+			newest = max(newest, event.Sequence)
+		}
+	}
+	if newest != p.Sequence {
+		return record.NotBehind(*p, newest)
+	}
+	return nil
 }
 
 func (m *model) applyStudy(change study.Change) error {

@@ -69,6 +69,9 @@ func (w world) with(change study.Change) world {
 
 func (w world) change(r *rapid.T) study.Change {
 	var c study.Change
+	if in(r, 3, "behind") {
+		c.Behind = &study.Position{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 4).Draw(r, "newest")}
+	}
 	if len(w.studies) == 0 || in(r, 2, "insert") {
 		c.Insert = pointer(w.inserted(r))
 		w = w.with(study.Change{Insert: c.Insert})
