@@ -32,6 +32,10 @@ type Plan struct {
 	// ScratchEpochs is what the same trainings take if none continues from a
 	// checkpoint and each begins anew, as Hyperband's paper counts.
 	ScratchEpochs int `json:"scratch_epochs"`
+	// UpperBound says that trials may be stopped while they train: the counts
+	// of epochs, data passes and trainings are then the most there can be, as
+	// far as the expectations above hold.
+	UpperBound bool `json:"upper_bound,omitempty"`
 }
 
 // Bracket is a starting rung and how many trials begin there, in all rounds of

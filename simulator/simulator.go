@@ -91,6 +91,8 @@ type Trace struct {
 	Seconds, Cost float64
 	// Failed, Vanished and Straggled count what went wrong.
 	Failed, Vanished, Straggled int
+	// Stopped counts the runs of trials that were ended by a stop directive.
+	Stopped int
 }
 
 // At is the last point within the cost, or false before the first.

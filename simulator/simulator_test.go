@@ -164,12 +164,35 @@ func checkOrder(t interface{ Errorf(string, ...any) }, trace simulator.Trace) {
 	}
 }
 
+func TestLosersAreStopped(t *testing.T) {
+	for rule, most := range map[string]float64{"median": 0.9, "{rule: percentile, percentile: 20}": 0.7, "halving": 0.7} {
+		t.Run(rule, func(t *testing.T) {
+			plain := []string{"policy: multi", "policy: epochs", "seed: 7}", "seed: 7, promotion: none}"}
+			early := []string{plain[0], plain[1], plain[2], "seed: 7, promotion: none, early_stopping: " + rule + "}"}
+			full := run(t, defined(t, plain...), hill{}, simulator.Options{Workers: 4})
+			trace := run(t, defined(t, early...), hill{}, simulator.Options{Workers: 4, CheckpointEvery: 1})
+			pruned := trace.Study.Progress.Trials[trial.Pruned]
+			if trace.Stopped == 0 || pruned != trace.Stopped {
+				t.Errorf("%d trials were stopped, %d are pruned", trace.Stopped, pruned)
+			}
+			if trace.Study.Progress.Created != 40 || trace.Cost > most*full.Cost {
+				t.Errorf("%d trials with a cost of %v; without stopping it is %v", trace.Study.Progress.Created, trace.Cost, full.Cost)
+			}
+			if best := trace.Recommendation.Best; best == nil || float64(best.Value) < float64(full.Recommendation.Best.Value)-0.02 {
+				t.Errorf("it recommends %+v, and %+v without stopping", best, full.Recommendation.Best)
+			}
+			checkOrder(t, trace)
+		})
+	}
+}
+
 func TestTroubleDoesNotStopAStudy(t *testing.T) {
 	failed, vanished, straggled := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		options := troubled(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "workers"))
 		options.CheckpointEvery = rapid.IntRange(0, 3).Draw(t, "checkpoints")
-		def := defined(t, "stop: {trials: 40}", "stop: {trials: 12}\nretry: {failures: 2}")
+		stopping := rapid.SampledFrom([]string{"", ", early_stopping: {rule: median, min_trials: 2}"}).Draw(t, "early stopping")
+		def := defined(t, "stop: {trials: 40}", "stop: {trials: 12}\nretry: {failures: 2}", "seed: 7}", "seed: 7"+stopping+"}")
 		trace, err := simulator.Run(context.Background(), def, hill{}, options)
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +202,7 @@ func TestTroubleDoesNotStopAStudy(t *testing.T) {
 		if trace.Study.Status != protocol.StudyCompleted || progress.Created != 12 {
 			t.Fatalf("the study is %s after %d trials", trace.Study.Status, progress.Created)
 		}
-		if progress.Trials[trial.Completed] == 0 && progress.Trials[trial.Failed]+progress.Trials[trial.Lost] < 12 {
+		if progress.Trials[trial.Completed] == 0 && progress.Trials[trial.Failed]+progress.Trials[trial.Lost]+progress.Trials[trial.Pruned] < 12 {
 			t.Errorf("nobody was measured at the top: %v", progress.Trials)
 		}
 		if trace.Cost < progress.DataPasses-1e-9 {

@@ -102,7 +102,8 @@ func (s *simulation) endEpoch(w *worker) error {
 		}
 	}
 	s.mark(lease, w.epoch)
-	if every := s.options.CheckpointEvery; ends || every > 0 && w.epoch%every == 0 {
+	every := s.options.CheckpointEvery
+	if ends || every > 0 && w.epoch%every == 0 && directive.Action != protocol.Stop {
 		if err := s.checkpoint(w); err != nil {
 			return err
 		}
@@ -112,6 +113,9 @@ func (s *simulation) endEpoch(w *worker) error {
 		return s.beginEpoch(w, w.epoch+1)
 	case protocol.Finish:
 		return s.end(w, protocol.BudgetReached)
+	case protocol.Stop:
+		s.trace.Stopped++
+		return s.end(w, protocol.Interrupted)
 	default:
 		return s.end(w, protocol.Interrupted)
 	}

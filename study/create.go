@@ -15,7 +15,9 @@ import (
 
 // PlanOf previews what a study will do, before it is created.
 func PlanOf(def definition.Definition) budget.Plan {
-	return budget.NewPlan(def.Budget, def.Search.Promotion, def.Stop.Trials, def.Search.Brackets)
+	plan := budget.NewPlan(def.Budget, def.Search.Promotion, def.Stop.Trials, def.Search.Brackets)
+	plan.UpperBound = def.Search.EarlyStopping != nil
+	return plan
 }
 
 // CreateStudy stores a checked definition as a new, running study. A name that

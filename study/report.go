@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // maxSeconds is how long an epoch may have taken, 31 years: times of trials can
@@ -47,19 +48,33 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return answered(r, r.directive(t), nil)
 	}
 	tx := s.begin(r)
-	if t.State == trial.Leased {
-		if t, err = tx.state(t, trial.Running, "reported its first epoch of this lease"); err != nil {
-			return protocol.Directive{}, err
-		}
-	}
-	if fresh {
-		t = tx.accept(t, report)
+	t, err = tx.report(t, report, fresh)
+	if err != nil {
+		tx.abandon()
+		return protocol.Directive{}, err
 	}
 	directive := r.directive(t)
 	if err := commit(ctx, s, tx, &directive); err != nil {
 		return protocol.Directive{}, err
 	}
+	if t.State.Terminal() { // its search stopped it
+		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
+	}
 	return directive, nil
+}
+
+// report stages what comes of a report.
+func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool) (trial.Trial, error) {
+	if t.State == trial.Leased {
+		var err error
+		if t, err = tx.state(t, trial.Running, "reported its first epoch of this lease"); err != nil {
+			return t, err
+		}
+	}
+	if !fresh {
+		return t, nil
+	}
+	return tx.judge(tx.accept(t, report), report)
 }
 
 // fresh reports whether the epoch was never accepted: not at this rung, nor at

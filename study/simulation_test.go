@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -181,6 +182,12 @@ func (f *fleet) runLease(id string, lease *protocol.Lease) (vanished bool) {
 			return false
 		}
 		directive, err := f.send(lease, epoch)
+		if err == nil && strings.HasPrefix(directive.Reason, "stopped early") {
+			f.count("stops")
+			if f.random.chance(0.5) { // a worker that says goodbye, late
+				f.end(lease, protocol.Interrupted)
+			}
+		}
 		if err != nil || directive.Action == protocol.Stop {
 			return false
 		}
@@ -258,6 +265,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 	methods := []string{"method: bohb", "method: random", "method: grid, grid_points: 30", "method: tpe", "method: sobol"}
 	policies := []string{"policy: multi", "policy: epochs", "policy: dataset, growth: linear"}
 	promotions := []string{"asynchronous", "synchronous", "none"}
+	stoppings := []string{"", ", early_stopping: {rule: median, min_trials: 3}", ", early_stopping: {rule: percentile, percentile: 60, grace_epochs: 2, every_epochs: 2}"}
 	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 10
@@ -275,8 +283,12 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				f.unsure.calm.Store(true)
 				f.store = f.unsure
 				f.start()
+				promotion, policy, stopping := promotions[seed/5%3], policies[seed/15%3], stoppings[seed%3]
+				if promotion == "none" && seed%2 == 1 {
+					policy, stopping = "policy: epochs", ", early_stopping: halving"
+				}
 				created := f.create(
-					"method: bohb", methods[seed%5]+", promotion: "+promotions[seed/5%3], "policy: multi", policies[seed/15%3],
+					"method: bohb", methods[seed%5]+", promotion: "+promotion+stopping, "policy: multi", policy,
 					"stop: {trials: 27}", "stop: {trials: 30}\nretry: {failures: 1}",
 				)
 				f.unsure.calm.Store(false)
@@ -291,7 +303,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "refused reports", "refused changes",
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "refused reports", "refused changes",
 		"changes made and denied", "changes behind others", "changes refused with others"} {
 		if total[what] == 0 && !t.Failed() && !testing.Short() {
 			t.Errorf("no simulation had any %s: the test tests less than it says", what)

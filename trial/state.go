@@ -12,7 +12,7 @@ const (
 	Running   State = "running"   // it reports
 	Paused    State = "paused"    // measured at its rung; may be promoted
 	Completed State = "completed" // measured at the top rung
-	Pruned    State = "pruned"    // the study ended and it was never promoted further
+	Pruned    State = "pruned"    // it lost: stopped early, or the study ended and it was never promoted further
 	Failed    State = "failed"    // the user's command failed, and no retry is left
 	Lost      State = "lost"      // the infrastructure lost it too often
 	Cancelled State = "cancelled" // the user stopped the study

@@ -59,7 +59,11 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 		_, err := fmt.Fprintln(out, "Nothing bounds the number of trials, so the work cannot be counted beforehand.")
 		return err
 	}
-	_, err := fmt.Fprintf(out, "Expected: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
-		count(plan.Trials, "trial"), count(plan.Epochs, "epoch"), plan.DataPasses, count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
+	expected := "Expected"
+	if plan.UpperBound {
+		expected = "At most, as " + string(def.Search.EarlyStopping.Rule) + " early stopping ends trials before their budget"
+	}
+	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
+		expected, count(plan.Trials, "trial"), count(plan.Epochs, "epoch"), plan.DataPasses, count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
 	return err
 }

@@ -41,6 +41,8 @@ type Search struct {
 	// Initial are configurations to try before anything the method proposes.
 	// What one lacks is drawn when the study is created.
 	Initial []space.Configuration `json:"initial,omitempty"`
+	// EarlyStopping stops trials while they train, by their reports; nil: never.
+	EarlyStopping *search.EarlyStopping `json:"early_stopping,omitempty"`
 }
 
 // Stop is when the study ends; whichever comes first.
@@ -101,6 +103,7 @@ func (d Definition) SearchSettings() search.Settings {
 		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
+		EarlyStopping: d.Search.EarlyStopping,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -48,6 +49,23 @@ func TestDefaults(t *testing.T) {
 	}
 	if got := parse(t, sound); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestEarlyStoppingHasDefaults(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]*search.EarlyStopping{
+		"{}":                               nil,
+		"{early_stopping: median}":         {Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		"{early_stopping: {rule: median}}": {Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		"{early_stopping: percentile}":     {Rule: search.PercentileRule, Percentile: 25, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		"{early_stopping: {rule: percentile, percentile: 40, grace_epochs: 0, min_trials: 2, every_epochs: 3}}": {Rule: search.PercentileRule, Percentile: 40, MinTrials: 2, EveryEpochs: 3},
+		"{promotion: none, early_stopping: halving}":                                                            {Rule: search.HalvingRule, MinTrials: 2},
+		"{promotion: none, early_stopping: {rule: halving, grace_epochs: 3}}":                                   {Rule: search.HalvingRule, GraceEpochs: 3, MinTrials: 2},
+	} {
+		if got := parse(t, sound+"\nbudget: {epochs: {min: 1, max: 9}}\nsearch: "+yaml).Search.EarlyStopping; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s means %+v, want %+v", yaml, got, want)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -104,6 +105,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if def.Search.Promotion == budget.NoPromotion {
 			def.Search.Brackets = 0
 		}
+		def.Search.EarlyStopping = stopping(def).Draw(t, "early stopping")
 		if rapid.Bool().Draw(t, "with target") {
 			target := number.Draw(t, "target")
 			def.Objectives[0].Target, def.Stop.TargetReached = &target, true
@@ -116,6 +118,29 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.System = map[string]space.Value{"cpu_threads": space.Int(2)}
 		}
 		return def
+	})
+}
+
+// stopping draws an early-stopping rule, complete, or none.
+func stopping(def definition.Definition) *rapid.Generator[*search.EarlyStopping] {
+	return rapid.Custom(func(t *rapid.T) *search.EarlyStopping {
+		rules := []search.StoppingRule{"", search.MedianRule, search.PercentileRule}
+		if def.Search.Promotion == budget.NoPromotion && len(def.Ladder()) > 1 {
+			rules = append(rules, search.HalvingRule)
+		}
+		rule := search.EarlyStopping{
+			Rule: rapid.SampledFrom(rules).Draw(t, "rule"), GraceEpochs: rapid.IntRange(0, 3).Draw(t, "grace"), MinTrials: rapid.IntRange(1, 9).Draw(t, "least"),
+		}
+		switch rule.Rule {
+		case "":
+			return nil
+		case search.PercentileRule:
+			rule.Percentile = rapid.Float64Range(1, 99).Draw(t, "percentile")
+			fallthrough
+		case search.MedianRule:
+			rule.EveryEpochs = rapid.IntRange(1, 5).Draw(t, "every")
+		}
+		return &rule
 	})
 }
 

@@ -10,14 +10,15 @@ import (
 
 const grid = "grid"
 
-// search reads how configurations are chosen, with the defaults filled in.
-func (d *decoder) search(s section) Search {
+// search reads how configurations are chosen, with the defaults filled in; eta
+// is the ladder's.
+func (d *decoder) search(s section, eta int) Search {
 	result := Search{Method: "bohb", Promotion: budget.Asynchronous, RandomFraction: 1.0 / 3, GridPoints: 5}
 	n, at := s.get("search")
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping")
 	if !ok {
 		return result
 	}
@@ -46,6 +47,7 @@ func (d *decoder) search(s section) Search {
 	}
 	s.whole("grid_points", 1, 1000, &result.GridPoints)
 	result.Initial = d.initial(s)
+	d.reading("search.early_stopping", func() { result.EarlyStopping = d.earlyStopping(s, eta) })
 	return result
 }
 

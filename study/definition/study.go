@@ -29,7 +29,7 @@ func (d *decoder) study(root *node) Definition {
 	def.Space = d.space(s)
 	def.System = d.system(s)
 	def.Budget = d.budget(s)
-	def.Search = d.search(s)
+	def.Search = d.search(s, def.Budget.Eta)
 	def.Stop = d.stop(s, def)
 	def.Retry = d.retry(s)
 	s.whole("priority", -1000, 1000, &def.Priority)

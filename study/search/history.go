@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
@@ -16,6 +17,7 @@ const (
 	out      status = "out"      // with a worker, or waiting for one
 	measured status = "measured" // at its rung, it may be promoted
 	failed   status = "failed"   // at its rung, for good
+	stopped  status = "stopped"  // at its rung before its end, for good: it was beaten
 )
 
 // record is everything a search knows of a trial.
@@ -32,6 +34,8 @@ type record struct {
 	Status  status `json:"status"`
 	// Results has the objectives' values of each completed rung, from Start.
 	Results [][]trial.Float `json:"results,omitempty"`
+	// Reports has what it reported on the way, where trials may be stopped.
+	Reports []observation `json:"reports,omitempty"`
 }
 
 // history is what happened so far. Everything but the records is derived from
@@ -39,6 +43,8 @@ type record struct {
 type history struct {
 	cube     *space.Cube
 	maximize []bool
+	ladder   []budget.Rung
+	eta      int
 	trials   []record
 	points   [][]float64 // the trials' configurations in the unit cube
 	taken    map[string]bool
@@ -50,12 +56,21 @@ type history struct {
 	// order in which they began; those before firstOpen are over.
 	brackets  []bracket
 	firstOpen int
+	// scores has the intermediate values where trials compare, best first.
+	scores map[moment][]float64
+	// halving says that trials pass all rungs in one go and are stopped on the
+	// way (see [HalvingRule]).
+	halving bool
 }
 
 func newHistory(settings Settings) *history {
 	return &history{
 		cube:     settings.Space.Cube(),
 		maximize: settings.Maximize,
+		ladder:   settings.Rungs,
+		eta:      settings.Eta,
+		scores:   make(map[moment][]float64),
+		halving:  settings.EarlyStopping != nil && settings.EarlyStopping.Rule == HalvingRule,
 		taken:    make(map[string]bool),
 		rungs:    make([]rung, len(settings.Rungs)),
 		started:  make([]int, len(settings.Rungs)),
@@ -148,7 +163,10 @@ func (h *history) possible(e Event) error {
 		return problem.New(problem.Conflict, "trial %d is %s at rung %d already: it is not out with a worker", e.Trial, t.Status, t.Rung)
 	case t.Rung != e.Rung:
 		return problem.New(problem.Conflict, "trial %d is at rung %d, not at rung %d", e.Trial, t.Rung, e.Rung)
-	case e.Kind == Measured && len(e.Values) != len(h.maximize):
+	case e.Kind == Reported && (e.Epoch < 1 || e.Epoch >= h.ladder[t.Rung].Budget.Epochs):
+		return problem.New(problem.Conflict, "trial %d has no epoch %d before the end of rung %d, which is epoch %d",
+			e.Trial, e.Epoch, t.Rung, h.ladder[t.Rung].Budget.Epochs)
+	case e.Kind != Failed && len(e.Values) != len(h.maximize):
 		return problem.New(problem.Invalid, "trial %d has %d values for %d objectives", e.Trial, len(e.Values), len(h.maximize))
 	}
 	return nil

@@ -51,6 +51,8 @@ func (m *machine) Handle(e Event) ([]Action, error) {
 		return nil, m.observe(e)
 	case Enqueued:
 		return nil, m.enqueue(e.Configuration)
+	case Reported:
+		return m.report(e)
 	}
 	return nil, problem.New(problem.Invalid, "a search has no event of kind %q", e.Kind)
 }
@@ -67,6 +69,29 @@ func (m *machine) observe(e Event) error {
 	}
 	m.dry = false
 	return nil
+}
+
+// report takes an intermediate value in and stops the trial if the rule says so.
+func (m *machine) report(e Event) ([]Action, error) {
+	rule := m.settings.EarlyStopping
+	if rule == nil {
+		return nil, problem.New(problem.Invalid, "the search takes no reports, as it has no early-stopping rule")
+	}
+	if err := m.history.possible(e); err != nil {
+		return nil, err
+	}
+	if m.history.trials[e.Trial].known(moment{e.Rung, e.Epoch}) {
+		return nil, nil
+	}
+	o := observation{Rung: e.Rung, Epoch: e.Epoch, Values: slices.Clone(e.Values)}
+	m.history.report(e.Trial, o)
+	m.dry = false
+	reason, stop := rule.judge(m.history, e.Trial, o)
+	if !stop {
+		return nil, nil
+	}
+	m.history.stop(e.Trial)
+	return []Action{{Kind: Stop, Trial: e.Trial, Rung: e.Rung, Reason: reason}}, nil
 }
 
 // answer decides what a free worker does.

@@ -67,6 +67,7 @@ func (s Settings) validate() []problem.Field {
 	require(s.MaxTrials >= 0, "stop.trials", s.MaxTrials, "must be at least 0 (0 means no bound)")
 	require(s.RandomFraction >= 0 && s.RandomFraction <= 1, "search.random_fraction", fmt.Sprint(s.RandomFraction), "must be between 0 and 1")
 	require(s.Method != "grid" || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
+	s.validateStopping(require)
 	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
 	return append(faults, s.Space.Validate("space")...)
 }

@@ -37,6 +37,9 @@ type Settings struct {
 	// Brackets bounds how many starting rungs are used (Hyperband's brackets);
 	// 0 means all, and is all there is without promotion.
 	Brackets int `json:"brackets"`
+	// EarlyStopping stops trials while they train; nil means never, and then
+	// the search takes no [Reported].
+	EarlyStopping *EarlyStopping `json:"early_stopping,omitempty"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.
 	MaxTrials int `json:"max_trials"`
 	// RandomFraction is the share of configurations drawn uniformly by a
@@ -63,6 +66,11 @@ const (
 	// proposes. What it lacks is drawn, and what does not exist in it is left
 	// out. Answered with no action.
 	Enqueued EventKind = "enqueued"
+	// Reported: Trial has Values after Epoch of Rung, before the rung's last.
+	// Sent only when the settings have an early-stopping rule, in any order;
+	// the first value of an epoch stays. Answered with a [Stop] of the trial,
+	// which is then over, or with no action.
+	Reported EventKind = "reported"
 )
 
 // Event is one input of a method.
@@ -70,6 +78,8 @@ type Event struct {
 	Kind  EventKind `json:"kind"`
 	Trial int       `json:"trial"` // the trial's number in its study, from 0 in the order of Create
 	Rung  int       `json:"rung"`
+	// Epoch belongs to Reported.
+	Epoch int `json:"epoch,omitempty"`
 	// Values has one entry for each objective; NaN never wins.
 	Values []trial.Float `json:"values,omitempty"`
 	// Configuration belongs to Enqueued; parts may be missing.
@@ -79,7 +89,7 @@ type Event struct {
 // ActionKind names an action.
 type ActionKind string
 
-// The actions a method answers a [Request] with.
+// The actions a method answers a [Request] with, and [Stop].
 const (
 	// Create: start a new trial with the configuration on the rung.
 	Create ActionKind = "create"
@@ -89,13 +99,16 @@ const (
 	Wait ActionKind = "wait"
 	// Finish: the search is over; nothing will ever be asked again.
 	Finish ActionKind = "finish"
+	// Stop: the trial that has just reported trains no further, at no rung: it
+	// was beaten. It answers a [Reported].
+	Stop ActionKind = "stop"
 )
 
 // Action is one decision of a method.
 type Action struct {
 	Kind ActionKind `json:"kind"`
 	// Trial is the number of the trial to create (the next free one, from 0) or
-	// to promote, Rung the rung it then goes to.
+	// to promote, Rung the rung it then goes to; or the one to stop, and its rung.
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol", "enqueued")

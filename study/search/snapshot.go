@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
@@ -88,7 +89,7 @@ func (h *history) replay(s space.Space, number int, t record) error {
 	if t.Status == measured {
 		completed++
 	}
-	known := t.Status == out || t.Status == measured || t.Status == failed
+	known := slices.Contains([]status{out, measured, failed, stopped}, t.Status)
 	if !known || t.Start < 0 || t.Rung < t.Start || t.Rung >= len(h.rungs) || len(t.Results) != completed {
 		return problem.New(problem.Invalid, "the snapshot's trial %d is at a rung that the study's ladder does not have", number)
 	}
@@ -109,8 +110,26 @@ func (h *history) replay(s space.Space, number int, t record) error {
 			h.promote(number)
 		}
 	}
-	if t.Status == failed {
+	if err := h.replayReports(number, t); err != nil {
+		return err
+	}
+	switch t.Status {
+	case failed:
 		h.fail(number)
+	case stopped:
+		h.stop(number)
+	}
+	return nil
+}
+
+// replayReports puts a recorded trial's intermediate values back.
+func (h *history) replayReports(number int, t record) error {
+	for _, o := range t.Reports {
+		within := o.Rung >= t.Start && o.Rung <= t.Rung && o.Epoch >= 1 && o.Epoch < h.ladder[o.Rung].Budget.Epochs
+		if !within || len(o.Values) != len(h.maximize) || h.trials[number].known(moment{o.Rung, o.Epoch}) {
+			return problem.New(problem.Invalid, "the snapshot's trial %d has a report that cannot be, of epoch %d at rung %d", number, o.Epoch, o.Rung)
+		}
+		h.report(number, o)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type watched struct {
 	// scores holds what it was measured with at each rung, larger is better;
 	// -Inf stands for a diverged or failed one.
 	scores map[int]float64
+	// reports holds what it reported on the way, by rung and epoch.
+	reports map[moment]float64
 }
 
 // referee keeps the book of a game and fails the test on a foul.
@@ -69,14 +71,19 @@ func (r *referee) observe(e search.Event) {
 	if e.Kind == search.Failed {
 		return
 	}
-	t.state = measured
+	t.state, t.scores[t.rung] = measured, r.scoreOf(e)
+}
+
+// scoreOf is what was measured, larger is better.
+func (r *referee) scoreOf(e search.Event) float64 {
 	score := float64(e.Values[0])
 	if !r.settings.Maximize[0] {
 		score = -score
 	}
-	if !math.IsNaN(score) {
-		t.scores[t.rung] = score
+	if math.IsNaN(score) {
+		return math.Inf(-1)
 	}
+	return score
 }
 
 func (r *referee) judge(a search.Action) {
@@ -125,7 +132,7 @@ func (r *referee) create(a search.Action) {
 	}
 	r.dequeue(a)
 	r.nothingEarned(a)
-	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, scores: map[int]float64{}})
+	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, scores: map[int]float64{}, reports: map[moment]float64{}})
 }
 
 // full reports whether the trials that are created and enqueued are all there

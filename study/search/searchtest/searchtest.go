@@ -130,7 +130,12 @@ func (g *game) shuffle(steps int) {
 			g.request()
 			continue
 		}
-		g.end(rapid.SampledFrom(out).Draw(g.T, "ends"))
+		number := rapid.SampledFrom(out).Draw(g.T, "of trial")
+		if g.settings.EarlyStopping != nil && rapid.IntRange(0, 3).Draw(g.T, "reports") > 0 {
+			g.report(number)
+			continue
+		}
+		g.end(number)
 	}
 }
 
@@ -143,7 +148,7 @@ func (g *game) finish() {
 	for range limit {
 		switch action := g.request(); action.Kind {
 		case search.Wait:
-			g.end(g.referee.out()[0])
+			g.train(g.referee.out()[0])
 		case search.Finish:
 			if again := g.request(); again.Kind != search.Finish {
 				g.Fatalf("after finish came %s", show(again))
@@ -205,6 +210,39 @@ func (g *game) enqueue() {
 	}
 }
 
+// train lets a trial report its epochs, as far as it gets, and then end.
+func (g *game) train(number int) {
+	if g.settings.EarlyStopping != nil {
+		for range rapid.IntRange(0, 3).Draw(g.T, "reports") {
+			g.report(number)
+			if g.referee.trials[number].state != out {
+				return
+			}
+		}
+	}
+	g.end(number)
+}
+
+// report sends an intermediate value of a trial that is out: of any epoch, in
+// any order, now and then twice.
+func (g *game) report(number int) {
+	at := g.referee.trials[number].rung
+	epochs := g.settings.Rungs[at].Budget.Epochs
+	if epochs < 2 {
+		return
+	}
+	e := search.Event{
+		Kind: search.Reported, Trial: number, Rung: at,
+		Epoch: rapid.IntRange(1, epochs-1).Draw(g.T, "epoch"), Values: []trial.Float{anyValue(g.T)},
+	}
+	before, known := g.snapshot(), g.referee.knows(e)
+	actions := g.handle(e)
+	if known && (len(actions) > 0 || !bytes.Equal(before, g.snapshot())) {
+		g.Fatalf("a second report of epoch %d changed the state or was answered with %s", e.Epoch, show(actions))
+	}
+	g.referee.report(e, actions)
+}
+
 // anyValue is often equal to another one, and sometimes not a number.
 func anyValue(t *rapid.T) trial.Float {
 	return trial.Float(rapid.OneOf(
@@ -246,13 +284,24 @@ func (g *game) impossible() {
 		{Kind: search.Failed, Trial: -1},
 		{Kind: search.Enqueued, Configuration: space.Configuration{"no such parameter": space.Int(1)}},
 		{Kind: search.Enqueued, Configuration: space.Configuration{g.settings.Space.Parameters[0].Name: space.String("no such value")}},
+		{Kind: search.Reported, Trial: n, Epoch: 1, Values: value},
 	}
 	for number, t := range g.referee.trials {
 		if t.state != out {
 			events = append(events,
 				search.Event{Kind: search.Measured, Trial: number, Rung: t.rung, Values: value},
-				search.Event{Kind: search.Failed, Trial: number, Rung: t.rung})
+				search.Event{Kind: search.Failed, Trial: number, Rung: t.rung},
+				search.Event{Kind: search.Reported, Trial: number, Rung: t.rung, Epoch: 1, Values: value})
 			continue
+		}
+		if epochs := g.settings.Rungs[t.rung].Budget.Epochs; g.settings.EarlyStopping == nil || epochs < 2 {
+			events = append(events, search.Event{Kind: search.Reported, Trial: number, Rung: t.rung, Epoch: epochs - 1, Values: value})
+		} else {
+			events = append(events,
+				search.Event{Kind: search.Reported, Trial: number, Rung: t.rung, Values: value},
+				search.Event{Kind: search.Reported, Trial: number, Rung: t.rung, Epoch: epochs, Values: value},
+				search.Event{Kind: search.Reported, Trial: number, Rung: t.rung + 1, Epoch: 1, Values: value},
+				search.Event{Kind: search.Reported, Trial: number, Rung: t.rung, Epoch: 1})
 		}
 		events = append(events,
 			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung + 1, Values: value},

@@ -28,7 +28,29 @@ func anySettings(t *rapid.T, promotion budget.Promotion) search.Settings {
 	if promotion == budget.NoPromotion {
 		settings.Brackets = 0
 	}
+	settings.EarlyStopping = anyStopping(t, settings)
 	return settings
+}
+
+// anyStopping draws an early-stopping rule that goes with the settings, or none.
+func anyStopping(t *rapid.T, settings search.Settings) *search.EarlyStopping {
+	rules := []search.StoppingRule{"", search.MedianRule, search.PercentileRule}
+	if settings.Promotion == budget.NoPromotion && len(settings.Rungs) > 1 {
+		rules = append(rules, search.HalvingRule)
+	}
+	rule := search.EarlyStopping{Rule: rapid.SampledFrom(rules).Draw(t, "early stopping")}
+	if rule.Rule == "" {
+		return nil
+	}
+	rule.GraceEpochs = rapid.IntRange(0, 2).Draw(t, "grace")
+	rule.MinTrials = rapid.IntRange(1, 4).Draw(t, "least trials")
+	if rule.Rule == search.PercentileRule {
+		rule.Percentile = rapid.SampledFrom([]float64{10, 25, 100. / 3, 80}).Draw(t, "percentile")
+	}
+	if rule.Rule != search.HalvingRule {
+		rule.EveryEpochs = rapid.IntRange(1, 2).Draw(t, "every")
+	}
+	return &rule
 }
 
 // Ladder returns rungs of 1, factor, factor², ... epochs on all of the data.
