@@ -3,34 +3,67 @@ package study
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/importance"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const importanceMethod = "PED-ANOVA (Watanabe et al., IJCAI 2023), with a permutation test"
+const (
+	importanceMethod = "PED-ANOVA (Watanabe et al., IJCAI 2023), with a permutation test"
+	varianceMethod   = "fANOVA (Hutter et al., ICML 2014), of the predictions of a random forest"
+)
 
-// Importance says which parameters made the study's good trials good.
-func (s *Service) Importance(ctx context.Context, ref string) (protocol.Importance, error) {
+// Importance says which parameters made the study's good trials good, or what
+// its values vary with.
+func (s *Service) Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error) {
+	if !slices.Contains([]string{"", protocol.PEDANOVA, protocol.FANOVA}, query.Method) {
+		return protocol.Importance{}, problem.WithFields("the query is not valid", []problem.Field{
+			{Path: "method", Value: query.Method, Message: "must be ped-anova or fanova"}})
+	}
 	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
 	if err != nil {
 		return protocol.Importance{}, err
 	}
 	def, ladder, trials := now.study.Definition, now.ladder, now.trials
-	answer := protocol.Importance{Study: def.Name, Method: importanceMethod, Rungs: []protocol.RungImportance{}, Notes: []string{}}
+	if err := checkAsked(def, ladder, query.Objective, query.Rung); err != nil {
+		return protocol.Importance{}, err
+	}
+	objective := def.Objectives[query.Objective]
+	answer := protocol.Importance{
+		Study: def.Name, Method: importanceMethod, Metric: objective.Label(), Rungs: []protocol.RungImportance{}, Notes: []string{},
+	}
+	if query.Method == protocol.FANOVA {
+		answer.Method = varianceMethod
+		if err := s.analyses.enter(ctx); err != nil {
+			return protocol.Importance{}, err
+		}
+		defer s.analyses.leave()
+	}
 	for rung := len(ladder) - 1; rung >= 0; rung-- {
-		found := importance.Of(def.Space, observations(trials, rung, def.Objectives[0].Direction))
-		if len(found.Parameters) == 0 {
+		list := observations(trials, rung, query.Objective, objective.Direction)
+		if query.Rung != nil && *query.Rung != rung || len(list) < importance.Least {
 			continue
 		}
-		answer.Rungs = append(answer.Rungs, protocol.RungImportance{
-			Rung: rung, Budget: ladder[rung].Budget, Trials: found.Trials, Best: found.Best, Parameters: described(def, found),
-		})
+		one := protocol.RungImportance{Rung: rung, Budget: ladder[rung].Budget, Trials: len(list)}
+		if query.Method == protocol.FANOVA {
+			answer.Notes = append(answer.Notes, divide(&one, def, objective.Direction, list)...)
+		} else {
+			found := importance.Of(def.Space, list)
+			one.Best, one.Parameters = found.Best, described(def, found)
+		}
+		answer.Rungs = append(answer.Rungs, one)
 	}
 	if len(answer.Rungs) == 0 {
-		answer.Notes = append(answer.Notes, fmt.Sprintf("no rung has the %d measured trials this needs", importance.Least))
+		where := "no rung has"
+		if query.Rung != nil {
+			where = fmt.Sprintf("rung %d does not have", *query.Rung)
+		}
+		answer.Notes = append(answer.Notes, fmt.Sprintf("%s the %d measured trials this needs", where, importance.Least))
 		return answer, nil
 	}
 	if rung := answer.Rungs[0].Rung; rung > 0 {
@@ -39,29 +72,75 @@ func (s *Service) Importance(ctx context.Context, ref string) (protocol.Importan
 	return answer, nil
 }
 
+// checkAsked says what is wrong with the objective and the rung of a query.
+func checkAsked(def definition.Definition, ladder []budget.Rung, objective int, rung *int) error {
+	var faults []problem.Field
+	if objective < 0 || objective >= len(def.Objectives) {
+		faults = append(faults, problem.Field{Path: "objective", Value: objective,
+			Message: fmt.Sprintf("must be the place of an objective, from 0 to %d", len(def.Objectives)-1)})
+	}
+	if rung != nil && (*rung < 0 || *rung >= len(ladder)) {
+		faults = append(faults, problem.Field{Path: "rung", Value: *rung, Message: fmt.Sprintf("must be a rung, from 0 to %d", len(ladder)-1)})
+	}
+	if len(faults) > 0 {
+		return problem.WithFields("the query is not valid", faults)
+	}
+	return nil
+}
+
 // observations are the trials measured at the rung.
-func observations(trials []trial.Trial, rung int, direction definition.Direction) []importance.Observation {
+func observations(trials []trial.Trial, rung, objective int, direction definition.Direction) []importance.Observation {
 	var list []importance.Observation
-	for _, t := range trials {
-		for _, result := range t.Results {
-			if result.Rung != rung {
-				continue
-			}
-			score := float64(result.Values[0])
-			if direction == definition.Minimize {
-				score = -score
-			}
-			list = append(list, importance.Observation{Configuration: t.Configuration, Score: score})
+	for i := range trials {
+		if value, ok := valueAt(&trials[i], rung, objective); ok {
+			list = append(list, importance.Observation{Configuration: trials[i].Configuration, Score: scoreOf(value, direction)})
 		}
 	}
 	return list
+}
+
+// valueAt is what the trial measured of the objective at the rung.
+func valueAt(t *trial.Trial, rung, objective int) (trial.Float, bool) {
+	for _, result := range t.Results {
+		if result.Rung == rung && objective < len(result.Values) {
+			return result.Values[objective], true
+		}
+	}
+	return 0, false
+}
+
+// scoreOf turns a value so that the larger is the better one, or back.
+func scoreOf(value trial.Float, direction definition.Direction) float64 {
+	if direction == definition.Minimize {
+		return -float64(value) + 0 // and no -0
+	}
+	return float64(value)
 }
 
 func described(def definition.Definition, found importance.Result) []protocol.ParameterImportance {
 	list := make([]protocol.ParameterImportance, 0, len(found.Parameters))
 	for _, p := range found.Parameters {
 		parameter, _ := def.Space.Parameter(p.Name)
-		list = append(list, protocol.ParameterImportance{Name: p.Name, Kind: parameter.Kind, Share: p.Share, Chance: p.Chance})
+		list = append(list, protocol.ParameterImportance{Name: p.Name, Kind: parameter.Kind, Share: p.Share, Chance: &p.Chance})
 	}
 	return list
+}
+
+// divide fills in how the variance divides over the parameters, and says how
+// far to trust it.
+func divide(answer *protocol.RungImportance, def definition.Definition, direction definition.Direction, list []importance.Observation) (notes []string) {
+	forest := importance.Grow(def.Space, list, importance.Size{})
+	answer.Surrogate, answer.Parameters = surrogateOf(forest), []protocol.ParameterImportance{}
+	if forest.Explained < importance.Doubtful {
+		return []string{unpredictable(forest, answer.Rung)}
+	}
+	variance := forest.Variance()
+	for _, e := range variance.Single {
+		parameter, _ := def.Space.Parameter(e.Parameter)
+		answer.Parameters = append(answer.Parameters, protocol.ParameterImportance{Name: e.Parameter, Kind: parameter.Kind, Share: e.Share, Spread: e.Spread})
+	}
+	for _, e := range variance.Pairs {
+		answer.Interactions = append(answer.Interactions, protocol.Interaction{First: e.Parameter, Second: e.Other, Share: e.Share, Spread: e.Spread})
+	}
+	return caveats(forest, answer.Rung, direction)
 }

@@ -14,7 +14,7 @@ func TestImportanceOfAStudy(t *testing.T) {
 		w.register("worker-1")
 		importance := func() protocol.Importance {
 			t.Helper()
-			answer, err := w.service.Importance(w.ctx, created.Name)
+			answer, err := w.service.Importance(w.ctx, created.Name, protocol.ImportanceQuery{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +31,7 @@ func TestImportanceOfAStudy(t *testing.T) {
 			t.Fatalf("the answer has %d rungs, want three, the highest first", len(answer.Rungs))
 		}
 		for _, rung := range answer.Rungs {
-			if first := rung.Parameters[0]; first.Name != "x" || rung.Rung == 0 && first.Chance > 0.05 {
+			if first := rung.Parameters[0]; first.Name != "x" || rung.Rung == 0 && *first.Chance > 0.05 {
 				t.Errorf("at rung %d the first is %+v, want x", rung.Rung, first)
 			}
 			if last := rung.Parameters[1]; last.Share > 0.4 {
@@ -54,7 +54,7 @@ func TestImportanceKnowsTheDirection(t *testing.T) {
 			for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
 				w.train(lease)
 			}
-			answer, err := w.service.Importance(w.ctx, created.Name)
+			answer, err := w.service.Importance(w.ctx, created.Name, protocol.ImportanceQuery{})
 			if err != nil || len(answer.Rungs) == 0 {
 				t.Fatalf("%+v, %v", answer, err)
 			}

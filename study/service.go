@@ -43,6 +43,9 @@ type Service struct {
 	runtimes map[string]*runtime
 	changed  chan struct{} // closed and replaced whenever anything changes
 
+	// analyses lets one surrogate be computed at a time.
+	analyses gate
+
 	poolMutex sync.Mutex // guards leases, workers and lastTick
 	leases    pool.Leases
 	workers   pool.Registry
@@ -62,7 +65,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), changed: make(chan struct{}),
+		runtimes: make(map[string]*runtime), changed: make(chan struct{}), analyses: newGate(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
@@ -80,8 +81,36 @@ func (c *Client) Recommendation(ctx context.Context, study string) (protocol.Rec
 }
 
 // Importance says which parameters made the study's good trials good.
-func (c *Client) Importance(ctx context.Context, study string) (protocol.Importance, error) {
-	return get[protocol.Importance](ctx, c, path("studies", study, "importance"), "")
+func (c *Client) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
+	values := aim(query.Objective, query.Rung)
+	if query.Method != "" {
+		values.Set("method", query.Method)
+	}
+	return get[protocol.Importance](ctx, c, path("studies", study, "importance"), values.Encode())
+}
+
+// Ablation walks from one trial's configuration to another's, on the
+// predictions of a surrogate.
+func (c *Client) Ablation(ctx context.Context, study string, query protocol.AblationQuery) (protocol.Ablation, error) {
+	values := aim(query.Objective, query.Rung)
+	for name, number := range map[string]*int{"from": query.From, "to": query.To} {
+		if number != nil {
+			values.Set(name, strconv.Itoa(*number))
+		}
+	}
+	return get[protocol.Ablation](ctx, c, path("studies", study, "ablation"), values.Encode())
+}
+
+// aim says which objective and rung an analysis is for.
+func aim(objective int, rung *int) url.Values {
+	values := url.Values{}
+	if objective != 0 {
+		values.Set("objective", strconv.Itoa(objective))
+	}
+	if rung != nil {
+		values.Set("rung", strconv.Itoa(*rung))
+	}
+	return values
 }
 
 // Export downloads the study's trials as "csv", or everything as "json". A

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -11,45 +12,137 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 )
 
+// importanceFlags are the choices of "study importance"; -1 stands for none.
+type importanceFlags struct {
+	method          string
+	objective, rung int
+	ablation        bool
+	from, to        int
+}
+
 func importanceCommand(flags *studyFlags) *cobra.Command {
-	return onStudy(flags, &cobra.Command{
+	var choice importanceFlags
+	command := onStudy(flags, &cobra.Command{
 		Use:   "importance STUDY",
 		Short: "Say which parameters made the good trials good",
 		Long: `Say which parameters made the good trials good, at each rung with enough trials:
 each parameter's share, and how probable as large a share is if the parameter
-did nothing. Above 0.05 or so it means nothing.`,
-		Example: `  tandem study importance lenet-fashion-mnist`,
+did nothing. Above 0.05 or so it means nothing.
+
+With --method fanova: what part of the values' variance over the whole space
+comes from each parameter alone, and from pairs beyond that.
+
+With --ablation: the way from one trial to another, switching one parameter at a
+time, each time the one that helps most. Its values are predicted by a model of
+the trials, a surrogate; where a trial really measured one, that is shown too.`,
+		Example: `  tandem study importance lenet-fashion-mnist
+  tandem study importance lenet-fashion-mnist --method fanova --rung 0
+  tandem study importance lenet-fashion-mnist --ablation --from 0`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		answer, err := client.Importance(ctx, study)
+		if err := choice.check(); err != nil {
+			return err
+		}
+		if choice.ablation {
+			answer, err := client.Ablation(ctx, study, protocol.AblationQuery{
+				From: chosen(choice.from), To: chosen(choice.to), Objective: choice.objective, Rung: chosen(choice.rung)})
+			if err != nil {
+				return err
+			}
+			return printed(out, flags.json, answer, printAblation)
+		}
+		answer, err := client.Importance(ctx, study, protocol.ImportanceQuery{Method: choice.method, Objective: choice.objective, Rung: chosen(choice.rung)})
 		if err != nil {
 			return err
 		}
-		if flags.json {
-			return writeJSON(out, answer)
-		}
-		return printImportance(out, answer)
+		return printed(out, flags.json, answer, printImportance)
 	})
+	command.Flags().StringVar(&choice.method, "method", "", "ped-anova (the default) or fanova")
+	command.Flags().IntVar(&choice.objective, "objective", 0, "the place of the objective, from 0")
+	command.Flags().IntVar(&choice.rung, "rung", -1, "only this rung")
+	command.Flags().BoolVar(&choice.ablation, "ablation", false, "walk from one trial to another, one parameter at a time")
+	command.Flags().IntVar(&choice.from, "from", -1, "with --ablation: the trial to start from, instead of the median one")
+	command.Flags().IntVar(&choice.to, "to", -1, "with --ablation: the trial to reach, instead of the recommended one")
+	return command
+}
+
+func (c importanceFlags) check() error {
+	switch {
+	case c.ablation && c.method != "":
+		return usageError{errors.New("--method does not go with --ablation, which has its own")}
+	case !c.ablation && (c.from >= 0 || c.to >= 0):
+		return usageError{errors.New("--from and --to go with --ablation")}
+	}
+	return nil
+}
+
+// chosen is a flag's number, nil for the -1 that stands for none.
+func chosen(number int) *int {
+	if number < 0 {
+		return nil
+	}
+	return &number
+}
+
+// printed writes an answer as JSON, or as people read it.
+func printed[T any](out io.Writer, asJSON bool, answer T, text func(io.Writer, T) error) error {
+	if asJSON {
+		return writeJSON(out, answer)
+	}
+	return text(out, answer)
 }
 
 func printImportance(out io.Writer, answer protocol.Importance) error {
 	for _, rung := range answer.Rungs {
-		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, shownBudget(rung.Budget), rung.Best, count(rung.Trials, "trial"))
-		rows := make([][]string, 0, len(rung.Parameters))
-		for _, p := range rung.Parameters {
-			verdict := ""
-			if p.Chance > 0.05 {
-				verdict = "may be chance"
-			}
-			rows = append(rows, []string{plainText(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share), fmt.Sprintf("%.3f", p.Chance), verdict})
-		}
-		if err := table(out, []string{"PARAMETER", "SHARE", "CHANCE", ""}, rows); err != nil {
+		if err := printRung(out, rung); err != nil {
 			return err
 		}
-		fmt.Fprintln(out)
 	}
-	for _, note := range answer.Notes {
+	return printNotes(out, answer.Notes, answer.Method)
+}
+
+func printRung(out io.Writer, rung protocol.RungImportance) error {
+	if rung.Surrogate != nil {
+		fmt.Fprintf(out, "Rung %d (%s): %s, of which %s\n", rung.Rung, shownBudget(rung.Budget), count(rung.Trials, "trial"), shownSurrogate(*rung.Surrogate))
+	} else {
+		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, shownBudget(rung.Budget), rung.Best, count(rung.Trials, "trial"))
+	}
+	heading, rows := []string{"PARAMETER", "SHARE", "CHANCE", ""}, make([][]string, 0, len(rung.Parameters))
+	for _, p := range rung.Parameters {
+		row := []string{plainText(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share)}
+		if p.Chance == nil {
+			heading = []string{"PARAMETER", "SHARE", "±"}
+			row = append(row, fmt.Sprintf("%.0f%%", 100*p.Spread))
+		} else {
+			row = append(row, fmt.Sprintf("%.3f", *p.Chance), "")
+			if *p.Chance > 0.05 {
+				row[3] = "may be chance"
+			}
+		}
+		rows = append(rows, row)
+	}
+	for _, pair := range rung.Interactions {
+		if pair.Share >= 0.005 {
+			rows = append(rows, []string{plainText(pair.First) + " with " + plainText(pair.Second), fmt.Sprintf("%.0f%%", 100*pair.Share), fmt.Sprintf("%.0f%%", 100*pair.Spread)})
+		}
+	}
+	if len(rows) > 0 {
+		if err := table(out, heading, rows); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// shownSurrogate says what a surrogate is worth.
+func shownSurrogate(s protocol.Surrogate) string {
+	return fmt.Sprintf("a surrogate predicts %.0f%% of the variance", 100*max(0, s.Explained))
+}
+
+func printNotes(out io.Writer, notes []string, method string) error {
+	for _, note := range notes {
 		fmt.Fprintf(out, "Note: %s\n", plainText(note))
 	}
-	_, err := fmt.Fprintf(out, "Method: %s\n", plainText(answer.Method))
+	_, err := fmt.Fprintf(out, "Method: %s\n", plainText(method))
 	return err
 }

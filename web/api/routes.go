@@ -66,6 +66,7 @@ func (s *server) routes() []route {
 		{"POST", studyPath + "/stop", admins, 200, call, "stop-study", "End a study now", handle(s, s.stopStudy), nil},
 		{"GET", studyPath + "/recommendation", readers, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
 		{"GET", studyPath + "/importance", readers, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
+		{"GET", studyPath + "/ablation", readers, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},
 		{"GET", studyPath + "/export", readers, 200, stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, s.export), bytesAnswer("text/csv", "application/json")},
 		{"GET", studyPath + "/events", readers, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", readers, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},

@@ -140,13 +140,6 @@ func (s *server) recommendation(ctx context.Context, input *StudyRef) (*recommen
 	return &recommendationAnswer{Body: answer}, err
 }
 
-type importanceAnswer struct{ Body protocol.Importance }
-
-func (s *server) importance(ctx context.Context, input *StudyRef) (*importanceAnswer, error) {
-	answer, err := s.studies.Importance(ctx, input.Study)
-	return &importanceAnswer{Body: answer}, err
-}
-
 // orEmpty makes an absent list an empty one: [] in JSON, not null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {

@@ -21,7 +21,8 @@ type StudyUseCases interface {
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
-	Importance(ctx context.Context, study string) (protocol.Importance, error)
+	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
+	Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error)
 }
 
 // TrialUseCases are what people read of trials and of what happened to them.

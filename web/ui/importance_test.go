@@ -3,6 +3,8 @@ package ui_test
 import (
 	"context"
 	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
 )
 
 func tryImportance(t *testing.T, s *stage, browser context.Context) {
@@ -11,7 +13,7 @@ func tryImportance(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#description", "No module named 'torch'")
 	p.see(`document.getElementById("importance").hidden`, true) // nothing was measured
 	p.visit("/studies/boosted-or-linear")
-	answer, err := s.studies.Importance(t.Context(), "boosted-or-linear")
+	answer, err := s.studies.Importance(t.Context(), "boosted-or-linear", protocol.ImportanceQuery{})
 	if err != nil || len(answer.Rungs) < 2 {
 		t.Fatalf("%+v, %v", answer, err)
 	}

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
+from urllib.parse import urlencode
 
 from .client import Client
 from .errors import StudyOver, TandemError
@@ -178,14 +179,38 @@ class Study:
             raise ValueError(f"no trial of {self.name} has been measured yet")
         return value
 
-    def importance(self) -> Mapping[str, Any]:
+    def importance(
+        self, method: str = "ped-anova", *, objective: int = 0, rung: Optional[int] = None
+    ) -> Mapping[str, Any]:
         """Which parameters made the good trials good, for each rung, the highest first.
 
         As the server describes it: ``{"rungs": [{"rung", "trials", "parameters": [...]}], ...}``. Each
         parameter has its ``name``, its ``share``, and the ``chance`` of as much if it did nothing: above
-        0.05 the share says nothing.
+        0.05 the share says nothing. With ``method="fanova"`` the shares are of the variance over the whole
+        space, as a surrogate predicts it; ``interactions`` has those of pairs. ``objective`` is the place
+        of one of several objectives.
         """
-        found: Mapping[str, Any] = self._get("importance")
+        found: Mapping[str, Any] = self._analysis("importance", method=method, objective=objective, rung=rung)
+        return found
+
+    def ablation(
+        self,
+        from_trial: Optional[int] = None,
+        to_trial: Optional[int] = None,
+        *,
+        objective: int = 0,
+        rung: Optional[int] = None,
+    ) -> Mapping[str, Any]:
+        """The way from one trial to another, switching the parameter that helps most first.
+
+        As the server describes it: ``{"from", "to", "gain", "steps": [{"switched", "before", "after",
+        "gain", "share"}], "surrogate", "notes", ...}``. All values are predicted by a surrogate but those
+        under ``measured``. Without numbers it leads from the median trial to the recommended one. Where
+        the surrogate predicts nothing there are no steps, and ``notes`` says so.
+        """
+        found: Mapping[str, Any] = self._analysis(
+            "ablation", **{"from": from_trial, "to": to_trial, "objective": objective, "rung": rung}
+        )
         return found
 
     def recommendation(self) -> Recommendation:
@@ -264,6 +289,11 @@ class Study:
             offset += _PAGE
             if offset >= int(page["total"]):
                 return
+
+    def _analysis(self, part: str, **query: Optional[Union[int, str]]) -> Any:
+        asked = urlencode({name: value for name, value in query.items() if value is not None})
+        path = self.client.path("studies", self.id, part)
+        return self.client.transport.send(Request("GET", f"{path}?{asked}", f"read study {self.name}"))
 
     def _get(self, *parts: Union[str, int]) -> Any:
         return self.client.get(f"read study {self.name}", "studies", self.id, *parts)

@@ -169,6 +169,9 @@ class FakeServer:
         notes = ["one seed only"]
         return 200, {"study": view["name"], "best": view["progress"].get("best"), "full_budget": True, "notes": notes}
 
+    def analysis(self, call: Call, ref: str, part: str, query: dict[str, str]) -> tuple[int, Any]:
+        return 200, {"study": self._study(ref)["name"], "method": part, "asked": query, "notes": []}
+
     # Workers
 
     def register(self, call: Call) -> tuple[int, Any]:
@@ -311,6 +314,7 @@ _ROUTES = [
     (_STUDY + "/trials", "GET", "list_trials"),
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),
     (_STUDY + "/recommendation", "GET", "recommendation"),
+    (_STUDY + "/(importance|ablation)", "GET", "analysis"),
     ("/api/v1/workers", "POST", "register"),
     ("/api/v1/workers", "GET", "list_workers"),
     ("/api/v1/workers/([^/]+)", "DELETE", "leave"),

@@ -1,0 +1,210 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/importance"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+const ablationMethod = "ablation (Fawcett and Hoos, 2016) on a random forest as surrogate (Biedenkapp et al., AAAI 2017)"
+
+// enoughTrials is how many trials a rung needs to be chosen for a path. A lower
+// one has always more.
+const enoughTrials = 50
+
+// Ablation walks from one trial's configuration to another's, one parameter at
+// a time, on the predictions of a surrogate.
+func (s *Service) Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error) {
+	p, err := look(ctx, s, ref, func(r *runtime) (pathfinder, error) {
+		now := r.still() // what follows takes a while, and reads only the copy
+		p := pathfinder{def: now.study.Definition, ladder: now.ladder, trials: now.trials, objective: query.Objective}
+		if best := r.best(r.trials); best != nil {
+			p.recommended = &best.Number
+		}
+		return p, nil
+	})
+	if err != nil {
+		return protocol.Ablation{}, err
+	}
+	if err := p.check(query); err != nil {
+		return protocol.Ablation{}, err
+	}
+	if err := s.analyses.enter(ctx); err != nil {
+		return protocol.Ablation{}, err
+	}
+	defer s.analyses.leave()
+	return p.find(query), nil
+}
+
+// pathfinder answers one question for a path, on a copy of the study.
+type pathfinder struct {
+	def         definition.Definition
+	ladder      []budget.Rung
+	trials      []trial.Trial
+	recommended *int
+	objective   int
+	rung        int
+}
+
+func (p *pathfinder) check(query protocol.AblationQuery) error {
+	if err := checkAsked(p.def, p.ladder, query.Objective, query.Rung); err != nil {
+		return err
+	}
+	for path, number := range map[string]*int{"from": query.From, "to": query.To} {
+		if number != nil && (*number < 0 || *number >= len(p.trials)) {
+			return problem.WithFields("the query is not valid", []problem.Field{{Path: path, Value: *number,
+				Message: fmt.Sprintf("must be the number of a trial: the study has %d, from 0 on", len(p.trials))}})
+		}
+	}
+	return nil
+}
+
+func (p *pathfinder) find(query protocol.AblationQuery) protocol.Ablation {
+	p.rung = p.richest()
+	if query.Rung != nil {
+		p.rung = *query.Rung
+	}
+	objective := p.def.Objectives[p.objective]
+	answer := protocol.Ablation{
+		Study: p.def.Name, Method: ablationMethod, Metric: objective.Label(), Direction: objective.Direction,
+		Rung: p.rung, Budget: p.ladder[p.rung].Budget, Steps: []protocol.AblationStep{}, Notes: []string{},
+	}
+	list := observations(p.trials, p.rung, p.objective, objective.Direction)
+	forest := importance.Grow(p.def.Space, list, importance.Size{})
+	if forest == nil {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("rung %d has %d measured trials, and a surrogate needs %d", p.rung, len(list), importance.Least))
+		return answer
+	}
+	answer.Surrogate = surrogateOf(forest)
+	if forest.Explained < importance.Doubtful {
+		answer.Notes = append(answer.Notes, unpredictable(forest, p.rung))
+		return answer
+	}
+	p.fill(&answer, forest, query)
+	answer.Notes = append(answer.Notes, caveats(forest, p.rung, objective.Direction)...)
+	return answer
+}
+
+// richest is the highest rung with enough trials, or else the one with most.
+func (p *pathfinder) richest() int {
+	counts := make([]int, len(p.ladder))
+	for i := range p.trials {
+		for rung := range counts {
+			if _, measured := valueAt(&p.trials[i], rung, p.objective); measured {
+				counts[rung]++
+			}
+		}
+	}
+	most := 0
+	for rung, count := range counts {
+		if count >= enoughTrials || count >= counts[most] {
+			most = rung
+		}
+	}
+	return most
+}
+
+// fill walks the path and writes it down.
+func (p *pathfinder) fill(answer *protocol.Ablation, forest *importance.Forest, query protocol.AblationQuery) {
+	from, to := p.median(), p.goal()
+	if query.From != nil {
+		from = *query.From
+	}
+	if query.To != nil {
+		to = *query.To
+	}
+	start, goal := p.trials[from].Configuration, p.trials[to].Configuration
+	path := forest.Ablate(start, goal)
+	answer.Gain = path.Gain()
+	answer.From = &protocol.AblationEnd{Trial: from, Params: start, AblationPoint: p.point(path.From, start)}
+	answer.To = &protocol.AblationEnd{Trial: to, Params: goal, AblationPoint: p.point(forest.Predict(goal), goal)}
+	before := answer.From.Predicted
+	for _, step := range path.Steps {
+		one := protocol.AblationStep{
+			Switched: changes(step.Switched), Dependent: changes(step.Dependent),
+			Before: before, After: p.point(step.Predicted, step.Configuration), Gain: step.Gain,
+		}
+		if share := step.Gain / answer.Gain; answer.Gain > 0 && !math.IsInf(share, 0) {
+			one.Share = &share
+		}
+		before = one.After.Predicted
+		answer.Steps = append(answer.Steps, one)
+	}
+	switch {
+	case len(path.Steps) == 0:
+		answer.Notes = append(answer.Notes, fmt.Sprintf("trials %d and %d have the same configuration: there is no path", from, to))
+	case answer.Gain <= 0:
+		answer.Notes = append(answer.Notes, fmt.Sprintf("the surrogate predicts no gain from trial %d to trial %d at rung %d", from, to, p.rung))
+	case answer.Gain < max(answer.From.Spread, answer.To.Spread):
+		answer.Notes = append(answer.Notes, "the whole gain is smaller than the surrogate's trees differ: it may be none")
+	}
+}
+
+// median is the trial in the middle of those measured at the rung: a usual one
+// to start from.
+func (p *pathfinder) median() int {
+	order := p.ordered()
+	return order[len(order)/2]
+}
+
+// goal is the recommended trial, or for another objective than the first the
+// one that was best in it at the rung.
+func (p *pathfinder) goal() int {
+	if p.objective == 0 && p.recommended != nil {
+		return *p.recommended
+	}
+	return p.ordered()[0]
+}
+
+// ordered has the trials measured at the rung, the best first, NaN last.
+func (p *pathfinder) ordered() []int {
+	scores := make(map[int]float64)
+	for i := range p.trials {
+		if value, measured := valueAt(&p.trials[i], p.rung, p.objective); measured {
+			scores[i] = scoreOf(value, p.def.Objectives[p.objective].Direction)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(scores), func(a, b int) int {
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), a-b) // cmp takes NaN for the smallest
+	})
+}
+
+// point is a prediction in the objective's own direction, with the trial that
+// measured the configuration at the rung, if one did.
+func (p *pathfinder) point(prediction importance.Prediction, configuration space.Configuration) protocol.AblationPoint {
+	value := scoreOf(trial.Float(prediction.Score), p.def.Objectives[p.objective].Direction)
+	point := protocol.AblationPoint{Predicted: value, Spread: prediction.Spread}
+	for i := range p.trials {
+		if value, measured := valueAt(&p.trials[i], p.rung, p.objective); measured && maps.Equal(p.trials[i].Configuration, configuration) {
+			point.Measured = &protocol.MeasuredTrial{Trial: i, Value: value}
+			break
+		}
+	}
+	return point
+}
+
+func changes(list []importance.Change) []protocol.ParameterChange {
+	var out []protocol.ParameterChange
+	for _, change := range list {
+		one := protocol.ParameterChange{Parameter: change.Parameter}
+		if !change.From.IsZero() {
+			one.From = &change.From
+		}
+		if !change.To.IsZero() {
+			one.To = &change.To
+		}
+		out = append(out, one)
+	}
+	return out
+}

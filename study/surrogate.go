@@ -1,0 +1,55 @@
+package study
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/importance"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// gate lets one long computation through at a time: those who look at a study
+// must not take all processors from those who work on it.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+// enter waits for its turn. The error is the context's.
+func (g gate) enter(ctx context.Context) error {
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g gate) leave() { <-g }
+
+func surrogateOf(forest *importance.Forest) *protocol.Surrogate {
+	return &protocol.Surrogate{Trials: forest.Trials, Used: forest.Used, Explained: forest.Explained}
+}
+
+// unpredictable says why nothing is said.
+func unpredictable(forest *importance.Forest, rung int) string {
+	return fmt.Sprintf("rung %d: from its %d trials a surrogate predicts %.0f%% of the variance of others, which is as good as nothing: no answer is computed from it",
+		rung, forest.Trials, 100*max(0, forest.Explained))
+}
+
+// caveats say how far to trust what a forest predicts.
+func caveats(forest *importance.Forest, rung int, direction definition.Direction) []string {
+	notes := []string{}
+	if forest.Explained < 0.5 {
+		notes = append(notes, fmt.Sprintf("rung %d: the surrogate predicts only %.0f%% of the variance of trials it has not seen: take what it says as a hint", rung, 100*forest.Explained))
+	}
+	if forest.Pulled > 0 {
+		floor := scoreOf(trial.Float(forest.Floor), direction)
+		notes = append(notes, fmt.Sprintf("rung %d: %d of %d values are no numbers or far outside of all others; as the worst, %.4g was counted", rung, forest.Pulled, forest.Used, floor))
+	}
+	if forest.Used < forest.Trials {
+		notes = append(notes, fmt.Sprintf("rung %d: the surrogate was made from %d of %d trials, drawn evenly", rung, forest.Used, forest.Trials))
+	}
+	return notes
+}
