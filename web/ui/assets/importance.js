@@ -1,6 +1,8 @@
-// What mattered: each parameter's part in the good trials, at one rung.
-import { byId, make, show } from "./dom.js";
+// What mattered: each parameter's part in the good trials, at one rung, and the
+// path there from a usual trial to the best.
+import { byId, make, show, throttled } from "./dom.js";
 import { budget } from "./format.js";
+import { waterfall } from "./waterfall.js";
 
 /** Above this probability a share may as well come from chance. */
 const doubtful = 0.05;
@@ -9,10 +11,17 @@ const doubtful = 0.05;
 export class Importance {
   #answer = null;
   #chosen = null;
+  #shown = null; // the rung
+  #asked = ""; // the rung and its trials, as the path shown was asked for
+  #again = throttled(30000, () => this.#walk());
 
-  constructor() {
+  /** fetchPath answers the path at a rung, as a promise. */
+  constructor(study, fetchPath) {
+    this.study = study;
+    this.fetchPath = fetchPath;
     this.card = byId("importance");
     this.box = byId("importance-body");
+    this.path = make("div", { class: "path", "aria-live": "off" });
   }
 
   draw(answer) {
@@ -25,10 +34,32 @@ export class Importance {
     const { rungs, method } = this.#answer;
     const most = rungs.reduce((a, b) => (b.trials > a.trials ? b : a));
     const rung = rungs.find((one) => one.rung === this.#chosen) ?? most;
+    const other = this.#shown?.rung !== rung.rung;
+    this.#shown = rung;
+    if (other) {
+      this.path.replaceChildren();
+      this.#walk();
+    } else this.#again();
     this.box.replaceChildren(
       this.#rungs(rungs, rung),
       make("ul", { class: "shares" }, ...rung.parameters.map((one) => this.#bar(one))),
-      make("p", { class: "chart-note", title: method }, `For being among the best ${rung.best} of the ${rung.trials} trials measured there. Pale: may be chance.`));
+      make("p", { class: "chart-note", title: method }, `For being among the best ${rung.best} of the ${rung.trials} trials measured there. Pale: may be chance.`),
+      this.path);
+  }
+
+  /** Asks for the path at the rung shown, unless that was asked for. */
+  #walk() {
+    const { rung, trials } = this.#shown;
+    const wanted = `${rung}/${trials}`;
+    if (wanted === this.#asked) return;
+    this.#asked = wanted;
+    this.fetchPath(rung).then(
+      (answer) => {
+        if (this.#asked === wanted) this.path.replaceChildren(...waterfall(this.study, answer));
+      },
+      () => {
+        if (this.#asked === wanted) this.#asked = ""; // the next event asks again
+      });
   }
 
   #rungs(rungs, shown) {

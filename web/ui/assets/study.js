@@ -103,7 +103,7 @@ async function start() {
     drawLadder(study, trials);
   });
   const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => answer.draw(advice), () => {})); // the next event asks again
-  const importance = new Importance();
+  const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), () => {})); // the next event asks again
   const refreshSoon = throttled(1500, () => refresh().catch(() => {})); // the regular one reports errors
   for (const draw of [drawBoard, drawBest, drawRungs, recommend, weigh]) draw();
