@@ -67,6 +67,7 @@ var doors = map[string][]string{
 	"github.com/pressly/goose/v3":      {"store/sqlite"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
+	"gonum.org/v1/gonum":               {"study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "cmd/tandem"},
 	"github.com/chromedp/chromedp":     {}, // tests only
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},

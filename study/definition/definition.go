@@ -24,7 +24,7 @@ const (
 
 // Search is the search section.
 type Search struct {
-	// Method is "bohb" (default), "tpe", "random", "sobol" or "grid".
+	// Method is "bohb" (default), "tpe", "cma-es", "random", "sobol" or "grid".
 	Method string `json:"method"`
 	// Promotion is how trials go up the ladder. Studies that were stored by
 	// versions which knew one only lack it: they are asynchronous.
@@ -43,6 +43,9 @@ type Search struct {
 	Initial []space.Configuration `json:"initial,omitempty"`
 	// EarlyStopping stops trials while they train, by their reports; nil: never.
 	EarlyStopping *search.EarlyStopping `json:"early_stopping,omitempty"`
+	// Restarts is how cma-es goes on when it has arrived somewhere; empty with
+	// other methods unless it was given.
+	Restarts search.Restarts `json:"restarts,omitempty"`
 }
 
 // Stop is when the study ends; whichever comes first.
@@ -104,6 +107,7 @@ func (d Definition) SearchSettings() search.Settings {
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
 		EarlyStopping: d.Search.EarlyStopping,
+		Restarts:      d.Search.Restarts,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

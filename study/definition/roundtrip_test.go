@@ -93,7 +93,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 			Space:               spaces(words, number).Draw(t, "space"),
 			Budget:              budget.Settings{Epochs: budget.EpochRange{Max: rapid.IntRange(1, 100).Draw(t, "epochs")}, Eta: rapid.IntRange(2, 9).Draw(t, "eta")}.WithDefaults(),
 			Search: definition.Search{
-				Method:    rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe"}).Draw(t, "method"),
+				Method:    rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe", "cma-es"}).Draw(t, "method"),
 				Promotion: rapid.SampledFrom(budget.Promotions()).Draw(t, "promotion"),
 				Seed:      rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
 				Brackets: rapid.IntRange(0, 9).Draw(t, "brackets"), GridPoints: 3,
@@ -106,6 +106,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.Search.Brackets = 0
 		}
 		def.Search.EarlyStopping = stopping(def).Draw(t, "early stopping")
+		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
+			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")
+		}
 		if rapid.Bool().Draw(t, "with target") {
 			target := number.Draw(t, "target")
 			def.Objectives[0].Target, def.Stop.TargetReached = &target, true

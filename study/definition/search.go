@@ -8,7 +8,11 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 )
 
-const grid = "grid"
+// The methods that the file treats in a way of their own.
+const (
+	grid  = "grid"
+	cmaes = "cma-es"
+)
 
 // search reads how configurations are chosen, with the defaults filled in; eta
 // is the ladder's.
@@ -18,7 +22,7 @@ func (d *decoder) search(s section, eta int) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping", "restarts")
 	if !ok {
 		return result
 	}
@@ -48,7 +52,28 @@ func (d *decoder) search(s section, eta int) Search {
 	s.whole("grid_points", 1, 1000, &result.GridPoints)
 	result.Initial = d.initial(s)
 	d.reading("search.early_stopping", func() { result.EarlyStopping = d.earlyStopping(s, eta) })
+	d.restarts(s, &result)
 	return result
+}
+
+// restarts reads how cma-es goes on when it has arrived.
+func (d *decoder) restarts(s section, target *Search) {
+	if target.Method == cmaes {
+		target.Restarts = search.IPOP
+	}
+	n, at := s.get("restarts")
+	if n == nil {
+		return
+	}
+	const wanted = "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)"
+	switch r := search.Restarts(n.raw); {
+	case n.kind != text:
+		d.wrong(at, n, wanted)
+	case !r.Known():
+		d.fault(at, n, "must be %s", wanted)
+	default:
+		target.Restarts = r
+	}
 }
 
 // promotion reads how trials go up the ladder.

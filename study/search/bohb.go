@@ -48,21 +48,21 @@ func newBOHB(settings Settings) (proposer, error) {
 func (b *bohb) propose(h *history, r *rand.Rand) (proposal, bool) {
 	if r.Float64() < b.randomFraction {
 		configuration, ok := drawRandom(h, r)
-		return proposal{configuration, originRandom, "drawn uniformly, as a fixed share of the trials is"}, ok
+		return proposal{configuration: configuration, origin: originRandom, reason: "drawn uniformly, as a fixed share of the trials is"}, ok
 	}
 	at := modelled(h)
 	if at < 0 {
 		configuration, ok := drawRandom(h, r)
 		reason := fmt.Sprintf("drawn uniformly: a model needs %d trials with a result at one rung", leastObservations(h))
-		return proposal{configuration, originRandom, reason}, ok
+		return proposal{configuration: configuration, origin: originRandom, reason: reason}, ok
 	}
 	b.fit(h, at)
 	if configuration, ok := b.best(h, r); ok {
 		reason := fmt.Sprintf("drawn from the model of rung %d, which has %d observations", at, b.model.size)
-		return proposal{configuration, originModel, reason}, true
+		return proposal{configuration: configuration, origin: originModel, reason: reason}, true
 	}
 	configuration, ok := drawRandom(h, r)
-	return proposal{configuration, originRandom, "drawn uniformly: all that the model proposes was tried before, is too close to a trial that is out, or is forbidden"}, ok
+	return proposal{configuration: configuration, origin: originRandom, reason: "drawn uniformly: all that the model proposes was tried before, is too close to a trial that is out, or is forbidden"}, ok
 }
 
 // leastObservations is the paper's N_min + 2, where N_min is d + 1.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -36,6 +37,20 @@ type record struct {
 	Results [][]trial.Float `json:"results,omitempty"`
 	// Reports has what it reported on the way, where trials may be stopped.
 	Reports []observation `json:"reports,omitempty"`
+	// Arrived is the place of the first outcome among those of all trials, from
+	// 1; 0 while there is none. Snapshots of older programs lack it.
+	Arrived int `json:"arrived,omitempty"`
+	// Draw is what the proposer has to know of its draw besides.
+	Draw *draw `json:"draw,omitempty"`
+}
+
+// draw is a point before it was decoded, which loses where in its share of the
+// interval a coordinate was, and what parameters had that do not exist.
+type draw struct {
+	// Run counts the proposer's restarts before the draw.
+	Run int `json:"run,omitempty"`
+	// Point has a coordinate for each parameter, in the unit cube.
+	Point []float64 `json:"point"`
 }
 
 // history is what happened so far. Everything but the records is derived from
@@ -48,6 +63,7 @@ type history struct {
 	trials   []record
 	points   [][]float64 // the trials' configurations in the unit cube
 	taken    map[string]bool
+	arrivals []int  // trials in the order of their first outcomes
 	rungs    []rung // by budget, whatever the bracket
 	started  []int  // trials by their starting rung
 	out      int
@@ -82,6 +98,7 @@ func (h *history) create(p proposal, at slot) int {
 	key := p.configuration.Key()
 	h.trials = append(h.trials, record{
 		Params: json.RawMessage(key), Origin: p.origin, Bracket: at.bracket, Start: at.rung, Rung: at.rung, Status: out,
+		Draw: p.draw,
 	})
 	h.points = append(h.points, h.cube.Encode(p.configuration))
 	h.taken[key] = true
@@ -114,6 +131,30 @@ func (h *history) fail(number int) {
 	h.out--
 }
 
+// first is the trial's first outcome and the rung it belongs to, once there is
+// one: what comes later does not change it. The score of one that failed, or was
+// stopped before it had a value, is -Inf.
+func (h *history) first(number int) (rung int, score float64) {
+	t := &h.trials[number]
+	if h.halving {
+		for _, o := range t.Reports {
+			if i := h.rungAt(o.Epoch); i >= 0 {
+				return i, scoreOf(o.Values, h.maximize)
+			}
+		}
+	}
+	switch {
+	case len(t.Results) > 0:
+		return t.Start, scoreOf(t.Results[0], h.maximize)
+	case h.halving:
+		return 0, math.Inf(-1)
+	}
+	return t.Start, math.Inf(-1)
+}
+
+// draw is what the proposer noted of the trial's draw, nil if nothing.
+func (h *history) draw(number int) *draw { return h.trials[number].Draw }
+
 // rank takes the outcome into the rankings that the trial is in now.
 func (h *history) rank(t *record, e entry) {
 	h.rungs[t.Rung].add(e)
@@ -143,9 +184,13 @@ func (h *history) promote(number int) {
 // newest to the oldest. The list is the history's own.
 func (h *history) pending() []int { return h.waiting }
 
-// arrived takes a trial that has its first outcome off the list of those
-// without.
+// arrived notes that the trial has an outcome: with its first one it goes from
+// the list of those without to that of those with one.
 func (h *history) arrived(number int) {
+	if t := &h.trials[number]; t.Arrived == 0 {
+		h.arrivals = append(h.arrivals, number)
+		t.Arrived = len(h.arrivals)
+	}
 	// The newest come first, so the numbers fall.
 	if at, found := slices.BinarySearchFunc(h.waiting, number, func(a, b int) int { return b - a }); found {
 		h.waiting = slices.Delete(h.waiting, at, at+1)

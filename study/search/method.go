@@ -15,6 +15,7 @@ import (
 func methods() map[string]func(Settings) (proposer, error) {
 	return map[string]func(Settings) (proposer, error){
 		"bohb":   newBOHB,
+		"cma-es": newCMAES,
 		"random": newRandom,
 		"grid":   newGrid,
 		"sobol":  newSobol,
@@ -32,7 +33,7 @@ func New(settings Settings) (Method, error) {
 	if faults := settings.validate(); len(faults) > 0 {
 		return nil, problem.WithFields("the search settings are wrong", faults)
 	}
-	settings.Promotion = settings.Promotion.OrDefault()
+	settings.Promotion, settings.Restarts = settings.Promotion.OrDefault(), settings.Restarts.OrDefault()
 	proposer, err := methods()[settings.Method](settings)
 	if err != nil {
 		return nil, err
@@ -56,6 +57,7 @@ func (s Settings) validate() []problem.Field {
 	_, known := methods()[s.Method]
 	require(known, "search.method", s.Method, "must be one of %s", strings.Join(Names(), ", "))
 	require(s.Promotion.OrDefault().Known(), "search.promotion", string(s.Promotion), "must be asynchronous, synchronous or none")
+	require(s.Restarts.OrDefault().Known(), "search.restarts", string(s.Restarts), "must be ipop, bipop or none")
 	require(s.Promotion != budget.NoPromotion || s.Brackets <= 0, "search.brackets", s.Brackets,
 		"must be left out with promotion: none, as every trial then starts at the top rung")
 	require(len(s.Rungs) > 0 && len(s.Rungs) <= maxRungs, "budget", len(s.Rungs), "must give a ladder of 1 to %d rungs", maxRungs)

@@ -19,6 +19,7 @@ type proposal struct {
 	configuration space.Configuration
 	origin        string
 	reason        string
+	draw          *draw // what the proposer needs to see again, if anything
 }
 
 // The origins of configurations.

@@ -56,8 +56,8 @@ func TestModelsBeatRandomOnNumbers(t *testing.T) {
 		noise := 0.1 * wave(number(c, "a")) * math.Pow(3, -float64(rung))
 		return truth(c) + noise, math.Pow(3, float64(rung))
 	}}
-	regret := compare(t, settings, w, truth, "random", "bohb", "tpe")
-	for _, model := range []string{"bohb", "tpe"} {
+	regret := compare(t, settings, w, truth, "random", "bohb", "tpe", "cma-es")
+	for _, model := range []string{"bohb", "tpe", "cma-es"} {
 		if regret[model] > regret["random"]/2 {
 			t.Errorf("the regret %v of %s is more than half of random's %v", regret[model], model, regret["random"])
 		}
@@ -107,8 +107,8 @@ func TestModelsBeatRandomUnderConditions(t *testing.T) {
 		}
 		return truth(c) + 0.05*wave(number(c, "width"))*math.Pow(3, -float64(rung)), math.Pow(3, float64(rung))
 	}}
-	regret := compare(t, settings, w, truth, "random", "bohb", "tpe")
-	for model, share := range map[string]float64{"bohb": 0.8, "tpe": 0.7} {
+	regret := compare(t, settings, w, truth, "random", "bohb", "tpe", "cma-es")
+	for model, share := range map[string]float64{"bohb": 0.8, "tpe": 0.7, "cma-es": 0.5} {
 		if regret[model] > share*regret["random"] {
 			t.Errorf("the regret %v of %s is more than %v of random's %v", regret[model], model, share, regret["random"])
 		}
@@ -120,8 +120,8 @@ func TestModelsBeatRandomUnderConditions(t *testing.T) {
 func TestModelsBeatRandomWithoutALadder(t *testing.T) {
 	for _, c := range []struct {
 		parameters, workers int
-		tpe                 float64 // is at most this share of random's regret
-	}{{2, 1, 0.2}, {2, 32, 0.2}, {6, 1, 0.3}, {6, 32, 0.6}, {12, 1, 0.6}, {12, 32, 0.8}} {
+		tpe, cmaes          float64 // are at most these shares of random's regret
+	}{{2, 1, 0.2, 0.1}, {2, 32, 0.2, 0.2}, {6, 1, 0.3, 0.2}, {6, 32, 0.6, 0.6}, {12, 1, 0.6, 0.5}, {12, 32, 0.8, 0.7}} {
 		t.Run(fmt.Sprintf("%d parameters, %d workers", c.parameters, c.workers), func(t *testing.T) {
 			s := numbers(c.parameters)
 			truth := func(configuration space.Configuration) float64 {
@@ -138,9 +138,12 @@ func TestModelsBeatRandomWithoutALadder(t *testing.T) {
 			w := world{workers: c.workers, until: math.Inf(1), measure: func(configuration space.Configuration, rung, below int) (float64, float64) {
 				return truth(configuration), 1
 			}}
-			regret := compare(t, settings, w, truth, "random", "sobol", "bohb", "tpe")
+			regret := compare(t, settings, w, truth, "random", "sobol", "bohb", "tpe", "cma-es")
 			if regret["tpe"] > c.tpe*regret["random"] {
 				t.Errorf("the regret %v of tpe is more than %v of random's %v", regret["tpe"], c.tpe, regret["random"])
+			}
+			if regret["cma-es"] > c.cmaes*regret["random"] {
+				t.Errorf("the regret %v of cma-es is more than %v of random's %v", regret["cma-es"], c.cmaes, regret["random"])
 			}
 			if c.parameters == 2 && regret["sobol"] > regret["random"] {
 				t.Errorf("the regret %v of sobol on a plane is more than random's %v", regret["sobol"], regret["random"])

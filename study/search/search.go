@@ -22,7 +22,8 @@ import (
 
 // Settings is everything a method is made from.
 type Settings struct {
-	// Method is the registered name: "bohb", "tpe", "random", "sobol" or "grid".
+	// Method is the registered name: "bohb", "tpe", "cma-es", "random",
+	// "sobol" or "grid".
 	Method string `json:"method"`
 	// Seed determines every random draw.
 	Seed uint64 `json:"seed"`
@@ -47,6 +48,8 @@ type Settings struct {
 	RandomFraction float64 `json:"random_fraction"`
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`
+	// Restarts is how cma-es goes on when it has arrived; not set, it is IPOP.
+	Restarts Restarts `json:"restarts,omitempty"`
 	// Maximize holds one entry for each objective.
 	Maximize []bool `json:"maximize"`
 }

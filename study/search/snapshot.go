@@ -73,6 +73,9 @@ func (m *machine) Restore(text json.RawMessage) error {
 			return problem.New(problem.Invalid, "the snapshot's queue does not fit the study's space: %s", faults[0])
 		}
 	}
+	if err := h.reorder(s.Trials); err != nil {
+		return err
+	}
 	// A new proposer: the old one may remember another history of equal length.
 	p, err := methods()[m.settings.Method](m.settings)
 	if err != nil {
@@ -100,7 +103,13 @@ func (h *history) replay(s space.Space, number int, t record) error {
 	if faults := s.Check(configuration); len(faults) > 0 {
 		return problem.New(problem.Invalid, "the snapshot's trial %d does not fit the study's space: %s", number, faults[0])
 	}
-	h.create(proposal{configuration: configuration, origin: t.Origin}, slot{t.Bracket, t.Start})
+	if d := t.Draw; d != nil {
+		outside := func(u float64) bool { return !(u >= 0 && u <= 1) }
+		if len(d.Point) != len(s.Parameters) || slices.ContainsFunc(d.Point, outside) {
+			return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
+		}
+	}
+	h.create(proposal{configuration: configuration, origin: t.Origin, draw: t.Draw}, slot{t.Bracket, t.Start})
 	for i, values := range t.Results {
 		if len(values) != len(h.maximize) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.maximize))
@@ -131,5 +140,29 @@ func (h *history) replayReports(number int, t record) error {
 		}
 		h.report(number, o)
 	}
+	return nil
+}
+
+// reorder puts the first outcomes, which were replayed trial by trial, in the
+// order in which they came. Older snapshots do not tell it.
+func (h *history) reorder(trials []record) error {
+	if !slices.ContainsFunc(trials, func(t record) bool { return t.Arrived != 0 }) {
+		return nil
+	}
+	order := make([]int, len(h.arrivals))
+	for i := range order {
+		order[i] = -1
+	}
+	for number, t := range trials {
+		arrived := h.trials[number].Arrived > 0
+		if !arrived && t.Arrived == 0 {
+			continue
+		}
+		if !arrived || t.Arrived < 1 || t.Arrived > len(order) || order[t.Arrived-1] >= 0 {
+			return problem.New(problem.Invalid, "the snapshot's trial %d had outcome %d of %d, which cannot be", number, t.Arrived, len(order))
+		}
+		order[t.Arrived-1], h.trials[number].Arrived = number, t.Arrived
+	}
+	h.arrivals = order
 	return nil
 }

@@ -60,12 +60,12 @@ func (s *sobol) propose(h *history, r *rand.Rand) (proposal, bool) {
 		}
 		if configuration, ok := fresh(h, point); ok {
 			reason := fmt.Sprintf("point %d of the Sobol sequence", n+1)
-			return proposal{configuration, originSobol, reason}, true
+			return proposal{configuration: configuration, origin: originSobol, reason: reason}, true
 		}
 	}
 	configuration, ok := drawRandom(h, r)
 	reason := fmt.Sprintf("drawn uniformly: the next %d points of the Sobol sequence are forbidden, were tried before or are close to trials that are out", sobolWindow)
-	return proposal{configuration, originRandom, reason}, ok
+	return proposal{configuration: configuration, origin: originRandom, reason: reason}, ok
 }
 
 // follow moves next behind the trials that are new since the last proposal. A

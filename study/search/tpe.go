@@ -47,17 +47,17 @@ func (t *tpe) propose(h *history, r *rand.Rand) (proposal, bool) {
 	if at < 0 {
 		configuration, ok := drawRandom(h, r)
 		reason := fmt.Sprintf("drawn uniformly: a model needs %d trials with an outcome at one rung", tpeStartup)
-		return proposal{configuration, originRandom, reason}, ok
+		return proposal{configuration: configuration, origin: originRandom, reason: reason}, ok
 	}
 	t.fit(h, at)
 	for range modelRounds {
 		if point, ok := t.draw(h, r); ok {
 			reason := fmt.Sprintf("drawn from the model of rung %d, which has %d observations", at, t.size)
-			return proposal{h.cube.Decode(point), originModel, reason}, true
+			return proposal{configuration: h.cube.Decode(point), origin: originModel, reason: reason}, true
 		}
 	}
 	configuration, ok := drawRandom(h, r)
-	return proposal{configuration, originRandom, "drawn uniformly: all that the model proposes was tried before, is too close to a trial that is out, or is forbidden"}, ok
+	return proposal{configuration: configuration, origin: originRandom, reason: "drawn uniformly: all that the model proposes was tried before, is too close to a trial that is out, or is forbidden"}, ok
 }
 
 // modelled is the highest rung with enough outcomes, of which at least one is

@@ -105,6 +105,17 @@ func (s Space) resolve(conditions []Condition, index map[string]int) []link {
 // Dimensions returns the cube's axes, in the order of the space's parameters.
 func (c *Cube) Dimensions() []Dimension { return c.dimensions }
 
+// Share returns the interval of coordinates of a parameter that decode to the
+// same value as u, which is in [0, 1]. It answers false for a float without a
+// step, where every coordinate is a value of its own.
+func (c *Cube) Share(parameter int, u float64) (low, high float64, ok bool) {
+	if d := c.dimensions[parameter]; d.Kind != Continuous {
+		choice := float64(d.Choice(u))
+		return choice / float64(d.Choices), (choice + 1) / float64(d.Choices), true
+	}
+	return c.scales[parameter].share(u)
+}
+
 // Mask sets the coordinates of all parameters that do not exist at the point
 // to NaN. A parameter exists if the decoded values of those before it fulfil
 // its conditions.

@@ -68,6 +68,30 @@ func TestAnyPointDecodesToAGoodConfiguration(t *testing.T) {
 	})
 }
 
+// A share holds what decodes to one value, and no more.
+func TestShareIsWhatDecodesAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyParameter(t, "x")
+		cube := space.Space{Parameters: []space.Parameter{p}}.Cube()
+		at := func(u float64) space.Value { return cube.Decode([]float64{u})["x"] }
+		u := rapid.Float64Range(0, 1).Draw(t, "u")
+		low, high, stepped := cube.Share(0, u)
+		if want := p.Type != space.FloatType || p.Step > 0; stepped != want {
+			t.Fatalf("stepped is %v", stepped)
+		}
+		if !stepped {
+			return
+		}
+		hair := (high - low) * 1e-6
+		if u < low-hair || u > high+hair || at(low+hair) != at(u) || at(high-hair) != at(u) {
+			t.Fatalf("%v to %v is not the share of %v at %v", low, high, at(u), u)
+		}
+		if low > 0 && at(low-hair) == at(u) || high < 1 && at(high+hair) == at(u) {
+			t.Fatalf("%v to %v is not the whole share of %v", low, high, at(u))
+		}
+	})
+}
+
 // Every value of a number with a lattice owns a share of the unit interval.
 func TestSharesOfTheUnitInterval(t *testing.T) {
 	one := func(p space.Parameter) space.Space {

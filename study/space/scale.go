@@ -94,6 +94,28 @@ func (s scale) decode(u float64) float64 {
 	return min(max(s.from+u*s.width, s.low), s.high) + 0
 }
 
+// share is the interval of [0, 1] that decodes to the same value as u.
+func (s scale) share(u float64) (low, high float64, ok bool) {
+	switch {
+	case s.count == 0:
+		return 0, 1, false
+	case !s.log:
+		i := min(math.Floor(u*s.count), s.count-1)
+		return i / s.count, (i + 1) / s.count, true
+	}
+	i, low, high := s.nearestLog(s.from+u*s.width), 0.0, 1.0
+	middle := func(i float64) float64 {
+		return ((math.Log(s.at(i))+math.Log(s.at(i+1)))/2 - s.from) / s.width
+	}
+	if i > 0 {
+		low = middle(i - 1)
+	}
+	if i < s.count-1 {
+		high = middle(i)
+	}
+	return low, high, true
+}
+
 // nearestLog is the index of the lattice's value whose logarithm is closest to t.
 func (s scale) nearestLog(t float64) float64 {
 	i := min(max(math.Floor((math.Exp(t)-s.low)/s.step), 0), s.count-1)
