@@ -24,10 +24,11 @@ var mayImport = map[string][]string{
 	"budget":                  {"problem"},
 	"study/space":             {"problem"},
 	"trial":                   {"problem", "budget", "study/space"},
-	"study/search":            {"problem", "budget", "study/space", "trial"},
+	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "trial"},
 	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
 	"study/importance":        {"problem", "study/space"},
 	"study/objective":         {"problem"},
+	"study/surrogate":         {"study/space"},
 	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective"},
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
@@ -53,7 +54,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/objective", "protocol", "workers/pool", "study"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

@@ -24,7 +24,7 @@ const (
 
 // Search is the search section.
 type Search struct {
-	// Method is "bohb" (default), "tpe", "cma-es", "random", "sobol" or "grid".
+	// Method is "bohb" (default), "tpe", "cma-es", "gp", "random", "sobol" or "grid".
 	Method string `json:"method"`
 	// Promotion is how trials go up the ladder. Studies that were stored by
 	// versions which knew one only lack it: they are asynchronous.

@@ -93,7 +93,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 			Space:               spaces(words, number).Draw(t, "space"),
 			Budget:              budget.Settings{Epochs: budget.EpochRange{Max: rapid.IntRange(1, 100).Draw(t, "epochs")}, Eta: rapid.IntRange(2, 9).Draw(t, "eta")}.WithDefaults(),
 			Search: definition.Search{
-				Method:    rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe", "cma-es"}).Draw(t, "method"),
+				Method:    rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe", "cma-es", "gp"}).Draw(t, "method"),
 				Promotion: rapid.SampledFrom(budget.Promotions()).Draw(t, "promotion"),
 				Seed:      rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
 				Brackets: rapid.IntRange(0, 9).Draw(t, "brackets"), GridPoints: 3,

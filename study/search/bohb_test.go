@@ -199,7 +199,7 @@ func TestNothingIsTriedTwiceWhileThereIsMore(t *testing.T) {
 // with n measured trials of d parameters, 64 more being out; at each the model
 // has to be fitted again.
 func BenchmarkRequest(b *testing.B) {
-	for _, method := range []string{"bohb", "tpe", "cma-es", "sobol"} {
+	for _, method := range []string{"bohb", "tpe", "cma-es", "gp", "sobol"} {
 		for _, size := range [][2]int{{100, 10}, {1_000, 4}, {1_000, 10}, {10_000, 10}, {10_000, 20}, {100_000, 20}} {
 			n, d := size[0], size[1]
 			b.Run(fmt.Sprint(method, "/", n, "x", d), func(b *testing.B) {

@@ -20,6 +20,7 @@ func methods() map[string]func(Settings) (proposer, error) {
 		"grid":   newGrid,
 		"sobol":  newSobol,
 		"tpe":    newTPE,
+		"gp":     newGP,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Settings is everything a method is made from.
 type Settings struct {
-	// Method is the registered name: "bohb", "tpe", "cma-es", "random",
+	// Method is the registered name: "bohb", "tpe", "cma-es", "gp", "random",
 	// "sobol" or "grid".
 	Method string `json:"method"`
 	// Seed determines every random draw.

@@ -1,0 +1,158 @@
+package search
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+const (
+	gpUniform  = 100 // candidates drawn uniformly
+	gpLocal    = 100 // candidates near the best measured points
+	gpParents  = 6   // such points
+	gpRounds   = 0   // of climbing from the best candidates
+	gpClimbers = 4   // candidates that climb
+	gpSteps    = 6   // tries of each climber in a round
+	// gpMargin is by how much the best mean must be exceeded before anything
+	// counts as gained, in standard deviations of the values.
+	gpMargin = 0.1
+)
+
+// scored is a candidate with the logarithm of its expected improvement.
+type scored struct {
+	point []float64
+	gain  float64
+}
+
+func byGain(a, b scored) int {
+	switch {
+	case a.gain > b.gain:
+		return -1
+	case a.gain < b.gain:
+		return 1
+	}
+	return 0
+}
+
+// best returns the configuration with the largest expected improvement that it
+// finds among those that are allowed, new, and not close to a pending trial.
+func (g *gp) best(h *history, r *rand.Rand) (space.Configuration, bool) {
+	pending := h.pending()
+	mark := g.model.Believed()
+	defer g.model.Forget(mark)
+	for _, number := range pending[:min(len(pending), gpBelieved)] {
+		g.model.Believe(h.points[number])
+	}
+	list := g.candidates(h, r)
+	slices.SortStableFunc(list, byGain)
+	for round := range gpRounds {
+		width := 0.1 * math.Pow(0.45, float64(round))
+		for i := range min(gpClimbers, len(list)) {
+			for range gpSteps {
+				if moved, ok := g.score(h, perturb(h.cube.Dimensions(), list[i].point, width, r)); ok && moved.gain > list[i].gain {
+					list[i] = moved
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, byGain)
+	for _, c := range list {
+		if configuration, ok := fresh(h, c.point); ok {
+			return configuration, true
+		}
+	}
+	return nil, false
+}
+
+func (g *gp) candidates(h *history, r *rand.Rand) []scored {
+	dimensions := h.cube.Dimensions()
+	list := make([]scored, 0, gpUniform+gpLocal)
+	add := func(point []float64) {
+		if c, ok := g.score(h, point); ok {
+			list = append(list, c)
+		}
+	}
+	for range gpUniform {
+		point := make([]float64, len(dimensions))
+		for d := range point {
+			point[d] = r.Float64()
+		}
+		add(point)
+	}
+	parents := min(gpParents, len(g.incumbents))
+	for i := range gpLocal {
+		width := [3]float64{0.2, 0.07, 0.02}[i/parents%3]
+		add(perturb(dimensions, g.incumbents[i%parents].point, width, r))
+	}
+	return list
+}
+
+// score masks the point and scores it, unless it is forbidden.
+func (g *gp) score(h *history, point []float64) (scored, bool) {
+	for d, dimension := range h.cube.Dimensions() {
+		if dimension.Kind != space.Continuous { // equal choices have equal coordinates
+			point[d] = dimension.Coordinate(dimension.Choice(point[d]))
+		}
+	}
+	h.cube.Mask(point)
+	if h.cube.Forbids(point) {
+		return scored{}, false
+	}
+	mean, variance := g.model.Predict(point)
+	return scored{point, logImprovement(mean-g.incumbents[0].mean-gpMargin, math.Sqrt(variance))}, true
+}
+
+// perturb moves some of the coordinates, at least one, and draws those anew
+// that the point lacks.
+func perturb(dimensions []space.Dimension, from []float64, width float64, r *rand.Rand) []float64 {
+	point := slices.Clone(from)
+	chance := max(0.3, 2/float64(len(point)))
+	must := r.IntN(len(point))
+	for d, dimension := range dimensions {
+		if math.IsNaN(point[d]) {
+			point[d] = r.Float64()
+			continue
+		}
+		if d != must && r.Float64() >= chance {
+			continue
+		}
+		if dimension.Kind == space.Unordered {
+			point[d] = r.Float64()
+			continue
+		}
+		least := 0.0
+		if dimension.Kind == space.Ordered {
+			least = 0.7 / float64(dimension.Choices)
+		}
+		moved := point[d] + max(width, least)*r.NormFloat64()
+		// Reflected at the ends, so that they draw no crowd.
+		if moved < 0 {
+			moved = -moved
+		}
+		if moved > 1 {
+			moved = 2 - moved
+		}
+		point[d] = min(max(moved, 0), 1)
+	}
+	return point
+}
+
+// logImprovement is the logarithm of the expected improvement of a normal
+// distribution over a bar that lies gap below its mean (Ament et al. 2023):
+// finite where the improvement itself is 0 up to rounding.
+func logImprovement(gap, deviation float64) float64 {
+	if deviation < 1e-9 {
+		deviation = 1e-9
+	}
+	z := gap / deviation
+	log := -z*z/2 - math.Log(2*math.Pi)/2 // of the normal density
+	if z > -6 {
+		log = math.Log(math.Exp(log) + z*math.Erfc(-z/math.Sqrt2)/2)
+	} else {
+		square := 1 / (z * z)
+		log += math.Log(square * (1 - 3*square + 15*square*square))
+	}
+	return log + math.Log(deviation)
+}
