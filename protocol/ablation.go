@@ -10,7 +10,7 @@ import (
 // AblationQuery says which path is asked for.
 type AblationQuery struct {
 	// From and To are trials' numbers. Without them the path leads from the
-	// median trial of the rung to the study's recommendation.
+	// median of the trials drawn without a model to the study's recommendation.
 	From, To *int
 	// Objective is the index of the objective, from 0.
 	Objective int

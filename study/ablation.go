@@ -151,11 +151,21 @@ func (p *pathfinder) fill(answer *protocol.Ablation, forest *importance.Forest, 
 	}
 }
 
-// median is the trial in the middle of those measured at the rung: a usual one
-// to start from.
+// leastDrawn is how many trials drawn without a model a start is chosen from.
+const leastDrawn = 5
+
+// median is the trial in the middle of those measured at the rung that were
+// drawn without a model: a usual one to start from, while what a model proposes
+// is near the goal. Where they are too few it is the middle one of all.
 func (p *pathfinder) median() int {
-	order := p.ordered()
-	return order[len(order)/2]
+	all := p.ordered()
+	drawn := slices.DeleteFunc(slices.Clone(all), func(number int) bool {
+		return !slices.Contains([]string{"random", "grid", "sobol"}, p.trials[number].Origin)
+	})
+	if len(drawn) < leastDrawn {
+		drawn = all
+	}
+	return drawn[len(drawn)/2]
 }
 
 // goal is the recommended trial, or for another objective than the first the
@@ -186,12 +196,22 @@ func (p *pathfinder) point(prediction importance.Prediction, configuration space
 	value := scoreOf(trial.Float(prediction.Score), p.def.Objectives[p.objective].Direction)
 	point := protocol.AblationPoint{Predicted: value, Spread: prediction.Spread}
 	for i := range p.trials {
-		if value, measured := valueAt(&p.trials[i], p.rung, p.objective); measured && maps.Equal(p.trials[i].Configuration, configuration) {
+		if value, measured := valueAt(&p.trials[i], p.rung, p.objective); measured && p.equal(p.trials[i].Configuration, configuration) {
 			point.Measured = &protocol.MeasuredTrial{Trial: i, Value: value}
 			break
 		}
 	}
 	return point
+}
+
+// equal compares configurations of the space; most differ in the first parameter.
+func (p *pathfinder) equal(a, b space.Configuration) bool {
+	for i := range p.def.Space.Parameters {
+		if name := p.def.Space.Parameters[i].Name; a[name] != b[name] {
+			return false
+		}
+	}
+	return true
 }
 
 func changes(list []importance.Change) []protocol.ParameterChange {

@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/store/memory"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -164,4 +169,79 @@ func TestVarianceOfAStudy(t *testing.T) {
 			t.Errorf("a method that is none: %v", err)
 		}
 	})(t)
+}
+
+// TestThePathStartsWhereNoModelWas: the default start is the middle one of the
+// trials drawn at random, whatever a model found since.
+func TestThePathStartsWhereNoModelWas(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.create("policy: multi", "policy: epochs", "min: 1, max: 9", "min: 1, max: 1", "trials: 27", "trials: 120",
+			"space: {x: {type: float, low: 0, high: 1}}", "space: {x: {type: float, low: 0, high: 1}, y: {type: float, low: 0, high: 1}}")
+		w.trainAll()
+		page, err := w.service.Trials(w.ctx, created.Name, protocol.TrialQuery{Limit: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var drawn []int
+		for _, one := range page.Trials {
+			if one.Origin == "random" {
+				drawn = append(drawn, one.Number)
+			}
+		}
+		if len(drawn) < 5 || len(drawn) > 100 {
+			t.Fatalf("%d of %d trials were drawn at random", len(drawn), len(page.Trials))
+		}
+		answer := w.ablation(created.Name, protocol.AblationQuery{})
+		if answer.From == nil || answer.From.Trial != drawn[len(drawn)/2] {
+			t.Errorf("the path starts at %+v, want trial %d; %v", answer.From, drawn[len(drawn)/2], answer.Notes)
+		}
+	})(t)
+}
+
+// BenchmarkAnalyses is what a path and a division of the variance take, in a
+// study of 10,000 trials and 20 parameters.
+func BenchmarkAnalyses(b *testing.B) {
+	kept := memory.New()
+	service := study.New(kept, kept, study.Options{Now: time.Now, Random: rand.Uint64})
+	text := strings.Replace(defaultFile, "space: {x: {type: float, low: 0, high: 1}}", "space:", 1)
+	rows := "space:\n"
+	for i := range 20 {
+		rows += fmt.Sprintf("  x%d: {type: float, low: 0, high: 1}\n", i)
+	}
+	def, err := definition.Parse([]byte(strings.Replace(text, "space:\n", rows, 1)), definition.YAML)
+	if err != nil {
+		b.Fatal(err)
+	}
+	random, now := rand.New(rand.NewPCG(1, 1)), time.Now()
+	change := study.Change{Insert: &study.Study{ID: "big", Definition: def, Status: protocol.StudyStopped, Created: now, Finished: &now}}
+	for i := range 10_000 {
+		configuration, err := def.Space.Sample(random)
+		if err != nil {
+			b.Fatal(err)
+		}
+		x, _ := configuration["x0"].Number()
+		y, _ := configuration["x1"].Number()
+		value := trial.Float(x + y*y + 0.1*random.NormFloat64())
+		change.Trials = append(change.Trials, study.TrialWrite{Trial: trial.Trial{
+			ID: trial.ID(fmt.Sprintf("big-%d", i)), Study: "big", Number: i, Configuration: configuration, Origin: "random",
+			State: trial.Completed, Results: []trial.Result{{Rung: 0, Values: []trial.Float{value}}}, Created: now,
+		}})
+	}
+	if err := kept.Apply(b.Context(), change); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("path", func(b *testing.B) {
+		for b.Loop() {
+			if answer, err := service.Ablation(b.Context(), "big", protocol.AblationQuery{}); err != nil || len(answer.Steps) != 20 {
+				b.Fatal(answer, err)
+			}
+		}
+	})
+	b.Run("fanova", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := service.Importance(b.Context(), "big", protocol.ImportanceQuery{Method: protocol.FANOVA}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -60,7 +60,7 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 	command.Flags().IntVar(&choice.objective, "objective", 0, "the place of the objective, from 0")
 	command.Flags().IntVar(&choice.rung, "rung", -1, "only this rung")
 	command.Flags().BoolVar(&choice.ablation, "ablation", false, "walk from one trial to another, one parameter at a time")
-	command.Flags().IntVar(&choice.from, "from", -1, "with --ablation: the trial to start from, instead of the median one")
+	command.Flags().IntVar(&choice.from, "from", -1, "with --ablation: the trial to start from, instead of the median of those drawn without a model")
 	command.Flags().IntVar(&choice.to, "to", -1, "with --ablation: the trial to reach, instead of the recommended one")
 	return command
 }

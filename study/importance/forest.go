@@ -27,7 +27,7 @@ const (
 	rounding = 1e-12
 	// fences is how many times the distance of the outer tenths a bad value may
 	// lie below them before it is pulled in.
-	fences = 1.5
+	fences = 3
 )
 
 // Forest is a regression forest (Breiman 2001) that predicts a configuration's

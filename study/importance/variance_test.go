@@ -130,6 +130,24 @@ space:
 	}
 }
 
+// TestVarianceIsOfTheWholeSpace: where a search has looked most does not bend
+// the shares.
+func TestVarianceIsOfTheWholeSpace(t *testing.T) {
+	s := spaceOf(t, squareFile)
+	list := sample(t, s, 2000, 1, func(func(string) float64, space.Configuration) float64 { return 0 })
+	for i := range list {
+		x, _ := list[i].Configuration["x"].Number()
+		y, _ := list[i].Configuration["y"].Number()
+		x = 2*math.Pow((x+1)/2, 4) - 1 // most of them near -1
+		list[i].Configuration["x"] = space.Float(x)
+		list[i].Score = x + y
+	}
+	found := shares(importance.Grow(s, list, importance.Size{}).Variance())
+	if math.Abs(found["x"]-0.5) > 0.06 || math.Abs(found["y"]-0.5) > 0.06 {
+		t.Errorf("%v, want halves", found)
+	}
+}
+
 func BenchmarkForest(b *testing.B) {
 	text := "name: example\nobjective: {metric: loss, direction: minimize}\nspace:\n"
 	for i := range 20 {

@@ -30,7 +30,7 @@ func (s *server) importance(ctx context.Context, input *importanceInput) (*impor
 type ablationInput struct {
 	StudyRef
 	AimQuery
-	From int `query:"from" minimum:"-1" default:"-1" doc:"the trial to start from; -1: the median one of the rung"`
+	From int `query:"from" minimum:"-1" default:"-1" doc:"the trial to start from; -1: the median of those drawn without a model"`
 	To   int `query:"to" minimum:"-1" default:"-1" doc:"the trial to reach; -1: the recommended one"`
 }
 
