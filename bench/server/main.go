@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 )
 
@@ -38,6 +39,7 @@ func main() {
 	flag.IntVar(&o.optunaTrials, "optuna-trials", 200, "trials of an Optuna run")
 	flag.StringVar(&o.data, "data", "", "folder on the disk to measure; the system's temporary folder when empty")
 	flag.Parse()
+	debug.SetGCPercent(400) // the clients share the processors with what is measured
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, o); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
@@ -197,22 +199,48 @@ func (e encoded) insertReports(s *session) error {
 	return nil
 }
 
+// eventRows is how many events one statement inserts at most: most changes have
+// no more.
+const eventRows = 3
+
 func (e encoded) insertEvents(s *session) error {
-	for _, event := range e.change.Events {
-		err := s.exec(`INSERT INTO event (study, sequence, at, kind, trial, state, worker, reason, data)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			event.Study, event.Sequence, record.FormatTime(event.At), string(event.Kind), string(event.Trial),
-			event.State, event.Worker, event.Reason, string(event.Data))
-		switch {
-		case taken(err):
-			return record.SequenceTaken(event)
-		case orphan(err):
-			return record.NoStudy(event.Study)
-		case err != nil:
+	for some := range slices.Chunk(e.change.Events, eventRows) {
+		err := s.insertEvents(some)
+		if broken(err) {
 			return err
+		}
+		if err == nil {
+			continue
+		}
+		for _, event := range some { // the statement did nothing: which one was it?
+			if err := s.insertEvent(event); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func (s *session) insertEvents(events []study.Event) error {
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	args := make([]any, 0, 9*eventRows)
+	for _, event := range events {
+		args = append(args, event.Study, event.Sequence, record.FormatTime(event.At), string(event.Kind), string(event.Trial),
+			event.State, event.Worker, event.Reason, string(event.Data))
+	}
+	return s.exec("INSERT INTO event (study, sequence, at, kind, trial, state, worker, reason, data) VALUES "+
+		row+strings.Repeat(", "+row, len(events)-1), args...)
+}
+
+func (s *session) insertEvent(event study.Event) error {
+	err := s.insertEvents([]study.Event{event})
+	switch {
+	case taken(err):
+		return record.SequenceTaken(event)
+	case orphan(err):
+		return record.NoStudy(event.Study)
+	}
+	return err
 }
 
 func (e encoded) putSnapshot(s *session) error {

@@ -55,24 +55,53 @@ func (s *session) transact(group []operation) ([]error, error) {
 	return nil, err
 }
 
+// run first makes the group as if nothing in it could be refused, which is
+// nearly always so; else each change once more, by itself.
 func (s *session) run(group []operation) ([]error, error) {
-	if err := s.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	newest, err := s.number("SELECT epoch FROM server")
-	if err != nil {
+	for _, one := range group {
+		if err := one.run(s); broken(err) {
+			return nil, err
+		} else if err != nil {
+			return s.apart(group)
+		}
+	}
+	return make([]error, len(group)), nil
+}
+
+// apart runs each change of the group in a savepoint of its own, from the start.
+func (s *session) apart(group []operation) ([]error, error) {
+	if err := s.exec("ROLLBACK"); err != nil {
 		return nil, err
 	}
-	if newest != s.server {
-		return nil, errors.New("another server has opened it, although this one still ran")
+	if err := s.begin(); err != nil {
+		return nil, err
 	}
 	outcomes := make([]error, len(group))
 	for i, one := range group {
+		var err error
 		if outcomes[i], err = s.attempt(one.run); err != nil {
 			return nil, err
 		}
 	}
 	return outcomes, nil
+}
+
+// begin begins a transaction, unless the file has got another server.
+func (s *session) begin() error {
+	if err := s.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	newest, err := s.number("SELECT epoch FROM server")
+	if err != nil {
+		return err
+	}
+	if newest != s.server {
+		return errors.New("another server has opened it, although this one still ran")
+	}
+	return nil
 }
 
 // attempt runs one change inside a savepoint. The first error is the change's
@@ -82,8 +111,7 @@ func (s *session) attempt(run func(*session) error) (refused, fault error) {
 		return nil, err
 	}
 	refused = run(s)
-	var driver sqlite3.Error
-	if errors.As(refused, &driver) && weigh(driver) != defect {
+	if broken(refused) {
 		return nil, refused
 	}
 	if refused != nil {
@@ -92,6 +120,12 @@ func (s *session) attempt(run func(*session) error) (refused, fault error) {
 		}
 	}
 	return refused, s.exec("RELEASE change")
+}
+
+// broken reports whether an error is the database's, not the change's.
+func broken(err error) bool {
+	var driver sqlite3.Error
+	return errors.As(err, &driver) && weigh(driver) != defect
 }
 
 // exec runs a statement; the driver keeps it prepared.

@@ -40,7 +40,7 @@ type stage struct {
 	clock time.Time
 }
 
-func newStage(t *testing.T, adapt ...func(*api.Config)) *stage {
+func newStage(t testing.TB, adapt ...func(*api.Config)) *stage {
 	t.Helper()
 	s := build(t, adapt...)
 	s.server = httptest.NewUnstartedServer(s.handler)
