@@ -161,6 +161,8 @@ func (h *history) rank(t *record, e entry) {
 	if t.Bracket > 0 {
 		b := &h.brackets[t.Bracket-1]
 		b.rungs[t.Rung-b.start].add(e)
+		// Who went up by a final promotion may be the bracket's best now.
+		b.over, h.firstOpen = false, min(h.firstOpen, t.Bracket-1)
 	}
 }
 

@@ -239,6 +239,7 @@ func TestAFinalPromotionOpensItsBracketAgain(t *testing.T) {
 		request -> promote 1 at 2
 		1 failed at 2
 		request -> promote 2 at 1
+		request -> wait
 		2 measured 0.9 at 1`)
 	state, err := method.Snapshot()
 	if err != nil {
