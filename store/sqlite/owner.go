@@ -79,7 +79,12 @@ func (o *owner) clean() error { return remove(o.marker) }
 
 // release gives the right up. The lock file stays: if it were removed, two
 // servers could hold locks on two files of its name.
-func (o *owner) release() error { return o.file.Close() }
+//
+// It unlocks explicitly: closing alone leaves the lock to a command that is
+// being started at this moment, until that one closes what it inherited.
+func (o *owner) release() error {
+	return errors.Join(unix.Flock(int(o.file.Fd()), unix.LOCK_UN), o.file.Close())
+}
 
 // create makes the file with nobody else allowed to read it: there are hashes
 // of tokens in it, and what a model learns is nobody else's business.
