@@ -93,6 +93,7 @@ func (p *pathfinder) find(query protocol.AblationQuery) protocol.Ablation {
 	}
 	p.fill(&answer, forest, query)
 	answer.Notes = append(answer.Notes, caveats(forest, p.rung, objective.Direction)...)
+	answer.Notes = append(answer.Notes, crowded(p.trials, p.rung, p.objective)...)
 	return answer
 }
 
@@ -160,7 +161,7 @@ const leastDrawn = 5
 func (p *pathfinder) median() int {
 	all := p.ordered()
 	drawn := slices.DeleteFunc(slices.Clone(all), func(number int) bool {
-		return !slices.Contains([]string{"random", "grid", "sobol"}, p.trials[number].Origin)
+		return !drawnFreely(p.trials[number])
 	})
 	if len(drawn) < leastDrawn {
 		drawn = all

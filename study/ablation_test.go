@@ -192,6 +192,12 @@ func TestThePathStartsWhereNoModelWas(t *testing.T) {
 			t.Fatalf("%d of %d trials were drawn at random", len(drawn), len(page.Trials))
 		}
 		answer := w.ablation(created.Name, protocol.AblationQuery{})
+		warned := slices.ContainsFunc(answer.Notes, func(note string) bool {
+			return strings.Contains(note, fmt.Sprintf("only %d of 120 trials were drawn freely", len(drawn)))
+		})
+		if warned != (2*len(drawn) < 120) || !warned {
+			t.Errorf("%d of 120 trials were drawn freely, and the notes are %q", len(drawn), answer.Notes)
+		}
 		if answer.From == nil || answer.From.Trial != drawn[len(drawn)/2] {
 			t.Errorf("the path starts at %+v, want trial %d; %v", answer.From, drawn[len(drawn)/2], answer.Notes)
 		}

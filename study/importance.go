@@ -52,6 +52,7 @@ func (s *Service) Importance(ctx context.Context, ref string, query protocol.Imp
 		one := protocol.RungImportance{Rung: rung, Budget: ladder[rung].Budget, Trials: len(list)}
 		if query.Method == protocol.FANOVA {
 			answer.Notes = append(answer.Notes, divide(&one, def, objective.Direction, list)...)
+			answer.Notes = append(answer.Notes, crowded(trials, rung, query.Objective)...)
 		} else {
 			found := importance.Of(def.Space, list)
 			one.Best, one.Parameters = found.Best, described(def, found)

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -52,4 +53,29 @@ func caveats(forest *importance.Forest, rung int, direction definition.Direction
 		notes = append(notes, fmt.Sprintf("rung %d: the surrogate was made from %d of %d trials, drawn evenly", rung, forest.Used, forest.Trials))
 	}
 	return notes
+}
+
+// drawnFreely reports whether the trial's configuration was drawn without
+// regard to what was measured before.
+func drawnFreely(t trial.Trial) bool {
+	return slices.Contains([]string{"random", "grid", "sobol"}, t.Origin)
+}
+
+// crowded warns of trials that mostly lie where somebody expected them to be
+// good: there, parameters change together, and no model can tell them apart.
+func crowded(trials []trial.Trial, rung, objective int) []string {
+	measured, free := 0, 0
+	for i := range trials {
+		if _, ok := valueAt(&trials[i], rung, objective); ok {
+			measured++
+			if drawnFreely(trials[i]) {
+				free++
+			}
+		}
+	}
+	if 2*free >= measured {
+		return nil
+	}
+	return []string{fmt.Sprintf("rung %d: only %d of %d trials were drawn freely, the others lie where the search expected good ones, and there parameters change together: "+
+		"one that does nothing may get the credit for another", rung, free, measured)}
 }
