@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 	"budget":                  {"problem"},
 	"study/space":             {"problem"},
 	"trial":                   {"problem", "budget", "study/space"},
-	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "trial"},
+	"study/correlation":       {},
+	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "trial"},
 	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
 	"study/importance":        {"problem", "study/space"},
 	"study/objective":         {"problem"},
@@ -32,7 +33,7 @@ var mayImport = map[string][]string{
 	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective"},
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "workers/pool"},
+	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/correlation", "workers/pool"},
 	"store/record":            {"problem", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "store/record", "study", "trial", "web/auth"},
 	"store/sqlite":            {"problem", "store/record", "study", "protocol", "trial", "web/auth"},
@@ -54,7 +55,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/objective", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/objective", "study/correlation", "protocol", "workers/pool", "study"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

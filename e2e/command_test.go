@@ -187,13 +187,13 @@ trial = study.best_trial
 rungs = study.importance()["rungs"]
 names = [parameter["name"] for parameter in rungs[-1]["parameters"]]
 path = study.ablation(to_trial=study.best_trial.number, rung=0)
-names += [path["metric"], path["rung"], bool(path["steps"]) == ("from" in path), study.importance("fanova")["method"][:6]]
+names += [study.correlations()["study"] == study.name, path["metric"], path["rung"], bool(path["steps"]) == ("from" in path), study.importance("fanova")["method"][:6]]
 print(study.status, len(study.trials), trial.value < 2.0, names)
 `
 	command := exec.CommandContext(t.Context(), "python3", "-c", program)
 	command.Env = append(os.Environ(), append(at.environment(), "PYTHONPATH="+client)...)
 	output, err := command.CombinedOutput()
-	if err != nil || strings.TrimSpace(string(output)) != "completed 20 True ['x', 'loss', 0, True, 'fANOVA']" {
+	if err != nil || strings.TrimSpace(string(output)) != "completed 20 True ['x', True, 'loss', 0, True, 'fANOVA']" {
 		t.Errorf("%v: %s", err, output)
 	}
 }

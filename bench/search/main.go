@@ -67,7 +67,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.seeds, "seeds", 20, "runs of each method on each problem")
 	flags.Float64Var(&o.trainings, "budget", 30, "budget of a run, in full trainings")
 	workers := flags.String("workers", "1,8", "numbers of simulated workers Tandem runs with; peers have one")
-	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods")
+	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods; NAME+widen widens rungs that rank unlike the next one")
 	wanted := flags.String("peers", strings.Join(names, ","), "the other tools; empty: none")
 	flags.StringVar(&o.python, "python", ".venv-bench/bin/python", "interpreter in which they are installed")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "time for one peer; the runs it finished count")

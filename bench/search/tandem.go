@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/simulator"
@@ -34,6 +35,9 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 	return runs, nil
 }
 
+// widened behind a method's name lets it widen rungs (search.widen).
+const widened = "+widen"
+
 // setup is how Tandem searches.
 type setup struct {
 	method  string
@@ -51,7 +55,8 @@ func (s setup) name() string {
 // runStudy simulates one study. Its incumbent is the study's recommendation.
 func runStudy(ctx context.Context, t *table, budget float64, s setup) (finished, error) {
 	def := t.definition
-	def.Search.Method, def.Search.Seed = s.method, s.seed
+	def.Search.Seed = s.seed
+	def.Search.Method, def.Search.Widen = strings.CutSuffix(s.method, widened)
 	trace, err := simulator.Run(ctx, def, t, simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease})
 	if err != nil {
 		return finished{}, err

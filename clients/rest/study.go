@@ -80,6 +80,11 @@ func (c *Client) Recommendation(ctx context.Context, study string) (protocol.Rec
 	return get[protocol.Recommendation](ctx, c, path("studies", study, "recommendation"), "")
 }
 
+// Correlations says how far each rung's ranking of trials holds further up.
+func (c *Client) Correlations(ctx context.Context, study string) (protocol.Correlations, error) {
+	return get[protocol.Correlations](ctx, c, path("studies", study, "correlations"), "")
+}
+
 // Importance says which parameters made the study's good trials good.
 func (c *Client) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
 	values := aim(query.Objective, query.Rung)

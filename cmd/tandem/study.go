@@ -176,6 +176,9 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if left := view.Progress.RemainingSeconds; left != nil {
 		fmt.Fprintf(out, "Left:  about %s\n", shownSeconds(*left))
 	}
+	if err := printCorrelations(ctx, client, view.ID, out); err != nil {
+		return err
+	}
 	fmt.Fprintln(out)
 	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
 	if err != nil {

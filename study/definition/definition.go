@@ -46,6 +46,9 @@ type Search struct {
 	// Restarts is how cma-es goes on when it has arrived somewhere; empty with
 	// other methods unless it was given.
 	Restarts search.Restarts `json:"restarts,omitempty"`
+	// Widen sends more trials up from a rung that ranks unlike the next one
+	// (asynchronous promotion). Studies that were stored without it do not.
+	Widen bool `json:"widen,omitempty"`
 }
 
 // Stop is when the study ends; whichever comes first.
@@ -108,6 +111,7 @@ func (d Definition) SearchSettings() search.Settings {
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
 		EarlyStopping: d.Search.EarlyStopping,
 		Restarts:      d.Search.Restarts,
+		Widen:         d.Search.Widen,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

@@ -109,6 +109,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
 			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")
 		}
+		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")
 		if rapid.Bool().Draw(t, "with target") {
 			target := number.Draw(t, "target")
 			def.Objectives[0].Target, def.Stop.TargetReached = &target, true

@@ -22,7 +22,7 @@ func (d *decoder) search(s section, eta int) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping", "restarts")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping", "restarts", "widen")
 	if !ok {
 		return result
 	}
@@ -53,6 +53,10 @@ func (d *decoder) search(s section, eta int) Search {
 	result.Initial = d.initial(s)
 	d.reading("search.early_stopping", func() { result.EarlyStopping = d.earlyStopping(s, eta) })
 	d.restarts(s, &result)
+	s.flag("widen", &result.Widen)
+	if n, at := s.get("widen"); n != nil && result.Widen && result.Promotion != budget.Asynchronous {
+		d.fault(at, n, "must be left out with promotion: %s: only asynchronous promotion can send up more than its share", result.Promotion)
+	}
 	return result
 }
 

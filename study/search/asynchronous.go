@@ -8,15 +8,27 @@ import "fmt"
 type asynchronous struct {
 	eta    int
 	shares shares
+	// widen lets more go up from a rung that ranks unlike the next one.
+	widen bool
 }
 
 // earned looks from the highest rung down for a trial among the best
-// floor(n/eta) of its rung that has not gone up yet.
+// floor(n/eta) of its rung that has not gone up yet; and then, where a rung is
+// widened, among those behind them.
 func (a asynchronous) earned(h *history, _ bool) (step, bool) {
 	for from := len(h.rungs) - 2; from >= 0; from-- {
 		r := &h.rungs[from]
-		if place := r.best(r.top(a.eta)); place >= 0 {
-			reason := fmt.Sprintf("rank %d of %d at rung %d, where the best %d go up", place+1, len(r.entries), from, r.top(a.eta))
+		limit, why := r.top(a.eta), ""
+		place := r.best(limit)
+		if place < 0 && a.widen {
+			limit, why = h.widened(from, limit, a.eta)
+			place = r.best(limit)
+		}
+		if place >= 0 {
+			reason := fmt.Sprintf("rank %d of %d at rung %d, where the best %d go up", place+1, len(r.entries), from, limit)
+			if why != "" {
+				reason += " " + why
+			}
 			return step{r.entries[place].trial, reason}, true
 		}
 	}

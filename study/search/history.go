@@ -77,19 +77,22 @@ type history struct {
 	// halving says that trials pass all rungs in one go and are stopped on the
 	// way (see [HalvingRule]).
 	halving bool
+	// agreements keeps, for each rung but the top one, what was computed last.
+	agreements []agreement
 }
 
 func newHistory(settings Settings) *history {
 	return &history{
-		cube:     settings.Space.Cube(),
-		maximize: settings.Maximize,
-		ladder:   settings.Rungs,
-		eta:      settings.Eta,
-		scores:   make(map[moment][]float64),
-		halving:  settings.EarlyStopping != nil && settings.EarlyStopping.Rule == HalvingRule,
-		taken:    make(map[string]bool),
-		rungs:    make([]rung, len(settings.Rungs)),
-		started:  make([]int, len(settings.Rungs)),
+		cube:       settings.Space.Cube(),
+		maximize:   settings.Maximize,
+		ladder:     settings.Rungs,
+		eta:        settings.Eta,
+		scores:     make(map[moment][]float64),
+		halving:    settings.EarlyStopping != nil && settings.EarlyStopping.Rule == HalvingRule,
+		taken:      make(map[string]bool),
+		rungs:      make([]rung, len(settings.Rungs)),
+		started:    make([]int, len(settings.Rungs)),
+		agreements: make([]agreement, len(settings.Rungs)),
 	}
 }
 

@@ -38,7 +38,7 @@ func promotionOf(settings Settings) promotion {
 	case budget.NoPromotion:
 		return none{top: len(settings.Rungs) - 1}
 	}
-	return asynchronous{eta: settings.Eta, shares: newShares(len(settings.Rungs), settings.Eta, settings.Brackets)}
+	return asynchronous{eta: settings.Eta, widen: settings.Widen, shares: newShares(len(settings.Rungs), settings.Eta, settings.Brackets)}
 }
 
 // none trains every trial at the top rung: there is nothing to go up to.

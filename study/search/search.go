@@ -41,6 +41,9 @@ type Settings struct {
 	// EarlyStopping stops trials while they train; nil means never, and then
 	// the search takes no [Reported].
 	EarlyStopping *EarlyStopping `json:"early_stopping,omitempty"`
+	// Widen lets asynchronous promotion send up more than one in Eta from a rung
+	// whose ranking turns out to say little about the next one's.
+	Widen bool `json:"widen,omitempty"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.
 	MaxTrials int `json:"max_trials"`
 	// RandomFraction is the share of configurations drawn uniformly by a

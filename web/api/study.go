@@ -140,6 +140,13 @@ func (s *server) recommendation(ctx context.Context, input *StudyRef) (*recommen
 	return &recommendationAnswer{Body: answer}, err
 }
 
+type correlationsAnswer struct{ Body protocol.Correlations }
+
+func (s *server) correlations(ctx context.Context, input *StudyRef) (*correlationsAnswer, error) {
+	answer, err := s.studies.Correlations(ctx, input.Study)
+	return &correlationsAnswer{Body: answer}, err
+}
+
 // orEmpty makes an absent list an empty one: [] in JSON, not null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {

@@ -22,6 +22,7 @@ type StudyUseCases interface {
 	Delete(ctx context.Context, ref string) error
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
+	Correlations(ctx context.Context, ref string) (protocol.Correlations, error)
 	Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error)
 }
 

@@ -38,6 +38,7 @@ func tryImportance(t *testing.T, s *stage, browser context.Context) {
 	p.see(shown, names(0))
 	p.see(`[...document.querySelectorAll("#importance progress")].reduce((sum, bar) => sum + bar.value, 0) > 95`, true)
 	tryPath(t, s, p, answer.Rungs[0].Rung)
+	p.see(`document.getElementById("ladder-agreement").textContent.startsWith("Rank correlation with the next rung, an estimate: 0\u21921: ")`, true)
 	p.quiet()
 }
 

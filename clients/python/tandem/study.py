@@ -213,6 +213,16 @@ class Study:
         )
         return found
 
+    def correlations(self) -> Mapping[str, Any]:
+        """How far each rung's ranking of trials holds at the next rung and at the top one.
+
+        As the server describes it: ``{"rungs": [{"from", "to", "trials", "spearman", "low", "high",
+        "corrected", ...}], "notes": [...]}``. ``spearman`` is what the trials measured at both show;
+        ``corrected`` estimates the same for all trials of the lower rung.
+        """
+        found: Mapping[str, Any] = self._get("correlations")
+        return found
+
     def recommendation(self) -> Recommendation:
         """The study's answer, with how far it can be trusted."""
         return Recommendation.of(self._get("recommendation"))

@@ -29,6 +29,9 @@ func anySettings(t *rapid.T, promotion budget.Promotion) search.Settings {
 		settings.Brackets = 0
 	}
 	settings.EarlyStopping = anyStopping(t, settings)
+	if promotion.OrDefault() == budget.Asynchronous {
+		settings.Widen = rapid.Bool().Draw(t, "widen")
+	}
 	return settings
 }
 

@@ -11,7 +11,7 @@ import { offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Importance } from "./importance.js";
 import { RungChart } from "./rung-chart.js";
-import { Summary, drawLadder, drawSetup } from "./summary.js";
+import { Summary, drawAgreement, drawLadder, drawSetup } from "./summary.js";
 import { Trials } from "./trials.js";
 
 // Longer histories are read only when asked for: the charts of what happened
@@ -105,8 +105,9 @@ async function start() {
   const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => answer.draw(advice), () => {})); // the next event asks again
   const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), () => {})); // the next event asks again
+  const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, () => {})); // the next event asks again
   const refreshSoon = throttled(1500, () => refresh().catch(() => {})); // the regular one reports errors
-  for (const draw of [drawBoard, drawBest, drawRungs, recommend, weigh]) draw();
+  for (const draw of [drawBoard, drawBest, drawRungs, recommend, weigh, agree]) draw();
 
   const whole = sequence <= longHistory || new URLSearchParams(location.search).has("history");
   if (!whole) offerHistory(sequence);
@@ -118,6 +119,7 @@ async function start() {
     if (event.kind === "trial_state" || event.kind === "study_status") {
       recommend();
       weigh();
+      agree();
     }
     refreshSoon();
   }, () => showGone(`The study ${study.name} was deleted`));

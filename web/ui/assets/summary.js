@@ -122,6 +122,17 @@ export function drawLadder(study, trials) {
   byId("ladder").tBodies[0].replaceChildren(...rows);
 }
 
+/** Says below the ladder how far each rung's ranking holds at the next one. */
+export function drawAgreement(answer) {
+  const next = answer.rungs.filter(({ from, to }) => to === from + 1);
+  const box = byId("ladder-agreement");
+  show(box, next.length > 0);
+  const words = next.map(({ from, to, corrected, corrected_low: low, corrected_high: high, trials, spearman }) => make("span", {
+    title: `${trials} trials were measured at both rungs and correlate by ${spearman.toFixed(2)}; among all trials of rung ${from}, of which mostly the best went up, an estimated ${low.toFixed(2)} to ${high.toFixed(2)}`,
+  }, ` ${from}\u2192${to}: ${corrected.toFixed(2)}`, make("span", { class: "muted" }, ` (${low.toFixed(2)} to ${high.toFixed(2)})`)));
+  box.replaceChildren("Rank correlation with the next rung, an estimate:", ...words);
+}
+
 /** Fills the facts about how the study was set up. */
 export function drawSetup(study) {
   const { definition: set } = study;
