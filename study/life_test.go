@@ -277,6 +277,49 @@ func TestTargetEndsTheStudy(t *testing.T) {
 	})(t)
 }
 
+// Every epoch of the world takes 2 s and 3 J; the ladder's first rung has 1
+// epoch of a ninth of the data.
+func TestASpentBudgetEndsTheStudy(t *testing.T) {
+	for name, c := range map[string]struct {
+		bound  string
+		reason string
+		over   func(protocol.Progress) bool // by less than one epoch
+	}{
+		"data passes": {"data_passes: 5", "5 passes over the data", func(p protocol.Progress) bool {
+			return p.DataPasses > 5-1e-9 && p.DataPasses < 6
+		}},
+		"seconds of training": {"training_seconds: 41", "41 seconds of training", func(p protocol.Progress) bool {
+			return p.TrialSeconds == 42
+		}},
+		"joules": {"joules: 60", "60 joules (an estimate)", func(p protocol.Progress) bool { return p.Energy.Joules == 60 }},
+	} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			created := w.create("trials: 27", "trials: 1000, "+c.bound)
+			w.register("worker-1", "worker-2")
+			w.train(w.mustLease("worker-1"))
+			running := w.mustLease("worker-2")
+			w.start() // what was spent is known after a restart
+			w.register("worker-1", "worker-2")
+			for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+				for epoch := lease.FirstEpoch; w.mustReport(lease, epoch).Action == protocol.Continue; {
+					epoch++
+				}
+				if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+					t.Fatal(err)
+				}
+			}
+			view := w.view(created.ID)
+			if view.Status != protocol.StudyCompleted || !strings.Contains(view.Reason, c.reason) || !c.over(view.Progress) {
+				t.Errorf("the study is %s (%s) after %+v", view.Status, view.Reason, view.Progress)
+			}
+			directive, err := w.report(running, 1)
+			if err != nil || directive.Action != protocol.Stop {
+				t.Errorf("a trial that still trains is told %+v, %v", directive, err)
+			}
+		}))
+	}
+}
+
 func TestNaNIsNeverTheBest(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		created := w.create("min: 1, max: 9", "min: 1, max: 1", "trials: 27", "trials: 3")

@@ -79,8 +79,8 @@ func (r *runtime) dataPasses(t trial.Trial) float64 {
 }
 
 // remaining estimates the time left at the pace so far: what the plan has left,
-// at least what is begun or not even started, and never more than the time
-// limit leaves. Nil while nothing is known.
+// at least what is begun or not even started, and never more than the limits
+// leave. Nil while nothing is known.
 func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progress) *float64 {
 	if p.DataPasses == 0 {
 		return nil
@@ -91,10 +91,17 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 		estimate := passes / p.DataPasses * p.ElapsedSeconds
 		left = &estimate
 	}
-	if limit := study.Definition.Stop.Seconds; limit > 0 {
-		rest := max(0, limit-p.ElapsedSeconds)
-		if left == nil || rest < *left {
+	within := func(rest float64) {
+		if rest = max(0, rest); left == nil || rest < *left {
 			left = &rest
+		}
+	}
+	if limit := study.Definition.Stop.Seconds; limit > 0 {
+		within(limit - p.ElapsedSeconds)
+	}
+	for _, bound := range r.spending.bounds(study.Definition.Stop) {
+		if bound.used > 0 {
+			within((bound.limit/bound.used - 1) * p.ElapsedSeconds)
 		}
 	}
 	return left

@@ -74,7 +74,11 @@ func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool)
 	if !fresh {
 		return t, nil
 	}
-	return tx.judge(tx.accept(t, report), report)
+	t, err := tx.judge(tx.accept(t, report), report)
+	if err != nil {
+		return t, err
+	}
+	return tx.spend(t)
 }
 
 // fresh reports whether the epoch was never accepted: not at this rung, nor at

@@ -41,6 +41,7 @@ type runtime struct {
 	trials   []trial.Trial // by number
 	queue    []int         // numbers of queued trials, the first to go first
 	sequence int64         // of the last event
+	spending spending      // of all trials
 
 	ready []goal // see goals
 
@@ -150,7 +151,9 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
 	r.method, r.broken, r.waiting = nil, nil, false
+	r.spending = spending{}
 	for _, t := range trials {
+		r.spending = r.spending.plus(r.spent(t))
 		if t.State == trial.Queued {
 			r.queue = append(r.queue, t.Number)
 		}

@@ -226,6 +226,7 @@ func (tx *transaction) show() {
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		staged := tx.trials[number]
 		if number < len(r.trials) {
+			r.spending = r.spending.replacing(r.spent(r.trials[number]), r.spent(staged))
 			r.trials[number] = staged
 		} else {
 			r.trials = append(r.trials, staged)

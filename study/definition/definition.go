@@ -58,6 +58,12 @@ type Stop struct {
 	// Seconds is how long the study may run; pauses and times without a server
 	// do not count. 0 means no bound.
 	Seconds float64 `json:"seconds"`
+	// DataPasses, TrainingSeconds and Joules are how much all trials together may
+	// use: epochs times data fraction, seconds and energy as their workers
+	// reported them. 0 means no bound.
+	DataPasses      float64 `json:"data_passes,omitempty"`
+	TrainingSeconds float64 `json:"training_seconds,omitempty"`
+	Joules          float64 `json:"joules,omitempty"`
 	// TargetReached ends the study when the first objective meets its target.
 	TargetReached bool `json:"target_reached"`
 	// Failures ends the study when this many trials in a row failed and none

@@ -105,21 +105,25 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	if n == nil {
 		n, at = &node{kind: mapping, line: s.node.line}, join(s.path, "stop")
 	}
-	s, ok := d.section(at, n, "trials", "seconds", "target_reached", "failures")
+	s, ok := d.section(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "failures")
 	if !ok {
 		return result
 	}
 	s.number("seconds", 0, year, &result.Seconds)
+	s.number("data_passes", 0, maxTrials*maxPasses, &result.DataPasses)
+	s.number("training_seconds", 0, maxTrials*year, &result.TrainingSeconds)
+	s.number("joules", 0, maxJoules, &result.Joules)
 	s.flag("target_reached", &result.TargetReached)
 	s.whole("failures", 0, maxTrials, &result.Failures)
-	// A grid ends by itself, and a time limit ends everything.
-	bounded := def.Search.Method == grid || result.Seconds > 0
+	// A grid ends by itself, a time limit ends everything, and every epoch is
+	// some part of a pass. Seconds and joules may never be reported.
+	bounded := def.Search.Method == grid || result.Seconds > 0 || result.DataPasses > 0
 	if bounded {
 		result.Trials = 0
 	}
 	s.whole("trials", 0, maxTrials, &result.Trials)
 	if n, at := s.get("trials"); n != nil && n.kind == number && result.Trials == 0 && !bounded {
-		d.fault(at, n, "must be at least 1, unless the search is a grid or stop.seconds bounds the study")
+		d.fault(at, n, "must be at least 1, unless the search is a grid, or stop.seconds or stop.data_passes bounds the study")
 	}
 	if n, at := s.get("target_reached"); result.TargetReached && (len(def.Objectives) == 0 || def.Objectives[0].Target == nil) {
 		d.fault(at, n, "needs a target to reach: give the objective one, such as target: 0.9")
@@ -127,8 +131,12 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	return result
 }
 
-// maxTrials bounds a study's trials.
-const maxTrials = 1_000_000
+// The largest bounds of a study.
+const (
+	maxTrials = 1_000_000
+	maxPasses = 1_000_000 // of one trial
+	maxJoules = 1e18
+)
 
 func (d *decoder) retry(s section) Retry {
 	result := Retry{Failures: 1}

@@ -2,7 +2,7 @@
 import { studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, count, duration, energy, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
+import { budget, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
 import { label, states } from "./trials.js";
 
 const over = (study) => ["completed", "stopped", "failed"].includes(study.status);
@@ -137,7 +137,7 @@ export function drawAgreement(answer) {
 export function drawSetup(study) {
   const { definition: set } = study;
   const aims = set.objective.map((one) => `${one.direction} ${described(one)}${one.target === undefined || one.target === null ? "" : `, target ${measured(one.target)}`}`);
-  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.target_reached && "the target is reached"].filter(Boolean);
+  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.target_reached && "the target is reached"].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
     ["Search", `${set.search.method}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}`],
