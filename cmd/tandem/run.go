@@ -257,7 +257,7 @@ func describe(out io.Writer, wanted string, view protocol.StudyView) {
 		name += fmt.Sprintf(" (there is a study %s already)", plainText(wanted))
 	}
 	top := view.Rungs[len(view.Rungs)-1].Budget
-	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Method, view.Definition.Search.Promotion.OrDefault(),
+	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Methods(), view.Definition.Search.Promotion.OrDefault(),
 		count(len(view.Rungs), "rung"), shownBudget(top), view.Definition.Search.Seed)
 }
 

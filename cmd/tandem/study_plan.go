@@ -41,7 +41,7 @@ one was trained.`,
 
 // printPlan prints what a study is expected to do.
 func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
-	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", plainText(def.Name), def.Search.Method, def.Search.Promotion, count(len(plan.Stages), "rung"))
+	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", plainText(def.Name), def.Search.Methods(), def.Search.Promotion, count(len(plan.Stages), "rung"))
 	if def.Directory != "" {
 		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))
 	}

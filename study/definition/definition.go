@@ -49,6 +49,9 @@ type Search struct {
 	// Widen sends more trials up from a rung that ranks unlike the next one
 	// (asynchronous promotion). Studies that were stored without it do not.
 	Widen bool `json:"widen,omitempty"`
+	// Groups are the methods of parameters that are not searched with Method, by
+	// the name of their group or their kind.
+	Groups map[string]search.Group `json:"groups,omitempty"`
 }
 
 // Stop is when the study ends; whichever comes first.
@@ -118,6 +121,7 @@ func (d Definition) SearchSettings() search.Settings {
 		EarlyStopping: d.Search.EarlyStopping,
 		Restarts:      d.Search.Restarts,
 		Widen:         d.Search.Widen,
+		Groups:        d.Search.Groups,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

@@ -89,7 +89,7 @@ func (d *decoder) parameter(at, name string, n *node, listed bool) space.Paramet
 		d.fault(at, n, "must be a mapping: write {values: [...]} for a choice among these")
 		return p
 	}
-	known := []string{"kind", "type", "low", "high", "log", "step", "values", "when"}
+	known := []string{"kind", "type", "low", "high", "log", "step", "values", "when", "group"}
 	if listed {
 		known = append(known, "name")
 	}
@@ -98,6 +98,12 @@ func (d *decoder) parameter(at, name string, n *node, listed bool) space.Paramet
 		return p
 	}
 	s.text("kind", maxKey, (*string)(&p.Kind))
+	if group, groupAt := s.get("group"); group != nil {
+		d.textOf(groupAt, group, maxKey, &p.Group)
+		if group.kind == text && p.Group == "" {
+			d.fault(groupAt, group, "must be one of search.groups, or be left out")
+		}
+	}
 	d.domain(s, &p, listed)
 	if when, whenAt := s.get("when"); when != nil {
 		p.When = d.conditions(domain+".when", whenAt, when)

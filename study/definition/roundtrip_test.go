@@ -105,6 +105,13 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if def.Search.Promotion == budget.NoPromotion {
 			def.Search.Brackets = 0
 		}
+		if rapid.Bool().Draw(t, "with groups") {
+			method := rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe"})
+			def.Search.Groups = map[string]search.Group{"system": {Method: method.Draw(t, "system's method")}, "the.rate": {Method: method.Draw(t, "rate's method")}}
+			for i := range def.Space.Parameters[:2] { // the second may depend on the first
+				def.Space.Parameters[i].Group = "the.rate"
+			}
+		}
 		def.Search.EarlyStopping = stopping(def).Draw(t, "early stopping")
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
 			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")

@@ -1,17 +1,8 @@
 package definition
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
-)
-
-// The methods that the file treats in a way of their own.
-const (
-	grid  = "grid"
-	cmaes = "cma-es"
 )
 
 // search reads how configurations are chosen, with the defaults filled in; eta
@@ -22,19 +13,12 @@ func (d *decoder) search(s section, eta int) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping", "restarts", "widen")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping", "restarts", "widen", "groups")
 	if !ok {
 		return result
 	}
-	before := len(d.faults)
-	s.text("method", maxKey, &result.Method)
-	if n, at := s.get("method"); n != nil && len(d.faults) == before && !slices.Contains(search.Names(), result.Method) {
-		hint := ""
-		if strings.EqualFold(result.Method, "hyperband") {
-			hint = "; Hyperband is method: random with promotion: synchronous"
-		}
-		d.fault(at, n, "must be one of %s%s", strings.Join(search.Names(), ", "), hint)
-	}
+	d.method(s, &result.Method)
+	result.Groups = d.groups(s)
 	d.promotion(s, &result)
 	if n, at := s.get("seed"); n != nil {
 		seed := 1
@@ -62,7 +46,7 @@ func (d *decoder) search(s section, eta int) Search {
 
 // restarts reads how cma-es goes on when it has arrived.
 func (d *decoder) restarts(s section, target *Search) {
-	if target.Method == cmaes {
+	if target.has(cmaes) {
 		target.Restarts = search.IPOP
 	}
 	n, at := s.get("restarts")
@@ -117,7 +101,7 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	s.whole("failures", 0, maxTrials, &result.Failures)
 	// A grid ends by itself, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.
-	bounded := def.Search.Method == grid || result.Seconds > 0 || result.DataPasses > 0
+	bounded := def.Search.ends() || result.Seconds > 0 || result.DataPasses > 0
 	if bounded {
 		result.Trials = 0
 	}

@@ -11,9 +11,13 @@ import (
 const crowdDistance = 0.01
 
 // fresh returns the configuration at the masked, allowed point, unless it was
-// tried before or is a near-duplicate of a pending trial.
+// tried before or is a near-duplicate of a pending trial. Where the history has
+// a part of the space only, it is neither.
 func fresh(h *history, point []float64) (space.Configuration, bool) {
 	configuration := h.cube.Decode(point)
+	if h.partial {
+		return configuration, true // the whole decides
+	}
 	if h.taken[configuration.Key()] {
 		return configuration, false
 	}

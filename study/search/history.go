@@ -42,6 +42,9 @@ type record struct {
 	Arrived int `json:"arrived,omitempty"`
 	// Draw is what the proposer has to know of its draw besides.
 	Draw *draw `json:"draw,omitempty"`
+	// Parts has origin and draw of each part of the space, where there are
+	// several with methods of their own.
+	Parts map[string]shareOf `json:"parts,omitempty"`
 }
 
 // draw is a point before it was decoded, which loses where in its share of the
@@ -79,6 +82,10 @@ type history struct {
 	halving bool
 	// agreements keeps, for each rung but the top one, what was computed last.
 	agreements []agreement
+	// partial says that the history is the view of one part of the space: what
+	// is tried twice there, or close together, may differ elsewhere.
+	partial bool
+	part    string
 }
 
 func newHistory(settings Settings) *history {
@@ -101,7 +108,7 @@ func (h *history) create(p proposal, at slot) int {
 	key := p.configuration.Key()
 	h.trials = append(h.trials, record{
 		Params: json.RawMessage(key), Origin: p.origin, Bracket: at.bracket, Start: at.rung, Rung: at.rung, Status: out,
-		Draw: p.draw,
+		Draw: p.draw, Parts: p.parts,
 	})
 	h.points = append(h.points, h.cube.Encode(p.configuration))
 	h.taken[key] = true
@@ -156,7 +163,24 @@ func (h *history) first(number int) (rung int, score float64) {
 }
 
 // draw is what the proposer noted of the trial's draw, nil if nothing.
-func (h *history) draw(number int) *draw { return h.trials[number].Draw }
+func (h *history) draw(number int) *draw {
+	d := h.trials[number].Draw
+	if h.partial {
+		d = h.trials[number].Parts[h.part].Draw
+	}
+	if d != nil && len(d.Point) != len(h.cube.Dimensions()) {
+		return nil // a damaged snapshot's
+	}
+	return d
+}
+
+// origin is where the trial's configuration came from.
+func (h *history) origin(number int) string {
+	if h.partial {
+		return h.trials[number].Parts[h.part].Origin
+	}
+	return h.trials[number].Origin
+}
 
 // rank takes the outcome into the rankings that the trial is in now.
 func (h *history) rank(t *record, e entry) {

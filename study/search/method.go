@@ -35,7 +35,7 @@ func New(settings Settings) (Method, error) {
 		return nil, problem.WithFields("the search settings are wrong", faults)
 	}
 	settings.Promotion, settings.Restarts = settings.Promotion.OrDefault(), settings.Restarts.OrDefault()
-	proposer, err := methods()[settings.Method](settings)
+	proposer, err := newProposer(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,9 @@ func (s Settings) validate() []problem.Field {
 	require(s.Brackets >= 0, "search.brackets", s.Brackets, "must be at least 0 (0 means all)")
 	require(s.MaxTrials >= 0, "stop.trials", s.MaxTrials, "must be at least 0 (0 means no bound)")
 	require(s.RandomFraction >= 0 && s.RandomFraction <= 1, "search.random_fraction", fmt.Sprint(s.RandomFraction), "must be between 0 and 1")
-	require(s.Method != "grid" || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
+	require(!s.uses("grid") || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
 	s.validateStopping(require)
+	s.validateGroups(require)
 	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
 	return append(faults, s.Space.Validate("space")...)
 }

@@ -20,6 +20,8 @@ type proposal struct {
 	origin        string
 	reason        string
 	draw          *draw // what the proposer needs to see again, if anything
+	// parts has origin and draw of each group, if there are several.
+	parts map[string]shareOf
 }
 
 // The origins of configurations.
@@ -28,6 +30,8 @@ const (
 	originModel  = "model"
 	originGrid   = "grid"
 	originSobol  = "sobol"
+	// The groups of a space got their shares from different places.
+	originGroups = "groups"
 	// A user asked for the configuration.
 	originEnqueued = "enqueued"
 )

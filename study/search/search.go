@@ -53,6 +53,9 @@ type Settings struct {
 	GridPoints int `json:"grid_points"`
 	// Restarts is how cma-es goes on when it has arrived; not set, it is IPOP.
 	Restarts Restarts `json:"restarts,omitempty"`
+	// Groups has the methods of parameters that are not searched with Method:
+	// those that name the group, or, without a group, those of the kind.
+	Groups map[string]Group `json:"groups,omitempty"`
 	// Maximize holds one entry for each objective.
 	Maximize []bool `json:"maximize"`
 }
@@ -117,8 +120,8 @@ type Action struct {
 	// to promote, Rung the rung it then goes to; or the one to stop, and its rung.
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
-	// Configuration and Origin ("random", "model", "grid", "sobol", "enqueued")
-	// belong to Create.
+	// Configuration and Origin ("random", "model", "grid", "sobol",
+	// "groups", "enqueued") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
 	// Reason says why in one sentence, for the trial's history.

@@ -77,7 +77,7 @@ func (m *machine) Restore(text json.RawMessage) error {
 		return err
 	}
 	// A new proposer: the old one may remember another history of equal length.
-	p, err := methods()[m.settings.Method](m.settings)
+	p, err := newProposer(m.settings)
 	if err != nil {
 		return err
 	}
@@ -103,13 +103,10 @@ func (h *history) replay(s space.Space, number int, t record) error {
 	if faults := s.Check(configuration); len(faults) > 0 {
 		return problem.New(problem.Invalid, "the snapshot's trial %d does not fit the study's space: %s", number, faults[0])
 	}
-	if d := t.Draw; d != nil {
-		outside := func(u float64) bool { return !(u >= 0 && u <= 1) }
-		if len(d.Point) != len(s.Parameters) || slices.ContainsFunc(d.Point, outside) {
-			return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
-		}
+	if !t.drawn(len(s.Parameters)) {
+		return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
 	}
-	h.create(proposal{configuration: configuration, origin: t.Origin, draw: t.Draw}, slot{t.Bracket, t.Start})
+	h.create(proposal{configuration: configuration, origin: t.Origin, draw: t.Draw, parts: t.Parts}, slot{t.Bracket, t.Start})
 	for i, values := range t.Results {
 		if len(values) != len(h.maximize) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.maximize))
@@ -129,6 +126,20 @@ func (h *history) replay(s space.Space, number int, t record) error {
 		h.stop(number)
 	}
 	return nil
+}
+
+// drawn reports whether the record's draws can be of a space of n parameters.
+func (t *record) drawn(n int) bool {
+	outside := func(u float64) bool { return !(u >= 0 && u <= 1) }
+	if t.Draw != nil && (len(t.Draw.Point) != n || slices.ContainsFunc(t.Draw.Point, outside)) {
+		return false
+	}
+	for _, one := range t.Parts {
+		if one.Draw != nil && (len(one.Draw.Point) > n || slices.ContainsFunc(one.Draw.Point, outside)) {
+			return false
+		}
+	}
+	return true
 }
 
 // replayReports puts a recorded trial's intermediate values back.

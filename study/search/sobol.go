@@ -76,7 +76,7 @@ func (s *sobol) follow(h *history) {
 	}
 	point := make([]float64, len(s.shift))
 	for ; s.seen < len(h.trials); s.seen++ {
-		if h.trials[s.seen].Origin != originSobol {
+		if h.origin(s.seen) != originSobol {
 			continue
 		}
 		for n := s.next; n < s.next+sobolWindow; n++ {

@@ -67,7 +67,7 @@ func (e EarlyStopping) WithDefaults(eta int) EarlyStopping {
 
 // validateStopping says what is wrong with the rule and how it goes with the
 // rest of the settings.
-func (s Settings) validateStopping(require func(ok bool, path string, value any, format string, args ...any)) {
+func (s Settings) validateStopping(require requirement) {
 	e := s.EarlyStopping
 	if e == nil {
 		return

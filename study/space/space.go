@@ -45,6 +45,9 @@ type Parameter struct {
 	Step float64 `json:"step,omitempty"`
 	// Values are the choices of a categorical, or an ordinal in order.
 	Values []Value `json:"values,omitempty"`
+	// Group names the search group it is in: parameters of a group are searched
+	// with the group's method. Empty: the group of its kind, if there is one.
+	Group string `json:"group,omitempty"`
 	// When lists the conditions under which the parameter exists: all must
 	// hold. A condition's parameter stands earlier in the space.
 	When []Condition `json:"when,omitempty"`

@@ -140,7 +140,7 @@ export function drawSetup(study) {
   const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.target_reached && "the target is reached"].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
-    ["Search", `${set.search.method}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}`],
+    ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}`],
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
     ["Command", set.command?.length ? make("code", {}, set.command.join(" ")) : "none: driven by ask and tell"],

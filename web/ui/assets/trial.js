@@ -56,7 +56,7 @@ function drawFacts(trial) {
   const kept = trial.checkpoint;
   const file = kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
-    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence" }[trial.origin] ?? (trial.origin || nothing)],
+    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups" }[trial.origin] ?? (trial.origin || nothing)],
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],
