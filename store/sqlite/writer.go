@@ -128,9 +128,6 @@ func (w *writer) close() error {
 func (w *writer) loop() {
 	defer close(w.ended)
 	for first := range w.queue {
-		// The writers that were just answered come first to hand in what they
-		// have next: a third fewer commits when many write.
-		runtime.Gosched()
 		w.commit(w.gather(first))
 		if w.health.Err() == nil {
 			// The changes are durable already. Whatever keeps the log from
@@ -140,9 +137,21 @@ func (w *writer) loop() {
 	}
 }
 
-// gather takes what is queued already; it waits for nothing.
+// gather takes what is queued, and lets whoever is ready to run hand in more as
+// long as more comes of it. It waits for nothing: when nobody is ready, the
+// group is complete.
 func (w *writer) gather(first operation) []operation {
 	group := []operation{first}
+	for before := 0; len(group) > before && len(group) < maxGroup; {
+		before = len(group)
+		runtime.Gosched()
+		group = w.take(group)
+	}
+	return group
+}
+
+// take adds what is queued to the group.
+func (w *writer) take(group []operation) []operation {
 	for len(group) < maxGroup {
 		select {
 		case next, open := <-w.queue:
