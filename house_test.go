@@ -29,11 +29,12 @@ var mayImport = map[string][]string{
 	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
 	"study/importance":        {"problem", "study/space"},
 	"study/objective":         {"problem"},
+	"study/regret":            {"study/space", "study/surrogate"},
 	"study/surrogate":         {"study/space"},
 	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective"},
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/correlation", "workers/pool"},
+	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/correlation", "study/regret", "workers/pool"},
 	"store/record":            {"problem", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "store/record", "study", "trial", "web/auth"},
 	"store/sqlite":            {"problem", "store/record", "study", "protocol", "trial", "web/auth"},
@@ -49,13 +50,14 @@ var mayImport = map[string][]string{
 	"e2e/launch":              {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
+	"bench/regret":            {"simulator", "study/definition", "study/space"},
 	"bench/search":            {"simulator", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"cmd/tandem":              nil, // wires everything
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/objective", "study/correlation", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/correlation", "protocol", "workers/pool", "study"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

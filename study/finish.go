@@ -82,7 +82,8 @@ func orElse(text, otherwise string) string {
 }
 
 // measured moves a trial with a result at its rung out of its worker's hands,
-// shows the result to the search, and ends the study if its target is met.
+// shows the result to the search,
+// and ends the study if its target is met or too little is left to gain.
 func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	r := tx.runtime
 	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
@@ -99,6 +100,13 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	}
 	if reached(r.study.Definition, result) {
 		err = tx.conclude(protocol.StudyCompleted, fmt.Sprintf("trial %d reached the target", t.Number))
+		t = tx.trial(t.Number)
+		return t, err
+	}
+	if bound := tx.boundRegret(t); bound != nil && float64(bound.Value) < bound.Threshold {
+		err = tx.conclude(protocol.StudyCompleted, fmt.Sprintf(
+			"at most %.3g of %s is left to gain, less than stop.regret %[4]g (an estimate at %[3]g %% confidence)",
+			float64(bound.Value), r.study.Definition.Objectives[0].Label(), 100*bound.Confidence, bound.Threshold))
 		t = tx.trial(t.Number)
 	}
 	return t, err

@@ -41,6 +41,7 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		Trials: make(map[trial.State]int), Created: len(trials), MaxTrials: study.Definition.Stop.Trials,
 		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
 	}
+	p.RegretBound = r.regret
 	for _, state := range trial.States() {
 		p.Trials[state] = 0
 	}

@@ -49,6 +49,8 @@ type runtime struct {
 	// broken is why the search cannot be continued by this program. The study
 	// then hands out nothing, but takes reports, and can be stopped or deleted.
 	broken error
+	// regret is the newest bound of a study with stop.regret; nil before.
+	regret *protocol.RegretBound
 	// waiting is set when the search has nothing until the next observation.
 	waiting       bool
 	sinceSnapshot int
@@ -158,6 +160,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 			r.queue = append(r.queue, t.Number)
 		}
 	}
+	r.regret = regretOf(stored.Definition, trials)
 	if err := s.replay(ctx, r); err != nil {
 		return err
 	}

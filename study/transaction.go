@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -21,6 +22,8 @@ type transaction struct {
 	change  Change
 	trials  map[int]trial.Trial
 	study   *Study
+	// regret is the bound that this transaction computed, if it did.
+	regret *protocol.RegretBound
 	// searched says that the search has moved on: giving the transaction up
 	// then makes the runtime stale.
 	searched bool
@@ -232,6 +235,9 @@ func (tx *transaction) show() {
 			r.trials = append(r.trials, staged)
 		}
 		r.enqueue(staged)
+	}
+	if tx.regret != nil {
+		r.regret = tx.regret
 	}
 	r.sequence += int64(len(tx.change.Events))
 	for _, event := range tx.change.Events {

@@ -176,6 +176,9 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if left := view.Progress.RemainingSeconds; left != nil {
 		fmt.Fprintf(out, "Left:  about %s\n", shownSeconds(*left))
 	}
+	if bound := view.Progress.RegretBound; bound != nil {
+		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
+	}
 	if err := printCorrelations(ctx, client, view.ID, out); err != nil {
 		return err
 	}
@@ -185,6 +188,12 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 		return err
 	}
 	return printLeaderboard(out, view.Definition.Objectives[0].Label(), page)
+}
+
+// shownRegret says how much could still be gained.
+func shownRegret(bound protocol.RegretBound, metric string) string {
+	return fmt.Sprintf("Gain:  at most %.3g of %s is left, an estimate at %g %% confidence from %s; ends below %g",
+		float64(bound.Value), plainText(metric), 100*bound.Confidence, count(bound.Results, "full result"), bound.Threshold)
 }
 
 func watchCommand(flags *studyFlags) *cobra.Command {

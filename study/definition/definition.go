@@ -69,6 +69,9 @@ type Stop struct {
 	Joules          float64 `json:"joules,omitempty"`
 	// TargetReached ends the study when the first objective meets its target.
 	TargetReached bool `json:"target_reached"`
+	// Regret ends the study when an upper bound on what the first objective
+	// could still gain, an estimate, falls below it. 0 means never.
+	Regret float64 `json:"regret,omitempty"`
 	// Failures ends the study when this many trials in a row failed and none
 	// was ever measured.
 	Failures int `json:"failures"`

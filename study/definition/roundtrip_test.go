@@ -117,6 +117,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")
 		}
 		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")
+		if rapid.Bool().Draw(t, "with regret") {
+			def.Stop.Regret = rapid.Float64Range(1e-9, 1e6).Draw(t, "regret")
+		}
 		if rapid.Bool().Draw(t, "with target") {
 			target := number.Draw(t, "target")
 			def.Objectives[0].Target, def.Stop.TargetReached = &target, true

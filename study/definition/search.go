@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"math"
+
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
@@ -89,7 +91,7 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	if n == nil {
 		n, at = &node{kind: mapping, line: s.node.line}, join(s.path, "stop")
 	}
-	s, ok := d.section(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "failures")
+	s, ok := d.section(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "regret", "failures")
 	if !ok {
 		return result
 	}
@@ -98,6 +100,7 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	s.number("training_seconds", 0, maxTrials*year, &result.TrainingSeconds)
 	s.number("joules", 0, maxJoules, &result.Joules)
 	s.flag("target_reached", &result.TargetReached)
+	s.number("regret", 0, math.MaxFloat64, &result.Regret)
 	s.whole("failures", 0, maxTrials, &result.Failures)
 	// A grid ends by itself, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.

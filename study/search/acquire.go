@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/surrogate"
 )
 
 const (
@@ -51,7 +52,7 @@ func (g *gp) best(h *history, r *rand.Rand) (space.Configuration, bool) {
 		width := 0.1 * math.Pow(0.45, float64(round))
 		for i := range min(gpClimbers, len(list)) {
 			for range gpSteps {
-				if moved, ok := g.score(h, perturb(h.cube.Dimensions(), list[i].point, width, r)); ok && moved.gain > list[i].gain {
+				if moved, ok := g.score(h, surrogate.Near(h.cube.Dimensions(), list[i].point, width, r)); ok && moved.gain > list[i].gain {
 					list[i] = moved
 				}
 			}
@@ -84,59 +85,18 @@ func (g *gp) candidates(h *history, r *rand.Rand) []scored {
 	parents := min(gpParents, len(g.incumbents))
 	for i := range gpLocal {
 		width := [3]float64{0.2, 0.07, 0.02}[i/parents%3]
-		add(perturb(dimensions, g.incumbents[i%parents].point, width, r))
+		add(surrogate.Near(dimensions, g.incumbents[i%parents].point, width, r))
 	}
 	return list
 }
 
 // score masks the point and scores it, unless it is forbidden.
 func (g *gp) score(h *history, point []float64) (scored, bool) {
-	for d, dimension := range h.cube.Dimensions() {
-		if dimension.Kind != space.Continuous { // equal choices have equal coordinates
-			point[d] = dimension.Coordinate(dimension.Choice(point[d]))
-		}
-	}
-	h.cube.Mask(point)
-	if h.cube.Forbids(point) {
+	if !surrogate.Settle(h.cube, point) {
 		return scored{}, false
 	}
 	mean, variance := g.model.Predict(point)
 	return scored{point, logImprovement(mean-g.incumbents[0].mean-gpMargin, math.Sqrt(variance))}, true
-}
-
-// perturb moves some of the coordinates, at least one, and draws those anew
-// that the point lacks.
-func perturb(dimensions []space.Dimension, from []float64, width float64, r *rand.Rand) []float64 {
-	point := slices.Clone(from)
-	chance := max(0.3, 2/float64(len(point)))
-	must := r.IntN(len(point))
-	for d, dimension := range dimensions {
-		if math.IsNaN(point[d]) {
-			point[d] = r.Float64()
-			continue
-		}
-		if d != must && r.Float64() >= chance {
-			continue
-		}
-		if dimension.Kind == space.Unordered {
-			point[d] = r.Float64()
-			continue
-		}
-		least := 0.0
-		if dimension.Kind == space.Ordered {
-			least = 0.7 / float64(dimension.Choices)
-		}
-		moved := point[d] + max(width, least)*r.NormFloat64()
-		// Reflected at the ends, so that they draw no crowd.
-		if moved < 0 {
-			moved = -moved
-		}
-		if moved > 1 {
-			moved = 2 - moved
-		}
-		point[d] = min(max(moved, 0), 1)
-	}
-	return point
 }
 
 // logImprovement is the logarithm of the expected improvement of a normal

@@ -114,7 +114,7 @@ func (g *gp) fit(h *history, lowest int) {
 		if i > lowest && r.usable() < gpAbove {
 			continue
 		}
-		level := observed(h, chosen(r.entries, most), newStandard(r.entries))
+		level := observed(h, chosen(r.entries, most), standardOf(r.entries))
 		levels = append(levels, level)
 		g.measured += len(level.Points)
 		g.top, most = i, gpObservationsAbove
@@ -157,7 +157,7 @@ func (g *gp) fitParameters(h *history, rung int) {
 	}
 	if now := (fittedTo{rung, trials, len(entries)}); g.fitted != now || g.model == nil {
 		g.fitted = now
-		level := observed(h, spreadOut(entries, gpFitted), newStandard(entries))
+		level := observed(h, spreadOut(entries, gpFitted), standardOf(entries))
 		g.parameters = surrogate.Fit(h.cube.Dimensions(), level.Points, level.Values)
 	}
 }

@@ -31,56 +31,28 @@ func chosen(entries []entry, most int) []entry {
 }
 
 // observed turns entries into points and standardized values.
-func observed(h *history, entries []entry, s standard) surrogate.Level {
+func observed(h *history, entries []entry, s surrogate.Standard) surrogate.Level {
 	var level surrogate.Level
 	for _, e := range entries {
 		level.Points = append(level.Points, h.points[e.trial])
-		level.Values = append(level.Values, s.of(e))
+		level.Values = append(level.Values, s.Of(e.worth()))
 	}
 	return level
 }
 
-// standard brings the scores of a ranking to mean 0 and variance 1. A score
-// further behind the median than the best one is ahead of it counts as just so
-// far behind, and so do failures and trainings that diverged: how bad something
-// is tells nothing of where the best is, and would leave no scale for it.
-type standard struct{ floor, mean, deviation float64 }
-
-// largest stands for infinity, so that differences are numbers.
-const largest = 1e300
-
-func newStandard(ranking []entry) standard {
-	r := rung{entries: ranking}
-	usable := r.usable()
-	if usable == 0 {
-		return standard{}
+// standardOf is made from a ranking.
+func standardOf(ranking []entry) surrogate.Standard {
+	scores := make([]float64, len(ranking))
+	for i, e := range ranking {
+		scores[i] = e.worth()
 	}
-	median := min(ranking[usable/2%usable].score, largest)
-	s := standard{floor: median - (min(ranking[0].score, largest) - median)}
-	n := float64(len(ranking))
-	for _, e := range ranking {
-		s.mean += s.clip(e) / n
-	}
-	for _, e := range ranking {
-		off := s.clip(e) - s.mean
-		s.deviation += off * off / n
-	}
-	s.deviation = math.Sqrt(s.deviation)
-	return s
+	return surrogate.NewStandard(scores)
 }
 
-func (s standard) clip(e entry) float64 {
+// worth is the score, and -Inf for a failure.
+func (e entry) worth() float64 {
 	if e.failed {
-		return s.floor
+		return math.Inf(-1)
 	}
-	return min(max(e.score, s.floor), largest)
-}
-
-// of is 0 for all where the scores cannot be told apart.
-func (s standard) of(e entry) float64 {
-	value := (s.clip(e) - s.mean) / s.deviation
-	if math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0
-	}
-	return value
+	return e.score
 }

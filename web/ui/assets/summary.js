@@ -25,6 +25,7 @@ export class Summary {
     this.#best();
     this.#trials();
     this.#spent();
+    this.#regret();
     this.#workers();
     this.tick();
   }
@@ -69,6 +70,16 @@ export class Summary {
     this.#figures.set("energy", used
       ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
       : { term: "Energy", value: nothing, detail: epochs > 0 ? "no worker meters it" : "nothing trained yet" });
+  }
+
+  /** How much could still be gained, for a study with stop.regret. */
+  #regret() {
+    const bound = this.study.progress.regret_bound;
+    if (!bound) return;
+    this.#figures.set("regret", {
+      term: "Left to gain, at most", value: measured(bound.value), estimate: true, title: String(bound.value),
+      detail: `at ${Math.round(100 * bound.confidence)} % confidence, from ${count(bound.results)} full results · ends below ${bound.threshold}`,
+    });
   }
 
   /** Who trains this study, and whether anybody could. */
