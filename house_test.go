@@ -25,7 +25,8 @@ var mayImport = map[string][]string{
 	"study/space":             {"problem"},
 	"trial":                   {"problem", "budget", "study/space"},
 	"study/correlation":       {},
-	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "trial"},
+	"study/pareto":            {},
+	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
 	"study/search/searchtest": {"problem", "budget", "study/space", "trial", "study/search"},
 	"study/importance":        {"problem", "study/space"},
 	"study/objective":         {"problem"},
@@ -34,7 +35,7 @@ var mayImport = map[string][]string{
 	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective"},
 	"protocol":                {"problem", "budget", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/correlation", "study/regret", "workers/pool"},
+	"study":                   {"problem", "protocol", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool"},
 	"store/record":            {"problem", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "store/record", "study", "trial", "web/auth"},
 	"store/sqlite":            {"problem", "store/record", "study", "protocol", "trial", "web/auth"},
@@ -57,7 +58,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/correlation", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

@@ -245,6 +245,11 @@ type Best struct {
 	Number int         `json:"number"`
 	Metric string      `json:"metric"`
 	Value  trial.Float `json:"value"`
+	// Values has all objectives' values, where there are several.
+	Values []trial.Float `json:"values,omitempty"`
+	// Violation is by how much it misses the study's constraints; absent for
+	// a feasible trial.
+	Violation trial.Float `json:"violation,omitempty"`
 	// Estimated says that joules which are an estimate went into the value.
 	Estimated bool                `json:"estimated,omitempty"`
 	Rung      int                 `json:"rung"`
@@ -265,6 +270,9 @@ type Recommendation struct {
 	FullBudget bool         `json:"full_budget"`
 	Seconds    trial.Float  `json:"seconds" doc:"training time of the winner"`
 	Energy     trial.Energy `json:"energy" doc:"energy of the winner's training"`
+	// Pareto is the front of a study with several objectives; Best is its best
+	// compromise.
+	Pareto *Pareto `json:"pareto,omitempty"`
 	// Notes are plain sentences on how far the answer can be trusted.
 	Notes []string `json:"notes"`
 }

@@ -95,7 +95,7 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 		return t, err
 	}
 	result := t.Results[len(t.Results)-1]
-	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: result.Values}); err != nil {
+	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: result.Values, Violation: result.Violation}); err != nil {
 		return t, err
 	}
 	if reached(r.study.Definition, result) {
@@ -112,17 +112,26 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	return t, err
 }
 
-// reached reports whether the result meets the target of the first objective.
+// reached reports whether a feasible result meets the targets of all objectives
+// that have one.
 func reached(def definition.Definition, result trial.Result) bool {
-	objective := def.Objectives[0]
-	if !def.Stop.TargetReached || objective.Target == nil {
+	if !def.Stop.TargetReached || result.Violation > 0 {
 		return false
 	}
-	value := float64(result.Values[0])
-	if objective.Direction == definition.Maximize {
-		return value >= *objective.Target
+	for i, objective := range def.Objectives {
+		if objective.Target == nil {
+			continue
+		}
+		value := float64(result.Values[i])
+		met := value <= *objective.Target
+		if objective.Direction == definition.Maximize {
+			met = value >= *objective.Target
+		}
+		if !met {
+			return false
+		}
 	}
-	return value <= *objective.Target
+	return true
 }
 
 // failed retries the trial while the user's retries last, else fails it for

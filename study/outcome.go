@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -15,34 +16,54 @@ import (
 // not known at all.
 const trainJoules = "train_joules"
 
-// goal is an objective, ready to be computed.
+// goal is an objective or a constraint, ready to be computed.
 type goal struct {
+	what    string // "objective" or "constraint", with its label
 	label   string
 	formula objective.Formula
+	bounds  objective.Bounds // of a constraint
 }
 
-// goalsOf makes a checked definition's objectives ready. The error says that
-// they were written for another version.
-func goalsOf(def definition.Definition) ([]goal, error) {
-	var goals []goal
+// aims are what a study wants of a trial, ready to be computed.
+type aims struct{ objectives, constraints []goal }
+
+// aimsOf makes a checked definition's objectives and constraints ready. The
+// error says that they were written for another version.
+func aimsOf(def definition.Definition) (*aims, error) {
+	a := &aims{}
+	unknown := func(what string, err error) error {
+		return problem.New(problem.Unavailable, "%s %w: continue this study with the version of tandem that wrote it", what, err)
+	}
 	for _, one := range def.Objectives {
+		what := "the objective " + one.Label()
 		formula, err := one.Formula()
 		if err != nil {
-			return nil, problem.New(problem.Unavailable, "the objective %s %w: continue this study with the version of tandem that wrote it", one.Label(), err)
+			return nil, unknown(what, err)
 		}
-		goals = append(goals, goal{one.Label(), formula})
+		a.objectives = append(a.objectives, goal{what: what, label: one.Label(), formula: formula})
 	}
-	return goals, nil
+	for _, one := range def.Constraints {
+		what := "the constraint on " + one.Label()
+		formula, err := one.Formula()
+		if err != nil {
+			return nil, unknown(what, err)
+		}
+		a.constraints = append(a.constraints, goal{what: what, label: one.Label(), formula: formula, bounds: one.Bounds()})
+	}
+	return a, nil
 }
 
-// goals are the study's objectives, made ready once.
-func (r *runtime) goals() ([]goal, error) {
+// all are the objectives and the constraints.
+func (a *aims) all() []goal { return slices.Concat(a.objectives, a.constraints) }
+
+// aims are the study's, made ready once.
+func (r *runtime) aims() (*aims, error) {
 	if r.ready == nil {
-		goals, err := goalsOf(r.study.Definition)
+		ready, err := aimsOf(r.study.Definition)
 		if err != nil {
 			return nil, err
 		}
-		r.ready = goals
+		r.ready = ready
 	}
 	return r.ready, nil
 }
@@ -63,10 +84,11 @@ func numbers(t trial.Trial, metrics map[string]trial.Float) map[string]float64 {
 	return known
 }
 
-// missing names the numbers that the study's objectives need of the report
-// that ends a budget, and that are neither in it nor known otherwise.
+// missing names the numbers that the study's objectives and constraints need
+// of the report that ends a budget, and that are neither in it nor known
+// otherwise.
 func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Field, error) {
-	goals, err := r.goals()
+	aims, err := r.aims()
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +97,11 @@ func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Fiel
 	}
 	known := numbers(t, report.Metrics)
 	var faults []problem.Field
-	for _, goal := range goals {
+	told := make(map[string]bool)
+	for _, goal := range aims.all() {
 		for _, name := range goal.formula.Names() {
-			if _, ok := known[name]; !ok {
+			if _, ok := known[name]; !ok && !told[name] {
+				told[name] = true
 				faults = append(faults, problem.Field{Path: "metrics." + name, Message: goal.lacks(name, report)})
 			}
 		}
@@ -89,11 +113,11 @@ func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Fiel
 func (g goal) lacks(name string, report protocol.Report) string {
 	switch {
 	case name == trainJoules:
-		return fmt.Sprintf("the objective %s needs it, and neither the worker nor the script reported any energy", g.label)
+		return fmt.Sprintf("%s needs it, and neither the worker nor the script reported any energy", g.what)
 	case name == g.label:
-		return fmt.Sprintf("the objective is missing in the report that ends the budget (reported: %s)", names(report.Metrics))
+		return fmt.Sprintf("%s is missing in the report that ends the budget (reported: %s)", g.what, names(report.Metrics))
 	default:
-		return fmt.Sprintf("the objective %s needs it, and it is missing in the report that ends the budget (reported: %s)", g.label, names(report.Metrics))
+		return fmt.Sprintf("%s needs it, and it is missing in the report that ends the budget (reported: %s)", g.what, names(report.Metrics))
 	}
 }
 
@@ -101,25 +125,45 @@ func (g goal) lacks(name string, report protocol.Report) string {
 // budget counted in. Nothing it needs is missing: the report was checked.
 func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.Result {
 	result := trial.Result{Rung: t.Rung, Budget: t.Budget}
+	aims, err := r.aims()
+	if err != nil {
+		return result // the check of the report has refused it
+	}
 	known := numbers(t, metrics)
-	_, reported := metrics[trainJoules]
-	goals, _ := r.goals() // the check of the report made sure
-	for _, goal := range goals {
+	for _, goal := range aims.objectives {
 		result.Values = append(result.Values, trial.Float(goal.formula.Value(known)))
-		if !reported && t.Energy.Estimated() && slices.Contains(goal.formula.Names(), trainJoules) {
-			result.Estimated = true
-		}
+	}
+	for _, goal := range aims.constraints {
+		result.Violation += trial.Float(goal.bounds.Violation(goal.formula.Value(known)))
+	}
+	if len(aims.constraints) > 0 && diverged(result.Values, r.study.Definition.Objectives) {
+		result.Violation = trial.Float(math.Inf(1)) // whatever it keeps to, it stands behind all that can be compared
+	}
+	if _, reported := metrics[trainJoules]; !reported && t.Energy.Estimated() {
+		result.Estimated = slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), trainJoules) })
 	}
 	return result
 }
 
+// diverged reports whether there is a value that nothing can be compared with.
+func diverged(values []trial.Float, objectives []definition.Objective) bool {
+	if len(objectives) == 1 {
+		return values[0].IsNaN()
+	}
+	return pointOfValues(values, objectives) == nil
+}
+
 // toReport are the metrics that every report at the end of a budget must have,
-// in the order of the objectives. Of a study whose formulas this program cannot
-// read there are none; its reports are refused with the reason.
+// in the order of the objectives, and then of the constraints. Of a study whose
+// formulas this program cannot read there are none; its reports are refused
+// with the reason.
 func (r *runtime) toReport() []string {
-	goals, _ := r.goals()
 	var names []string
-	for _, goal := range goals {
+	aims, err := r.aims()
+	if err != nil {
+		return definition.NeedsReported(nil)
+	}
+	for _, goal := range aims.all() {
 		names = append(names, goal.formula.Names()...)
 	}
 	return definition.NeedsReported(names)

@@ -45,15 +45,15 @@ func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQu
 	if err != nil {
 		return protocol.TrialPage{}, err
 	}
-	direction := now.study.Definition.Objectives[0].Direction
-	ranked := rank(now.trials, direction)
+	objectives := now.study.Definition.Objectives
+	ranked := rank(now.trials, objectives)
 	ranked = slices.DeleteFunc(ranked, func(t protocol.RankedTrial) bool {
 		return len(query.States) > 0 && !slices.Contains(query.States, t.State) || query.Rung != nil && t.Rung != *query.Rung
 	})
 	switch query.Sort {
 	case "", "rank":
 	case "value":
-		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareValue(&a.Trial, &b.Trial, direction) })
+		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareValue(&a.Trial, &b.Trial, objectives[0].Direction) })
 	case "number", "seconds", "epochs", "joules":
 		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareBy(query.Sort, a.Trial, b.Trial) })
 	default:
@@ -93,7 +93,7 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 		if err != nil {
 			return protocol.RankedTrial{}, err
 		}
-		return protocol.RankedTrial{Trial: t, Rank: rankOf(number, r.trials, r.study.Definition.Objectives[0].Direction)}, nil
+		return protocol.RankedTrial{Trial: t, Rank: rankOf(number, r.trials, r.study.Definition.Objectives)}, nil
 	})
 	if err != nil {
 		return protocol.TrialDetail{}, err

@@ -9,15 +9,12 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// rank orders the measured trials as the leaderboard does: values measured
-// with different budgets do not compare, so the highest rung comes first, and
-// within a rung the best value; NaN is last, and equal trials go by number.
-func rank(trials []trial.Trial, direction definition.Direction) []protocol.RankedTrial {
-	order := make([]*trial.Trial, len(trials))
-	for i := range trials {
-		order[i] = &trials[i]
-	}
-	slices.SortFunc(order, func(a, b *trial.Trial) int { return compareRank(a, b, direction) })
+// rank orders the measured trials as the leaderboard does. Feasible trials come
+// first. Values measured with different budgets do not compare, so the highest
+// rung comes next, and within a rung the best value (of several objectives see
+// [fronts]); NaN is last, and equal trials go by number.
+func rank(trials []trial.Trial, objectives []definition.Objective) []protocol.RankedTrial {
+	order := ordered(trials, objectives)
 	ranked := make([]protocol.RankedTrial, len(order))
 	for i, t := range order {
 		ranked[i].Trial = *t
@@ -28,14 +25,29 @@ func rank(trials []trial.Trial, direction definition.Direction) []protocol.Ranke
 	return ranked
 }
 
+func ordered(trials []trial.Trial, objectives []definition.Objective) []*trial.Trial {
+	order := make([]*trial.Trial, len(trials))
+	for i := range trials {
+		order[i] = &trials[i]
+	}
+	if len(objectives) > 1 {
+		return fronts(order, objectives)
+	}
+	slices.SortFunc(order, func(a, b *trial.Trial) int { return compareRank(a, b, objectives[0].Direction) })
+	return order
+}
+
 // rankOf is the rank of one of the trials; 0 if it was not measured.
-func rankOf(number int, trials []trial.Trial, direction definition.Direction) int {
+func rankOf(number int, trials []trial.Trial, objectives []definition.Objective) int {
 	if len(trials[number].Results) == 0 {
 		return 0
 	}
+	if len(objectives) > 1 {
+		return 1 + slices.Index(ordered(trials, objectives), &trials[number])
+	}
 	place := 1
 	for i := range trials {
-		if compareRank(&trials[i], &trials[number], direction) < 0 {
+		if compareRank(&trials[i], &trials[number], objectives[0].Direction) < 0 {
 			place++
 		}
 	}
@@ -43,13 +55,43 @@ func rankOf(number int, trials []trial.Trial, direction definition.Direction) in
 }
 
 func compareRank(a, b *trial.Trial, direction definition.Direction) int {
-	if c := cmp.Compare(measuredRung(b), measuredRung(a)); c != 0 {
-		return c
+	return cmp.Or(
+		compareClass(a, b),
+		compareDiverged(a, b),
+		cmp.Compare(violation(a), violation(b)),
+		compareValue(a, b, direction),
+		cmp.Compare(a.Number, b.Number),
+	)
+}
+
+// compareClass puts what was measured first, of that what is feasible, and of
+// that the highest rung.
+func compareClass(a, b *trial.Trial) int {
+	if measured := len(a.Results) > 0; measured != (len(b.Results) > 0) {
+		return trueFirst(measured)
 	}
-	if c := compareValue(a, b, direction); c != 0 {
-		return c
+	if feasible := violation(a) == 0; feasible != (violation(b) == 0) {
+		return trueFirst(feasible)
 	}
-	return cmp.Compare(a.Number, b.Number)
+	return cmp.Compare(measuredRung(b), measuredRung(a))
+}
+
+// compareDiverged puts a trial whose first objective is NaN behind.
+func compareDiverged(a, b *trial.Trial) int {
+	x, _ := a.Value(0)
+	y, _ := b.Value(0)
+	if x.IsNaN() == y.IsNaN() {
+		return 0
+	}
+	return trueFirst(!x.IsNaN())
+}
+
+// violation is that of the trial's newest result.
+func violation(t *trial.Trial) trial.Float {
+	if len(t.Results) == 0 {
+		return 0
+	}
+	return t.Results[len(t.Results)-1].Violation
 }
 
 // measuredRung is the highest rung the trial was measured at, or -1.
@@ -91,24 +133,39 @@ func trueFirst(first bool) int {
 
 // best is the leading trial, if any was measured with a number.
 func (r *runtime) best(trials []trial.Trial) *protocol.Best {
-	objective := r.study.Definition.Objectives[0]
-	var leader *trial.Trial
-	for i := range trials {
-		t := &trials[i]
-		value, measured := t.Value(0)
-		if !measured || value.IsNaN() {
-			continue
-		}
-		if leader == nil || compareRank(t, leader, objective.Direction) < 0 {
-			leader = t
-		}
-	}
+	objectives := r.study.Definition.Objectives
+	leader := leaderOf(trials, objectives)
 	if leader == nil {
 		return nil
 	}
 	result := leader.Results[len(leader.Results)-1]
-	return &protocol.Best{
-		Trial: leader.ID, Number: leader.Number, Metric: objective.Label(), Value: result.Values[0], Estimated: result.Estimated,
+	best := &protocol.Best{
+		Trial: leader.ID, Number: leader.Number, Metric: objectives[0].Label(), Value: result.Values[0],
+		Violation: result.Violation, Estimated: result.Estimated,
 		Rung: result.Rung, Budget: result.Budget, Params: leader.Configuration,
 	}
+	if len(objectives) > 1 {
+		best.Values = result.Values
+	}
+	return best
+}
+
+func leaderOf(trials []trial.Trial, objectives []definition.Objective) *trial.Trial {
+	if len(objectives) > 1 {
+		if first := front(trials, objectives); len(first) > 0 {
+			return first[0]
+		}
+		return nil
+	}
+	var leader *trial.Trial
+	for i := range trials {
+		t := &trials[i]
+		if value, measured := t.Value(0); !measured || value.IsNaN() {
+			continue
+		}
+		if leader == nil || compareRank(t, leader, objectives[0].Direction) < 0 {
+			leader = t
+		}
+	}
+	return leader
 }

@@ -25,6 +25,17 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		answer.Notes = append(answer.Notes, "no trial has been measured yet")
 		return answer
 	}
+	if answer.Best.Violation > 0 {
+		answer.Notes = append(answer.Notes, infeasible(answer.Best.Number, answer.Best.Violation))
+	}
+	if len(def.Objectives) > 1 {
+		front := paretoOf(r.still())
+		answer.Pareto = &front
+		if len(front.Trials) > 1 {
+			answer.Notes = append(answer.Notes, fmt.Sprintf(
+				"%d trials are on the Pareto front, where each is better than each other in some objective: this one is the nearest to the best values of all", len(front.Trials)))
+		}
+	}
 	winner := r.trials[answer.Best.Number]
 	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint
 	answer.Seconds, answer.Energy = winner.Seconds, winner.Energy

@@ -5,6 +5,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/regret"
 	"github.com/tandem-tune/tandem/trial"
+	"math"
 )
 
 // boundRegret bounds what is left to gain after a trial was measured, when the
@@ -41,6 +42,9 @@ func regretOf(def definition.Definition, trials []trial.Trial) *protocol.RegretB
 			score := float64(result.Values[0])
 			if def.Objectives[0].Direction == definition.Minimize {
 				score = -score
+			}
+			if result.Violation > 0 {
+				score = math.NaN() // nothing that may be taken
 			}
 			list = append(list, regret.Observation{Configuration: t.Configuration, Rung: result.Rung, Score: score})
 		}

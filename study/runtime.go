@@ -43,7 +43,7 @@ type runtime struct {
 	sequence int64         // of the last event
 	spending spending      // of all trials
 
-	ready []goal // see goals
+	ready *aims // see aims
 
 	method search.Method // nil when the study is over or the search broken
 	// broken is why the search cannot be continued by this program. The study

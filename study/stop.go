@@ -34,13 +34,13 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 // if something they need is missing, as only the last report of a rung must
 // have it all.
 func (r *runtime) values(t trial.Trial, metrics map[string]trial.Float) ([]trial.Float, bool) {
-	goals, err := r.goals()
+	aims, err := r.aims()
 	if err != nil {
 		return nil, false
 	}
 	known := numbers(t, metrics)
 	var values []trial.Float
-	for _, goal := range goals {
+	for _, goal := range aims.objectives {
 		for _, name := range goal.formula.Names() {
 			if _, ok := known[name]; !ok {
 				return nil, false

@@ -41,6 +41,10 @@ type Result struct {
 	Budget budget.Budget `json:"budget"`
 	// Values holds one value for each objective, in the study's order.
 	Values []Float `json:"values"`
+	// Violation is by how much the outcome misses the study's constraints: the
+	// sum over them, each in parts of its bound. 0 for a feasible outcome,
+	// infinity for one that cannot be told, or whose objective is NaN.
+	Violation Float `json:"violation,omitempty"`
 	// Estimated says that joules which are an estimate went into a value.
 	Estimated bool `json:"estimated,omitempty"`
 }

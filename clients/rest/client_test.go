@@ -56,6 +56,7 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"POST /api/v1/studies/x/resume":           func(c *rest.Client) error { return failure(c.ResumeStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/stop":             func(c *rest.Client) error { return failure(c.StopStudy(ctx, "x")) },
 		"DELETE /api/v1/studies/x":                func(c *rest.Client) error { return c.DeleteStudy(ctx, "x") },
+		"GET /api/v1/studies/x/pareto":            func(c *rest.Client) error { return failure(c.Pareto(ctx, "x")) },
 		"GET /api/v1/studies/x/recommendation":    func(c *rest.Client) error { return failure(c.Recommendation(ctx, "x")) },
 		"GET /api/v1/studies/x/trials":            func(c *rest.Client) error { return failure(c.Trials(ctx, "x", protocol.TrialQuery{})) },
 		"GET /api/v1/studies/x/trials/7":          func(c *rest.Client) error { return failure(c.Trial(ctx, "x", 7)) },

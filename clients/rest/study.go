@@ -85,6 +85,11 @@ func (c *Client) Correlations(ctx context.Context, study string) (protocol.Corre
 	return get[protocol.Correlations](ctx, c, path("studies", study, "correlations"), "")
 }
 
+// Pareto returns the trials that no other beats in all objectives.
+func (c *Client) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
+	return get[protocol.Pareto](ctx, c, path("studies", study, "pareto"), "")
+}
+
 // Importance says which parameters made the study's good trials good.
 func (c *Client) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
 	values := aim(query.Objective, query.Rung)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -14,7 +16,7 @@ const leaderboardLimit = 10
 
 // printLeaderboard prints trials in the order of their ranks, one column for
 // each parameter that any of them has.
-func printLeaderboard(out io.Writer, metric string, page protocol.TrialPage) error {
+func printLeaderboard(out io.Writer, def definition.Definition, page protocol.TrialPage) error {
 	if len(page.Trials) == 0 {
 		_, err := fmt.Fprintln(out, "No trials yet.")
 		return err
@@ -26,13 +28,20 @@ func printLeaderboard(out io.Writer, metric string, page protocol.TrialPage) err
 		}
 	}
 	parameters := sortedNames(names)
-	heading := []string{"RANK", "TRIAL", plainText(metric), "STATE", "RUNG", "EPOCHS", "TIME"}
+	heading := []string{"RANK", "TRIAL"}
+	for _, objective := range def.Objectives {
+		heading = append(heading, plainText(objective.Label()))
+	}
+	if len(def.Constraints) > 0 {
+		heading = append(heading, "VIOLATION")
+	}
+	heading = append(heading, "STATE", "RUNG", "EPOCHS", "TIME")
 	for _, name := range parameters {
 		heading = append(heading, plainText(name))
 	}
 	rows := make([][]string, 0, len(page.Trials))
 	for _, t := range page.Trials {
-		rows = append(rows, leaderboardRow(t, parameters))
+		rows = append(rows, leaderboardRow(t, def, parameters))
 	}
 	if err := table(out, heading, rows); err != nil {
 		return err
@@ -44,27 +53,49 @@ func printLeaderboard(out io.Writer, metric string, page protocol.TrialPage) err
 	return nil
 }
 
-func leaderboardRow(t protocol.RankedTrial, parameters []string) []string {
-	rank, value, rung := "-", "-", t.Rung
+func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameters []string) []string {
+	rank, rung := "-", t.Rung
 	if t.Rank > 0 {
 		rank = strconv.Itoa(t.Rank)
 		rung = t.Results[len(t.Results)-1].Rung
 	}
-	if v, measured := t.Value(0); measured {
-		value = shownNumber(v)
+	row := []string{rank, strconv.Itoa(t.Number)}
+	for objective := range def.Objectives {
+		value := "-"
+		if v, measured := t.Value(objective); measured {
+			value = shownNumber(v)
+		}
+		row = append(row, value)
 	}
-	row := []string{
-		rank, strconv.Itoa(t.Number), value, string(t.State), strconv.Itoa(rung),
-		strconv.Itoa(t.Epochs), shownSeconds(float64(t.Seconds)),
+	if len(def.Constraints) > 0 {
+		row = append(row, shownViolation(t.Results))
 	}
+	row = append(row, string(t.State), strconv.Itoa(rung), strconv.Itoa(t.Epochs), shownSeconds(float64(t.Seconds)))
+	return append(row, shownConfiguration(t.Configuration, parameters)...)
+}
+
+// shownViolation is by how much the newest result misses the constraints.
+func shownViolation(results []trial.Result) string {
+	switch {
+	case len(results) == 0:
+		return "-"
+	case results[len(results)-1].Violation == 0:
+		return "none"
+	}
+	return shownNumber(results[len(results)-1].Violation)
+}
+
+// shownConfiguration has a cell for each of the parameters.
+func shownConfiguration(configuration space.Configuration, parameters []string) []string {
+	cells := make([]string, 0, len(parameters))
 	for _, name := range parameters {
-		if v, has := t.Configuration[name]; has {
-			row = append(row, shownValue(v))
+		if v, has := configuration[name]; has {
+			cells = append(cells, shownValue(v))
 		} else {
-			row = append(row, "-")
+			cells = append(cells, "-")
 		}
 	}
-	return row
+	return cells
 }
 
 // printRecommendation prints the study's answer.
@@ -74,6 +105,11 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 	} else {
 		best := answer.Best
 		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, plainText(best.Metric), shownBestValue(*best), shownBudget(best.Budget))
+		if answer.Pareto != nil {
+			for i, one := range answer.Pareto.Objectives[1:] {
+				fmt.Fprintf(out, "  %-22s %s (objective)\n", plainText(one.Name), shownNumber(best.Values[i+1]))
+			}
+		}
 		for _, name := range sortedNames(best.Params) {
 			fmt.Fprintf(out, "  %-22s %s\n", plainText(name), shownValue(best.Params[name]))
 		}

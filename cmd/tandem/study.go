@@ -34,7 +34,7 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
-		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), importanceCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags),
+		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), deleteCommand(&flags),
 	)
 	return command
@@ -187,7 +187,7 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if err != nil {
 		return err
 	}
-	return printLeaderboard(out, view.Definition.Objectives[0].Label(), page)
+	return printLeaderboard(out, view.Definition, page)
 }
 
 // shownRegret says how much could still be gained.

@@ -67,7 +67,8 @@ type Stop struct {
 	DataPasses      float64 `json:"data_passes,omitempty"`
 	TrainingSeconds float64 `json:"training_seconds,omitempty"`
 	Joules          float64 `json:"joules,omitempty"`
-	// TargetReached ends the study when the first objective meets its target.
+	// TargetReached ends the study when one trial keeps to the constraints and
+	// meets the targets of all objectives that have one.
 	TargetReached bool `json:"target_reached"`
 	// Regret ends the study when an upper bound on what the first objective
 	// could still gain, an estimate, falls below it. 0 means never.
@@ -100,7 +101,9 @@ type Definition struct {
 	// (the first counts from the start); 0 means no limit.
 	EpochTimeoutSeconds float64     `json:"epoch_timeout_seconds,omitempty"`
 	Objectives          []Objective `json:"objective"`
-	Space               space.Space `json:"space"`
+	// Constraints are what outcomes must keep to.
+	Constraints []Constraint `json:"constraints,omitempty"`
+	Space       space.Space  `json:"space"`
 	// System holds the system configuration every trial runs with, such as
 	// {"cpu_threads": 1}.
 	System map[string]space.Value `json:"system,omitempty"`

@@ -42,6 +42,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	_, err := definition.Parse([]byte(`
 zzzzzzzz: 1
 objective: {zzzzzzzz: 1}
+constraints: {zzzzzzzz: 1}
 space: {x: {zzzzzzzz: 1}}
 system: {zzzzzzzz: 1}
 budget: {zzzzzzzz: 1, epochs: {zzzzzzzz: 1}}

@@ -1,7 +1,6 @@
 package definition
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tandem-tune/tandem/study/objective"
@@ -18,6 +17,9 @@ type Objective struct {
 	Direction  Direction `json:"direction"`
 	// Target, if set, is the value at which the study may stop.
 	Target *float64 `json:"target,omitempty"`
+	// Reference, if set, is a value that is worse than any of interest: of
+	// several objectives they bound the hypervolume.
+	Reference *float64 `json:"reference,omitempty"`
 }
 
 // Label is what the objective is shown under.
@@ -36,7 +38,10 @@ func (o Objective) Formula() (objective.Formula, error) {
 // exampleObjective ends messages about a missing objective.
 const exampleObjective = "say what to improve, such as {metric: accuracy, direction: maximize}"
 
-// objectives reads one objective, as a mapping or as a list of one.
+// MaxObjectives is how many objectives a study may have.
+const MaxObjectives = 4
+
+// objectives reads one objective, as a mapping, or a list of them.
 func (d *decoder) objectives(s section) []Objective {
 	n, at := s.need("objective", exampleObjective)
 	if n == nil {
@@ -46,12 +51,21 @@ func (d *decoder) objectives(s section) []Objective {
 		d.fault(at, n, "is empty: %s", exampleObjective)
 	}
 	items, paths := elements(at, n)
+	if len(items) > MaxObjectives {
+		d.fault(paths[MaxObjectives], items[MaxObjectives], "is one too many: at most %d, as nearly no trial beats another in more; make constraints of the others", MaxObjectives)
+		items = items[:MaxObjectives]
+	}
 	var objectives []Objective
 	for i, item := range items {
-		if i == 1 {
-			d.fault(paths[i], item, "is a second objective, and this version supports one: keep the most important")
+		one := d.objective(paths[i], item)
+		if label := one.Label(); label != "" && slices.ContainsFunc(objectives, func(other Objective) bool { return other.Label() == label }) {
+			d.fault(paths[i], item, "is called %s like another objective: keep one of the two, or name it otherwise", label)
 		}
-		objectives = append(objectives, d.objective(paths[i], item))
+		if one.Reference != nil && len(items) == 1 {
+			reference, at := (section{decoder: d, path: paths[i], node: item}).get("reference")
+			d.fault(at, reference, "bounds the hypervolume of several objectives, and there is one: leave it out")
+		}
+		objectives = append(objectives, one)
 	}
 	return objectives
 }
@@ -63,7 +77,7 @@ func (d *decoder) objective(at string, n *node) Objective {
 		}
 	}
 	var o Objective
-	s, ok := d.section(at, n, "metric", "expression", "name", "preset", "direction", "target")
+	s, ok := d.section(at, n, "metric", "expression", "name", "preset", "direction", "target", "reference")
 	if !ok {
 		return o
 	}
@@ -84,14 +98,9 @@ func (d *decoder) objective(at string, n *node) Objective {
 	return o
 }
 
-// aims reads what a good value is.
+// aims reads what a good value is, and a bad one.
 func (s section) aims(o *Objective) {
-	if target, at := s.get("target"); target != nil {
-		var value float64
-		if s.numberOf(at, target, -math.MaxFloat64, math.MaxFloat64, &value) {
-			o.Target = &value
-		}
-	}
+	o.Target, o.Reference = s.bound("target"), s.bound("reference")
 }
 
 func (d *decoder) direction(at string, n *node) Direction {

@@ -28,7 +28,7 @@ func presets() map[string]preset {
 // preset reads an objective that names a preset, as the formula that it is.
 func (d *decoder) preset(at string, n *node) Objective {
 	var o Objective
-	known := []string{"preset", "accuracy", "inference_seconds", "inference_joules", "name", "direction", "target"}
+	known := []string{"preset", "accuracy", "inference_seconds", "inference_joules", "name", "direction", "target", "reference"}
 	s, _ := d.section(at, n, known...)
 	var name string
 	before := len(d.faults)

@@ -124,6 +124,16 @@ func definitions() *rapid.Generator[definition.Definition] {
 			target := number.Draw(t, "target")
 			def.Objectives[0].Target, def.Stop.TargetReached = &target, true
 		}
+		single := def.Search.Method == "gp" || def.Search.Method == "cma-es"
+		if !single && rapid.Bool().Draw(t, "with several") {
+			reference := number.Draw(t, "reference")
+			def.Objectives = append(def.Objectives, definition.Objective{Metric: "cost.a_b", Direction: definition.Minimize, Reference: &reference})
+			def.Search.EarlyStopping, def.Search.Widen = nil, false
+		}
+		if rapid.Bool().Draw(t, "with constraints") {
+			low, high := number.Draw(t, "least"), 2e6
+			def.Constraints = []definition.Constraint{{Metric: "cost", Max: &high}, {Expression: "cost * 2", Name: "twice", Min: &low, Max: &high}, {Expression: "a/b", Min: &low}}
+		}
 		if rapid.Bool().Draw(t, "with a formula") {
 			o := &def.Objectives[0]
 			o.Metric, o.Expression, o.Name = "", rapid.SampledFrom([]string{"a.b / c", " a", "a > 0 ?\n 1: 2", "max(a,\t-1e3)**2"}).Draw(t, "formula"), "of.it"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
+	"slices"
 )
 
 // search reads how configurations are chosen, with the defaults filled in; eta
@@ -112,7 +113,7 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	if n, at := s.get("trials"); n != nil && n.kind == number && result.Trials == 0 && !bounded {
 		d.fault(at, n, "must be at least 1, unless the search is a grid, or stop.seconds or stop.data_passes bounds the study")
 	}
-	if n, at := s.get("target_reached"); result.TargetReached && (len(def.Objectives) == 0 || def.Objectives[0].Target == nil) {
+	if n, at := s.get("target_reached"); result.TargetReached && !slices.ContainsFunc(def.Objectives, func(o Objective) bool { return o.Target != nil }) {
 		d.fault(at, n, "needs a target to reach: give the objective one, such as target: 0.9")
 	}
 	return result

@@ -17,7 +17,7 @@ func (d *decoder) study(root *node) Definition {
 		return def
 	}
 	s, _ := d.section("", root,
-		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "objective",
+		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "objective", "constraints",
 		"space", "forbidden", "system", "budget", "search", "stop", "retry", "priority")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
@@ -26,6 +26,7 @@ func (d *decoder) study(root *node) Definition {
 	def.Environment = d.environment(s)
 	s.number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
 	def.Objectives = d.objectives(s)
+	def.Constraints = d.constraints(s)
 	def.Space = d.space(s)
 	def.System = d.system(s)
 	def.Budget = d.budget(s)

@@ -16,7 +16,7 @@ func TestMethodsConform(t *testing.T) {
 					settings.Method = name
 					return search.New(settings)
 				},
-				Ends: name == "grid",
+				Ends: name == "grid", One: name == "cma-es" || name == "gp",
 			})
 		})
 	}
@@ -38,6 +38,7 @@ func TestGroupsConform(t *testing.T) {
 				},
 				// A grid that is all there is would end.
 				Ends: methods[0] == "grid" || methods[1] == "grid",
+				One:  slices.Contains(methods[:], "cma-es"),
 			})
 		})
 	}

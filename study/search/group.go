@@ -68,6 +68,7 @@ func (s Settings) validateGroups(require requirement) {
 		path := "search.groups." + name
 		_, known := methods()[s.Groups[name].Method]
 		require(known, path+".method", s.Groups[name].Method, "must be one of %s", strings.Join(Names(), ", "))
+		s.requireTakesSeveral(require, path+".method", s.Groups[name].Method)
 		require(filled[name], path, nil, "has no parameter: write group: %s at one, or leave it out", name)
 	}
 }

@@ -45,6 +45,18 @@ type record struct {
 	// Parts has origin and draw of each part of the space, where there are
 	// several with methods of their own.
 	Parts map[string]shareOf `json:"parts,omitempty"`
+	// Violations has the violation of each completed rung up to the last that
+	// is not 0.
+	Violations []trial.Float `json:"violations,omitempty"`
+}
+
+// violation is by how much the constraints were missed at a completed rung,
+// counted from Start.
+func (t *record) violation(completed int) trial.Float {
+	if completed < len(t.Violations) {
+		return t.Violations[completed]
+	}
+	return 0
 }
 
 // draw is a point before it was decoded, which loses where in its share of the
@@ -124,13 +136,30 @@ func (h *history) create(p proposal, at slot) int {
 	return len(h.trials) - 1
 }
 
-func (h *history) measure(number int, values []trial.Float) {
+func (h *history) measure(number int, values []trial.Float, violation trial.Float) {
 	t := &h.trials[number]
 	t.Status = measured
 	t.Results = append(t.Results, values)
-	h.rank(t, entry{trial: number, score: scoreOf(values, h.maximize)})
+	if violation > 0 {
+		violations := make([]trial.Float, len(t.Results))
+		copy(violations, t.Violations)
+		violations[len(violations)-1] = violation
+		t.Violations = violations
+	}
+	h.rank(t, h.entryOf(number))
 	h.arrived(number)
 	h.out--
+}
+
+// entryOf is the newest measurement of a trial, as rankings take it in.
+func (h *history) entryOf(number int) entry {
+	t := &h.trials[number]
+	last := len(t.Results) - 1
+	e := entry{trial: number, score: scoreOf(t.Results[last], h.maximize), violation: float64(t.violation(last))}
+	if math.IsInf(e.violation, 1) {
+		e.score, e.violation = math.Inf(-1), 0 // no more is known of it than of one that diverged
+	}
+	return e
 }
 
 func (h *history) fail(number int) {
@@ -142,8 +171,8 @@ func (h *history) fail(number int) {
 }
 
 // first is the trial's first outcome and the rung it belongs to, once there is
-// one: what comes later does not change it. The score of one that failed, or was
-// stopped before it had a value, is -Inf.
+// one: what comes later does not change it. The score of one that failed, was
+// stopped before it had a value, or misses the constraints, is -Inf.
 func (h *history) first(number int) (rung int, score float64) {
 	t := &h.trials[number]
 	if h.halving {
@@ -155,6 +184,9 @@ func (h *history) first(number int) (rung int, score float64) {
 	}
 	switch {
 	case len(t.Results) > 0:
+		if t.violation(0) > 0 {
+			return t.Start, math.Inf(-1)
+		}
 		return t.Start, scoreOf(t.Results[0], h.maximize)
 	case h.halving:
 		return 0, math.Inf(-1)
@@ -184,10 +216,11 @@ func (h *history) origin(number int) string {
 
 // rank takes the outcome into the rankings that the trial is in now.
 func (h *history) rank(t *record, e entry) {
-	h.rungs[t.Rung].add(e)
+	point := h.pointOf(t, e)
+	h.rungs[t.Rung].add(e, point)
 	if t.Bracket > 0 {
 		b := &h.brackets[t.Bracket-1]
-		b.rungs[t.Rung-b.start].add(e)
+		b.rungs[t.Rung-b.start].add(e, point)
 		// Who went up by a final promotion may be the bracket's best now.
 		b.over, h.firstOpen = false, min(h.firstOpen, t.Bracket-1)
 	}
@@ -196,7 +229,7 @@ func (h *history) rank(t *record, e entry) {
 // promote sends a measured trial one rung up.
 func (h *history) promote(number int) {
 	t := &h.trials[number]
-	e := entry{trial: number, score: scoreOf(t.Results[len(t.Results)-1], h.maximize)}
+	e := h.entryOf(number)
 	h.rungs[t.Rung].promote(e)
 	if t.Bracket > 0 {
 		b := &h.brackets[t.Bracket-1]
@@ -242,6 +275,8 @@ func (h *history) possible(e Event) error {
 			e.Trial, e.Epoch, t.Rung, h.ladder[t.Rung].Budget.Epochs)
 	case e.Kind != Failed && len(e.Values) != len(h.maximize):
 		return problem.New(problem.Invalid, "trial %d has %d values for %d objectives", e.Trial, len(e.Values), len(h.maximize))
+	case !(e.Violation >= 0):
+		return problem.New(problem.Invalid, "trial %d has the violation %v: it must be 0 or more", e.Trial, float64(e.Violation))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (m *machine) observe(e Event) error {
 		return err
 	}
 	if e.Kind == Measured {
-		m.history.measure(e.Trial, slices.Clone(e.Values))
+		m.history.measure(e.Trial, slices.Clone(e.Values), e.Violation)
 	} else {
 		m.history.fail(e.Trial)
 	}

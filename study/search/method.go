@@ -42,6 +42,14 @@ func New(settings Settings) (Method, error) {
 	return newMachine(settings, proposer), nil
 }
 
+// ofOneValue are the methods that learn from the value of one objective.
+func ofOneValue() []string { return []string{"cma-es", "gp"} }
+
+func (s Settings) requireTakesSeveral(require requirement, path, method string) {
+	require(!slices.Contains(ofOneValue(), method) || len(s.Maximize) <= 1, path, method,
+		"needs one objective, as it learns from values and not from ranks: bohb, tpe, sobol, random and grid take several")
+}
+
 // The bounds within which Hyperband's weights are finite.
 const (
 	maxRungs = 100
@@ -74,6 +82,8 @@ func (s Settings) validate() []problem.Field {
 	require(!s.uses("grid") || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
 	s.validateStopping(require)
 	s.validateGroups(require)
+	require(!s.Widen || len(s.Maximize) <= 1, "search.widen", s.Widen, "must be left out with several objectives, as only one can be correlated")
+	s.requireTakesSeveral(require, "search.method", s.Method)
 	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
 	return append(faults, s.Space.Validate("space")...)
 }

@@ -49,9 +49,9 @@ func standardOf(ranking []entry) surrogate.Standard {
 	return surrogate.NewStandard(scores)
 }
 
-// worth is the score, and -Inf for a failure.
+// worth is the score, and -Inf for a failure and for what misses the constraints.
 func (e entry) worth() float64 {
-	if e.failed {
+	if e.failed || e.violation > 0 {
 		return math.Inf(-1)
 	}
 	return e.score

@@ -1,27 +1,38 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"github.com/tandem-tune/tandem/study/pareto"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // entry is a trial's outcome at a rung.
 type entry struct {
 	trial int
-	// score is the objective, larger is better; -Inf for a diverged trial.
-	score    float64
-	failed   bool
-	promoted bool
+	// score is the objective, larger is better; -Inf for a diverged trial. Of
+	// several objectives it is the place in the ranking, from 0 downwards.
+	score float64
+	// violation is by how much the constraints are missed; 0 for a feasible
+	// trial. Scores compare only where the violations are equal.
+	violation float64
+	failed    bool
+	promoted  bool
 }
+
+// diverged reports whether it has no value to compare.
+func (e entry) diverged() bool { return math.IsInf(e.score, -1) }
 
 // promotable reports whether the trial may still go up from here: it has a
 // value, and it has not gone up before.
-func (e entry) promotable() bool { return !e.failed && !e.promoted && !math.IsInf(e.score, -1) }
+func (e entry) promotable() bool { return !e.failed && !e.promoted && !e.diverged() }
 
 // compare orders entries from the best to the worst. Failures come behind
-// everything that was measured; of equals the older trial is the better one.
+// everything that was measured, diverged trials just before them. Feasible
+// trials come before infeasible ones, and of these the least infeasible first
+// (Deb 2000). Of equals the older trial is the better one.
 func (e entry) compare(other entry) int {
 	switch {
 	case e.failed != other.failed:
@@ -29,6 +40,8 @@ func (e entry) compare(other entry) int {
 			return 1
 		}
 		return -1
+	case e.violation != other.violation && !e.diverged() && !other.diverged():
+		return cmp.Compare(e.violation, other.violation)
 	case e.score > other.score:
 		return -1
 	case e.score < other.score:
@@ -37,10 +50,17 @@ func (e entry) compare(other entry) int {
 	return e.trial - other.trial
 }
 
-// scoreOf turns the first objective into a score. NaN, and the infinity on the
+// scoreOf turns one objective into a score. NaN, and the infinity on the
 // losing side, are a training that diverged: nothing ranks behind them but a
-// failure, and they are never promoted.
+// failure, and they are never promoted. Several objectives diverge if one of
+// them does; else their score is found by ranking them, and 0 until then.
 func scoreOf(values []trial.Float, maximize []bool) float64 {
+	if len(maximize) > 1 {
+		if pointOf(values, maximize) == nil {
+			return math.Inf(-1)
+		}
+		return 0
+	}
 	score := float64(values[0])
 	if !maximize[0] {
 		score = -score
@@ -58,12 +78,22 @@ type rung struct {
 	// spares looking at them again and again; whoever orders the entries anew
 	// sets it back to 0.
 	gone int
+	// fronts ranks the feasible trials of a study with several objectives. They
+	// are the first of the entries.
+	fronts *fronts
 }
 
-func (r *rung) add(e entry) {
-	at, _ := slices.BinarySearchFunc(r.entries, e, entry.compare)
-	r.entries = slices.Insert(r.entries, at, e)
-	r.gone = min(r.gone, at)
+// add takes an outcome in. point has the values of a feasible trial of a study
+// with several objectives.
+func (r *rung) add(e entry, point pareto.Point) {
+	if point != nil {
+		r.addPoint(e, point)
+		return
+	}
+	first := r.onFronts()
+	at, _ := slices.BinarySearchFunc(r.entries[first:], e, entry.compare)
+	r.entries = slices.Insert(r.entries, first+at, e)
+	r.gone = min(r.gone, first+at)
 }
 
 // top is how many of the rung's trials may go up: ASHA's floor(n / eta), where
@@ -84,7 +114,7 @@ func (r *rung) best(limit int) int {
 // usable counts the trials that have a value. They come first.
 func (r *rung) usable() int {
 	n, _ := slices.BinarySearchFunc(r.entries, struct{}{}, func(e entry, _ struct{}) int {
-		if e.failed || math.IsInf(e.score, -1) {
+		if e.failed || e.diverged() {
 			return 1
 		}
 		return -1
@@ -94,6 +124,9 @@ func (r *rung) usable() int {
 
 // promote marks the entry, which is in the ranking.
 func (r *rung) promote(e entry) {
-	at, _ := slices.BinarySearchFunc(r.entries, e, entry.compare)
+	at, found := slices.BinarySearchFunc(r.entries, e, entry.compare)
+	if !found { // ranked by its front, so that its score is its place
+		at = slices.IndexFunc(r.entries, func(other entry) bool { return other.trial == e.trial })
+	}
 	r.entries[at].promoted = true
 }

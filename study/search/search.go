@@ -91,6 +91,9 @@ type Event struct {
 	Epoch int `json:"epoch,omitempty"`
 	// Values has one entry for each objective; NaN never wins.
 	Values []trial.Float `json:"values,omitempty"`
+	// Violation is by how much the outcome misses the study's constraints: 0
+	// for a feasible one. Infinity is one that cannot be told.
+	Violation trial.Float `json:"violation,omitempty"`
 	// Configuration belongs to Enqueued; parts may be missing.
 	Configuration space.Configuration `json:"params,omitempty"`
 }

@@ -93,7 +93,7 @@ func (h *history) replay(s space.Space, number int, t record) error {
 		completed++
 	}
 	known := slices.Contains([]status{out, measured, failed, stopped}, t.Status)
-	if !known || t.Start < 0 || t.Rung < t.Start || t.Rung >= len(h.rungs) || len(t.Results) != completed {
+	if !known || t.Start < 0 || t.Rung < t.Start || t.Rung >= len(h.rungs) || len(t.Results) != completed || len(t.Violations) > completed {
 		return problem.New(problem.Invalid, "the snapshot's trial %d is at a rung that the study's ladder does not have", number)
 	}
 	var configuration space.Configuration
@@ -111,7 +111,11 @@ func (h *history) replay(s space.Space, number int, t record) error {
 		if len(values) != len(h.maximize) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.maximize))
 		}
-		h.measure(number, values)
+		violation := t.violation(i)
+		if !(violation >= 0) {
+			return problem.New(problem.Invalid, "the snapshot's trial %d has a violation below 0", number)
+		}
+		h.measure(number, values, violation)
 		if at := t.Start + i; at < t.Rung {
 			h.promote(number)
 		}

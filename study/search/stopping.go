@@ -74,6 +74,7 @@ func (s Settings) validateStopping(require requirement) {
 	}
 	const path = "search.early_stopping"
 	require(slices.Contains(StoppingRules(), e.Rule), path+".rule", string(e.Rule), "must be median, percentile or halving")
+	require(len(s.Maximize) == 1, path, nil, "needs one objective: what a trial has before it is measured is not ranked by several; leave it out")
 	require(e.GraceEpochs >= 0, path+".grace_epochs", e.GraceEpochs, "must be at least 0")
 	require(e.MinTrials >= 1, path+".min_trials", e.MinTrials, "must be at least 1")
 	if e.Rule == PercentileRule {
@@ -124,7 +125,7 @@ func (h *history) report(number int, o observation) {
 		if i := h.rungAt(o.Epoch); i >= 0 {
 			// It has what a trial has that was measured there, and goes on or
 			// is stopped at once: nobody is left to promote.
-			h.rungs[i].add(entry{trial: number, score: score, promoted: true})
+			h.rungs[i].add(entry{trial: number, score: score, promoted: true}, nil)
 			h.arrived(number)
 		}
 		return

@@ -222,7 +222,7 @@ func sparse(entries []entry) []entry {
 func improvements(good, bad []entry) []float64 {
 	weights := make([]float64, len(good)+1)
 	total := 0.0
-	if len(bad) > 0 && !bad[0].failed {
+	if len(bad) > 0 && !bad[0].failed && bad[0].violation == 0 {
 		for i, e := range good {
 			weights[i] = e.score - bad[0].score
 			total += weights[i]

@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -85,6 +86,9 @@ func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.
 	for _, objective := range view.Definition.Objectives {
 		header = append(header, "value_"+objective.Label())
 	}
+	if len(view.Definition.Constraints) > 0 {
+		header = append(header, "violation")
+	}
 	header = append(header, "seconds", "joules", "energy_method")
 	var names []string
 	for _, parameter := range view.Definition.Space.Parameters {
@@ -95,9 +99,8 @@ func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.
 	if err := table.Write(texts(header)); err != nil {
 		return err
 	}
-	objectives := len(view.Definition.Objectives)
 	err := s.eachTrial(ctx, view.ID, func(one protocol.RankedTrial) error {
-		return table.Write(row(one, objectives, names))
+		return table.Write(row(one, view.Definition, names))
 	})
 	table.Flush()
 	if err != nil {
@@ -108,11 +111,11 @@ func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.
 
 // row is a trial's line. Rung and budget are those its values were measured
 // at; of a trial without a value, those it trains to.
-func row(one protocol.RankedTrial, objectives int, names []string) []string {
-	rung, spent, values := one.Rung, one.Budget, []trial.Float(nil)
+func row(one protocol.RankedTrial, def definition.Definition, names []string) []string {
+	rung, spent, values, violation := one.Rung, one.Budget, []trial.Float(nil), ""
 	if len(one.Results) > 0 {
 		last := one.Results[len(one.Results)-1]
-		rung, spent, values = last.Rung, last.Budget, last.Values
+		rung, spent, values, violation = last.Rung, last.Budget, last.Values, number(last.Violation)
 	}
 	rank := ""
 	if one.Rank > 0 {
@@ -120,12 +123,15 @@ func row(one protocol.RankedTrial, objectives int, names []string) []string {
 	}
 	cells := []string{strconv.Itoa(one.Number), text(string(one.State)), rank,
 		strconv.Itoa(rung), strconv.Itoa(spent.Epochs), number(trial.Float(spent.DataFraction))}
-	for objective := range objectives {
+	for objective := range def.Objectives {
 		cell := ""
 		if objective < len(values) {
 			cell = number(values[objective])
 		}
 		cells = append(cells, cell)
+	}
+	if len(def.Constraints) > 0 {
+		cells = append(cells, violation)
 	}
 	joules := ""
 	if one.Energy.Method != "" {

@@ -46,7 +46,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/studies/{study}": "admin viewer", "DELETE /api/v1/studies/{study}": "admin",
 	"POST /api/v1/studies/{study}/enqueue": "admin",
 	"POST /api/v1/studies/{study}/pause":   "admin", "POST /api/v1/studies/{study}/resume": "admin", "POST /api/v1/studies/{study}/stop": "admin",
-	"GET /api/v1/studies/{study}/recommendation": "admin viewer", "GET /api/v1/studies/{study}/importance": "admin viewer", "GET /api/v1/studies/{study}/ablation": "admin viewer", "GET /api/v1/studies/{study}/correlations": "admin viewer", "GET /api/v1/studies/{study}/export": "admin viewer",
+	"GET /api/v1/studies/{study}/recommendation": "admin viewer", "GET /api/v1/studies/{study}/pareto": "admin viewer", "GET /api/v1/studies/{study}/importance": "admin viewer", "GET /api/v1/studies/{study}/ablation": "admin viewer", "GET /api/v1/studies/{study}/correlations": "admin viewer", "GET /api/v1/studies/{study}/export": "admin viewer",
 	"GET /api/v1/studies/{study}/events": "admin viewer", "GET /api/v1/studies/{study}/trials": "admin viewer",
 	"GET /api/v1/studies/{study}/trials/{number}": "admin viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin viewer",
 	"POST /api/v1/workers": "admin worker", "GET /api/v1/workers": "admin viewer",

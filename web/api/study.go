@@ -147,6 +147,13 @@ func (s *server) correlations(ctx context.Context, input *StudyRef) (*correlatio
 	return &correlationsAnswer{Body: answer}, err
 }
 
+type paretoAnswer struct{ Body protocol.Pareto }
+
+func (s *server) pareto(ctx context.Context, input *StudyRef) (*paretoAnswer, error) {
+	answer, err := s.studies.Pareto(ctx, input.Study)
+	return &paretoAnswer{Body: answer}, err
+}
+
 // orEmpty makes an absent list an empty one: [] in JSON, not null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {

@@ -21,6 +21,7 @@ type StudyUseCases interface {
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
+	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
 	Correlations(ctx context.Context, ref string) (protocol.Correlations, error)
 	Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error)

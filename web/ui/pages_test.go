@@ -29,6 +29,7 @@ func TestPages(t *testing.T) {
 		{"a trial shows its curve, history and log, and follows them", tryTrial},
 		{"what is recommended can be copied", tryRecommendation},
 		{"what mattered is shown for each rung", tryImportance},
+		{"several objectives have a front", tryFront},
 		{"a lost connection is told, and made good", tryConnection},
 		{"a page whose study is deleted says so", tryDeleted},
 		{"keys do what links do", tryKeys},

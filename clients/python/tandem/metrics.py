@@ -53,6 +53,11 @@ def decode_all(values: Any) -> dict[str, float]:
     return {str(name): decode(value) for name, value in (values or {}).items()}
 
 
+def decode_list(values: Iterable[Any]) -> list[float]:
+    """Values from JSON, in order."""
+    return [decode(value) for value in values]
+
+
 def require(objectives: Iterable[str], values: Mapping[str, float]) -> None:
     """Raise if an objective's metric is missing from the last report of a budget."""
     for name in objectives:

@@ -19,6 +19,8 @@ class Result:
     budget: Budget
     values: tuple[float, ...]
     """One for each objective, in the study's order."""
+    violation: float = 0.0
+    """By how much the study's constraints are missed; 0 if the result is feasible."""
     estimated: bool = False
     """Whether joules that are an estimate went into a value."""
 
@@ -47,6 +49,16 @@ class TrialRecord:
     reason: str
     raw: Mapping[str, Any] = field(repr=False)
     """The document as it came."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the newest result keeps to the study's constraints; false as long as there is none."""
+        return bool(self.results) and self.results[-1].violation == 0
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All objectives at the highest rung measured; empty if there is none yet."""
+        return self.results[-1].values if self.results else ()
 
     @property
     def value(self) -> Optional[float]:
@@ -113,5 +125,6 @@ def _result(document: Mapping[str, Any]) -> Result:
         rung=int(document["rung"]),
         budget=Budget.of(document["budget"]),
         values=tuple(values.decode(v) for v in document.get("values") or ()),
+        violation=values.decode(document.get("violation", 0.0)),
         estimated=bool(document.get("estimated")),
     )

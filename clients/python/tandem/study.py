@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from .client import Client
 from .errors import StudyOver, TandemError
+from .metrics import decode_list
 from .optimize import Callback, Objective, Outcome, Runner, complete, outcome_of
 from .record import Recommendation, TrialRecord
 from .transport import Request
@@ -178,6 +179,21 @@ class Study:
         if value is None:
             raise ValueError(f"no trial of {self.name} has been measured yet")
         return value
+
+    @property
+    def best_trials(self) -> list[TrialRecord]:
+        """The trials of the Pareto front, the best compromise first; with one objective the best trial."""
+        return [self.trial(int(one["number"])) for one in self.pareto()["trials"]]
+
+    def pareto(self) -> Mapping[str, Any]:
+        """The trials that no other beats in all objectives, at the highest rung with a feasible measurement.
+
+        As the server describes it: ``{"objectives": [{"name", "direction", "reference", "given"}], "rung",
+        "trials": [{"number", "rank", "values", "params"}], "hypervolume", "notes"}``. The hypervolume is
+        measured from the references, and is missing where it cannot be told.
+        """
+        found: Mapping[str, Any] = self._get("pareto")
+        return {**found, "trials": [{**one, "values": decode_list(one["values"])} for one in found["trials"]]}
 
     def importance(
         self, method: str = "ped-anova", *, objective: int = 0, rung: Optional[int] = None

@@ -164,6 +164,11 @@ class FakeServer:
         trial_id = f"{self._study(ref)['id']}-{number}"
         return 200, {"trial": self.trials[trial_id], "reports": self.reports[trial_id], "events": []}
 
+    def pareto(self, call: Call, ref: str) -> tuple[int, Any]:
+        front = [t for t in self.trials.values() if t["results"]][:1]
+        rows = [{"number": t["number"], "rank": 1, "values": t["results"][-1]["values"]} for t in front]
+        return 200, {"study": self._study(ref)["name"], "trials": rows, "hypervolume": 0.5, "notes": []}
+
     def recommendation(self, call: Call, ref: str) -> tuple[int, Any]:
         view = self.view(self._study(ref))
         notes = ["one seed only"]
@@ -314,6 +319,7 @@ _ROUTES = [
     (_STUDY + "/trials", "GET", "list_trials"),
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),
     (_STUDY + "/recommendation", "GET", "recommendation"),
+    (_STUDY + "/pareto", "GET", "pareto"),
     (_STUDY + "/(importance|ablation)", "GET", "analysis"),
     ("/api/v1/workers", "POST", "register"),
     ("/api/v1/workers", "GET", "list_workers"),

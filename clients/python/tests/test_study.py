@@ -468,3 +468,23 @@ def wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come about within 10 s"
         time.sleep(0.005)
+
+
+def test_the_front_and_its_trials(start_server: StartServer) -> None:
+    server = start_server(trials=2)
+    study = study_on(server)
+    assert study.best_trials == []
+    study.optimize(lambda trial: math.nan if trial.number == 0 else 0.5)
+    answer = study.pareto()
+    assert (answer["hypervolume"], len(answer["trials"])) == (0.5, 1)
+    assert math.isnan(answer["trials"][0]["values"][0])  # NaN travels as a word
+    server.trials["s1-0"]["results"][-1].update(violation=0.25, estimated=True)
+    (best,) = study.best_trials
+    assert (best.number, best.feasible, best.results[-1].violation, best.results[-1].estimated) == (
+        0,
+        False,
+        0.25,
+        True,
+    )
+    other = study.trial(1)
+    assert (other.feasible, other.values, other.results[-1].estimated) == (True, (0.5,), False)

@@ -1,8 +1,6 @@
 package searchtest
 
 import (
-	"math"
-
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
@@ -82,12 +80,12 @@ func (r *referee) complete(bracket, rung int, last bool) bool {
 // with a value.
 func (r *referee) count(bracket, rung int) (there, usable int) {
 	for _, t := range r.trials {
-		score, measured := t.scores[rung]
+		o, measured := t.outcomes[rung]
 		if t.bracket != bracket || !measured {
 			continue
 		}
 		there++
-		if !math.IsInf(score, -1) {
+		if !o.lost {
 			usable++
 		}
 	}

@@ -20,12 +20,10 @@ const (
 
 // watched is a trial as the referee sees it.
 type watched struct {
-	bracket int // 0 unless promotion is synchronous; see book
-	rung    int
-	state   state
-	// scores holds what it was measured with at each rung, larger is better;
-	// -Inf stands for a diverged or failed one.
-	scores map[int]float64
+	bracket  int // 0 unless promotion is synchronous; see book
+	rung     int
+	state    state
+	outcomes map[int]outcome // by rung
 	// reports holds what it reported on the way, by rung and epoch.
 	reports map[moment]float64
 }
@@ -67,14 +65,15 @@ func (r *referee) out() []int {
 func (r *referee) observe(e search.Event) {
 	t := &r.trials[e.Trial]
 	r.exhausted = false
-	t.state, t.scores[t.rung] = failed, math.Inf(-1)
+	t.outcomes[t.rung] = r.outcomeOf(e)
+	t.state = measured
 	if e.Kind == search.Failed {
-		return
+		t.state = failed
 	}
-	t.state, t.scores[t.rung] = measured, r.scoreOf(e)
 }
 
-// scoreOf is what was measured, larger is better.
+// scoreOf is what was reported, larger is better. Trials are stopped early by
+// one objective only.
 func (r *referee) scoreOf(e search.Event) float64 {
 	score := float64(e.Values[0])
 	if !r.settings.Maximize[0] {
@@ -132,7 +131,7 @@ func (r *referee) create(a search.Action) {
 	}
 	r.dequeue(a)
 	r.nothingEarned(a)
-	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, scores: map[int]float64{}, reports: map[moment]float64{}})
+	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, outcomes: map[int]outcome{}, reports: map[moment]float64{}})
 }
 
 // full reports whether the trials that are created and enqueued are all there
@@ -189,7 +188,7 @@ func (r *referee) promote(a search.Action) {
 	if r.settings.Promotion == budget.NoPromotion {
 		r.Fatalf("promoted trial %d, though there is no promotion", a.Trial)
 	}
-	if t.state != measured || math.IsInf(t.scores[t.rung], -1) {
+	if t.state != measured || t.outcomes[t.rung].lost {
 		r.Fatalf("promoted trial %d, which has no result at rung %d", a.Trial, t.rung)
 	}
 	better, _, n := r.rank(a.Trial, t.rung)
@@ -220,28 +219,24 @@ func (r *referee) most(bracket, rung, n int) int {
 // at least as good, and all trials that have an outcome there. Trials of
 // different brackets are not compared when promotion is synchronous.
 func (r *referee) rank(number, rung int) (better, notWorse, n int) {
-	score := r.trials[number].scores[rung]
-	for other, t := range r.trials {
-		theirs, there := t.scores[rung]
-		if !there || t.bracket != r.trials[number].bracket {
-			continue
-		}
-		n++
-		if other != number && theirs >= score {
+	bracket := r.trials[number].bracket
+	levels := r.levels(rung, func(t watched) bool { return t.bracket == bracket })
+	for other, level := range levels {
+		if other != number && level <= levels[number] {
 			notWorse++
 		}
-		if theirs > score {
+		if level < levels[number] {
 			better++
 		}
 	}
-	return better, notWorse, n
+	return better, notWorse, len(levels)
 }
 
 // candidates lists the trials that could go up from the rung.
 func (r *referee) candidates(rung int) []int {
 	var numbers []int
 	for number, t := range r.trials {
-		if t.state == measured && t.rung == rung && !math.IsInf(t.scores[rung], -1) {
+		if t.state == measured && t.rung == rung && !t.outcomes[rung].lost {
 			numbers = append(numbers, number)
 		}
 	}
@@ -251,7 +246,7 @@ func (r *referee) candidates(rung int) []int {
 // topReached reports whether a trial has a value at the top rung.
 func (r *referee) topReached() bool {
 	for _, t := range r.trials {
-		if score, there := t.scores[r.top()]; there && !math.IsInf(score, -1) {
+		if o, there := t.outcomes[r.top()]; there && !o.lost {
 			return true
 		}
 	}
@@ -266,8 +261,9 @@ func (r *referee) final(a search.Action) {
 			a.Trial, a.Rung, n, r.topReached())
 	}
 	for rung := r.top() - 1; rung >= a.Rung-1; rung-- {
+		levels := r.levels(rung, func(watched) bool { return true })
 		for _, other := range r.candidates(rung) {
-			if rung >= a.Rung || r.trials[other].scores[rung] > r.trials[a.Trial].scores[rung] {
+			if rung >= a.Rung || levels[other] < levels[a.Trial] {
 				r.Fatalf("the final promotion took trial %d before trial %d", a.Trial, other)
 			}
 		}

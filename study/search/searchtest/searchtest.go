@@ -28,6 +28,8 @@ type Subject struct {
 	// Ends says that the method may run out of configurations, as a grid does.
 	// All others must go on until the study has all its trials.
 	Ends bool
+	// One says that the method needs one objective.
+	One bool
 }
 
 // Run checks the subject with every promotion.
@@ -40,14 +42,14 @@ func Run(t *testing.T, made Subject) {
 func run(t *testing.T, made Subject, promotion budget.Promotion) {
 	t.Run("any order of events is played to the end", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, made, anySettings(t, promotion))
+			g := newGame(t, made, anySettings(t, made, promotion))
 			g.shuffle(rapid.IntRange(0, 60).Draw(t, "steps"))
 			g.finish()
 		})
 	})
 	t.Run("the same events give the same actions", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, made, anySettings(t, promotion))
+			g := newGame(t, made, anySettings(t, made, promotion))
 			g.twin = g.fresh()
 			g.shuffle(rapid.IntRange(1, 60).Draw(t, "steps"))
 			g.finish()
@@ -55,7 +57,7 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 	})
 	t.Run("a restored snapshot continues alike", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, made, anySettings(t, promotion))
+			g := newGame(t, made, anySettings(t, made, promotion))
 			g.twin = g.fresh()
 			for range rapid.IntRange(1, 4).Draw(t, "snapshots") {
 				g.shuffle(rapid.IntRange(0, 20).Draw(t, "steps"))
@@ -77,7 +79,7 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 	})
 	t.Run("impossible events change nothing", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, made, anySettings(t, promotion))
+			g := newGame(t, made, anySettings(t, made, promotion))
 			for range rapid.IntRange(1, 10).Draw(t, "times") {
 				g.shuffle(rapid.IntRange(0, 5).Draw(t, "steps"))
 				g.impossible()
@@ -179,7 +181,12 @@ func (g *game) request() search.Action {
 func (g *game) end(number int) {
 	e := search.Event{Kind: search.Failed, Trial: number, Rung: g.referee.trials[number].rung}
 	if rapid.IntRange(0, 4).Draw(g.T, "outcome") > 0 {
-		e.Kind, e.Values = search.Measured, []trial.Float{anyValue(g.T)}
+		e.Kind = search.Measured
+		for range g.settings.Maximize {
+			e.Values = append(e.Values, anyValue(g.T))
+		}
+		// Most outcomes are feasible, or nothing would ever be compared.
+		e.Violation = trial.Float(rapid.SampledFrom([]float64{0, 0, 0, 0, 0, 0.1, 0.1, 2.5, math.Inf(1)}).Draw(g.T, "violation"))
 	}
 	if actions := g.handle(e); len(actions) != 0 {
 		g.Fatalf("%s was answered with %s", e.Kind, show(actions))
@@ -276,7 +283,7 @@ func show(v any) string {
 // impossible sends events that cannot happen now.
 func (g *game) impossible() {
 	n := len(g.referee.trials)
-	value := []trial.Float{0.5}
+	value := make([]trial.Float, len(g.settings.Maximize))
 	events := []search.Event{
 		{Kind: "paused"},
 		{Kind: search.Measured, Trial: n, Values: value},
@@ -306,7 +313,9 @@ func (g *game) impossible() {
 		events = append(events,
 			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung + 1, Values: value},
 			search.Event{Kind: search.Failed, Trial: number, Rung: t.rung - 1},
-			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung})
+			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung},
+			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung, Values: value, Violation: -1},
+			search.Event{Kind: search.Measured, Trial: number, Rung: t.rung, Values: value, Violation: trial.Float(math.NaN())})
 	}
 	before := g.snapshot()
 	for _, e := range events {

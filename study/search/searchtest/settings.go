@@ -11,7 +11,13 @@ import (
 )
 
 // anySettings draws a small study, the same for every method.
-func anySettings(t *rapid.T, promotion budget.Promotion) search.Settings {
+//
+// One draw in three has several objectives.
+func anySettings(t *rapid.T, made Subject, promotion budget.Promotion) search.Settings {
+	objectives := rapid.SampledFrom([]int{1, 1, 3}).Draw(t, "objectives")
+	if made.One {
+		objectives = 1
+	}
 	rungs := rapid.IntRange(1, 4).Draw(t, "rungs")
 	settings := search.Settings{
 		Seed:           rapid.Uint64().Draw(t, "seed"),
@@ -22,14 +28,16 @@ func anySettings(t *rapid.T, promotion budget.Promotion) search.Settings {
 		MaxTrials:      rapid.IntRange(1, 30).Draw(t, "trials"),
 		RandomFraction: rapid.SampledFrom([]float64{0, 1. / 3, 1}).Draw(t, "random fraction"),
 		GridPoints:     rapid.IntRange(1, 3).Draw(t, "grid points"),
-		Maximize:       []bool{rapid.Bool().Draw(t, "maximize")},
+		Maximize:       rapid.SliceOfN(rapid.Bool(), 1, objectives).Draw(t, "maximize"),
 		Promotion:      promotion,
 	}
 	if promotion == budget.NoPromotion {
 		settings.Brackets = 0
 	}
-	settings.EarlyStopping = anyStopping(t, settings)
-	if promotion.OrDefault() == budget.Asynchronous {
+	if len(settings.Maximize) == 1 {
+		settings.EarlyStopping = anyStopping(t, settings)
+	}
+	if promotion.OrDefault() == budget.Asynchronous && len(settings.Maximize) == 1 {
 		settings.Widen = rapid.Bool().Draw(t, "widen")
 	}
 	return settings

@@ -32,7 +32,7 @@ func (r *referee) report(e search.Event, actions []search.Action) {
 		r.Fatalf("the report %s was answered with %s, though it loses: %t", show(e), show(actions), loses)
 	}
 	if loses {
-		t.state, t.scores[t.rung] = failed, math.Inf(-1)
+		t.state, t.outcomes[t.rung] = failed, outcome{lost: true}
 	}
 }
 

@@ -34,10 +34,12 @@ export class Answer {
     return [["running", "paused"].includes(status) ? "Nothing yet: the first measured trial will stand here. " : "Nothing was measured. ", ...why];
   }
 
-  #lead({ best, full_budget: full }) {
+  #lead({ best, pareto, full_budget: full }) {
+    const further = (pareto?.objectives ?? []).slice(1).flatMap((one, index) => [` · ${one.name} `, make("strong", {}, measured(best.values?.[index + 1]))]);
     return make("p", { class: "answer-lead" },
       make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `Trial ${best.number}`),
-      ` · ${best.metric} `, make("strong", {}, measured(best.value)),
+      ` · ${best.metric} `, make("strong", {}, measured(best.value)), ...further,
+      best.violation ? make("span", { class: "tag", title: "by how much it misses the constraints, in parts of their bounds" }, `infeasible by ${measured(best.violation)}`) : null,
       best.estimated ? make("span", { class: "tag", title: "joules that are an estimate went into the value" }, "estimate") : null,
       make("span", { class: full ? "tag good" : "tag" }, full ? "full budget" : budget(best.budget, true)));
   }

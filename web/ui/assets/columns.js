@@ -2,7 +2,7 @@
 import { badge, make, rungMark } from "./dom.js";
 import { budget, count, duration, energy, joules, measured, nothing, number, parameter } from "./format.js";
 import { studyPath } from "./api.js";
-import { label, newest } from "./trials.js";
+import { label, newest, violation } from "./trials.js";
 
 /**
  * Columns of a study. key(trial) is what sorts (undefined: always last),
@@ -19,12 +19,17 @@ export function columns(study) {
       fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`)),
     },
     { id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state, fill: (cell, trial) => cell.replaceChildren(badge(trial.state)) },
-    {
-      id: "value", title: label(objective), numeric: true, first: objective.direction === "maximize" ? "desc" : "asc",
+    ...study.definition.objective.map((one, index) => ({
+      id: index === 0 ? "value" : `value.${index}`, title: label(one), numeric: true, first: one.direction === "maximize" ? "desc" : "asc",
       help: "value of the newest rung it completed",
-      key: (trial) => (newest(trial) ? number(newest(trial).values[0]) : undefined),
-      text: (trial) => (newest(trial) ? measured(newest(trial).values[0]) : nothing),
-    },
+      key: (trial) => (newest(trial) ? number(newest(trial).values[index]) : undefined),
+      text: (trial) => (newest(trial) ? measured(newest(trial).values[index]) : nothing),
+    })),
+    ...((study.definition.constraints ?? []).length === 0 ? [] : [{
+      id: "violation", title: "Violation", numeric: true, help: "by how much it misses the constraints, in parts of their bounds",
+      key: (trial) => (newest(trial) ? violation(trial) : undefined),
+      text: (trial) => (newest(trial) ? (violation(trial) > 0 ? measured(violation(trial)) : "none") : nothing),
+    }]),
     {
       id: "rung", title: "Rung", first: "desc", help: "the rung it is on, or was last on",
       key: (trial) => trial.rung, text: (trial) => String(trial.rung),

@@ -6,6 +6,7 @@ import { Board } from "./board.js";
 import { confirm } from "./confirm.js";
 import { byId, make, show, showError, throttled } from "./dom.js";
 import { sentence } from "./format.js";
+import { FrontCard } from "./front-card.js";
 import { History } from "./history.js";
 import { offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
@@ -96,13 +97,17 @@ async function start() {
   const bestChart = new BestChart(study, history, open);
   const rungChart = new RungChart(study, trials, open);
   const answer = new Answer(study, trials);
+  const front = new FrontCard(study, trials, open);
   const drawBoard = throttled(250, () => board.draw());
   const drawBest = throttled(1000, () => bestChart.draw(summary.age()));
   const drawRungs = throttled(1000, () => {
     rungChart.draw();
     drawLadder(study, trials);
   });
-  const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => answer.draw(advice), () => {})); // the next event asks again
+  const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => {
+    answer.draw(advice);
+    front.draw(advice);
+  }, () => {})); // the next event asks again
   const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), () => {})); // the next event asks again
   const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, () => {})); // the next event asks again

@@ -151,6 +151,7 @@ export function drawSetup(study) {
   const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.target_reached && "the target is reached"].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
+    ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(kept).join("; ")]] : []),
     ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}`],
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
@@ -162,6 +163,13 @@ export function drawSetup(study) {
 }
 
 const described = (one) => (one.expression ? `${label(one)} = ${one.expression}` : label(one));
+
+// A constraint's bounds, such as "latency_ms at most 20".
+function kept(one) {
+  const what = one.metric ?? (one.name ? `${one.name} = ${one.expression}` : one.expression);
+  const bounds = [one.min !== undefined && `at least ${measured(one.min)}`, one.max !== undefined && `at most ${measured(one.max)}`].filter(Boolean);
+  return `${what} ${bounds.join(" and ")}`;
+}
 
 function domain(one) {
   if (one.values) return `${one.type} ${one.values.map(parameter).join(", ")}`;

@@ -47,7 +47,7 @@ function drawParameters(study, trial) {
 function drawResults(study, trial) {
   const rows = (trial.results ?? []).map((result) => make("tr", {},
     make("th", { scope: "row" }, rungMark(result.rung, study.rungs.length)), make("td", {}, budget(result.budget, true)),
-    make("td", { class: "number", title: String(result.values[0]) }, measured(result.values[0]))));
+    make("td", { class: "number", title: result.values.join(", ") }, result.values.map(measured).join(" · "), result.violation ? make("span", { class: "tag", title: "by how much it misses the constraints" }, `infeasible by ${measured(result.violation)}`) : null)));
   const none = make("tr", {}, make("td", { colspan: "3", class: "muted" }, "None yet."));
   byId("results").tBodies[0].replaceChildren(...(rows.length > 0 ? rows : [none]));
 }

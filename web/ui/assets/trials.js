@@ -1,6 +1,7 @@
 // The trials of one study, kept up to date from its events.
 import { get, studyPath } from "./api.js";
 import { number } from "./format.js";
+import { arrange, pointOf } from "./pareto.js";
 
 const pageSize = 2000;
 
@@ -22,18 +23,47 @@ export function better(a, b, direction) {
   return direction === "maximize" ? a > b : a < b;
 }
 
-/** The leaderboard's order: highest measured rung, best value, number. */
+/** By how much the newest result misses the constraints; 0 if it keeps to them. */
+export const violation = (trial) => number(newest(trial)?.violation ?? 0);
+
+/** What no objective decides: measured, feasible, highest measured rung. */
+function compareClass(a, b) {
+  const [x, y] = [newest(a), newest(b)];
+  return Number(y !== undefined) - Number(x !== undefined)
+    || Number(violation(a) > 0) - Number(violation(b) > 0)
+    || (y?.rung ?? -1) - (x?.rung ?? -1);
+}
+
+const compareViolation = (a, b) => (violation(a) === violation(b) ? 0 : violation(a) - violation(b));
+
+/** The leaderboard's order for one objective: then the best value, and the number. */
 function compareRank(a, b, direction) {
-  const x = newest(a);
-  const y = newest(b);
-  const byRung = (y?.rung ?? -1) - (x?.rung ?? -1);
-  if (byRung !== 0) return byRung;
+  const byClass = compareClass(a, b);
+  if (byClass !== 0) return byClass;
+  const [x, y] = [newest(a), newest(b)];
   if (x && y) {
     const [v, w] = [number(x.values[0]), number(y.values[0])];
+    const byDivergence = Number(Number.isNaN(v)) - Number(Number.isNaN(w)) || compareViolation(a, b);
+    if (byDivergence !== 0) return byDivergence;
     if (better(v, w, direction)) return -1;
     if (better(w, v, direction)) return 1;
   }
   return a.number - b.number;
+}
+
+/** The leaderboard's order for several objectives: then front by front. */
+function rankBySeveral(trials, objectives) {
+  const entries = trials.map((trial) => ({ trial, point: newest(trial) ? pointOf(newest(trial).values, objectives) : null }));
+  const compareGroup = (a, b) => compareClass(a.trial, b.trial) || Number(a.point === null) - Number(b.point === null) || compareViolation(a.trial, b.trial);
+  entries.sort((a, b) => compareGroup(a, b) || a.trial.number - b.trial.number);
+  const sorted = [];
+  for (let first = 0, next = 0; first < entries.length; first = next) {
+    while (next < entries.length && compareGroup(entries[first], entries[next]) === 0) next++;
+    const group = entries.slice(first, next);
+    if (group[0].point !== null && violation(group[0].trial) === 0) arrange(group);
+    sorted.push(...group.map(({ trial }) => trial));
+  }
+  return sorted;
 }
 
 export class Trials {
@@ -47,6 +77,7 @@ export class Trials {
   constructor(study) {
     this.study = study;
     this.objectives = study.definition.objective;
+    this.constrained = (study.definition.constraints ?? []).length > 0;
   }
 
   /** Fetches all trials; returns the event to follow the stream from. */
@@ -103,8 +134,9 @@ export class Trials {
     };
     if (report.epoch === trial.budget.epochs && newest(trial)?.rung !== trial.rung) {
       const values = this.objectives.map((objective) => report.metrics[objective.metric]);
-      // A formula's value comes with the change of state that follows.
-      if (values.every((value) => value !== undefined)) next.results = [...(trial.results ?? []), { rung: trial.rung, budget: trial.budget, values }];
+      // What is computed, a formula's value or a violation, comes with the
+      // change of state that follows.
+      if (!this.constrained && values.every((value) => value !== undefined)) next.results = [...(trial.results ?? []), { rung: trial.rung, budget: trial.budget, values }];
     }
     return next;
   }
@@ -117,7 +149,8 @@ export class Trials {
   ranked() {
     if (this.#ranked === null) {
       const direction = this.objectives[0].direction;
-      this.#ranked = [...this.#byNumber.values()].sort((a, b) => compareRank(a, b, direction));
+      const all = [...this.#byNumber.values()];
+      this.#ranked = this.objectives.length > 1 ? rankBySeveral(all, this.objectives) : all.sort((a, b) => compareRank(a, b, direction));
       this.#ranked.forEach((trial, place) => (trial.rank = trial.results?.length ? place + 1 : 0));
     }
     return this.#ranked;

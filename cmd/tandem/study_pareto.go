@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func paretoCommand(flags *studyFlags) *cobra.Command {
+	return onStudy(flags, &cobra.Command{
+		Use:   "pareto STUDY",
+		Short: "Show the trials that no other beats in all objectives",
+		Long: `Show the Pareto front of a study with several objectives: the trials that no
+other beats in all of them, the best compromise first, and the hypervolume
+between the front and the reference point.`,
+		Example: `  tandem study pareto small-and-accurate
+  tandem study pareto small-and-accurate --json | jq .hypervolume`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		answer, err := client.Pareto(ctx, study)
+		if err != nil {
+			return err
+		}
+		return printed(out, flags.json, answer, printPareto)
+	})
+}
+
+func printPareto(out io.Writer, answer protocol.Pareto) error {
+	if len(answer.Trials) > 0 {
+		fmt.Fprintf(out, "Rung %d (%s): %d of %s on the front\n", answer.Rung, shownBudget(answer.Budget), len(answer.Trials), count(answer.Measured, "trial"))
+		names := map[string]bool{}
+		for _, t := range answer.Trials {
+			for name := range t.Params {
+				names[name] = true
+			}
+		}
+		parameters := sortedNames(names)
+		heading := []string{"RANK", "TRIAL"}
+		for _, one := range answer.Objectives {
+			heading = append(heading, plainText(one.Name))
+		}
+		for _, name := range parameters {
+			heading = append(heading, plainText(name))
+		}
+		rows := make([][]string, 0, len(answer.Trials))
+		for _, t := range answer.Trials {
+			row := []string{strconv.Itoa(t.Rank), strconv.Itoa(t.Number)}
+			for _, value := range t.Values {
+				row = append(row, shownNumber(value))
+			}
+			rows = append(rows, append(row, shownConfiguration(t.Params, parameters)...))
+		}
+		if err := table(out, heading, rows); err != nil {
+			return err
+		}
+	}
+	if answer.Hypervolume != nil {
+		fmt.Fprintf(out, "Hypervolume: %s, measured from %s\n", shownNumber(trial.Float(*answer.Hypervolume)), shownReference(answer.Objectives))
+	}
+	for _, note := range answer.Notes {
+		fmt.Fprintf(out, "Note: %s\n", plainText(note))
+	}
+	return nil
+}
+
+// shownReference is the point a hypervolume is measured from.
+func shownReference(objectives []protocol.ParetoObjective) string {
+	var parts []string
+	for _, one := range objectives {
+		if one.Reference == nil {
+			continue
+		}
+		source := " (the worst so far)"
+		if one.Given {
+			source = ""
+		}
+		parts = append(parts, plainText(one.Name)+" "+shownNumber(trial.Float(*one.Reference))+source)
+	}
+	return strings.Join(parts, ", ")
+}

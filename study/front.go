@@ -1,0 +1,132 @@
+package study
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/pareto"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// fronts orders trials with several objectives in place: within a rung front
+// by front (see package pareto), and within a front the one nearest to the
+// ideal first, which is the best compromise. Infeasible trials go by their
+// violations; those with an objective that diverged come last.
+//
+// A search prefers the lonely ones of a front instead: it wants to know what
+// else there is, a reader which one to take.
+func fronts(order []*trial.Trial, objectives []definition.Objective) []*trial.Trial {
+	points := make(map[*trial.Trial]pareto.Point, len(order))
+	for _, t := range order {
+		if point := pointOf(t, objectives); point != nil {
+			points[t] = point
+		}
+	}
+	slices.SortFunc(order, func(a, b *trial.Trial) int {
+		return cmp.Or(compareGroup(a, b, points), cmp.Compare(a.Number, b.Number))
+	})
+	for first := 0; first < len(order); {
+		next := first + 1
+		for next < len(order) && compareGroup(order[first], order[next], points) == 0 {
+			next++
+		}
+		if violation(order[first]) == 0 && points[order[first]] != nil {
+			arrange(order[first:next], points)
+		}
+		first = next
+	}
+	return order
+}
+
+// compareGroup orders what no objective decides.
+func compareGroup(a, b *trial.Trial, points map[*trial.Trial]pareto.Point) int {
+	if c := compareClass(a, b); c != 0 {
+		return c
+	}
+	if usable := points[a] != nil; usable != (points[b] != nil) {
+		return trueFirst(usable)
+	}
+	return cmp.Compare(violation(a), violation(b))
+}
+
+// arrange orders feasible trials of one rung, and returns how many of them are
+// on the first front.
+func arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) int {
+	list := make([]pareto.Point, len(group))
+	for i, t := range group {
+		list[i] = points[t]
+	}
+	sorted := make([]*trial.Trial, 0, len(group))
+	layers := pareto.Fronts(list)
+	for _, members := range layers {
+		those := make([]pareto.Point, len(members))
+		for i, place := range members {
+			those[i] = list[place]
+		}
+		far := make(map[int]float64, len(members))
+		for i, distance := range pareto.Farness(those) {
+			far[members[i]] = distance
+		}
+		slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
+		for _, place := range members {
+			sorted = append(sorted, group[place])
+		}
+	}
+	copy(group, sorted)
+	return len(layers[0])
+}
+
+// front are the trials that no other beats, the best compromise first, of the
+// highest rung with a feasible measurement. As long as there is none it is the
+// least infeasible trial alone. It is empty before the first measurement.
+func front(trials []trial.Trial, objectives []definition.Objective) []*trial.Trial {
+	points := make(map[*trial.Trial]pareto.Point)
+	var group []*trial.Trial
+	for i := range trials {
+		t := &trials[i]
+		point := pointOf(t, objectives)
+		if point == nil {
+			continue
+		}
+		points[t] = point
+		if len(group) > 0 {
+			c := compareGroup(t, group[0], points)
+			if c > 0 {
+				continue
+			}
+			if c < 0 {
+				group = group[:0]
+			}
+		}
+		group = append(group, t)
+	}
+	if len(group) == 0 || violation(group[0]) > 0 {
+		return group[:min(1, len(group))]
+	}
+	return group[:arrange(group, points)]
+}
+
+// pointOf is the trial's newest result as a point to compare; nil if there is
+// none, or one of its objectives diverged.
+func pointOf(t *trial.Trial, objectives []definition.Objective) pareto.Point {
+	if len(t.Results) == 0 {
+		return nil
+	}
+	return pointOfValues(t.Results[len(t.Results)-1].Values, objectives)
+}
+
+func pointOfValues(values []trial.Float, objectives []definition.Objective) pareto.Point {
+	point := make(pareto.Point, len(objectives))
+	for i, objective := range objectives {
+		if i >= len(values) {
+			return nil
+		}
+		point[i] = scoreOf(values[i], objective.Direction)
+		if math.IsNaN(point[i]) || math.IsInf(point[i], -1) {
+			return nil
+		}
+	}
+	return point
+}

@@ -1,0 +1,115 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/pareto"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Pareto is the front of the study's objectives. With one objective it is the
+// best trial, with those that are as good.
+func (s *Service) Pareto(ctx context.Context, ref string) (protocol.Pareto, error) {
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
+	if err != nil {
+		return protocol.Pareto{}, err
+	}
+	return paretoOf(now), nil
+}
+
+func paretoOf(now still) protocol.Pareto {
+	def := now.study.Definition
+	answer := protocol.Pareto{Study: def.Name, Trials: []protocol.ParetoTrial{}, Notes: []string{}}
+	for _, one := range def.Objectives {
+		answer.Objectives = append(answer.Objectives, protocol.ParetoObjective{
+			Name: one.Label(), Direction: one.Direction, Reference: one.Reference, Given: one.Reference != nil,
+		})
+	}
+	answer.Budget = now.ladder[0].Budget
+	first := front(now.trials, def.Objectives)
+	switch {
+	case len(first) == 0:
+		answer.Notes = append(answer.Notes, "no trial has been measured with numbers yet")
+		return answer
+	case violation(first[0]) > 0:
+		answer.Notes = append(answer.Notes, infeasible(first[0].Number, violation(first[0])))
+		return answer
+	}
+	answer.Rung = measuredRung(first[0])
+	answer.Budget = now.ladder[answer.Rung].Budget
+	var points []pareto.Point
+	for rank, t := range first {
+		result := t.Results[len(t.Results)-1]
+		answer.Trials = append(answer.Trials, protocol.ParetoTrial{
+			Trial: t.ID, Number: t.Number, Rank: rank + 1, Values: result.Values, Estimated: result.Estimated, Params: t.Configuration,
+		})
+		points = append(points, pointOfValues(result.Values, def.Objectives))
+	}
+	feasible := feasiblePoints(now.trials, answer.Rung, def.Objectives)
+	answer.Measured = len(feasible)
+	measureVolume(&answer, points, feasible)
+	return answer
+}
+
+// infeasible says that no trial keeps to the constraints.
+func infeasible(nearest int, by trial.Float) string {
+	return fmt.Sprintf("no trial keeps to the constraints: trial %d comes nearest, with a violation of %.4g", nearest, float64(by))
+}
+
+// feasiblePoints are the points measured at the rung.
+func feasiblePoints(trials []trial.Trial, rung int, objectives []definition.Objective) []pareto.Point {
+	var points []pareto.Point
+	for i := range trials {
+		t := &trials[i]
+		if measuredRung(t) != rung || violation(t) > 0 {
+			continue
+		}
+		if point := pointOf(t, objectives); point != nil {
+			points = append(points, point)
+		}
+	}
+	return points
+}
+
+// maxVolumePoints bounds the time of a hypervolume of four objectives, which
+// grows with the cube of the points.
+const maxVolumePoints = 1000
+
+// measureVolume fills in the references that are not given, and the hypervolume.
+func measureVolume(answer *protocol.Pareto, front, compared []pareto.Point) {
+	reference := make(pareto.Point, len(answer.Objectives))
+	worst := 0
+	for i := range answer.Objectives {
+		objective := &answer.Objectives[i]
+		if objective.Given {
+			reference[i] = scoreOf(trial.Float(*objective.Reference), objective.Direction)
+			continue
+		}
+		reference[i] = math.Inf(1)
+		for _, point := range compared {
+			reference[i] = min(reference[i], point[i])
+		}
+		if !math.IsInf(reference[i], 0) {
+			value := scoreOf(trial.Float(reference[i]), objective.Direction) // and back
+			objective.Reference = &value
+			worst++
+		}
+	}
+	if len(front) > maxVolumePoints {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("the front has more than %d trials: its hypervolume is not computed", maxVolumePoints))
+		return
+	}
+	volume := pareto.Hypervolume(front, reference)
+	if math.IsInf(volume, 0) || math.IsNaN(volume) {
+		answer.Notes = append(answer.Notes, "a value is infinite, and so the front has no hypervolume")
+		return
+	}
+	answer.Hypervolume = &volume
+	if worst > 0 {
+		answer.Notes = append(answer.Notes, "the hypervolume is measured from the worst values so far where the study gives no reference: it can only be compared with one from the same reference")
+	}
+}
