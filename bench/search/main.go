@@ -31,12 +31,16 @@ import (
 
 type options struct {
 	seeds     int
+	first     int // seed
 	trainings float64
 	workers   []int
 	methods   []string
 	peers     []string
 	python    string
 	limit     time.Duration
+	problems  []string
+	save      string
+	load      string
 }
 
 func main() {
@@ -64,13 +68,17 @@ func parse(arguments []string) (options, error) {
 		}
 	}
 	flags := flag.NewFlagSet("search", flag.ContinueOnError)
-	flags.IntVar(&o.seeds, "seeds", 20, "runs of each method on each problem")
+	flags.IntVar(&o.seeds, "seeds", 30, "runs of each method on each problem")
+	flags.IntVar(&o.first, "first", 1, "seed of the first run; the others follow")
 	flags.Float64Var(&o.trainings, "budget", 30, "budget of a run, in full trainings")
 	workers := flags.String("workers", "1,8", "numbers of simulated workers Tandem runs with; peers have one")
 	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods; NAME+widen widens rungs that rank unlike the next one")
 	wanted := flags.String("peers", strings.Join(names, ","), "the other tools; empty: none")
 	flags.StringVar(&o.python, "python", ".venv-bench/bin/python", "interpreter in which they are installed")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "time for one peer; the runs it finished count")
+	problems := flags.String("problems", "", "names of problems, all when empty")
+	flags.StringVar(&o.save, "save", "", "file to write the runs to")
+	flags.StringVar(&o.load, "load", "", "file of runs to compare with, which are not measured again")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -81,14 +89,14 @@ func parse(arguments []string) (options, error) {
 		}
 		o.workers = append(o.workers, number)
 	}
-	o.methods, o.peers = list(*methods), list(*wanted)
+	o.methods, o.peers, o.problems = list(*methods), list(*wanted), list(*problems)
 	for _, name := range o.peers {
 		if !slices.Contains(names, name) {
 			return o, fmt.Errorf("-peers: there is no peer %q, only %s", name, strings.Join(names, ", "))
 		}
 	}
-	if o.seeds < 1 || !(o.trainings > 0) || len(o.workers) == 0 || len(o.methods) == 0 {
-		return o, errors.New("needs at least one seed, one worker, one method, and a budget")
+	if o.seeds < 1 || o.first < 1 || !(o.trainings > 0) || len(o.workers) == 0 {
+		return o, errors.New("needs at least one seed (from 1 on), one worker, and a budget")
 	}
 	return o, nil
 }
@@ -102,6 +110,12 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if len(o.problems) > 0 {
+		tables = slices.DeleteFunc(tables, func(t *table) bool { return !slices.Contains(o.problems, t.name) })
+	}
+	if len(tables) == 0 {
+		return fmt.Errorf("-problems: there is none of %s", strings.Join(o.problems, ", "))
+	}
 	ours, err := runTandem(ctx, tables, o)
 	if err != nil {
 		return err
@@ -110,7 +124,20 @@ func run(ctx context.Context, o options) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	report{tables: tables, runs: append(ours, theirs...), failures: failures, seeds: o.seeds}.print(os.Stdout)
+	runs := append(ours, theirs...)
+	if o.save != "" {
+		if err := saveRuns(o.save, runs); err != nil {
+			return err
+		}
+	}
+	if o.load != "" {
+		loaded, err := loadRuns(o.load)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, loaded...)
+	}
+	report{tables: tables, runs: runs, failures: failures}.print(os.Stdout)
 	return nil
 }
 
@@ -159,7 +186,7 @@ func (o options) jobs(method string, tables []*table) []*session {
 	var jobs []*session
 	for seed := range o.seeds {
 		for _, t := range tables {
-			jobs = append(jobs, newSession(method, t, uint64(seed)+1, o.budget(t)))
+			jobs = append(jobs, newSession(method, t, uint64(seed+o.first), o.budget(t)))
 		}
 	}
 	return jobs

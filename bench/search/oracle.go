@@ -7,8 +7,9 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// mark says that from a cost on, in data passes, a search has this regret.
-type mark struct{ cost, regret float64 }
+// mark says that from a cost on, in data passes, a search has this regret; the
+// simulated time is then so many seconds.
+type mark struct{ cost, seconds, regret float64 }
 
 // finished is one whole run of a method on a problem.
 type finished struct {
@@ -16,7 +17,8 @@ type finished struct {
 	seed            uint64
 	workers         int
 	budget          float64
-	marks           []mark // in the order of cost
+	seconds         float64 // at the end
+	marks           []mark  // in the order of cost
 }
 
 // regretAt is the regret once a share of the budget was spent.
@@ -24,6 +26,18 @@ func (f finished) regretAt(share float64) float64 {
 	regret := 1.0
 	for _, m := range f.marks {
 		if m.cost > share*f.budget*(1+1e-9) {
+			break
+		}
+		regret = m.regret
+	}
+	return regret
+}
+
+// regretBy is the regret at a simulated time.
+func (f finished) regretBy(seconds float64) float64 {
+	regret := 1.0
+	for _, m := range f.marks {
+		if m.seconds > seconds*(1+1e-9) {
 			break
 		}
 		regret = m.regret
@@ -75,14 +89,16 @@ func (s *session) train(asked training) ([]float64, error) {
 	losses := []float64{}
 	for epoch := asked.From; epoch <= asked.To && !s.spent(); epoch++ {
 		s.cost += asked.Fraction
-		loss := s.table.loss(s.table.at(row, epoch, asked.Fraction).Value)
+		measured := s.table.at(row, epoch, asked.Fraction)
+		s.seconds += measured.Seconds
+		loss := s.table.loss(measured.Value)
 		losses = append(losses, loss)
 		budget := float64(epoch) * asked.Fraction
 		if math.IsNaN(loss) || budget < s.largest || budget == s.largest && loss >= s.least {
 			continue
 		}
 		s.largest, s.least = budget, loss
-		s.marks = append(s.marks, mark{s.cost, s.table.regret(s.table.full(row))})
+		s.marks = append(s.marks, mark{s.cost, s.seconds, s.table.regret(s.table.full(row))})
 	}
 	return losses, nil
 }

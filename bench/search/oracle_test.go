@@ -216,9 +216,9 @@ func TestAPeersScriptRuns(t *testing.T) {
 
 func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 	run := func(method string, seed uint64, regret float64) finished {
-		return finished{method: method, problem: "small", seed: seed, budget: 10, marks: []mark{{1, regret}}}
+		return finished{method: method, problem: "small", seed: seed, budget: 10, marks: []mark{{1, 1, regret}}}
 	}
-	r := report{tables: []*table{small(t)}, seeds: 4}
+	r := report{tables: []*table{small(t)}}
 	for seed := range uint64(4) {
 		r.runs = append(r.runs, run("a", seed+1, 0.1), run("b", seed+1, 0.2), run("c", seed+1, 0.1))
 	}

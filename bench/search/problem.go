@@ -19,6 +19,9 @@ type table struct {
 	definition definition.Definition
 	cube       *space.Cube
 	points     [][]float64
+	// row answers for a configuration where something else than the nearest
+	// point does.
+	row func(space.Configuration) int
 	// at is one epoch of a row's training on a share of the data.
 	at func(row, epoch int, fraction float64) simulator.Measurement
 	// best and median are of the rows' values at the full budget; a row that
@@ -38,9 +41,14 @@ func newTable(name, file string, rows []space.Configuration, at func(row, epoch 
 		t.points = append(t.points, t.cube.Encode(row))
 		losses[i] = t.loss(t.full(i))
 	}
+	t.rank(losses)
+	return t, nil
+}
+
+// rank takes the best and the median of the losses.
+func (t *table) rank(losses []float64) {
 	slices.SortFunc(losses, worseLast)
 	t.best, t.median = losses[0], losses[len(losses)/2]
-	return t, nil
 }
 
 // worseLast orders losses, NaN behind every number.
@@ -71,6 +79,9 @@ func (t *table) full(row int) float64 { return t.at(row, t.maxEpochs(), 1).Value
 
 // nearest is the row that answers for the configuration.
 func (t *table) nearest(c space.Configuration) int {
+	if t.row != nil {
+		return t.row(c)
+	}
 	point := t.cube.Encode(c)
 	row, closest := 0, math.Inf(1)
 	for i, other := range t.points {

@@ -15,7 +15,6 @@ type report struct {
 	tables   []*table
 	runs     []finished
 	failures []error
-	seeds    int
 }
 
 // methods in the order in which they first appear.
@@ -27,6 +26,16 @@ func (r report) methods() []string {
 		}
 	}
 	return methods
+}
+
+// seeds of all runs, sorted.
+func (r report) seeds() []uint64 {
+	var seeds []uint64
+	for _, one := range r.runs {
+		seeds = append(seeds, one.seed)
+	}
+	slices.Sort(seeds)
+	return slices.Compact(seeds)
 }
 
 // place is where one comparison happens.
@@ -91,18 +100,22 @@ func (r report) printProblems(w io.Writer) {
 // where the others are compared.
 func (r report) averageRanks(share float64) (methods []string, average []float64, places int) {
 	var regrets []map[place]float64
+	most := 0
+	for _, method := range r.methods() {
+		most = max(most, len(r.regrets(method, share)))
+	}
 	for _, method := range r.methods() {
 		found := r.regrets(method, share)
-		if 2*len(found) >= r.seeds*len(r.tables) && !r.parallel(method) {
+		if 2*len(found) >= most && !r.parallel(method) {
 			methods, regrets = append(methods, method), append(regrets, found)
 		}
 	}
 	average = make([]float64, len(methods))
 	for _, t := range r.tables {
-		for seed := range r.seeds {
+		for _, seed := range r.seeds() {
 			values := make([]float64, 0, len(methods))
 			for _, found := range regrets {
-				if value, run := found[place{t.name, uint64(seed) + 1}]; run {
+				if value, run := found[place{t.name, seed}]; run {
 					values = append(values, value)
 				}
 			}

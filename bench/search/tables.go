@@ -48,7 +48,8 @@ func loadTables(folder string) ([]*table, error) {
 		}
 		tables = append(tables, t)
 	}
-	return tables, nil
+	surrogates, err := loadNetworkTasks(folder)
+	return append(tables, surrogates...), err
 }
 
 // unpacked calls read with the content of a packed file.

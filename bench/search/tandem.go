@@ -22,7 +22,7 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 			started := time.Now()
 			for seed := range o.seeds {
 				for _, t := range tables {
-					one, err := runStudy(ctx, t, o.budget(t), setup{method, workers, uint64(seed) + 1})
+					one, err := runStudy(ctx, t, o.budget(t), setup{method, workers, uint64(seed + o.first)})
 					if err != nil {
 						return nil, fmt.Errorf("%s on %s: %w", method, t.name, err)
 					}
@@ -61,12 +61,12 @@ func runStudy(ctx context.Context, t *table, budget float64, s setup) (finished,
 	if err != nil {
 		return finished{}, err
 	}
-	one := finished{method: s.name(), problem: t.name, seed: s.seed, workers: s.workers, budget: budget}
+	one := finished{method: s.name(), problem: t.name, seed: s.seed, workers: s.workers, budget: budget, seconds: trace.Seconds}
 	incumbent := -1
 	for _, point := range trace.Points {
 		if point.Incumbent != incumbent {
 			incumbent = point.Incumbent
-			one.marks = append(one.marks, mark{point.Cost, t.regret(point.True)})
+			one.marks = append(one.marks, mark{point.Cost, point.Seconds, t.regret(point.True)})
 		}
 	}
 	return one, nil

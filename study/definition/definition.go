@@ -34,7 +34,7 @@ type Search struct {
 	Seed uint64 `json:"seed,omitempty"`
 	// RandomFraction is the share of uniformly drawn configurations (bohb).
 	RandomFraction float64 `json:"random_fraction"`
-	// Brackets bounds the starting rungs used; 0 means all (Hyperband).
+	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`

@@ -43,12 +43,21 @@ func TestDefaults(t *testing.T) {
 			Epochs:       budget.EpochRange{Min: 1, Max: 9},
 			DataFraction: budget.FractionRange{Min: 0.1, Max: 1},
 		},
-		Search: definition.Search{Method: "bohb", Promotion: budget.Asynchronous, RandomFraction: 1.0 / 3, GridPoints: 5},
+		Search: definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, GridPoints: 5},
 		Stop:   definition.Stop{Trials: 50, Failures: 10},
 		Retry:  definition.Retry{Failures: 1},
 	}
 	if got := parse(t, sound); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	// Where all trials start is the ladder's default; Hyperband uses all rungs.
+	for promotion, brackets := range map[string]int{"asynchronous": 1, "synchronous": 0, "none": 0} {
+		if got := parse(t, sound+"\nsearch: {promotion: "+promotion+"}").Search.Brackets; got != brackets {
+			t.Errorf("promotion %s: %d brackets by default, want %d", promotion, got, brackets)
+		}
+	}
+	if got := parse(t, sound+"\nsearch: {brackets: 0}").Search.Brackets; got != 0 {
+		t.Errorf("brackets: 0 became %d", got)
 	}
 }
 

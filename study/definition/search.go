@@ -11,7 +11,7 @@ import (
 // search reads how configurations are chosen, with the defaults filled in; eta
 // is the ladder's.
 func (d *decoder) search(s section, eta int) Search {
-	result := Search{Method: "bohb", Promotion: budget.Asynchronous, RandomFraction: 1.0 / 3, GridPoints: 5}
+	result := Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, GridPoints: 5}
 	n, at := s.get("search")
 	if n == nil {
 		return result
@@ -32,6 +32,9 @@ func (d *decoder) search(s section, eta int) Search {
 		result.Seed = uint64(seed)
 	}
 	s.number("random_fraction", 0, 1, &result.RandomFraction)
+	if result.Promotion != budget.Asynchronous {
+		result.Brackets = 0
+	}
 	s.whole("brackets", 0, budget.MaxRungs, &result.Brackets)
 	if n, at := s.get("brackets"); n != nil && result.Brackets > 0 && result.Promotion == budget.NoPromotion {
 		d.fault(at, n, "must be left out with promotion: none, as every trial then starts at the top rung")

@@ -28,7 +28,11 @@ const (
 // ones. The model belongs to one rung, the highest with enough observations.
 type bohb struct {
 	randomFraction float64
-	model          model
+	// even gives the share that no model chooses: points of a Sobol sequence,
+	// which cover the space more evenly than as many uniform draws. It is nil
+	// where the space has too many parameters for that.
+	even  proposer
+	model model
 	// Buffers of a proposal.
 	points [][]float64
 	sums   []float64
@@ -42,11 +46,20 @@ type model struct {
 }
 
 func newBOHB(settings Settings) (proposer, error) {
-	return &bohb{randomFraction: settings.RandomFraction}, nil
+	b := &bohb{randomFraction: settings.RandomFraction}
+	if sequence, err := newSobol(settings); err == nil {
+		b.even = sequence
+	}
+	return b, nil
 }
 
 func (b *bohb) propose(h *history, r *rand.Rand) (proposal, bool) {
 	if r.Float64() < b.randomFraction {
+		if b.even != nil {
+			p, ok := b.even.propose(h, r)
+			p.reason += ", as a fixed share of the trials does not ask the model"
+			return p, ok
+		}
 		configuration, ok := drawRandom(h, r)
 		return proposal{configuration: configuration, origin: originRandom, reason: "drawn uniformly, as a fixed share of the trials is"}, ok
 	}

@@ -118,7 +118,7 @@ func TestBandwidths(t *testing.T) {
 		{"one observation is as wide as a uniform one", continuous, []float64{0.4}, 1.06 / math.Sqrt(12)},
 		{"a coin", binary, []float64{0, 1}, 1.06 * 0.5 * math.Pow(2, -0.2)},
 		{"an unordered bandwidth does not depend on the numbering", space.Dimension{Kind: space.Unordered, Choices: 9}, []float64{0, 8}, 1.06 * 0.5 * math.Pow(2, -0.2)},
-		{"equal ordered observations", ordered, []float64{3, 3, 3}, minBandwidth},
+		{"equal ordered observations", ordered, []float64{3, 3, 3}, minChoiceBandwidth},
 	}
 	for _, c := range cases {
 		if got := bandwidth(c.dimension, c.column, 1); math.Abs(got-c.want) > 1e-12 {

@@ -8,8 +8,13 @@ import (
 )
 
 // minBandwidth keeps a kernel from collapsing onto observations that agree in
-// a dimension (BOHB's default).
-const minBandwidth = 1e-3
+// a dimension: that of a number, as a share of its range. BOHB's reference
+// implementation has 0.001 for all; narrower kernels than ours draw nothing but
+// what was tried already.
+const (
+	minBandwidth       = 0.03
+	minChoiceBandwidth = 1e-3
+)
 
 // bandwidth is the normal-reference rule, 1.06 · σ · n^(-1/(4+d)), for the
 // observations of one dimension of d. A discrete dimension's result is the λ of
@@ -21,9 +26,9 @@ func bandwidth(dimension space.Dimension, column []float64, dimensions int) floa
 	switch dimension.Kind {
 	case space.Unordered:
 		if dimension.Choices < 2 {
-			return minBandwidth
+			return minChoiceBandwidth
 		}
-		return min(max(factor*disagreement(column, dimension.Choices), minBandwidth), 1-1/choices)
+		return min(max(factor*disagreement(column, dimension.Choices), minChoiceBandwidth), 1-1/choices)
 	case space.Ordered:
 		return spread(factor * deviation(column, choices))
 	}
@@ -36,7 +41,7 @@ func bandwidth(dimension space.Dimension, column []float64, dimensions int) floa
 func spread(deviation float64) float64 {
 	square := deviation * deviation
 	λ := 2 * square / (1 + 2*square + math.Sqrt(1+8*square))
-	return min(max(λ, minBandwidth), 1-minBandwidth)
+	return min(max(λ, minChoiceBandwidth), 1-minChoiceBandwidth)
 }
 
 // deviation is the standard deviation; of fewer than two observations that of

@@ -260,7 +260,7 @@ func (g *group) place(h *history, k *density, entries []entry) {
 		case space.Continuous:
 			k.bandwidth[i] = width
 		case space.Unordered:
-			k.bandwidth[i] = min(tpeChange, max(1-1/choices, minBandwidth))
+			k.bandwidth[i] = min(tpeChange, max(1-1/choices, minChoiceBandwidth))
 		case space.Ordered:
 			k.bandwidth[i] = spread(width * choices)
 		}
