@@ -2,8 +2,9 @@
 // simulator and so through the server's code, and other tools, on recorded
 // trainings, with the same budgets and the same oracle.
 //
-//	go run ./bench/search                          # Tandem and every peer
-//	go run ./bench/search -peers "" -workers 1,8,32 # Tandem alone
+//	go run ./bench/search -save runs.jsonl                        # Tandem and every peer
+//	go run ./bench/search -peers "" -methods bohb -workers 1,8,32 # Tandem alone
+//	go run ./bench/search -methods "" -peers "" -load runs.jsonl  # the report again
 //
 // The tables are read from TANDEM_DATA (../shared/data if unset), the peers run
 // in the Python interpreter of -python. Cost is counted in data passes: epochs

@@ -241,11 +241,18 @@ func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 	if better, worse, _ := r.compare("a", "b", 0.05); better+worse != 0 {
 		t.Error("there is a difference before anything was measured")
 	}
+	timed := r.runs[0]
+	timed.marks = []mark{{1, 5, 0.5}, {2, 7, 0.25}}
+	for seconds, want := range map[float64]float64{4: 1, 5: 0.5, 6.9: 0.5, 8: 0.25} {
+		if got := timed.regretBy(seconds); got != want {
+			t.Errorf("after %v s the regret is %v, want %v", seconds, got, want)
+		}
+	}
 	var printed bytes.Buffer
 	r.print(&printed)
 	for _, line := range []string{
 		"| b | 4 | 0.200 (0.200 to 0.200) | 0.200 (0.200 to 0.200) | 0.200 (0.200 to 0.200) |",
-		"| a | 1.50 | 1.50 | 1.50 |", "| b | 4, 0, p = 0.12 | 4, 0, p = 0.12 | 4, 0, p = 0.12 |",
+		"| a | 1.50 | 1.50 | 1.50 |", "| b | 4, 0, p = 1 | 4, 0, p = 1 | 4, 0, p = 1 |", "a against: better, worse, p (Holm)",
 	} {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q is not in the report:\n%s", line, printed.String())

@@ -3,12 +3,19 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // shares of the budget at which searches are compared.
 func shares() []float64 { return []float64{0.1, 0.3, 1} }
+
+// development names the problems on which Tandem's defaults were chosen. The
+// others tell whether that generalizes.
+func development() []string {
+	return []string{"fmnist", "taskset-lstm128-bs64", "lcbench-3945", "lcbench-189908"}
+}
 
 // report compares runs. The first method is compared with each other one.
 type report struct {
@@ -48,7 +55,7 @@ type place struct {
 func (r report) regrets(method string, share float64) map[place]float64 {
 	found := map[place]float64{}
 	for _, one := range r.runs {
-		if one.method == method {
+		if one.method == method && slices.ContainsFunc(r.tables, func(t *table) bool { return t.name == one.problem }) {
 			found[place{one.problem, one.seed}] = one.regretAt(share)
 		}
 	}
@@ -57,8 +64,23 @@ func (r report) regrets(method string, share float64) map[place]float64 {
 
 func (r report) print(w io.Writer) {
 	r.printProblems(w)
-	r.printRanks(w)
-	r.printComparison(w)
+	r.printClock(w)
+	tuned, others := r, r
+	tuned.tables, others.tables = nil, nil
+	for _, t := range r.tables {
+		if slices.Contains(development(), t.name) {
+			tuned.tables = append(tuned.tables, t)
+		} else {
+			others.tables = append(others.tables, t)
+		}
+	}
+	if len(tuned.tables) > 0 && len(others.tables) > 0 {
+		tuned.printRanks(w, "problems the defaults were tried on: ")
+		others.printRanks(w, "the other problems: ")
+		others.printComparison(w, " on the other problems")
+	}
+	r.printRanks(w, "")
+	r.printComparison(w, "")
 	for _, failure := range r.failures {
 		fmt.Fprintf(w, "\nfailed: %v\n", failure)
 	}
@@ -68,29 +90,73 @@ func header(w io.Writer, first string, rest ...string) {
 	fmt.Fprintf(w, "\n| %s | %s |\n|---|%s\n", first, strings.Join(rest, " | "), strings.Repeat("---|", len(rest)))
 }
 
-// printProblems shows medians and quartiles of the regret.
+// printProblems shows means of the regret, with their confidence.
 func (r report) printProblems(w io.Writer) {
 	for _, t := range r.tables {
-		header(w, t.name, "runs", "10% of the budget", "30%", "100%")
+		header(w, t.name+": mean regret (95% band)", "runs", "10% of the budget", "30%", "100%")
 		for _, method := range r.methods() {
 			count, cells := 0, []string{}
 			for _, share := range shares() {
-				var values []float64
-				for at, regret := range r.regrets(method, share) {
-					if at.problem == t.name {
-						values = append(values, regret)
-					}
-				}
+				values := r.on(t, method, func(one finished) float64 { return one.regretAt(share) })
 				if count = len(values); count == 0 {
 					break
 				}
-				q := quartilesOf(values)
-				cells = append(cells, fmt.Sprintf("%.3f (%.3f to %.3f)", q.median, q.low, q.high))
+				low, high := band(values)
+				cells = append(cells, fmt.Sprintf("%.3f (%.3f to %.3f)", mean(values), low, high))
 			}
 			if count > 0 {
 				fmt.Fprintf(w, "| %s | %d | %s |\n", method, count, strings.Join(cells, " | "))
 			}
 		}
+	}
+}
+
+// on measures the method's runs on a problem.
+func (r report) on(t *table, method string, of func(finished) float64) []float64 {
+	var values []float64
+	for _, one := range r.runs {
+		if one.problem == t.name && one.method == method {
+			values = append(values, of(one))
+		}
+	}
+	return values
+}
+
+// clock is the shares of time at which searches are compared; all of it is what
+// the first method takes with one worker to spend the budget, on average.
+func clock() []float64 { return []float64{0.01, 0.03, 0.1, 0.3, 1} }
+
+// printClock shows regret against simulated time: its mean over the problems,
+// and the band of that mean over the seeds.
+func (r report) printClock(w io.Writer) {
+	first := r.methods()[0]
+	var columns []string
+	for _, share := range clock() {
+		columns = append(columns, fmt.Sprintf("%.0f%%", 100*share))
+	}
+	header(w, fmt.Sprintf("mean regret over %d problems (95%% band) after a share of the time that %s takes", len(r.tables), first), columns...)
+	for _, method := range r.methods() {
+		var cells []string
+		for _, share := range clock() {
+			bySeed := map[uint64][]float64{}
+			for _, t := range r.tables {
+				whole := mean(r.on(t, first, func(one finished) float64 { return one.seconds }))
+				for _, one := range r.runs {
+					if one.problem == t.name && one.method == method {
+						bySeed[one.seed] = append(bySeed[one.seed], one.regretBy(share*whole))
+					}
+				}
+			}
+			var values []float64
+			for _, seed := range slices.Sorted(maps.Keys(bySeed)) {
+				if len(bySeed[seed]) == len(r.tables) {
+					values = append(values, mean(bySeed[seed]))
+				}
+			}
+			low, high := band(values)
+			cells = append(cells, fmt.Sprintf("%.3f (%.3f to %.3f)", mean(values), low, high))
+		}
+		fmt.Fprintf(w, "| %s | %s |\n", method, strings.Join(cells, " | "))
 	}
 }
 
@@ -139,7 +205,7 @@ func (r report) parallel(method string) bool {
 	return slices.ContainsFunc(r.runs, func(one finished) bool { return one.method == method && one.workers > 1 })
 }
 
-func (r report) printRanks(w io.Writer) {
+func (r report) printRanks(w io.Writer, title string) {
 	rows := map[string][]string{}
 	methods, places := []string{}, 0
 	for _, share := range shares() {
@@ -149,7 +215,7 @@ func (r report) printRanks(w io.Writer) {
 			rows[method] = append(rows[method], fmt.Sprintf("%.2f", average[i]))
 		}
 	}
-	header(w, fmt.Sprintf("average rank of %d with one worker, over %d runs on %d problems", len(methods), places, len(r.tables)), "10%", "30%", "100%")
+	header(w, fmt.Sprintf("%saverage rank of %d with one worker, over %d runs on %d problems", title, len(methods), places, len(r.tables)), "10%", "30%", "100%")
 	for _, method := range methods {
 		fmt.Fprintf(w, "| %s | %s |\n", method, strings.Join(rows[method], " | "))
 	}
@@ -175,14 +241,24 @@ func (r report) compare(first, other string, share float64) (better, worse int, 
 	return better, worse, wilcoxon(differences)
 }
 
-func (r report) printComparison(w io.Writer) {
+// printComparison corrects the p-values of its table for their number, by Holm.
+func (r report) printComparison(w io.Writer, title string) {
 	methods := r.methods()
-	header(w, methods[0]+" against: better, worse, p", "10%", "30%", "100%")
+	header(w, methods[0]+" against"+title+": better, worse, p (Holm)", "10%", "30%", "100%")
+	var counts [][2]int
+	var chances []float64
 	for _, other := range methods[1:] {
-		var cells []string
 		for _, share := range shares() {
 			better, worse, p := r.compare(methods[0], other, share)
-			cells = append(cells, fmt.Sprintf("%d, %d, p = %.2g", better, worse, p))
+			counts, chances = append(counts, [2]int{better, worse}), append(chances, p)
+		}
+	}
+	chances = holm(chances)
+	for i, other := range methods[1:] {
+		var cells []string
+		for k := range shares() {
+			at := i*len(shares()) + k
+			cells = append(cells, fmt.Sprintf("%d, %d, p = %.2g", counts[at][0], counts[at][1], chances[at]))
 		}
 		fmt.Fprintf(w, "| %s | %s |\n", other, strings.Join(cells, " | "))
 	}

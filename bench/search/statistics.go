@@ -3,21 +3,51 @@ package main
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
-// quartiles are of a list that need not be sorted, interpolated linearly.
-type quartiles struct{ low, median, high float64 }
-
-func quartilesOf(values []float64) quartiles {
-	sorted := slices.Sorted(slices.Values(values))
-	at := func(q float64) float64 {
-		place := q * float64(len(sorted)-1)
-		below := int(place)
-		above := min(below+1, len(sorted)-1)
-		return sorted[below] + (place-float64(below))*(sorted[above]-sorted[below])
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
 	}
-	return quartiles{at(0.25), at(0.5), at(0.75)}
+	return sum / float64(len(values))
+}
+
+// band is the 95% confidence band of the mean, by the bootstrap's percentiles:
+// of 2,000 draws of as many values with replacement, the same at every call.
+func band(values []float64) (low, high float64) {
+	const draws = 2000
+	if len(values) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	r := rand.New(rand.NewPCG(1, uint64(len(values))))
+	means := make([]float64, draws)
+	for i := range means {
+		for range values {
+			means[i] += values[r.IntN(len(values))] / float64(len(values))
+		}
+	}
+	slices.Sort(means)
+	return means[draws/40], means[draws-1-draws/40]
+}
+
+// holm corrects p-values for their number (Holm 1979): the smallest times all
+// of them, the next times one fewer, and none below one before it.
+func holm(chances []float64) []float64 {
+	order := make([]int, len(chances))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chances[a], chances[b]) })
+	corrected := make([]float64, len(chances))
+	least := 0.0
+	for i, at := range order {
+		least = max(least, min(1, chances[at]*float64(len(chances)-i)))
+		corrected[at] = least
+	}
+	return corrected
 }
 
 // ranks gives the smallest value rank 1; equal values share the mean of theirs.

@@ -21,20 +21,35 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-func TestQuartiles(t *testing.T) {
-	for name, c := range map[string]struct {
-		values []float64
-		want   quartiles
-	}{
-		"one":  {[]float64{3}, quartiles{3, 3, 3}},
-		"four": {[]float64{4, 1, 3, 2}, quartiles{1.75, 2.5, 3.25}},
-		"five": {[]float64{5, 4, 3, 2, 1}, quartiles{2, 3, 4}},
+// The bootstrap's band is about that of the normal distribution: for 30 zeros
+// and ones in turn, 0.5 and 1.96 deviations of 0.5/√30 on either side.
+func TestBand(t *testing.T) {
+	var values []float64
+	for i := range 30 {
+		values = append(values, float64(i%2))
+	}
+	low, high := band(values)
+	if want := 1.96 * 0.5 / math.Sqrt(30); math.Abs(0.5-want-low) > 0.04 || math.Abs(0.5+want-high) > 0.04 {
+		t.Errorf("the band is %v to %v, want 0.5 ± %v", low, high, want)
+	}
+	if low, high := band([]float64{3, 3}); low != 3 || high != 3 {
+		t.Errorf("of equal values it is %v to %v", low, high)
+	}
+	if low, _ := band(nil); !math.IsNaN(low) {
+		t.Errorf("of no values it begins at %v", low)
+	}
+}
+
+func TestHolm(t *testing.T) {
+	for name, c := range map[string]struct{ chances, want []float64 }{
+		"nothing":        {nil, []float64{}},
+		"one":            {[]float64{0.25}, []float64{0.25}},
+		"in their order": {[]float64{0.5, 0.125, 0.25}, []float64{0.5, 0.375, 0.5}},
+		"at most 1":      {[]float64{0.75, 0.75}, []float64{1, 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := quartilesOf(c.values); got != c.want {
-				t.Errorf("the quartiles of %v are %v, want %v", c.values, got, c.want)
-			}
-		})
+		if got := holm(c.chances); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v became %v, want %v", name, c.chances, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+func TestRunsAreTheSameAfterAFile(t *testing.T) {
+	runs := []finished{
+		{method: "a", problem: "p", seed: 3, workers: 8, budget: 10, seconds: 7, marks: []mark{{1, 0.5, 0.25}, {2, 1, 0}}},
+		{method: "b", problem: "q", seed: 1, workers: 1, budget: 5, seconds: 2},
+	}
+	path := filepath.Join(t.TempDir(), "runs")
+	if err := saveRuns(path, runs); err != nil {
+		t.Fatal(err)
+	}
+	got, err := loadRuns(path)
+	if err != nil || !reflect.DeepEqual(got, runs) {
+		t.Errorf("%+v became %+v (%v)", runs, got, err)
+	}
+	if _, err := loadRuns(path + "-missing"); err == nil {
+		t.Error("a missing file was read")
+	}
+}
