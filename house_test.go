@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"importer":                {"problem", "study/space"},
 	"e2e/launch":              {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
+	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":            {"simulator", "study/definition", "study/space"},
 	"bench/search":            {"simulator", "study/definition", "study/search", "study/space"},
