@@ -138,6 +138,9 @@ func run(ctx context.Context, o options) error {
 		}
 		runs = append(runs, loaded...)
 	}
+	if len(runs) == 0 {
+		return errors.Join(append(failures, errors.New("there are no runs: name methods, peers or a file of runs"))...)
+	}
 	report{tables: tables, runs: runs, failures: failures}.print(os.Stdout)
 	return nil
 }
