@@ -246,7 +246,9 @@ def test_a_heartbeat_brings_a_pause_into_a_long_epoch(start_server: StartServer)
 
     study_on(server).optimize(objective, n_trials=1)
     assert server.sent("/finish")[0].json["outcome"] == "interrupted"
-    assert server.sent("/heartbeat")[-1].json["leases"] == [{"trial_id": "s1-0", "lease_epoch": 1}]
+    # The last heartbeat may come behind the end of the trial.
+    beats = [beat.json["leases"] for beat in server.sent("/heartbeat")]
+    assert [{"trial_id": "s1-0", "lease_epoch": 1}] in beats
 
 
 def test_a_lost_lease_writes_nothing_more_and_goes_on(start_server: StartServer) -> None:
