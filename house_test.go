@@ -163,6 +163,26 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 	}
 }
 
+// The packages below study are tested without the race detector.
+func TestBelowStudyEverythingIsSequential(t *testing.T) {
+	for _, one := range sources(t) {
+		if one.test || !strings.HasPrefix(one.folder, "study/") {
+			continue
+		}
+		for _, path := range imports(one.file) {
+			if path == "sync" || path == "sync/atomic" {
+				t.Errorf("%s imports %s: nothing below study is shared by goroutines", one.path, path)
+			}
+		}
+		ast.Inspect(one.file, func(node ast.Node) bool {
+			if statement, ok := node.(*ast.GoStmt); ok {
+				t.Errorf("%s starts a goroutine", one.set.Position(statement.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 func TestForeignModulesEnterThroughTheirDoor(t *testing.T) {
 	for _, one := range sources(t) {
 		if one.test {

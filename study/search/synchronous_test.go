@@ -138,7 +138,7 @@ func TestALostTrialHoldsUpNobody(t *testing.T) {
 			method := start(t, settings)
 			tell(t, method, "request -> create 0 at 0")
 			tops := 0
-			for range 400 {
+			for range 160 {
 				actions, err := method.Handle(search.Event{Kind: search.Request})
 				if err != nil {
 					t.Fatal(err)
