@@ -4,7 +4,8 @@
 // [Settings] turns the user's minimum and maximum of each into a ladder of
 // rungs. Three policies are one mechanism: "multi" grows both axes together
 // (EdgeTune; Rocha's thesis, section 7.4.3, algorithm 6), "epochs" pins the
-// data fraction to its maximum, "dataset" pins the epochs a rung trains.
+// data fraction to its maximum, "dataset" pins the epochs a rung trains. Under
+// "seconds" and "joules" a rung is an amount of training time or energy instead.
 //
 // The package is pure arithmetic: it knows neither trials nor searches, and
 // equal settings give equal ladders.
@@ -16,6 +17,28 @@ type Budget struct {
 	Epochs int `json:"epochs"`
 	// DataFraction is the share of the training data each pass uses, in (0, 1].
 	DataFraction float64 `json:"data_fraction"`
+	// Seconds, if set, is the training time in total: the budget is spent at the
+	// first epoch whose end it has come to by then. Epochs only bounds it above.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Joules, if set, is the same for the energy of the training.
+	Joules float64 `json:"joules,omitempty"`
+}
+
+// Spent is what a trial has spent since its first epoch. An epoch that was
+// trained again after a loss counts once.
+type Spent struct {
+	// Epoch is the epoch that has just ended.
+	Epoch           int
+	Seconds, Joules float64
+}
+
+// Measured reports whether the budget is an amount of time or energy, so that
+// nobody knows beforehand at which epoch it is reached.
+func (b Budget) Measured() bool { return b.Seconds > 0 || b.Joules > 0 }
+
+// Reached reports whether the budget is spent.
+func (b Budget) Reached(s Spent) bool {
+	return s.Epoch >= b.Epochs || b.Seconds > 0 && s.Seconds >= b.Seconds || b.Joules > 0 && s.Joules >= b.Joules
 }
 
 // Rung is one step of the ladder.
@@ -39,7 +62,12 @@ const (
 	Multi   Policy = "multi"   // epochs and data fraction grow together
 	Epochs  Policy = "epochs"  // epochs grow, all of max data fraction from the start
 	Dataset Policy = "dataset" // the data fraction grows, epochs stay at max
+	Seconds Policy = "seconds" // the training time grows, all of max data fraction from the start
+	Joules  Policy = "joules"  // the training's energy grows, likewise
 )
+
+// Measured reports whether rungs are amounts of time or energy.
+func (p Policy) Measured() bool { return p == Seconds || p == Joules }
 
 // Growth names how an axis grows from rung to rung.
 type Growth string
@@ -65,12 +93,21 @@ type FractionRange struct {
 	Max float64 `json:"max"`
 }
 
+// AmountRange bounds an amount of seconds or joules; positive numbers.
+type AmountRange struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
+
 // Settings is the budget section of a study.
 type Settings struct {
 	Policy       Policy        `json:"policy"`
 	Growth       Growth        `json:"growth"`
 	Epochs       EpochRange    `json:"epochs"`
 	DataFraction FractionRange `json:"data_fraction"`
+	// Seconds and Joules belong to the policy of their name.
+	Seconds AmountRange `json:"seconds,omitzero"`
+	Joules  AmountRange `json:"joules,omitzero"`
 	// Eta is the reduction factor: about one trial in Eta goes up a rung.
 	Eta int `json:"eta"`
 }

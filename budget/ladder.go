@@ -39,7 +39,7 @@ func (s Settings) Ladder() []Rung {
 		rungs = append(rungs, Rung{
 			Index:       last + 1,
 			Budget:      b,
-			FromScratch: last >= 0 && b.Epochs <= rungs[last].Budget.Epochs,
+			FromScratch: last >= 0 && b.Epochs <= rungs[last].Budget.Epochs && !b.Measured(),
 		})
 	}
 	return rungs
@@ -54,8 +54,28 @@ func (s Settings) ends() (first, top Budget) {
 		first.DataFraction = top.DataFraction
 	case Dataset:
 		first.Epochs = top.Epochs
+	case Seconds, Joules:
+		first.Epochs, first.DataFraction = top.Epochs, top.DataFraction
+		first.setAmount(s.Policy, s.amount().Min)
+		top.setAmount(s.Policy, s.amount().Max)
 	}
 	return first, top
+}
+
+// amount bounds what a measured policy's rungs are made of.
+func (s Settings) amount() AmountRange {
+	if s.Policy == Joules {
+		return s.Joules
+	}
+	return s.Seconds
+}
+
+func (b *Budget) setAmount(policy Policy, amount float64) {
+	if policy == Joules {
+		b.Joules = amount
+	} else {
+		b.Seconds = amount
+	}
 }
 
 func (s Settings) geometric() []Budget {
@@ -64,6 +84,9 @@ func (s Settings) geometric() []Budget {
 		return []Budget{top}
 	}
 	steps := min(max(epochSteps(first.Epochs, top.Epochs, s.Eta), dataSteps(first.DataFraction, top.DataFraction, s.Eta), 1), MaxRungs-1)
+	if s.Policy.Measured() {
+		steps = min(max(amountSteps(s.amount(), s.Eta), 1), MaxRungs-1)
+	}
 	budgets := make([]Budget, steps+1)
 	for i := range budgets {
 		share := float64(i) / float64(steps)
@@ -71,6 +94,9 @@ func (s Settings) geometric() []Budget {
 		budgets[i] = Budget{
 			Epochs:       int(math.Round(epochs)),
 			DataFraction: rounded(between(first.DataFraction, top.DataFraction, share)),
+		}
+		if s.Policy.Measured() {
+			budgets[i].setAmount(s.Policy, rounded(between(s.amount().Min, s.amount().Max, share)))
 		}
 	}
 	return budgets
@@ -95,6 +121,16 @@ func dataSteps(low, high float64, eta int) int {
 	return steps
 }
 
+// amountSteps is how often the minimum can be multiplied by eta without passing
+// the maximum, but for what multiplying rounds.
+func amountSteps(r AmountRange, eta int) int {
+	steps := 0
+	for low := r.Min; steps < MaxRungs && eta > 1 && low > 0 && low*float64(eta) <= r.Max*(1+1e-9); steps++ {
+		low *= float64(eta)
+	}
+	return steps
+}
+
 // between interpolates geometrically.
 func between(low, high, share float64) float64 {
 	return min(max(low*math.Pow(high/low, share), low), high)
@@ -111,6 +147,10 @@ func (s Settings) linear() []Budget {
 		if float64(i)*(first.DataFraction+halfDecimal) >= top.DataFraction {
 			next.DataFraction = top.DataFraction
 		}
+		if s.Policy.Measured() {
+			next = top
+			next.setAmount(s.Policy, min(s.amount().Max, rounded(float64(i)*s.amount().Min)))
+		}
 		if next == top {
 			break
 		}
@@ -122,6 +162,9 @@ func (s Settings) linear() []Budget {
 // iterations is how many rungs linear growth needs, without a bound.
 func (s Settings) iterations() int {
 	first, top := s.ends()
+	if s.Policy.Measured() {
+		return int(min(math.Ceil(s.amount().Max/s.amount().Min*(1-1e-9)), math.MaxInt32))
+	}
 	epochs := (top.Epochs + first.Epochs - 1) / first.Epochs
 	data := math.Ceil(top.DataFraction / (first.DataFraction + halfDecimal))
 	return max(epochs, int(data))

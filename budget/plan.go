@@ -25,6 +25,13 @@ type Plan struct {
 	// DataPasses counts the passes over the whole training data in all: an
 	// epoch over a tenth of the data is a tenth of a pass.
 	DataPasses float64 `json:"data_passes"`
+	// Seconds and Joules are what is trained in all, where the budgets are in
+	// them; a rung ends with an epoch, so that it takes a little more. Epochs and
+	// data passes are 0 then: nobody knows how many fit.
+	Seconds float64 `json:"seconds,omitempty"`
+	Joules  float64 `json:"joules,omitempty"`
+	// Costs is what all that takes, an estimate; nil as long as no pace is known.
+	Costs *Costs `json:"costs,omitempty"`
 	// FullEpochs and FullDataPasses are what the same number of trials takes if
 	// each is trained with the top rung's budget: the cost a ladder saves from.
 	FullEpochs     int     `json:"full_epochs"`
@@ -60,6 +67,9 @@ type Stage struct {
 	// continues its checkpoint trains only what the rung adds.
 	Epochs     int     `json:"epochs"`
 	DataPasses float64 `json:"data_passes"`
+	// Seconds and Joules are the same where the budgets are in them.
+	Seconds float64 `json:"seconds,omitempty"`
+	Joules  float64 `json:"joules,omitempty"`
 }
 
 // NewPlan returns the plan of a search of maxTrials configurations (0: no
@@ -86,6 +96,9 @@ func NewPlan(s Settings, promotion Promotion, maxTrials, brackets int) Plan {
 		plan.work(i)
 	}
 	top := rungs[len(rungs)-1].Budget
+	if top.Measured() {
+		return plan
+	}
 	plan.FullEpochs = plan.Trials * top.Epochs
 	plan.FullDataPasses = float64(plan.FullEpochs) * top.DataFraction
 	return plan
@@ -164,13 +177,24 @@ func (p *Plan) halve(start, n, times, eta int) {
 // work fills in what the stage trains and adds it to the plan.
 func (p *Plan) work(i int) {
 	stage := &p.Stages[i]
+	p.Trainings += stage.Started + stage.Promoted
+	if stage.Budget.Measured() {
+		var below Budget
+		if i > 0 {
+			below = p.Stages[i-1].Budget
+		}
+		stage.Seconds = float64(stage.Started)*stage.Budget.Seconds + float64(stage.Promoted)*(stage.Budget.Seconds-below.Seconds)
+		stage.Joules = float64(stage.Started)*stage.Budget.Joules + float64(stage.Promoted)*(stage.Budget.Joules-below.Joules)
+		p.Seconds += stage.Seconds
+		p.Joules += stage.Joules
+		return
+	}
 	continued := 0
 	if i > 0 && !stage.FromScratch {
 		continued = p.Stages[i-1].Budget.Epochs
 	}
 	stage.Epochs = stage.Started*stage.Budget.Epochs + stage.Promoted*(stage.Budget.Epochs-continued)
 	stage.DataPasses = float64(stage.Epochs) * stage.Budget.DataFraction
-	p.Trainings += stage.Started + stage.Promoted
 	p.ScratchEpochs += (stage.Started + stage.Promoted) * stage.Budget.Epochs
 	p.Epochs += stage.Epochs
 	p.DataPasses += stage.DataPasses

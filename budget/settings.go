@@ -13,6 +13,8 @@ const (
 	MinFraction = 1e-6 // the smallest share that six decimals can tell from nothing
 	MaxEta      = 100
 	MaxRungs    = 100
+	MinAmount   = 1e-3 // seconds or joules
+	MaxAmount   = 1e9
 )
 
 // WithDefaults returns the settings with everything filled in that was left at
@@ -23,12 +25,19 @@ const (
 //   - data_fraction ends at 1 and begins at 0.1, the smallest share the
 //     thesis's multi-budget uses; under the epochs policy it does not grow, so
 //     that it is 1 throughout.
-//   - policy is the one that grows what was given: epochs if only epochs were,
-//     dataset if only data_fraction was, else multi.
+//   - policy is the one that grows what was given: seconds or joules if they
+//     were, epochs if only epochs were, dataset if only data_fraction was, else
+//     multi.
+//   - under seconds and joules the data fraction does not grow either, epochs
+//     bound nothing unless given, and the minimum is a ninth of the maximum.
 func (s Settings) WithDefaults() Settings {
 	if s.Policy == "" {
 		epochs, data := s.Epochs != (EpochRange{}), s.DataFraction != (FractionRange{})
 		switch {
+		case s.Seconds != (AmountRange{}):
+			s.Policy = Seconds
+		case s.Joules != (AmountRange{}):
+			s.Policy = Joules
 		case epochs && !data:
 			s.Policy = Epochs
 		case data && !epochs:
@@ -43,6 +52,14 @@ func (s Settings) WithDefaults() Settings {
 	if s.Eta == 0 {
 		s.Eta = 3
 	}
+	if s.Policy.Measured() && s.Epochs.Max == 0 {
+		s.Epochs.Max = MaxEpochs
+	}
+	for _, r := range []*AmountRange{&s.Seconds, &s.Joules} {
+		if r.Min == 0 {
+			r.Min = r.Max / 9
+		}
+	}
 	if s.Epochs.Max == 0 {
 		s.Epochs.Max = max(9, s.Epochs.Min)
 	}
@@ -54,7 +71,7 @@ func (s Settings) WithDefaults() Settings {
 	}
 	if s.DataFraction.Min == 0 {
 		s.DataFraction.Min = min(0.1, s.DataFraction.Max)
-		if s.Policy == Epochs {
+		if s.Policy == Epochs || s.Policy.Measured() {
 			s.DataFraction.Min = s.DataFraction.Max
 		}
 	}
@@ -67,9 +84,9 @@ func (s Settings) WithDefaults() Settings {
 func (s Settings) Validate(path string) []problem.Field {
 	v := validation{path: path}
 	switch s.Policy {
-	case Multi, Epochs, Dataset:
+	case Multi, Epochs, Dataset, Seconds, Joules:
 	default:
-		v.fault("policy", string(s.Policy), "must be multi, epochs or dataset")
+		v.fault("policy", string(s.Policy), "must be multi, epochs, dataset, seconds or joules")
 	}
 	switch s.Growth {
 	case Geometric, Linear:
@@ -81,6 +98,8 @@ func (s Settings) Validate(path string) []problem.Field {
 	}
 	v.epochs(s.Epochs)
 	v.fractions(s.DataFraction)
+	v.amounts(s, Seconds, s.Seconds)
+	v.amounts(s, Joules, s.Joules)
 	if len(v.faults) == 0 && s.Growth == Linear {
 		if n := s.iterations(); n > MaxRungs {
 			v.fault("growth", string(s.Growth),
@@ -110,6 +129,31 @@ func (v *validation) epochs(r EpochRange) {
 	}
 	if !wrong(r.Min) && !wrong(r.Max) && r.Min > r.Max {
 		v.fault("epochs.min", r.Min, "must not be above epochs.max, which is %d", r.Max)
+	}
+}
+
+// amounts checks the range that belongs to a measured policy.
+func (v *validation) amounts(s Settings, policy Policy, r AmountRange) {
+	name := string(policy)
+	if s.Policy != policy {
+		if r != (AmountRange{}) {
+			v.fault(name, nil, "must be left out with policy: %s; or write policy: %s", s.Policy, policy)
+		}
+		return
+	}
+	wrong := func(a float64) bool { return !(a >= MinAmount && a <= MaxAmount) }
+	if r == (AmountRange{}) {
+		v.fault(name, nil, "is missing, and policy: %s needs it: write %s: {min: 60, max: 540}, counted from a trial's first epoch", name, name)
+		return
+	}
+	if wrong(r.Min) {
+		v.fault(name+".min", fmt.Sprint(r.Min), "must be a number between %g and %g", MinAmount, MaxAmount)
+	}
+	if wrong(r.Max) {
+		v.fault(name+".max", fmt.Sprint(r.Max), "must be a number between %g and %g", MinAmount, MaxAmount)
+	}
+	if !wrong(r.Min) && !wrong(r.Max) && r.Min > r.Max {
+		v.fault(name+".min", r.Min, "must not be above %s.max, which is %g", name, r.Max)
 	}
 }
 

@@ -76,7 +76,19 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		want  []string
 	}{
 		{"valid", func(*budget.Settings) {}, nil},
-		{"policy", func(s *budget.Settings) { s.Policy = "seconds" }, []string{"budget.policy"}},
+		{"policy", func(s *budget.Settings) { s.Policy = "hours" }, []string{"budget.policy"}},
+		{"seconds without seconds", func(s *budget.Settings) { s.Policy = budget.Seconds }, []string{"budget.seconds"}},
+		{"seconds upside down", func(s *budget.Settings) { s.Policy, s.Seconds = budget.Seconds, budget.AmountRange{Min: 9, Max: 3} }, []string{"budget.seconds.min"}},
+		{"joules without end", func(s *budget.Settings) {
+			s.Policy, s.Joules = budget.Joules, budget.AmountRange{Min: math.NaN(), Max: math.Inf(1)}
+		}, []string{"budget.joules.min", "budget.joules.max"}},
+		{"joules under seconds", func(s *budget.Settings) {
+			s.Policy, s.Seconds, s.Joules = budget.Seconds, budget.AmountRange{Min: 1, Max: 9}, budget.AmountRange{Min: 1, Max: 9}
+		}, []string{"budget.joules"}},
+		{"seconds under multi", func(s *budget.Settings) { s.Seconds = budget.AmountRange{Min: 1, Max: 9} }, []string{"budget.seconds"}},
+		{"linear seconds and too long", func(s *budget.Settings) {
+			s.Policy, s.Growth, s.Seconds = budget.Seconds, budget.Linear, budget.AmountRange{Min: 1, Max: 1e9}
+		}, []string{"budget.growth"}},
 		{"growth", func(s *budget.Settings) { s.Growth = "cubic" }, []string{"budget.growth"}},
 		{"eta of one never halves", func(s *budget.Settings) { s.Eta = 1 }, []string{"budget.eta"}},
 		{"eta too large", func(s *budget.Settings) { s.Eta = 101 }, []string{"budget.eta"}},

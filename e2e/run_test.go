@@ -50,6 +50,48 @@ func TestRunFromOneCommand(t *testing.T) {
 	}
 }
 
+func TestRunWithABudgetInSeconds(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "timed", "seconds, seconds: {min: 0.1, max: 0.9}, eta: 3", "0.03", 9)
+	got := cli(t, nil, "run", s.file, "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	p := found.Study.Progress
+	if found.Study.Status != protocol.StudyCompleted || p.Trials[trial.Failed] > 0 || p.Promotions == 0 || p.Resumes == 0 {
+		t.Errorf("the study is %s: %+v", found.Study.Status, p)
+	}
+	if best := found.Recommendation; !best.FullBudget || float64(best.Seconds) < 0.9 || best.Best.Budget.Seconds != 0.9 {
+		t.Errorf("the winner was trained for %v s of %+v", best.Seconds, best.Best)
+	}
+	checkTrainedOnce(t, s)
+	if trained := len(s.entries("trained")); trained != p.Epochs {
+		t.Errorf("%d epochs were trained, %d count", trained, p.Epochs)
+	}
+}
+
+// A script without a client cannot hear that its budget is spent: it is ended.
+func TestABudgetInSecondsEndsAScriptWithoutAClient(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "study.yaml")
+	script := `e=0; while true; do e=$((e+1)); sleep 0.05; echo "{\"epoch\": $e, \"accuracy\": 0.5}"; done`
+	content := "name: endless\ncommand: [sh, -c, '" + script + "']\nobjective: {metric: accuracy, direction: maximize}\n" +
+		"space: {x: {type: float, low: 0, high: 1}}\nbudget: {seconds: 0.3}\nstop: {trials: 2, seconds: 60}\nretry: {failures: 0}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := cli(t, nil, "run", file, "--data", filepath.Join(folder, "data"), "--listen", "127.0.0.1:0", "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	if p := found.Study.Progress; p.Trials[trial.Completed] != 2 || p.TrialSeconds < 0.6 || p.TrialSeconds > 10 {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestAnyLanguageOnStandardOutput(t *testing.T) {
 	t.Parallel()
 	got := cli(t, nil, "run", "../examples/any-language/study.yaml", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--json")

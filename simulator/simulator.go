@@ -26,6 +26,8 @@ type Measurement struct {
 	Value float64
 	// Seconds is how long the epoch takes on a worker that is not slowed down.
 	Seconds float64
+	// Joules is what the epoch consumes; 0 if the benchmark does not tell.
+	Joules float64
 }
 
 // Benchmark answers in place of a training script.

@@ -344,3 +344,31 @@ func BenchmarkRun(b *testing.B) {
 		b.ReportMetric(trace.Seconds, "simulated-s/op")
 	}
 }
+
+func TestBudgetsInSecondsAndJoulesSurviveTrouble(t *testing.T) {
+	meter := measure(func(c space.Configuration, epoch int, fraction float64) simulator.Measurement {
+		x, _ := c["x"].Number()
+		m := hill{}.Measure(c, epoch, fraction)
+		m.Seconds *= 0.5 + x // slow configurations get fewer epochs
+		m.Joules = 3 * m.Seconds
+		return m
+	})
+	for _, c := range []struct{ budget, promotion string }{
+		{"seconds: {min: 20, max: 180}", "asynchronous"}, {"seconds: {min: 20, max: 180}", "synchronous"},
+		{"joules: {min: 60, max: 540}", "asynchronous"}, {"seconds: {min: 2, max: 18}, epochs: 40", "asynchronous"},
+		{"seconds: 60", "none"},
+	} {
+		for seed := range uint64(5) {
+			def := defined(t, "policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.111111, max: 1}, eta: 3", c.budget,
+				"seed: 7", "seed: 7, promotion: "+c.promotion, "stop: {trials: 40}", "stop: {trials: 40}\nretry: {failures: 20}")
+			trace := run(t, def, meter, troubled(seed, 8))
+			if trace.Study.Status != protocol.StudyCompleted || !trace.Recommendation.FullBudget {
+				t.Fatalf("%s, %s: %s, %v", c.budget, c.promotion, trace.Study.Status, trace.Recommendation.Notes)
+			}
+			top := def.Ladder()[len(def.Ladder())-1].Budget
+			if r := trace.Recommendation; float64(r.Seconds) < top.Seconds || float64(r.Energy.Joules) < top.Joules {
+				t.Errorf("%s: the winner spent %v s and %v J of %+v", c.budget, r.Seconds, r.Energy, top)
+			}
+		}
+	}
+}

@@ -88,8 +88,12 @@ func (s *simulation) endEpoch(w *worker) error {
 		s.mark(lease, w.epoch)
 		return s.end(w, protocol.CommandFailed)
 	}
+	var energy *trial.Energy
+	if w.measured.Joules > 0 {
+		energy = &trial.Energy{Joules: trial.Float(w.measured.Joules), Method: "estimate: simulated"}
+	}
 	directive, err := s.service.Report(s.ctx, lease.Trial, protocol.Report{
-		LeaseEpoch: lease.LeaseEpoch, Epoch: w.epoch, Seconds: trial.Float(w.measured.Seconds),
+		Energy: energy, LeaseEpoch: lease.LeaseEpoch, Epoch: w.epoch, Seconds: trial.Float(w.measured.Seconds),
 		Metrics: map[string]trial.Float{s.metric: trial.Float(w.measured.Value)},
 	})
 	if err != nil {

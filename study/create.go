@@ -20,6 +20,22 @@ func PlanOf(def definition.Definition) budget.Plan {
 	return plan
 }
 
+// PaceOf is what an earlier study's training took, for one pass over its data.
+func PaceOf(view protocol.StudyView) (budget.Pace, error) {
+	p := view.Progress
+	if p.DataPasses == 0 {
+		return budget.Pace{}, problem.New(problem.Conflict, "study %s has trained nothing yet: there is no pace to take from it", view.Name)
+	}
+	pace := budget.Pace{Seconds: p.TrialSeconds / p.DataPasses, Source: "one of study " + view.Name + " took on average"}
+	if p.Energy.Method != "" {
+		pace.Joules = float64(p.Energy.Joules) / p.DataPasses
+		if p.Energy.Estimated() {
+			pace.Source += ", whose joules are an estimate too"
+		}
+	}
+	return pace, nil
+}
+
 // CreateStudy stores a checked definition as a new, running study. A name that
 // is taken is a conflict.
 func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error) {

@@ -67,6 +67,8 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 		return tx.measured(t)
 	case request.Outcome == protocol.Interrupted:
 		return tx.state(t, trial.Queued, orElse(request.Reason, "given back by the worker"))
+	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
+		return tx.failed(t, "the command ended before its budget was spent: "+amounts(t))
 	case request.Outcome == protocol.BudgetReached:
 		return tx.failed(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
 	default:
@@ -89,6 +91,9 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
 	if t.Rung == len(r.ladder)-1 {
 		next, reason = trial.Completed, "measured at the top rung"
+	}
+	if t.Budget.Measured() {
+		reason += ": " + amounts(t)
 	}
 	t, err := tx.state(t, next, reason)
 	if err != nil {

@@ -105,14 +105,14 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.L
 		tx.abandon()
 		return protocol.LeaseReply{}, err
 	}
-	if leased == nil && tx.study == nil {
+	if leased == nil && tx.study == nil && len(tx.change.Events) == 0 {
 		return protocol.LeaseReply{}, nil // the search waits for a measurement
 	}
 	var reply protocol.LeaseReply
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
 	} else {
-		reply.StudyFinished = true
+		reply.StudyFinished = tx.study != nil
 		ctx = unkeyed(ctx) // another study may have a trial for this call
 	}
 	if err := commit(ctx, s, tx, &reply); err != nil {
@@ -135,11 +135,28 @@ func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 	if len(r.queue) > 0 {
 		return tx.lease(tx.trial(r.queue[0]), worker, "goes on")
 	}
-	actions, err := tx.search(search.Event{Kind: search.Request})
-	if err != nil {
-		return nil, err
+	for {
+		actions, err := tx.search(search.Event{Kind: search.Request})
+		if err != nil {
+			return nil, err
+		}
+		if action := actions[0]; action.Kind == search.Promote {
+			passed, err := tx.passed(tx.trial(action.Trial), action)
+			if err != nil || tx.study != nil { // it may have reached the target
+				return nil, err
+			}
+			if passed {
+				continue
+			}
+		}
+		return tx.follow(actions[0], worker)
 	}
-	switch action := actions[0]; action.Kind {
+}
+
+// follow does what the search says.
+func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial, error) {
+	r := tx.runtime
+	switch action.Kind {
 	case search.Create:
 		t := trial.Trial{
 			ID: trialID(r.study.ID, action.Trial), Study: r.study.ID, Number: action.Trial,

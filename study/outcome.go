@@ -75,6 +75,9 @@ func numbers(t trial.Trial, metrics map[string]trial.Float) map[string]float64 {
 	known := map[string]float64{
 		"train_seconds": float64(t.Seconds), "epochs": float64(t.Budget.Epochs), "data_fraction": t.Budget.DataFraction,
 	}
+	if t.Budget.Measured() { // whose epochs are a bound
+		known["epochs"] = float64(t.LastEpoch)
+	}
 	if t.Energy.Method != "" {
 		known[trainJoules] = float64(t.Energy.Joules)
 	}
@@ -129,6 +132,10 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 	if err != nil {
 		return result // the check of the report has refused it
 	}
+	if t.Budget.Measured() {
+		result.Epoch = t.LastEpoch
+		result.Estimated = t.Budget.Joules > 0 && t.Energy.Estimated()
+	}
 	known := numbers(t, metrics)
 	for _, goal := range aims.objectives {
 		result.Values = append(result.Values, trial.Float(goal.formula.Value(known)))
@@ -140,7 +147,7 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 		result.Violation = trial.Float(math.Inf(1)) // whatever it keeps to, it stands behind all that can be compared
 	}
 	if _, reported := metrics[trainJoules]; !reported && t.Energy.Estimated() {
-		result.Estimated = slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), trainJoules) })
+		result.Estimated = result.Estimated || slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), trainJoules) })
 	}
 	return result
 }

@@ -87,7 +87,9 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 		return nil
 	}
 	var left *float64
-	if planned := PlanOf(study.Definition).DataPasses; planned > 0 {
+	if r.ladder[0].Budget.Measured() {
+		left = r.amountLeft(study, p)
+	} else if planned := PlanOf(study.Definition).DataPasses; planned > 0 {
 		passes := max(planned-p.DataPasses, r.begun(study, trials))
 		estimate := passes / p.DataPasses * p.ElapsedSeconds
 		left = &estimate
@@ -120,4 +122,18 @@ func (r *runtime) begun(study Study, trials []trial.Trial) float64 {
 		}
 	}
 	return passes
+}
+
+// amountLeft estimates the same where budgets are amounts of time or energy.
+func (r *runtime) amountLeft(study Study, p protocol.Progress) *float64 {
+	plan := PlanOf(study.Definition)
+	planned, done := plan.Seconds, p.TrialSeconds
+	if plan.Joules > 0 {
+		planned, done = plan.Joules, float64(p.Energy.Joules)
+	}
+	if planned == 0 || done == 0 {
+		return nil
+	}
+	left := max(0, planned-done) / done * p.ElapsedSeconds
+	return &left
 }

@@ -42,9 +42,13 @@ func (r *runtime) recommendation() protocol.Recommendation {
 	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1
 	if !answer.FullBudget {
 		top := r.ladder[len(r.ladder)-1].Budget
-		answer.Notes = append(answer.Notes, fmt.Sprintf(
-			"measured after %d epochs on %.4g of the data, not on the full budget of %d epochs on %.4g",
-			answer.Best.Budget.Epochs, answer.Best.Budget.DataFraction, top.Epochs, top.DataFraction))
+		if top.Measured() {
+			answer.Notes = append(answer.Notes, "not measured on the full budget: "+amounts(winner))
+		} else {
+			answer.Notes = append(answer.Notes, fmt.Sprintf(
+				"measured after %d epochs on %.4g of the data, not on the full budget of %d epochs on %.4g",
+				answer.Best.Budget.Epochs, answer.Best.Budget.DataFraction, top.Epochs, top.DataFraction))
+		}
 	}
 	if answer.Best.Estimated {
 		answer.Notes = append(answer.Notes, "the joules in "+answer.Best.Metric+" are an estimate, and so is its value")

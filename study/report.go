@@ -34,6 +34,9 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	if t.State.Terminal() {
 		return answered(r, r.directive(t), nil) // too late to count, and not the worker's fault
 	}
+	if t.Budget.Measured() && t.MeasuredAt(t.Rung) {
+		return answered(r, r.directive(t), nil) // the script went on before it heard that the budget is spent
+	}
 	if err := r.checkReport(t, report); err != nil {
 		return protocol.Directive{}, err
 	}
@@ -124,7 +127,8 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
-	if report.Epoch == t.Budget.Epochs {
+	faults = append(faults, unmeasured(t.Budget, report)...)
+	if t.Budget.Measured() || report.Epoch == t.Budget.Epochs { // of a measured budget any report may be the last
 		missing, err := r.missing(t, report)
 		if err != nil {
 			return err
@@ -164,7 +168,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 	}
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
-	if report.Epoch == t.Budget.Epochs {
+	if reaches(t, report.Epoch) {
 		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
 	}
 	tx.change.Reports = append(tx.change.Reports, accepted)

@@ -32,7 +32,9 @@ func (s State) next() []State {
 	case Leased, Running:
 		return []State{Running, Queued, Paused, Completed, Pruned, Failed, Lost, Cancelled}
 	case Paused:
-		return []State{Queued, Leased, Pruned, Cancelled}
+		// The next rung's budget may be spent already, when it is an amount of time
+		// or energy: then the trial is measured there without a lease.
+		return []State{Queued, Leased, Paused, Completed, Pruned, Cancelled}
 	case Lost:
 		return []State{Queued}
 	default:

@@ -16,7 +16,7 @@ var arrows = map[trial.State]string{
 	trial.Queued:    "leased pruned cancelled",
 	trial.Leased:    "running queued paused completed pruned failed lost cancelled",
 	trial.Running:   "running queued paused completed pruned failed lost cancelled",
-	trial.Paused:    "queued leased pruned cancelled",
+	trial.Paused:    "queued leased paused completed pruned cancelled",
 	trial.Lost:      "queued",
 	trial.Completed: "", trial.Pruned: "", trial.Failed: "", trial.Cancelled: "",
 }

@@ -39,6 +39,9 @@ type Checkpoint struct {
 type Result struct {
 	Rung   int           `json:"rung"`
 	Budget budget.Budget `json:"budget"`
+	// Epoch is where a budget of seconds or joules was spent; 0 with others,
+	// whose last epoch it is.
+	Epoch int `json:"epoch,omitempty"`
 	// Values holds one value for each objective, in the study's order.
 	Values []Float `json:"values"`
 	// Violation is by how much the outcome misses the study's constraints: the

@@ -83,6 +83,12 @@ func shownEnergy(energy trial.Energy) string {
 
 // shownBudget is what a trial has spent or may spend.
 func shownBudget(b budget.Budget) string {
+	if b.Seconds > 0 {
+		return shownSeconds(b.Seconds) + " of training"
+	}
+	if b.Joules > 0 {
+		return shownEnergy(trial.Energy{Joules: trial.Float(b.Joules), Method: "budget"})
+	}
 	return fmt.Sprintf("%s, %s%% of data", count(b.Epochs, "epoch"), strconv.FormatFloat(math.Round(b.DataFraction*1000)/10, 'g', 4, 64))
 }
 

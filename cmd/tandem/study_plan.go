@@ -1,28 +1,42 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
 )
 
+// pacing is what the plan's flags tell of the costs.
+type pacing struct {
+	pace    budget.Pace
+	like    string
+	workers int
+}
+
 func planCommand(flags *studyFlags) *cobra.Command {
-	return &cobra.Command{
+	var told pacing
+	command := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Check a study file and print what the study will do",
 		Long: `Check a study file and print what the study will do: how many trials start on
 each rung, how many go up, the epochs and the passes over the data, and what the
 same trials would take without a ladder. Nothing is created; no server is
-needed. What an epoch takes in seconds and joules is not known before the first
-one was trained.`,
+needed, unless an earlier study is to tell what training takes (--like). What it
+takes is an estimate: every pass over the data counts alike.`,
 		Example: `  tandem study plan study.yaml
+  tandem study plan study.yaml --epoch-seconds 12 --epoch-joules 300 --workers 4
+  tandem study plan study.yaml --like lenet-fashion-mnist
   tandem study plan study.yaml --json | jq .epochs`,
 		Args: arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -30,13 +44,47 @@ one was trained.`,
 			if err != nil {
 				return err
 			}
+			pace, err := told.known(command.Context(), flags)
+			if err != nil {
+				return err
+			}
 			plan := study.PlanOf(def)
+			plan.Costs = plan.Cost(pace, told.workers)
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), plan)
 			}
 			return printPlan(command.OutOrStdout(), def, plan)
 		},
 	}
+	command.Flags().Float64Var(&told.pace.Seconds, "epoch-seconds", 0, "what an epoch over all of the data takes, in seconds")
+	command.Flags().Float64Var(&told.pace.Joules, "epoch-joules", 0, "what it takes in joules")
+	command.Flags().StringVar(&told.like, "like", "", "an earlier study on the server, whose measured pace to take")
+	command.Flags().IntVar(&told.workers, "workers", 1, "how many trials are trained at once")
+	return command
+}
+
+// known is the pace as given, or as an earlier study had it.
+func (p pacing) known(ctx context.Context, flags *studyFlags) (budget.Pace, error) {
+	pace := p.pace
+	if pace.Seconds < 0 || pace.Joules < 0 || p.workers < 1 {
+		return pace, usageError{errors.New("--epoch-seconds and --epoch-joules must not be negative, and --workers must be at least 1")}
+	}
+	if p.like == "" {
+		pace.Source = "was given"
+		return pace, nil
+	}
+	if pace.Seconds > 0 || pace.Joules > 0 {
+		return pace, usageError{errors.New("--like takes the pace from a study: leave out --epoch-seconds and --epoch-joules")}
+	}
+	client, err := flags.server.open()
+	if err != nil {
+		return pace, err
+	}
+	view, err := client.Study(ctx, p.like)
+	if err != nil {
+		return pace, err
+	}
+	return study.PaceOf(view)
 }
 
 // printPlan prints what a study is expected to do.
@@ -45,14 +93,23 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	if def.Directory != "" {
 		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))
 	}
+	measured := plan.Stages[0].Budget.Measured()
 	rows := make([][]string, 0, len(plan.Stages))
 	for _, stage := range plan.Stages {
 		rows = append(rows, []string{
 			strconv.Itoa(stage.Index), shownBudget(stage.Budget), strconv.Itoa(stage.Started), strconv.Itoa(stage.Promoted),
 			strconv.Itoa(stage.Epochs), fmt.Sprintf("%.1f", stage.DataPasses),
 		})
+		if measured {
+			last := len(rows) - 1
+			rows[last] = append(rows[last][:4], shownAmount(stage.Seconds, stage.Joules))
+		}
 	}
-	if err := table(out, []string{"RUNG", "BUDGET", "STARTED", "PROMOTED", "EPOCHS", "DATA PASSES"}, rows); err != nil {
+	heading := []string{"RUNG", "BUDGET", "STARTED", "PROMOTED", "EPOCHS", "DATA PASSES"}
+	if measured {
+		heading = append(heading[:4], "TRAINING")
+	}
+	if err := table(out, heading, rows); err != nil {
 		return err
 	}
 	if plan.Trials == 0 {
@@ -65,5 +122,30 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	}
 	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
 		expected, count(plan.Trials, "trial"), count(plan.Epochs, "epoch"), plan.DataPasses, count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
+	printCostsOf(out, plan)
 	return err
+}
+
+// shownAmount is a measured budget's seconds or joules.
+func shownAmount(seconds, joules float64) string {
+	if joules > 0 {
+		return shownEnergy(trial.Energy{Joules: trial.Float(joules), Method: "budget"})
+	}
+	return shownSeconds(seconds)
+}
+
+// printCostsOf prints what the plan is expected to take, if that is known.
+func printCostsOf(out io.Writer, plan budget.Plan) {
+	costs := plan.Costs
+	if costs == nil {
+		return
+	}
+	var parts []string
+	if costs.TrialSeconds > 0 {
+		parts = append(parts, shownSeconds(costs.TrialSeconds)+" of training, at least "+shownSeconds(costs.ElapsedSeconds)+" with "+count(costs.Workers, "worker"))
+	}
+	if costs.Joules > 0 {
+		parts = append(parts, shownAmount(0, costs.Joules))
+	}
+	fmt.Fprintf(out, "Estimated: %s (%s)\n", strings.Join(parts, ", "), plainText(costs.Method))
 }

@@ -9,7 +9,7 @@ func (d *decoder) budget(s section) budget.Settings {
 	if n == nil {
 		return b.WithDefaults()
 	}
-	s, ok := d.section(at, n, "policy", "growth", "epochs", "data_fraction", "eta")
+	s, ok := d.section(at, n, "policy", "growth", "epochs", "data_fraction", "seconds", "joules", "eta")
 	if !ok {
 		d.places.spoil("budget")
 		return b.WithDefaults()
@@ -18,6 +18,8 @@ func (d *decoder) budget(s section) budget.Settings {
 	d.reading("budget.growth", func() { s.text("growth", maxKey, (*string)(&b.Growth)) })
 	d.reading("budget.epochs", func() { d.epochs(s, &b.Epochs) })
 	d.reading("budget.data_fraction", func() { d.dataFraction(s, &b.DataFraction) })
+	d.reading("budget.seconds", func() { d.amount(s, "seconds", &b.Seconds) })
+	d.reading("budget.joules", func() { d.amount(s, "joules", &b.Joules) })
 	d.reading("budget.eta", func() { s.whole("eta", 2, budget.MaxEta, &b.Eta) })
 	return b.WithDefaults()
 }
@@ -33,13 +35,26 @@ func (d *decoder) reading(domain string, step func()) {
 }
 
 func (d *decoder) policy(s section, b *budget.Settings) {
-	n, at := s.get("policy")
-	if n != nil && (n.raw == "seconds" || n.raw == "joules") {
-		d.fault(at, n, "is not supported by this version: it must be multi, epochs or dataset; to bound the whole study's time use stop.seconds")
-		d.places.spoil("budget.policy")
+	d.reading("budget.policy", func() { s.text("policy", maxKey, (*string)(&b.Policy)) })
+}
+
+// amount reads a range of seconds or joules, or the one that every rung has.
+func (d *decoder) amount(s section, name string, r *budget.AmountRange) {
+	n, at := s.get(name)
+	if n == nil {
 		return
 	}
-	d.reading("budget.policy", func() { s.text("policy", maxKey, (*string)(&b.Policy)) })
+	if n.kind == number {
+		d.numberOf(at, n, budget.MinAmount, budget.MaxAmount, &r.Max)
+		r.Min = r.Max
+		return
+	}
+	if bounds, ok := d.section(at, n, "min", "max"); ok {
+		bounds.number("min", budget.MinAmount, budget.MaxAmount, &r.Min)
+		if highest, at := bounds.need("max", "what the top rung spends, counted from a trial's first epoch"); highest != nil {
+			d.numberOf(at, highest, budget.MinAmount, budget.MaxAmount, &r.Max)
+		}
+	}
 }
 
 // epochs reads a range, or the one number of epochs that every rung has.

@@ -116,6 +116,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
 			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")
 		}
+		if rule := def.Search.EarlyStopping; rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != search.HalvingRule) {
+			def.Budget = anyAmounts().Draw(t, "amounts")
+		}
 		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")
 		if rapid.Bool().Draw(t, "with regret") {
 			def.Stop.Regret = rapid.Float64Range(1e-9, 1e6).Draw(t, "regret")
@@ -228,5 +231,20 @@ func fuzz(f *testing.F, format definition.Format) {
 			t.Fatalf("accepted with faults: %v", faults)
 		}
 		comesBack(t, def)
+	})
+}
+
+// anyAmounts draws budgets in seconds or joules.
+func anyAmounts() *rapid.Generator[budget.Settings] {
+	return rapid.Custom(func(t *rapid.T) budget.Settings {
+		most := rapid.Float64Range(1, 1e6).Draw(t, "most")
+		amount := budget.AmountRange{Min: rapid.Float64Range(0.01, most).Draw(t, "least"), Max: most}
+		s := budget.Settings{Eta: rapid.IntRange(2, 9).Draw(t, "eta"), Epochs: budget.EpochRange{Max: rapid.IntRange(0, 50).Draw(t, "epochs")}}
+		if rapid.Bool().Draw(t, "joules") {
+			s.Joules = amount
+		} else {
+			s.Seconds = amount
+		}
+		return s.WithDefaults()
 	})
 }

@@ -71,6 +71,8 @@ func (s Settings) validate() []problem.Field {
 		"must be left out with promotion: none, as every trial then starts at the top rung")
 	require(!s.Widen || s.Promotion.OrDefault() == budget.Asynchronous, "search.widen", s.Widen,
 		"must be left out with promotion: %s: only asynchronous promotion can send up more than its share", s.Promotion)
+	require(len(s.Rungs) == 0 || !s.Rungs[0].Budget.Measured() || s.EarlyStopping == nil || s.EarlyStopping.Rule != HalvingRule,
+		"search.early_stopping", "halving", "cannot be halving with a budget in seconds or joules, as its rungs are no epochs: use median or percentile")
 	require(len(s.Rungs) > 0 && len(s.Rungs) <= maxRungs, "budget", len(s.Rungs), "must give a ladder of 1 to %d rungs", maxRungs)
 	for i, rung := range s.Rungs {
 		require(rung.Index == i, "budget", rung.Index, "must count its rungs from 0 without gaps: rung %d", i)

@@ -116,6 +116,9 @@ func row(one protocol.RankedTrial, def definition.Definition, names []string) []
 	if len(one.Results) > 0 {
 		last := one.Results[len(one.Results)-1]
 		rung, spent, values, violation = last.Rung, last.Budget, last.Values, number(last.Violation)
+		if last.Epoch > 0 { // the budget's epochs are only a bound
+			spent.Epochs = last.Epoch
+		}
 	}
 	rank := ""
 	if one.Rank > 0 {

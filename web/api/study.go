@@ -33,6 +33,8 @@ type studiesAnswer struct{ Body studyList }
 type createInput struct {
 	ContentType string `header:"Content-Type" hidden:"true"`
 	DryRun      bool   `query:"dry_run" doc:"answer the plan and create nothing"`
+	Like        string `query:"like" maxLength:"128" doc:"with dry_run: an earlier study, whose pace the plan's costs are estimated by"`
+	Workers     int    `query:"workers" default:"1" minimum:"1" maximum:"1000000" doc:"with dry_run: how many trials are trained at once"`
 	RawBody     []byte `contentType:"application/yaml"`
 }
 
@@ -56,13 +58,31 @@ func (s *server) createStudy(ctx context.Context, input *createInput) (*createAn
 		return nil, err
 	}
 	if input.DryRun {
-		return &createAnswer{Status: http.StatusOK, Body: study.PlanOf(def)}, nil
+		plan, err := s.plan(ctx, def, input)
+		return &createAnswer{Status: http.StatusOK, Body: plan}, err
 	}
 	view, err := s.studies.CreateStudy(ctx, def)
 	if err != nil {
 		return nil, err
 	}
 	return &createAnswer{Status: http.StatusCreated, Body: view}, nil
+}
+
+// plan previews the study, with its costs as far as they can be known.
+func (s *server) plan(ctx context.Context, def definition.Definition, input *createInput) (budget.Plan, error) {
+	var pace budget.Pace
+	if input.Like != "" {
+		view, err := s.studies.Study(ctx, input.Like)
+		if err != nil {
+			return budget.Plan{}, err
+		}
+		if pace, err = study.PaceOf(view); err != nil {
+			return budget.Plan{}, err
+		}
+	}
+	plan := study.PlanOf(def)
+	plan.Costs = plan.Cost(pace, input.Workers)
+	return plan, nil
 }
 
 // formatOf is the format of a study file with the content type.

@@ -108,6 +108,12 @@ func trialVariables(lease protocol.Lease, place room) (map[string]string, error)
 		"TANDEM_SEED":           strconv.FormatUint(lease.Seed, 10),
 		"TANDEM_SOCKET":         place.socket,
 	}
+	if b := lease.Budget; b.Seconds > 0 {
+		values["TANDEM_SECONDS"] = strconv.FormatFloat(b.Seconds, 'g', -1, 64)
+	}
+	if b := lease.Budget; b.Joules > 0 {
+		values["TANDEM_JOULES"] = strconv.FormatFloat(b.Joules, 'g', -1, 64)
+	}
 	for name, content := range map[string]any{
 		"TANDEM_PARAMS":     orEmpty(lease.Params),
 		"TANDEM_SYSTEM":     orEmpty(lease.System),

@@ -25,8 +25,8 @@ func (r *run) report(epoch int, metrics map[string]trial.Float) (protocol.Direct
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
 	p := r.soFar()
-	if p.reported && epoch == p.last {
-		return p.answer, nil
+	if p.reported && (epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
+		return p.answer, nil // a script may go on before it hears that its budget is spent
 	}
 	err := checkReport(p, epoch, metrics)
 	var directive protocol.Directive
@@ -217,6 +217,7 @@ func (r *run) readLines() {
 			continue
 		}
 		if !line.Checkpoint {
+			r.endSpent(directive)
 			continue
 		}
 		if _, err := r.commit(line.Epoch); err != nil {
@@ -225,5 +226,14 @@ func (r *run) readLines() {
 			// It cannot be told otherwise, and all it has done is kept.
 			r.end(paused, directive.Reason, r.agent.options.StopGrace)
 		}
+		r.endSpent(directive)
+	}
+}
+
+// endSpent ends a script without a client whose budget is an amount of time or
+// energy: it cannot know at which epoch it is spent.
+func (r *run) endSpent(directive protocol.Directive) {
+	if directive.Action == protocol.Finish && r.lease.Budget.Measured() {
+		r.end(spent, directive.Reason, r.agent.options.StopGrace)
 	}
 }

@@ -61,6 +61,7 @@ const (
 	stopped          // the server wants it stopped
 	paused           // the server wants it paused, and a script without a client was asked to end
 	silent           // no report for too long
+	spent            // the budget is spent, and a script without a client was asked to end
 	lost             // the lease is not ours any more
 )
 
@@ -82,7 +83,11 @@ type progress struct {
 	unreachable bool
 }
 
-func (p progress) complete() bool { return p.last >= p.epochs }
+// complete reports whether the run's budget is spent. Where that is an amount
+// of time or energy, only the server's answer tells.
+func (p progress) complete() bool {
+	return p.last >= p.epochs || p.reported && p.answer.Action == protocol.Finish
+}
 
 // run carries a lease out, and reports whether this worker is fit for another.
 func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit bool) {

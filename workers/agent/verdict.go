@@ -19,7 +19,7 @@ func verdict(result exit, ended ending, directive protocol.Directive, p progress
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: reason}
 	}
 	switch {
-	case result.ok() && p.complete():
+	case (result.ok() || ended.kind == spent) && p.complete():
 		return protocol.FinishRequest{Outcome: protocol.BudgetReached}
 	case ended.kind == silent:
 		return failed(ended.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,32 @@ class Budget:
     """Passes in total, counted from the trial's first."""
     data_fraction: float
     """Share of the training data each pass uses, in (0, 1]."""
+    seconds: float = 0.0
+    """If set, the training time in total that spends the budget; epochs only bounds it above."""
+    joules: float = 0.0
+    """The same for the training's energy."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is an amount of time or energy: then only the server's answer says when it is spent."""
+        return self.seconds > 0 or self.joules > 0
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Budget:
-        return Budget(epochs=int(document["epochs"]), data_fraction=float(document["data_fraction"]))
+        return Budget(
+            epochs=int(document["epochs"]),
+            data_fraction=float(document["data_fraction"]),
+            seconds=float(document.get("seconds") or 0),
+            joules=float(document.get("joules") or 0),
+        )
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What an epoch consumed, and how that was obtained: "rapl", or "estimate: ..."."""
+
+    joules: float
+    method: str
 
 
 @dataclass(frozen=True)
@@ -80,8 +102,10 @@ class Assignment:
 class Link(Protocol):
     """The way from a trial to whoever gave it out."""
 
-    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
-        """Send an epoch's metrics; the epoch took that many seconds."""
+    def report(
+        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
+    ) -> Directive:
+        """Send an epoch's metrics; the epoch took that many seconds, and the energy if that is known here."""
 
     def publish(self, epoch: int) -> None:
         """Make the content of the checkpoint directory the trial's checkpoint."""

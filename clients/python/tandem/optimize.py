@@ -31,8 +31,13 @@ _WAIT_SECONDS = 5.0
 
 def complete(trial: Trial, outcome: Outcome) -> None:
     """Report what the objective returned as the last epoch of the budget, unless that has been reported."""
-    if trial.last_reported == trial.epochs_total or trial.directive.action in ("pause", "stop"):
+    if trial.complete or trial.directive.action in ("pause", "stop"):
         return
+    if trial.budget.measured:
+        raise ValueError(
+            f"the objective returned after epoch {trial.last_reported}, before its budget was spent: with a budget in "
+            "seconds or joules report in 'for epoch in trial.epochs()' until that loop ends"
+        )
     if outcome is None:
         raise ValueError(
             f"the objective returned nothing, and epoch {trial.epochs_total}, the last of this budget, was not reported"
@@ -42,7 +47,7 @@ def complete(trial: Trial, outcome: Outcome) -> None:
 
 def outcome_of(trial: Trial) -> str:
     """How the run ended, in the server's word."""
-    return "budget_reached" if trial.last_reported == trial.epochs_total else "interrupted"
+    return "budget_reached" if trial.complete else "interrupted"
 
 
 class Runner:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import metrics as values
-from .assignment import CONTINUE, Assignment, Budget, Directive
+from .assignment import CONTINUE, Assignment, Budget, Directive, Energy
 from .errors import NotInTrial
 from .transport import Body, Request, Transport, UnixConnection
 from .trial import Trial
@@ -68,12 +68,14 @@ def _from_worker(path: str) -> Trial:
 
 
 class SocketLink:
-    """The way to the worker that started this process. It measures an epoch's seconds itself."""
+    """The way to the worker that started this process. It measures an epoch's seconds and joules itself."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
+    def report(
+        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
+    ) -> Directive:
         document = {"epoch": epoch, "metrics": values.encode_all(metrics)}
         answer = self._transport.send(Request("POST", "/v1/report", f"report epoch {epoch}", Body.json(document)))
         return Directive.of(answer)
@@ -102,7 +104,9 @@ class AloneLink:
         self._epochs = epochs
         self._folder = folder  # removed when the trial is
 
-    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
+    def report(
+        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
+    ) -> Directive:
         shown = "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
         print(f"epoch {epoch}/{self._epochs}  {shown}  ({seconds:.1f} s)", flush=True)
         return Directive("finish", "budget reached") if epoch >= self._epochs else CONTINUE

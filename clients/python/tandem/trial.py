@@ -12,7 +12,7 @@ from typing import Callable, Optional, SupportsFloat
 from . import checkpoint as checkpoints
 from . import metrics as values
 from . import params as parameters
-from .assignment import CONTINUE, Assignment, Budget, Directive, Link
+from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link
 from .errors import TrialStopped
 
 
@@ -30,6 +30,7 @@ class Trial:
         self._directive = CONTINUE
         self._epoch = 0  # the one epochs() is on
         self._reported = 0  # the last one reported
+        self._energy: Optional[Energy] = None  # of the present epoch
         self._considered_checkpoint = assignment.first_epoch == 1
         self._mark = time.monotonic()
         self.params = parameters.parameters(assignment.params)
@@ -62,7 +63,10 @@ class Trial:
 
     @property
     def epochs_total(self) -> int:
-        """The last epoch of this budget, counted from the trial's first."""
+        """The last epoch of this budget, counted from the trial's first.
+
+        Of a budget in seconds or joules it is only the most there can be.
+        """
         return self.budget.epochs
 
     @property
@@ -102,12 +106,19 @@ class Trial:
         return self._reported
 
     @property
+    def complete(self) -> bool:
+        """Whether this run has spent its budget."""
+        return self._reported == self.epochs_total or self._directive.action == "finish"
+
+    @property
     def directive(self) -> Directive:
         """What the last report was answered."""
         return self._directive
 
     def epochs(self) -> Iterator[int]:
         """The epochs of this budget that are left to train, counted from 1.
+
+        How many a budget in seconds or joules has turns out on the way.
 
         It ends when the budget is reached or the server wants a pause, and
         raises :class:`TrialStopped` when it wants the trial stopped.
@@ -138,12 +149,20 @@ class Trial:
         if not metrics:
             raise ValueError("report needs at least one metric, by name: trial.report(accuracy=0.91)")
         numbers = {name: values.as_number(name, value) for name, value in metrics.items()}
-        if epoch == self.epochs_total:
+        if self.budget.measured or epoch == self.epochs_total:
             values.require(self.objectives, numbers)
         now = time.monotonic()
-        directive = self._link.report(epoch, numbers, now - self._mark)
-        self._mark, self._reported = now, epoch
+        directive = self._link.report(epoch, numbers, now - self._mark, self._energy)
+        self._mark, self._reported, self._energy = now, epoch, None
         self._follow(directive)
+
+    def used(self, joules: float, method: str) -> None:
+        """Say what the present epoch consumed, before its report; for trials run by ask, tell and optimize.
+
+        The method is how it was obtained, such as "rapl"; begin it with "estimate" if it is one. Needed
+        only where the study's budget is in joules: a worker that starts scripts measures by itself.
+        """
+        self._energy = Energy(float(joules), method)
 
     def checkpoint(self, save: Callable[[str], object], epoch: Optional[int] = None) -> None:
         """Keep the training's state: ``save(path)`` writes it to the path it is given.

@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 from . import archive
 from . import metrics as values
-from .assignment import CONTINUE, Assignment, Directive
+from .assignment import CONTINUE, Assignment, Directive, Energy
 from .client import Client
 from .errors import LeaseLost, NotFoundError, TandemError
 from .transport import Body, Request
@@ -36,8 +36,16 @@ class LeaseLink:
         self._client = client
         self._wanted = CONTINUE
 
-    def report(self, epoch: int, metrics: Mapping[str, float], seconds: float) -> Directive:
-        document = {"epoch": epoch, "metrics": values.encode_all(metrics), "seconds": values.encode(seconds)}
+    def report(
+        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
+    ) -> Directive:
+        document: dict[str, Any] = {
+            "epoch": epoch,
+            "metrics": values.encode_all(metrics),
+            "seconds": values.encode(seconds),
+        }
+        if energy is not None:
+            document["energy"] = {"joules": values.encode(energy.joules), "method": energy.method}
         self._wanted = Directive.of(self._post(f"report epoch {epoch}", "reports", document))
         return self._wanted
 

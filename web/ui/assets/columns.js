@@ -42,7 +42,7 @@ export function columns(study) {
     })),
     {
       id: "budget", title: "Budget", first: "desc", wide: true, help: "epochs and share of the data on its rung",
-      key: (trial) => trial.budget.epochs * trial.budget.data_fraction, text: (trial) => budget(trial.budget, true),
+      key: (trial) => trial.budget.seconds ?? trial.budget.joules ?? trial.budget.epochs * trial.budget.data_fraction, text: (trial) => budget(trial.budget, true),
     },
     // A formula has no value between the rungs.
     ...(objective.metric === undefined ? [] : [{

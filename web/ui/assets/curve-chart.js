@@ -77,7 +77,7 @@ export class CurveChart {
   /** The rungs measured at each epoch. */
   #measured() {
     const byEpoch = new Map();
-    for (const { rung, budget } of this.results) byEpoch.set(budget.epochs, [...(byEpoch.get(budget.epochs) ?? []), rung]);
+    for (const { rung, budget, epoch = budget.epochs } of this.results) byEpoch.set(epoch, [...(byEpoch.get(epoch) ?? []), rung]);
     return byEpoch;
   }
 

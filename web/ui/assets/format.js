@@ -99,6 +99,8 @@ export function share(fraction) {
 
 /** A budget: 9 epochs · 33 %. */
 export function budget(spend, short = false) {
+  const amount = spend.seconds ? duration(spend.seconds) : spend.joules ? joules(spend.joules) : "";
+  if (amount) return `${amount} · ${share(spend.data_fraction)}`;
   const epochs = short ? "ep" : spend.epochs === 1 ? "epoch" : "epochs";
   return `${count(spend.epochs)} ${epochs} · ${share(spend.data_fraction)}`;
 }

@@ -2,7 +2,7 @@
 // up. Only values of one rung compare: they were reached with the same budget.
 import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, stroke, valueAxis } from "./chart.js";
 import { byId } from "./dom.js";
-import { measured, number, share } from "./format.js";
+import { budget, measured, number } from "./format.js";
 import { newest, wentUp } from "./trials.js";
 
 export class RungChart {
@@ -59,7 +59,7 @@ export class RungChart {
       axes: [
         axis(colours, {
           size: 40, splits: () => rungs.map((rung) => rung.index), grid: { show: false },
-          values: (plot, splits) => splits.map((rung) => `${rungs[rung].budget.epochs} ep\n${share(rungs[rung].budget.data_fraction)}`),
+          values: (plot, splits) => splits.map((rung) => budget(rungs[rung].budget, true).replace(" · ", "\n")),
         }),
         valueAxis(colours),
       ],

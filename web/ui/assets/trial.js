@@ -27,7 +27,7 @@ function drawFigures(study, trial) {
   figures.set("value", { term: label(objective), value: measured(result?.values[0]), detail: result ? `rung ${result.rung}, ${budget(result.budget, true)} data` : "not measured yet" });
   figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.rank ? "on the leaderboard" : "comes with a measurement" });
   figures.set("rung", { term: "Rung", value: String(trial.rung), detail: `0 to ${study.rungs.length - 1} · ${budget(trial.budget, true)} data` });
-  figures.set("epochs", { term: "Epochs", value: count(trial.epochs), detail: `trained to epoch ${trial.last_epoch} of ${trial.budget.epochs} on its rung` });
+  figures.set("epochs", { term: "Epochs", value: count(trial.epochs), detail: trial.budget.seconds || trial.budget.joules ? `trained to epoch ${trial.last_epoch}` : `trained to epoch ${trial.last_epoch} of ${trial.budget.epochs} on its rung` });
   figures.set("seconds", { term: "Training time", value: trial.epochs ? duration(trial.seconds) : nothing, detail: trial.epochs ? `${duration(trial.seconds / trial.epochs)} an epoch` : "no epoch yet" });
   figures.set("energy", used
     ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
