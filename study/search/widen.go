@@ -30,15 +30,16 @@ func (h *history) agreement(from int) agreement {
 		return kept
 	}
 	var all []float64
+	below := make(map[int]float64, len(lower)) // of several objectives only the ranking has a score
 	for _, e := range lower {
 		if !e.failed {
-			all = append(all, e.score)
+			all, below[e.trial] = append(all, e.score), e.score
 		}
 	}
 	var pairs []correlation.Pair
 	for _, e := range upper {
-		if t := h.trials[e.trial]; !e.failed && t.Start <= from {
-			pairs = append(pairs, correlation.Pair{Lower: scoreOf(t.Results[from-t.Start], h.maximize), Upper: e.score})
+		if score, both := below[e.trial]; both && !e.failed {
+			pairs = append(pairs, correlation.Pair{Lower: score, Upper: e.score})
 		}
 	}
 	found := agreement{lower: len(lower), upper: len(upper)}
