@@ -86,6 +86,9 @@ func (s *simulation) begin(def definition.Definition) error {
 	}
 	s.study, s.metric = view.ID, def.Objectives[0].Metric
 	s.top = view.Rungs[len(view.Rungs)-1].Budget
+	if s.options.Full.Epochs > 0 {
+		s.top = s.options.Full
+	}
 	for range s.options.Workers {
 		w := &worker{}
 		s.workers = append(s.workers, w)

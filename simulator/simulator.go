@@ -14,6 +14,7 @@ package simulator
 import (
 	"math"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/space"
@@ -49,6 +50,9 @@ type Options struct {
 	MaxCost float64
 	// MaxSeconds ends the run at that time; 0 means no bound.
 	MaxSeconds float64
+	// Full is the budget at which an incumbent's True value is measured; zero
+	// means that of the study's top rung.
+	Full budget.Budget
 
 	// Failures is the chance that the command fails in an epoch, Vanishings
 	// that the worker does; another takes its place after a lease term.

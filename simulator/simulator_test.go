@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/simulator"
@@ -370,5 +371,15 @@ func TestBudgetsInSecondsAndJoulesSurviveTrouble(t *testing.T) {
 				t.Errorf("%s: the winner spent %v s and %v J of %+v", c.budget, r.Seconds, r.Energy, top)
 			}
 		}
+	}
+}
+
+func TestTrueValuesAtAnotherBudget(t *testing.T) {
+	def := defined(t, "policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.111111, max: 1}, eta: 3", "policy: epochs, epochs: 1")
+	trace := run(t, def, hill{}, simulator.Options{Full: budget.Budget{Epochs: 9, DataFraction: 1}})
+	last := trace.Points[len(trace.Points)-1]
+	// One epoch gives 3/4 of what the configuration is worth, nine 19/20.
+	if got, want := last.True, last.Value/0.75*0.95; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the winner of one epoch is worth %v after nine, want %v", got, want)
 	}
 }

@@ -42,6 +42,7 @@ type options struct {
 	problems  []string
 	save      string
 	load      string
+	compare   string
 }
 
 func main() {
@@ -80,6 +81,7 @@ func parse(arguments []string) (options, error) {
 	problems := flags.String("problems", "", "names of problems, all when empty")
 	flags.StringVar(&o.save, "save", "", "file to write the runs to")
 	flags.StringVar(&o.load, "load", "", "file of runs to compare with, which are not measured again")
+	flags.StringVar(&o.compare, "compare", "", "instead of all that: \"policies\" of budgets, or \"onefold\" search with hierarchical search")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -107,6 +109,15 @@ func list(text string) []string {
 }
 
 func run(ctx context.Context, o options) error {
+	switch o.compare {
+	case "policies":
+		return comparePolicies(ctx, o)
+	case "onefold":
+		return compareOnefold(ctx, o)
+	case "":
+	default:
+		return fmt.Errorf("-compare: there is no comparison %q, only policies and onefold", o.compare)
+	}
 	tables, err := loadTables(dataFolder())
 	if err != nil {
 		return err
