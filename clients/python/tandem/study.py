@@ -221,8 +221,8 @@ class Study:
 
         As the server describes it: ``{"from", "to", "gain", "steps": [{"switched", "before", "after",
         "gain", "share"}], "surrogate", "notes", ...}``. All values are predicted by a surrogate but those
-        under ``measured``. Without numbers it leads from the median of the trials drawn without a model to the recommended one. Where
-        the surrogate predicts nothing there are no steps, and ``notes`` says so.
+        under ``measured``. Without numbers it leads from the median of the trials drawn without a model
+        to the recommended one. Where the surrogate predicts nothing there are no steps, and ``notes`` says so.
         """
         found: Mapping[str, Any] = self._analysis(
             "ablation", **{"from": from_trial, "to": to_trial, "objective": objective, "rung": rung}
