@@ -47,13 +47,13 @@ var mayImport = map[string][]string{
 	"web/api":                 {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
 	"web/ui":                  {},
 	"clients/rest":            {"problem", "protocol", "budget", "trial", "study/definition", "web/auth"},
-	"importer":                {"problem", "study/space"},
+	"importer":                {"problem", "protocol", "trial", "study/space", "study/definition"},
 	"e2e/launch":              {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":            {"simulator", "study/definition", "study/space"},
-	"bench/search":            {"simulator", "budget", "study/definition", "study/search", "study/space"},
+	"bench/search":            {"simulator", "protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"cmd/tandem":              nil, // wires everything
 }
@@ -69,7 +69,7 @@ var doors = map[string][]string{
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
 	"github.com/goccy/go-yaml":         {"study/definition"},
-	"github.com/mattn/go-sqlite3":      {"store/sqlite"},
+	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
 	"github.com/pressly/goose/v3":      {"store/sqlite"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},

@@ -64,6 +64,18 @@ func TestControlFromTheCommandLine(t *testing.T) {
 			t.Errorf("show lacks %q:\n%s", wanted, text)
 		}
 	}
+	export := filepath.Join(t.TempDir(), "export.csv")
+	if err := os.WriteFile(export, []byte(at.must("study", "export", s.name)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	warm := at.must("study", "create", s.file, "--name", "warm", "--warm-start", export, "--warm-start-from", s.name)
+	if !strings.Contains(warm, "Begins with 3 results of export.csv") || !strings.Contains(warm, "of controlled") {
+		t.Errorf("a warm start says:\n%s", warm)
+	}
+	if wrong := at.cli("study", "create", s.file, "--name", "warmer", "--warm-start", s.file); wrong.code != 2 || !strings.Contains(wrong.stderr, "wrong number of fields") {
+		t.Errorf("a warm start from a study file: exit code %d, %s", wrong.code, wrong.stderr)
+	}
+	at.must("study", "delete", "warm", "--yes")
 	if rows := readCSV(t, at.must("study", "export", s.name)); len(rows) != 3 || rows[0]["state"] != "completed" {
 		t.Errorf("the CSV has %d rows: %v", len(rows), rows)
 	}

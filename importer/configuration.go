@@ -73,6 +73,22 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
+// checkDatabase makes sure that there is such a file: SQLite's own error does not
+// say so.
+func checkDatabase(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return problem.New(problem.Invalid, "%w", err)
+	}
+	defer file.Close()
+	head := make([]byte, 16)
+	_, err = io.ReadFull(file, head)
+	if err != nil || string(head) != "SQLite format 3\x00" {
+		return problem.New(problem.Invalid, "%s is no SQLite database", path)
+	}
+	return nil
+}
+
 // table is a CSV file. Every row has as many cells as the header.
 type table struct {
 	header []string

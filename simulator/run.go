@@ -80,7 +80,7 @@ func (s *simulation) begin(def definition.Definition) error {
 	if err := s.service.Start(s.ctx); err != nil {
 		return err
 	}
-	view, err := s.service.CreateStudy(s.ctx, def)
+	view, err := s.service.CreateWarm(s.ctx, def, s.options.Prior)
 	if err != nil {
 		return err
 	}

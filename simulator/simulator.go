@@ -66,6 +66,8 @@ type Options struct {
 	// LeaseSeconds is how long a lease lives without a heartbeat, in simulated
 	// time; 60 if 0. Longer leases simulate faster.
 	LeaseSeconds float64
+	// Prior is what was measured elsewhere before the study began.
+	Prior []protocol.Observation
 }
 
 // Point is the state of the study after one epoch was trained.

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -39,6 +40,16 @@ func PaceOf(view protocol.StudyView) (budget.Pace, error) {
 // CreateStudy stores a checked definition as a new, running study. A name that
 // is taken is a conflict.
 func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error) {
+	return s.CreateWarm(ctx, def, nil)
+}
+
+// CreateWarm is CreateStudy with results that were measured elsewhere. They
+// are stored in the same transaction, and only change what is proposed.
+func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sent []protocol.Observation) (protocol.StudyView, error) {
+	prior, err := s.prior(ctx, &def, sent)
+	if err != nil {
+		return protocol.StudyView{}, err
+	}
 	if def.Search.Seed == 0 {
 		def.Search.Seed = s.options.Random() >> 33 // 31 bits: exact in every language's numbers
 	}
@@ -54,10 +65,8 @@ func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (p
 	tx := s.begin(r)
 	tx.change.Insert = &created
 	tx.log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
-	for i, configuration := range def.Search.Initial {
-		if _, err := tx.search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
-			return protocol.StudyView{}, fmt.Errorf("search.initial[%d]: %w", i, err)
-		}
+	if err := tx.inform(prior, def.Search.Initial); err != nil {
+		return protocol.StudyView{}, err
 	}
 	view := r.view(now)
 	if err := commit(ctx, s, tx, &view); err != nil {
@@ -76,6 +85,21 @@ func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (p
 		s.notify()
 	}
 	return view, nil
+}
+
+// inform tells a new search what is known and wanted before its first trial.
+func (tx *transaction) inform(prior []search.Observation, initial []space.Configuration) error {
+	if len(prior) > 0 {
+		if _, err := tx.search(search.Event{Kind: search.Prior, Prior: prior}); err != nil {
+			return err
+		}
+	}
+	for i, configuration := range initial {
+		if _, err := tx.search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
+			return fmt.Errorf("search.initial[%d]: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // newID makes a study id: 10 characters that cannot be misread.

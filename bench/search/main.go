@@ -5,6 +5,7 @@
 //	go run ./bench/search -save runs.jsonl                        # Tandem and every peer
 //	go run ./bench/search -peers "" -methods bohb -workers 1,8,32 # Tandem alone
 //	go run ./bench/search -methods "" -peers "" -load runs.jsonl  # the report again
+//	go run ./bench/search -warm all -methods bohb,tpe -workers 1 -seeds 30 # with results of elsewhere, good and wrong
 //
 // The tables are read from TANDEM_DATA (../shared/data if unset), the peers run
 // in the Python interpreter of -python. Cost is counted in data passes: epochs
@@ -43,6 +44,7 @@ type options struct {
 	save      string
 	load      string
 	compare   string
+	warm      []string
 }
 
 func main() {
@@ -82,6 +84,7 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.save, "save", "", "file to write the runs to")
 	flags.StringVar(&o.load, "load", "", "file of runs to compare with, which are not measured again")
 	flags.StringVar(&o.compare, "compare", "", "instead of all that: \"policies\" of budgets, or \"onefold\" search with hierarchical search")
+	warm := flags.String("warm", "", "compare Tandem with and without these results of elsewhere, instead of with peers: all, or some of "+strings.Join(warmNames(), ","))
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -93,6 +96,14 @@ func parse(arguments []string) (options, error) {
 		o.workers = append(o.workers, number)
 	}
 	o.methods, o.peers, o.problems = list(*methods), list(*wanted), list(*problems)
+	if o.warm = list(*warm); *warm == "all" {
+		o.warm = warmNames()
+	}
+	for _, name := range o.warm {
+		if !slices.Contains(warmNames(), name) {
+			return o, fmt.Errorf("-warm: there is no %q, only %s", name, strings.Join(warmNames(), ", "))
+		}
+	}
 	for _, name := range o.peers {
 		if !slices.Contains(names, name) {
 			return o, fmt.Errorf("-peers: there is no peer %q, only %s", name, strings.Join(names, ", "))
@@ -127,6 +138,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if len(tables) == 0 {
 		return fmt.Errorf("-problems: there is none of %s", strings.Join(o.problems, ", "))
+	}
+	if len(o.warm) > 0 {
+		return runWarm(ctx, tables, o)
 	}
 	ours, err := runTandem(ctx, tables, o)
 	if err != nil {

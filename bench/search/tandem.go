@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/simulator"
 )
 
@@ -22,7 +23,7 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 			started := time.Now()
 			for seed := range o.seeds {
 				for _, t := range tables {
-					one, err := runStudy(ctx, t, o.budget(t), setup{method, workers, uint64(seed + o.first)})
+					one, err := runStudy(ctx, t, o.budget(t), setup{method: method, workers: workers, seed: uint64(seed + o.first)})
 					if err != nil {
 						return nil, fmt.Errorf("%s on %s: %w", method, t.name, err)
 					}
@@ -43,6 +44,7 @@ type setup struct {
 	method  string
 	workers int
 	seed    uint64
+	prior   []protocol.Observation
 }
 
 func (s setup) name() string {
@@ -57,7 +59,7 @@ func runStudy(ctx context.Context, t *table, budget float64, s setup) (finished,
 	def := t.definition
 	def.Search.Seed = s.seed
 	def.Search.Method, def.Search.Widen = strings.CutSuffix(s.method, widened)
-	trace, err := simulator.Run(ctx, def, t, simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease})
+	trace, err := simulator.Run(ctx, def, t, simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease, Prior: s.prior})
 	if err != nil {
 		return finished{}, err
 	}

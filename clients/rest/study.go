@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,6 +19,15 @@ func (c *Client) CreateStudy(ctx context.Context, file []byte, contentType strin
 	var view protocol.StudyView
 	err := c.call(ctx, request{method: http.MethodPost, path: path("studies"), contentType: contentType, body: file}, &view)
 	return view, err
+}
+
+// CreateWarm is CreateStudy, in JSON, with results that were measured
+// elsewhere; at most protocol.MaxPrior.
+func (c *Client) CreateWarm(ctx context.Context, file []byte, prior []protocol.Observation) (protocol.StudyView, error) {
+	return exchange[protocol.StudyView](ctx, c, path("studies"), struct {
+		Study json.RawMessage        `json:"study"`
+		Prior []protocol.Observation `json:"prior"`
+	}{file, prior})
 }
 
 // DryRun returns the plan of a study file and creates nothing.

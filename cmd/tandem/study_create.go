@@ -20,6 +20,7 @@ type createFlags struct {
 	name      string
 	directory string
 	watch     bool
+	warm      warmFlags
 }
 
 func createCommand(shared *studyFlags) *cobra.Command {
@@ -31,8 +32,16 @@ func createCommand(shared *studyFlags) *cobra.Command {
 
 Every fault of the file is reported at once, with its line. The command of the
 study starts in the folder of the file when the server is on this machine, and
-otherwise in the folder the workers were started in; --directory says another.`,
+otherwise in the folder the workers were started in; --directory says another.
+
+A study may begin with results that were measured elsewhere: in an earlier study
+of the server, in a CSV file with a column for each parameter and for the
+objective, or in an Optuna database. They are tried against this study's own
+results before they are trusted.`,
 		Example: `  tandem study create study.yaml --watch
+  tandem study create study.yaml --warm-start sweep.csv
+  tandem study create study.yaml --warm-start sqlite:///optuna.db --warm-start-study sweep
+  tandem study create study.yaml --warm-start-from lenet-fashion-mnist
   tandem study create study.yaml --name second-try`,
 		Args: arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -41,6 +50,7 @@ otherwise in the folder the workers were started in; --directory says another.`,
 	}
 	command.Flags().StringVar(&flags.name, "name", "", "name the study so, instead of as the file says")
 	command.Flags().StringVar(&flags.directory, "directory", "", "where the command starts, on the workers")
+	flags.warm.register(command)
 	command.Flags().BoolVar(&flags.watch, "watch", false, "follow the study until it ends")
 	return command
 }
@@ -51,13 +61,20 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	prior, err := f.warm.apply(ctx, &def, command.ErrOrStderr())
+	if err != nil {
+		return err
+	}
 	client, err := f.server.open()
 	if err != nil {
 		return err
 	}
-	view, err := create(ctx, client, def)
+	view, err := createWarm(ctx, client, def, prior)
 	if err != nil {
 		return err
+	}
+	if !f.json {
+		printWarm(out, view)
 	}
 	if f.watch {
 		return f.follow(ctx, client, view, out)

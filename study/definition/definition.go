@@ -52,6 +52,25 @@ type Search struct {
 	// Groups are the methods of parameters that are not searched with Method, by
 	// the name of their group or their kind.
 	Groups map[string]search.Group `json:"groups,omitempty"`
+	// WarmStart is what was measured elsewhere before the study began.
+	WarmStart *WarmStart `json:"warm_start,omitempty"`
+}
+
+// WarmStart says which results of elsewhere a study begins with.
+type WarmStart struct {
+	// Studies are earlier studies of the same server, by name or id.
+	Studies []string `json:"studies,omitempty"`
+	// Sources is written by the server when the study is created: what it found.
+	Sources []Source `json:"sources,omitempty"`
+}
+
+// Source is one place where results come from.
+type Source struct {
+	Name         string `json:"name"`
+	Observations int    `json:"observations"`
+	// Skipped counts what does not fit the space, Reason says why for the first.
+	Skipped int    `json:"skipped,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // Stop is when the study ends; whichever comes first.

@@ -16,7 +16,7 @@ func (d *decoder) search(s section, eta int) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "early_stopping", "restarts", "widen", "groups")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups")
 	if !ok {
 		return result
 	}
@@ -47,6 +47,7 @@ func (d *decoder) search(s section, eta int) Search {
 	if n, at := s.get("widen"); n != nil && result.Widen && result.Promotion != budget.Asynchronous {
 		d.fault(at, n, "must be left out with promotion: %s: only asynchronous promotion can send up more than its share", result.Promotion)
 	}
+	result.WarmStart = d.warmStart(s)
 	return result
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/space"
 )
@@ -27,6 +28,7 @@ type machine struct {
 	// queue has the enqueued configurations that no trial was created for yet,
 	// complete, the first to go first.
 	queue []space.Configuration
+	prior prior
 	// dry remembers that the proposer has nothing for the present state. It is
 	// no part of it: a request that cannot be served leaves everything as it was.
 	dry bool
@@ -53,6 +55,8 @@ func (m *machine) Handle(e Event) ([]Action, error) {
 		return nil, m.enqueue(e.Configuration)
 	case Reported:
 		return m.report(e)
+	case Prior:
+		return nil, m.learn(e.Prior)
 	}
 	return nil, problem.New(problem.Invalid, "a search has no event of kind %q", e.Kind)
 }
@@ -140,16 +144,36 @@ func (m *machine) creation() (Action, bool) {
 	}, true
 }
 
-// propose asks the proposer, unless it had nothing and nothing happened since.
+// footing is where the next trial starts, and whether the method, and that of
+// every group, proposes by what it learned. The others would no longer be what
+// they are called.
+func (m *machine) footing() footing {
+	fixed := []string{"random", "sobol", "grid"}
+	models := !slices.Contains(fixed, m.settings.Method)
+	for _, group := range m.settings.Groups {
+		models = models && !slices.Contains(fixed, group.Method)
+	}
+	return footing{
+		models: models,
+		cheap:  m.settings.Promotion == budget.NoPromotion || m.promotion.start(m.history).rung == 0,
+	}
+}
+
+// propose asks what is known from elsewhere, and then the proposer, unless it
+// had nothing and nothing happened since.
 func (m *machine) propose() (proposal, bool) {
 	if m.dry {
 		return proposal{}, false
 	}
 	before := *m.source
+	if p, ok := m.prior.propose(m.history, rand.New(m.source), m.footing()); ok {
+		return p, true
+	}
 	p, ok := m.proposer.propose(m.history, rand.New(m.source))
 	if !ok {
 		*m.source, m.dry = before, true
 	}
+	p.reason += m.prior.remark(m.history)
 	return p, ok
 }
 

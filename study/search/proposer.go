@@ -34,6 +34,8 @@ const (
 	originGroups = "groups"
 	// A user asked for the configuration.
 	originEnqueued = "enqueued"
+	// It comes from results that were measured elsewhere.
+	originPrior = "prior"
 )
 
 // redraws is how often a random draw that was tried before, or is close to a

@@ -80,6 +80,9 @@ const (
 	// the first value of an epoch stays. Answered with a [Stop] of the trial,
 	// which is then over, or with no action.
 	Reported EventKind = "reported"
+	// Prior: Prior was measured elsewhere. It comes before the first trial and
+	// only changes what is proposed. Answered with no action.
+	Prior EventKind = "prior"
 )
 
 // Event is one input of a method.
@@ -96,6 +99,8 @@ type Event struct {
 	Violation trial.Float `json:"violation,omitempty"`
 	// Configuration belongs to Enqueued; parts may be missing.
 	Configuration space.Configuration `json:"params,omitempty"`
+	// Prior belongs to Prior; all such events of a search have at most MaxPrior.
+	Prior []Observation `json:"prior,omitempty"`
 }
 
 // ActionKind names an action.
@@ -124,7 +129,7 @@ type Action struct {
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol",
-	// "groups", "enqueued") belong to Create.
+	// "groups", "enqueued", "prior") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
 	// Reason says why in one sentence, for the trial's history.

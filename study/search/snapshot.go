@@ -23,6 +23,9 @@ type snapshot struct {
 	Trials    []record         `json:"trials"`
 	// Queue is what was enqueued and not created yet.
 	Queue []space.Configuration `json:"queue,omitempty"`
+	// Prior is what was measured elsewhere, and Best what is tried first of it.
+	Prior []Observation `json:"prior,omitempty"`
+	Best  []suggestion  `json:"best,omitempty"`
 }
 
 // Snapshot implements [Method].
@@ -34,7 +37,7 @@ func (m *machine) Snapshot() (json.RawMessage, error) {
 	text, err := json.Marshal(snapshot{
 		Version: snapshotVersion, Method: m.settings.Method, Promotion: m.settings.Promotion,
 		Generator: generator, Trials: m.history.trials,
-		Queue: m.queue,
+		Queue: m.queue, Prior: m.prior.observations, Best: m.prior.best,
 	})
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the search: %w", err)
@@ -68,10 +71,9 @@ func (m *machine) Restore(text json.RawMessage) error {
 			return err
 		}
 	}
-	for _, configuration := range s.Queue {
-		if faults := m.settings.Space.Check(configuration); len(faults) > 0 {
-			return problem.New(problem.Invalid, "the snapshot's queue does not fit the study's space: %s", faults[0])
-		}
+	known, err := m.restorePrior(h, s)
+	if err != nil {
+		return err
 	}
 	if err := h.reorder(s.Trials); err != nil {
 		return err
@@ -82,7 +84,7 @@ func (m *machine) Restore(text json.RawMessage) error {
 		return err
 	}
 	m.source, m.history, m.proposer, m.dry = source, h, p, false
-	m.queue = s.Queue
+	m.queue, m.prior = s.Queue, known
 	return nil
 }
 
@@ -180,4 +182,31 @@ func (h *history) reorder(trials []record) error {
 	}
 	h.arrivals = order
 	return nil
+}
+
+// restorePrior checks what a snapshot has besides the trials, and models again
+// what was measured elsewhere.
+func (m *machine) restorePrior(h *history, s snapshot) (prior, error) {
+	waiting := slices.Clone(s.Queue)
+	for _, one := range s.Best {
+		waiting = append(waiting, one.Configuration)
+	}
+	for _, configuration := range waiting {
+		if faults := m.settings.Space.Check(configuration); len(faults) > 0 {
+			return prior{}, problem.New(problem.Invalid, "the snapshot's queue does not fit the study's space: %s", faults[0])
+		}
+	}
+	for i, o := range s.Prior {
+		if _, fault := m.part(o); fault.Message != "" {
+			return prior{}, problem.New(problem.Invalid, "the snapshot's result %d of elsewhere does not fit the study: %s", i, fault)
+		}
+	}
+	known := newPrior(h, s.Prior)
+	known.best = s.Best
+	for _, one := range s.Best {
+		if known.source(one.Source) == nil {
+			return prior{}, problem.New(problem.Invalid, "the snapshot tries results of %q first, of which it has none", one.Source)
+		}
+	}
+	return known, nil
 }

@@ -48,7 +48,11 @@ func (s *server) createStudy(ctx context.Context, input *createInput) (*createAn
 	if err != nil {
 		return nil, err
 	}
-	def, err := definition.Parse(input.RawBody, format)
+	format, file, prior, err := creation(format, input.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	def, err := definition.Parse(file, format)
 	if definition.Unreadable(err) {
 		var told *problem.Error
 		errors.As(err, &told)
@@ -61,7 +65,7 @@ func (s *server) createStudy(ctx context.Context, input *createInput) (*createAn
 		plan, err := s.plan(ctx, def, input)
 		return &createAnswer{Status: http.StatusOK, Body: plan}, err
 	}
-	view, err := s.studies.CreateStudy(ctx, def)
+	view, err := s.studies.CreateWarm(ctx, def, prior)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +104,20 @@ func formatOf(contentType string) (definition.Format, error) {
 }
 
 func describeCreate(operation *huma.Operation, registry huma.Registry) {
-	operation.Description = "The body is a study file, in YAML or JSON: see docs/study-file.md. With dry_run=true the answer is its plan."
+	operation.Description = "The body is a study file, in YAML or JSON: see docs/study-file.md. With dry_run=true the answer is its plan. " +
+		"To begin with results that were measured elsewhere, send {study, prior} (or {study_file, prior}, with the YAML as text) instead."
+	mostPrior := protocol.MaxPrior
 	// The file is checked by its own parser, which names every fault at once.
 	operation.SkipValidateBody = true
 	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Description: "a study file in JSON"}},
+		"application/json": {Schema: &huma.Schema{OneOf: []*huma.Schema{
+			{Type: huma.TypeObject, Description: "a study file in JSON"},
+			{Type: huma.TypeObject, Description: "a study file with results that were measured elsewhere", Properties: map[string]*huma.Schema{
+				"study":      {Type: huma.TypeObject, Description: "a study file in JSON"},
+				"study_file": {Type: huma.TypeString, Description: "or a study file in YAML"},
+				"prior":      {Type: huma.TypeArray, MaxItems: &mostPrior, Items: schemaOf[protocol.Observation](registry)},
+			}, Required: []string{"prior"}},
+		}}},
 	}}
 	operation.Responses["200"] = &huma.Response{Description: "The plan; nothing was created", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: schemaOf[budget.Plan](registry)}}}

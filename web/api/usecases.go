@@ -12,7 +12,7 @@ import (
 
 // StudyUseCases are what people do with studies. study.Service has them.
 type StudyUseCases interface {
-	CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error)
+	CreateWarm(ctx context.Context, def definition.Definition, prior []protocol.Observation) (protocol.StudyView, error)
 	Studies(ctx context.Context) ([]protocol.StudyView, error)
 	Study(ctx context.Context, ref string) (protocol.StudyView, error)
 	Enqueue(ctx context.Context, ref string, request protocol.EnqueueRequest) (protocol.EnqueueReply, error)

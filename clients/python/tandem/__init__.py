@@ -40,6 +40,7 @@ from .script import current_trial
 from .study import Study
 from .trial import Trial
 from .version import VERSION as __version__
+from .warm import WarmStart
 
 __all__ = [
     "AuthError",
@@ -64,6 +65,7 @@ __all__ = [
     "TrialStopped",
     "UnavailableError",
     "UnknownName",
+    "WarmStart",
     "__version__",
     "create_study",
     "current_trial",
@@ -75,11 +77,12 @@ def create_study(
     definition: Definition,
     *,
     load_if_exists: bool = False,
+    warm_start: Optional[WarmStart] = None,
     url: Optional[str] = None,
     token: Optional[str] = None,
 ) -> Study:
     """Create a study on the server at url; see :meth:`Client.create_study`."""
-    return Client(url, token).create_study(definition, load_if_exists=load_if_exists)
+    return Client(url, token).create_study(definition, load_if_exists=load_if_exists, warm_start=warm_start)
 
 
 def load_study(name: str, *, url: Optional[str] = None, token: Optional[str] = None) -> Study:

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 from .errors import ConflictError
 from .transport import Body, Request, Transport
 from .version import VERSION
+from .warm import WarmStart, objectives_of, observations
 
 if TYPE_CHECKING:
     from .study import Study
@@ -40,13 +41,23 @@ class Client:
     def __repr__(self) -> str:
         return f"<tandem.Client {self.url}>"
 
-    def create_study(self, definition: Definition, *, load_if_exists: bool = False) -> Study:
+    def create_study(
+        self, definition: Definition, *, load_if_exists: bool = False, warm_start: Optional[WarmStart] = None
+    ) -> Study:
         """Create a study. A definition with faults raises :class:`InvalidError`, which names every one.
 
         With ``load_if_exists`` a study of that name that exists already is
         returned as it is, whatever its definition.
+
+        ``warm_start`` is what was measured elsewhere, to begin with: a list of
+        ``{"params": {...}, "value": 0.93}`` (``epochs``, ``data_fraction`` and
+        ``source`` if known), the path of a CSV file with a column for each
+        parameter and the objective, or an Optuna study. What does not fit the
+        space is left out and counted: ``study.view["definition"]["search"]["warm_start"]``.
         """
         body, name = _body(definition)
+        if warm_start is not None:
+            body = _warm_body(definition, warm_start)
         try:
             view = self.transport.send(Request("POST", self.path("studies"), "create the study", body))
         except ConflictError:
@@ -107,6 +118,18 @@ def _transport(url: str, token: str, patience: float) -> Transport:
         context = ssl.create_default_context()
         return Transport(url, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience)
     return Transport(url, lambda: http.client.HTTPConnection(host, port), headers, patience)
+
+
+def _warm_body(definition: Definition, warm_start: WarmStart) -> Body:
+    """The definition together with what was measured elsewhere."""
+    if isinstance(definition, Mapping):
+        return Body.json({"study": definition, "prior": observations(warm_start, objectives_of(definition))})
+    path = Path(definition)
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        content = json.loads(text)
+        return Body.json({"study": content, "prior": observations(warm_start, objectives_of(content))})
+    return Body.json({"study_file": text, "prior": observations(warm_start, objectives_of(text))})
 
 
 def _body(definition: Definition) -> tuple[Body, str]:

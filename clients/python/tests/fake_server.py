@@ -57,6 +57,7 @@ class FakeServer:
         self.artifacts: dict[str, bytes] = {}
         self.workers: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
+        self.prior: list[dict[str, Any]] = []
         self.queue: list[dict[str, Any]] = []
         self.receipts: dict[str, tuple[bytes, tuple[int, Any]]] = {}
         self._lock = threading.RLock()
@@ -109,8 +110,11 @@ class FakeServer:
     def create(self, call: Call, query: Optional[dict[str, str]] = None) -> tuple[int, Any]:
         if call.content_type == "application/json":
             definition = call.json
+            if "prior" in definition:
+                self.prior = definition["prior"]
+                definition = definition.get("study") or {"name": _named(definition["study_file"]), "space": {}}
         else:
-            definition = {"name": re.findall(r"^name: (.*)$", call.body.decode(), re.M)[0]}
+            definition = {"name": _named(call.body.decode())}
         if "space" not in definition and call.content_type == "application/json":
             fault = {"path": "space", "message": "is missing"}
             low = {"path": "budget.eta", "message": "must be at least 2", "value": 1, "line": 7}
@@ -333,6 +337,10 @@ _ROUTES = [
     ("/api/v1/artifacts/([0-9a-f]{64})", "PUT", "put_artifact"),
     ("/api/v1/artifacts/([0-9a-f]{64})", "GET", "get_artifact"),
 ]
+
+
+def _named(text: str) -> str:
+    return str(re.findall(r"^name: (.*)$", text, re.M)[0])
 
 
 def _number(trial: dict[str, Any]) -> float:

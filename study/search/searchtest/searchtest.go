@@ -43,6 +43,7 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 	t.Run("any order of events is played to the end", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			g := newGame(t, made, anySettings(t, made, promotion))
+			g.inform()
 			g.shuffle(rapid.IntRange(0, 60).Draw(t, "steps"))
 			g.finish()
 		})
@@ -51,6 +52,7 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 		rapid.Check(t, func(t *rapid.T) {
 			g := newGame(t, made, anySettings(t, made, promotion))
 			g.twin = g.fresh()
+			g.inform()
 			g.shuffle(rapid.IntRange(1, 60).Draw(t, "steps"))
 			g.finish()
 		})
@@ -59,6 +61,7 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 		rapid.Check(t, func(t *rapid.T) {
 			g := newGame(t, made, anySettings(t, made, promotion))
 			g.twin = g.fresh()
+			g.inform()
 			for range rapid.IntRange(1, 4).Draw(t, "snapshots") {
 				g.shuffle(rapid.IntRange(0, 20).Draw(t, "steps"))
 				// Restoring over a method that has a past must not mix the two.
@@ -103,6 +106,29 @@ func newGame(t *rapid.T, made Subject, settings search.Settings) *game {
 	g := &game{T: t, made: made, settings: settings, referee: newReferee(t, settings, made.Ends)}
 	g.method = g.fresh()
 	return g
+}
+
+// inform may tell the method what was measured elsewhere.
+func (g *game) inform() {
+	if rapid.Bool().Draw(g.T, "without a prior") {
+		return
+	}
+	e := search.Event{Kind: search.Prior}
+	for range rapid.IntRange(1, 30).Draw(g.T, "results of elsewhere") {
+		o := search.Observation{
+			Params: anyPart(g.T, g.settings.Space),
+			Cost:   rapid.SampledFrom([]float64{0, 1, 4}).Draw(g.T, "cost"), Source: rapid.SampledFrom([]string{"a", "b"}).Draw(g.T, "source"),
+		}
+		for range g.settings.Maximize {
+			o.Values = append(o.Values, anyValue(g.T))
+		}
+		if part, err := g.settings.Space.Part(o.Params); err == nil && len(part) > 0 {
+			e.Prior = append(e.Prior, o)
+		}
+	}
+	if actions := g.handle(e); len(actions) != 0 {
+		g.Fatalf("%s was answered with %s", e.Kind, show(actions))
+	}
 }
 
 func (g *game) fresh() search.Method {
@@ -289,6 +315,9 @@ func (g *game) impossible() {
 		{Kind: search.Measured, Trial: n, Values: value},
 		{Kind: search.Failed, Trial: n},
 		{Kind: search.Failed, Trial: -1},
+		{Kind: search.Prior, Prior: []search.Observation{{Params: space.Configuration{"no such parameter": space.Int(1)}, Values: value}}},
+		{Kind: search.Prior, Prior: []search.Observation{{Values: value}}},
+		{Kind: search.Prior, Prior: make([]search.Observation, search.MaxPrior+1)},
 		{Kind: search.Enqueued, Configuration: space.Configuration{"no such parameter": space.Int(1)}},
 		{Kind: search.Enqueued, Configuration: space.Configuration{g.settings.Space.Parameters[0].Name: space.String("no such value")}},
 		{Kind: search.Reported, Trial: n, Epoch: 1, Values: value},
