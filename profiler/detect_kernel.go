@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,28 +14,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detectPerf opens counters for this process, the way training processes are
-// counted: user mode only, which is what an ordinary user may.
+// detectPerf opens the events that a trial's profile has, as they are opened
+// for a training process.
 func detectPerf(h host) Capability {
 	c := Capability{Name: "perf counters"}
-	hardware := tryCounter(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS)
-	software := tryCounter(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK)
+	runtime.LockOSThread() // nothing is started while the events are on this thread
+	defer runtime.UnlockOSThread()
+	wanted := events(h)
+	counters := OpenCounters(wanted)
+	defer counters.Close()
 	paranoid, err := h.text("proc/sys/kernel/perf_event_paranoid")
 	if err != nil {
 		paranoid = "unknown"
 	}
-	level := "perf_event_paranoid is " + paranoid
+	opened := counters.Events()
+	kinds := map[EventKind]int{}
+	for _, event := range opened {
+		kinds[event.Kind]++
+	}
+	probe := tryCounter(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK)
+	hardware := tryCounter(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS)
+	level := fmt.Sprintf("%d of %d events in %s; perf_event_paranoid is %s", len(opened), len(wanted), counters.Level(), paranoid)
 	switch {
-	case hardware == nil:
-		c.Available, c.Detail = true, "hardware and software events, "+level
-	case software == nil:
-		c.Available, c.Detail = true, "software events only, "+level
+	case len(opened) > kinds[Software]+kinds[PMU]:
+		c.Available, c.Detail = true, "hardware and software events: "+level
+	case len(opened) > 0:
+		c.Available, c.Detail = true, "software events only: "+level
 		c.Reason, c.Remedy = hardwareCounterFault(hardware)
-	case errors.Is(software, unix.EACCES), errors.Is(software, unix.EPERM):
-		c.Reason = fmt.Sprintf("the kernel refuses them to this user (%v; %s)", software, level)
+	case denied(probe):
+		c.Reason = fmt.Sprintf("the kernel refuses them to this user (%v; perf_event_paranoid is %s): profiles hold host metrics only", probe, paranoid)
 		c.Remedy = "sudo sysctl kernel.perf_event_paranoid=2; in a container, its seccomp profile must also allow perf_event_open"
 	default:
-		c.Reason, c.Remedy = fmt.Sprintf("perf_event_open: %v", software), "use a kernel built with CONFIG_PERF_EVENTS"
+		c.Reason, c.Remedy = fmt.Sprintf("perf_event_open: %v: profiles hold host metrics only", probe), "use a kernel built with CONFIG_PERF_EVENTS"
+	}
+	if c.Available && counters.Level() == UserLevel && c.Reason == "" {
+		c.Reason = "what happens in kernel mode is not counted for this user; context switches come from /proc"
+		c.Remedy = "sudo sysctl kernel.perf_event_paranoid=1, or give the worker the right: sudo setcap cap_perfmon=ep \"$(command -v tandem)\""
 	}
 	return c
 }

@@ -47,6 +47,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	var ended commandEnded
+	if errors.As(err, &ended) {
+		return ended.code
+	}
 	shown := err
 	if ctx.Err() != nil {
 		shown = besides(err)
@@ -110,7 +114,8 @@ Or with several machines:  tandem serve                        (on the server)
                            tandem study create study.yaml --watch
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
-3 the study ended without a measured trial, 4 no server answered, 130 interrupted.`,
+3 the study ended without a measured trial, 4 no server answered, 130 interrupted;
+"tandem profile" has the code of the command it ran.`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -118,7 +123,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), workerCommand(), runCommand(), studyCommand(), tokenCommand(), doctorCommand())
+	root.AddCommand(serveCommand(), workerCommand(), runCommand(), studyCommand(), tokenCommand(), doctorCommand(), profileCommand())
 	return root
 }
 

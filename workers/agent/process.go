@@ -60,7 +60,7 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 		return
 	}
 	preferAsVictim(p.pid)
-	awaitEnd(p.pid)
+	profiler.AwaitEnd(p.pid)
 	// Until it is reaped, its number cannot belong to another group.
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -97,16 +97,6 @@ func (p *process) cpuSeconds() float64 {
 		}
 	}
 	return profiler.GroupCPUSeconds(p.pid)
-}
-
-// awaitEnd returns when the process has ended, and leaves it as a zombie.
-func awaitEnd(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			return
-		}
-	}
 }
 
 // preferAsVictim has the kernel end the command rather than this process when

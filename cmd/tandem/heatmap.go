@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// heatRow is one event over the epochs; NaN where it was not measured.
+type heatRow struct {
+	name   string
+	values []float64
+}
+
+const (
+	// shades go from a row's smallest value to its largest; they read without
+	// colour too.
+	shades = `.:-=+*#%@`
+	// steady marks a row that never changed, unknown what was not measured.
+	steady, unknown = '~', ' '
+	// mostColumns is how many epochs fit; of more, neighbours share a column.
+	mostColumns = 48
+)
+
+// profileRows turns profiles around: one row for each event, then for each
+// metric of the process tree, then of the machine.
+func profileRows(profiles []trial.Profile) []heatRow {
+	values := map[string][]float64{}
+	order := map[string]int{}
+	for at, p := range profiles {
+		for rank, part := range []map[string]trial.Float{p.Events, p.Host} {
+			for name, value := range part {
+				if values[name] == nil {
+					values[name] = slices.Repeat([]float64{math.NaN()}, len(profiles))
+				}
+				values[name][at] = float64(value)
+				order[name] = rank
+				if strings.HasPrefix(name, "machine.") {
+					order[name] = 2
+				}
+			}
+		}
+	}
+	var rows []heatRow
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		rows = append(rows, heatRow{name, values[name]})
+	}
+	slices.SortStableFunc(rows, func(a, b heatRow) int { return cmp.Compare(order[a.name], order[b.name]) })
+	return rows
+}
+
+// printHeatMap draws rows over columns, each row between its own extremes.
+func printHeatMap(out io.Writer, columns []string, rows []heatRow, coloured bool) error {
+	per := (len(columns) + mostColumns - 1) / mostColumns
+	title := "Per second, by epoch; each row from its lowest to its highest:"
+	if per > 1 {
+		title = fmt.Sprintf("Per second, each column the mean of %d epochs; each row from its lowest to its highest:", per)
+	}
+	fmt.Fprintf(out, "%s %s   %c: never changed   blank: not measured\n", title, shades, steady)
+	var zero []string
+	width := len("EPOCH")
+	for _, row := range rows {
+		width = max(width, len(plainText(row.name)))
+	}
+	heading := ""
+	for at := 0; at < len(columns); at += per {
+		heading += fmt.Sprintf(" %2.2s", columns[at])
+	}
+	fmt.Fprintf(out, "%-*s%s  %13s %13s\n", width, "EPOCH", heading, "LOWEST", "HIGHEST")
+	for _, row := range rows {
+		values := joined(row.values, per)
+		low, high, known := extremes(values)
+		if !known || high == 0 {
+			zero = append(zero, plainText(row.name))
+			continue
+		}
+		fmt.Fprintf(out, "%-*s", width, plainText(row.name))
+		for _, value := range values {
+			fmt.Fprintf(out, " %s", heatCell(value, low, high, coloured))
+		}
+		fmt.Fprintf(out, "  %13s %13s\n", shownCount(low), shownCount(high))
+	}
+	if len(zero) > 0 {
+		fmt.Fprintf(out, "Always 0: %s\n", strings.Join(zero, ", "))
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// joined takes the means of so many neighbours each.
+func joined(values []float64, per int) []float64 {
+	var means []float64
+	for part := range slices.Chunk(values, max(1, per)) {
+		sum, n := 0.0, 0
+		for _, value := range part {
+			if !math.IsNaN(value) {
+				sum += value
+				n++
+			}
+		}
+		if n == 0 {
+			sum, n = math.NaN(), 1
+		}
+		means = append(means, sum/float64(n))
+	}
+	return means
+}
+
+func extremes(values []float64) (low, high float64, known bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, value := range values {
+		if !math.IsNaN(value) {
+			low, high, known = min(low, value), max(high, value), true
+		}
+	}
+	return low, high, known
+}
+
+// heatCell is two characters of the value's shade, on a terminal also in its
+// colour: dark blue to yellow, which keeps its order for every eye.
+func heatCell(value, low, high float64, coloured bool) string {
+	// Of the terminal's 256 colours, by rising lightness.
+	palette := [len(shades)]int{17, 18, 54, 91, 126, 161, 203, 215, 227}
+	switch {
+	case math.IsNaN(value):
+		return strings.Repeat(string(unknown), 2)
+	case high <= low:
+		return strings.Repeat(string(steady), 2)
+	}
+	step := min(len(shades)-1, int((value-low)/(high-low)*float64(len(shades))))
+	text := strings.Repeat(shades[step:step+1], 2)
+	if !coloured {
+		return text
+	}
+	ink := 15
+	if step >= len(shades)-3 {
+		ink = 16
+	}
+	return fmt.Sprintf("\x1b[38;5;%dm\x1b[48;5;%dm%s\x1b[0m", ink, palette[step], text)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent"
+)
+
+func printProfiled(out io.Writer, result profiled) error {
+	p := result.Profile
+	fmt.Fprintf(out, "\n%s\nended with code %d after %s, %s, counted: %s\n\n", plainText(strings.Join(result.Command, " ")), result.ExitCode,
+		shownSeconds(p.Seconds), count(p.Samples, "sample"), p.Level)
+	if err := printEvents(out, p); err != nil {
+		return err
+	}
+	if err := printHost(out, p); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Energy: %s, by %s\n", shownEnergy(result.Energy), result.Energy.Method)
+	printMissing(out, p.Missing)
+	if len(result.Epochs) == 0 {
+		return nil
+	}
+	var columns []string
+	var profiles []trial.Profile
+	for _, epoch := range result.Epochs {
+		columns = append(columns, strconv.Itoa(epoch.Epoch))
+		profiles = append(profiles, *agent.CompactProfile(epoch.Profile))
+	}
+	fmt.Fprintln(out)
+	return printHeatMap(out, columns, profileRows(profiles), coloured(out))
+}
+
+func coloured(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && isTerminal(file) && os.Getenv("NO_COLOR") == ""
+}
+
+func printEvents(out io.Writer, p profiler.Profile) error {
+	if len(p.Events) == 0 {
+		_, err := fmt.Fprint(out, "No event could be counted; see below.\n\n")
+		return err
+	}
+	var rows [][]string
+	for _, event := range p.Events {
+		each := "-"
+		if event.PerInstruction != nil {
+			each = shownNumber(trial.Float(*event.PerInstruction))
+		}
+		scaled := "whole"
+		if event.Scaled {
+			scaled = "scaled: an estimate"
+		}
+		rows = append(rows, []string{event.Name, shownTotal(event), shownCount(event.PerSecond), each,
+			strconv.FormatFloat(100*event.RunFraction, 'f', 0, 64) + "%", scaled})
+	}
+	if err := table(out, []string{"EVENT", "TOTAL", "PER SECOND", "PER INSTRUCTION", "COUNTED", ""}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// shownTotal gives the clocks their unit.
+func shownTotal(event profiler.EventProfile) string {
+	if strings.HasSuffix(event.Name, "-clock") {
+		return shownCount(event.Total/1e6) + " ms"
+	}
+	return shownCount(event.Total)
+}
+
+// shownCount is a large number with groups of three digits, a small one as
+// measured.
+func shownCount(value float64) string {
+	if math.Abs(value) < 100 && value != math.Trunc(value) {
+		return shownNumber(trial.Float(value))
+	}
+	if math.Abs(value) >= 1e15 {
+		return strconv.FormatFloat(value, 'g', 6, 64)
+	}
+	digits := strconv.FormatFloat(value, 'f', 0, 64)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+func printHost(out io.Writer, p profiler.Profile) error {
+	if len(p.Host) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, metric := range p.Host {
+		highest := "-"
+		if metric.Highest != nil {
+			highest = shownHost(metric.Name, *metric.Highest, true)
+		}
+		rows = append(rows, []string{metric.Name, shownHost(metric.Name, metric.Value, metric.Highest != nil), highest})
+	}
+	if err := table(out, []string{"HOST", "MEAN", "HIGHEST"}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// shownHost gives a metric its unit.
+func shownHost(name string, value float64, state bool) string {
+	rate := "/s"
+	if state {
+		rate = ""
+	}
+	switch {
+	case strings.Contains(name, ".cpu_"):
+		return fmt.Sprintf("%.3f cores", value)
+	case strings.HasSuffix(name, "_bytes") && value >= 1<<20:
+		return fmt.Sprintf("%.1f MiB%s", value/(1<<20), rate)
+	case strings.HasSuffix(name, "_bytes"):
+		return fmt.Sprintf("%.1f KiB%s", value/(1<<10), rate)
+	}
+	return shownCount(value) + rate
+}
+
+// printMissing names what could not be measured, once for each reason.
+func printMissing(out io.Writer, missing []profiler.Missing) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, one := range missing {
+		if !slices.Contains(reasons, one.Reason) {
+			reasons = append(reasons, one.Reason)
+		}
+		names[one.Reason] = append(names[one.Reason], one.Name)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(out, "Missing, not 0 (%s): %s\n", plainText(reason), plainText(strings.Join(names[reason], ", ")))
+	}
+}

@@ -1,0 +1,213 @@
+package profiler
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// sectorBytes is the unit of /proc/diskstats, whatever the disk's own is.
+const sectorBytes = 512
+
+// observation is what was seen of the machine or of a process tree at one
+// moment: sums since some start, and states.
+type observation struct {
+	sums, states map[string]float64
+}
+
+func newObservation() observation {
+	return observation{sums: map[string]float64{}, states: map[string]float64{}}
+}
+
+// source is one file of the kernel's and the reader of it.
+type source struct {
+	file  string
+	parse func(text string, into observation) error
+}
+
+// machineSources are what vmstat, iostat and ifstat read too.
+func machineSources() []source {
+	return []source{
+		{"proc/stat", parseMachineStat}, {"proc/vmstat", parseVMStat}, {"proc/diskstats", parseDiskStats},
+		{"proc/net/dev", parseNetDev}, {"proc/meminfo", parseMemInfo},
+	}
+}
+
+// observeMachine reads the sources; what cannot be read is left out, with the
+// reason.
+func observeMachine(h host) (observation, []Missing) {
+	o := newObservation()
+	var missing []Missing
+	for _, one := range machineSources() {
+		text, err := h.text(one.file)
+		if err == nil {
+			err = one.parse(text, o)
+		}
+		if err != nil {
+			missing = append(missing, Missing{"machine: /" + one.file, err.Error()})
+		}
+	}
+	return o, missing
+}
+
+// parseMachineStat reads CPU times, in seconds, context switches, and the
+// processes that run, or wait for a disk.
+func parseMachineStat(text string, into observation) error {
+	found := false
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		switch fields[0] {
+		case "cpu":
+			found = true
+			if err := machineCPU(fields[1:], into); err != nil {
+				return err
+			}
+		case "ctxt":
+			if err := store(into.sums, "machine.context_switches", fields[1], 1); err != nil {
+				return err
+			}
+		case "procs_running":
+			if err := store(into.states, "machine.run_queue", fields[1], 1); err != nil {
+				return err
+			}
+		case "procs_blocked":
+			if err := store(into.states, "machine.blocked", fields[1], 1); err != nil {
+				return err
+			}
+		}
+	}
+	if !found {
+		return errors.New("no line of the CPU's times")
+	}
+	return nil
+}
+
+func machineCPU(fields []string, into observation) error {
+	// user nice system idle iowait irq softirq steal
+	names := [...]string{"cpu_user", "cpu_user", "cpu_system", "", "cpu_iowait", "cpu_system", "cpu_system", "cpu_steal"}
+	for i, name := range names {
+		if name == "" || i >= len(fields) {
+			continue
+		}
+		ticks, err := strconv.ParseUint(fields[i], 10, 64)
+		if err != nil {
+			return err
+		}
+		into.sums["machine."+name] += float64(ticks) / ticksPerSecond
+	}
+	return nil
+}
+
+// store parses a whole number that cannot be negative.
+func store(to map[string]float64, name, digits string, scale float64) error {
+	value, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	to[name] += float64(value) * scale
+	return nil
+}
+
+func parseVMStat(text string, into observation) error {
+	page := float64(os.Getpagesize())
+	wanted := map[string]struct {
+		name  string
+		scale float64
+	}{
+		"pgfault": {"machine.page_faults", 1}, "pgmajfault": {"machine.page_faults_major", 1},
+		"pswpin": {"machine.swap_in_bytes", page}, "pswpout": {"machine.swap_out_bytes", page},
+	}
+	for line := range strings.Lines(text) {
+		name, digits, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if to, ok := wanted[name]; ok {
+			if err := store(into.sums, to.name, digits, to.scale); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parseDiskStats adds up the disks. Their partitions, and what is stacked upon
+// them, would count the same bytes again.
+func parseDiskStats(text string, into observation) error {
+	disks := map[string]bool{}
+	into.sums["machine.disk_read_bytes"], into.sums["machine.disk_write_bytes"] = 0, 0
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 10 {
+			continue
+		}
+		name := fields[2]
+		if stacked(name) || partition(name, disks) {
+			continue
+		}
+		disks[name] = true
+		if err := store(into.sums, "machine.disk_read_bytes", fields[5], sectorBytes); err != nil {
+			return err
+		}
+		if err := store(into.sums, "machine.disk_write_bytes", fields[9], sectorBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func stacked(disk string) bool {
+	for _, prefix := range [...]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"} {
+		if strings.HasPrefix(disk, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// partition reports whether the name is a disk's, which the kernel lists
+// before them, with a number behind: sda1, nvme0n1p2.
+func partition(name string, disks map[string]bool) bool {
+	whole := strings.TrimRight(name, "0123456789")
+	return whole != name && (disks[whole] || disks[strings.TrimSuffix(whole, "p")])
+}
+
+// parseNetDev adds up the interfaces of the network namespace, without the one
+// that leads back to the machine itself.
+func parseNetDev(text string, into observation) error {
+	into.sums["machine.network_receive_bytes"], into.sums["machine.network_send_bytes"] = 0, 0
+	for line := range strings.Lines(text) {
+		name, numbers, found := strings.Cut(line, ":")
+		fields := strings.Fields(numbers)
+		if !found || len(fields) < 9 || strings.TrimSpace(name) == "lo" {
+			continue
+		}
+		if err := store(into.sums, "machine.network_receive_bytes", fields[0], 1); err != nil {
+			return err
+		}
+		if err := store(into.sums, "machine.network_send_bytes", fields[8], 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseMemInfo(text string, into observation) error {
+	values := map[string]float64{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[2] == "kB" {
+			if err := store(values, strings.TrimSuffix(fields[0], ":"), fields[1], 1024); err != nil {
+				return err
+			}
+		}
+	}
+	total, available := values["MemTotal"], values["MemAvailable"]
+	if total == 0 {
+		return errors.New("no MemTotal")
+	}
+	into.states["machine.memory_used_bytes"] = max(0, total-available)
+	return nil
+}

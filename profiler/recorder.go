@@ -1,0 +1,144 @@
+package profiler
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// DefaultInterval is how often a running command is looked at.
+const DefaultInterval = time.Second
+
+// RecorderOptions say what to record. Only Leader is required.
+type RecorderOptions struct {
+	// Leader is the process whose tree is recorded.
+	Leader int
+	// Cgroup is the folder of a control group (v2) that holds the tree and
+	// nothing else, where there is one.
+	Cgroup string
+	// Interval is the time between samples; DefaultInterval when 0.
+	Interval time.Duration
+	// Root is prefixed to the paths of the kernel's files; "/" when empty.
+	Root string
+}
+
+// Recorder samples a running command, so that counts are scaled over short
+// windows, until it is stopped. It is safe for concurrent use.
+type Recorder struct {
+	counters *Counters
+	events   []Event
+	host     host
+	tree     *tree
+	stop     chan struct{}
+	ended    chan struct{}
+	once     sync.Once
+
+	mutex      sync.Mutex
+	at         time.Time
+	lap, whole *span
+	missing    []Missing
+	stopped    bool
+}
+
+// Record begins to sample the command that was started with the counters, which
+// belong to the recorder from now on.
+func Record(counters *Counters, options RecorderOptions) *Recorder {
+	h := newHost(options.Root)
+	r := &Recorder{
+		counters: counters, events: counters.Events(), host: h, tree: newTree(h, options.Leader, options.Cgroup),
+		stop: make(chan struct{}), ended: make(chan struct{}), at: time.Now(),
+	}
+	counts := counters.read()
+	// What the command has done between its start and now belongs to it.
+	begun := make([]counted, len(counts))
+	r.missing = counters.Missing()
+	machine, missing := observeMachine(h)
+	r.missing = append(r.missing, missing...)
+	seen := r.tree.observe(false)
+	for name := range seen.sums {
+		machine.sums[name] = 0
+	}
+	r.lap, r.whole = newSpan(begun, machine), newSpan(begun, machine)
+	r.lap.observe(0, counts, seen)
+	r.whole.observe(0, counts, seen)
+	if options.Interval <= 0 {
+		options.Interval = DefaultInterval
+	}
+	go r.run(options.Interval)
+	return r
+}
+
+func (r *Recorder) run(interval time.Duration) {
+	defer close(r.ended)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.stop:
+			return
+		case <-ticker.C:
+			r.mutex.Lock()
+			r.sample(false)
+			r.mutex.Unlock()
+		}
+	}
+}
+
+// sample looks at everything once. The caller holds the mutex.
+func (r *Recorder) sample(thorough bool) {
+	if r.stopped {
+		return
+	}
+	now := time.Now()
+	counts := r.counters.read()
+	both, _ := observeMachine(r.host) // what is missing was told at the start
+	seen := r.tree.observe(thorough)
+	maps.Copy(both.sums, seen.sums)
+	maps.Copy(both.states, seen.states)
+	seconds := now.Sub(r.at).Seconds()
+	r.at = now
+	r.lap.observe(seconds, counts, both)
+	r.whole.observe(seconds, counts, both)
+}
+
+// Lap returns what happened since the start or the last Lap.
+func (r *Recorder) Lap() Profile {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.sample(true)
+	p := r.lap.profile(r.events, r.counters.Level(), r.missing)
+	r.lap.restart()
+	return p
+}
+
+// Whole returns what happened since the start.
+func (r *Recorder) Whole() Profile {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.sample(true)
+	return r.whole.profile(r.events, r.counters.Level(), r.missing)
+}
+
+// CPUSeconds is the CPU time that the tree was seen to use, in seconds. It does
+// not fall.
+func (r *Recorder) CPUSeconds() float64 {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.sample(true)
+	return r.whole.highest["tree.cpu_user"] + r.whole.highest["tree.cpu_system"]
+}
+
+// Stop looks for the last time and closes the counters. Call it when the
+// command has ended and before it is waited for: then its own sums can still be
+// read. Laps can be taken afterwards.
+func (r *Recorder) Stop() {
+	r.once.Do(func() {
+		close(r.stop)
+		<-r.ended
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		r.sample(true)
+		r.stopped = true
+		r.counters.Close()
+	})
+}

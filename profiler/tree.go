@@ -1,0 +1,274 @@
+package profiler
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// usage is what /proc tells of one process: what it and the children it waited
+// for have used, and what it has now.
+type usage struct {
+	parent                             int
+	group                              int
+	started                            uint64 // ticks after the machine's start: with the number, the process's identity
+	userSeconds, systemSeconds         float64
+	minorFaults, majorFaults           float64
+	threads, residentBytes             float64
+	readBytes, writeBytes              float64
+	accountsIO, accountsContextChanges bool
+}
+
+// parseUsage reads a line of /proc/PID/stat; see proc(5).
+func parseUsage(line string) (usage, error) {
+	end := strings.LastIndexByte(line, ')')
+	if end < 0 {
+		return usage{}, errors.New("no name in /proc/PID/stat")
+	}
+	fields := strings.Fields(line[end+1:])
+	if len(fields) < 22 {
+		return usage{}, errors.New("too few fields in /proc/PID/stat")
+	}
+	numbers := make([]int64, 22)
+	for i := range numbers {
+		if i == 0 {
+			continue // the state, a letter
+		}
+		value, err := strconv.ParseUint(fields[i], 10, 64)
+		if err != nil {
+			signed, err := strconv.ParseInt(fields[i], 10, 64)
+			if err != nil {
+				return usage{}, fmt.Errorf("/proc/PID/stat: %w", err)
+			}
+			numbers[i] = signed
+			continue
+		}
+		numbers[i] = int64(min(value, 1<<63-1))
+	}
+	ticks := func(fields ...int) float64 {
+		sum := 0.0
+		for _, field := range fields {
+			sum += float64(numbers[field]) / ticksPerSecond
+		}
+		return sum
+	}
+	return usage{
+		parent: int(numbers[1]), group: int(numbers[2]), started: uint64(numbers[19]),
+		minorFaults: float64(numbers[7]) + float64(numbers[8]), majorFaults: float64(numbers[9]) + float64(numbers[10]),
+		userSeconds: ticks(11, 13), systemSeconds: ticks(12, 14),
+		threads: float64(numbers[17]), residentBytes: float64(numbers[21]) * float64(os.Getpagesize()),
+	}, nil
+}
+
+// parseColumn finds a number in files of lines such as "name: 123".
+func parseColumn(text, name string) (float64, bool) {
+	for line := range strings.Lines(text) {
+		if rest, found := strings.CutPrefix(line, name+":"); found {
+			value, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 64)
+			return float64(value), err == nil
+		}
+	}
+	return 0, false
+}
+
+// tree follows a process and everything it starts.
+type tree struct {
+	host   host
+	leader int
+	// group is the process group that is theirs alone; 0: none is.
+	group int
+	// cgroup is the folder of the control group that is theirs alone.
+	cgroup  string
+	members map[int]usage
+	// ended is what members left that nobody waited for.
+	ended usage
+	// threads has the context switches of each thread when it was seen last,
+	// endedSwitches those of threads that are gone.
+	threads       map[int]float64
+	endedSwitches float64
+}
+
+func newTree(h host, leader int, cgroup string) *tree {
+	t := &tree{host: h, leader: leader, cgroup: cgroup, members: map[int]usage{}, threads: map[int]float64{}}
+	if line, err := h.text(processFile(leader, "stat")); err == nil {
+		if u, err := parseUsage(line); err == nil && u.group == leader {
+			t.group = leader
+		}
+	}
+	return t
+}
+
+func processFile(pid int, name string) string {
+	return filepath.Join("proc", strconv.Itoa(pid), name)
+}
+
+// observe looks at the tree. Thorough, it also finds members whose parents
+// ended before they were seen.
+func (t *tree) observe(thorough bool) observation {
+	o := newObservation()
+	now := t.look(thorough)
+	for pid, before := range t.members {
+		if after, alive := now[pid]; (!alive || after.started != before.started) && !t.waitedFor(before, now) {
+			t.ended.add(before)
+		}
+	}
+	t.members = now
+	sum := t.ended
+	for _, one := range now {
+		sum.add(one)
+		sum.threads += one.threads
+		sum.residentBytes += one.residentBytes
+	}
+	o.sums["tree.cpu_user"], o.sums["tree.cpu_system"] = sum.userSeconds, sum.systemSeconds
+	o.sums["tree.page_faults_minor"], o.sums["tree.page_faults_major"] = sum.minorFaults, sum.majorFaults
+	if len(now) == 0 {
+		return o // its memory, files and threads are gone
+	}
+	if sum.accountsIO {
+		o.sums["tree.disk_read_bytes"], o.sums["tree.disk_write_bytes"] = sum.readBytes, sum.writeBytes
+	}
+	if sum.accountsContextChanges {
+		o.sums["tree.context_switches"] = t.endedSwitches
+		for _, switches := range t.threads {
+			o.sums["tree.context_switches"] += switches
+		}
+	}
+	o.states["tree.resident_bytes"], o.states["tree.threads"], o.states["tree.processes"] = sum.residentBytes, sum.threads, float64(len(now))
+	return o
+}
+
+func (u *usage) add(other usage) {
+	u.userSeconds += other.userSeconds
+	u.systemSeconds += other.systemSeconds
+	u.minorFaults += other.minorFaults
+	u.majorFaults += other.majorFaults
+	u.readBytes += other.readBytes
+	u.writeBytes += other.writeBytes
+	u.accountsIO = u.accountsIO || other.accountsIO
+	u.accountsContextChanges = u.accountsContextChanges || other.accountsContextChanges
+}
+
+// waitedFor reports whether what a member used is taken to be in the sums of an
+// ancestor that is still there.
+func (t *tree) waitedFor(gone usage, now map[int]usage) bool {
+	for range len(t.members) + 1 {
+		if _, alive := now[gone.parent]; alive {
+			return true
+		}
+		parent, known := t.members[gone.parent]
+		if !known {
+			return false
+		}
+		gone = parent
+	}
+	return false
+}
+
+// look reads every member there is.
+func (t *tree) look(thorough bool) map[int]usage {
+	found := map[int]usage{}
+	waiting := t.candidates(thorough)
+	threads := map[int]float64{}
+	for len(waiting) > 0 {
+		pid := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		if _, seen := found[pid]; seen {
+			continue
+		}
+		one, children, ok := t.process(pid, threads)
+		if before, was := t.members[pid]; !ok || was && before.started != one.started && pid != t.leader {
+			continue // ended, or the number belongs to another now
+		}
+		found[pid] = one
+		waiting = append(waiting, children...)
+	}
+	for thread, switches := range t.threads {
+		if now, alive := threads[thread]; !alive || now < switches {
+			t.endedSwitches += switches
+		}
+	}
+	t.threads = threads
+	return found
+}
+
+// candidates are where to look for members.
+func (t *tree) candidates(thorough bool) []int {
+	list := []int{t.leader}
+	for pid := range maps.Keys(t.members) {
+		list = append(list, pid)
+	}
+	if t.cgroup != "" {
+		return append(list, cgroupProcesses(t.cgroup)...)
+	}
+	if !thorough || t.group == 0 {
+		return list
+	}
+	for _, file := range t.host.glob("proc/[0-9]*/stat") {
+		line, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if u, err := parseUsage(string(line)); err == nil && u.group == t.group {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
+}
+
+// cgroupProcesses are the processes of a control group and of those in it.
+func cgroupProcesses(folder string) []int {
+	var list []int
+	// A group that has just been removed has no processes.
+	content, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	for field := range strings.FieldsSeq(string(content)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+			list = append(list, pid)
+		}
+	}
+	inside, _ := filepath.Glob(filepath.Join(folder, "*", "cgroup.procs"))
+	for _, file := range inside {
+		list = append(list, cgroupProcesses(filepath.Dir(file))...)
+	}
+	return list
+}
+
+// process reads one member and the children its threads have started.
+func (t *tree) process(pid int, threads map[int]float64) (u usage, children []int, ok bool) {
+	line, err := t.host.text(processFile(pid, "stat"))
+	if err != nil {
+		return u, nil, false
+	}
+	if u, err = parseUsage(line); err != nil {
+		return u, nil, false
+	}
+	if text, err := t.host.text(processFile(pid, "io")); err == nil {
+		read, hasRead := parseColumn(text, "read_bytes")
+		written, hasWritten := parseColumn(text, "write_bytes")
+		u.readBytes, u.writeBytes, u.accountsIO = read, written, hasRead && hasWritten
+	}
+	for _, folder := range t.host.glob(processFile(pid, "task/[0-9]*")) {
+		thread, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			continue
+		}
+		if status, err := os.ReadFile(filepath.Join(folder, "status")); err == nil {
+			own, hasOwn := parseColumn(string(status), "voluntary_ctxt_switches")
+			forced, hasForced := parseColumn(string(status), "nonvoluntary_ctxt_switches")
+			u.accountsContextChanges = u.accountsContextChanges || hasOwn && hasForced
+			threads[thread] = own + forced
+		}
+		text, _ := os.ReadFile(filepath.Join(folder, "children")) // not in every kernel
+		for field := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return u, children, true
+}
