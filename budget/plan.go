@@ -75,6 +75,8 @@ type Stage struct {
 // NewPlan returns the plan of a search of maxTrials configurations (0: no
 // bound) with the promotion, whose trials start at the lowest rungs, as many of
 // them as brackets says (0: all). Hyperband's table says how many start at which.
+//
+// A population has a plan of its own, [NewPopulationPlan].
 func NewPlan(s Settings, promotion Promotion, maxTrials, brackets int) Plan {
 	s = s.WithDefaults()
 	rungs := s.Ladder()

@@ -17,6 +17,9 @@ import (
 // PlanOf previews what a study will do, before it is created.
 func PlanOf(def definition.Definition) budget.Plan {
 	plan := budget.NewPlan(def.Budget, def.Search.Promotion, def.Stop.Trials, def.Search.Brackets)
+	if def.Search.Promotion == budget.Population {
+		plan = budget.NewPopulationPlan(def.Budget, def.Search.Population, def.Stop.Trials)
+	}
 	plan.UpperBound = def.Search.EarlyStopping != nil
 	return plan
 }

@@ -95,7 +95,7 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	if t.Budget.Measured() {
 		reason += ": " + amounts(t)
 	}
-	t, err := tx.state(t, next, reason)
+	t, err := tx.state(r.keeps(t), next, reason)
 	if err != nil {
 		return t, err
 	}

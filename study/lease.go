@@ -164,8 +164,12 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 			State: trial.Queued, Rung: action.Rung, Budget: r.ladder[action.Rung].Budget,
 			Results: []trial.Result{}, Created: tx.now,
 		}
+		t, why, err := tx.inherit(t, action)
+		if err != nil {
+			return nil, err
+		}
 		tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(t.State), Reason: action.Reason}, nil)
-		return tx.lease(t, worker, "new")
+		return tx.lease(t, worker, why)
 	case search.Promote:
 		t := tx.trial(action.Trial)
 		t.Promotions++

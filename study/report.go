@@ -91,6 +91,9 @@ func (s *Service) fresh(ctx context.Context, r *runtime, t trial.Trial, epoch in
 	if epoch > t.LastEpoch {
 		return true, t, nil
 	}
+	if epoch <= t.Inherited {
+		return false, t, nil // its parent trained it
+	}
 	for before := -1; before != t.Epochs; t = r.trials[t.Number] {
 		before = t.Epochs
 		if err := r.wait(); err != nil {

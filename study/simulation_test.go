@@ -264,7 +264,7 @@ func (f *fleet) beat(id string, lease *protocol.Lease) {
 func TestStudiesSurviveEverything(t *testing.T) {
 	methods := []string{"method: bohb", "method: random", "method: grid, grid_points: 30", "method: tpe", "method: sobol"}
 	policies := []string{"policy: multi", "policy: epochs", "policy: dataset, growth: linear"}
-	promotions := []string{"asynchronous", "synchronous", "none"}
+	promotions := []string{"asynchronous", "synchronous", "none", "population, population: 12"}
 	stoppings := []string{"", ", early_stopping: {rule: median, min_trials: 3}", ", early_stopping: {rule: percentile, percentile: 60, grace_epochs: 2, every_epochs: 2}"}
 	seeds := uint64(60)
 	if testing.Short() {
@@ -283,9 +283,12 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				f.unsure.calm.Store(true)
 				f.store = f.unsure
 				f.start()
-				promotion, policy, stopping := promotions[seed/5%3], policies[seed/15%3], stoppings[seed%3]
+				promotion, policy, stopping := promotions[seed/5%4], policies[seed/15%3], stoppings[seed%3]
 				if promotion == "none" && seed%2 == 1 {
 					policy, stopping = "policy: epochs", ", early_stopping: halving"
+				}
+				if strings.HasPrefix(promotion, "population") {
+					policy = "policy: epochs, growth: linear"
 				}
 				created := f.create(
 					"method: bohb", methods[seed%5]+", promotion: "+promotion+stopping, "policy: multi", policy,
@@ -303,7 +306,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "refused reports", "refused changes",
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "children", "children with a checkpoint", "refused reports", "refused changes",
 		"changes made and denied", "changes behind others", "changes refused with others"} {
 		if total[what] == 0 && !t.Failed() && !testing.Short() {
 			t.Errorf("no simulation had any %s: the test tests less than it says", what)
@@ -363,6 +366,7 @@ func (f *fleet) check(id string) {
 			f.t.Errorf("trial %d is under lease %d after %d leases", number, t.LeaseEpoch, leases[t.ID])
 		}
 		epochs += f.checkTrial(t)
+		f.checkChild(t, trials)
 	}
 	for key, epoch := range f.acked {
 		f.t.Errorf("the report of %s, rung %d, epoch %d was acknowledged under lease %d and is gone", key.trial, key.rung, key.epoch, epoch)
@@ -371,6 +375,34 @@ func (f *fleet) check(id string) {
 		f.t.Errorf("the study counts %d epochs, its reports are %d", view.Progress.Epochs, epochs)
 	}
 	f.checkReplay(id, events)
+}
+
+// checkChild checks that a child of a population continues what its parent had,
+// and trained nothing of it again.
+func (f *fleet) checkChild(t trial.Trial, trials []trial.Trial) {
+	if t.Parent == nil {
+		return
+	}
+	parent := trials[*t.Parent]
+	f.count("children")
+	reports, err := f.store.Reports(f.ctx, t.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, report := range reports {
+		if report.Epoch <= t.Inherited {
+			f.t.Errorf("trial %d reported epoch %d, and continues trial %d from epoch %d", t.Number, report.Epoch, parent.Number, t.Inherited)
+		}
+	}
+	for _, result := range parent.Results {
+		if kept := result.Checkpoint; kept != nil && kept.Epoch == t.Inherited {
+			f.count("children with a checkpoint")
+			return
+		}
+	}
+	if t.Inherited != 0 {
+		f.t.Errorf("trial %d has epoch %d of trial %d, which kept %+v", t.Number, t.Inherited, parent.Number, parent.Results)
+	}
 }
 
 // checkTrial takes the trial's reports off the acknowledged ones and returns

@@ -48,6 +48,9 @@ type Result struct {
 	// sum over them, each in parts of its bound. 0 for a feasible outcome,
 	// infinity for one that cannot be told, or whose objective is NaN.
 	Violation Float `json:"violation,omitempty"`
+	// Checkpoint is the training's state at the rung, kept where other trials
+	// may continue from it (population promotion).
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Estimated says that joules which are an estimate went into a value.
 	Estimated bool `json:"estimated,omitempty"`
 }
@@ -103,8 +106,13 @@ type Trial struct {
 	Number        int                 `json:"number"`
 	Configuration space.Configuration `json:"params"`
 	// Origin is how the configuration came about: "random", "model", "grid", "sobol".
-	Origin     string     `json:"origin"`
-	Seed       uint64     `json:"seed"`
+	Origin string `json:"origin"`
+	Seed   uint64 `json:"seed"`
+	// Parent is the number of the trial that this one continues, and Inherited
+	// the last epoch it has from there: 0 if it had to start from scratch. Both
+	// belong to children of a population.
+	Parent     *int       `json:"parent,omitempty"`
+	Inherited  int        `json:"inherited,omitempty"`
 	State      State      `json:"state"`
 	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
 	// Worker holds the lease, or held it last.

@@ -6,6 +6,7 @@
 //	go run ./bench/search -peers "" -methods bohb -workers 1,8,32 # Tandem alone
 //	go run ./bench/search -methods "" -peers "" -load runs.jsonl  # the report again
 //	go run ./bench/search -warm all -methods bohb,tpe -workers 1 -seeds 30 # with results of elsewhere, good and wrong
+//	go run ./bench/search -peers "" -ladder epochs -promotions asynchronous,none,none+median,none+halving
 //
 // The tables are read from TANDEM_DATA (../shared/data if unset), the peers run
 // in the Python interpreter of -python. Cost is counted in data passes: epochs
@@ -28,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
 
@@ -37,14 +39,19 @@ type options struct {
 	trainings float64
 	workers   []int
 	methods   []string
-	peers     []string
-	python    string
-	limit     time.Duration
-	problems  []string
-	save      string
-	load      string
-	compare   string
-	warm      []string
+	// climbs are promotions, each with an early-stopping rule behind a plus;
+	// empty: what the problem's study file has.
+	climbs []string
+	// policy replaces that of every problem's ladder, unless it is empty.
+	policy   budget.Policy
+	peers    []string
+	python   string
+	limit    time.Duration
+	problems []string
+	save     string
+	load     string
+	compare  string
+	warm     []string
 }
 
 func main() {
@@ -77,6 +84,8 @@ func parse(arguments []string) (options, error) {
 	flags.Float64Var(&o.trainings, "budget", 30, "budget of a run, in full trainings")
 	workers := flags.String("workers", "1,8", "numbers of simulated workers Tandem runs with; peers have one")
 	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods; NAME+widen widens rungs that rank unlike the next one")
+	climbs := flags.String("promotions", "", "Tandem's promotions, each with an early-stopping rule behind a plus (none+median); empty: the problems' own")
+	policy := flags.String("ladder", "", "budget policy of every problem for Tandem: multi, epochs or dataset; empty: the problems' own")
 	wanted := flags.String("peers", strings.Join(names, ","), "the other tools; empty: none")
 	flags.StringVar(&o.python, "python", ".venv-bench/bin/python", "interpreter in which they are installed")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "time for one peer; the runs it finished count")
@@ -103,6 +112,10 @@ func parse(arguments []string) (options, error) {
 		if !slices.Contains(warmNames(), name) {
 			return o, fmt.Errorf("-warm: there is no %q, only %s", name, strings.Join(warmNames(), ", "))
 		}
+	}
+	o.climbs, o.policy = list(*climbs), budget.Policy(*policy)
+	if len(o.climbs) == 0 {
+		o.climbs = []string{""}
 	}
 	for _, name := range o.peers {
 		if !slices.Contains(names, name) {

@@ -300,11 +300,11 @@ func TestRecordedTables(t *testing.T) {
 				}
 			}
 			for _, workers := range []int{1, 8} {
-				first, err := runStudy(context.Background(), made, 5*float64(made.maxEpochs()), setup{"bohb", workers, 3, nil})
+				first, err := runStudy(context.Background(), made, 5*float64(made.maxEpochs()), setup{method: "bohb", workers: workers, seed: 3})
 				if err != nil {
 					t.Fatal(err)
 				}
-				again, err := runStudy(context.Background(), made, 5*float64(made.maxEpochs()), setup{"bohb", workers, 3, nil})
+				again, err := runStudy(context.Background(), made, 5*float64(made.maxEpochs()), setup{method: "bohb", workers: workers, seed: 3})
 				if err != nil || !slices.Equal(first.marks, again.marks) {
 					t.Errorf("two equal studies differ (%v):\n%v\n%v", err, first.marks, again.marks)
 				}

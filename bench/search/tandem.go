@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/simulator"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 )
 
 // longLease is no shorter than any recorded epoch: nobody vanishes here, and a
@@ -18,20 +21,19 @@ const longLease = 100_000
 // runTandem runs every method with every number of workers.
 func runTandem(ctx context.Context, tables []*table, o options) ([]finished, error) {
 	var runs []finished
-	for _, method := range o.methods {
-		for _, workers := range o.workers {
-			started := time.Now()
-			for seed := range o.seeds {
-				for _, t := range tables {
-					one, err := runStudy(ctx, t, o.budget(t), setup{method: method, workers: workers, seed: uint64(seed + o.first)})
-					if err != nil {
-						return nil, fmt.Errorf("%s on %s: %w", method, t.name, err)
-					}
-					runs = append(runs, one)
+	for _, s := range o.setups() {
+		started := time.Now()
+		for seed := range o.seeds {
+			s.seed = uint64(seed + o.first)
+			for _, t := range tables {
+				one, err := runStudy(ctx, t, o.budget(t), s)
+				if err != nil {
+					return nil, fmt.Errorf("%s on %s: %w", s.name(), t.name, err)
 				}
+				runs = append(runs, one)
 			}
-			fmt.Fprintf(os.Stderr, "%s: %d runs in %.0f s\n", setup{method: method, workers: workers}.name(), o.seeds*len(tables), time.Since(started).Seconds())
 		}
+		fmt.Fprintf(os.Stderr, "%s: %d runs in %.0f s\n", s.name(), o.seeds*len(tables), time.Since(started).Seconds())
 	}
 	return runs, nil
 }
@@ -39,27 +41,63 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 // widened behind a method's name lets it widen rungs (search.widen).
 const widened = "+widen"
 
+// setups are all that Tandem runs with, without their seeds.
+func (o options) setups() []setup {
+	var setups []setup
+	for _, method := range o.methods {
+		for _, climb := range o.climbs {
+			for _, workers := range o.workers {
+				setups = append(setups, setup{method: method, climb: climb, policy: o.policy, workers: workers})
+			}
+		}
+	}
+	return setups
+}
+
 // setup is how Tandem searches.
 type setup struct {
 	method  string
+	climb   string        // a promotion, and an early-stopping rule behind a plus; empty: the problem's own
+	policy  budget.Policy // empty: the problem's own
 	workers int
 	seed    uint64
 	prior   []protocol.Observation
 }
 
 func (s setup) name() string {
-	if s.workers == 1 {
-		return "tandem " + s.method
+	name := "tandem " + s.method
+	if s.climb != "" {
+		name += " " + s.climb
 	}
-	return fmt.Sprintf("tandem %s, %d workers", s.method, s.workers)
+	if s.workers == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s, %d workers", name, s.workers)
+}
+
+// apply changes a problem's study to the setup.
+func (s setup) apply(def definition.Definition) definition.Definition {
+	def.Search.Seed = s.seed
+	def.Search.Method, def.Search.Widen = strings.CutSuffix(s.method, widened)
+	if s.policy != "" {
+		def.Budget.Policy = s.policy
+	}
+	if promotion, rule, stops := strings.Cut(s.climb, "+"); s.climb != "" {
+		def.Search.Promotion = budget.Promotion(promotion)
+		if def.Search.Promotion != budget.Asynchronous {
+			def.Search.Brackets = 0
+		}
+		if stops {
+			early := search.DefaultStopping(search.StoppingRule(rule), def.Budget.Eta)
+			def.Search.EarlyStopping = &early
+		}
+	}
+	return def
 }
 
 // runStudy simulates one study. Its incumbent is the study's recommendation.
 func runStudy(ctx context.Context, t *table, budget float64, s setup) (finished, error) {
-	def := t.definition
-	def.Search.Seed = s.seed
-	def.Search.Method, def.Search.Widen = strings.CutSuffix(s.method, widened)
-	trace, err := simulator.Run(ctx, def, t, simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease, Prior: s.prior})
+	trace, err := simulator.Run(ctx, s.apply(t.definition), t, simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease, Prior: s.prior})
 	if err != nil {
 		return finished{}, err
 	}

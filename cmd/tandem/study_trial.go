@@ -63,6 +63,12 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintf(out, ": %s", plainText(t.Reason))
 	}
 	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, shownBudget(t.Budget), count(t.Epochs, "epoch"), shownSeconds(float64(t.Seconds)), shownEnergy(t.Energy))
+	switch {
+	case t.Parent != nil && t.Inherited > 0:
+		fmt.Fprintf(out, "Continues trial %d from its epoch %d\n", *t.Parent, t.Inherited)
+	case t.Parent != nil:
+		fmt.Fprintf(out, "Child of trial %d, which left no checkpoint to continue\n", *t.Parent)
+	}
 	fmt.Fprintf(out, "Parameters (%s): %s\n\n", plainText(t.Origin), shownParams(t.Configuration))
 	metrics := map[string]bool{}
 	for _, report := range detail.Reports {

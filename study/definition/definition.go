@@ -34,6 +34,9 @@ type Search struct {
 	Seed uint64 `json:"seed,omitempty"`
 	// RandomFraction is the share of uniformly drawn configurations (bohb).
 	RandomFraction float64 `json:"random_fraction"`
+	// Population is how many trials start by themselves under promotion:
+	// population; 0 otherwise.
+	Population int `json:"population,omitempty"`
 	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
 	// GridPoints is how many points the grid takes of each continuous range.
@@ -143,10 +146,10 @@ func (d Definition) SearchSettings() search.Settings {
 		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
-		EarlyStopping: d.Search.EarlyStopping,
-		Restarts:      d.Search.Restarts,
-		Widen:         d.Search.Widen,
-		Groups:        d.Search.Groups,
+		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
+		Restarts: d.Search.Restarts,
+		Widen:    d.Search.Widen,
+		Groups:   d.Search.Groups,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

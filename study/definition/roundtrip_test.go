@@ -102,8 +102,12 @@ func definitions() *rapid.Generator[definition.Definition] {
 			Retry:    definition.Retry{Failures: rapid.IntRange(0, 9).Draw(t, "retries")},
 			Priority: rapid.IntRange(-1000, 1000).Draw(t, "priority"),
 		}
-		if def.Search.Promotion == budget.NoPromotion {
+		switch def.Search.Promotion {
+		case budget.NoPromotion:
 			def.Search.Brackets = 0
+		case budget.Population:
+			def.Search.Brackets, def.Search.Population = 0, rapid.IntRange(search.MinPopulation, 40).Draw(t, "population")
+			def.Budget = budget.Settings{Growth: budget.Linear, Epochs: budget.EpochRange{Min: 1, Max: 10}, DataFraction: budget.FractionRange{Min: 1, Max: 1}}.WithDefaults()
 		}
 		if rapid.Bool().Draw(t, "with groups") {
 			method := rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe"})
@@ -116,7 +120,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
 			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")
 		}
-		if rule := def.Search.EarlyStopping; rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != search.HalvingRule) {
+		if rule := def.Search.EarlyStopping; def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != search.HalvingRule) {
 			def.Budget = anyAmounts().Draw(t, "amounts")
 		}
 		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")

@@ -16,13 +16,14 @@ func (d *decoder) search(s section, eta int) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population")
 	if !ok {
 		return result
 	}
 	d.method(s, &result.Method)
 	result.Groups = d.groups(s)
 	d.promotion(s, &result)
+	d.population(s, &result)
 	if n, at := s.get("seed"); n != nil {
 		seed := 1
 		d.wholeOf(at, n, 0, maxExact, &seed)
@@ -77,7 +78,7 @@ func (d *decoder) promotion(s section, target *Search) {
 	if n == nil {
 		return
 	}
-	const wanted = "asynchronous (go up at once), synchronous (Hyperband's brackets) or none (train every trial in full)"
+	const wanted = "asynchronous (go up at once), synchronous (Hyperband's brackets), none (train every trial in full) or population (replace the worst by children of the best)"
 	p := budget.Promotion(n.raw)
 	switch {
 	case n.kind != text:
@@ -88,6 +89,23 @@ func (d *decoder) promotion(s section, target *Search) {
 		target.Promotion = p
 	}
 }
+
+// population reads how many trials a population has.
+func (d *decoder) population(s section, target *Search) {
+	n, at := s.get("population")
+	if target.Promotion == budget.Population {
+		target.Population = 20
+		s.whole("population", search.MinPopulation, maxPopulation, &target.Population)
+	} else if n != nil {
+		d.fault(at, n, "belongs to promotion: population; leave it out")
+	}
+	if n, at := s.get("brackets"); n != nil && n.raw != "0" && target.Promotion == budget.Population {
+		d.fault(at, n, "must be left out with promotion: population, as every trial then starts at the first rung")
+	}
+}
+
+// maxPopulation bounds a population: every decision looks at all of it.
+const maxPopulation = 1000
 
 // stop reads when the study ends, with the defaults filled in.
 func (d *decoder) stop(s section, def Definition) Stop {
@@ -107,15 +125,15 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	s.flag("target_reached", &result.TargetReached)
 	s.number("regret", 0, math.MaxFloat64, &result.Regret)
 	s.whole("failures", 0, maxTrials, &result.Failures)
-	// A grid ends by itself, a time limit ends everything, and every epoch is
+	// A grid and a population end by themselves, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.
-	bounded := def.Search.ends() || result.Seconds > 0 || result.DataPasses > 0
+	bounded := def.Search.ends() || def.Search.Promotion == budget.Population || result.Seconds > 0 || result.DataPasses > 0
 	if bounded {
 		result.Trials = 0
 	}
 	s.whole("trials", 0, maxTrials, &result.Trials)
 	if n, at := s.get("trials"); n != nil && n.kind == number && result.Trials == 0 && !bounded {
-		d.fault(at, n, "must be at least 1, unless the search is a grid, or stop.seconds or stop.data_passes bounds the study")
+		d.fault(at, n, "must be at least 1, unless the search is a grid or a population, or stop.seconds or stop.data_passes bounds the study")
 	}
 	if n, at := s.get("target_reached"); result.TargetReached && !slices.ContainsFunc(def.Objectives, func(o Objective) bool { return o.Target != nil }) {
 		d.fault(at, n, "needs a target to reach: give the objective one, such as target: 0.9")

@@ -12,16 +12,14 @@ func (d *decoder) earlyStopping(s section, eta int) *search.EarlyStopping {
 	if n == nil {
 		return nil
 	}
-	var rule search.EarlyStopping
 	switch n.kind {
 	case text:
 		d.places.put(at, at, n.line)
 		d.places.put(join(at, "rule"), at, n.line)
-		rule.Rule = search.StoppingRule(n.raw)
-		if d.stoppingRule(at, n) {
-			rule = rule.WithDefaults(eta)
-			rule.GraceEpochs = grace(rule.Rule)
+		if !d.stoppingRule(at, n) {
+			return nil
 		}
+		rule := search.DefaultStopping(search.StoppingRule(n.raw), eta)
 		return &rule
 	case mapping:
 	default:
@@ -36,23 +34,12 @@ func (d *decoder) earlyStopping(s section, eta int) *search.EarlyStopping {
 	if which == nil || !d.stoppingRule(at, which) {
 		return nil
 	}
-	rule.Rule = search.StoppingRule(which.raw)
-	rule = rule.WithDefaults(eta)
-	rule.GraceEpochs = grace(rule.Rule)
+	rule := search.DefaultStopping(search.StoppingRule(which.raw), eta)
 	s.number("percentile", 0, 100, &rule.Percentile)
 	s.whole("grace_epochs", 0, budget.MaxEpochs, &rule.GraceEpochs)
 	s.whole("min_trials", 1, maxTrials, &rule.MinTrials)
 	s.whole("every_epochs", 1, budget.MaxEpochs, &rule.EveryEpochs)
 	return &rule
-}
-
-// grace is how many epochs nobody is stopped in, unless the file says so: the
-// first rung is halving's.
-func grace(rule search.StoppingRule) int {
-	if rule == search.HalvingRule {
-		return 0
-	}
-	return 1
 }
 
 func (d *decoder) stoppingRule(at string, n *node) bool {

@@ -6,6 +6,7 @@ import "fmt"
 // algorithm 2): a request never waits for a rung to fill. Whoever has earned
 // it by now goes up, or else a new trial starts.
 type asynchronous struct {
+	open
 	eta    int
 	shares shares
 	// widen lets more go up from a rung that ranks unlike the next one.
@@ -15,7 +16,7 @@ type asynchronous struct {
 // earned looks from the highest rung down for a trial among the best
 // floor(n/eta) of its rung that has not gone up yet; and then, where a rung is
 // widened, among those behind them.
-func (a asynchronous) earned(h *history, _ bool) (step, bool) {
+func (a asynchronous) earned(h *history, _ outlook) (step, bool) {
 	for from := len(h.rungs) - 2; from >= 0; from-- {
 		r := &h.rungs[from]
 		limit, why := r.top(a.eta), ""
@@ -29,7 +30,7 @@ func (a asynchronous) earned(h *history, _ bool) (step, bool) {
 			if why != "" {
 				reason += " " + why
 			}
-			return step{r.entries[place].trial, reason}, true
+			return step{trial: r.entries[place].trial, reason: reason}, true
 		}
 	}
 	return step{}, false
@@ -37,4 +38,4 @@ func (a asynchronous) earned(h *history, _ bool) (step, bool) {
 
 func (a asynchronous) start(h *history) slot { return slot{rung: a.shares.next(h.started)} }
 
-func (a asynchronous) allows(_ *history, at slot) bool { return at.bracket == 0 }
+func (a asynchronous) allows(_ *history, at slot) bool { return at.bracket == 0 && !at.child }

@@ -116,7 +116,8 @@ func TestPendingTrialsAreNeverNearDuplicates(t *testing.T) {
 			rounds = 30 // each of its decisions takes milliseconds
 		}
 		for name, s := range crowdSpaces() {
-			for _, promotion := range budget.Promotions() {
+			// Children of a population are meant to be near their parents.
+			for _, promotion := range []budget.Promotion{budget.Asynchronous, budget.Synchronous, budget.NoPromotion} {
 				t.Run(fmt.Sprint(method, " ", promotion, " ", name), func(t *testing.T) {
 					c := &crew{
 						cube: s.Cube(), known: map[int]space.Configuration{},

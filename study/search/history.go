@@ -35,6 +35,10 @@ type record struct {
 	Status  status `json:"status"`
 	// Results has the objectives' values of each completed rung, from Start.
 	Results [][]trial.Float `json:"results,omitempty"`
+	// Parent is the trial it continues, for a child of a population. Replaced
+	// says that a child took its place, so that it goes nowhere any more.
+	Parent   *int `json:"parent,omitempty"`
+	Replaced bool `json:"replaced,omitempty"`
 	// Reports has what it reported on the way, where trials may be stopped.
 	Reports []observation `json:"reports,omitempty"`
 	// Arrived is the place of the first outcome among those of all trials, from
@@ -81,8 +85,10 @@ type history struct {
 	arrivals []int  // trials in the order of their first outcomes
 	rungs    []rung // by budget, whatever the bracket
 	started  []int  // trials by their starting rung
-	out      int
-	waiting  []int // trials without any outcome yet, the newest first
+	// originals are the trials without a parent.
+	originals int
+	out       int
+	waiting   []int // trials without any outcome yet, the newest first
 	// brackets has the brackets that rank their trials by themselves, in the
 	// order in which they began; those before firstOpen are over.
 	brackets  []bracket
@@ -126,6 +132,7 @@ func (h *history) create(p proposal, at slot) int {
 	h.taken[key] = true
 	h.started[at.rung]++
 	h.waiting = slices.Insert(h.waiting, 0, len(h.trials)-1)
+	h.originals++
 	h.out++
 	if at.bracket > len(h.brackets) {
 		h.brackets = append(h.brackets, bracket{start: at.rung, rungs: make([]rung, len(h.rungs)-at.rung)})

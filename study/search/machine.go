@@ -100,14 +100,20 @@ func (m *machine) report(e Event) ([]Action, error) {
 
 // answer decides what a free worker does.
 func (m *machine) answer() Action {
-	if s, ok := m.promotion.earned(m.history, false); ok {
-		return m.promote(s)
+	bound := m.settings.MaxTrials
+	o := outlook{room: bound == 0 || len(m.history.trials)+len(m.queue) < bound}
+	if s, ok := m.promotion.earned(m.history, o); ok {
+		return m.take(s)
 	}
 	if action, ok := m.creation(); ok {
 		return action
 	}
-	if s, ok := m.promotion.earned(m.history, true); ok {
-		return m.promote(s)
+	o.last = true
+	if s, ok := m.promotion.earned(m.history, o); ok {
+		return m.take(s)
+	}
+	if m.history.out > 0 && m.promotion.full(m.history) {
+		return Action{Kind: Wait, Reason: "the population is complete; the next decision needs the outcome of one that is out"}
 	}
 	if m.history.out > 0 {
 		return Action{Kind: Wait, Reason: "all trials are created; the next decision needs the outcome of one that is out"}
@@ -116,6 +122,14 @@ func (m *machine) answer() Action {
 		return m.promote(s)
 	}
 	return Action{Kind: Finish, Reason: "all trials are created and none is left to promote"}
+}
+
+// take takes a trial one rung up, or a child in its place.
+func (m *machine) take(s step) Action {
+	if s.parents > 0 {
+		return m.replace(s)
+	}
+	return m.promote(s)
 }
 
 func (m *machine) promote(s step) Action {
@@ -144,6 +158,9 @@ func (m *machine) creation() (Action, bool) {
 	}, true
 }
 
+// random is the search's one source of chance.
+func (m *machine) random() *rand.Rand { return rand.New(m.source) }
+
 // footing is where the next trial starts, and whether the method, and that of
 // every group, proposes by what it learned. The others would no longer be what
 // they are called.
@@ -160,16 +177,16 @@ func (m *machine) footing() footing {
 }
 
 // propose asks what is known from elsewhere, and then the proposer, unless it
-// had nothing and nothing happened since.
+// had nothing and nothing happened since, or nobody is wanted.
 func (m *machine) propose() (proposal, bool) {
-	if m.dry {
+	if m.dry || m.promotion.full(m.history) {
 		return proposal{}, false
 	}
 	before := *m.source
-	if p, ok := m.prior.propose(m.history, rand.New(m.source), m.footing()); ok {
+	if p, ok := m.prior.propose(m.history, m.random(), m.footing()); ok {
 		return p, true
 	}
-	p, ok := m.proposer.propose(m.history, rand.New(m.source))
+	p, ok := m.proposer.propose(m.history, m.random())
 	if !ok {
 		*m.source, m.dry = before, true
 	}
@@ -189,7 +206,7 @@ func (h *history) finalPromotion() (step, bool) {
 		r := &h.rungs[from]
 		if place := r.best(len(r.entries)); place >= 0 {
 			reason := fmt.Sprintf("final promotion: the best left at rung %d, as no trial has a result at the top rung", from)
-			return step{r.entries[place].trial, reason}, true
+			return step{trial: r.entries[place].trial, reason: reason}, true
 		}
 	}
 	return step{}, false

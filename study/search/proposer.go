@@ -36,6 +36,8 @@ const (
 	originEnqueued = "enqueued"
 	// It comes from results that were measured elsewhere.
 	originPrior = "prior"
+	// It continues another trial of the population.
+	originPopulation = "population"
 )
 
 // redraws is how often a random draw that was tried before, or is close to a

@@ -44,6 +44,9 @@ type Settings struct {
 	// Widen lets asynchronous promotion send up more than one in Eta from a rung
 	// whose ranking turns out to say little about the next one's.
 	Widen bool `json:"widen,omitempty"`
+	// Population is how many trials start by themselves under population
+	// promotion, at least [MinPopulation]; 0 otherwise.
+	Population int `json:"population,omitempty"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.
 	MaxTrials int `json:"max_trials"`
 	// RandomFraction is the share of configurations drawn uniformly by a
@@ -129,9 +132,15 @@ type Action struct {
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol",
-	// "groups", "enqueued", "prior") belong to Create.
+	// "groups", "enqueued", "prior",
+	// "population") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
+	// Parent and Replaces belong to a Create of population promotion: the new
+	// trial continues Parent from where it completed the rung below, and takes
+	// the place of Replaces, which is never heard of again.
+	Parent   *int `json:"parent,omitempty"`
+	Replaces *int `json:"replaces,omitempty"`
 	// Reason says why in one sentence, for the trial's history.
 	Reason string `json:"reason,omitempty"`
 }

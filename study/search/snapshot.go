@@ -64,7 +64,7 @@ func (m *machine) Restore(text json.RawMessage) error {
 	}
 	h := newHistory(m.settings)
 	for number, t := range s.Trials {
-		if !m.promotion.allows(h, slot{t.Bracket, t.Start}) {
+		if !m.promotion.allows(h, slot{t.Bracket, t.Start, t.Parent != nil}) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d starts where %s promotion starts none", number, m.settings.Promotion)
 		}
 		if err := h.replay(m.settings.Space, number, t); err != nil {
@@ -98,6 +98,9 @@ func (h *history) replay(s space.Space, number int, t record) error {
 	if !known || t.Start < 0 || t.Rung < t.Start || t.Rung >= len(h.rungs) || len(t.Results) != completed || len(t.Violations) > completed {
 		return problem.New(problem.Invalid, "the snapshot's trial %d is at a rung that the study's ladder does not have", number)
 	}
+	if t.Parent != nil && (*t.Parent < 0 || *t.Parent >= number) || t.Replaced && (t.Status == out || t.Rung == len(h.rungs)-1) {
+		return problem.New(problem.Invalid, "the snapshot's trial %d has a place in a population that cannot be", number)
+	}
 	var configuration space.Configuration
 	if err := json.Unmarshal(t.Params, &configuration); err != nil {
 		return problem.New(problem.Invalid, "the snapshot's trial %d has no readable configuration: %w", number, err)
@@ -108,7 +111,10 @@ func (h *history) replay(s space.Space, number int, t record) error {
 	if !t.drawn(len(s.Parameters)) {
 		return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
 	}
-	h.create(proposal{configuration: configuration, origin: t.Origin, draw: t.Draw, parts: t.Parts}, slot{t.Bracket, t.Start})
+	h.create(proposal{configuration: configuration, origin: t.Origin, draw: t.Draw, parts: t.Parts}, slot{t.Bracket, t.Start, t.Parent != nil})
+	if t.Parent != nil {
+		h.adopt(number, *t.Parent)
+	}
 	for i, values := range t.Results {
 		if len(values) != len(h.maximize) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.maximize))
@@ -130,6 +136,9 @@ func (h *history) replay(s space.Space, number int, t record) error {
 		h.fail(number)
 	case stopped:
 		h.stop(number)
+	}
+	if t.Replaced {
+		h.replace(number)
 	}
 	return nil
 }

@@ -47,22 +47,16 @@ type EarlyStopping struct {
 	EveryEpochs int `json:"every_epochs,omitempty"`
 }
 
-// WithDefaults fills in what is 0 and must not be: the values documented for
-// the study file. eta is the ladder's.
-func (e EarlyStopping) WithDefaults(eta int) EarlyStopping {
-	if e.MinTrials == 0 {
-		e.MinTrials = 5
-		if e.Rule == HalvingRule {
-			e.MinTrials = max(1, eta-1) // with fewer there is no best one of eta
-		}
+// DefaultStopping is the rule with the defaults of the study file; eta is the
+// ladder's.
+func DefaultStopping(rule StoppingRule, eta int) EarlyStopping {
+	switch rule {
+	case HalvingRule: // with fewer there is no best one of eta
+		return EarlyStopping{Rule: rule, MinTrials: max(1, eta-1)}
+	case PercentileRule:
+		return EarlyStopping{Rule: rule, Percentile: 25, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1}
 	}
-	if e.Rule == PercentileRule && e.Percentile == 0 {
-		e.Percentile = 25
-	}
-	if e.Rule != HalvingRule && e.EveryEpochs == 0 {
-		e.EveryEpochs = 1
-	}
-	return e
+	return EarlyStopping{Rule: rule, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1}
 }
 
 // validateStopping says what is wrong with the rule and how it goes with the

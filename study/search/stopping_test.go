@@ -173,7 +173,7 @@ func TestHalvingStopsAtTheRungsAndFeedsTheModel(t *testing.T) {
 // ends with the one that was not.
 func TestAStoppedTrialIsOver(t *testing.T) {
 	t.Parallel()
-	for _, promotion := range budget.Promotions() {
+	for _, promotion := range []budget.Promotion{budget.Asynchronous, budget.Synchronous, budget.NoPromotion} {
 		t.Run(string(promotion), func(t *testing.T) {
 			t.Parallel()
 			settings := sha(2, 2, 2)

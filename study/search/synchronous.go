@@ -11,6 +11,7 @@ import "fmt"
 // There is no barrier between brackets: who finds nothing to do in the older
 // ones starts trials of the next.
 type synchronous struct {
+	open
 	eta   int
 	sizes []int // Hyperband's n_s, by starting rung
 }
@@ -31,11 +32,11 @@ func newSynchronous(rungs, eta, limit int) synchronous {
 const maxBracket = 1 << 30
 
 // earned serves the oldest bracket first.
-func (s synchronous) earned(h *history, last bool) (step, bool) {
+func (s synchronous) earned(h *history, o outlook) (step, bool) {
 	for i := h.firstOpen; i < len(h.brackets); i++ {
 		b := &h.brackets[i]
 		complete := i < len(h.brackets)-1 || s.isFull(b)
-		if b.over || !complete && !last {
+		if b.over || !complete && !o.last {
 			continue
 		}
 		from, place := b.next(s.eta)
@@ -43,7 +44,7 @@ func (s synchronous) earned(h *history, last bool) (step, bool) {
 			r := &b.rungs[from]
 			reason := fmt.Sprintf("rank %d of %d at rung %d of bracket %d, where the best %d go up",
 				place+1, len(r.entries), b.start+from, i+1, b.quota(from, s.eta))
-			return step{r.entries[place].trial, reason}, true
+			return step{trial: r.entries[place].trial, reason: reason}, true
 		}
 		b.over = complete && from == len(b.rungs)-1
 	}

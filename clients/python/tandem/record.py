@@ -65,6 +65,12 @@ class TrialRecord:
         """The first objective at the highest rung measured; None if there is none yet."""
         return self.results[-1].values[0] if self.results and self.results[-1].values else None
 
+    @property
+    def parent(self) -> Optional[int]:
+        """The trial that this one continues, in a study with ``promotion: population``; else None."""
+        number = self.raw.get("parent")
+        return int(number) if number is not None else None
+
     @staticmethod
     def of(document: Mapping[str, Any]) -> TrialRecord:
         energy = document.get("energy") or {}

@@ -20,10 +20,13 @@ const (
 
 // watched is a trial as the referee sees it.
 type watched struct {
-	bracket  int // 0 unless promotion is synchronous; see book
-	rung     int
-	state    state
-	outcomes map[int]outcome // by rung
+	bracket int // 0 unless promotion is synchronous; see book
+	// replaced says that a child took its place; child that it is one.
+	replaced, child bool
+	configuration   space.Configuration
+	rung            int
+	state           state
+	outcomes        map[int]outcome // by rung
 	// reports holds what it reported on the way, by rung and epoch.
 	reports map[moment]float64
 }
@@ -129,9 +132,13 @@ func (r *referee) create(a search.Action) {
 	if a.Origin == "" {
 		r.Fatal("created without an origin")
 	}
+	if a.Parent != nil || a.Replaces != nil {
+		r.replace(a)
+		return
+	}
 	r.dequeue(a)
 	r.nothingEarned(a)
-	r.trials = append(r.trials, watched{bracket: r.bracketOf(a), rung: a.Rung, outcomes: map[int]outcome{}, reports: map[moment]float64{}})
+	r.trials = append(r.trials, watched{configuration: a.Configuration, bracket: r.bracketOf(a), rung: a.Rung, outcomes: map[int]outcome{}, reports: map[moment]float64{}})
 }
 
 // full reports whether the trials that are created and enqueued are all there
@@ -170,7 +177,7 @@ func (r *referee) exhaust(a search.Action) {
 	if len(r.queue) > 0 {
 		r.Fatalf("%s though %v is enqueued", a.Kind, r.queue[0])
 	}
-	bounded := r.settings.MaxTrials > 0 && len(r.trials) >= r.settings.MaxTrials
+	bounded := r.settings.MaxTrials > 0 && len(r.trials) >= r.settings.MaxTrials || r.populated()
 	if !bounded && !r.ends {
 		r.Fatalf("%s though %d of %d trials are created", a.Kind, len(r.trials), r.settings.MaxTrials)
 	}
@@ -190,6 +197,11 @@ func (r *referee) promote(a search.Action) {
 	}
 	if t.state != measured || t.outcomes[t.rung].lost {
 		r.Fatalf("promoted trial %d, which has no result at rung %d", a.Trial, t.rung)
+	}
+	if r.settings.Promotion == budget.Population {
+		r.goesOn(a)
+		t.rung, t.state = a.Rung, out
+		return
 	}
 	better, _, n := r.rank(a.Trial, t.rung)
 	if better >= r.most(t.bracket, t.rung, n) || !r.complete(t.bracket, t.rung, true) {
@@ -236,7 +248,7 @@ func (r *referee) rank(number, rung int) (better, notWorse, n int) {
 func (r *referee) candidates(rung int) []int {
 	var numbers []int
 	for number, t := range r.trials {
-		if t.state == measured && t.rung == rung && !t.outcomes[rung].lost {
+		if t.state == measured && t.rung == rung && !t.replaced && !t.outcomes[rung].lost {
 			numbers = append(numbers, number)
 		}
 	}
@@ -273,6 +285,10 @@ func (r *referee) final(a search.Action) {
 // nothingEarned checks that no trial was passed over which has surely earned
 // its promotion.
 func (r *referee) nothingEarned(a search.Action) {
+	if r.settings.Promotion == budget.Population {
+		r.nobodyLeft(a)
+		return
+	}
 	for rung := range r.top() {
 		for _, number := range r.candidates(rung) {
 			bracket := r.trials[number].bracket

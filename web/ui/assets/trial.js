@@ -52,11 +52,18 @@ function drawResults(study, trial) {
   byId("results").tBodies[0].replaceChildren(...(rows.length > 0 ? rows : [none]));
 }
 
+/** The trial that a child of a population continues, and from where. */
+function parentOf(trial) {
+  const link = make("a", { href: path(`/trials/${trial.parent}`) }, `trial ${trial.parent}`);
+  return make("span", {}, link, trial.inherited ? ` from epoch ${trial.inherited}` : " without a checkpoint");
+}
+
 function drawFacts(trial) {
   const kept = trial.checkpoint;
   const file = kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
-    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups" }[trial.origin] ?? (trial.origin || nothing)],
+    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
+    ...(trial.parent === undefined ? [] : [["Continues", parentOf(trial)]]),
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],
