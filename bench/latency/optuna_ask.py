@@ -18,17 +18,12 @@ def main() -> None:
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     drawn = random.Random(1)
-    space = {
-        f"x{i:02d}": optuna.distributions.FloatDistribution(-5, 5)
-        for i in range(args.parameters)
-    }
+    space = {f"x{i:02d}": optuna.distributions.FloatDistribution(-5, 5) for i in range(args.parameters)}
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1))
     for _ in range(args.trials):
         params = {name: drawn.uniform(-5, 5) for name in space}
         value = sum((x - 1) ** 2 for x in params.values())
-        study.add_trial(
-            optuna.trial.create_trial(params=params, distributions=space, value=value)
-        )
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=space, value=value))
     times = []
     for _ in range(args.samples):
         started = time.perf_counter()
