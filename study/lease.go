@@ -61,7 +61,7 @@ func (s *Service) candidates() []pool.Candidate {
 		r.mutex.Lock()
 		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle()) {
 			candidates = append(candidates, pool.Candidate{
-				Study: r.study.ID, Priority: r.study.Definition.Priority, Running: r.held(), Created: r.study.Created,
+				Study: r.study.ID, Priority: r.study.Definition.Priority, Running: r.held, Created: r.study.Created,
 			})
 		}
 		r.mutex.Unlock()
@@ -72,17 +72,6 @@ func (s *Service) candidates() []pool.Candidate {
 
 // idle reports that the study surely has nothing to lease now.
 func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
-
-// held counts the trials workers have.
-func (r *runtime) held() int {
-	count := 0
-	for i := range r.trials { // by index: a copy of each would cost the most
-		if r.trials[i].State.Held() {
-			count++
-		}
-	}
-	return count
-}
 
 func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.LeaseReply, error) {
 	r, err := s.locked(ctx, ref)

@@ -42,6 +42,7 @@ type runtime struct {
 	queue    []int         // numbers of queued trials, the first to go first
 	sequence int64         // of the last event
 	spending spending      // of all trials
+	held     int           // how many trials workers have
 
 	ready *aims // see aims
 
@@ -153,9 +154,12 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
 	r.method, r.broken, r.waiting = nil, nil, false
-	r.spending = spending{}
+	r.spending, r.held = spending{}, 0
 	for _, t := range trials {
 		r.spending = r.spending.plus(r.spent(t))
+		if t.State.Held() {
+			r.held++
+		}
 		if t.State == trial.Queued {
 			r.queue = append(r.queue, t.Number)
 		}

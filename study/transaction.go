@@ -230,9 +230,15 @@ func (tx *transaction) show() {
 		staged := tx.trials[number]
 		if number < len(r.trials) {
 			r.spending = r.spending.replacing(r.spent(r.trials[number]), r.spent(staged))
+			if r.trials[number].State.Held() {
+				r.held--
+			}
 			r.trials[number] = staged
 		} else {
 			r.trials = append(r.trials, staged)
+		}
+		if staged.State.Held() {
+			r.held++
 		}
 		r.enqueue(staged)
 	}
