@@ -22,7 +22,7 @@ space:
   conv_channels: {kind: model, type: int, low: 4, high: 24, log: true}
 system: {cpu_threads: 1}
 budget: {policy: multi, epochs: {min: 1, max: 27}, data_fraction: {min: 0.037, max: 1.0}, eta: 3}
-search: {method: bohb, seed: 7}
+search: {method: bohb, seed: 7, brackets: 0}
 stop: {trials: 81, seconds: 5400}
 `
 
