@@ -130,6 +130,29 @@ space:
 
 // TestForestOfAnything: whatever the trials are, the forest, its variances and
 // its paths are finite and repeatable.
+// Ten times the same score, nine of them pulled in from NaN, vary with nothing:
+// what the sums round off is no variance to have shares of.
+func TestForestOfOneNumberHasNoVariance(t *testing.T) {
+	s := spaceOf(t, forbiddingFile)
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		list := make([]importance.Observation, 10)
+		for i := range list {
+			configuration, err := s.Sample(random)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list[i] = importance.Observation{Configuration: configuration, Score: math.NaN()}
+		}
+		list[3].Score = 1e9 * random.Float64()
+		for _, e := range importance.Grow(s, list, importance.Size{Trees: 8}).Variance().Single {
+			if e.Share != 0 {
+				t.Fatalf("seed %d: %+v", seed, e)
+			}
+		}
+	}
+}
+
 func TestForestOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := spaceOf(t, forbiddingFile)

@@ -119,16 +119,24 @@ type boxes struct {
 	total float64 // the variance
 }
 
+// noVariance is the share of the mean square below which a variance is the
+// rounding of sums.
+const noVariance = 1e-20
+
 func (f *Forest) boxes(one tree) boxes {
 	b := boxes{axes: f.axes}
 	b.collect(one, 0, box{volume: 1})
-	mean := 0.0
+	mean, square := 0.0, 0.0
 	for _, leaf := range b.list {
 		mean += leaf.volume * leaf.value
+		square += leaf.volume * leaf.value * leaf.value
 	}
 	for i := range b.list {
 		b.list[i].value -= mean
 		b.total += b.list[i].volume * b.list[i].value * b.list[i].value
+	}
+	if b.total <= noVariance*square {
+		b.total = 0
 	}
 	return b
 }
