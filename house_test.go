@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":            {"simulator", "study/definition", "study/space"},
+	"bench/repeats":           {"simulator", "study", "study/definition", "study/space"},
 	"bench/search":            {"simulator", "protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"cmd/tandem":              nil, // wires everything

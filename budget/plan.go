@@ -39,6 +39,10 @@ type Plan struct {
 	// ScratchEpochs is what the same trainings take if none continues from a
 	// checkpoint and each begins anew, as Hyperband's paper counts.
 	ScratchEpochs int `json:"scratch_epochs"`
+	// Repeats is how many trainings with the top rung's budget come last, to see
+	// how lucky the best were. They are part of the counts above, but not of the
+	// trials, the stages and what the same trials take in full.
+	Repeats int `json:"repeats,omitempty"`
 	// UpperBound says that trials may be stopped while they train: the counts
 	// of epochs, data passes and trainings are then the most there can be, as
 	// far as the expectations above hold.
@@ -104,6 +108,25 @@ func NewPlan(s Settings, promotion Promotion, maxTrials, brackets int) Plan {
 	plan.FullEpochs = plan.Trials * top.Epochs
 	plan.FullDataPasses = float64(plan.FullEpochs) * top.DataFraction
 	return plan
+}
+
+// Repeating is the plan with trainings of the best trials at the top rung until
+// each has as many results there as times says, each from scratch. There are
+// fewer of them where fewer trials get to the top.
+func (p Plan) Repeating(trials, times int) Plan {
+	if p.Trials == 0 {
+		return p
+	}
+	top := p.Stages[len(p.Stages)-1]
+	p.Repeats = min(trials, top.Started+top.Promoted) * max(0, times-1)
+	epochs := p.Repeats * top.Budget.Epochs
+	p.Trainings += p.Repeats
+	p.Epochs += epochs
+	p.ScratchEpochs += epochs
+	p.DataPasses += float64(epochs) * top.Budget.DataFraction
+	p.Seconds += float64(p.Repeats) * top.Budget.Seconds
+	p.Joules += float64(p.Repeats) * top.Budget.Joules
+	return p
 }
 
 // asynchronous fills in how many start at each rung and go up, where the

@@ -48,4 +48,6 @@ type ParetoTrial struct {
 	Values    []trial.Float       `json:"values"`
 	Estimated bool                `json:"estimated,omitempty" doc:"joules that are an estimate went into a value"`
 	Params    space.Configuration `json:"params"`
+	// Repeated is there for a trial that was repeated; Values are its means.
+	Repeated *Repeated `json:"repeated,omitempty"`
 }

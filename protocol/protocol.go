@@ -205,6 +205,9 @@ type Progress struct {
 	// Created is how many configurations were tried, MaxTrials how many may be.
 	Created   int `json:"created"`
 	MaxTrials int `json:"max_trials"`
+	// Repeats is how many trials train one of these configurations again; they
+	// are not among the created.
+	Repeats int `json:"repeats,omitempty" doc:"trials that train one of the best configurations again"`
 	// Enqueued is how many configurations wait in front of what the search proposes.
 	Enqueued int `json:"enqueued,omitempty" doc:"configurations that were enqueued and not started yet"`
 	// Epochs is how many epochs were trained, DataPasses the same weighted by
@@ -239,7 +242,7 @@ type RegretBound struct {
 }
 
 // Best is the leading trial: the best value among the trials measured at the
-// highest rung that has a measurement.
+// highest rung that has a measurement. Those that were repeated come first.
 type Best struct {
 	Trial  trial.ID    `json:"trial_id"`
 	Number int         `json:"number"`
@@ -255,6 +258,9 @@ type Best struct {
 	Rung      int                 `json:"rung"`
 	Budget    budget.Budget       `json:"budget"`
 	Params    space.Configuration `json:"params"`
+	// Repeated is there for a trial that was repeated: Value and Values are its
+	// means.
+	Repeated *Repeated `json:"repeated,omitempty"`
 }
 
 // Recommendation is the answer of a study.

@@ -40,8 +40,25 @@ type TrialQuery struct {
 // RankedTrial is a trial with its place on the leaderboard.
 type RankedTrial struct {
 	trial.Trial
-	// Rank is 1 for the best; 0 for a trial that was never measured.
+	// Rank is 1 for the best; 0 for a trial that was never measured, and for one
+	// that repeats another.
 	Rank int `json:"rank"`
+	// Repeated is there for a trial that was repeated: it ranks by its mean.
+	Repeated *Repeated `json:"repeated,omitempty" doc:"what all trainings of its configuration came to"`
+}
+
+// Repeated is what several trainings of one configuration with the full budget
+// came to, each with another seed.
+type Repeated struct {
+	// Results is how many there are so far.
+	Results int `json:"results" doc:"trainings with a result at the top rung"`
+	// Mean has one entry for each objective. The first training is the one that
+	// the configuration was chosen for, so that the mean is a little too good.
+	Mean []trial.Float `json:"mean"`
+	// StandardErrors are those of the means; absent before the second result.
+	StandardErrors []trial.Float `json:"standard_errors,omitempty"`
+	// Trials are the numbers of the trials that the results are of.
+	Trials []int `json:"trials"`
 }
 
 // TrialPage is one page of a study's trials.

@@ -38,6 +38,14 @@ type Benchmark interface {
 	Measure(configuration space.Configuration, epoch int, fraction float64) Measurement
 }
 
+// Noisy is a [Benchmark] whose trainings of one configuration differ by their
+// seed. Measure is then what they come to on average: the true value.
+type Noisy interface {
+	Benchmark
+	// MeasureSeeded is what Measure is, for a training with the seed.
+	MeasureSeeded(configuration space.Configuration, epoch int, fraction float64, seed uint64) Measurement
+}
+
 // Options say how the study is run. All chances are between 0 and 1.
 type Options struct {
 	// Workers is how many trials run at once; 1 if 0.

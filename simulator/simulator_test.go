@@ -291,6 +291,39 @@ func TestAtFindsThePointWithinACost(t *testing.T) {
 	}
 }
 
+// lucky is a hill with noise that follows from the seed of a training.
+type lucky struct{ hill }
+
+func (l lucky) MeasureSeeded(c space.Configuration, epoch int, fraction float64, seed uint64) simulator.Measurement {
+	measured := l.Measure(c, epoch, fraction)
+	measured.Value += float64(seed%1000)/1000 - 0.5
+	return measured
+}
+
+// Trainings of one configuration differ, and its mean lies nearer to the truth
+// than the value it was chosen for.
+func TestNoiseFollowsTheSeed(t *testing.T) {
+	closer := 0
+	for seed := range uint64(20) {
+		once := run(t, defined(t, "seed: 7", fmt.Sprintf("seed: %d", seed+1)), lucky{}, simulator.Options{})
+		often := run(t, defined(t, "seed: 7", fmt.Sprintf("seed: %d, repeats: {trials: 2, times: 9}", seed+1)), lucky{}, simulator.Options{})
+		best := often.Recommendation.Best
+		if best.Repeated == nil || best.Repeated.Results != 9 || !(best.Repeated.StandardErrors[0] > 0) || often.Study.Progress.Repeats != 16 {
+			t.Fatalf("seed %d: recommended is %+v after %d repeats", seed, best, often.Study.Progress.Repeats)
+		}
+		off := func(trace simulator.Trace) float64 {
+			truth := hill{}.Measure(trace.Recommendation.Best.Params, 9, 1).Value
+			return math.Abs(float64(trace.Recommendation.Best.Value) - truth)
+		}
+		if off(often) < off(once) {
+			closer++
+		}
+	}
+	if closer < 17 {
+		t.Errorf("the mean is nearer to the truth in %d of 20 studies", closer)
+	}
+}
+
 func TestDivergedTrialsNeverLead(t *testing.T) {
 	cliff := measure(func(c space.Configuration, epoch int, fraction float64) simulator.Measurement {
 		m := hill{}.Measure(c, epoch, fraction)

@@ -62,7 +62,11 @@ func (s *simulation) ask(w *worker) error {
 
 func (s *simulation) beginEpoch(w *worker, epoch int) error {
 	w.epoch = epoch
-	w.measured = s.benchmark.Measure(w.lease.Params, epoch, w.lease.Budget.DataFraction)
+	if noisy, ok := s.benchmark.(Noisy); ok {
+		w.measured = noisy.MeasureSeeded(w.lease.Params, epoch, w.lease.Budget.DataFraction, w.lease.Seed)
+	} else {
+		w.measured = s.benchmark.Measure(w.lease.Params, epoch, w.lease.Budget.DataFraction)
+	}
 	if took := w.measured.Seconds; !(took >= 0) || math.IsInf(took, 0) {
 		return problem.New(problem.Invalid, "the benchmark says that epoch %d of trial %d took %v seconds: it must be a number, at least 0",
 			epoch, w.lease.Number, took)

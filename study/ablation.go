@@ -28,7 +28,7 @@ const enoughTrials = 50
 func (s *Service) Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error) {
 	p, err := look(ctx, s, ref, func(r *runtime) (pathfinder, error) {
 		now := r.still() // what follows takes a while, and reads only the copy
-		p := pathfinder{def: now.study.Definition, ladder: now.ladder, trials: now.trials, objective: query.Objective}
+		p := pathfinder{def: now.study.Definition, ladder: now.ladder, trials: searched(now.trials), objective: query.Objective}
 		if best := r.best(r.trials); best != nil {
 			p.recommended = &best.Number
 		}
@@ -64,7 +64,7 @@ func (p *pathfinder) check(query protocol.AblationQuery) error {
 	for path, number := range map[string]*int{"from": query.From, "to": query.To} {
 		if number != nil && (*number < 0 || *number >= len(p.trials)) {
 			return problem.WithFields("the query is not valid", []problem.Field{{Path: path, Value: *number,
-				Message: fmt.Sprintf("must be the number of a trial: the study has %d, from 0 on", len(p.trials))}})
+				Message: fmt.Sprintf("must be the number of a trial that is no repeat: the study has %d, from 0 on", len(p.trials))}})
 		}
 	}
 	return nil

@@ -15,12 +15,11 @@ const correlationMethod = "Spearman's rank correlation with the interval of Bone
 
 // Correlations says how far each rung's ranking holds further up.
 func (s *Service) Correlations(ctx context.Context, ref string) (protocol.Correlations, error) {
-	r, err := s.locked(ctx, ref)
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
 	if err != nil {
 		return protocol.Correlations{}, err
 	}
-	def, top, trials := r.study.Definition, len(r.ladder)-1, slices.Clone(r.trials)
-	r.mutex.Unlock() // what follows reads only the copy
+	def, top, trials := now.study.Definition, len(now.ladder)-1, now.trials
 	answer := protocol.Correlations{Study: def.Name, Method: correlationMethod, Rungs: []protocol.RungCorrelation{}, Notes: []string{}}
 	for from := range top {
 		for _, to := range slices.Compact([]int{from + 1, top}) {

@@ -21,6 +21,9 @@ func PlanOf(def definition.Definition) budget.Plan {
 		plan = budget.NewPopulationPlan(def.Budget, def.Search.Population, def.Stop.Trials)
 	}
 	plan.UpperBound = def.Search.EarlyStopping != nil
+	if again := def.Search.Repeats; again != nil {
+		plan = plan.Repeating(again.Trials, again.Times)
+	}
 	return plan
 }
 

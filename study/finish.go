@@ -103,6 +103,9 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: result.Values, Violation: result.Violation}); err != nil {
 		return t, err
 	}
+	if t.RepeatOf != nil {
+		return t, nil // the search is over already: what is left of it is to see how lucky its best were
+	}
 	if reached(r.study.Definition, result) {
 		err = tx.conclude(protocol.StudyCompleted, fmt.Sprintf("trial %d reached the target", t.Number))
 		t = tx.trial(t.Number)

@@ -17,23 +17,23 @@ import (
 //
 // A search prefers the lonely ones of a front instead: it wants to know what
 // else there is, a reader which one to take.
-func fronts(order []*trial.Trial, objectives []definition.Objective) []*trial.Trial {
+func (b *board) fronts(order []*trial.Trial) []*trial.Trial {
 	points := make(map[*trial.Trial]pareto.Point, len(order))
 	for _, t := range order {
-		if point := pointOf(t, objectives); point != nil {
+		if point := pointOf(t, b.objectives); point != nil {
 			points[t] = point
 		}
 	}
-	slices.SortFunc(order, func(a, b *trial.Trial) int {
-		return cmp.Or(compareGroup(a, b, points), cmp.Compare(a.Number, b.Number))
+	slices.SortFunc(order, func(x, y *trial.Trial) int {
+		return cmp.Or(b.compareGroup(x, y, points), cmp.Compare(x.Number, y.Number))
 	})
 	for first := 0; first < len(order); {
 		next := first + 1
-		for next < len(order) && compareGroup(order[first], order[next], points) == 0 {
+		for next < len(order) && b.compareGroup(order[first], order[next], points) == 0 {
 			next++
 		}
 		if violation(order[first]) == 0 && points[order[first]] != nil {
-			arrange(order[first:next], points)
+			b.arrange(order[first:next], points)
 		}
 		first = next
 	}
@@ -41,19 +41,20 @@ func fronts(order []*trial.Trial, objectives []definition.Objective) []*trial.Tr
 }
 
 // compareGroup orders what no objective decides.
-func compareGroup(a, b *trial.Trial, points map[*trial.Trial]pareto.Point) int {
-	if c := compareClass(a, b); c != 0 {
+func (b *board) compareGroup(x, y *trial.Trial, points map[*trial.Trial]pareto.Point) int {
+	if c := compareClass(x, y); c != 0 {
 		return c
 	}
-	if usable := points[a] != nil; usable != (points[b] != nil) {
+	if usable := points[x] != nil; usable != (points[y] != nil) {
 		return trueFirst(usable)
 	}
-	return cmp.Compare(violation(a), violation(b))
+	return cmp.Compare(violation(x), violation(y))
 }
 
 // arrange orders feasible trials of one rung, and returns how many of them are
-// on the first front.
-func arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) int {
+// on the first front. Within a front those that were trained again come first:
+// how good they are is better known.
+func (b *board) arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) int {
 	list := make([]pareto.Point, len(group))
 	for i, t := range group {
 		list[i] = points[t]
@@ -69,7 +70,9 @@ func arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) int {
 		for i, distance := range pareto.Farness(those) {
 			far[members[i]] = distance
 		}
-		slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
+		slices.SortStableFunc(members, func(x, y int) int {
+			return cmp.Or(b.compareRepeated(group[x], group[y]), cmp.Compare(far[x], far[y]))
+		})
 		for _, place := range members {
 			sorted = append(sorted, group[place])
 		}
@@ -81,18 +84,18 @@ func arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) int {
 // front are the trials that no other beats, the best compromise first, of the
 // highest rung with a feasible measurement. As long as there is none it is the
 // least infeasible trial alone. It is empty before the first measurement.
-func front(trials []trial.Trial, objectives []definition.Objective) []*trial.Trial {
+func (b *board) front() []*trial.Trial {
 	points := make(map[*trial.Trial]pareto.Point)
 	var group []*trial.Trial
-	for i := range trials {
-		t := &trials[i]
-		point := pointOf(t, objectives)
+	for i := range b.standing {
+		t := &b.standing[i]
+		point := pointOf(t, b.objectives)
 		if point == nil {
 			continue
 		}
 		points[t] = point
 		if len(group) > 0 {
-			c := compareGroup(t, group[0], points)
+			c := b.compareGroup(t, group[0], points)
 			if c > 0 {
 				continue
 			}
@@ -105,7 +108,7 @@ func front(trials []trial.Trial, objectives []definition.Objective) []*trial.Tri
 	if len(group) == 0 || violation(group[0]) > 0 {
 		return group[:min(1, len(group))]
 	}
-	return group[:arrange(group, points)]
+	return group[:b.arrange(group, points)]
 }
 
 // pointOf is the trial's newest result as a point to compare; nil if there is

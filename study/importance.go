@@ -29,7 +29,7 @@ func (s *Service) Importance(ctx context.Context, ref string, query protocol.Imp
 	if err != nil {
 		return protocol.Importance{}, err
 	}
-	def, ladder, trials := now.study.Definition, now.ladder, now.trials
+	def, ladder, trials := now.study.Definition, now.ladder, searched(now.trials)
 	if err := checkAsked(def, ladder, query.Objective, query.Rung); err != nil {
 		return protocol.Importance{}, err
 	}

@@ -149,7 +149,7 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 	case search.Create:
 		t := trial.Trial{
 			ID: trialID(r.study.ID, action.Trial), Study: r.study.ID, Number: action.Trial,
-			Configuration: action.Configuration, Origin: action.Origin, Seed: trialSeed(r.study.Definition.Search.Seed, action.Trial),
+			Configuration: action.Configuration, Origin: action.Origin, RepeatOf: action.RepeatOf, Seed: trialSeed(r.study.Definition.Search.Seed, action.Trial),
 			State: trial.Queued, Rung: action.Rung, Budget: r.ladder[action.Rung].Budget,
 			Results: []trial.Result{}, Created: tx.now,
 		}

@@ -30,7 +30,8 @@ func paretoOf(now still) protocol.Pareto {
 		})
 	}
 	answer.Budget = now.ladder[0].Budget
-	first := front(now.trials, def.Objectives)
+	b := boardOf(now.trials, def.Objectives)
+	first := b.front()
 	switch {
 	case len(first) == 0:
 		answer.Notes = append(answer.Notes, "no trial has been measured with numbers yet")
@@ -46,10 +47,11 @@ func paretoOf(now still) protocol.Pareto {
 		result := t.Results[len(t.Results)-1]
 		answer.Trials = append(answer.Trials, protocol.ParetoTrial{
 			Trial: t.ID, Number: t.Number, Rank: rank + 1, Values: result.Values, Estimated: result.Estimated, Params: t.Configuration,
+			Repeated: b.repeated[t.Number],
 		})
 		points = append(points, pointOfValues(result.Values, def.Objectives))
 	}
-	feasible := feasiblePoints(now.trials, answer.Rung, def.Objectives)
+	feasible := feasiblePoints(b.standing, answer.Rung, def.Objectives)
 	answer.Measured = len(feasible)
 	measureVolume(&answer, points, feasible)
 	return answer

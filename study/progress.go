@@ -38,10 +38,10 @@ func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) proto
 
 func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) protocol.Progress {
 	p := protocol.Progress{
-		Trials: make(map[trial.State]int), Created: len(trials), MaxTrials: study.Definition.Stop.Trials,
+		Trials: make(map[trial.State]int), Created: len(searched(trials)), MaxTrials: study.Definition.Stop.Trials,
 		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
 	}
-	p.RegretBound = r.regret
+	p.RegretBound, p.Repeats = r.regret, len(trials)-p.Created
 	for _, state := range trial.States() {
 		p.Trials[state] = 0
 	}
@@ -115,7 +115,7 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 // least the first rung's.
 func (r *runtime) begun(study Study, trials []trial.Trial) float64 {
 	first := r.ladder[0].Budget
-	passes := float64(max(0, study.Definition.Stop.Trials-len(trials))*first.Epochs) * first.DataFraction
+	passes := float64(max(0, study.Definition.Stop.Trials-len(searched(trials)))*first.Epochs) * first.DataFraction
 	for _, t := range trials {
 		if t.State == trial.Queued || t.State.Held() {
 			passes += float64(max(0, t.Budget.Epochs-t.LastEpoch)) * t.Budget.DataFraction

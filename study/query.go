@@ -89,11 +89,10 @@ func compareBy(column string, a, b trial.Trial) int {
 // TrialDetail returns one trial with its reports and its history.
 func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
 	ranked, err := look(ctx, s, ref, func(r *runtime) (protocol.RankedTrial, error) {
-		t, err := r.trial(number)
-		if err != nil {
+		if _, err := r.trial(number); err != nil {
 			return protocol.RankedTrial{}, err
 		}
-		return protocol.RankedTrial{Trial: t, Rank: rankOf(number, r.trials, r.study.Definition.Objectives)}, nil
+		return rankOf(number, r.trials, r.study.Definition.Objectives), nil
 	})
 	if err != nil {
 		return protocol.TrialDetail{}, err

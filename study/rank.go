@@ -12,12 +12,15 @@ import (
 // rank orders the measured trials as the leaderboard does. Feasible trials come
 // first. Values measured with different budgets do not compare, so the highest
 // rung comes next, and within a rung the best value (of several objectives see
-// [fronts]); NaN is last, and equal trials go by number.
+// [board.fronts]); NaN is last, and equal trials go by number. Configurations
+// that were trained again come first in their rung, by their means; a repeat has
+// no rank, as the trial that it repeats has one.
 func rank(trials []trial.Trial, objectives []definition.Objective) []protocol.RankedTrial {
-	order := ordered(trials, objectives)
+	b := boardOf(trials, objectives)
+	order := b.ordered()
 	ranked := make([]protocol.RankedTrial, len(order))
 	for i, t := range order {
-		ranked[i].Trial = *t
+		ranked[i].Trial, ranked[i].Repeated = trials[t.Number], b.repeated[t.Number]
 		if len(t.Results) > 0 {
 			ranked[i].Rank = i + 1
 		}
@@ -25,42 +28,48 @@ func rank(trials []trial.Trial, objectives []definition.Objective) []protocol.Ra
 	return ranked
 }
 
-func ordered(trials []trial.Trial, objectives []definition.Objective) []*trial.Trial {
-	order := make([]*trial.Trial, len(trials))
-	for i := range trials {
-		order[i] = &trials[i]
+func (b *board) ordered() []*trial.Trial {
+	order := make([]*trial.Trial, len(b.standing))
+	for i := range b.standing {
+		order[i] = &b.standing[i]
 	}
-	if len(objectives) > 1 {
-		return fronts(order, objectives)
+	if len(b.objectives) > 1 {
+		return b.fronts(order)
 	}
-	slices.SortFunc(order, func(a, b *trial.Trial) int { return compareRank(a, b, objectives[0].Direction) })
+	slices.SortFunc(order, b.compareRank)
 	return order
 }
 
-// rankOf is the rank of one of the trials; 0 if it was not measured.
-func rankOf(number int, trials []trial.Trial, objectives []definition.Objective) int {
-	if len(trials[number].Results) == 0 {
-		return 0
+// rankOf is one of the trials with its rank; 0 if it was not measured, or
+// repeats another one.
+func rankOf(number int, trials []trial.Trial, objectives []definition.Objective) protocol.RankedTrial {
+	b := boardOf(trials, objectives)
+	ranked := protocol.RankedTrial{Trial: trials[number], Repeated: b.repeated[number]}
+	t := &b.standing[number]
+	if len(t.Results) == 0 {
+		return ranked
 	}
 	if len(objectives) > 1 {
-		return 1 + slices.Index(ordered(trials, objectives), &trials[number])
+		ranked.Rank = 1 + slices.Index(b.ordered(), t)
+		return ranked
 	}
-	place := 1
-	for i := range trials {
-		if compareRank(&trials[i], &trials[number], objectives[0].Direction) < 0 {
-			place++
+	ranked.Rank = 1
+	for i := range b.standing {
+		if b.compareRank(&b.standing[i], t) < 0 {
+			ranked.Rank++
 		}
 	}
-	return place
+	return ranked
 }
 
-func compareRank(a, b *trial.Trial, direction definition.Direction) int {
+func (b *board) compareRank(x, y *trial.Trial) int {
 	return cmp.Or(
-		compareClass(a, b),
-		compareDiverged(a, b),
-		cmp.Compare(violation(a), violation(b)),
-		compareValue(a, b, direction),
-		cmp.Compare(a.Number, b.Number),
+		compareClass(x, y),
+		compareDiverged(x, y),
+		b.compareRepeated(x, y),
+		cmp.Compare(violation(x), violation(y)),
+		compareValue(x, y, b.objectives[0].Direction),
+		cmp.Compare(x.Number, y.Number),
 	)
 }
 
@@ -134,7 +143,8 @@ func trueFirst(first bool) int {
 // best is the leading trial, if any was measured with a number.
 func (r *runtime) best(trials []trial.Trial) *protocol.Best {
 	objectives := r.study.Definition.Objectives
-	leader := leaderOf(trials, objectives)
+	b := boardOf(trials, objectives)
+	leader := b.leader()
 	if leader == nil {
 		return nil
 	}
@@ -142,7 +152,7 @@ func (r *runtime) best(trials []trial.Trial) *protocol.Best {
 	best := &protocol.Best{
 		Trial: leader.ID, Number: leader.Number, Metric: objectives[0].Label(), Value: result.Values[0],
 		Violation: result.Violation, Estimated: result.Estimated,
-		Rung: result.Rung, Budget: result.Budget, Params: leader.Configuration,
+		Rung: result.Rung, Budget: result.Budget, Params: leader.Configuration, Repeated: b.repeated[leader.Number],
 	}
 	if len(objectives) > 1 {
 		best.Values = result.Values
@@ -150,20 +160,21 @@ func (r *runtime) best(trials []trial.Trial) *protocol.Best {
 	return best
 }
 
-func leaderOf(trials []trial.Trial, objectives []definition.Objective) *trial.Trial {
-	if len(objectives) > 1 {
-		if first := front(trials, objectives); len(first) > 0 {
+// leader is the leading trial with what it competes with.
+func (b *board) leader() *trial.Trial {
+	if len(b.objectives) > 1 {
+		if first := b.front(); len(first) > 0 {
 			return first[0]
 		}
 		return nil
 	}
 	var leader *trial.Trial
-	for i := range trials {
-		t := &trials[i]
+	for i := range b.standing {
+		t := &b.standing[i]
 		if value, measured := t.Value(0); !measured || value.IsNaN() {
 			continue
 		}
-		if leader == nil || compareRank(t, leader, objectives[0].Direction) < 0 {
+		if leader == nil || b.compareRank(t, leader) < 0 {
 			leader = t
 		}
 	}

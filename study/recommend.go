@@ -56,6 +56,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 	if winner.Energy.Estimated() {
 		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")
 	}
+	answer.Notes = append(answer.Notes, r.repeatNotes(answer.Best)...)
 	if measured := r.measuredAt(answer.Best.Rung); measured == 1 {
 		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
 	}
@@ -65,7 +66,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 // measuredAt counts the trials with a result at the rung.
 func (r *runtime) measuredAt(rung int) int {
 	count := 0
-	for _, t := range r.trials {
+	for _, t := range searched(r.trials) {
 		for _, result := range t.Results {
 			if result.Rung == rung {
 				count++

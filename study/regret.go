@@ -37,7 +37,7 @@ func regretOf(def definition.Definition, trials []trial.Trial) *protocol.RegretB
 		return nil
 	}
 	var list []regret.Observation
-	for _, t := range trials {
+	for _, t := range searched(trials) {
 		for _, result := range t.Results {
 			score := float64(result.Values[0])
 			if def.Objectives[0].Direction == definition.Minimize {

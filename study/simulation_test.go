@@ -290,8 +290,12 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				if strings.HasPrefix(promotion, "population") {
 					policy = "policy: epochs, growth: linear"
 				}
+				repeats := ""
+				if seed%4 < 2 && !strings.HasPrefix(promotion, "population") {
+					repeats = ", repeats: {trials: 2, times: 3}"
+				}
 				created := f.create(
-					"method: bohb", methods[seed%5]+", promotion: "+promotion+stopping, "policy: multi", policy,
+					"method: bohb", methods[seed%5]+", promotion: "+promotion+stopping+repeats, "policy: multi", policy,
 					"stop: {trials: 27}", "stop: {trials: 30}\nretry: {failures: 1}",
 				)
 				f.unsure.calm.Store(false)
@@ -302,11 +306,12 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				total["changes behind others"] += int(f.unsure.queued.Load())
 				total["changes refused with others"] += int(f.unsure.carried.Load())
 				f.check(created.ID)
+				total["repeats"] += f.view(created.ID).Progress.Repeats
 			})
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "children", "children with a checkpoint", "refused reports", "refused changes",
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "repeats", "children", "children with a checkpoint", "refused reports", "refused changes",
 		"changes made and denied", "changes behind others", "changes refused with others"} {
 		if total[what] == 0 && !t.Failed() && !testing.Short() {
 			t.Errorf("no simulation had any %s: the test tests less than it says", what)

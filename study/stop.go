@@ -16,6 +16,8 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 		return t, nil
 	case r.method == nil: // a broken search still takes reports; it only cannot judge them
 		return t, nil
+	case t.RepeatOf != nil: // it is trained to its end, whatever it comes to
+		return t, nil
 	case t.MeasuredAt(t.Rung): // with its result it is the rung's to judge
 		return t, nil
 	}

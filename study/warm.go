@@ -159,10 +159,11 @@ func (s *Service) resultsOf(ctx context.Context, ref string, def definition.Defi
 		return err
 	}
 	into.source(ref) // also if it measured nothing
-	for i := range r.trials {
-		for _, result := range r.trials[i].Results {
+	// Of what was trained again the mean counts: the lucky ones would be tried first.
+	for _, t := range boardOf(r.trials, r.study.Definition.Objectives).standing {
+		for _, result := range t.Results {
 			o := search.Observation{
-				Params: r.trials[i].Configuration, Cost: float64(result.Budget.Epochs) * result.Budget.DataFraction, Source: ref,
+				Params: t.Configuration, Cost: float64(result.Budget.Epochs) * result.Budget.DataFraction, Source: ref,
 			}
 			for _, place := range places {
 				o.Values = append(o.Values, result.Values[place])

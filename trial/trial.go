@@ -105,9 +105,13 @@ type Trial struct {
 	Study         string              `json:"study_id"`
 	Number        int                 `json:"number"`
 	Configuration space.Configuration `json:"params"`
-	// Origin is how the configuration came about: "random", "model", "grid", "sobol".
+	// Origin is how the configuration came about: "random", "model", "grid",
+	// "sobol", "groups", "enqueued" or "repeat".
 	Origin string `json:"origin"`
-	Seed   uint64 `json:"seed"`
+	// RepeatOf is the number of the trial whose configuration this one trains
+	// again with another seed; nil for all that are no repeats.
+	RepeatOf *int   `json:"repeat_of,omitempty"`
+	Seed     uint64 `json:"seed"`
 	// Parent is the number of the trial that this one continues, and Inherited
 	// the last epoch it has from there: 0 if it had to start from scratch. Both
 	// belong to children of a population.

@@ -145,6 +145,15 @@ func plainText(text string) string {
 	}, text)
 }
 
+// shownMean is what the trainings of a repeated configuration came to in one
+// objective: the mean, its standard error and of how many.
+func shownMean(came protocol.Repeated, objective int) string {
+	if objective >= len(came.StandardErrors) {
+		return shownNumber(came.Mean[objective])
+	}
+	return fmt.Sprintf("%s ± %.2g (mean of %d)", shownNumber(came.Mean[objective]), float64(came.StandardErrors[objective]), came.Results)
+}
+
 // shownBest is the leading trial in a few words.
 func shownBest(best *protocol.Best) string {
 	if best == nil {
@@ -156,8 +165,12 @@ func shownBest(best *protocol.Best) string {
 // shownBestValue is the leading trial's value, and says so where joules that
 // are an estimate went into it.
 func shownBestValue(best protocol.Best) string {
-	if best.Estimated {
-		return shownNumber(best.Value) + " (estimate)"
+	shown := shownNumber(best.Value)
+	if best.Repeated != nil {
+		shown = shownMean(*best.Repeated, 0)
 	}
-	return shownNumber(best.Value)
+	if best.Estimated {
+		shown += " (estimate)"
+	}
+	return shown
 }

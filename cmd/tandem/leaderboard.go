@@ -65,12 +65,19 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 		if v, measured := t.Value(objective); measured {
 			value = shownNumber(v)
 		}
+		if t.Repeated != nil {
+			value = shownMean(*t.Repeated, objective)
+		}
 		row = append(row, value)
 	}
 	if len(def.Constraints) > 0 {
 		row = append(row, shownViolation(t.Results))
 	}
-	row = append(row, string(t.State), strconv.Itoa(rung), strconv.Itoa(t.Epochs), shownSeconds(float64(t.Seconds)))
+	state := string(t.State)
+	if t.RepeatOf != nil {
+		state += fmt.Sprintf(" (repeats trial %d)", *t.RepeatOf)
+	}
+	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), shownSeconds(float64(t.Seconds)))
 	return append(row, shownConfiguration(t.Configuration, parameters)...)
 }
 
@@ -107,7 +114,7 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, plainText(best.Metric), shownBestValue(*best), shownBudget(best.Budget))
 		if answer.Pareto != nil {
 			for i, one := range answer.Pareto.Objectives[1:] {
-				fmt.Fprintf(out, "  %-22s %s (objective)\n", plainText(one.Name), shownNumber(best.Values[i+1]))
+				fmt.Fprintf(out, "  %-22s %s (objective)\n", plainText(one.Name), further(*best, i+1))
 			}
 		}
 		for _, name := range sortedNames(best.Params) {
@@ -125,6 +132,14 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 	}
 }
 
+// further is the value of an objective behind the first.
+func further(best protocol.Best, objective int) string {
+	if best.Repeated != nil {
+		return shownMean(*best.Repeated, objective)
+	}
+	return shownNumber(best.Values[objective])
+}
+
 // printCosts prints what the study spent.
 func printCosts(out io.Writer, view protocol.StudyView) {
 	p := view.Progress
@@ -133,8 +148,11 @@ func printCosts(out io.Writer, view protocol.StudyView) {
 	if p.Energy.Estimated() {
 		fmt.Fprintf(out, "       how the energy was obtained: %s\n", plainText(p.Energy.Method))
 	}
-	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint\n",
-		shownStates(p.Trials), count(p.Promotions, "promotion"), p.Resumes)
+	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", shownStates(p.Trials), count(p.Promotions, "promotion"), p.Resumes)
+	if p.Repeats > 0 {
+		fmt.Fprintf(out, ", %s", count(p.Repeats, "repeat"))
+	}
+	fmt.Fprintln(out)
 }
 
 // finished turns the end of a study into the command's answer.

@@ -116,9 +116,15 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 		_, err := fmt.Fprintln(out, "Nothing bounds the number of trials, so the work cannot be counted beforehand.")
 		return err
 	}
+	if plan.Repeats > 0 {
+		fmt.Fprintf(out, "Then the best are trained again: %s of %s each\n", count(plan.Repeats, "repeat"), shownBudget(plan.Stages[len(plan.Stages)-1].Budget))
+	}
 	expected := "Expected"
 	if plan.UpperBound {
 		expected = "At most, as " + string(def.Search.EarlyStopping.Rule) + " early stopping ends trials before their budget"
+	}
+	if plan.Repeats > 0 {
+		expected += ", with the repeats"
 	}
 	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
 		expected, count(plan.Trials, "trial"), count(plan.Epochs, "epoch"), plan.DataPasses, count(plan.FullEpochs, "epoch"), plan.FullDataPasses)

@@ -69,7 +69,14 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	case t.Parent != nil:
 		fmt.Fprintf(out, "Child of trial %d, which left no checkpoint to continue\n", *t.Parent)
 	}
-	fmt.Fprintf(out, "Parameters (%s): %s\n\n", plainText(t.Origin), shownParams(t.Configuration))
+	fmt.Fprintf(out, "Parameters (%s): %s\n", plainText(t.Origin), shownParams(t.Configuration))
+	if t.RepeatOf != nil {
+		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
+	}
+	if t.Repeated != nil {
+		fmt.Fprintf(out, "Repeated: %s; %s\n", shownMean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
+	}
+	fmt.Fprintln(out)
 	metrics := map[string]bool{}
 	for _, report := range detail.Reports {
 		for name := range report.Metrics {
@@ -98,6 +105,14 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	}
 	fmt.Fprintln(out)
 	return printHistory(out, detail.Events)
+}
+
+// shownNumbers lists numbers of trials.
+func shownNumbers(what string, numbers []int) string {
+	for i, number := range numbers {
+		what += []string{" ", ", "}[min(i, 1)] + strconv.Itoa(number)
+	}
+	return what
 }
 
 func printHistory(out io.Writer, events []protocol.Event) error {

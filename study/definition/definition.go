@@ -55,6 +55,8 @@ type Search struct {
 	// Groups are the methods of parameters that are not searched with Method, by
 	// the name of their group or their kind.
 	Groups map[string]search.Group `json:"groups,omitempty"`
+	// Repeats trains the best configurations again before the study ends; nil: never.
+	Repeats *search.Repeats `json:"repeats,omitempty"`
 	// WarmStart is what was measured elsewhere before the study began.
 	WarmStart *WarmStart `json:"warm_start,omitempty"`
 }
@@ -150,6 +152,7 @@ func (d Definition) SearchSettings() search.Settings {
 		Restarts: d.Search.Restarts,
 		Widen:    d.Search.Widen,
 		Groups:   d.Search.Groups,
+		Repeats:  d.Search.Repeats,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

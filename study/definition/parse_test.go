@@ -78,6 +78,24 @@ func TestEarlyStoppingHasDefaults(t *testing.T) {
 	}
 }
 
+func TestRepeatsAreANumberOrAMapping(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]*search.Repeats{
+		"{}":                                  nil,
+		"{repeats: 1}":                        nil,
+		"{repeats: 5}":                        {Trials: 3, Times: 5},
+		"{repeats: {}}":                       {Trials: 3, Times: 3},
+		"{repeats: {trials: 2}}":              {Trials: 2, Times: 3},
+		"{repeats: {trials: 2, times: 4}}":    {Trials: 2, Times: 4},
+		"{repeats: {times: 1}}":               nil,
+		"{method: grid, repeats: {times: 2}}": {Trials: 3, Times: 2},
+	} {
+		if got := parse(t, sound+"\nsearch: "+yaml).Search.Repeats; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s means %+v, want %+v", yaml, got, want)
+		}
+	}
+}
+
 func TestTrialsAreBoundedUnlessSomethingElseIs(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]int{

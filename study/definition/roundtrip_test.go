@@ -124,6 +124,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.Budget = anyAmounts().Draw(t, "amounts")
 		}
 		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")
+		if def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "with repeats") {
+			def.Search.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 9).Draw(t, "repeated"), Times: rapid.IntRange(2, 9).Draw(t, "times")}
+		}
 		if rapid.Bool().Draw(t, "with regret") {
 			def.Stop.Regret = rapid.Float64Range(1e-9, 1e6).Draw(t, "regret")
 		}

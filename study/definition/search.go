@@ -16,7 +16,7 @@ func (d *decoder) search(s section, eta int) Search {
 	if n == nil {
 		return result
 	}
-	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population")
+	s, ok := d.section(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population", "repeats")
 	if !ok {
 		return result
 	}
@@ -44,6 +44,7 @@ func (d *decoder) search(s section, eta int) Search {
 	result.Initial = d.initial(s)
 	d.reading("search.early_stopping", func() { result.EarlyStopping = d.earlyStopping(s, eta) })
 	d.restarts(s, &result)
+	result.Repeats = d.repeats(s)
 	s.flag("widen", &result.Widen)
 	if n, at := s.get("widen"); n != nil && result.Widen && result.Promotion != budget.Asynchronous {
 		d.fault(at, n, "must be left out with promotion: %s: only asynchronous promotion can send up more than its share", result.Promotion)
@@ -135,6 +136,7 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	if n, at := s.get("trials"); n != nil && n.kind == number && result.Trials == 0 && !bounded {
 		d.fault(at, n, "must be at least 1, unless the search is a grid or a population, or stop.seconds or stop.data_passes bounds the study")
 	}
+	d.checkRepeats(def.Search, result.Trials)
 	if n, at := s.get("target_reached"); result.TargetReached && !slices.ContainsFunc(def.Objectives, func(o Objective) bool { return o.Target != nil }) {
 		d.fault(at, n, "needs a target to reach: give the objective one, such as target: 0.9")
 	}

@@ -266,20 +266,25 @@ func (h *history) arrived(number int) {
 	}
 }
 
-// possible returns why the outcome of a trial cannot be, if it cannot.
-func (h *history) possible(e Event) error {
-	if e.Trial < 0 || e.Trial >= len(h.trials) {
-		return problem.New(problem.NotFound, "the search knows no trial %d: it has created %d", e.Trial, len(h.trials))
-	}
-	t := h.trials[e.Trial]
+// configuration is that of the trial.
+func (h *history) configuration(number int) space.Configuration {
+	var configuration space.Configuration
+	// It is the configuration's own JSON, or a snapshot's that was checked.
+	_ = json.Unmarshal(h.trials[number].Params, &configuration)
+	return configuration
+}
+
+// fits returns why the event of a trial with the status at the rung cannot be,
+// if it cannot.
+func (h *history) fits(e Event, now status, rung int) error {
 	switch {
-	case t.Status != out:
-		return problem.New(problem.Conflict, "trial %d is %s at rung %d already: it is not out with a worker", e.Trial, t.Status, t.Rung)
-	case t.Rung != e.Rung:
-		return problem.New(problem.Conflict, "trial %d is at rung %d, not at rung %d", e.Trial, t.Rung, e.Rung)
-	case e.Kind == Reported && (e.Epoch < 1 || e.Epoch >= h.ladder[t.Rung].Budget.Epochs):
+	case now != out:
+		return problem.New(problem.Conflict, "trial %d is %s at rung %d already: it is not out with a worker", e.Trial, now, rung)
+	case rung != e.Rung:
+		return problem.New(problem.Conflict, "trial %d is at rung %d, not at rung %d", e.Trial, rung, e.Rung)
+	case e.Kind == Reported && (e.Epoch < 1 || e.Epoch >= h.ladder[rung].Budget.Epochs):
 		return problem.New(problem.Conflict, "trial %d has no epoch %d before the end of rung %d, which is epoch %d",
-			e.Trial, e.Epoch, t.Rung, h.ladder[t.Rung].Budget.Epochs)
+			e.Trial, e.Epoch, rung, h.ladder[rung].Budget.Epochs)
 	case e.Kind != Failed && len(e.Values) != len(h.maximize):
 		return problem.New(problem.Invalid, "trial %d has %d values for %d objectives", e.Trial, len(e.Values), len(h.maximize))
 	case !(e.Violation >= 0):

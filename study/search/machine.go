@@ -29,6 +29,8 @@ type machine struct {
 	// complete, the first to go first.
 	queue []space.Configuration
 	prior prior
+	// repeats are the trainings again of the best, once all else is done.
+	repeats repeats
 	// dry remembers that the proposer has nothing for the present state. It is
 	// no part of it: a request that cannot be served leaves everything as it was.
 	dry bool
@@ -41,6 +43,7 @@ func newMachine(settings Settings, p proposer) *machine {
 		proposer:  p,
 		source:    rand.NewPCG(settings.Seed, stream),
 		history:   newHistory(settings),
+		repeats:   repeats{settings: settings.Repeats},
 	}
 }
 
@@ -63,8 +66,12 @@ func (m *machine) Handle(e Event) ([]Action, error) {
 
 // observe takes the outcome of a trial in.
 func (m *machine) observe(e Event) error {
-	if err := m.history.possible(e); err != nil {
+	if err := m.possible(e); err != nil {
 		return err
+	}
+	if again := m.at(e.Trial); again != nil {
+		m.repeats.over(again, e.Kind)
+		return nil
 	}
 	if e.Kind == Measured {
 		m.history.measure(e.Trial, slices.Clone(e.Values), e.Violation)
@@ -76,12 +83,13 @@ func (m *machine) observe(e Event) error {
 }
 
 // report takes an intermediate value in and stops the trial if the rule says so.
+// A repeat is trained to its end, and nobody is compared with it.
 func (m *machine) report(e Event) ([]Action, error) {
 	rule := m.settings.EarlyStopping
 	if rule == nil {
 		return nil, problem.New(problem.Invalid, "the search takes no reports, as it has no early-stopping rule")
 	}
-	if err := m.history.possible(e); err != nil {
+	if err := m.possible(e); err != nil || m.at(e.Trial) != nil {
 		return nil, err
 	}
 	if m.history.trials[e.Trial].known(moment{e.Rung, e.Epoch}) {
@@ -100,6 +108,9 @@ func (m *machine) report(e Event) ([]Action, error) {
 
 // answer decides what a free worker does.
 func (m *machine) answer() Action {
+	if m.repeats.begun() {
+		return m.finish()
+	}
 	bound := m.settings.MaxTrials
 	o := outlook{room: bound == 0 || len(m.history.trials)+len(m.queue) < bound}
 	if s, ok := m.promotion.earned(m.history, o); ok {
@@ -121,7 +132,7 @@ func (m *machine) answer() Action {
 	if s, ok := m.history.finalPromotion(); ok {
 		return m.promote(s)
 	}
-	return Action{Kind: Finish, Reason: "all trials are created and none is left to promote"}
+	return m.finish()
 }
 
 // take takes a trial one rung up, or a child in its place.

@@ -84,6 +84,7 @@ func (s Settings) validate() []problem.Field {
 	require(s.RandomFraction >= 0 && s.RandomFraction <= 1, "search.random_fraction", fmt.Sprint(s.RandomFraction), "must be between 0 and 1")
 	require(!s.uses("grid") || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
 	s.validateStopping(require)
+	s.validateRepeats(require)
 	s.validateGroups(require)
 	require(!s.Widen || len(s.Maximize) <= 1, "search.widen", s.Widen, "must be left out with several objectives, as only one can be correlated")
 	s.requireTakesSeveral(require, "search.method", s.Method)

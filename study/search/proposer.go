@@ -38,6 +38,8 @@ const (
 	originPrior = "prior"
 	// It continues another trial of the population.
 	originPopulation = "population"
+	// The configuration of another trial, trained again.
+	originRepeat = "repeat"
 )
 
 // redraws is how often a random draw that was tried before, or is close to a

@@ -14,6 +14,10 @@ func (m *machine) Waiting() int { return len(m.queue) }
 // enqueue takes a configuration that somebody wants tried. What it lacks is
 // drawn now, so that what cannot be completed is refused now.
 func (m *machine) enqueue(given space.Configuration) error {
+	if m.repeats.begun() {
+		return problem.New(problem.Conflict,
+			"nothing more can be enqueued: the search is over and its best trials are trained again (search.repeats); create a study with the configurations as search.initial")
+	}
 	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.trials)+len(m.queue) >= bound {
 		return problem.New(problem.Conflict,
 			"nothing more can be enqueued: stop.trials is %d, %d are created and %d wait in the queue; create a study with a larger stop.trials and give it the configurations as search.initial",

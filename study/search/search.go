@@ -47,7 +47,10 @@ type Settings struct {
 	// Population is how many trials start by themselves under population
 	// promotion, at least [MinPopulation]; 0 otherwise.
 	Population int `json:"population,omitempty"`
+	// Repeats trains the best again before the search finishes; nil means never.
+	Repeats *Repeats `json:"repeats,omitempty"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.
+	// Repeats do not count.
 	MaxTrials int `json:"max_trials"`
 	// RandomFraction is the share of configurations drawn uniformly by a
 	// model-based method (BOHB's ρ, 1/3 by default).
@@ -133,7 +136,7 @@ type Action struct {
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol",
 	// "groups", "enqueued", "prior",
-	// "population") belong to Create.
+	// "population", "repeat") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
 	// Parent and Replaces belong to a Create of population promotion: the new
@@ -141,6 +144,10 @@ type Action struct {
 	// the place of Replaces, which is never heard of again.
 	Parent   *int `json:"parent,omitempty"`
 	Replaces *int `json:"replaces,omitempty"`
+	// RepeatOf is the number of the trial whose configuration is trained again,
+	// from scratch; nil for all other actions. A repeat is a measurement of that
+	// trial: it is never promoted or stopped, and nothing is ranked by it.
+	RepeatOf *int `json:"repeat_of,omitempty"`
 	// Reason says why in one sentence, for the trial's history.
 	Reason string `json:"reason,omitempty"`
 }

@@ -26,6 +26,8 @@ type snapshot struct {
 	// Prior is what was measured elsewhere, and Best what is tried first of it.
 	Prior []Observation `json:"prior,omitempty"`
 	Best  []suggestion  `json:"best,omitempty"`
+	// Repeats are numbered behind the trials.
+	Repeats []repeat `json:"repeats,omitempty"`
 }
 
 // Snapshot implements [Method].
@@ -37,7 +39,7 @@ func (m *machine) Snapshot() (json.RawMessage, error) {
 	text, err := json.Marshal(snapshot{
 		Version: snapshotVersion, Method: m.settings.Method, Promotion: m.settings.Promotion,
 		Generator: generator, Trials: m.history.trials,
-		Queue: m.queue, Prior: m.prior.observations, Best: m.prior.best,
+		Queue: m.queue, Prior: m.prior.observations, Best: m.prior.best, Repeats: m.repeats.list,
 	})
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the search: %w", err)
@@ -78,13 +80,17 @@ func (m *machine) Restore(text json.RawMessage) error {
 	if err := h.reorder(s.Trials); err != nil {
 		return err
 	}
+	again := repeats{settings: m.settings.Repeats}
+	if err := again.restore(h, s.Queue, s.Repeats); err != nil {
+		return err
+	}
 	// A new proposer: the old one may remember another history of equal length.
 	p, err := newProposer(m.settings)
 	if err != nil {
 		return err
 	}
 	m.source, m.history, m.proposer, m.dry = source, h, p, false
-	m.queue, m.prior = s.Queue, known
+	m.queue, m.prior, m.repeats = s.Queue, known, again
 	return nil
 }
 

@@ -46,6 +46,8 @@ class TrialRecord:
     energy_method: str
     """How the joules were obtained; what starts with "estimate" is an estimate."""
     origin: str
+    repeat_of: Optional[int]
+    """The number of the trial that this one trains again, None for all others."""
     reason: str
     raw: Mapping[str, Any] = field(repr=False)
     """The document as it came."""
@@ -88,6 +90,7 @@ class TrialRecord:
             joules=values.decode(energy.get("joules", 0.0)),
             energy_method=str(energy.get("method", "")),
             origin=str(document.get("origin", "")),
+            repeat_of=document.get("repeat_of"),
             reason=str(document.get("reason") or ""),
             raw=document,
         )
@@ -108,11 +111,17 @@ class Recommendation:
     """Whether the winner was measured at the top rung."""
     notes: tuple[str, ...]
     """Plain sentences on how far the answer can be trusted."""
+    results: int
+    """How many trainings of the winner ``value`` is the mean of; more than 1 with ``search.repeats``, 0 before any."""
+    standard_error: Optional[float]
+    """The standard error of that mean, None with fewer than two."""
     raw: Mapping[str, Any] = field(repr=False)
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Recommendation:
         best = document.get("best")
+        repeated = (best or {}).get("repeated") or {}
+        errors = repeated.get("standard_errors")
         return Recommendation(
             number=int(best["number"]) if best else None,
             params=parameters.parameters(best["params"] if best else {}),
@@ -122,6 +131,8 @@ class Recommendation:
             system=parameters.system(document.get("system") or {}),
             full_budget=bool(document.get("full_budget")),
             notes=tuple(document.get("notes") or ()),
+            results=int(repeated.get("results", 1 if best else 0)),
+            standard_error=values.decode(errors[0]) if errors else None,
             raw=document,
         )
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from .client import Client
 from .errors import StudyOver, TandemError
-from .metrics import decode_list
+from .metrics import decode, decode_list
 from .optimize import Callback, Objective, Outcome, Runner, complete, outcome_of
 from .record import Recommendation, TrialRecord
 from .transport import Request
@@ -174,11 +174,11 @@ class Study:
 
     @property
     def best_value(self) -> float:
-        """The first objective of :attr:`best_trial`."""
-        value = self.best_trial.value
-        if value is None:
+        """The first objective of :attr:`best_trial`; where that was repeated, the mean of its trainings."""
+        best = self.progress.get("best")
+        if not best:
             raise ValueError(f"no trial of {self.name} has been measured yet")
-        return value
+        return decode(best["value"])
 
     @property
     def best_trials(self) -> list[TrialRecord]:

@@ -45,6 +45,7 @@ class FakeServer:
         self.ladder = ladder
         self.max_trials = trials
         self.heartbeat_seconds = 30.0
+        self.repeated: dict[str, Any] = {}  # of the best, in a recommendation
         self.calls: list[Call] = []
         self.faults: list[tuple[str, str]] = []
         """(part of a path, fault): "before" or "after" loses the answer, a number is a status."""
@@ -175,8 +176,10 @@ class FakeServer:
 
     def recommendation(self, call: Call, ref: str) -> tuple[int, Any]:
         view = self.view(self._study(ref))
-        notes = ["one seed only"]
-        return 200, {"study": view["name"], "best": view["progress"].get("best"), "full_budget": True, "notes": notes}
+        best = view["progress"].get("best")
+        if best and self.repeated:
+            best = {**best, "repeated": self.repeated}
+        return 200, {"study": view["name"], "best": best, "full_budget": True, "notes": ["one seed only"]}
 
     def analysis(self, call: Call, ref: str, part: str, query: dict[str, str]) -> tuple[int, Any]:
         return 200, {"study": self._study(ref)["name"], "method": part, "asked": query, "notes": []}

@@ -406,6 +406,13 @@ def test_reading_a_study(start_server: StartServer, tmp_path: Path) -> None:
     answer = study.recommendation()
     assert (answer.number, answer.value, answer.metric, answer.full_budget) == (1, 1.2, "accuracy", True)
     assert answer.notes == ("one seed only",)
+    assert (answer.results, answer.standard_error) == (1, None)
+    server.repeated = {"results": 3, "mean": [1.2], "standard_errors": [0.25], "trials": [1, 2, 3]}
+    again = study.recommendation()
+    assert (again.results, again.standard_error) == (3, 0.25)
+    assert study.trial(0).repeat_of is None
+    server.trials["s1-0"]["repeat_of"] = 1
+    assert study.trial(0).repeat_of == 1
     assert answer.params["x"] == 1
     assert [r["epoch"] for r in study.learning_curve(0)] == [1, 2]
     folder = study.download_checkpoint(tmp_path / "winner")

@@ -40,6 +40,8 @@ type referee struct {
 	ends     bool
 	trials   []watched
 	brackets []book
+	// repeats are numbered behind the trials; see repeat.
+	repeats []repeated
 	// queue has what was enqueued and not created yet.
 	queue []space.Configuration
 	// exhausted is set when the method showed by what it did that it has no
@@ -57,16 +59,24 @@ func (r *referee) top() int { return len(r.settings.Rungs) - 1 }
 // out lists the trials that are with a worker.
 func (r *referee) out() []int {
 	var numbers []int
-	for number, t := range r.trials {
-		if t.state == out {
+	for number := range len(r.trials) + len(r.repeats) {
+		if r.at(number).state == out {
 			numbers = append(numbers, number)
 		}
 	}
 	return numbers
 }
 
+// at is the trial or the repeat with the number.
+func (r *referee) at(number int) *watched {
+	if number < len(r.trials) {
+		return &r.trials[number]
+	}
+	return &r.repeats[number-len(r.trials)].watched
+}
+
 func (r *referee) observe(e search.Event) {
-	t := &r.trials[e.Trial]
+	t := r.at(e.Trial)
 	r.exhausted = false
 	t.outcomes[t.rung] = r.outcomeOf(e)
 	t.state = measured
@@ -97,6 +107,10 @@ func (r *referee) judge(a search.Action) {
 	}
 	switch a.Kind {
 	case search.Create:
+		if a.RepeatOf != nil {
+			r.repeat(a)
+			return
+		}
 		r.create(a)
 	case search.Promote:
 		r.promote(a)
@@ -106,6 +120,7 @@ func (r *referee) judge(a search.Action) {
 		}
 		r.exhaust(a)
 		r.nothingEarned(a)
+		r.nothingOwed(a)
 	case search.Finish:
 		r.finish(a)
 	default:
@@ -116,6 +131,9 @@ func (r *referee) judge(a search.Action) {
 func (r *referee) create(a search.Action) {
 	if a.Trial != len(r.trials) {
 		r.Fatalf("created trial %d after %d others", a.Trial, len(r.trials))
+	}
+	if len(r.repeats) > 0 || a.Origin == "repeat" {
+		r.Fatalf("created trial %d after %d repeats, of origin %s", a.Trial, len(r.repeats), a.Origin)
 	}
 	if r.settings.MaxTrials > 0 && a.Trial >= r.settings.MaxTrials {
 		r.Fatalf("created trial %d of at most %d", a.Trial, r.settings.MaxTrials)
@@ -142,9 +160,9 @@ func (r *referee) create(a search.Action) {
 }
 
 // full reports whether the trials that are created and enqueued are all there
-// can be.
+// can be: there are no more once the best are trained again.
 func (r *referee) full() bool {
-	return r.settings.MaxTrials > 0 && len(r.trials)+len(r.queue) >= r.settings.MaxTrials
+	return len(r.repeats) > 0 || r.settings.MaxTrials > 0 && len(r.trials)+len(r.queue) >= r.settings.MaxTrials
 }
 
 func (r *referee) enqueue(given space.Configuration) {
@@ -185,8 +203,8 @@ func (r *referee) exhaust(a search.Action) {
 }
 
 func (r *referee) promote(a search.Action) {
-	if a.Trial < 0 || a.Trial >= len(r.trials) {
-		r.Fatalf("promoted the unknown trial %d", a.Trial)
+	if a.Trial < 0 || a.Trial >= len(r.trials) || len(r.repeats) > 0 {
+		r.Fatalf("promoted trial %d of %d with %d repeats behind them", a.Trial, len(r.trials), len(r.repeats))
 	}
 	t := &r.trials[a.Trial]
 	if a.Rung > r.top() || a.Rung != t.rung+1 {
@@ -304,14 +322,25 @@ func (r *referee) finish(a search.Action) {
 	if n := len(r.out()); n > 0 {
 		r.Fatalf("finished with %d trials out", n)
 	}
+	r.searched(a)
+	r.nothingOwed(a)
+	r.finished = true
+}
+
+// searched checks that the search has nothing left to do with the trials it made.
+func (r *referee) searched(a search.Action) {
+	for number, t := range r.trials {
+		if t.state == out {
+			r.Fatalf("%s though trial %d is out", a.Kind, number)
+		}
+	}
 	r.exhaust(a)
 	r.nothingEarned(a)
 	if !r.topReached() {
 		for rung := range r.top() {
 			if left := r.candidates(rung); len(left) > 0 {
-				r.Fatalf("finished without a result at the top, though trial %d could go up", left[0])
+				r.Fatalf("%s without a result at the top, though trial %d could go up", a.Kind, left[0])
 			}
 		}
 	}
-	r.finished = true
 }

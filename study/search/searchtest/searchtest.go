@@ -173,6 +173,9 @@ func (g *game) finish() {
 	// Every trial is out once at each rung at most, and there is one request
 	// and one outcome for each, and one wait.
 	limit := 3*g.settings.MaxTrials*len(g.settings.Rungs) + 10
+	if again := g.settings.Repeats; again != nil {
+		limit += 3 * 2 * again.Trials * again.Times // each may fail and is trained once more
+	}
 	for range limit {
 		switch action := g.request(); action.Kind {
 		case search.Wait:
@@ -205,7 +208,7 @@ func (g *game) request() search.Action {
 
 // end lets a trial that is out be measured or fail.
 func (g *game) end(number int) {
-	e := search.Event{Kind: search.Failed, Trial: number, Rung: g.referee.trials[number].rung}
+	e := search.Event{Kind: search.Failed, Trial: number, Rung: g.referee.at(number).rung}
 	if rapid.IntRange(0, 4).Draw(g.T, "outcome") > 0 {
 		e.Kind = search.Measured
 		for range g.settings.Maximize {
@@ -248,7 +251,7 @@ func (g *game) train(number int) {
 	if g.settings.EarlyStopping != nil {
 		for range rapid.IntRange(0, 3).Draw(g.T, "reports") {
 			g.report(number)
-			if g.referee.trials[number].state != out {
+			if g.referee.at(number).state != out {
 				return
 			}
 		}
@@ -259,7 +262,7 @@ func (g *game) train(number int) {
 // report sends an intermediate value of a trial that is out: of any epoch, in
 // any order, now and then twice.
 func (g *game) report(number int) {
-	at := g.referee.trials[number].rung
+	at := g.referee.at(number).rung
 	epochs := g.settings.Rungs[at].Budget.Epochs
 	if epochs < 2 {
 		return
@@ -308,7 +311,7 @@ func show(v any) string {
 
 // impossible sends events that cannot happen now.
 func (g *game) impossible() {
-	n := len(g.referee.trials)
+	n := len(g.referee.trials) + len(g.referee.repeats)
 	value := make([]trial.Float, len(g.settings.Maximize))
 	events := []search.Event{
 		{Kind: "paused"},
@@ -322,7 +325,8 @@ func (g *game) impossible() {
 		{Kind: search.Enqueued, Configuration: space.Configuration{g.settings.Space.Parameters[0].Name: space.String("no such value")}},
 		{Kind: search.Reported, Trial: n, Epoch: 1, Values: value},
 	}
-	for number, t := range g.referee.trials {
+	for number := range n {
+		t := g.referee.at(number)
 		if t.state != out {
 			events = append(events,
 				search.Event{Kind: search.Measured, Trial: number, Rung: t.rung, Values: value},

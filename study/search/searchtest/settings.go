@@ -31,6 +31,9 @@ func anySettings(t *rapid.T, made Subject, promotion budget.Promotion) search.Se
 		Maximize:       rapid.SliceOfN(rapid.Bool(), 1, objectives).Draw(t, "maximize"),
 		Promotion:      promotion,
 	}
+	if times := rapid.IntRange(1, 3).Draw(t, "times"); times > 1 && promotion != budget.Population {
+		settings.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 4).Draw(t, "repeated"), Times: times}
+	}
 	switch promotion {
 	case budget.NoPromotion:
 		settings.Brackets = 0

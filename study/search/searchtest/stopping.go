@@ -11,7 +11,7 @@ type moment struct{ rung, epoch int }
 
 // knows reports whether the trial reported the epoch before.
 func (r *referee) knows(e search.Event) bool {
-	_, known := r.trials[e.Trial].reports[moment{e.Rung, e.Epoch}]
+	_, known := r.at(e.Trial).reports[moment{e.Rung, e.Epoch}]
 	return known
 }
 
@@ -20,6 +20,12 @@ func (r *referee) knows(e search.Event) bool {
 func (r *referee) report(e search.Event, actions []search.Action) {
 	if len(actions) > 1 || len(actions) == 1 && (actions[0].Kind != search.Stop || actions[0].Trial != e.Trial || actions[0].Reason == "") {
 		r.Fatalf("the report %s was answered with %s", show(e), show(actions))
+	}
+	if e.Trial >= len(r.trials) {
+		if len(actions) > 0 {
+			r.Fatalf("the report %s of a repeat was answered with %s", show(e), show(actions))
+		}
+		return
 	}
 	if r.knows(e) {
 		return

@@ -3,6 +3,7 @@ import { address, studyPath } from "./api.js";
 import { copyButton } from "./copy.js";
 import { byId, fillFacts, make } from "./dom.js";
 import { budget, bytes, duration, energy, measured, parameter, sentence } from "./format.js";
+import { margin } from "./repeats.js";
 import * as snippets from "./snippets.js";
 
 /** Shows a recommendation; does nothing if it is the one shown already. */
@@ -35,10 +36,11 @@ export class Answer {
   }
 
   #lead({ best, pareto, full_budget: full }) {
-    const further = (pareto?.objectives ?? []).slice(1).flatMap((one, index) => [` · ${one.name} `, make("strong", {}, measured(best.values?.[index + 1]))]);
+    const further = (pareto?.objectives ?? []).slice(1).flatMap((one, index) => [` · ${one.name} `, make("strong", {}, measured(best.values?.[index + 1]) + margin(best.repeated, index + 1))]);
     return make("p", { class: "answer-lead" },
       make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `Trial ${best.number}`),
-      ` · ${best.metric} `, make("strong", {}, measured(best.value)), ...further,
+      ` · ${best.metric} `, make("strong", {}, measured(best.value) + margin(best.repeated)), ...further,
+      best.repeated?.results > 1 ? make("span", { class: "tag", title: `trials ${best.repeated.trials.join(", ")}: the same parameters with other seeds; ± is the standard error of the mean` }, `mean of ${best.repeated.results}`) : null,
       best.violation ? make("span", { class: "tag", title: "by how much it misses the constraints, in parts of their bounds" }, `infeasible by ${measured(best.violation)}`) : null,
       best.estimated ? make("span", { class: "tag", title: "joules that are an estimate went into the value" }, "estimate") : null,
       make("span", { class: full ? "tag good" : "tag" }, full ? "full budget" : budget(best.budget, true)));

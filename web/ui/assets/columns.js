@@ -2,6 +2,7 @@
 import { badge, make, rungMark } from "./dom.js";
 import { budget, count, duration, energy, joules, measured, nothing, number, parameter } from "./format.js";
 import { studyPath } from "./api.js";
+import { margin } from "./repeats.js";
 import { label, newest, violation } from "./trials.js";
 
 /**
@@ -16,14 +17,16 @@ export function columns(study) {
     { id: "rank", title: "Rank", numeric: true, key: (trial) => trial.rank || undefined, text: (trial) => (trial.rank ? String(trial.rank) : nothing) },
     {
       id: "number", title: "Trial", key: (trial) => trial.number, text: (trial) => `#${trial.number}`,
-      fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`)),
+      fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`),
+        trial.repeat_of === undefined ? null : make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)),
     },
     { id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state, fill: (cell, trial) => cell.replaceChildren(badge(trial.state)) },
     ...study.definition.objective.map((one, index) => ({
       id: index === 0 ? "value" : `value.${index}`, title: label(one), numeric: true, first: one.direction === "maximize" ? "desc" : "asc",
-      help: "value of the newest rung it completed",
-      key: (trial) => (newest(trial) ? number(newest(trial).values[index]) : undefined),
-      text: (trial) => (newest(trial) ? measured(newest(trial).values[index]) : nothing),
+      help: "value of the newest rung it completed; of a repeated trial the mean of its trainings",
+      key: (trial) => (newest(trial) ? number((trial.repeated?.mean ?? newest(trial).values)[index]) : undefined),
+      text: (trial) => (newest(trial) ? measured((trial.repeated?.mean ?? newest(trial).values)[index]) + margin(trial.repeated, index) : nothing),
+      hint: (trial) => (trial.repeated ? `mean of ${trial.repeated.results} trainings and its standard error; the trial's own came to ${measured(newest(trial).values[index])}` : null),
     })),
     ...((study.definition.constraints ?? []).length === 0 ? [] : [{
       id: "violation", title: "Violation", numeric: true, help: "by how much it misses the constraints, in parts of their bounds",

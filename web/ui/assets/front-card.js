@@ -27,7 +27,7 @@ export class FrontCard {
     this.#chart ??= new Chart(byId("front-chart"), 232, (colours) => this.#build(colours));
     this.#front = pareto.trials.map((one) => this.#point(one, one.values, true));
     const known = new Set(pareto.trials.map((one) => one.number));
-    const others = this.trials.ranked().filter((trial) => !known.has(trial.number) && newest(trial)?.rung === pareto.rung && !newest(trial).violation);
+    const others = this.trials.ranked().filter((trial) => !known.has(trial.number) && trial.repeat_of === undefined && newest(trial)?.rung === pareto.rung && !newest(trial).violation);
     this.#points = [...this.#front, ...others.map((trial) => this.#point(trial, newest(trial).values, false))].sort((a, b) => a.x - b.x);
     this.fair = { x: fairRange(this.#points.map(({ x }) => x)), y: fairRange(this.#points.map(({ y }) => y)) };
     const [across, up] = this.objectives.map(label);

@@ -18,6 +18,7 @@ export class History {
   /** Takes an event in, old or new; returns whether it was a measurement. */
   apply(event) {
     if (event.number === undefined || !event.data) return false;
+    if (event.data.repeat_of !== undefined) return false; // it measures what leads already
     if (event.kind === "report") return this.#reported(event);
     if (event.kind !== "trial_state") return false;
     this.#budgets.set(event.number, event.data.budget);

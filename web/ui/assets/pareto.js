@@ -1,6 +1,8 @@
 // The order of trials with several objectives, as the server has it: front by
-// front, and within a front the one nearest to the best values first.
+// front, and within a front what was trained again, then the one nearest to the
+// best values first.
 import { number } from "./format.js";
+import { compareRepeated } from "./repeats.js";
 
 /** Values as a point where larger is better; null if one of them diverged. */
 export function pointOf(values, objectives) {
@@ -38,7 +40,7 @@ function lexicographic(a, b) {
 function nearestFirst(front) {
   const extents = front[0].point.map((_, index) => [Math.max(...front.map(({ point }) => point[index])), Math.min(...front.map(({ point }) => point[index]))]);
   const far = new Map(front.map((entry) => [entry, Math.sqrt(entry.point.reduce((sum, value, index) => sum + part(value, ...extents[index]) ** 2, 0))]));
-  return front.toSorted((a, b) => far.get(a) - far.get(b) || a.trial.number - b.trial.number);
+  return front.toSorted((a, b) => compareRepeated(a.trial, b.trial) || far.get(a) - far.get(b) || a.trial.number - b.trial.number);
 }
 
 function part(value, best, worst) {

@@ -47,18 +47,18 @@ export class Summary {
     const link = make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `trial ${best.number}`);
     this.#figures.set("best", {
       term: `${aim} ${label(objective)}`, value: measured(best.value), title: String(best.value),
-      detail: make("span", {}, link, `, ${budget(best.budget, true)} data`), key: `${best.number} ${best.rung}`,
+      detail: make("span", {}, link, `, ${budget(best.budget, true)} data${best.repeated?.results > 1 ? `, mean of ${best.repeated.results}` : ""}`), key: `${best.number} ${best.rung} ${best.repeated?.results ?? 1}`,
     });
   }
 
   #trials() {
-    const { trials, created, max_trials: most } = this.study.progress;
+    const { trials, created, max_trials: most, repeats } = this.study.progress;
     const present = states.filter((state) => trials[state] > 0);
     const words = present.map((state) => `${trials[state]} ${state}`).join(", ");
     const legend = make("span", { class: "states" }, ...present.map((state) => make("span", { data: { state } }, `${trials[state]} ${state}`)));
     const bar = stackedBar(present.map((state) => ({ state, weight: trials[state] })));
     this.#figures.set("trials", {
-      term: "Trials", value: most > 0 ? `${count(created)} of ${count(most)}` : count(created),
+      term: "Trials", value: (most > 0 ? `${count(created)} of ${count(most)}` : count(created)) + (repeats > 0 ? `, ${count(repeats)} ${repeats === 1 ? "repeat" : "repeats"}` : ""),
       detail: present.length === 0 ? "none started yet" : make("span", {}, bar, legend), key: words,
     });
   }
@@ -152,7 +152,7 @@ export function drawSetup(study) {
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(kept).join("; ")]] : []),
-    ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}`],
+    ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
     ["Command", set.command?.length ? make("code", {}, set.command.join(" ")) : "none: driven by ask and tell"],

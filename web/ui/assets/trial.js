@@ -9,6 +9,7 @@ import { copyButton } from "./copy.js";
 import { offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Log } from "./log.js";
+import { margin } from "./repeats.js";
 import * as snippets from "./snippets.js";
 import { drawTimeline } from "./timeline.js";
 import { label, newest } from "./trials.js";
@@ -25,7 +26,7 @@ function drawFigures(study, trial) {
   const result = newest(trial);
   const used = energy(trial.energy);
   figures.set("value", { term: label(objective), value: measured(result?.values[0]), detail: result ? `rung ${result.rung}, ${budget(result.budget, true)} data` : "not measured yet" });
-  figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.rank ? "on the leaderboard" : "comes with a measurement" });
+  figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.repeat_of !== undefined ? `a repeat: trial ${trial.repeat_of} has the rank` : trial.rank ? (trial.repeated ? "on the leaderboard, by its mean" : "on the leaderboard") : "comes with a measurement" });
   figures.set("rung", { term: "Rung", value: String(trial.rung), detail: `0 to ${study.rungs.length - 1} · ${budget(trial.budget, true)} data` });
   figures.set("epochs", { term: "Epochs", value: count(trial.epochs), detail: trial.budget.seconds || trial.budget.joules ? `trained to epoch ${trial.last_epoch}` : `trained to epoch ${trial.last_epoch} of ${trial.budget.epochs} on its rung` });
   figures.set("seconds", { term: "Training time", value: trial.epochs ? duration(trial.seconds) : nothing, detail: trial.epochs ? `${duration(trial.seconds / trial.epochs)} an epoch` : "no epoch yet" });
@@ -62,7 +63,9 @@ function drawFacts(trial) {
   const kept = trial.checkpoint;
   const file = kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
-    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
+    ...(trial.repeat_of !== undefined ? [["Repeats", make("a", { href: path(`/trials/${trial.repeat_of}`) }, `trial ${trial.repeat_of}`)]] : []),
+    ...(trial.repeated ? [["Mean", make("span", { title: `trials ${trial.repeated.trials.join(", ")}; ± is the standard error` }, `${trial.repeated.mean.map((value, index) => measured(value) + margin(trial.repeated, index)).join(" · ")}, of ${count(trial.repeated.results)} trainings`)]] : []),
+    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", enqueued: "a user", prior: "results of elsewhere", repeat: "another trial, trained again", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
     ...(trial.parent === undefined ? [] : [["Continues", parentOf(trial)]]),
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ["Checkpoint", file ?? "none"],

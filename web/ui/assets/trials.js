@@ -2,6 +2,7 @@
 import { get, studyPath } from "./api.js";
 import { number } from "./format.js";
 import { arrange, pointOf } from "./pareto.js";
+import { compareRepeated, standings } from "./repeats.js";
 
 const pageSize = 2000;
 
@@ -43,7 +44,7 @@ function compareRank(a, b, direction) {
   const [x, y] = [newest(a), newest(b)];
   if (x && y) {
     const [v, w] = [number(x.values[0]), number(y.values[0])];
-    const byDivergence = Number(Number.isNaN(v)) - Number(Number.isNaN(w)) || compareViolation(a, b);
+    const byDivergence = Number(Number.isNaN(v)) - Number(Number.isNaN(w)) || compareRepeated(a, b) || compareViolation(a, b);
     if (byDivergence !== 0) return byDivergence;
     if (better(v, w, direction)) return -1;
     if (better(w, v, direction)) return 1;
@@ -145,13 +146,20 @@ export class Trials {
     return this.#byNumber.size;
   }
 
-  /** Every trial, the leader first; rank is 0 for one never measured. */
+  /** Every trial, the leader first; rank is 0 for one never measured, and for a repeat. */
   ranked() {
     if (this.#ranked === null) {
       const direction = this.objectives[0].direction;
-      const all = [...this.#byNumber.values()];
-      this.#ranked = this.objectives.length > 1 ? rankBySeveral(all, this.objectives) : all.sort((a, b) => compareRank(a, b, direction));
-      this.#ranked.forEach((trial, place) => (trial.rank = trial.results?.length ? place + 1 : 0));
+      const all = standings([...this.#byNumber.values()], this.objectives);
+      const known = new Map(all.map((one) => [one.standing, one]));
+      const list = all.map(({ standing }) => standing);
+      const order = this.objectives.length > 1 ? rankBySeveral(list, this.objectives) : list.sort((a, b) => compareRank(a, b, direction));
+      this.#ranked = order.map((standing, place) => {
+        const { trial, repeated } = known.get(standing);
+        trial.rank = standing.results?.length ? place + 1 : 0;
+        trial.repeated = repeated;
+        return trial;
+      });
     }
     return this.#ranked;
   }
@@ -163,6 +171,7 @@ export class Trials {
     for (const trial of this.#byNumber.values()) {
       if (active.includes(trial.state)) rungs[trial.rung].active++;
       if (trial.state === "paused") rungs[trial.rung].paused++;
+      if (trial.repeat_of !== undefined) continue; // its configuration is counted already
       for (const result of trial.results ?? []) {
         const rung = rungs[result.rung];
         rung.measured++;

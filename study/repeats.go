@@ -1,0 +1,79 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// repeatNotes say what the repeats of the leading trial, and of those next to
+// it, mean for its value.
+func (r *runtime) repeatNotes(best *protocol.Best) []string {
+	if best.Repeated == nil {
+		return r.unrepeatedNotes()
+	}
+	var notes []string
+	came := *best.Repeated
+	switch {
+	case came.Results == 1:
+		notes = append(notes, "its value is that of one training: none of its repeats has ended yet")
+	case came.StandardErrors[0] == 0:
+		notes = append(notes, fmt.Sprintf("mean of %d trainings, which all came to the same %s: if the command does not use its seed, repeats tell nothing", came.Results, best.Metric))
+	default:
+		notes = append(notes, fmt.Sprintf("mean of %d trainings, standard error %.2g", came.Results, float64(came.StandardErrors[0])))
+	}
+	if failed := r.failedRepeats(best.Number); failed > 0 {
+		notes = append(notes, fmt.Sprintf("%d of its repeats failed and are not in the mean", failed))
+	}
+	if len(best.Values) == 0 {
+		notes = append(notes, r.level(best)...)
+	}
+	return notes
+}
+
+// unrepeatedNotes say why the recommendation of a study with repeats stands on
+// one training. While the study runs, that goes without saying.
+func (r *runtime) unrepeatedNotes() []string {
+	if r.study.Definition.Search.Repeats == nil || !r.study.Status.Over() {
+		return nil
+	}
+	if len(searched(r.trials)) == len(r.trials) {
+		return []string{"the study ended before its best trials were repeated: the value is that of one training"}
+	}
+	return []string{"no repeat of this trial has a result: the value is that of one training"}
+}
+
+func (r *runtime) failedRepeats(of int) int {
+	failed := 0
+	for _, t := range r.trials[len(searched(r.trials)):] {
+		if *t.RepeatOf == of && (t.State == trial.Failed || t.State == trial.Lost) {
+			failed++
+		}
+	}
+	return failed
+}
+
+// level names the repeated trials whose means differ from the best one's by
+// less than a standard error of the difference.
+func (r *runtime) level(best *protocol.Best) []string {
+	if best.Repeated.Results < 2 {
+		return nil
+	}
+	mean, spread := float64(best.Value), float64(best.Repeated.StandardErrors[0])
+	b := boardOf(r.trials, r.study.Definition.Objectives)
+	var notes []string
+	for number, other := range b.repeated {
+		if number == best.Number || other.Results < 2 || violation(&b.standing[number]) != best.Violation {
+			continue
+		}
+		if behind := math.Abs(float64(other.Mean[0]) - mean); behind < math.Hypot(spread, float64(other.StandardErrors[0])) {
+			notes = append(notes, fmt.Sprintf("trial %d is as good within the noise: mean %.6g of %d trainings, standard error %.2g",
+				number, float64(other.Mean[0]), other.Results, float64(other.StandardErrors[0])))
+		}
+	}
+	slices.Sort(notes) // the map has no order
+	return notes
+}

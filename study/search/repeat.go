@@ -1,0 +1,221 @@
+package search
+
+import (
+	"fmt"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// Repeats lets a search train its best configurations again before it ends,
+// each as a new trial with another seed: what one training came to is partly
+// luck, and the best of many is partly the luckiest.
+type Repeats struct {
+	// Trials is how many configurations are trained again, at least 1: the best
+	// feasible ones at the top rung.
+	Trials int `json:"trials"`
+	// Times is how many results at the top rung each of them gets in all, with
+	// those it has; at least 2.
+	Times int `json:"times"`
+}
+
+// The most a search repeats.
+const (
+	MaxRepeatedTrials = 100
+	MaxRepeatedTimes  = 100
+)
+
+func (s Settings) validateRepeats(require requirement) {
+	if s.Repeats == nil {
+		return
+	}
+	require(s.Promotion != budget.Population, "search.repeats", nil,
+		"must be left out with promotion: population: parameters change while its trials train, and a repeat would train one set of them from scratch")
+	require(s.Repeats.Trials >= 1 && s.Repeats.Trials <= MaxRepeatedTrials, "search.repeats.trials", s.Repeats.Trials,
+		"must be between 1 and %d", MaxRepeatedTrials)
+	require(s.Repeats.Times >= 2 && s.Repeats.Times <= MaxRepeatedTimes, "search.repeats.times", s.Repeats.Times,
+		"must be between 2 and %d", MaxRepeatedTimes)
+}
+
+// repeat is a training of another trial's configuration. It is no record of the
+// history: nothing is ranked, promoted or learnt by it.
+type repeat struct {
+	Of     int    `json:"of"`
+	Status status `json:"status"` // out, measured or failed
+}
+
+// repeats are the trainings again of the best, which begin when the search has
+// nothing else left to do: their numbers follow those of its trials, and the
+// rankings do not change any more.
+type repeats struct {
+	settings *Repeats
+	list     []repeat
+	out      int
+	// chosen follows from the rankings; it is kept once the first has begun.
+	chosen []favourite
+}
+
+// favourite is a configuration that is trained again.
+type favourite struct {
+	trial int
+	place int // in the ranking of the top rung, from 0
+	// has is how many results at the top rung the search's own trials gave it:
+	// more than one where it was drawn more than once.
+	has int
+}
+
+func (r *repeats) begun() bool { return len(r.list) > 0 }
+
+// choose returns the best configurations at the top rung that keep to the
+// constraints, the best first.
+func (r *repeats) choose(h *history) []favourite {
+	if r.begun() && r.chosen != nil {
+		return r.chosen
+	}
+	var chosen []favourite
+	places := make(map[string]int) // in chosen, by configuration
+	ranking := h.rungs[len(h.rungs)-1].entries
+	for place, e := range ranking {
+		key := string(h.trials[e.trial].Params)
+		if at, again := places[key]; again {
+			if !e.failed {
+				chosen[at].has++
+			}
+			continue
+		}
+		if len(chosen) < r.settings.Trials && !e.failed && !e.diverged() && e.violation == 0 {
+			places[key] = len(chosen)
+			chosen = append(chosen, favourite{trial: e.trial, place: place, has: 1})
+		}
+	}
+	r.chosen = chosen
+	return chosen
+}
+
+// tally is how often the trial was repeated so far, and how many of those
+// trainings are owed: as many as it wants, and one more for each of them that
+// failed. One that failed in place of another is not trained again.
+func (r *repeats) tally(c favourite) (begun, owed int) {
+	wanted := max(0, r.settings.Times-c.has)
+	owed = wanted
+	for _, one := range r.list {
+		if one.Of != c.trial {
+			continue
+		}
+		if begun < wanted && one.Status == failed {
+			owed++
+		}
+		begun++
+	}
+	return begun, owed
+}
+
+// next is the favourite that is trained next: the one with the fewest trainings,
+// of equals the best one, so that the same was spent on all whenever it ends.
+func (r *repeats) next(h *history) (next favourite, nth int, ok bool) {
+	if r.settings == nil {
+		return favourite{}, 0, false
+	}
+	for _, c := range r.choose(h) {
+		begun, owed := r.tally(c)
+		if begun < owed && (!ok || c.has+begun < nth) {
+			next, nth, ok = c, c.has+begun, true
+		}
+	}
+	return next, nth + 1, ok
+}
+
+// finish answers a request when the search has nothing else left to do.
+func (m *machine) finish() Action {
+	h, r := m.history, &m.repeats
+	c, nth, ok := r.next(h)
+	switch {
+	case ok:
+		return m.again(c, nth)
+	case r.out > 0:
+		return Action{Kind: Wait, Reason: "the best are trained again, and a repeat that is out may fail"}
+	case r.begun():
+		return Action{Kind: Finish, Reason: "all trials are created, none is left to promote, and the best were repeated"}
+	}
+	return Action{Kind: Finish, Reason: "all trials are created and none is left to promote"}
+}
+
+// again creates a trial that trains a configuration for the nth time.
+func (m *machine) again(c favourite, nth int) Action {
+	h, r := m.history, &m.repeats
+	reason := fmt.Sprintf("trains trial %d again, number %d of %d at the top rung: training %d of %d", c.trial, c.place+1,
+		len(h.rungs[len(h.rungs)-1].entries), nth, r.settings.Times)
+	if nth > r.settings.Times {
+		reason += ", in place of one that failed"
+	}
+	r.list = append(r.list, repeat{Of: c.trial, Status: out})
+	r.out++
+	of := c.trial
+	return Action{
+		Kind: Create, Trial: len(h.trials) + len(r.list) - 1, Rung: len(h.rungs) - 1, RepeatOf: &of,
+		Configuration: h.configuration(c.trial), Origin: originRepeat, Reason: reason,
+	}
+}
+
+// at is the repeat with the number of a trial; nil if there is none.
+func (m *machine) at(number int) *repeat {
+	if place := number - len(m.history.trials); place >= 0 && place < len(m.repeats.list) {
+		return &m.repeats.list[place]
+	}
+	return nil
+}
+
+// possible returns why the event of a trial cannot be, if it cannot.
+func (m *machine) possible(e Event) error {
+	h := m.history
+	if again := m.at(e.Trial); again != nil {
+		return h.fits(e, again.Status, len(h.rungs)-1)
+	}
+	if e.Trial < 0 || e.Trial >= len(h.trials) {
+		return problem.New(problem.NotFound, "the search knows no trial %d: it has created %d", e.Trial, len(h.trials)+len(m.repeats.list))
+	}
+	return h.fits(e, h.trials[e.Trial].Status, h.trials[e.Trial].Rung)
+}
+
+// over notes the outcome of a repeat. What it came to is not the search's concern.
+func (r *repeats) over(again *repeat, kind EventKind) {
+	again.Status = measured
+	if kind == Failed {
+		again.Status = failed
+	}
+	r.out--
+}
+
+// restore puts recorded repeats behind a history, with which they must agree.
+func (r *repeats) restore(h *history, queue []space.Configuration, list []repeat) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if r.settings == nil || h.out > 0 || len(queue) > 0 {
+		return problem.New(problem.Invalid, "the snapshot has %d repeats, which begin only in a search with search.repeats that has nothing else left to do", len(list))
+	}
+	chosen := r.choose(h)
+	r.list = list
+	known := 0
+	for _, c := range chosen {
+		begun, owed := r.tally(c)
+		if begun > owed {
+			return problem.New(problem.Invalid, "the snapshot's trial %d was repeated %d times, at most %d are wanted", c.trial, begun, owed)
+		}
+		known += begun
+	}
+	if known != len(list) {
+		return problem.New(problem.Invalid, "the snapshot repeats a trial that is not among the best")
+	}
+	for i, one := range list {
+		switch one.Status {
+		case out:
+			r.out++
+		case measured, failed:
+		default:
+			return problem.New(problem.Invalid, "the snapshot's repeat %d is %q, which it cannot be", i, one.Status)
+		}
+	}
+	return nil
+}
