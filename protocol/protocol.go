@@ -120,6 +120,7 @@ type Report struct {
 	Metrics    map[string]trial.Float `json:"metrics" minProperties:"1" maxProperties:"1000"`
 	Seconds    trial.Float            `json:"seconds,omitempty" doc:"wall-clock time of the epoch"`
 	Energy     *trial.Energy          `json:"energy,omitempty"`
+	Profile    *trial.Profile         `json:"profile,omitempty" doc:"what the processes did during the epoch"`
 }
 
 // CheckpointCommit publishes an uploaded artifact as the trial's checkpoint.

@@ -1,7 +1,9 @@
 package study_test
 
 import (
+	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -356,6 +358,8 @@ func TestWrongReportsAreRefused(t *testing.T) {
 			"no objective":      {Epoch: 1, Metrics: map[string]trial.Float{"loss": 1}},
 			"negative seconds":  {Epoch: 1, Metrics: map[string]trial.Float{"accuracy": 1}, Seconds: -1},
 			"NaN joules":        {Epoch: 1, Metrics: map[string]trial.Float{"accuracy": 1}, Energy: &trial.Energy{Joules: trial.Float(math.NaN()), Method: "rapl"}},
+			"a NaN in a profile": {Epoch: 1, Metrics: map[string]trial.Float{"accuracy": 1},
+				Profile: &trial.Profile{Events: map[string]trial.Float{"cpu-cycles": trial.Float(math.NaN())}}},
 		} {
 			report.LeaseEpoch = lease.LeaseEpoch
 			if _, err := w.service.Report(w.ctx, lease.Trial, report); !problem.Is(err, problem.Invalid) {
@@ -367,6 +371,32 @@ func TestWrongReportsAreRefused(t *testing.T) {
 		}
 		if err := w.checkpoint(lease, 1); !problem.Is(err, problem.Invalid) {
 			t.Errorf("a checkpoint of an epoch that was not reported was answered %v", err)
+		}
+	})(t)
+}
+
+func TestProfilesComeBackWithTheirReports(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create()
+		w.register("worker-1")
+		lease := w.mustLease("worker-1")
+		sent := trial.Profile{Level: "user mode only", Events: map[string]trial.Float{"page-faults": 12.5}, Host: map[string]trial.Float{"tree.threads": 3}}
+		if _, err := w.service.Report(w.ctx, lease.Trial, protocol.Report{
+			LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Metrics: map[string]trial.Float{"accuracy": 1}, Profile: &sent,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		detail, err := w.service.TrialDetail(w.ctx, lease.StudyID, lease.Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(detail.Reports) != 1 || detail.Reports[0].Profile == nil || !reflect.DeepEqual(*detail.Reports[0].Profile, sent) {
+			t.Errorf("the reports are %+v", detail.Reports)
+		}
+		for _, event := range detail.Events {
+			if text, err := json.Marshal(event); err != nil || strings.Contains(string(text), "page-faults") {
+				t.Errorf("the log carries the profile: %s, %v", text, err)
+			}
 		}
 	})(t)
 }

@@ -130,6 +130,11 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
+	if report.Profile != nil {
+		for _, fault := range report.Profile.Faults() {
+			faults = append(faults, problem.Field{Path: "profile", Message: fault})
+		}
+	}
 	faults = append(faults, unmeasured(t.Budget, report)...)
 	if t.Budget.Measured() || report.Epoch == t.Budget.Epochs { // of a measured budget any report may be the last
 		missing, err := r.missing(t, report)
@@ -162,7 +167,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 	}
 	accepted := trial.Report{
 		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
-		Energy: energy, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
+		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
 	}
 	t.Epochs++
 	t.LostOn = nil
@@ -175,7 +180,9 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
 	}
 	tx.change.Reports = append(tx.change.Reports, accepted)
-	tx.log(Event{Kind: Reported, Trial: t.ID, State: string(t.State), Worker: t.Worker}, accepted)
+	told := accepted
+	told.Profile = nil // it is as large as all else; who follows the log asks for it
+	tx.log(Event{Kind: Reported, Trial: t.ID, State: string(t.State), Worker: t.Worker}, told)
 	tx.stage(t)
 	return t
 }

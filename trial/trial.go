@@ -92,6 +92,9 @@ type Report struct {
 	// Seconds is the wall-clock time of this epoch, as the worker measured it.
 	Seconds Float  `json:"seconds"`
 	Energy  Energy `json:"energy"`
+	// Profile is what the trial's processes did in this epoch; nil when it was
+	// not profiled.
+	Profile *Profile `json:"profile,omitempty"`
 	// LeaseEpoch and Worker say under which lease it was accepted.
 	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
 	Worker     string     `json:"worker"`

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tandem-tune/tandem/trial"
@@ -143,4 +144,30 @@ func heatCell(value, low, high float64, coloured bool) string {
 		ink = 16
 	}
 	return fmt.Sprintf("\x1b[38;5;%dm\x1b[48;5;%dm%s\x1b[0m", ink, palette[step], text)
+}
+
+// printTrialProfile draws the profiles that came with a trial's reports, if any.
+func printTrialProfile(out io.Writer, reports []trial.Report) error {
+	var columns []string
+	var profiles []trial.Profile
+	fraction := 1.0
+	for _, report := range reports {
+		if report.Profile == nil {
+			continue
+		}
+		columns = append(columns, strconv.Itoa(report.Epoch))
+		profiles = append(profiles, *report.Profile)
+		if report.Profile.RunFraction > 0 {
+			fraction = min(fraction, float64(report.Profile.RunFraction))
+		}
+	}
+	if len(profiles) == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "Profile (%s)", plainText(profiles[len(profiles)-1].Level))
+	if fraction < 1 {
+		fmt.Fprintf(out, ", scaled: events had a counter at least %.0f%% of the time, so values are estimates", 100*fraction)
+	}
+	fmt.Fprintln(out)
+	return printHeatMap(out, columns, profileRows(profiles), coloured(out))
 }

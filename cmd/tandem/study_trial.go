@@ -104,6 +104,9 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		return err
 	}
 	fmt.Fprintln(out)
+	if err := printTrialProfile(out, detail.Reports); err != nil {
+		return err
+	}
 	return printHistory(out, detail.Events)
 }
 

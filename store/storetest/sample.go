@@ -88,6 +88,9 @@ func sampleReport(id trial.ID, rung, epoch int) trial.Report {
 	return trial.Report{
 		Trial: id, Rung: rung, Epoch: epoch, Metrics: map[string]trial.Float{"accuracy": 0.5, "loss": 1e-300},
 		Seconds: 0.1, Energy: trial.Energy{Joules: 2, Method: "estimate: 10 W a core"}, LeaseEpoch: 1, Worker: "w", At: moment(5),
+		Profile: &trial.Profile{
+			Level: "user mode only", RunFraction: 0.25, Events: map[string]trial.Float{"L1-dcache-loads": 1.5e9}, Host: map[string]trial.Float{"tree.cpu_user": 0},
+		},
 	}
 }
 

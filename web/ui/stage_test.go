@@ -166,6 +166,10 @@ func (h hand) report(lease protocol.Lease, epoch int, value float64) protocol.Di
 	directive, err := h.studies.Report(h.t.Context(), lease.Trial, protocol.Report{
 		LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Seconds: 2, Metrics: map[string]trial.Float{lease.Objectives[0]: trial.Float(value)},
 		Energy: &trial.Energy{Joules: 15, Method: modelled},
+		Profile: &trial.Profile{
+			Level: "user mode only", RunFraction: 0.5, Events: map[string]trial.Float{"instructions": trial.Float(epoch) * 1e9, "major-faults": 0},
+			Host: map[string]trial.Float{"tree.threads": 4},
+		},
 	})
 	if err != nil {
 		h.t.Fatal(err)

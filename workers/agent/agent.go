@@ -33,6 +33,8 @@ type Agent struct {
 	cache     *cache
 	meter     *profiler.Meter
 	cores     int
+	// events are what is counted in commands; nil when they are not profiled.
+	events []profiler.Event
 	// hurry asks for a heartbeat now.
 	hurry chan struct{}
 
@@ -87,6 +89,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.cores = machine.Cores
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots})
 	defer a.meter.Close()
+	if !a.options.NoProfile {
+		a.events = profiler.Events()
+	}
 
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -114,6 +115,36 @@ func TestTrialClimbsTheLadder(t *testing.T) {
 			}
 			if role == "lines" && !strings.Contains(trial.log[3], "epoch 9 is running") {
 				t.Errorf("got the log %q", trial.log[3])
+			}
+		})
+	}
+}
+
+func TestReportsCarryProfiles(t *testing.T) {
+	for name, none := range map[string]bool{"by default": false, "switched off": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			busy := "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sh -c ':'; "
+			one := s.add([]string{"/bin/sh", "-c", busy + `echo '{"epoch": 1, "accuracy": 1}'; ` + busy + `sleep 0.1; echo '{"epoch": 2, "accuracy": 1}'; sleep 0.3`}, nil, 2)
+			work(t, s, agent.Options{NoProfile: none})
+			s.await(t, "the trial is finished", func() bool { return len(one.finishes) == 1 })
+			for _, report := range one.reports {
+				p := report.Profile
+				if none {
+					if p != nil {
+						t.Errorf("epoch %d has a profile: %+v", report.Epoch, p)
+					}
+					continue
+				}
+				if p == nil || len(p.Faults()) > 0 || p.Level == "" || p.Host["tree.cpu_user"]+p.Host["tree.cpu_system"] < 0 || len(p.Host) < 10 {
+					t.Fatalf("epoch %d has the profile %+v", report.Epoch, p)
+				}
+				if clock, counted := p.Events["task-clock"]; p.Level != string(profiler.HostLevel) && (!counted || clock <= 0) {
+					t.Errorf("epoch %d used no CPU: %+v", report.Epoch, p.Events)
+				}
+			}
+			if len(one.reports) != 2 {
+				t.Errorf("%d reports", len(one.reports))
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func (r *run) launch(command *exec.Cmd) error {
 	command.Stdout, command.Stderr = stdout, stderr
 	r.reporting.Lock() // a quick script waits until its measurement has begun
 	defer r.reporting.Unlock()
-	p, err := start(command, r.place.cage)
+	p, err := start(command, r.place.cage, r.agent.events)
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
 	if err != nil {
 		r.output.drain()

@@ -49,6 +49,8 @@ type Options struct {
 	// WattsPerCore is the busy core's power of energy estimates; see
 	// profiler.DefaultWattsPerCore.
 	WattsPerCore float64
+	// NoProfile leaves profiles out of the reports.
+	NoProfile bool
 	// Logger is told what the agent does; slog.Default when nil.
 	Logger *slog.Logger
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // privateMask keeps what a command writes readable to its user only, unless it
@@ -25,7 +26,11 @@ type process struct {
 	cage *cage
 	// caged says that the command really runs in the control group.
 	caged bool
-	done  chan struct{} // closed when the leader has ended and the group is killed
+	// events are counted in the command, and recorder looks at it; both nil
+	// when it is not profiled.
+	events   []profiler.Event
+	recorder *profiler.Recorder
+	done     chan struct{} // closed when the leader has ended and the group is killed
 
 	mutex  sync.Mutex
 	reaped bool
@@ -35,8 +40,8 @@ type process struct {
 
 // start starts the command. It dies with this process: the kernel kills it when
 // the thread that started it ends, so one thread stays with it.
-func start(command *exec.Cmd, in *cage) (*process, error) {
-	p := &process{cage: in, done: make(chan struct{})}
+func start(command *exec.Cmd, in *cage, events []profiler.Event) (*process, error) {
+	p := &process{cage: in, events: events, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go p.launch(command, started)
 	if err := <-started; err != nil {
@@ -51,16 +56,24 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	if unix.Unshare(unix.CLONE_FS) == nil { // refused in some containers
 		unix.Umask(privateMask)
 	}
+	var counters *profiler.Counters
+	if p.events != nil {
+		counters = profiler.OpenCounters(p.events) // what this thread starts inherits them
+	}
 	command, caged, err := startIn(command, p.cage)
 	if err == nil {
 		p.pid, p.caged = command.Process.Pid, caged
 	}
+	p.record(counters, err == nil)
 	started <- err
 	if err != nil {
 		return
 	}
 	preferAsVictim(p.pid)
 	profiler.AwaitEnd(p.pid)
+	if p.recorder != nil {
+		p.recorder.Stop() // what the command left behind still runs, and counts
+	}
 	// Until it is reaped, its number cannot belong to another group.
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -69,6 +82,31 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	_ = command.Wait() // says how it ended, as ProcessState does
 	p.state, p.reaped = command.ProcessState, true
 	close(p.done)
+}
+
+// record begins to look at the started command; without one it gives the
+// counters back.
+func (p *process) record(counters *profiler.Counters, started bool) {
+	switch {
+	case counters == nil:
+	case !started:
+		counters.Close()
+	default:
+		options := profiler.RecorderOptions{Leader: p.pid}
+		if p.caged {
+			options.Cgroup = p.cage.directory
+		}
+		p.recorder = profiler.Record(counters, options)
+	}
+}
+
+// profile is what the command did since it was asked last; nil when it is not
+// profiled.
+func (p *process) profile() *trial.Profile {
+	if p.recorder == nil {
+		return nil
+	}
+	return CompactProfile(p.recorder.Lap())
 }
 
 // startIn starts the command in the control group, or without one: the kernel or

@@ -93,13 +93,15 @@ func checkReport(p progress, epoch int, metrics map[string]trial.Float) error {
 }
 
 // measured adds what the worker measured of the epoch: the time since the one
-// before was answered, and the energy since the one before was measured.
+// before was answered, and the energy and the profile since the one before was
+// measured.
 func (r *run) measured(epoch int, metrics map[string]trial.Float, arrived moment) protocol.Report {
 	energy := r.window.Lap()
 	return protocol.Report{
 		LeaseEpoch: r.lease.LeaseEpoch, Epoch: epoch, Metrics: metrics,
 		Seconds: trial.Float(max(0, time.Duration(arrived-r.mark).Seconds())),
 		Energy:  &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
+		Profile: r.process.profile(),
 	}
 }
 

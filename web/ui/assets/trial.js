@@ -7,6 +7,7 @@ import { Figures } from "./figures.js";
 import { budget, bytes, count, duration, energy, measured, moment, nothing, parameter, sentence, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { offerFrame } from "./frame.js";
+import { heatMap } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Log } from "./log.js";
 import { margin } from "./repeats.js";
@@ -95,6 +96,15 @@ function drawCurves(study, trial, reports) {
   fillLegend(byId("curve-legend"), used.map((rung) => ({ colour: rungColour(colours, rung.index, study.rungs.length), text: `rung ${rung.index}`, line: true })));
 }
 
+function drawProfile(reports) {
+  const nodes = heatMap(reports);
+  show(byId("profile-card"), nodes.length > 0);
+  const frame = byId("profile").querySelector(".heat-frame");
+  const scrolled = frame ? [frame.scrollLeft, frame.scrollTop] : [0, 0];
+  byId("profile").replaceChildren(...nodes);
+  if (nodes.length > 0) [nodes[0].scrollLeft, nodes[0].scrollTop] = scrolled;
+}
+
 function drawNeighbours(total) {
   for (const [id, other] of [["previous", number - 1], ["next", number + 1]]) {
     show(byId(id), other >= 0 && other < total);
@@ -133,9 +143,11 @@ async function start() {
     show(byId("loading"), false);
     show(byId("content"), true);
     drawCurves(study, trial, detail.reports ?? []);
+    drawProfile(detail.reports ?? []);
     drawTimeline(detail.events ?? [], (worker) => workers.get(worker) ?? worker);
   }
 
+  byId("profile-numbers").addEventListener("change", (event) => byId("profile").classList.toggle("numbers", event.target.checked));
   await refresh();
   drawNeighbours(total);
   byId("copy-params").replaceChildren(copyButton(() => snippets.json(study.definition, trial)));
