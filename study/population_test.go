@@ -100,6 +100,7 @@ func TestAChildContinuesItsParent(t *testing.T) {
 		}
 		w.kept(artifact(4, 2), true)
 		w.kept(artifact(4, 4), true)
+		w.kept(artifact(3, 2), true) // of nobody's latest
 		w.measure(child, 0.9, true)
 		for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
 			w.measure(lease, 0.1*float64(lease.Number), true)
@@ -109,6 +110,7 @@ func TestAChildContinuesItsParent(t *testing.T) {
 			t.Errorf("the study is %s with %v", view.Status, view.Progress.Trials)
 		}
 		w.kept(artifact(4, 2), false)
+		w.kept(artifact(3, 2), false)
 		w.kept(artifact(4, 6), true)
 		w.reportsReplayed(created.ID)
 	})(t)
