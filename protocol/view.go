@@ -53,7 +53,7 @@ type Repeated struct {
 	// Results is how many there are so far.
 	Results int `json:"results" doc:"trainings with a result at the top rung"`
 	// Mean has one entry for each objective. The first training is the one that
-	// the configuration was chosen for, so that the mean is a little too good.
+	// the configuration was chosen for, so that the mean is too good.
 	Mean []trial.Float `json:"mean"`
 	// StandardErrors are those of the means; absent before the second result.
 	StandardErrors []trial.Float `json:"standard_errors,omitempty"`

@@ -25,6 +25,10 @@ func (r *runtime) repeatNotes(best *protocol.Best) []string {
 	default:
 		notes = append(notes, fmt.Sprintf("mean of %d trainings, standard error %.2g", came.Results, float64(came.StandardErrors[0])))
 	}
+	if alone := r.repeatsAlone(best.Number); len(alone) > 0 && len(best.Values) == 0 {
+		mean, _ := meanOf(alone)
+		notes = append(notes, fmt.Sprintf("among them is the training it was chosen for, which mostly is a lucky one: the mean of its repeats alone is %.6g", mean))
+	}
 	if failed := r.failedRepeats(best.Number); failed > 0 {
 		notes = append(notes, fmt.Sprintf("%d of its repeats failed and are not in the mean", failed))
 	}
@@ -44,6 +48,17 @@ func (r *runtime) unrepeatedNotes() []string {
 		return []string{"the study ended before its best trials were repeated: the value is that of one training"}
 	}
 	return []string{"no repeat of this trial has a result: the value is that of one training"}
+}
+
+// repeatsAlone are the values of a trial's repeats in the first objective.
+func (r *runtime) repeatsAlone(of int) []float64 {
+	var values []float64
+	for _, t := range r.trials[len(searched(r.trials)):] {
+		if value, measured := t.Value(0); measured && *t.RepeatOf == of {
+			values = append(values, float64(value))
+		}
+	}
+	return values
 }
 
 func (r *runtime) failedRepeats(of int) int {

@@ -96,6 +96,9 @@ func TestTheBestAreTrainedAgainAndRankedByTheirMeans(t *testing.T) {
 		if want := "mean of 3 trainings, standard error 0.012"; !slices.Contains(answer.Notes, want) {
 			t.Errorf("the notes lack %q: %q", want, answer.Notes)
 		}
+		if !slices.ContainsFunc(answer.Notes, func(note string) bool { return strings.Contains(note, "repeats alone is 0.77") }) {
+			t.Errorf("the notes lack the mean of the repeats: %q", answer.Notes)
+		}
 		var order []int
 		for place, listed := range w.board(created.ID) {
 			order = append(order, listed.Number)
