@@ -163,6 +163,28 @@ func TestTreeThatOutlivesItsParent(t *testing.T) {
 	}
 }
 
+// TestLapsAddUpToTheWhole: each lap has only what happened since the last one.
+func TestLapsAddUpToTheWhole(t *testing.T) {
+	launched, _ := launchShell(t, busyLoop+"; sleep 0.2")
+	first := launched.Recorder.Lap()
+	if err := launched.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	second, whole := launched.Recorder.Lap(), launched.Recorder.Whole()
+	for name, of := range map[string]func(Profile) float64{
+		"seconds":     func(p Profile) float64 { return p.Seconds },
+		"page faults": func(p Profile) float64 { return event(t, p, "page-faults").Total },
+		"CPU time": func(p Profile) float64 {
+			user, _ := p.HostValue("tree.cpu_user")
+			return user * p.Seconds
+		},
+	} {
+		if sum := of(first) + of(second); sum > of(whole)*1.0001+1e-9 || sum < of(whole)*0.9999-1e-9 {
+			t.Errorf("%s: the laps have %g and %g, the whole %g", name, of(first), of(second), of(whole))
+		}
+	}
+}
+
 func sleeping() *exec.Cmd { return exec.Command("/bin/sh", "-c", "sleep 0.5") }
 
 func remove(t *testing.T, root, name string) {

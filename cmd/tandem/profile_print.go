@@ -16,7 +16,7 @@ import (
 
 func printProfiled(out io.Writer, result profiled) error {
 	p := result.Profile
-	fmt.Fprintf(out, "\n%s\nended with code %d after %s, %s, counted: %s\n\n", plainText(strings.Join(result.Command, " ")), result.ExitCode,
+	fmt.Fprintf(out, "\n%s\nended with code %d after %s, %s, counted: %s\n\n", shownCommand(result.Command), result.ExitCode,
 		shownSeconds(p.Seconds), count(p.Samples, "sample"), p.Level)
 	if err := printEvents(out, p); err != nil {
 		return err
@@ -24,7 +24,7 @@ func printProfiled(out io.Writer, result profiled) error {
 	if err := printHost(out, p); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Energy: %s, by %s\n", shownEnergy(result.Energy), result.Energy.Method)
+	fmt.Fprintf(out, "Energy: %s, from %s\n", shownEnergy(result.Energy), strings.TrimPrefix(result.Energy.Method, "estimate: "))
 	printMissing(out, p.Missing)
 	if len(result.Epochs) == 0 {
 		return nil
@@ -37,6 +37,16 @@ func printProfiled(out io.Writer, result profiled) error {
 	}
 	fmt.Fprintln(out)
 	return printHeatMap(out, columns, profileRows(profiles), coloured(out))
+}
+
+// shownCommand is as much of a command as fits into a line.
+func shownCommand(command []string) string {
+	const most = 120
+	text := []rune(plainText(strings.Join(command, " ")))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
 }
 
 func coloured(out io.Writer) bool {
