@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -148,7 +149,8 @@ func (c *crew) end(worker string, lease protocol.Lease, number int, played epoch
 	}
 	directive, err := c.studies.Report(c.t.Context(), lease.Trial, protocol.Report{
 		LeaseEpoch: lease.LeaseEpoch, Epoch: number, Metrics: played.metrics, Seconds: trial.Float(played.seconds),
-		Energy: &trial.Energy{Joules: trial.Float(played.seconds * 7.5 * (0.9 + 0.2*c.random.Float64())), Method: c.meters[worker]},
+		Energy:  &trial.Energy{Joules: trial.Float(played.seconds * 7.5 * (0.9 + 0.2*c.random.Float64())), Method: c.meters[worker]},
+		Profile: pictured(number),
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -181,4 +183,19 @@ func (c *crew) finish(lease protocol.Lease, outcome protocol.Outcome, reason str
 func (c *crew) print(lease protocol.Lease, line string) {
 	hand{c.stage}.print(lease, c.logged[lease.Trial], line)
 	c.logged[lease.Trial] += int64(len(line)) + 1
+}
+
+// pictured is a profile for the eye: an epoch that starts up and settles.
+func pictured(epoch int) *trial.Profile {
+	p := &trial.Profile{Level: "user mode only", RunFraction: 0.13, Events: map[string]trial.Float{"alignment-faults": 0}, Host: map[string]trial.Float{}}
+	for i, name := range []string{
+		"instructions", "cpu-cycles", "cache-references", "cache-misses", "branch-instructions", "branch-misses", "L1-dcache-loads",
+		"L1-dcache-load-misses", "LLC-loads", "LLC-load-misses", "dTLB-loads", "dTLB-load-misses", "iTLB-load-misses", "page-faults", "task-clock",
+	} {
+		p.Events[name] = trial.Float(math.Pow(10, 9-float64(i)/2) * (1.5 + math.Sin(float64(i*i)+0.7*float64(epoch)) + 2/float64(epoch)))
+	}
+	for i, name := range []string{"tree.cpu_user", "tree.resident_bytes", "tree.threads", "machine.cpu_user", "machine.run_queue"} {
+		p.Host[name] = trial.Float(float64(i+1) * (2 - 1/float64(epoch)))
+	}
+	return p
 }

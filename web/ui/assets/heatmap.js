@@ -64,7 +64,7 @@ function notes(reports, each, constant) {
   if (fraction < 1) list.push(`Events shared the processor's counters, each had one at least ${share(fraction)} of the time: the values are estimates.`);
   if (each > 1) list.push(`Each column is the mean of ${each} epochs.`);
   if (constant.length > 0) list.push(`Always 0: ${constant.join(", ")}.`);
-  return list.map((text) => make("p", { class: "chart-note inset" }, text));
+  return make("p", { class: "chart-note inset" }, list.join(" "));
 }
 
 /** The heat map as nodes; none when no report has a profile. */
@@ -82,5 +82,5 @@ export function heatMap(all) {
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Event"), ...heads,
         make("th", { scope: "col", class: "number" }, "Lowest"), make("th", { scope: "col", class: "number" }, "Highest"))),
       make("tbody", {}, ...rows.filter((one) => !isConstant(one)).map((one) => row(one, each, colours)))));
-  return [frame, ...notes(reports, each, rows.filter(isConstant).map(({ name }) => name))];
+  return [frame, notes(reports, each, rows.filter(isConstant).map(({ name }) => name))];
 }
