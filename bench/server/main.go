@@ -4,9 +4,10 @@
 //
 //	go run ./bench/server                         # 5 runs of 2,000 trials, 2 workers; and of 200 scripts
 //	go run ./bench/server -optuna PYTHON          # and Optuna on SQLite, alternating
+//	go run ./bench/server -workers 32 -trials 10000 -scripts 0 # what one study takes at most
 //
 // Each run has a new data folder. A trial is three durable requests: a lease
-// (with a new configuration of the BOHB search), one report, and its end.
+// (with a new configuration, of the BOHB search unless -method says otherwise), one report, and its end.
 package main
 
 import (
@@ -27,6 +28,7 @@ type options struct {
 	optuna                string
 	optunaTrials          int
 	data                  string
+	method                string
 }
 
 func main() {
@@ -37,6 +39,7 @@ func main() {
 	flag.IntVar(&o.scripts, "scripts", 200, "trials in a run of worker processes that start a script for each; 0: none")
 	flag.StringVar(&o.optuna, "optuna", "", "Python interpreter with Optuna: compare in the same session")
 	flag.IntVar(&o.optunaTrials, "optuna-trials", 200, "trials of an Optuna run")
+	flag.StringVar(&o.method, "method", "bohb", "search method of the studies")
 	flag.StringVar(&o.data, "data", "", "folder on the disk to measure; the system's temporary folder when empty")
 	flag.Parse()
 	debug.SetGCPercent(400) // the clients share the processors with what is measured

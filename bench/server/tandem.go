@@ -51,7 +51,7 @@ space:
   z: {type: int, low: 1, high: 64}
   c: {type: categorical, values: [a, b, c]}
 budget: {policy: epochs, epochs: {min: 1, max: 1}, eta: 3}
-search: {method: bohb, seed: 7}
+search: {method: %s, seed: 7}
 stop: {trials: %d}
 `
 
@@ -65,7 +65,7 @@ func (b *bench) run(ctx context.Context, data string, o options) (measured resul
 	if err != nil {
 		return result{}, err
 	}
-	study, err := client.CreateStudy(ctx, fmt.Appendf(nil, studyFile, o.trials), "application/yaml")
+	study, err := client.CreateStudy(ctx, fmt.Appendf(nil, studyFile, o.method, o.trials), "application/yaml")
 	if err != nil {
 		return result{}, err
 	}
