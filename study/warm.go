@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
@@ -77,12 +78,15 @@ func (s *Service) prior(ctx context.Context, def *definition.Definition, sent []
 	}
 	var warm definition.WarmStart
 	if def.Search.WarmStart != nil {
-		warm.Studies = def.Search.WarmStart.Studies
+		warm.Studies, warm.Similar = def.Search.WarmStart.Studies, def.Search.WarmStart.Similar
 	}
 	for i, ref := range warm.Studies {
 		if err := s.resultsOf(ctx, ref, *def, &g); err != nil {
 			return nil, inStudies(err, i)
 		}
+	}
+	if err := s.similar(ctx, *def, &warm, &g); err != nil {
+		return nil, err
 	}
 	if len(g.results) > search.MaxPrior {
 		return nil, problem.New(problem.Invalid, "there are %d results of elsewhere: a study begins with at most %d; name fewer studies, or send fewer results", len(g.results), search.MaxPrior)
@@ -149,18 +153,17 @@ func inStudies(err error, i int) error {
 
 // resultsOf takes in what an earlier study measured, at every rung.
 func (s *Service) resultsOf(ctx context.Context, ref string, def definition.Definition, into *gathered) error {
-	r, err := s.locked(ctx, ref)
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
 	if err != nil {
 		return err
 	}
-	defer r.mutex.Unlock()
-	places, err := objectivesIn(r.study.Definition, def)
+	places, err := objectivesIn(now.study.Definition, def)
 	if err != nil {
 		return err
 	}
 	into.source(ref) // also if it measured nothing
 	// Of what was trained again the mean counts: the lucky ones would be tried first.
-	for _, t := range boardOf(r.trials, r.study.Definition.Objectives).standing {
+	for _, t := range boardOf(now.trials, now.study.Definition.Objectives).standing {
 		for _, result := range t.Results {
 			o := search.Observation{
 				Params: t.Configuration, Cost: float64(result.Budget.Epochs) * result.Budget.DataFraction, Source: ref,
@@ -172,6 +175,54 @@ func (s *Service) resultsOf(ctx context.Context, ref string, def definition.Defi
 		}
 	}
 	return nil
+}
+
+// similar takes in the newest studies that tune the same parameters for the
+// same objectives, as many as are wanted and as their results have room. Whether
+// they say anything about this study is for the search to test.
+func (s *Service) similar(ctx context.Context, def definition.Definition, warm *definition.WarmStart, into *gathered) error {
+	if warm.Similar == 0 {
+		return nil
+	}
+	studies, err := s.store.Studies(ctx)
+	if err != nil {
+		return err
+	}
+	taken := 0
+	for _, one := range studies {
+		if taken == warm.Similar {
+			break
+		}
+		if _, err := objectivesIn(one.Definition, def); err != nil || !sameParameters(one.Definition.Space, def.Space) ||
+			slices.Contains(warm.Studies, one.ID) || slices.Contains(warm.Studies, one.Definition.Name) {
+			continue
+		}
+		found := gathered{space: def.Space}
+		if err := s.resultsOf(ctx, one.Definition.Name, def, &found); problem.Is(err, problem.NotFound) {
+			continue // deleted since
+		} else if err != nil {
+			return err
+		}
+		if len(found.results) == 0 || len(into.results)+len(found.results) > search.MaxPrior {
+			continue
+		}
+		into.results, into.sources = append(into.results, found.results...), append(into.sources, found.sources...)
+		taken++
+	}
+	return nil
+}
+
+// sameParameters reports whether two spaces have the same parameters, whatever their ranges.
+func sameParameters(a, b space.Space) bool {
+	if len(a.Parameters) != len(b.Parameters) {
+		return false
+	}
+	for _, p := range a.Parameters {
+		if other, ok := b.Parameter(p.Name); !ok || other.Type != p.Type {
+			return false
+		}
+	}
+	return true
 }
 
 // objectivesIn finds each objective of the new study in the earlier one.

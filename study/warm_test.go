@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
@@ -82,6 +83,58 @@ func TestStudyBeginsWithAnEarlierStudy(t *testing.T) {
 			t.Errorf("it begins with %+v, %v; the best before was %v", reply.Lease, err, best.Params)
 		}
 		w.replays(view)
+	})
+}
+
+// Of the studies on the server the newest ones count that have the same
+// parameters and objectives, and results.
+func TestStudyBeginsWithSimilarStudies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.register("worker-1")
+		for _, one := range []struct {
+			name    string
+			trained bool
+			replace []string
+		}{
+			{"oldest", true, nil},
+			{"older", true, []string{"high: 1}", "high: 2}"}},
+			{"other-parameter", true, []string{"x: {", "y: {"}},
+			{"other-type", true, []string{"{type: float, low: 0, high: 1}", "{type: int, low: 0, high: 1}"}},
+			{"other-direction", true, []string{"direction: maximize", "direction: minimize"}},
+			{"newer", true, nil},
+			{"nothing-measured", false, nil},
+		} {
+			time.Sleep(time.Second)
+			w.create(append([]string{"name: example", "name: " + one.name, "trials: 27", "trials: 6"}, one.replace...)...)
+			if one.trained {
+				for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+					for epoch := lease.FirstEpoch; epoch <= lease.Budget.Epochs; epoch++ {
+						w.mustReport(lease, epoch)
+					}
+					if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+						t.Fatal(err)
+					}
+				}
+			} else if _, err := w.service.Pause(w.ctx, one.name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		view, err := w.createWarm(nil, "search: {", "search: {warm_start: {similar: 2}, ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, source := range view.Definition.Search.WarmStart.Sources {
+			if source.Observations == 0 {
+				t.Errorf("nothing was found in %s", source.Name)
+			}
+			names = append(names, source.Name)
+		}
+		if want := []string{"newer", "older"}; !slices.Equal(names, want) {
+			t.Errorf("it begins with %v, want %v", names, want)
+		}
 	})
 }
 

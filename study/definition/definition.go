@@ -65,6 +65,9 @@ type Search struct {
 type WarmStart struct {
 	// Studies are earlier studies of the same server, by name or id.
 	Studies []string `json:"studies,omitempty"`
+	// Similar is how many of the newest studies with the same parameters and
+	// objectives are used besides; the server finds them when the study is created.
+	Similar int `json:"similar,omitempty"`
 	// Sources is written by the server when the study is created: what it found.
 	Sources []Source `json:"sources,omitempty"`
 }

@@ -13,16 +13,21 @@ func (d *decoder) warmStart(s section) *WarmStart {
 	if n == nil {
 		return nil
 	}
-	s, ok := d.section(at, n, "studies", "sources")
+	s, ok := d.section(at, n, "studies", "similar", "sources")
 	if !ok {
 		return nil
 	}
 	if shown, shownAt := s.get("sources"); shown != nil && shown.kind != list {
 		d.wrong(shownAt, shown, "left out: the server writes it")
 	}
+	warm := &WarmStart{}
+	s.whole("similar", 0, maxEarlier, &warm.Similar)
 	studies, at := s.get("studies")
 	if studies == nil {
-		return nil
+		if warm.Similar == 0 {
+			return nil
+		}
+		return warm
 	}
 	if studies.kind != list || len(studies.items) == 0 {
 		d.wrong(at, studies, "a list of studies, by name or id, such as [first-sweep]")
@@ -32,7 +37,6 @@ func (d *decoder) warmStart(s section) *WarmStart {
 		d.fault(at, studies, "has %d studies: at most %d", len(studies.items), maxEarlier)
 		return nil
 	}
-	warm := &WarmStart{}
 	for i, item := range studies.items {
 		name, before := "", len(d.faults)
 		d.textOf(index(at, i), item, maxKey, &name)
