@@ -150,6 +150,7 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`[...new Set([...document.querySelectorAll("#board tbody tr")].map(row => [5, 6, 7, 8].map(at => row.cells[at].textContent === "–").join(" ")))]`,
 		[]string{"false true true false"})
 	p.seeText("#best-note", "not a finite number")
+	p.see(`/null|undefined/.test(document.querySelector("#board tbody").textContent + document.querySelector("#answer-body").textContent)`, false)
 	p.visit("/studies/broken-script")
 	p.seeText("#description", "No module named 'torch'")
 	p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//a`)))

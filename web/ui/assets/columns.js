@@ -18,7 +18,7 @@ export function columns(study) {
     {
       id: "number", title: "Trial", key: (trial) => trial.number, text: (trial) => `#${trial.number}`,
       fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`),
-        trial.repeat_of === undefined ? null : make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)),
+        ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)])),
     },
     { id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state, fill: (cell, trial) => cell.replaceChildren(badge(trial.state)) },
     ...study.definition.objective.map((one, index) => ({
