@@ -131,6 +131,19 @@ type candidate struct {
 	ratio float64
 }
 
+// bestFirst sorts candidates by their ratios; of equals the earlier drawn is first.
+func bestFirst(list []candidate) {
+	slices.SortStableFunc(list, func(x, y candidate) int {
+		switch {
+		case x.ratio > y.ratio:
+			return -1
+		case x.ratio < y.ratio:
+			return 1
+		}
+		return 0
+	})
+}
+
 // best draws candidates and returns the best one that is new.
 func (b *bohb) best(h *history, r *rand.Rand) (space.Configuration, bool) {
 	dimensions := len(h.cube.Dimensions())
@@ -146,15 +159,7 @@ func (b *bohb) best(h *history, r *rand.Rand) (space.Configuration, bool) {
 				candidates = append(candidates, candidate{point, b.ratio(point)})
 			}
 		}
-		slices.SortStableFunc(candidates, func(x, y candidate) int {
-			switch {
-			case x.ratio > y.ratio:
-				return -1
-			case x.ratio < y.ratio:
-				return 1
-			}
-			return 0
-		})
+		bestFirst(candidates)
 		for _, c := range candidates {
 			if configuration, ok := fresh(h, c.point); ok {
 				return configuration, true

@@ -285,15 +285,7 @@ func (g *group) candidates(r *rand.Rand, list []candidate, memory *[]float64) []
 		g.good.drawFrom(r, from, 1, point)
 		list = append(list, candidate{point, g.ratio(point)})
 	}
-	slices.SortStableFunc(list, func(x, y candidate) int {
-		switch {
-		case x.ratio > y.ratio:
-			return -1
-		case x.ratio < y.ratio:
-			return 1
-		}
-		return 0
-	})
+	bestFirst(list)
 	return list
 }
 
