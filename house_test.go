@@ -23,7 +23,11 @@ var mayImport = map[string][]string{
 	"problem":                 {},
 	"budget":                  {"problem"},
 	"study/space":             {"problem"},
+	"system":                  {"study/space"},
 	"trial":                   {"problem", "budget", "study/space"},
+	"similarity":              {"system", "trial"},
+	"system/probing":          {"system"},
+	"system/advice":           {"similarity", "study/space", "system", "system/probing", "trial"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -61,7 +65,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

@@ -6,6 +6,8 @@
 package protocol
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -24,6 +26,13 @@ type Machine struct {
 	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
 }
 
+// Type names machines that are alike: what a workload does on one of them it
+// does on the others.
+func (m Machine) Type() string {
+	parts := []string{m.CPUModel, strconv.Itoa(m.Cores) + " cores"}
+	return strings.Join(append(parts, m.GPUs...), ", ")
+}
+
 // WorkerRegistration introduces a worker. The id is made by the worker and kept
 // for the life of its process: registering again with it is harmless.
 type WorkerRegistration struct {
@@ -31,6 +40,9 @@ type WorkerRegistration struct {
 	Name    string  `json:"name" minLength:"1" maxLength:"128" doc:"shown to people"`
 	Slots   int     `json:"slots" minimum:"1" maximum:"1024" doc:"how many trials it runs at once"`
 	Machine Machine `json:"machine"`
+	// Elastic says that the worker runs as many trials as its cores have room
+	// for, at most Slots: the server decides how many those are.
+	Elastic bool `json:"elastic,omitempty" doc:"run as many trials as the cores have room for, at most slots"`
 }
 
 // Timing is the clock a worker has to keep.
@@ -121,6 +133,11 @@ type Report struct {
 	Seconds    trial.Float            `json:"seconds,omitempty" doc:"wall-clock time of the epoch"`
 	Energy     *trial.Energy          `json:"energy,omitempty"`
 	Profile    *trial.Profile         `json:"profile,omitempty" doc:"what the processes did during the epoch"`
+	// SetupSeconds is the part of seconds before the training began; the profile
+	// is of what came after it.
+	SetupSeconds trial.Float            `json:"setup_seconds,omitempty" minimum:"0" doc:"part of seconds before the training began"`
+	System       map[string]space.Value `json:"system,omitempty" maxProperties:"32" doc:"system configuration that was in force"`
+	Neighbours   trial.Float            `json:"neighbours,omitempty" minimum:"0" maximum:"4096" doc:"other trials the machine ran meanwhile, on average"`
 }
 
 // CheckpointCommit publishes an uploaded artifact as the trial's checkpoint.

@@ -95,6 +95,17 @@ type Report struct {
 	// Profile is what the trial's processes did in this epoch; nil when it was
 	// not profiled.
 	Profile *Profile `json:"profile,omitempty"`
+	// SetupSeconds is the part of Seconds before the training began: what a first
+	// epoch of a lease spends on starting the script and reading data.
+	SetupSeconds Float `json:"setup_seconds,omitempty"`
+	// System is the system configuration that was in force, SystemPhase why.
+	System      map[string]space.Value `json:"system,omitempty"`
+	SystemPhase Phase                  `json:"system_phase,omitempty"`
+	// Neighbours is how many other trials the machine ran meanwhile, on average.
+	Neighbours Float `json:"neighbours,omitempty"`
+	// Saved is what the configuration saved against the default one; nil where
+	// that is not known.
+	Saved *Saving `json:"saved,omitempty"`
 	// LeaseEpoch and Worker say under which lease it was accepted.
 	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
 	Worker     string     `json:"worker"`
@@ -139,6 +150,10 @@ type Trial struct {
 	Last    map[string]Float `json:"last,omitempty"`
 	Seconds Float            `json:"seconds"`
 	Energy  Energy           `json:"energy"`
+	// Setting is the system configuration it is to run with, and why; nil when its
+	// study tunes none. Saved is what tuning has saved so far, an estimate.
+	Setting *Setting `json:"setting,omitempty"`
+	Saved   *Saving  `json:"saved,omitempty"`
 	// Failures counts the user's own failures, Losses those of the
 	// infrastructure, which never use up the user's retries.
 	Failures int `json:"failures"`
