@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -24,6 +25,10 @@ type Position struct {
 	Sequence int64
 }
 
+// MaxRecords is how many records of one type of machine a store keeps: beyond
+// it, the oldest go. It bounds what every look-up reads.
+const MaxRecords = 2000
+
 // Change is everything one use case writes. It is applied whole or not at all.
 type Change struct {
 	// Behind, if set, is the newest event that the study must have for the
@@ -42,6 +47,14 @@ type Change struct {
 	// Events are appended. A sequence that is taken is a conflict.
 	Events   []Event
 	Snapshot *Snapshot
+	// Forget, if set, removes what was learned on the type of machine; on every
+	// type where it is empty.
+	Forget *string
+	// Records are written by ID: one that is there is replaced, whatever its
+	// time. A type of machine that then has more than MaxRecords loses the
+	// oldest, by Updated and ID. Records belong to no study: deleting one keeps
+	// what it taught.
+	Records []similarity.Record
 	// Receipt is inserted. A key that is there already is a conflict.
 	Receipt *Receipt
 }
@@ -79,6 +92,11 @@ type Store interface {
 	TrialEvents(ctx context.Context, study string, id trial.ID) ([]Event, error)
 	// Snapshot returns the study's newest snapshot.
 	Snapshot(ctx context.Context, study string) (Snapshot, error)
+	// Records returns the ground truth of the type of machine, or of all types
+	// where it is empty, the oldest first (by Updated, then ID).
+	Records(ctx context.Context, machine string) ([]similarity.Record, error)
+	// RecordTypes returns the types of machine that there are records of, sorted.
+	RecordTypes(ctx context.Context) ([]string, error)
 	// Receipt returns the answer stored under the key.
 	Receipt(ctx context.Context, key string) (Receipt, error)
 }

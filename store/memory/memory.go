@@ -34,6 +34,7 @@ type Store struct {
 	names    map[string]string // study id by name
 	trials   map[trial.ID]*entry
 	receipts map[string]study.Receipt
+	records  map[string]lesson // by id
 	tokens   []auth.Token
 }
 
@@ -64,7 +65,7 @@ type entry struct {
 func New() *Store {
 	return &Store{
 		studies: make(map[string]*shelf), names: make(map[string]string),
-		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt),
+		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt), records: make(map[string]lesson),
 	}
 }
 
@@ -118,6 +119,12 @@ func (s *Store) apply(undo *undoing, change study.Change) error {
 		if err := s.putSnapshot(undo, *change.Snapshot); err != nil {
 			return err
 		}
+	}
+	if change.Forget != nil {
+		s.forgetRecords(undo, *change.Forget)
+	}
+	if err := s.writeRecords(undo, change.Records); err != nil {
+		return err
 	}
 	if change.Receipt != nil {
 		return s.insertReceipt(undo, *change.Receipt)

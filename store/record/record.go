@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
@@ -82,6 +83,15 @@ func FormatReport(r trial.Report) (string, error) {
 
 // ParseReport reads what FormatReport wrote.
 func ParseReport(text string) (trial.Report, error) { return parse[trial.Report](text) }
+
+// FormatRecord returns a record of the ground truth as a JSON document.
+func FormatRecord(r similarity.Record) (string, error) {
+	r.Updated = UTC(r.Updated)
+	return format("a record of machine "+r.Machine, r)
+}
+
+// ParseRecord reads what FormatRecord wrote.
+func ParseRecord(text string) (similarity.Record, error) { return parse[similarity.Record](text) }
 
 // RawOrNil returns the text as raw JSON, nil when there is none.
 func RawOrNil(text string) json.RawMessage {

@@ -44,6 +44,7 @@ func TestDamagedTextIsAnError(t *testing.T) {
 		"definition": func(text string) error { _, err := record.ParseDefinition(text); return err },
 		"trial":      func(text string) error { _, err := record.ParseTrial(text); return err },
 		"report":     func(text string) error { _, err := record.ParseReport(text); return err },
+		"record":     func(text string) error { _, err := record.ParseRecord(text); return err },
 	} {
 		for _, text := range []string{"", "{", "7", `{"number":`, "2026-01-01"} {
 			if read(text) == nil {

@@ -38,6 +38,7 @@ type encoded struct {
 	definition string
 	trials     []string
 	reports    []string
+	records    []string
 }
 
 func encode(change study.Change) (encoded, error) {
@@ -62,12 +63,20 @@ func encode(change study.Change) (encoded, error) {
 		}
 		e.reports = append(e.reports, document)
 	}
+	for _, one := range change.Records {
+		document, err := record.FormatRecord(one)
+		if err != nil {
+			return e, err
+		}
+		e.records = append(e.records, document)
+	}
 	return e, nil
 }
 
 func (e encoded) run(s *session) error {
 	for _, step := range []func(*session) error{
-		e.checkNewest, e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot, e.insertReceipt,
+		e.checkNewest, e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot,
+		e.forgetRecords, e.writeRecords, e.insertReceipt,
 	} {
 		if err := step(s); err != nil {
 			return err

@@ -3,11 +3,13 @@ package storetest
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -51,12 +53,15 @@ func everyPart() study.Change {
 			sampleEvent("s3", 1), trialEvent("s1", 1, trialID("s1", 0)), sampleEvent("s1", 2),
 		},
 		Snapshot: &study.Snapshot{Study: "s1", Sequence: 2, State: json.RawMessage(`[1]`)},
+		Forget:   pointer("forgotten"),
+		Records:  []similarity.Record{sampleRecord("r1", "forgotten", 1), sampleRecord("r2", "kept", 2)},
 		Receipt:  pointer(sampleReceipt("key-1")),
 	}
 }
 
 func changeWhole(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
+	f.apply(t, study.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r4", "kept", 3)}})
 	f.apply(t, everyPart())
 	want := blank()
 	one := everyPart()
@@ -67,11 +72,14 @@ func changeWhole(t *testing.T, f fixture) {
 	want.Events["s3"], want.Events["s1"] = one.Events[:1], one.Events[1:]
 	want.Told["s1-0"] = one.Events[1:2]
 	want.Snapshots["s1"], want.Receipts["key-1"] = *one.Snapshot, *one.Receipt
+	want.All = append(one.Records, sampleRecord("r4", "kept", 3))
+	want.Truth["forgotten"], want.Truth["kept"] = want.All[:1], want.All[1:]
 	same(t, "the store", f.picture(t), text(t, want))
 }
 
 func changeNothing(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
+	f.apply(t, study.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r2", "moves away", 3)}})
 	f.fill(t, "s1", "key-2")
 	fresh := func() study.Change { // beyond what fill has taken already
 		change := everyPart()
@@ -94,6 +102,7 @@ func changeNothing(t *testing.T, f fixture) {
 		{"an event", func(c *study.Change) { c.Events[2].Sequence = 3 }, problem.Conflict},
 		{"an event of no study", func(c *study.Change) { c.Events[2].Study = "s9" }, problem.NotFound},
 		{"the snapshot", func(c *study.Change) { c.Snapshot.Study = "s9" }, problem.NotFound},
+		{"a record that is no number", func(c *study.Change) { c.Records[1].Cells[0].LogSeconds = math.NaN() }, problem.Internal},
 		{"the receipt, at the very last", func(c *study.Change) { c.Receipt.Key = "key-2" }, problem.Conflict},
 	} {
 		t.Run(one.name, func(t *testing.T) {
@@ -132,6 +141,7 @@ func changeShared(t *testing.T, f fixture) {
 	mine.Trials[0].Trial.Last["loss"] = 1
 	mine.Trials[0].Trial.Results[0].Values[0] = 1
 	mine.Reports[0].Metrics["accuracy"] = 1
+	mine.Records[0].Cells[0].Epochs, mine.Records[1].Cells[0].Features["tree.cpu_user"] = 99, 99
 	mine.Events[1].Data[1], mine.Snapshot.State[0], mine.Receipt.Answer[0] = 'x', 'x', 'x'
 	same(t, "the store after its caller changed what it had given", f.picture(t), before)
 
@@ -143,6 +153,7 @@ func changeShared(t *testing.T, f fixture) {
 	p.Trials["s1"][0].Last["loss"] = 1
 	p.Reports["s1-1"][0].Metrics["accuracy"] = 1
 	p.Events["s1"][0].Data[1], p.Told["s1-0"][0].Data[1] = 'y', 'z'
+	p.All[0].Cells[0].Epochs, p.Truth["kept"][0].Cells[0].Features["tree.cpu_user"] = 98, 98
 	p.Snapshots["s1"].State[0], p.Receipts["key-1"].Answer[0] = 'y', 'y'
 	same(t, "the store after its caller changed what it had got", f.picture(t), before)
 }
@@ -164,6 +175,8 @@ func changeGivenUp(t *testing.T, f fixture) {
 		"Told":     func() error { _, err := store.TrialEvents(gone, "s1", "s1-0"); return err },
 		"Snapshot": func() error { _, err := store.Snapshot(gone, "s1"); return err },
 		"Receipt":  func() error { _, err := store.Receipt(gone, "key-1"); return err },
+		"Records":  func() error { _, err := store.Records(gone, ""); return err },
+		"Types":    func() error { _, err := store.RecordTypes(gone); return err },
 		"Purge":    func() error { _, err := store.PurgeReceipts(gone, moment(59)); return err },
 		"Append":   func() error { return store.AppendLog(gone, "s1-0", 1, 0, "text") },
 		"Log":      func() error { _, err := store.Log(gone, "s1-0"); return err },

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/trial"
@@ -22,6 +23,7 @@ type model struct {
 	events    []study.Event
 	snapshots map[string]study.Snapshot
 	receipts  map[string]study.Receipt
+	records   map[string]similarity.Record
 	letters   map[letter]byte
 	tokens    []auth.Token // in order of insertion
 }
@@ -36,14 +38,14 @@ type letter struct {
 func newModel() model {
 	return model{
 		trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]study.Snapshot{},
-		receipts: map[string]study.Receipt{}, letters: map[letter]byte{},
+		receipts: map[string]study.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
 	}
 }
 
 func (m model) copied() model {
 	m.studies, m.events, m.tokens = slices.Clone(m.studies), slices.Clone(m.events), slices.Clone(m.tokens)
 	m.trials, m.reports, m.snapshots = maps.Clone(m.trials), maps.Clone(m.reports), maps.Clone(m.snapshots)
-	m.receipts, m.letters = maps.Clone(m.receipts), maps.Clone(m.letters)
+	m.receipts, m.letters, m.records = maps.Clone(m.receipts), maps.Clone(m.letters), maps.Clone(m.records)
 	return m
 }
 
@@ -174,6 +176,7 @@ func (m model) applyRest(before model, change study.Change) (model, error) {
 			m.snapshots[one.Study] = *one
 		}
 	}
+	m.learn(change)
 	if one := change.Receipt; one != nil {
 		if _, taken := m.receipts[one.Key]; taken {
 			return before, record.KeyTaken(one.Key)
@@ -181,6 +184,32 @@ func (m model) applyRest(before model, change study.Change) (model, error) {
 		m.receipts[one.Key] = *one
 	}
 	return m, nil
+}
+
+// learn forgets and writes records; it is never refused.
+func (m *model) learn(change study.Change) {
+	if machine := change.Forget; machine != nil {
+		maps.DeleteFunc(m.records, func(_ string, r similarity.Record) bool { return *machine == "" || r.Machine == *machine })
+	}
+	for _, one := range change.Records {
+		m.records[one.ID] = one
+	}
+	for _, one := range change.Records {
+		list := m.truth(one.Machine)
+		for _, old := range list[:max(0, len(list)-study.MaxRecords)] {
+			delete(m.records, old.ID)
+		}
+	}
+}
+
+// truth returns the records of the type of machine, of all types if it is
+// empty, the oldest first.
+func (m model) truth(machine string) []similarity.Record {
+	list := slices.DeleteFunc(slices.Collect(maps.Values(m.records)), func(r similarity.Record) bool {
+		return machine != "" && r.Machine != machine
+	})
+	slices.SortFunc(list, func(a, b similarity.Record) int { return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.ID, b.ID)) })
+	return list
 }
 
 func (m model) study(id string) int {
@@ -253,6 +282,10 @@ func (m model) picture() picture {
 			p.Told[event.Trial] = append(p.Told[event.Trial], event)
 		}
 	}
+	for _, one := range m.records {
+		p.Truth[one.Machine] = m.truth(one.Machine)
+	}
+	p.All = m.truth("")
 	p.Reports, p.Snapshots, p.Receipts = maps.Clone(m.reports), m.snapshots, m.receipts
 	p.tidy()
 	return p

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -25,6 +26,9 @@ type picture struct {
 	Receipts  map[string]study.Receipt
 	Logs      map[trial.ID]string
 	Tokens    []auth.Token
+	// Truth is the ground truth by type of machine, All of it in one order.
+	Truth map[string][]similarity.Record
+	All   []similarity.Record
 }
 
 func blank() picture {
@@ -32,6 +36,7 @@ func blank() picture {
 		Trials: map[string][]trial.Trial{}, Reports: map[trial.ID][]trial.Report{},
 		Events: map[string][]study.Event{}, Told: map[trial.ID][]study.Event{},
 		Snapshots: map[string]study.Snapshot{}, Receipts: map[string]study.Receipt{}, Logs: map[trial.ID]string{},
+		Truth: map[string][]similarity.Record{},
 	}
 }
 
@@ -55,9 +60,26 @@ func take(ctx context.Context, store Everything) (picture, error) {
 			return p, err
 		}
 	}
-	p.Tokens, err = store.Tokens(ctx)
+	if p.Tokens, err = store.Tokens(ctx); err != nil {
+		return p, err
+	}
+	err = p.takeTruth(ctx, store)
 	p.tidy()
 	return p, err
+}
+
+func (p *picture) takeTruth(ctx context.Context, store Everything) error {
+	types, err := store.RecordTypes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, machine := range types {
+		if p.Truth[machine], err = store.Records(ctx, machine); err != nil {
+			return err
+		}
+	}
+	p.All, err = store.Records(ctx, "")
+	return err
 }
 
 func (p *picture) takeStudy(ctx context.Context, store Everything, id string) error {
@@ -100,5 +122,8 @@ func (p *picture) tidy() {
 	}
 	if len(p.Tokens) == 0 {
 		p.Tokens = nil
+	}
+	if len(p.All) == 0 {
+		p.All = nil
 	}
 }

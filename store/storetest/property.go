@@ -71,6 +71,9 @@ func (f fixture) clear(r *rapid.T) {
 	for i := 0; err == nil && i < len(p.Studies); i++ {
 		err = f.store.Apply(ctx, study.Change{Delete: p.Studies[i].ID})
 	}
+	if err == nil {
+		err = f.store.Apply(ctx, study.Change{Forget: pointer("")})
+	}
 	for i := 0; err == nil && i < len(p.Tokens); i++ {
 		err = f.store.DeleteToken(ctx, p.Tokens[i].ID)
 	}

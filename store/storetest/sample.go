@@ -9,9 +9,11 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -104,6 +106,21 @@ func trialEvent(studyID string, sequence int64, id trial.ID) study.Event {
 	return study.Event{
 		Study: studyID, Sequence: sequence, At: moment(7), Kind: study.TrialState, Trial: id, State: "leased",
 		Worker: "w", Reason: "it's free", Data: json.RawMessage(`{"b":1,"a":[1.0,"x"]}`),
+	}
+}
+
+// sampleRecord is a record in which every field is set.
+func sampleRecord(id, machine string, seconds int) similarity.Record {
+	return similarity.Record{
+		ID: id, Machine: machine, Updated: moment(seconds),
+		Cells: []similarity.Cell{
+			{
+				Configuration: system.Configuration{system.Cores: space.Int(2), system.MemoryGiB: space.Float(1), system.CPUGovernor: space.String("o'brien ☃")},
+				Neighbours:    1, Epochs: 3, LogSeconds: math.Nextafter(0.1, 1), LogJoules: math.Copysign(0, -1), Variance: 1e-300, Profiles: 4,
+				Features: map[string]float64{"L1-dcache-loads": math.MaxFloat64, "tree.cpu_user": math.SmallestNonzeroFloat64},
+			},
+			{Configuration: system.Configuration{}, Profiles: 1},
+		},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -32,7 +33,7 @@ type Everything interface {
 func Run(t *testing.T, open func(t *testing.T) Everything) {
 	t.Helper()
 	for _, group := range [][]check{
-		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), receiptChecks(),
+		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), recordChecks(), receiptChecks(),
 		changeChecks(), logChecks(), tokenChecks(), concurrencyChecks(), modelChecks(),
 	} {
 		for _, one := range group {
@@ -48,6 +49,7 @@ func Fill(t *testing.T, store Everything) {
 	f.seed(t, "s1", "s2")
 	f.fill(t, "s1", "key-1")
 	f.fill(t, "s2", "key-2")
+	f.apply(t, study.Change{Records: []similarity.Record{sampleRecord("r1", "arm, 4 cores", 2), sampleRecord("r2", "x86, 2 cores", 1)}})
 	if err := store.InsertToken(t.Context(), sampleToken("t1", 0)); err != nil {
 		t.Fatal(err)
 	}

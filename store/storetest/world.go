@@ -97,6 +97,13 @@ func (w world) change(r *rapid.T) study.Change {
 	if in(r, 3, "snapshot") {
 		c.Snapshot = &study.Snapshot{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 3).Draw(r, "at"), State: json.RawMessage(`{"n":1}`)}
 	}
+	if in(r, 1, "forget") {
+		c.Forget = pointer(rapid.SampledFrom([]string{"", "x86", "arm"}).Draw(r, "forgotten"))
+	}
+	for range rapid.IntRange(0, 2).Draw(r, "records") {
+		id, machine := rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(r, "record"), rapid.SampledFrom([]string{"x86", "arm"}).Draw(r, "machine")
+		c.Records = append(c.Records, sampleRecord(id, machine, secondOf(r)))
+	}
 	if in(r, 3, "receipt") {
 		free := slices.DeleteFunc(keys(), func(key string) bool { _, taken := w.receipts[key]; return taken })
 		c.Receipt = pointer(sampleReceipt(likely(r, "key", free, keys())))
