@@ -106,8 +106,8 @@ func detectGPU() Capability {
 			Remedy: "if this machine has a GPU of NVIDIA: install its driver, and give containers access to it; without one, GPU energy is simply not in the sums"}
 	}
 	defer gpu.close()
-	c := Capability{Name: "gpu", Available: true, Detail: strings.Join(gpu.names(), ", ") + " (NVML)"}
-	if _, err := gpu.joules(); err != nil {
+	c := Capability{Name: "gpu", Available: true, Detail: strings.Join(models(gpu), ", ") + " (NVML)"}
+	if _, err := joulesOf(gpu, allOf(gpu)); err != nil {
 		c.Reason, c.Remedy = "GPU energy is not measured: "+err.Error(), "energy counters need a GPU of the Volta generation (2017) or newer"
 	}
 	return c

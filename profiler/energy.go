@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -42,16 +43,10 @@ type Meter struct {
 	options MeterOptions
 	host    host
 	cpu     *cpuCounter // nil: estimated
-	gpu     gpuCounter  // nil: none
+	gpu     gpuReader   // nil: none
 	mutex   sync.Mutex
 	open    int
-}
-
-// gpuCounter reads what all GPUs of the machine consumed since some start.
-type gpuCounter interface {
-	joules() (float64, error)
-	names() []string
-	close()
+	users   []int // of each GPU: how many open windows may use it
 }
 
 // OpenMeter finds the best sources of this machine. Without any it estimates.
@@ -71,14 +66,16 @@ func OpenMeter(options MeterOptions) *Meter {
 	if gpu, err := openGPUs(); err == nil {
 		// Old GPUs have no energy counter: then theirs is not in the sum, and
 		// the method does not name them.
-		if _, err := gpu.joules(); err == nil {
-			m.gpu = gpu
+		if _, err := joulesOf(gpu, allOf(gpu)); err == nil {
+			m.use(gpu)
 		} else {
 			gpu.close()
 		}
 	}
 	return m
 }
+
+func (m *Meter) use(gpu gpuReader) { m.gpu, m.users = gpu, make([]int, len(gpu.devices())) }
 
 func orElse(value, otherwise int) int {
 	if value <= 0 {
@@ -136,32 +133,48 @@ func (m *Meter) Sample() {
 type Window struct {
 	meter      *Meter
 	cpuSeconds func() float64
+	gpus       []int // those it may use
+	gpuErr     error // why they are not known
 	last       reading
 }
 
 type reading struct {
 	at               time.Time
-	cpu, gpu         float64
+	cpu              float64
+	gpus             []float64 // of each GPU of the window
 	cpuErr, gpuErr   error
 	own, machineBusy float64
 }
 
-// Open starts to measure. cpuSeconds tells the CPU time that the measured
-// processes have used so far; it must not fall.
-func (m *Meter) Open(cpuSeconds func() float64) *Window {
-	m.mutex.Lock()
-	m.open++
-	m.mutex.Unlock()
+// Open starts to measure a command with this process's environment. cpuSeconds
+// tells the CPU time that the measured processes have used so far; it must not
+// fall.
+func (m *Meter) Open(cpuSeconds func() float64) *Window { return m.OpenFor(nil, cpuSeconds) }
+
+// OpenFor is [Meter.Open] for a command with an environment of its own, as
+// [os/exec.Cmd] has it. The GPUs that its CUDA_VISIBLE_DEVICES does not name are
+// not charged to it.
+func (m *Meter) OpenFor(environment []string, cpuSeconds func() float64) *Window {
 	w := &Window{meter: m, cpuSeconds: cpuSeconds}
+	if m.gpu != nil {
+		w.gpus, w.gpuErr = visibleGPUs(environment, m.gpu.devices())
+	}
+	m.count(w, 1)
 	w.last = w.read()
 	return w
 }
 
 // Close ends the measurement.
-func (w *Window) Close() {
-	w.meter.mutex.Lock()
-	defer w.meter.mutex.Unlock()
-	w.meter.open--
+func (w *Window) Close() { w.meter.count(w, -1) }
+
+// count adds a window to those among which energy is split, or takes it out.
+func (m *Meter) count(w *Window, by int) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.open += by
+	for _, gpu := range w.gpus {
+		m.users[gpu] += by
+	}
 }
 
 func (w *Window) read() reading {
@@ -170,8 +183,10 @@ func (w *Window) read() reading {
 		now.cpu, now.cpuErr = w.meter.cpu.joules()
 		now.machineBusy = busySeconds(w.meter.host)
 	}
-	if w.meter.gpu != nil {
-		now.gpu, now.gpuErr = w.meter.gpu.joules()
+	now.gpuErr = w.gpuErr
+	for _, gpu := range w.gpus {
+		joules, err := w.meter.gpu.joules(gpu)
+		now.gpus, now.gpuErr = append(now.gpus, joules), errors.Join(now.gpuErr, err)
 	}
 	return now
 }
@@ -184,7 +199,7 @@ func (w *Window) Lap() Energy {
 	w.last = now
 	own := max(0, now.own-before.own)
 	measuredCPU := m.cpu != nil && before.cpuErr == nil && now.cpuErr == nil
-	measuredGPU := m.gpu != nil && before.gpuErr == nil && now.gpuErr == nil
+	measuredGPU := len(w.gpus) > 0 && before.gpuErr == nil && now.gpuErr == nil
 	energy := Energy{Method: m.method(measuredCPU, measuredGPU)}
 	if measuredCPU {
 		energy.Joules = (now.cpu - before.cpu) * m.share(own, now.machineBusy-before.machineBusy)
@@ -193,7 +208,9 @@ func (w *Window) Lap() Energy {
 		energy.Joules = own*m.options.WattsPerCore + now.at.Sub(before.at).Seconds()*m.options.IdleWattsPerCore*cores
 	}
 	if measuredGPU {
-		energy.Joules += (now.gpu - before.gpu) / float64(m.sharing())
+		for i, gpu := range w.gpus {
+			energy.Joules += (now.gpus[i] - before.gpus[i]) / float64(m.sharingGPU(gpu))
+		}
 	}
 	return energy
 }
@@ -219,4 +236,15 @@ func (m *Meter) sharing() int {
 		return 1
 	}
 	return max(1, m.open)
+}
+
+// sharingGPU is how many trials a GPU's energy is split between now: those that
+// may use it.
+func (m *Meter) sharingGPU(gpu int) int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.options.Slots == 1 {
+		return 1
+	}
+	return max(1, m.users[gpu])
 }

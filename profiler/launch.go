@@ -31,7 +31,7 @@ func Launch(command *exec.Cmd, wanted []Event, interval time.Duration) (*Launche
 			started <- err
 			return
 		}
-		l.Recorder = Record(counters, RecorderOptions{Leader: command.Process.Pid, Interval: interval})
+		l.Recorder = Record(counters, RecorderOptions{Leader: command.Process.Pid, Interval: interval, Environment: command.Environ()})
 		started <- nil
 		AwaitEnd(command.Process.Pid)
 		l.Recorder.Stop()

@@ -25,7 +25,7 @@ func ThisMachine() Machine {
 		m.MemoryBytes = total
 	}
 	if gpu, err := openGPUs(); err == nil {
-		m.GPUs = gpu.names()
+		m.GPUs = models(gpu)
 		gpu.close()
 	}
 	return m

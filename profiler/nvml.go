@@ -12,6 +12,8 @@ package profiler
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#define NO_FUNCTION 13 // nvmlNoFunction
+
 typedef struct {
 	void *handle;
 	int (*init)(void);
@@ -20,7 +22,23 @@ typedef struct {
 	int (*device)(unsigned int, void **);
 	int (*name)(void *, char *, unsigned int);
 	int (*energy)(void *, unsigned long long *);
+	// These may be missing from older drivers.
+	int (*uuid)(void *, char *, unsigned int);
+	int (*utilization)(void *, unsigned int *);
+	int (*memory)(void *, unsigned long long *);
+	int (*power)(void *, unsigned int *);
+	int (*clock)(void *, int, unsigned int *);
+	int (*temperature)(void *, int, unsigned int *);
+	int (*pcie)(void *, int, unsigned int *);
+	int (*throttled)(void *, unsigned long long *);
 } nvml_library;
+
+// nvml_reading has the metrics in the order of gpuMetrics.
+enum { CORES, CONTROLLER, MEMORY, POWER, CORE_CLOCK, MEMORY_CLOCK, TEMPERATURE, RECEIVE, SEND, THROTTLED, METRICS };
+typedef struct {
+	unsigned long long value[METRICS];
+	int code[METRICS];
+} nvml_reading;
 
 // nvml_open returns 0, or the number of the step that failed.
 static int nvml_open(nvml_library *l, const char *path) {
@@ -32,6 +50,15 @@ static int nvml_open(nvml_library *l, const char *path) {
 	*(void **)&l->device = dlsym(l->handle, "nvmlDeviceGetHandleByIndex_v2");
 	*(void **)&l->name = dlsym(l->handle, "nvmlDeviceGetName");
 	*(void **)&l->energy = dlsym(l->handle, "nvmlDeviceGetTotalEnergyConsumption");
+	*(void **)&l->uuid = dlsym(l->handle, "nvmlDeviceGetUUID");
+	*(void **)&l->utilization = dlsym(l->handle, "nvmlDeviceGetUtilizationRates");
+	*(void **)&l->memory = dlsym(l->handle, "nvmlDeviceGetMemoryInfo");
+	*(void **)&l->power = dlsym(l->handle, "nvmlDeviceGetPowerUsage");
+	*(void **)&l->clock = dlsym(l->handle, "nvmlDeviceGetClockInfo");
+	*(void **)&l->temperature = dlsym(l->handle, "nvmlDeviceGetTemperature");
+	*(void **)&l->pcie = dlsym(l->handle, "nvmlDeviceGetPcieThroughput");
+	*(void **)&l->throttled = dlsym(l->handle, "nvmlDeviceGetCurrentClocksThrottleReasons");
+	if (!l->throttled) *(void **)&l->throttled = dlsym(l->handle, "nvmlDeviceGetCurrentClocksEventReasons");
 	if (l->init && l->shutdown && l->count && l->device && l->name && l->energy) return 0;
 	dlclose(l->handle);
 	return 2;
@@ -44,6 +71,31 @@ static int nvml_count(nvml_library *l, unsigned int *n) { return l->count(n); }
 static int nvml_device(nvml_library *l, unsigned int i, void **d) { return l->device(i, d); }
 static int nvml_name(nvml_library *l, void *d, char *text, unsigned int size) { return l->name(d, text, size); }
 static int nvml_energy(nvml_library *l, void *d, unsigned long long *mj) { return l->energy(d, mj); }
+static int nvml_uuid(nvml_library *l, void *d, char *text, unsigned int size) { return l->uuid ? l->uuid(d, text, size) : NO_FUNCTION; }
+
+static void nvml_read(nvml_library *l, void *d, nvml_reading *r) {
+	unsigned int pair[2] = {0, 0}, one = 0;
+	unsigned long long memory[3] = {0, 0, 0}, reasons = 0; // total, free, used
+	r->code[CORES] = r->code[CONTROLLER] = l->utilization ? l->utilization(d, pair) : NO_FUNCTION;
+	r->value[CORES] = pair[0];
+	r->value[CONTROLLER] = pair[1];
+	r->code[MEMORY] = l->memory ? l->memory(d, memory) : NO_FUNCTION;
+	r->value[MEMORY] = memory[2];
+	r->code[POWER] = l->power ? l->power(d, &one) : NO_FUNCTION;
+	r->value[POWER] = one;
+	r->code[CORE_CLOCK] = l->clock ? l->clock(d, 1, &one) : NO_FUNCTION; // NVML_CLOCK_SM
+	r->value[CORE_CLOCK] = one;
+	r->code[MEMORY_CLOCK] = l->clock ? l->clock(d, 2, &one) : NO_FUNCTION; // NVML_CLOCK_MEM
+	r->value[MEMORY_CLOCK] = one;
+	r->code[TEMPERATURE] = l->temperature ? l->temperature(d, 0, &one) : NO_FUNCTION; // NVML_TEMPERATURE_GPU
+	r->value[TEMPERATURE] = one;
+	r->code[SEND] = l->pcie ? l->pcie(d, 0, &one) : NO_FUNCTION; // NVML_PCIE_UTIL_TX_BYTES
+	r->value[SEND] = one;
+	r->code[RECEIVE] = l->pcie ? l->pcie(d, 1, &one) : NO_FUNCTION; // NVML_PCIE_UTIL_RX_BYTES
+	r->value[RECEIVE] = one;
+	r->code[THROTTLED] = l->throttled ? l->throttled(d, &reasons) : NO_FUNCTION;
+	r->value[THROTTLED] = reasons;
+}
 */
 import "C"
 
@@ -56,14 +108,14 @@ import (
 // nvmlName is found where the dynamic linker looks.
 const nvmlName = "libnvidia-ml.so.1"
 
-// nvidiaGPUs reads the energy counters of the GPUs of NVIDIA.
+// nvidiaGPUs are the GPUs of NVIDIA.
 type nvidiaGPUs struct {
 	library *C.nvml_library
-	devices []unsafe.Pointer
-	labels  []string
+	handles []unsafe.Pointer
+	known   []gpuDevice
 }
 
-func openGPUs() (gpuCounter, error) {
+func openGPUs() (gpuReader, error) {
 	gpu, err := openNVML(nvmlName)
 	if err != nil {
 		return nil, err // not a typed nil
@@ -86,7 +138,7 @@ func openNVML(path string) (*nvidiaGPUs, error) {
 	if code := C.nvml_init(library); code != 0 {
 		C.nvml_forget(library)
 		C.free(unsafe.Pointer(library))
-		return nil, nvmlFault(code)
+		return nil, nvmlFault(int(code))
 	}
 	g := &nvidiaGPUs{library: library}
 	if err := g.list(); err != nil {
@@ -99,18 +151,20 @@ func openNVML(path string) (*nvidiaGPUs, error) {
 func (g *nvidiaGPUs) list() error {
 	var total C.uint
 	if code := C.nvml_count(g.library, &total); code != 0 {
-		return nvmlFault(code)
+		return nvmlFault(int(code))
 	}
 	for i := range total {
 		var device unsafe.Pointer
 		if code := C.nvml_device(g.library, i, &device); code != 0 {
-			return nvmlFault(code)
+			return nvmlFault(int(code))
 		}
-		var label [96]C.char
-		if code := C.nvml_name(g.library, device, &label[0], C.uint(len(label))); code != 0 {
-			return nvmlFault(code)
+		var model, uuid [96]C.char
+		if code := C.nvml_name(g.library, device, &model[0], C.uint(len(model))); code != 0 {
+			return nvmlFault(int(code))
 		}
-		g.devices, g.labels = append(g.devices, device), append(g.labels, C.GoString(&label[0]))
+		C.nvml_uuid(g.library, device, &uuid[0], C.uint(len(uuid))) // without one it has none to be chosen by
+		g.handles = append(g.handles, device)
+		g.known = append(g.known, gpuDevice{C.GoString(&model[0]), C.GoString(&uuid[0])})
 	}
 	if total == 0 {
 		return errors.New("the NVIDIA driver runs, but this machine has no GPU of NVIDIA")
@@ -118,35 +172,24 @@ func (g *nvidiaGPUs) list() error {
 	return nil
 }
 
-// nvmlFault words the codes a user can act on (nvml.h, nvmlReturn_t).
-func nvmlFault(code C.int) error {
-	switch code {
-	case 3:
-		return errors.New("this GPU does not support it")
-	case 4:
-		return errors.New("this user may not talk to the NVIDIA driver")
-	case 9:
-		return errors.New("the NVIDIA driver is installed but not loaded")
-	case 18:
-		return errors.New("the NVIDIA driver was updated and not reloaded since")
-	default:
-		return fmt.Errorf("the NVIDIA driver does not answer (NVML error %d)", int(code))
+func (g *nvidiaGPUs) devices() []gpuDevice { return g.known }
+
+func (g *nvidiaGPUs) joules(device int) (float64, error) {
+	var millijoules C.ulonglong
+	if code := C.nvml_energy(g.library, g.handles[device], &millijoules); code != 0 {
+		return 0, nvmlFault(int(code))
 	}
+	return float64(millijoules) / 1000, nil
 }
 
-func (g *nvidiaGPUs) joules() (float64, error) {
-	sum := 0.0
-	for i, device := range g.devices {
-		var millijoules C.ulonglong
-		if code := C.nvml_energy(g.library, device, &millijoules); code != 0 {
-			return 0, fmt.Errorf("GPU %d (%s): %w", i, g.labels[i], nvmlFault(code))
-		}
-		sum += float64(millijoules) / 1000
+func (g *nvidiaGPUs) read(device int) (raw rawGPU) {
+	var reading C.nvml_reading
+	C.nvml_read(g.library, g.handles[device], &reading)
+	for i := range raw.value {
+		raw.value[i], raw.code[i] = uint64(reading.value[i]), int(reading.code[i])
 	}
-	return sum, nil
+	return raw
 }
-
-func (g *nvidiaGPUs) names() []string { return g.labels }
 
 func (g *nvidiaGPUs) close() {
 	C.nvml_shutdown(g.library)

@@ -4,6 +4,6 @@ package profiler
 
 import "errors"
 
-func openGPUs() (gpuCounter, error) {
+func openGPUs() (gpuReader, error) {
 	return nil, errors.New("this program was built without cgo, which NVML needs")
 }

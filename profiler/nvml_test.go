@@ -18,7 +18,7 @@ func driver(t *testing.T, defines ...string) string {
 		t.Skip("no C compiler to build the driver's double with")
 	}
 	library := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	arguments := append([]string{"-shared", "-fPIC", "-DINIT=0", "-DENERGY=0", "-DCOUNT=2", "-o", library}, defines...)
+	arguments := append([]string{"-shared", "-fPIC", "-DINIT=0", "-DENERGY=0", "-DCOUNT=2", "-DPOWER=0", "-o", library}, defines...)
 	if said, err := exec.Command(compiler, append(arguments, "testdata/nvml.c")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
@@ -31,15 +31,63 @@ func TestNVMLAddsGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gpu.close()
-	if names := strings.Join(gpu.names(), ", "); names != "GPU 0, GPU 1" {
+	if names := strings.Join(models(gpu), ", "); names != "GPU 0, GPU 1" {
 		t.Errorf("got %s", names)
 	}
-	first, err := gpu.joules()
+	first, err := joulesOf(gpu, allOf(gpu))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := gpu.joules(); err != nil || !near(second-first, 5) { // 2 J and 3 J a call
+	if second, err := joulesOf(gpu, allOf(gpu)); err != nil || !near(second-first, 5) { // 2 J and 3 J a call
 		t.Errorf("got %g J more, %v", second-first, err)
+	}
+}
+
+// TestNVMLTellsMetrics: two GPUs together, in our units.
+func TestNVMLTellsMetrics(t *testing.T) {
+	gpu, err := openNVML(driver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gpu.close()
+	if known := gpu.devices(); len(known) != 2 || known[1] != (gpuDevice{"GPU 1", "GPU-10-uuid"}) {
+		t.Errorf("the GPUs are %v", known)
+	}
+	states, missing := observeGPUs(gpu, allOf(gpu))
+	want := map[string]float64{
+		"gpu.core_utilization": 0.85, "gpu.memory_utilization": 0.3, "gpu.memory_used_bytes": 121, "gpu.power_watts": 301.001,
+		"gpu.core_clock_mhz": 1000.5, "gpu.memory_clock_mhz": 2000.5, "gpu.temperature_celsius": 51,
+		"gpu.pcie_send_bytes_per_second": 2 * 10240, "gpu.pcie_receive_bytes_per_second": 2 * 20480, "gpu.throttled": 0.5,
+	}
+	for name, value := range want {
+		if got, told := states[name]; !told || !near(got, value) {
+			t.Errorf("%s is %g, want %g", name, got, value)
+		}
+	}
+	if len(states) != len(want) || len(missing) > 0 {
+		t.Errorf("got %v, missing %v", states, missing)
+	}
+}
+
+func TestMetricsThatADriverOrGPUDoesNotTell(t *testing.T) {
+	for name, test := range map[string]struct {
+		define, reason string
+		missing        int
+	}{
+		"an old driver":    {"-DPLAIN", "too old", gpuMetricCount},
+		"a GPU without it": {"-DPOWER=3", "GPU 0 (GPU 0): this GPU does not support it", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gpu, err := openNVML(driver(t, "-U"+strings.SplitN(test.define[2:], "=", 2)[0], test.define))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gpu.close()
+			states, missing := observeGPUs(gpu, allOf(gpu))
+			if len(states)+len(missing) != gpuMetricCount || len(missing) != test.missing || !strings.Contains(missing[0].Reason, test.reason) {
+				t.Errorf("got %v, missing %v", states, missing)
+			}
+		})
 	}
 }
 
@@ -69,7 +117,7 @@ func TestOldGPUTellsNoEnergy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gpu.close()
-	if _, err := gpu.joules(); err == nil || !strings.Contains(err.Error(), "GPU 0") {
+	if _, err := joulesOf(gpu, allOf(gpu)); err == nil || !strings.Contains(err.Error(), "GPU 0") {
 		t.Errorf("got %v", err)
 	}
 }

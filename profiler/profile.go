@@ -16,8 +16,8 @@ type Profile struct {
 	Level   Level   `json:"level"`
 	// Events are the events that were counted, in the order of the tables.
 	Events []EventProfile `json:"events"`
-	// Host are metrics of the process tree ("tree.") and of the whole machine
-	// ("machine."), by name.
+	// Host are metrics of the process tree ("tree."), of the whole machine
+	// ("machine.") and of the GPUs that the command may use ("gpu."), by name.
 	Host []HostMetric `json:"host"`
 	// Missing is what could not be measured.
 	Missing []Missing `json:"missing"`
@@ -113,7 +113,12 @@ func (s *span) observe(seconds float64, counts []counted, at observation) {
 		}
 		s.highest[name] = max(s.highest[name], value)
 	}
-	for name, value := range at.states {
+	s.add(at.states)
+}
+
+// add counts a sample of states in.
+func (s *span) add(states map[string]float64) {
+	for name, value := range states {
 		known, has := s.states[name]
 		if !has {
 			known = &state{highest: value}

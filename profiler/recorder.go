@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,6 +19,9 @@ type RecorderOptions struct {
 	Cgroup string
 	// Interval is the time between samples; DefaultInterval when 0.
 	Interval time.Duration
+	// Environment is the command's, as [os/exec.Cmd] has it: which GPUs it may
+	// use follows from it. This process's when nil.
+	Environment []string
 	// Root is prefixed to the paths of the kernel's files; "/" when empty.
 	Root string
 }
@@ -29,6 +33,7 @@ type Recorder struct {
 	events   []Event
 	host     host
 	tree     *tree
+	gpus     *gpuWatch
 	stop     chan struct{}
 	ended    chan struct{}
 	once     sync.Once
@@ -36,6 +41,7 @@ type Recorder struct {
 	mutex      sync.Mutex
 	at         time.Time
 	lap, whole *span
+	gpusInLap  bool // the lap has states of the GPUs
 	missing    []Missing
 	stopped    bool
 }
@@ -43,6 +49,13 @@ type Recorder struct {
 // Record begins to sample the command that was started with the counters, which
 // belong to the recorder from now on.
 func Record(counters *Counters, options RecorderOptions) *Recorder {
+	return record(counters, options, openGPUs)
+}
+
+func record(counters *Counters, options RecorderOptions, open func() (gpuReader, error)) *Recorder {
+	if options.Interval <= 0 {
+		options.Interval = DefaultInterval
+	}
 	h := newHost(options.Root)
 	r := &Recorder{
 		counters: counters, events: counters.Events(), host: h, tree: newTree(h, options.Leader, options.Cgroup),
@@ -61,9 +74,7 @@ func Record(counters *Counters, options RecorderOptions) *Recorder {
 	r.lap, r.whole = newSpan(begun, machine), newSpan(begun, machine)
 	r.lap.observe(0, counts, seen)
 	r.whole.observe(0, counts, seen)
-	if options.Interval <= 0 {
-		options.Interval = DefaultInterval
-	}
+	r.gpus = watchGPUs(open, options.Environment, options.Interval)
 	go r.run(options.Interval)
 	return r
 }
@@ -99,15 +110,28 @@ func (r *Recorder) sample(thorough bool) {
 	r.at = now
 	r.lap.observe(seconds, counts, both)
 	r.whole.observe(seconds, counts, both)
+	fresh, last := r.gpus.take(now)
+	for _, states := range fresh {
+		r.lap.add(states)
+		r.whole.add(states)
+		r.gpusInLap = true
+	}
+	if thorough && !r.gpusInLap {
+		r.lap.add(last) // a lap shorter than an interval
+	}
 }
+
+// absent is what is not measured at all.
+func (r *Recorder) absent() []Missing { return slices.Concat(r.missing, r.gpus.absent(r.at)) }
 
 // Lap returns what happened since the start or the last Lap.
 func (r *Recorder) Lap() Profile {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.sample(true)
-	p := r.lap.profile(r.events, r.counters.Level(), r.missing)
+	p := r.lap.profile(r.events, r.counters.Level(), r.absent())
 	r.lap.restart()
+	r.gpusInLap = false
 	return p
 }
 
@@ -116,7 +140,7 @@ func (r *Recorder) Whole() Profile {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.sample(true)
-	return r.whole.profile(r.events, r.counters.Level(), r.missing)
+	return r.whole.profile(r.events, r.counters.Level(), r.absent())
 }
 
 // CPUSeconds is the CPU time that the tree was seen to use, in seconds. It does
@@ -139,6 +163,7 @@ func (r *Recorder) Stop() {
 		defer r.mutex.Unlock()
 		r.sample(true)
 		r.stopped = true
+		close(r.gpus.stop)
 		r.counters.Close()
 	})
 }

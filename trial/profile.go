@@ -22,8 +22,8 @@ type Profile struct {
 	// Events holds how often each event happened per second of the epoch,
 	// summed over threads, by the names perf has for them.
 	Events map[string]Float `json:"events,omitempty" maxProperties:"128" doc:"per second, by event"`
-	// Host holds metrics of the process tree ("tree.") and of the machine
-	// ("machine."): per second for what adds up, the mean for what is a state.
+	// Host holds metrics of the process tree ("tree."), of the machine
+	// ("machine.") and of the GPUs it may use ("gpu."): per second for what adds up, the mean for what is a state.
 	Host map[string]Float `json:"host,omitempty" maxProperties:"128" doc:"per second, or the mean of a state, by metric"`
 	// RunFraction is the smallest part of the time in which an event really
 	// had a counter, when that is below 1: then values were scaled up, and are

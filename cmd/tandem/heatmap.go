@@ -30,7 +30,7 @@ const (
 )
 
 // profileRows turns profiles around: one row for each event, then for each
-// metric of the process tree, then of the machine.
+// metric of the GPUs and the process tree, then of the machine.
 func profileRows(profiles []trial.Profile) []heatRow {
 	values := map[string][]float64{}
 	order := map[string]int{}

@@ -128,6 +128,9 @@ func shownHost(name string, value float64, state bool) string {
 	if state {
 		rate = ""
 	}
+	if metric, of := strings.CutPrefix(name, "gpu."); of {
+		return shownGPU(metric, value)
+	}
 	switch {
 	case strings.Contains(name, ".cpu_"):
 		return fmt.Sprintf("%.3f cores", value)
@@ -137,6 +140,24 @@ func shownHost(name string, value float64, state bool) string {
 		return fmt.Sprintf("%.1f KiB%s", value/(1<<10), rate)
 	}
 	return shownCount(value) + rate
+}
+
+// shownGPU gives a GPU's metric its unit.
+func shownGPU(metric string, value float64) string {
+	switch {
+	case strings.HasSuffix(metric, "_bytes"):
+		return fmt.Sprintf("%.1f MiB", value/(1<<20))
+	case strings.HasSuffix(metric, "_bytes_per_second"):
+		return fmt.Sprintf("%.1f MiB/s", value/(1<<20))
+	case strings.HasSuffix(metric, "_watts"):
+		return fmt.Sprintf("%.1f W", value)
+	case strings.HasSuffix(metric, "_mhz"):
+		return fmt.Sprintf("%.0f MHz", value)
+	case strings.HasSuffix(metric, "_celsius"):
+		return fmt.Sprintf("%.1f °C", value)
+	default:
+		return fmt.Sprintf("%.1f%%", 100*value)
+	}
 }
 
 // printMissing names what could not be measured, once for each reason.

@@ -1,22 +1,48 @@
 // A double of the NVIDIA driver's library, for the tests: GPU i uses i + 2
-// joules between two questions.
+// joules between two questions, and everything else it tells follows from i.
 #include <stdio.h>
 
 static unsigned long long used[16];
+static unsigned int number(void *d) { return (unsigned long long *)d - used; }
 
 int nvmlInit_v2(void) { return INIT; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned int *n) { *n = COUNT; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int i, void **d) { *d = &used[i]; return 0; }
 int nvmlDeviceGetName(void *d, char *text, unsigned int size) {
-	snprintf(text, size, "GPU %d", (int)((unsigned long long *)d - used));
+	snprintf(text, size, "GPU %u", number(d));
 	return 0;
 }
 #ifndef OLD
 int nvmlDeviceGetTotalEnergyConsumption(void *d, unsigned long long *mj) {
 	unsigned long long *mine = d;
-	*mine += 1000 * (2 + (mine - used));
+	*mine += 1000 * (2 + number(d));
 	*mj = *mine;
 	return ENERGY;
+}
+#endif
+#ifndef PLAIN
+int nvmlDeviceGetUUID(void *d, char *text, unsigned int size) {
+	snprintf(text, size, "GPU-%u0-uuid", number(d));
+	return 0;
+}
+int nvmlDeviceGetUtilizationRates(void *d, unsigned int *pair) {
+	pair[0] = 80 + 10 * number(d);
+	pair[1] = 30;
+	return 0;
+}
+int nvmlDeviceGetMemoryInfo(void *d, unsigned long long *three) {
+	three[0] = 100;
+	three[1] = 40;
+	three[2] = 60 + number(d);
+	return 0;
+}
+int nvmlDeviceGetPowerUsage(void *d, unsigned int *mw) { *mw = 150500 + number(d); return POWER; }
+int nvmlDeviceGetClockInfo(void *d, int clock, unsigned int *mhz) { *mhz = 1000 * clock + number(d); return 0; }
+int nvmlDeviceGetTemperature(void *d, int sensor, unsigned int *c) { *c = 50 + sensor + 2 * number(d); return 0; }
+int nvmlDeviceGetPcieThroughput(void *d, int sent, unsigned int *kib) { *kib = sent == 0 ? 10 : 20; return 0; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *d, unsigned long long *reasons) {
+	*reasons = number(d) == 0 ? 0x1 : 0x4 | 0x20; // idle; power cap and heat
+	return 0;
 }
 #endif

@@ -87,7 +87,7 @@ func (r *run) launch(command *exec.Cmd) error {
 		return startFault(command, err)
 	}
 	used := 0.0
-	r.window = r.agent.meter.Open(func() float64 {
+	r.window = r.agent.meter.OpenFor(command.Env, func() float64 {
 		used = max(used, p.cpuSeconds()) // what was orphaned does not count backwards
 		return used
 	})

@@ -64,7 +64,7 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	if err == nil {
 		p.pid, p.caged = command.Process.Pid, caged
 	}
-	p.record(counters, err == nil)
+	p.record(counters, err == nil, command.Env)
 	started <- err
 	if err != nil {
 		return
@@ -86,13 +86,13 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 
 // record begins to look at the started command; without one it gives the
 // counters back.
-func (p *process) record(counters *profiler.Counters, started bool) {
+func (p *process) record(counters *profiler.Counters, started bool, environment []string) {
 	switch {
 	case counters == nil:
 	case !started:
 		counters.Close()
 	default:
-		options := profiler.RecorderOptions{Leader: p.pid}
+		options := profiler.RecorderOptions{Leader: p.pid, Environment: environment}
 		if p.caged {
 			options.Cgroup = p.cage.directory
 		}

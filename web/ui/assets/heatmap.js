@@ -8,10 +8,10 @@ import { measured, nothing, number, share } from "./format.js";
 const shades = 9;
 const mostColumns = 60;
 
-/** Events first, then the process tree, then the machine. */
+/** Events first, then the GPUs and the process tree, then the machine. */
 function rank(name) {
   if (name.startsWith("machine.")) return 2;
-  return name.startsWith("tree.") ? 1 : 0;
+  return name.startsWith("tree.") || name.startsWith("gpu.") ? 1 : 0;
 }
 
 /** The rows of the reports that have a profile: [{ name, values }], NaN where it was not measured. */
