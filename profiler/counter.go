@@ -41,6 +41,8 @@ type Counters struct {
 	level   Level
 	groups  []*eventGroup
 	missing []Missing
+	// most bounds how many events are counted; none when 0.
+	most, opened int
 	// ungrouped says that this kernel does not read inherited events as groups.
 	ungrouped bool
 }
@@ -60,10 +62,15 @@ type eventGroup struct {
 // command, and never uses the thread to start another.
 //
 // It does not fail: what the kernel refuses is missing, with the reason.
-func OpenCounters(wanted []Event) *Counters { return openCounters(perfEvents{}, wanted) }
+func OpenCounters(wanted []Event) *Counters { return openCounters(perfEvents{}, wanted, 0) }
 
-func openCounters(k kernel, wanted []Event) *Counters {
-	c := &Counters{kernel: k}
+// OpenFirst is [OpenCounters] for at most so many of the events that can be
+// counted, the first ones: who has no room for more would only share the
+// counters with what is thrown away.
+func OpenFirst(wanted []Event, most int) *Counters { return openCounters(perfEvents{}, wanted, most) }
+
+func openCounters(k kernel, wanted []Event, most int) *Counters {
+	c := &Counters{kernel: k, most: most}
 	fault := c.findLevel()
 	if fault != nil {
 		c.level = HostLevel
@@ -130,6 +137,10 @@ func (c *Counters) openGroup(wanted []Event) error {
 			c.miss(event.Name, "it happens in kernel mode, which this user may not count")
 			continue
 		}
+		if c.most > 0 && c.opened >= c.most {
+			c.miss(event.Name, fmt.Sprintf("%d others are counted, and there is no room for more", c.most))
+			continue
+		}
 		leader := -1
 		if group != nil {
 			leader = group.descriptors[0]
@@ -145,12 +156,14 @@ func (c *Counters) openGroup(wanted []Event) error {
 		case err != nil:
 			c.miss(event.Name, refusal(err))
 		case leader < 0:
+			c.opened++
 			one := &eventGroup{events: []Event{event}, descriptors: []int{descriptor}, grouped: grouped}
 			c.groups = append(c.groups, one)
 			if group == nil {
 				group = one
 			}
 		default:
+			c.opened++
 			group.events, group.descriptors = append(group.events, event), append(group.descriptors, descriptor)
 		}
 	}

@@ -102,7 +102,7 @@ func named(t *testing.T, names ...string) []Event {
 
 func TestEventsAreOpenedToBeInheritedFromExecOn(t *testing.T) {
 	k := newFakeKernel()
-	c := openCounters(k, knownEvents())
+	c := openCounters(k, knownEvents(), 0)
 	if len(c.Events()) != 62 || len(c.Missing()) != 0 || c.Level() != KernelLevel {
 		t.Fatalf("%d events at level %q, missing %v", len(c.Events()), c.Level(), c.Missing())
 	}
@@ -162,7 +162,7 @@ func TestWhatIsRefusedIsMissingWithItsReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newFakeKernel()
 			k.refuse = test.refuse
-			c := openCounters(k, knownEvents())
+			c := openCounters(k, knownEvents(), 0)
 			if c.Level() != test.level || len(c.Events()) != test.counted || len(c.Missing()) != 62-test.counted {
 				t.Errorf("level %q with %d events, %d missing; want %q with %d", c.Level(), len(c.Events()), len(c.Missing()), test.level, test.counted)
 			}
@@ -185,7 +185,7 @@ func TestEventsThatDoNotFitIntoTheGroupAreCountedAlone(t *testing.T) {
 		}
 		return nil
 	}
-	c := openCounters(k, named(t, "instructions", "cpu-cycles"))
+	c := openCounters(k, named(t, "instructions", "cpu-cycles"), 0)
 	k.set(t, named(t, "instructions")[0], 7)
 	k.set(t, named(t, "cpu-cycles")[0], 9)
 	k.times[unix.PERF_TYPE_HARDWARE] = [2]uint64{10, 10}
@@ -203,7 +203,7 @@ func TestOldKernelsAreReadOneByOne(t *testing.T) {
 		return nil
 	}
 	events := named(t, "instructions", "cpu-cycles", "cache-misses")
-	c := openCounters(k, events)
+	c := openCounters(k, events, 0)
 	for i, e := range events {
 		k.set(t, e, uint64(10*(i+1)))
 	}
@@ -222,7 +222,7 @@ func TestOldKernelsAreReadOneByOne(t *testing.T) {
 func TestSharedCountersAreScaled(t *testing.T) {
 	k := newFakeKernel()
 	events := named(t, "instructions", "cpu-cycles", "cache-misses", "task-clock")
-	c := openCounters(k, events)
+	c := openCounters(k, events, 0)
 	s := newSpan(c.read(), newObservation())
 	window := func(enabled, running, instructions, misses uint64) {
 		k.times[unix.PERF_TYPE_HARDWARE] = [2]uint64{enabled, running}
@@ -299,4 +299,27 @@ func FuzzEventDescriptions(f *testing.F) {
 			t.Errorf("%q is refused and has %v", text, configs)
 		}
 	})
+}
+
+// TestFirstEventsOnly: those that are refused take no room.
+func TestFirstEventsOnly(t *testing.T) {
+	k := newFakeKernel()
+	k.refuse = func(a *unix.PerfEventAttr, _ int) error {
+		if a.Type == unix.PERF_TYPE_HW_CACHE {
+			return unix.ENOENT
+		}
+		return nil
+	}
+	c := openCounters(k, knownEvents(), 12)
+	var names []string
+	for _, event := range c.Events() {
+		names = append(names, event.Name)
+	}
+	if want := 12; len(names) != want || !slices.Contains(names, "stalled-cycles-backend") || !slices.Contains(names, "cpu-clock") {
+		t.Errorf("%v are counted, want %d: those of the hardware, and the first two of software", names, want)
+	}
+	missing := c.Missing()
+	if last := missing[len(missing)-1]; len(missing) != 50 || !strings.Contains(last.Reason, "no room") {
+		t.Errorf("%d missing, the last one %v", len(missing), last)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +24,7 @@ func (e commandEnded) Error() string { return fmt.Sprintf("the command ended wit
 // profileFlags are the flags of "tandem profile".
 type profileFlags struct {
 	interval     time.Duration
-	events       []string
+	events       eventList
 	json         bool
 	direct       bool
 	wattsPerCore float64
@@ -63,6 +62,7 @@ error; with --json it is the only thing on standard output, and the command's
 output goes to standard error.`,
 		Example: `  tandem profile -- python3 train.py
   tandem profile --events software,instructions,'L1-dcache-*' -- ./a.out
+  tandem profile --events @events.txt -- ./a.out    # a list that "tandem events" wrote
   tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -76,7 +76,7 @@ output goes to standard error.`,
 	}
 	command.Flags().SetInterspersed(false)
 	command.Flags().DurationVar(&flags.interval, "interval", profiler.DefaultInterval, "time between samples")
-	command.Flags().StringSliceVar(&flags.events, "events", nil, "events to count: names, kinds (hardware, cache, software, pmu), or beginnings with * (default: all)")
+	command.Flags().Var(&flags.events, "events", eventsUsage)
 	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	command.Flags().BoolVar(&flags.direct, "no-epochs", false, "give the command this standard output itself, and look for no epochs in it")
 	command.Flags().Float64Var(&flags.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
@@ -89,13 +89,6 @@ func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 	if f.interval < shortestInterval {
 		return usageError{fmt.Errorf("--interval must be at least %v, or the looking would be what is measured", shortestInterval)}
 	}
-	wanted := profiler.Events()
-	if len(f.events) > 0 {
-		var unknown []string
-		if wanted, unknown = profiler.SelectEvents(f.events); len(unknown) > 0 {
-			return usageError{fmt.Errorf("no event is called %s; 'tandem profile --json -- true' lists all of this machine", strings.Join(unknown, ", "))}
-		}
-	}
 	if _, file := stderr.(*os.File); !file { // the command gets a file itself
 		stderr = &inTurn{to: stderr}
 	}
@@ -103,7 +96,7 @@ func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 	if f.json {
 		passed = stderr
 	}
-	result, err := f.profile(args, wanted, passed, stderr)
+	result, err := f.profile(args, f.events.chosen(), passed, stderr)
 	if err != nil {
 		return err
 	}

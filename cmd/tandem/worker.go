@@ -25,6 +25,7 @@ type workerOptions struct {
 	drain        time.Duration
 	wattsPerCore float64
 	noProfile    bool
+	events       eventList
 }
 
 func workerCommand() *cobra.Command {
@@ -75,13 +76,14 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
 	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
+	flags.Var(&options.events, "events", eventsUsage)
 }
 
 // agent is what the flags say, for the agent.
 func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) agent.Options {
 	return agent.Options{
 		Server: client, Name: o.name, Slots: o.slots, Study: o.study, Directory: o.directory, Scratch: o.scratch,
-		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Logger: logger,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 	}
 }
 

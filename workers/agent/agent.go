@@ -90,7 +90,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots})
 	defer a.meter.Close()
 	if !a.options.NoProfile {
-		a.events = profiler.Events()
+		if a.events = a.options.Events; a.events == nil {
+			a.events = profiler.Events()
+		}
 	}
 
 	ctx, fail := context.WithCancelCause(ctx)

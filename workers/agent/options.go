@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/tandem-tune/tandem/profiler"
 )
 
 // Options make an [Agent]. Only Server is required.
@@ -51,6 +53,8 @@ type Options struct {
 	WattsPerCore float64
 	// NoProfile leaves profiles out of the reports.
 	NoProfile bool
+	// Events are what is counted for them; all of the machine when nil.
+	Events []profiler.Event
 	// Logger is told what the agent does; slog.Default when nil.
 	Logger *slog.Logger
 }

@@ -58,7 +58,7 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	}
 	var counters *profiler.Counters
 	if p.events != nil {
-		counters = profiler.OpenCounters(p.events) // what this thread starts inherits them
+		counters = profiler.OpenFirst(p.events, maxEvents) // what this thread starts inherits them
 	}
 	command, caged, err := startIn(command, p.cage)
 	if err == nil {
