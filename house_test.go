@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"store/storetest":         {"problem", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"problem"},
 	"profiler":                {"problem"},
-	"workers/agent":           {"problem", "protocol", "trial", "budget", "study/space", "profiler"},
+	"workers/agent":           {"problem", "protocol", "trial", "budget", "study/space", "profiler", "system"},
 	"web/auth":                {"problem"},
 	"web/api":                 {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
 	"web/ui":                  {},

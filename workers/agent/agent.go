@@ -36,7 +36,8 @@ type Agent struct {
 	// events are what is counted in commands; nil when they are not profiled.
 	events []profiler.Event
 	// hurry asks for a heartbeat now.
-	hurry chan struct{}
+	hurry   chan struct{}
+	company company
 
 	mutex  sync.Mutex
 	timing protocol.Timing

@@ -91,7 +91,9 @@ func (r *run) launch(command *exec.Cmd) error {
 		used = max(used, p.cpuSeconds()) // what was orphaned does not count backwards
 		return used
 	})
-	r.mark = now()
+	r.agent.company.change(1)
+	r.mark = r.agent.company.stand()
+	r.apply()
 	r.begin(p)
 	return nil
 }

@@ -131,7 +131,7 @@ func TestSocketSaysWhatIsWrong(t *testing.T) {
 	work(t, s, agent.Options{})
 	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
 	want := []string{
-		`422 .*epochs 1 to 2`, `422 .*epochs 1 to 2`, `422 .*1 to 1000 metrics`, `400 .*unknown field`, `400 .*"code":"invalid"`, `400 .*behind`,
+		`422 .*epochs 1 to 2`, `422 .*epochs 1 to 2`, `422 .*1 to 1000 metrics`, `400 .*unknown field`, `422 .*1 to 128 bytes.*a truth value.*at most 1024 bytes`, `400 .*"code":"invalid"`, `400 .*behind`,
 		`413 .*bytes`, `422 .*report an epoch before`, `404 .*no GET /v1/nothing`, `200 {"action":"continue"}`, `200 {"action":"continue"}`,
 		`422 .*is empty`, `422 .*metrics.accuracy.*objective is missing`, `200 {"action":"finish"}`, `422 .*in order`, `200 {"action":"finish"}`,
 	}

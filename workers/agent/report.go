@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -16,27 +17,38 @@ const (
 	maxName    = 128
 )
 
+// outcome is what a script says of an epoch.
+type outcome struct {
+	epoch   int
+	metrics map[string]trial.Float
+	// system is what the script ran with, of what is its own to apply.
+	system map[string]space.Value
+}
+
 // report sends an epoch and returns what to do next. It waits for a server that
 // is away as long as the lease lives, whoever asked for it. The newest epoch
 // reported again gets its answer again.
-func (r *run) report(epoch int, metrics map[string]trial.Float) (protocol.Directive, error) {
+func (r *run) report(said outcome) (protocol.Directive, error) {
 	defer r.working()()
-	arrived := now()
+	arrived := r.agent.company.stand()
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
 	p := r.soFar()
-	if p.reported && (epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
+	if p.reported && (said.epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
 		return p.answer, nil // a script may go on before it hears that its budget is spent
 	}
-	err := checkReport(p, epoch, metrics)
+	err := checkReport(p, said.epoch, said.metrics)
 	var directive protocol.Directive
 	if err == nil {
-		report := r.measured(epoch, metrics, arrived)
+		report := r.measured(said, arrived)
 		err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
 			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
 			return err
 		})
 		err = r.judged(err)
+	}
+	if err == nil {
+		r.resolve(directive)
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -45,9 +57,9 @@ func (r *run) report(epoch int, metrics map[string]trial.Float) (protocol.Direct
 		r.progress.refusal = err.Error()
 		return protocol.Directive{}, err
 	}
-	r.progress.last, r.progress.reported, r.progress.answer = epoch, true, directive
+	r.progress.last, r.progress.reported, r.progress.answer = said.epoch, true, directive
 	r.progress.refusal = ""
-	r.mark = now()
+	r.mark, r.setup = r.agent.company.stand(), 0
 	r.take(directive)
 	return directive, nil
 }
@@ -95,13 +107,17 @@ func checkReport(p progress, epoch int, metrics map[string]trial.Float) error {
 // measured adds what the worker measured of the epoch: the time since the one
 // before was answered, and the energy and the profile since the one before was
 // measured.
-func (r *run) measured(epoch int, metrics map[string]trial.Float, arrived moment) protocol.Report {
+func (r *run) measured(said outcome, arrived stand) protocol.Report {
 	energy := r.window.Lap()
+	took := max(0, time.Duration(arrived.at-r.mark.at))
 	return protocol.Report{
-		LeaseEpoch: r.lease.LeaseEpoch, Epoch: epoch, Metrics: metrics,
-		Seconds: trial.Float(max(0, time.Duration(arrived-r.mark).Seconds())),
-		Energy:  &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
-		Profile: r.process.profile(),
+		LeaseEpoch: r.lease.LeaseEpoch, Epoch: said.epoch, Metrics: said.metrics,
+		Seconds:      trial.Float(took.Seconds()),
+		Energy:       &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
+		Profile:      r.process.profile(),
+		SetupSeconds: trial.Float(r.setup.Seconds()),
+		System:       r.setting.inForce(said.system),
+		Neighbours:   trial.Float(arrived.others(r.mark)),
 	}
 }
 
@@ -213,7 +229,7 @@ func (r *run) readLines() {
 		if err := r.ctx.Err(); err != nil {
 			continue // the reader of the output must not be held up
 		}
-		directive, err := r.report(line.Epoch, line.Metrics)
+		directive, err := r.report(outcome{epoch: line.Epoch, metrics: line.Metrics})
 		if err != nil {
 			r.log.note("the report of epoch %d was refused: %v", line.Epoch, err)
 			continue

@@ -44,8 +44,10 @@ type run struct {
 	stopAt    moment // when a stop that is ignored is enforced; 0: not wanted
 	progress  progress
 
-	reporting  sync.Mutex // held while an epoch is on its way
-	mark       moment     // when the present epoch began
+	reporting  sync.Mutex    // held while an epoch is on its way
+	mark       stand         // when the present epoch began
+	setup      time.Duration // of the first epoch, before the training began; 0: the script did not say
+	setting    *setting
 	window     *profiler.Window
 	committing sync.Mutex // held while a checkpoint is on its way
 	committed  string     // fingerprint of what the server has
@@ -96,7 +98,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit
 		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		directive: protocol.Directive{Action: protocol.Continue},
 		progress:  progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
-		lines:     make(chan epochLine, 1024),
+		lines:     make(chan epochLine, 1024), setting: newSetting(lease.System),
 	}
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)
@@ -138,6 +140,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	r.output.drain()
 	close(r.lines)
 	ended.lines.Wait()
+	r.agent.company.change(-1)
 	result := r.process.exit()
 	if !r.process.caged { // the kernel has ended all of a control group
 		if stray := killMarked(variableScratch + r.place.checkpoint); stray > 0 {

@@ -36,6 +36,7 @@ func roles() map[string]func() int {
 		"train": train, "lines": lines, "spawn": spawn, "deaf": deaf, "polite": polite, "fail": fail, "crash": crash,
 		"sleep": forever, "flood": flood, "quiet": quiet, "faulty": faulty, "show": show, "wait": reportAndWait,
 		"short": short, "agent": killableAgent, "victim": victim, "careless": careless, "gated": gated, "parent": parent, "stale": stale,
+		"begins": begins, "configured": configured,
 	}
 }
 
@@ -306,6 +307,7 @@ func faulty() int {
 		{"POST", "/v1/report", `{"epoch": 0, "metrics": {"accuracy": 1}}`},
 		{"POST", "/v1/report", `{"epoch": 1, "metrics": {}}`},
 		{"POST", "/v1/report", `{"epoch": 1, "metric": {"accuracy": 1}}`},
+		{"POST", "/v1/report", `{"epoch": 1, "metrics": {"accuracy": 1}, "system": {"": 1, "precision": null, "word": "` + strings.Repeat("a", 1025) + `"}}`},
 		{"POST", "/v1/report", `{"epoch": 1`},
 		{"POST", "/v1/report", `{"epoch": 1, "metrics": {"a": 1}} {}`},
 		{"POST", "/v1/report", `{"epoch": 1, "metrics": {"` + strings.Repeat("a", 2<<20) + `": 1}}`},

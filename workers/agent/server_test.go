@@ -253,6 +253,7 @@ func (s *server) Report(_ context.Context, id trial.ID, report protocol.Report) 
 		if t.directive.Action != "" {
 			directive = t.directive
 		}
+		directive.System = t.systems[report.Epoch]
 		if report.Epoch == t.lease.Budget.Epochs {
 			directive = protocol.Directive{Action: protocol.Finish}
 		}

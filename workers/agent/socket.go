@@ -43,6 +43,7 @@ func listen(r *run) (*socket, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/trial", r.answer(r.getTrial))
 	mux.HandleFunc("GET /v1/directive", r.answer(r.getDirective))
+	mux.HandleFunc("POST /v1/begin", r.answer(r.postBegin))
 	mux.HandleFunc("POST /v1/report", r.answer(r.postReport))
 	mux.HandleFunc("POST /v1/checkpoint", r.answer(r.postCheckpoint))
 	mux.HandleFunc("/", r.answer(func(request *http.Request) (any, error) {
@@ -104,7 +105,7 @@ type trialAnswer struct {
 func (r *run) getTrial(*http.Request) (any, error) {
 	return trialAnswer{
 		Trial: r.lease.Trial, Study: r.lease.Study, Number: r.lease.Number,
-		Params: orEmpty(r.lease.Params), System: orEmpty(r.lease.System),
+		Params: orEmpty(r.lease.Params), System: orEmpty(r.wanted()),
 		Budget: r.lease.Budget, FirstEpoch: r.lease.FirstEpoch, Rung: r.lease.Rung, Seed: r.lease.Seed,
 		CheckpointDir: r.place.checkpoint, Objectives: append([]string{}, r.lease.Objectives...),
 	}, nil
@@ -118,11 +119,15 @@ func (r *run) postReport(request *http.Request) (any, error) {
 	var body struct {
 		Epoch   int                    `json:"epoch"`
 		Metrics map[string]trial.Float `json:"metrics"`
+		System  map[string]space.Value `json:"system"`
 	}
 	if err := decode(request, &body); err != nil {
 		return nil, err
 	}
-	directive, err := r.report(body.Epoch, body.Metrics)
+	if err := checkSystem(body.System); err != nil {
+		return nil, err
+	}
+	directive, err := r.report(outcome{epoch: body.Epoch, metrics: body.Metrics, system: body.System})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -23,6 +24,8 @@ type task struct {
 	log        map[trial.LeaseEpoch]string
 	directive  protocol.Directive
 	resumed    []int // first epoch of each lease
+	// systems are the configurations for the epochs after these.
+	systems map[int]map[string]space.Value
 }
 
 // write is a call under a lease, and what it was answered.

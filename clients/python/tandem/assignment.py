@@ -66,6 +66,19 @@ CONTINUE = Directive("continue")
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What there is to say of an epoch when it ends."""
+
+    epoch: int
+    metrics: Mapping[str, float]
+    seconds: float
+    energy: Optional[Energy] = None
+    """What it consumed, if that is known here."""
+    system: Mapping[str, Any] = field(default_factory=dict)
+    """The system configuration that was in force, as far as it is this process's to apply."""
+
+
+@dataclass(frozen=True)
 class Assignment:
     """One run of a trial: train first_epoch to budget.epochs with these values."""
 
@@ -102,10 +115,11 @@ class Assignment:
 class Link(Protocol):
     """The way from a trial to whoever gave it out."""
 
-    def report(
-        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
-    ) -> Directive:
-        """Send an epoch's metrics; the epoch took that many seconds, and the energy if that is known here."""
+    def begin(self, epoch: int) -> None:
+        """Say that the training begins with this epoch: all before was preparation."""
+
+    def report(self, outcome: Outcome) -> Directive:
+        """Send what an epoch brought."""
 
     def publish(self, epoch: int) -> None:
         """Make the content of the checkpoint directory the trial's checkpoint."""

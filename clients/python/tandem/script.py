@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import metrics as values
-from .assignment import CONTINUE, Assignment, Budget, Directive, Energy
-from .errors import NotInTrial
+from .assignment import CONTINUE, Assignment, Budget, Directive, Outcome
+from .errors import NotFoundError, NotInTrial
 from .transport import Body, Request, Transport, UnixConnection
 from .trial import Trial
 
@@ -24,6 +25,7 @@ def current_trial(
     data_fraction: float = 1.0,
     system: Optional[Mapping[str, Any]] = None,
     seed: int = 0,
+    apply_threads: Optional[bool] = None,
 ) -> Trial:
     """The trial this process was started for.
 
@@ -32,19 +34,20 @@ def current_trial(
     are printed, checkpoints are tried and dropped. So the same script can be
     run by hand: ``tandem.current_trial(params={"learning_rate": 0.01}, epochs=3)``.
 
-    Calling it again returns the same trial.
+    Calling it again returns the same trial. ``apply_threads``, if given, sets
+    :attr:`Trial.apply_threads`, with a worker and without.
     """
     path = os.environ.get("TANDEM_SOCKET")
     if path:
         if path not in _started:
             _started[path] = _from_worker(path)
-        return _started[path]
+        return _set_up(_started[path], apply_threads)
     if params is None:
         raise NotInTrial(
             "no worker started this process (TANDEM_SOCKET is not set): start it through a study, or give it "
             "values to run alone, as in tandem.current_trial(params={'learning_rate': 0.01}, epochs=3)"
         )
-    return _alone(
+    alone = _alone(
         Assignment(
             id="standalone-0",
             study="standalone",
@@ -59,6 +62,13 @@ def current_trial(
             objectives=(),
         )
     )
+    return _set_up(alone, apply_threads)
+
+
+def _set_up(trial: Trial, apply_threads: Optional[bool]) -> Trial:
+    if apply_threads is not None:
+        trial.apply_threads = apply_threads
+    return trial
 
 
 def _from_worker(path: str) -> Trial:
@@ -72,13 +82,20 @@ class SocketLink:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._knows_begin = False  # a worker that does not takes no "system" in a report either
 
-    def report(
-        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
-    ) -> Directive:
-        document = {"epoch": epoch, "metrics": values.encode_all(metrics)}
-        answer = self._transport.send(Request("POST", "/v1/report", f"report epoch {epoch}", Body.json(document)))
-        return Directive.of(answer)
+    def begin(self, epoch: int) -> None:
+        body = Body.json({"epoch": epoch})
+        with contextlib.suppress(NotFoundError):
+            self._transport.send(Request("POST", "/v1/begin", "say that the training begins", body))
+            self._knows_begin = True
+
+    def report(self, outcome: Outcome) -> Directive:
+        document: dict[str, Any] = {"epoch": outcome.epoch, "metrics": values.encode_all(outcome.metrics)}
+        if outcome.system and self._knows_begin:
+            document["system"] = dict(outcome.system)
+        request = Request("POST", "/v1/report", f"report epoch {outcome.epoch}", Body.json(document))
+        return Directive.of(self._transport.send(request))
 
     def publish(self, epoch: int) -> None:
         # The worker answers when the upload is committed, which takes as long as the checkpoint is big.
@@ -104,12 +121,13 @@ class AloneLink:
         self._epochs = epochs
         self._folder = folder  # removed when the trial is
 
-    def report(
-        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
-    ) -> Directive:
-        shown = "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
-        print(f"epoch {epoch}/{self._epochs}  {shown}  ({seconds:.1f} s)", flush=True)
-        return Directive("finish", "budget reached") if epoch >= self._epochs else CONTINUE
+    def begin(self, epoch: int) -> None:
+        pass
+
+    def report(self, outcome: Outcome) -> Directive:
+        shown = "  ".join(f"{name}={value:.6g}" for name, value in outcome.metrics.items())
+        print(f"epoch {outcome.epoch}/{self._epochs}  {shown}  ({outcome.seconds:.1f} s)", flush=True)
+        return Directive("finish", "budget reached") if outcome.epoch >= self._epochs else CONTINUE
 
     def publish(self, epoch: int) -> None:
         pass

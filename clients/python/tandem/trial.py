@@ -7,13 +7,15 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Callable, Optional, SupportsFloat
+from typing import Any, Callable, Optional, SupportsFloat
 
 from . import checkpoint as checkpoints
 from . import metrics as values
 from . import params as parameters
-from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link
+from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link, Outcome
 from .errors import TrialStopped
+from .system import SystemValues
+from .threads import Threads
 
 
 class Trial:
@@ -30,13 +32,21 @@ class Trial:
         self._directive = CONTINUE
         self._epoch = 0  # the one epochs() is on
         self._reported = 0  # the last one reported
+        self._begun = False  # the worker knows that the training began
         self._energy: Optional[Energy] = None  # of the present epoch
         self._considered_checkpoint = assignment.first_epoch == 1
         self._mark = time.monotonic()
         self.params = parameters.parameters(assignment.params)
         """The values to train with, by name."""
-        self.system = parameters.system(assignment.system)
-        """How to use the machine, such as ``{"cpu_threads": 2}``; follows the server's changes after each report."""
+        self.system = SystemValues(assignment.system)
+        """How to use the machine, such as ``{"cpu_threads": 2}``; follows the server's changes after each report.
+
+        Read what you follow at the start of each epoch: a report says what was read last.
+        """
+        self.apply_threads = True
+        """Whether :meth:`epochs` sets the threads of the numeric libraries to ``cpu_threads`` of the system
+        configuration. False in functions run by optimize, ask and tell."""
+        self._threads = Threads()
 
     def __repr__(self) -> str:
         return f"<tandem.Trial {self.number} of {self.study!r}, rung {self.rung}, {self.budget}>"
@@ -136,6 +146,7 @@ class Trial:
             if self._directive.action != "continue":
                 return
             self._epoch = epoch
+            self._prepare(epoch)
             yield epoch
 
     def report(self, epoch: Optional[int] = None, **metrics: SupportsFloat) -> None:
@@ -152,7 +163,7 @@ class Trial:
         if self.budget.measured or epoch == self.epochs_total:
             values.require(self.objectives, numbers)
         now = time.monotonic()
-        directive = self._link.report(epoch, numbers, now - self._mark, self._energy)
+        directive = self._link.report(Outcome(epoch, numbers, now - self._mark, self._energy, self._in_force()))
         self._mark, self._reported, self._energy = now, epoch, None
         self._follow(directive)
 
@@ -231,9 +242,23 @@ class Trial:
             )
         return epoch
 
+    def _prepare(self, epoch: int) -> None:
+        if self.apply_threads:
+            self._threads.apply(self.system.peek("cpu_threads"))
+        if not self._begun:
+            self._begun = True
+            self._link.begin(epoch)
+
+    def _in_force(self) -> dict[str, Any]:
+        in_force = dict(self.system.read)
+        if self._threads.applied is not None:
+            in_force["cpu_threads"] = self._threads.applied
+        return in_force
+
     def _take(self, directive: Directive) -> None:
         self._directive = directive
-        self.system.update(directive.system)
+        if directive.system:
+            self.system.change(directive.system)
 
     def _follow(self, directive: Directive) -> None:
         self._take(directive)

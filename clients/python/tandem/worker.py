@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 from . import archive
 from . import metrics as values
-from .assignment import CONTINUE, Assignment, Directive, Energy
+from .assignment import CONTINUE, Assignment, Directive, Outcome
 from .client import Client
 from .errors import LeaseLost, NotFoundError, TandemError
 from .transport import Body, Request
@@ -36,17 +36,20 @@ class LeaseLink:
         self._client = client
         self._wanted = CONTINUE
 
-    def report(
-        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
-    ) -> Directive:
+    def begin(self, epoch: int) -> None:
+        """Nothing to say: what is before the first epoch is not in its seconds here."""
+
+    def report(self, outcome: Outcome) -> Directive:
         document: dict[str, Any] = {
-            "epoch": epoch,
-            "metrics": values.encode_all(metrics),
-            "seconds": values.encode(seconds),
+            "epoch": outcome.epoch,
+            "metrics": values.encode_all(outcome.metrics),
+            "seconds": values.encode(outcome.seconds),
         }
-        if energy is not None:
-            document["energy"] = {"joules": values.encode(energy.joules), "method": energy.method}
-        self._wanted = Directive.of(self._post(f"report epoch {epoch}", "reports", document))
+        if outcome.energy is not None:
+            document["energy"] = {"joules": values.encode(outcome.energy.joules), "method": outcome.energy.method}
+        if outcome.system:
+            document["system"] = dict(outcome.system)
+        self._wanted = Directive.of(self._post(f"report epoch {outcome.epoch}", "reports", document))
         return self._wanted
 
     def publish(self, epoch: int) -> None:
@@ -168,7 +171,9 @@ class Session:
                 raise TandemError("the session was closed while the trial was on its way")
             if lease.get("checkpoint"):
                 fetch(self._client, lease["checkpoint"], directory)
-            return Trial(Assignment.of(lease, directory), link), link
+            trial = Trial(Assignment.of(lease, directory), link)
+            trial.apply_threads = False  # this process is the user's, and may run several trials
+            return trial, link
         except BaseException as error:
             with contextlib.suppress(TandemError):
                 link.finish("interrupted", f"could not start it: {error}")

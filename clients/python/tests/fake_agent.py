@@ -46,6 +46,9 @@ class FakeAgent:
         self.reports: list[dict[str, Any]] = []
         self.keys: list[Optional[str]] = []
         self.checkpoints: list[int] = []
+        self.begins: list[int] = []
+        self.old = False
+        """Whether it is a worker of before /v1/begin, which takes no "system" in a report."""
         self.directives: dict[int, dict[str, Any]] = {}
         """What to answer the report of an epoch, other than continue or finish."""
         self.drop: list[str] = []
@@ -88,7 +91,12 @@ class FakeAgent:
         if (method, path) == ("GET", "/v1/directive"):
             last = self.reports[-1]["epoch"] if self.reports else 0
             return 200, self.answer(last) if last else {"action": "continue"}
+        if (method, path) == ("POST", "/v1/begin") and not self.old:
+            self.begins.append(document["epoch"])
+            return 200, {}
         if (method, path) == ("POST", "/v1/report"):
+            if self.old and "system" in document:
+                return 400, {"title": "Bad Request", "status": 400, "code": "invalid", "detail": "unknown field"}
             if document["epoch"] not in [r["epoch"] for r in self.reports]:
                 self.reports.append(document)
             return 200, self.answer(document["epoch"])

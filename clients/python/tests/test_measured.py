@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional
 
 import pytest
 
-from tandem.assignment import CONTINUE, Assignment, Budget, Directive, Energy
+from tandem.assignment import CONTINUE, Assignment, Budget, Directive, Energy, Outcome
 from tandem.optimize import complete, outcome_of
 from tandem.trial import Trial
 
@@ -22,11 +21,12 @@ class Meter:
         self.published: list[int] = []
         self.energies: list[Optional[Energy]] = []
 
-    def report(
-        self, epoch: int, metrics: Mapping[str, float], seconds: float, energy: Optional[Energy] = None
-    ) -> Directive:
+    def begin(self, epoch: int) -> None:
+        pass
+
+    def report(self, outcome: Outcome) -> Directive:
         self.spent += 10
-        self.energies.append(energy)
+        self.energies.append(outcome.energy)
         return Directive("finish") if self.spent >= self.budget.seconds else CONTINUE
 
     def publish(self, epoch: int) -> None:

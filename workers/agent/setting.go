@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+)
+
+// Bounds of the system configuration that a script says was in force.
+const (
+	maxKnobs = 32
+	maxWord  = 1024
+)
+
+// setting is the system configuration of a run: what is wanted, and what is
+// really in force. The run's mutex guards wanted, holding its reports the rest.
+type setting struct {
+	wanted system.Configuration
+	// started is what the script was told when it was started, without what is
+	// not the script's to apply.
+	started system.Configuration
+	// applied is what this agent has applied.
+	applied system.Configuration
+	// told are the knobs whose failure is in the trial's log.
+	told map[string]bool
+}
+
+func newSetting(wanted system.Configuration) *setting {
+	s := &setting{wanted: maps.Clone(wanted), started: system.Configuration{}, applied: system.Configuration{}, told: map[string]bool{}}
+	for name, value := range wanted {
+		if !agents(name) {
+			s.started[name] = value
+		}
+	}
+	return s
+}
+
+// agents reports whether the knob is applied by the agent. What is not in the
+// catalogue is between the study and its script.
+func agents(name string) bool {
+	knob, known := system.Find(name)
+	return known && knob.Applier == system.Agent
+}
+
+// inForce is the configuration of the epoch just ended: what this agent has
+// applied, and what the script says of the rest, else what it was started with.
+func (s *setting) inForce(said map[string]space.Value) map[string]space.Value {
+	all := s.started.With(s.applied)
+	for name, value := range said {
+		if !agents(name) {
+			all[name] = value
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// wanted is the configuration the server wants now.
+func (r *run) wanted() system.Configuration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.setting.wanted
+}
+
+// resolve takes the configuration for the next epoch out of the answer to a
+// report and applies what is the agent's. The caller holds the reports.
+func (r *run) resolve(directive protocol.Directive) {
+	if directive.Action != protocol.Continue {
+		return
+	}
+	if len(directive.System) > 0 {
+		r.mutex.Lock()
+		r.setting.wanted = maps.Clone(directive.System)
+		r.mutex.Unlock()
+	}
+	r.apply()
+}
+
+// apply makes the wanted configuration come true, as far as that is the agent's
+// task. What it cannot apply is not in force, and said once.
+func (r *run) apply() {
+	for name := range r.wanted() {
+		if agents(name) {
+			r.cannot(name, "this worker does not set it")
+		}
+	}
+}
+
+// cannot notes that a knob is not in force.
+func (r *run) cannot(name, why string) {
+	delete(r.setting.applied, name)
+	if r.setting.told[name] {
+		return
+	}
+	r.setting.told[name] = true
+	r.log.note("system: %s is not applied: %s", name, why)
+	r.logger.Warn("a knob is not applied", "knob", name, "reason", why)
+}
+
+// checkSystem names what is wrong with the configuration a script reports.
+func checkSystem(said map[string]space.Value) error {
+	var faults []problem.Field
+	if len(said) > maxKnobs {
+		faults = append(faults, problem.Field{Path: "system", Value: len(said), Message: fmt.Sprintf("must hold at most %d values", maxKnobs)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		text, _ := said[name].Text()
+		switch {
+		case name == "" || len(name) > maxName:
+			faults = append(faults, problem.Field{Path: "system", Value: truncate(name, maxName), Message: fmt.Sprintf("a name must have 1 to %d bytes", maxName)})
+		case said[name].IsZero():
+			faults = append(faults, problem.Field{Path: "system." + name, Message: "must be a number, a word or a truth value"})
+		case len(text) > maxWord:
+			faults = append(faults, problem.Field{Path: "system." + name, Message: fmt.Sprintf("a word must have at most %d bytes", maxWord)})
+		}
+	}
+	if len(faults) > 0 {
+		return problem.WithFields("the report is not valid", faults[:min(len(faults), maxKnobs)])
+	}
+	return nil
+}

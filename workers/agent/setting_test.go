@@ -1,0 +1,161 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/workers/agent"
+)
+
+const startCPU = 500 * time.Millisecond
+
+// begins works hard to start and idles when it trains.
+func begins() int {
+	for busy := time.Duration(0); busy < startCPU; {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			panic(err)
+		}
+		busy = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	}
+	for _, epoch := range []int{0, 4, 1, 1} {
+		status, answer := call("POST", "/v1/begin", fmt.Sprintf(`{"epoch": %d}`, epoch))
+		said, _ := json.Marshal(answer)
+		note("said", "%d %s", status, said)
+	}
+	for epoch := 1; epoch <= 3; epoch++ {
+		call("POST", "/v1/begin", fmt.Sprintf(`{"epoch": %d}`, epoch))
+		time.Sleep(200 * time.Millisecond)
+		call("POST", "/v1/report", fmt.Sprintf(`{"epoch": %d, "metrics": {"accuracy": 1}}`, epoch))
+	}
+	return 0
+}
+
+// The first epoch's time and energy have the start in them, its profile has not.
+func TestStartOfTraining(t *testing.T) {
+	s, place := newServer(), t.TempDir()
+	trial := s.add(script(t), as("begins", place), 3)
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	for i, pattern := range []string{`422 .*epochs 1 to 3`, `422 .*epochs 1 to 3`, `200 {}`, `200 {}`} {
+		if said := file(t, place, "said"); !matches(pattern, said[i]) {
+			t.Errorf("call %d: got %s, want %s", i, said[i], pattern)
+		}
+	}
+	first := trial.reports[0]
+	if setup := float64(first.SetupSeconds); setup < startCPU.Seconds() || setup > float64(first.Seconds) {
+		t.Errorf("the start took %g s of the epoch's %g", setup, float64(first.Seconds))
+	}
+	if work := first.Profile.Host["tree.cpu_user"] + first.Profile.Host["tree.cpu_system"]; work > 0.5 {
+		t.Errorf("the start is in the first epoch's profile: it kept %g cores busy", float64(work))
+	}
+	if strings.HasPrefix(first.Energy.Method, "estimate: 10 W") && first.Energy.Joules < 10*4/10 {
+		t.Errorf("the start is not in the first epoch's energy: %g J", float64(first.Energy.Joules))
+	}
+	for _, later := range trial.reports[1:] {
+		if later.SetupSeconds != 0 {
+			t.Errorf("epoch %d has a start of %g s", later.Epoch, float64(later.SetupSeconds))
+		}
+	}
+}
+
+// A start that the script does not mark is not known.
+func TestUnmarkedStart(t *testing.T) {
+	s := newServer()
+	trial := s.add(script(t), as("lines", t.TempDir()), 2)
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	if got := trial.reports[0]; got.SetupSeconds != 0 || got.Profile == nil {
+		t.Errorf("got a start of %g s", float64(got.SetupSeconds))
+	}
+}
+
+// configured follows loader_workers, says so, and asks what is wanted.
+func configured() int {
+	said := []string{
+		`{"loader_workers": 2, "gpus": 8}`, // it has no say in what the agent applies
+		`{"loader_workers": 4}`,
+		``,
+	}
+	for epoch := 1; epoch <= 3; epoch++ {
+		_, trial := call("GET", "/v1/trial", "")
+		wanted, _ := json.Marshal(trial["system"])
+		note("wanted", "%s", wanted)
+		body := fmt.Sprintf(`{"epoch": %d, "metrics": {"accuracy": 1}`, epoch)
+		if said[epoch-1] != "" {
+			body += `, "system": ` + said[epoch-1]
+		}
+		if status, answer := call("POST", "/v1/report", body+"}"); status != http.StatusOK {
+			note("faults", "%v", answer)
+		}
+	}
+	return 0
+}
+
+func TestSystemInForce(t *testing.T) {
+	tests := []struct {
+		role string
+		want []string // in force in each epoch
+	}{
+		{"configured", []string{`{"cpu_threads":1,"loader_workers":2}`, `{"cpu_threads":1,"loader_workers":4}`, `{"cpu_threads":1,"loader_workers":2}`}},
+		{"lines", []string{`{"cpu_threads":1,"loader_workers":2}`, `{"cpu_threads":1,"loader_workers":2}`, `{"cpu_threads":1,"loader_workers":2}`}},
+	}
+	for _, test := range tests {
+		t.Run(test.role, func(t *testing.T) {
+			s, place := newServer(), t.TempDir()
+			s.away = true // until it is complete
+			trial := s.add(script(t), as(test.role, place), 3)
+			trial.lease.System = map[string]space.Value{"cpu_threads": space.Int(1), "loader_workers": space.Int(2)}
+			trial.systems = map[int]map[string]space.Value{1: {"cpu_threads": space.Int(1), "loader_workers": space.Int(4)}}
+			s.change(func() { s.away = false })
+			work(t, s, agent.Options{})
+			s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+			for i, report := range trial.reports {
+				if got, _ := json.Marshal(report.System); string(got) != test.want[i] {
+					t.Errorf("in epoch %d was in force %s, want %s", report.Epoch, got, test.want[i])
+				}
+			}
+			if test.role == "configured" {
+				want := []string{`{"cpu_threads":1,"loader_workers":2}`, `{"cpu_threads":1,"loader_workers":4}`, `{"cpu_threads":1,"loader_workers":4}`}
+				if got := file(t, place, "wanted"); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("it was told %s, want %s", got, want)
+				}
+			}
+		})
+	}
+}
+
+// Neighbours are the other commands of the worker, weighted by time.
+func TestNeighbours(t *testing.T) {
+	s, long, short := newServer(), t.TempDir(), t.TempDir()
+	first := s.add(script(t), as("gated", long), 2)
+	work(t, s, agent.Options{Slots: 2})
+	s.await(t, "the first has reported alone", func() bool { return len(first.reports) == 1 })
+	second := s.add(script(t), as("gated", short), 2)
+	s.await(t, "the second has reported beside it", func() bool { return len(second.reports) == 1 })
+	for _, place := range []string{short, long} {
+		if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.await(t, "both have reported again", func() bool { return len(first.reports) == 2 && len(second.reports) == 2 })
+	if got := first.reports[0].Neighbours; got != 0 {
+		t.Errorf("alone it had %g neighbours", float64(got))
+	}
+	if got := first.reports[1].Neighbours; got <= 0 || got >= 1 {
+		t.Errorf("with one that came later it had %g neighbours on average", float64(got))
+	}
+	for _, report := range second.reports {
+		if got := report.Neighbours; got < 0.999 || got > 1 {
+			t.Errorf("beside another it had %g neighbours", float64(got))
+		}
+	}
+}
