@@ -1,0 +1,268 @@
+package probing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/system"
+)
+
+const (
+	// maxPoints bounds what is measured: beyond it the points with the fewest
+	// epochs are left out.
+	maxPoints = 256
+	// maxScaled bounds the points for which the scales of the effects are fitted;
+	// with more of them the measurements outweigh the prior anyway.
+	maxScaled = 48
+)
+
+// Model is what the observations say of the costs.
+type Model struct {
+	prior  prior
+	points []point
+	runs   []run
+	// epochs counts, for each point, those that can be compared: of runs that
+	// have another point. Measured counts all.
+	epochs, measured []int
+	// What follows is of the points: precision adds to the inverse of the prior's
+	// covariance, and slope is it times the observed means.
+	precision matrix
+	slope     []float64
+	posterior
+}
+
+// run is the observations of one run.
+type run struct{ parts []part }
+
+// part is one observation in the terms of the model.
+type part struct {
+	at     int
+	weight float64
+	cost   float64
+	epochs int
+}
+
+// posterior is the part that depends on the prior's scales.
+type posterior struct {
+	// mean is α with E f(x) = k(x)·α, core M with Cov(f(x), f(y)) =
+	// k(x, y) - k(x)·M·k(y), k being the prior's covariances with the points.
+	mean []float64
+	core matrix
+	// prior covariances of the points
+	before matrix
+	// evidence is the logarithm of the observations' likelihood, up to a constant.
+	evidence float64
+}
+
+// Fit learns from the observations; those that say nothing (no epochs, no finite
+// cost) are left out. The grid is what will be chosen from; observations of
+// other configurations and knobs count as well.
+func Fit(grid []system.Configuration, observations []Observation) *Model {
+	m := &Model{}
+	observations = m.place(ordered(observations))
+	known := slices.Clone(grid)
+	for _, one := range m.points {
+		known = append(known, one.configuration)
+	}
+	m.prior = newPrior(known)
+	m.weigh(observations)
+	m.posterior = m.solve(m.prior)
+	if len(m.points) <= maxScaled {
+		m.scale()
+	}
+	return m
+}
+
+// place finds the points and returns the observations at them.
+func (m *Model) place(observations []Observation) []Observation {
+	places := map[string]map[int]int{} // configuration's key, neighbours
+	var points []point
+	var epochs []int
+	for _, one := range observations {
+		p := pointOf(one.Configuration, one.Neighbours)
+		if places[p.key] == nil {
+			places[p.key] = map[int]int{}
+		}
+		at, ok := places[p.key][p.neighbours]
+		if !ok {
+			at = len(points)
+			places[p.key][p.neighbours] = at
+			points, epochs = append(points, p), append(epochs, 0)
+		}
+		epochs[at] += one.Epochs
+	}
+	order := make([]int, len(points))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(epochs[b], epochs[a]), cmp.Compare(points[a].key, points[b].key), cmp.Compare(points[a].neighbours, points[b].neighbours))
+	})
+	for _, at := range order[:min(len(order), maxPoints)] {
+		m.points, m.measured = append(m.points, points[at]), append(m.measured, epochs[at])
+	}
+	return slices.DeleteFunc(observations, func(one Observation) bool {
+		return m.at(pointOf(one.Configuration, one.Neighbours)) < 0
+	})
+}
+
+// at is the index of the point, -1 when nothing was measured there.
+func (m *Model) at(p point) int { return slices.IndexFunc(m.points, p.same) }
+
+// weigh makes the runs, and from them the precision and the slope: with weights w
+// in a run, diag(w) - wwᵀ/Σw is the precision that is left when the run's level
+// is integrated out.
+func (m *Model) weigh(observations []Observation) {
+	m.precision, m.slope, m.epochs = square(len(m.points)), make([]float64, len(m.points)), make([]int, len(m.points))
+	pooled := epochVariance(observations)
+	for i, one := range observations {
+		if i == 0 || one.Run != observations[i-1].Run {
+			m.runs = append(m.runs, run{})
+		}
+		last := &m.runs[len(m.runs)-1]
+		last.parts = append(last.parts, part{
+			at: m.at(pointOf(one.Configuration, one.Neighbours)), weight: one.weight(pooled),
+			cost: one.LogCost, epochs: one.Epochs,
+		})
+	}
+	for _, r := range m.runs {
+		total, level := r.level(-1)
+		alone := !slices.ContainsFunc(r.parts, func(p part) bool { return p.at != r.parts[0].at })
+		for _, one := range r.parts {
+			if !alone {
+				m.epochs[one.at] += one.epochs
+			}
+			m.precision[one.at][one.at] += one.weight
+			m.slope[one.at] += one.weight * (one.cost - level)
+			for _, other := range r.parts {
+				m.precision[one.at][other.at] -= one.weight * other.weight / total
+			}
+		}
+	}
+}
+
+// level is the weighted mean of the run's costs without one part, and the weights' sum.
+func (r run) level(without int) (total, level float64) {
+	for i, one := range r.parts {
+		if i != without {
+			total += one.weight
+			level += one.weight * one.cost
+		}
+	}
+	return total, level / total
+}
+
+// solve finds the posterior under the prior. With K = CCᵀ and A the precision of
+// the observations, the posterior covariance (K⁻¹+A)⁻¹ is C(I+CᵀAC)⁻¹Cᵀ.
+func (m *Model) solve(p prior) posterior {
+	n := len(m.points)
+	k := square(n)
+	for i, a := range m.points {
+		for j, b := range m.points[:i+1] {
+			k[i][j] = p.covariance(a, b)
+			k[j][i] = k[i][j]
+		}
+		k[i][i] += 1e-9
+	}
+	c := cholesky(k)
+	turned := c.transposed()
+	// rows of ac are those of (AC)ᵀ
+	ac := make(matrix, n)
+	for j := range ac {
+		ac[j] = m.precision.times(turned[j])
+	}
+	inner := square(n)
+	for i := range inner {
+		for j := range inner {
+			inner[i][j] = dot(turned[i], ac[j])
+		}
+		inner[i][i]++
+	}
+	l := cholesky(inner)
+	white := forward(l, turned.times(m.slope))
+	result := posterior{core: square(n), before: k, evidence: dot(white, white) / 2}
+	// (I+AK)⁻¹ = I - AC(I+CᵀAC)⁻¹Cᵀ, and M is that times A.
+	inward := backward(l, white)
+	result.mean = slices.Clone(m.slope)
+	half := make(matrix, n) // L⁻¹(AC)ᵀ, its columns as rows
+	for i := range n {
+		column := make([]float64, n)
+		for j := range n {
+			column[j] = ac[j][i]
+		}
+		result.mean[i] -= dot(column, inward)
+		half[i] = forward(l, column)
+		result.evidence -= math.Log(l[i][i])
+	}
+	for i := range n {
+		for j := range n {
+			result.core[i][j] = m.precision[i][j] - dot(half[i], half[j])
+		}
+	}
+	return result
+}
+
+// scale fits how much each knob matters, and how much they do together: the
+// scales that make the observations likeliest, one after the other. Smaller ones
+// have to be likelier by some factor, as few measurements favour them too easily.
+func (m *Model) scale() {
+	type trial struct {
+		value, handicap float64
+	}
+	better := func(trials []trial, set func(*prior, float64)) {
+		best := m.evidence
+		for _, one := range trials {
+			changed := prior{knobs: slices.Clone(m.prior.knobs), together: m.prior.together}
+			set(&changed, one.value)
+			if found := m.solve(changed); found.evidence-one.handicap > best {
+				best = found.evidence - one.handicap
+				m.prior, m.posterior = changed, found
+			}
+		}
+	}
+	for i := range m.prior.knobs {
+		better([]trial{{0.12, 0.5}, {0.03, 1}}, func(p *prior, v float64) { p.knobs[i].scale = v })
+	}
+	better([]trial{{0.01, 0.5}, {0.15, 1}}, func(p *prior, v float64) { p.together = v })
+}
+
+// belief is what the model says of one point: its covariances with the points.
+type belief struct {
+	point  point
+	shared []float64 // prior covariances with the points
+	solved []float64 // M times those
+	weight float64
+	mean   float64
+}
+
+func (m *Model) belief(c Candidate) belief {
+	b := belief{point: pointOf(c.Configuration, c.Neighbours), weight: c.LogWeight}
+	for _, one := range m.points {
+		b.shared = append(b.shared, m.prior.covariance(b.point, one))
+	}
+	b.solved = m.core.times(b.shared)
+	b.mean = c.LogWeight + dot(b.shared, m.posterior.mean)
+	return b
+}
+
+// covariance is the posterior one of two beliefs.
+func (m *Model) covariance(a, b belief) float64 {
+	return m.prior.covariance(a.point, b.point) - dot(a.shared, b.solved)
+}
+
+// Ratio is the expected logarithm of the cost of an epoch of a minus that of b,
+// and its standard deviation. The candidates' weights are not in it. Nothing but
+// the prior speaks where no run measured two configurations.
+func (m *Model) Ratio(a, b Candidate) (logRatio, deviation float64) {
+	a.LogWeight, b.LogWeight = 0, 0
+	return m.ratio(m.belief(a), m.belief(b))
+}
+
+func (m *Model) ratio(a, b belief) (logRatio, deviation float64) {
+	if a.point.same(b.point) {
+		return a.weight - b.weight, 0
+	}
+	variance := m.covariance(a, a) + m.covariance(b, b) - 2*m.covariance(a, b)
+	return a.mean - b.mean, math.Sqrt(max(0, variance))
+}

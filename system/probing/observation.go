@@ -1,0 +1,94 @@
+// Package probing answers: which system configuration has a workload's cheapest
+// epochs, how sure is that, and what is worth measuring next?
+//
+// The grid search of Rocha (section 6.3.6) runs each configuration for one epoch
+// and takes the lowest time. Here one epoch in each of a few configurations is
+// enough: a Gaussian process over (configuration, neighbours) says what they
+// teach of the others. The logarithm of an epoch's cost is
+//
+//	level of the run + effect of each knob's value + effect of the configuration
+//	+ effect of the neighbours + effect of both + noise
+//
+// where the run's level has a flat prior and is integrated out, so that only
+// ratios within a run count and runs of different length can be pooled. The
+// effects have Gaussian priors with mean 0: co-location is free until measured.
+//
+// [Model.Choose] eliminates configurations until one is left. The package is
+// pure and deterministic: the order of the observations makes no difference.
+package probing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/system"
+)
+
+// Observation is what one run measured under one configuration beside so many
+// neighbours.
+type Observation struct {
+	// Run names the run: costs are compared only within one.
+	Run           string
+	Configuration system.Configuration
+	// Neighbours is how many other trials the machine ran.
+	Neighbours int
+	// LogCost is the mean, over the epochs, of the natural logarithm of the cost.
+	LogCost float64
+	Epochs  int
+	// Variance is the sample variance of those logarithms; 0 of one epoch.
+	Variance float64
+}
+
+// Candidate is a configuration that may run the next epoch.
+type Candidate struct {
+	Configuration system.Configuration
+	// Neighbours is how many other trials would run beside it.
+	Neighbours int
+	// LogWeight is added to the logarithm of its cost: the logarithm of the share
+	// of the machine it takes, for instance.
+	LogWeight float64
+}
+
+// usable reports whether the observation says anything.
+func (o Observation) usable() bool {
+	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	return o.Epochs > 0 && finite(o.LogCost) && finite(o.Variance) && o.Variance >= 0
+}
+
+// ordered returns the usable observations in an order that depends on nothing
+// but themselves.
+func ordered(observations []Observation) []Observation {
+	type keyed struct {
+		Observation
+		key string
+	}
+	var list []keyed
+	for _, one := range observations {
+		if one.usable() {
+			list = append(list, keyed{one, one.Configuration.Key()})
+		}
+	}
+	slices.SortFunc(list, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.key, b.key), cmp.Compare(a.Neighbours, b.Neighbours),
+			cmp.Compare(a.LogCost, b.LogCost), cmp.Compare(a.Epochs, b.Epochs), cmp.Compare(a.Variance, b.Variance))
+	})
+	sorted := make([]Observation, len(list))
+	for i, one := range list {
+		sorted[i] = one.Observation
+	}
+	return sorted
+}
+
+// point is where the cost is a number: a configuration beside so many others.
+type point struct {
+	configuration system.Configuration
+	key           string
+	neighbours    int
+}
+
+func pointOf(configuration system.Configuration, neighbours int) point {
+	return point{configuration, configuration.Key(), max(0, neighbours)}
+}
+
+func (p point) same(other point) bool { return p.key == other.key && p.neighbours == other.neighbours }
