@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"bench/search":            {"simulator", "protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/profiler":          {"profiler"},
+	"bench/similarity":        {"profiler", "similarity", "study/space", "system", "trial"},
 	"cmd/tandem":              nil, // wires everything
 }
 
