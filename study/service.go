@@ -45,6 +45,8 @@ type Service struct {
 
 	// analyses lets one surrogate be computed at a time.
 	analyses gate
+	// teaching lets one import, or one forgetting, of ground truth be made at a time.
+	teaching gate
 
 	poolMutex sync.Mutex // guards leases, workers and lastTick
 	leases    pool.Leases
@@ -65,7 +67,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), changed: make(chan struct{}), analyses: newGate(),
+		runtimes: make(map[string]*runtime), changed: make(chan struct{}), analyses: newGate(), teaching: newGate(),
 	}
 }
 
