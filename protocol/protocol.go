@@ -22,6 +22,8 @@ type Machine struct {
 	Cores       int      `json:"cores" minimum:"0" doc:"logical cores the worker may use"`
 	MemoryBytes int64    `json:"memory_bytes,omitempty" minimum:"0"`
 	GPUs        []string `json:"gpus,omitempty" maxItems:"64" doc:"name of each GPU"`
+	// Knobs are the system parameters that this worker can set by itself.
+	Knobs []string `json:"knobs,omitempty" maxItems:"64" doc:"system parameters that the worker can set by itself"`
 	// EnergyMethod is how this worker obtains joules.
 	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
 }
@@ -287,7 +289,8 @@ type Recommendation struct {
 	Status  StudyStatus            `json:"status"`
 	Best    *Best                  `json:"best,omitempty"`
 	Metrics map[string]trial.Float `json:"metrics,omitempty" doc:"all metrics of the winner's last report"`
-	// System is the system configuration the winner was trained with.
+	// System is the system configuration the winner was trained with; the last
+	// one where it was tuned meanwhile.
 	System     map[string]space.Value `json:"system,omitempty"`
 	Checkpoint *trial.Checkpoint      `json:"checkpoint,omitempty" doc:"the winner's last checkpoint"`
 	// FullBudget says whether the winner was measured at the top rung.

@@ -33,25 +33,45 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 	}
 }
 
-// tryLease looks once through the studies that may have work.
+// tryLease looks once through the studies that may have work. An elastic worker
+// asks with several voices at once: each is heard when the one before has what
+// it asked for, so that no core is given away twice.
 func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
+	if turn := s.turnOf(request.Worker); turn != nil {
+		if err := turn.enter(ctx); err != nil {
+			return protocol.LeaseReply{}, err
+		}
+		defer turn.leave()
+	}
+	reply, short, err := s.search(ctx, request)
+	s.poolMutex.Lock()
+	s.workers.NoteShort(request.Worker, short)
+	s.poolMutex.Unlock()
+	return reply, err
+}
+
+// search asks the studies in turn; short says that one may have had a trial the
+// worker had no room for.
+func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (reply protocol.LeaseReply, short bool, err error) {
+	here := s.siteOf(request.Worker, "")
 	if request.Study != "" {
-		return s.leaseFrom(ctx, request.Study, request.Worker)
+		return s.leaseFrom(ctx, request.Study, request.Worker, here)
 	}
 	for _, candidate := range s.candidates() {
-		reply, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
+		reply, lacks, err := s.leaseFrom(ctx, candidate.Study, request.Worker, here)
+		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
 		case err != nil && ctx.Err() != nil:
-			return protocol.LeaseReply{}, ctx.Err()
+			return protocol.LeaseReply{}, short, ctx.Err()
 		case err != nil:
 			// One study that cannot be served must not stop the others.
 			s.options.Logger.Error("cannot lease from study", "study", candidate.Study, "error", err)
 		case reply.Lease != nil:
-			return reply, nil
+			return reply, short, nil
 		}
 	}
-	return protocol.LeaseReply{}, nil
+	return protocol.LeaseReply{}, short, nil
 }
 
 // candidates are the running studies with a command, in the pool's order.
@@ -73,22 +93,35 @@ func (s *Service) candidates() []pool.Candidate {
 // idle reports that the study surely has nothing to lease now.
 func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
 
-func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.LeaseReply, error) {
+// leaseFrom leases a trial of one study, if there is one and room for it; short
+// says that there is only no room.
+func (s *Service) leaseFrom(ctx context.Context, ref, worker string, here site) (reply protocol.LeaseReply, short bool, err error) {
 	r, err := s.locked(ctx, ref)
 	if err != nil {
-		return protocol.LeaseReply{}, err
+		return reply, false, err
 	}
 	defer r.mutex.Unlock()
 	if err := ctx.Err(); err != nil {
-		return protocol.LeaseReply{}, err // nobody is there to train what would be leased
+		return reply, false, err // nobody is there to train what would be leased
 	}
 	if r.study.Status != protocol.StudyRunning || r.idle() {
-		return answered(r, protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil)
+		reply, err = answered(r, protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil)
+		return reply, false, err
 	}
 	if r.broken != nil {
-		return protocol.LeaseReply{}, r.broken
+		return reply, false, r.broken
 	}
+	if !here.room.Fits(r.demands(here.room.Machine), r.resident) {
+		return reply, true, nil
+	}
+	reply, err = s.grant(ctx, r, worker, here)
+	return reply, false, err
+}
+
+// grant leases what the study has for the worker now.
+func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
+	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
 	leased, err := tx.nextTrial(worker)
 	if err != nil {
 		tx.abandon()
@@ -112,6 +145,7 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (protocol.L
 		defer s.poolMutex.Unlock()
 		s.leases.Grant(pool.Lease{
 			Trial: reply.Lease.Trial, Epoch: reply.Lease.LeaseEpoch, Worker: worker, Deadline: tx.now.Add(s.leaseTerm()),
+			Cores: r.occupies(*leased, here.room.Machine), MemoryBytes: r.resident,
 		})
 	}
 	return reply, nil
@@ -174,8 +208,12 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 }
 
 func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial, error) {
+	setting, err := tx.beginning(t)
+	if err != nil {
+		return nil, err
+	}
 	t.LeaseEpoch++
-	t.Worker = worker
+	t.Worker, t.Setting = worker, setting
 	if t.Started == nil {
 		t.Started = &tx.now
 	}
@@ -184,7 +222,7 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 		t.Resumes++
 		reason = resumeReason(reason, t, rung)
 	}
-	t, err := tx.state(t, trial.Leased, reason)
+	t, err = tx.state(t, trial.Leased, reason)
 	return &t, err
 }
 
@@ -198,9 +236,12 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 	lease := &protocol.Lease{
 		Trial: t.ID, Study: def.Name, StudyID: r.study.ID, Number: t.Number, LeaseEpoch: t.LeaseEpoch,
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
-		Params: t.Configuration, System: def.System, Seed: t.Seed,
+		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
 		EpochTimeoutSeconds: def.EpochTimeoutSeconds, Objectives: r.toReport(), Timing: s.timing(),
+	}
+	if t.Setting != nil {
+		lease.System = t.Setting.Configuration
 	}
 	if t.ResumesAt(rung) {
 		lease.Checkpoint = t.Checkpoint

@@ -16,7 +16,7 @@ func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Reco
 func (r *runtime) recommendation() protocol.Recommendation {
 	def := r.study.Definition
 	answer := protocol.Recommendation{
-		Study: def.Name, Status: r.study.Status, Best: r.best(r.trials), System: def.System, Notes: []string{},
+		Study: def.Name, Status: r.study.Status, Best: r.best(r.trials), System: def.System.Constants, Notes: []string{},
 	}
 	if !r.study.Status.Over() {
 		answer.Notes = append(answer.Notes, "the study is still "+string(r.study.Status)+": a better trial may come")
@@ -37,6 +37,10 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		}
 	}
 	winner := r.trials[answer.Best.Number]
+	if winner.Setting != nil {
+		answer.System = winner.Setting.Configuration
+		answer.Notes = append(answer.Notes, "system parameters: "+winner.Setting.Why)
+	}
 	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint
 	answer.Seconds, answer.Energy = winner.Seconds, winner.Energy
 	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1

@@ -17,6 +17,9 @@ import (
 // then be added without end.
 const maxSeconds = 1e9
 
+// maxNeighbours is how many trials a machine may run beside one.
+const maxNeighbours = 4096
+
 func itoa(i int) string { return strconv.Itoa(i) }
 
 // Report stores one epoch's outcome and answers what to do next. An epoch that
@@ -50,16 +53,22 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	if !fresh && t.State == trial.Running {
 		return answered(r, r.directive(t), nil)
 	}
+	guidance, err := s.guide(ctx, r, t, report)
+	if err != nil {
+		return protocol.Directive{}, err
+	}
 	tx := s.begin(r)
-	t, err = tx.report(t, report, fresh)
+	t, err = tx.report(t, report, fresh, guidance)
 	if err != nil {
 		tx.abandon()
 		return protocol.Directive{}, err
 	}
 	directive := r.directive(t)
+	s.resize(r, t, report) // before those who wait for cores look again
 	if err := commit(ctx, s, tx, &directive); err != nil {
 		return protocol.Directive{}, err
 	}
+	s.learned(guidance.records)
 	if t.State.Terminal() { // its search stopped it
 		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
 	}
@@ -67,7 +76,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 }
 
 // report stages what comes of a report.
-func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool) (trial.Trial, error) {
+func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool, guidance guidance) (trial.Trial, error) {
 	if t.State == trial.Leased {
 		var err error
 		if t, err = tx.state(t, trial.Running, "reported its first epoch of this lease"); err != nil {
@@ -77,7 +86,7 @@ func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool)
 	if !fresh {
 		return t, nil
 	}
-	t, err := tx.judge(tx.accept(t, report), report)
+	t, err := tx.judge(tx.accept(t, report, guidance), report)
 	if err != nil {
 		return t, err
 	}
@@ -127,6 +136,13 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 	if !(report.Seconds >= 0 && report.Seconds <= maxSeconds) {
 		faults = append(faults, problem.Field{Path: "seconds", Value: report.Seconds, Message: "must be a number from 0 to 1e9"})
 	}
+	if !(report.SetupSeconds >= 0 && report.SetupSeconds <= report.Seconds) {
+		faults = append(faults, problem.Field{Path: "setup_seconds", Value: report.SetupSeconds, Message: "must be a number from 0 to seconds, of which it is a part"})
+	}
+	if !(report.Neighbours >= 0 && report.Neighbours <= maxNeighbours) {
+		faults = append(faults, problem.Field{Path: "neighbours", Value: report.Neighbours, Message: fmt.Sprintf("must be a number from 0 to %d", maxNeighbours)})
+	}
+	faults = append(faults, unknownKnobs(report.System)...)
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
@@ -160,7 +176,7 @@ func names(metrics map[string]trial.Float) string {
 
 // accept stages a new report; the one that reaches the budget becomes the
 // trial's result at its rung.
-func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial {
+func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance guidance) trial.Trial {
 	energy := trial.Energy{}
 	if report.Energy != nil {
 		energy = *report.Energy
@@ -168,7 +184,13 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 	accepted := trial.Report{
 		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
 		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
+		SetupSeconds: report.SetupSeconds, System: guidance.configuration, SystemPhase: guidance.phase,
+		Neighbours: report.Neighbours, Saved: guidance.saved,
 	}
+	if guidance.setting != nil {
+		t.Setting = guidance.setting
+	}
+	t.Saved = t.Saved.Plus(guidance.saved)
 	t.Epochs++
 	t.LostOn = nil
 	if report.Epoch > t.LastEpoch {
@@ -180,6 +202,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report) trial.Trial
 		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
 	}
 	tx.change.Reports = append(tx.change.Reports, accepted)
+	tx.change.Records = append(tx.change.Records, guidance.records...)
 	told := accepted
 	told.Profile = nil // it is as large as all else; who follows the log asks for it
 	tx.log(Event{Kind: Reported, Trial: t.ID, State: string(t.State), Worker: t.Worker}, told)

@@ -44,6 +44,9 @@ type runtime struct {
 	spending spending      // of all trials
 	held     int           // how many trials workers have
 
+	// resident is the most memory a trial was seen to use since it was loaded.
+	resident int64
+
 	ready *aims // see aims
 
 	method search.Method // nil when the study is over or the search broken
@@ -194,7 +197,9 @@ func (s *Service) regrant(r *runtime) {
 	defer s.poolMutex.Unlock()
 	for _, t := range r.trials {
 		if t.State.Held() && !s.leases.Has(t.ID, t.LeaseEpoch) {
-			s.leases.Grant(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch, Worker: t.Worker, Deadline: now.Add(s.leaseTerm())})
+			s.leases.Grant(pool.Lease{
+				Trial: t.ID, Epoch: t.LeaseEpoch, Worker: t.Worker, Deadline: now.Add(s.leaseTerm()), Cores: r.occupies(t, 0),
+			})
 		}
 	}
 }

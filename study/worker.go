@@ -24,6 +24,9 @@ func (s *Service) RemoveWorker(_ context.Context, worker string) error {
 	if !s.workers.Remove(worker) {
 		return unknownWorker(worker)
 	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.turns, worker)
 	return nil
 }
 
@@ -118,6 +121,8 @@ func (r *runtime) directive(t trial.Trial) protocol.Directive {
 		return protocol.Directive{Action: protocol.Finish, Reason: "the budget of this rung is reached"}
 	case r.study.Status == protocol.StudyPaused:
 		return protocol.Directive{Action: protocol.Pause, Reason: "the study is paused"}
+	case t.Setting != nil:
+		return protocol.Directive{Action: protocol.Continue, System: t.Setting.Configuration}
 	default:
 		return protocol.Directive{Action: protocol.Continue}
 	}

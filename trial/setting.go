@@ -29,6 +29,9 @@ type Setting struct {
 	// edge of what is accepted to 1 at its centre.
 	Workload   string `json:"workload,omitempty"`
 	Confidence Float  `json:"confidence,omitempty" minimum:"0" maximum:"1"`
+	// Drifts counts how often the profile has changed under the present lease so
+	// much that the trial was looked up anew.
+	Drifts int `json:"drifts,omitempty"`
 }
 
 // Saving is what the system configuration saved against the default one: an

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -279,7 +280,7 @@ func slots(wanted int, def definition.Definition) int {
 	if wanted > 0 {
 		return wanted
 	}
-	threads, given := def.System["cpu_threads"].Integer()
+	threads, given := def.System.Constants[system.CPUThreads].Integer()
 	if !given || threads < 1 {
 		return 1
 	}

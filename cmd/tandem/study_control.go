@@ -73,8 +73,7 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 				return err
 			}
 			if !sure {
-				question := fmt.Sprintf("Delete study %s with its %s?", plainText(view.Name), count(view.Progress.Created, "trial"))
-				if err := confirm(command, question); err != nil {
+				if err := confirm(command, view); err != nil {
 					return err
 				}
 			}
@@ -93,12 +92,12 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 }
 
 // confirm asks on a terminal; without one, nothing is deleted unasked.
-func confirm(command *cobra.Command, question string) error {
+func confirm(command *cobra.Command, view protocol.StudyView) error {
 	file, ok := command.InOrStdin().(*os.File)
 	if !ok || !isTerminal(file) {
-		return usageError{fmt.Errorf("%s asks before it deletes, and there is no terminal to ask on: give --yes", command.Name())}
+		return usageError{errors.New("delete asks before it deletes, and there is no terminal to ask on: give --yes")}
 	}
-	fmt.Fprintf(command.ErrOrStderr(), "%s [y/N] ", question)
+	fmt.Fprintf(command.ErrOrStderr(), "Delete study %s with its %s? [y/N] ", plainText(view.Name), count(view.Progress.Created, "trial"))
 	answer, err := input(command.Context(), func() (string, error) { return bufio.NewReader(file).ReadString('\n') })
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -66,8 +66,6 @@ func unsupported(path string) string {
 	switch path {
 	case "inference":
 		return "is not supported by this version, which tunes the training only: leave it out"
-	case "system.memory_gib":
-		return "is not supported by this version, which sets cpu_threads only: leave it out"
 	}
 	return ""
 }

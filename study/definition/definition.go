@@ -131,13 +131,12 @@ type Definition struct {
 	// Constraints are what outcomes must keep to.
 	Constraints []Constraint `json:"constraints,omitempty"`
 	Space       space.Space  `json:"space"`
-	// System holds the system configuration every trial runs with, such as
-	// {"cpu_threads": 1}.
-	System map[string]space.Value `json:"system,omitempty"`
-	Budget budget.Settings        `json:"budget"`
-	Search Search                 `json:"search"`
-	Stop   Stop                   `json:"stop"`
-	Retry  Retry                  `json:"retry"`
+	// System is with what trials run, and what of it is tuned meanwhile.
+	System System          `json:"system,omitzero"`
+	Budget budget.Settings `json:"budget"`
+	Search Search          `json:"search"`
+	Stop   Stop            `json:"stop"`
+	Retry  Retry           `json:"retry"`
 	// Priority orders studies that wait for workers; higher goes first.
 	Priority int `json:"priority"`
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -149,7 +150,12 @@ func definitions() *rapid.Generator[definition.Definition] {
 			o.Metric, o.Expression, o.Name = "", rapid.SampledFrom([]string{"a.b / c", " a", "a > 0 ?\n 1: 2", "max(a,\t-1e3)**2"}).Draw(t, "formula"), "of.it"
 		}
 		if rapid.Bool().Draw(t, "with threads") {
-			def.System = map[string]space.Value{"cpu_threads": space.Int(2)}
+			def.System.Constants = system.Configuration{"cpu_threads": space.Int(2)}
+		}
+		if rapid.Bool().Draw(t, "with tuned knobs") {
+			def.System.Tuning = &system.Settings{Objective: system.Joules, Tuned: []system.Tuned{
+				{Name: "cores"}, {Name: "memory_gib", Values: []space.Value{space.Float(0.5), space.Int(4)}}, {Name: "precision", Values: []space.Value{space.String("bf16")}},
+			}}
 		}
 		return def
 	})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/search"
-	"github.com/tandem-tune/tandem/study/space"
 )
 
 // study reads the whole file.
@@ -88,31 +87,4 @@ func (d *decoder) name(s section, target *string) {
 	if valid, _ := regexp.MatchString(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`, *target); !valid && len(d.faults) == before {
 		d.fault(at, n, wanted)
 	}
-}
-
-// system reads constants: a list or a range would be for tuning the system
-// while trials run, which this version does not do.
-func (d *decoder) system(s section) map[string]space.Value {
-	n, at := s.get("system")
-	if n == nil {
-		return nil
-	}
-	known, ok := d.section(at, n, "cpu_threads")
-	if !ok {
-		return nil
-	}
-	threads, at := known.get("cpu_threads")
-	if threads == nil {
-		return nil
-	}
-	if threads.kind == list || threads.kind == mapping {
-		d.fault(at, threads, "must be one whole number, such as 2: this version does not tune the system while trials run; to search for the number, make it a parameter of the space and let the script apply it")
-		return nil
-	}
-	count := 0
-	d.wholeOf(at, threads, 1, 4096, &count)
-	if count == 0 {
-		return nil
-	}
-	return map[string]space.Value{"cpu_threads": space.Int(int64(count))}
 }

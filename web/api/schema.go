@@ -5,7 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -36,6 +36,16 @@ func (valueSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
+type systemSchema struct{}
+
+// Schema describes definition.System.
+func (systemSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: true,
+		Description: `the system section of a study file: for each knob one value, {"values": [...]} to tune it while trials run, or "auto"; and the objective "seconds", "joules" or "cost"`,
+	}
+}
+
 type stateSchema struct{}
 
 // Schema describes trial.State.
@@ -54,6 +64,7 @@ func newRegistry() huma.Registry {
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.Float](), reflect.TypeFor[floatSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.State](), reflect.TypeFor[stateSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[space.Value](), reflect.TypeFor[valueSchema]())
+	registry.RegisterTypeAlias(reflect.TypeFor[definition.System](), reflect.TypeFor[systemSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[document]())
 	return registry
 }
@@ -66,10 +77,6 @@ func schemaName(t reflect.Type, hint string) string {
 	switch t {
 	case reflect.TypeFor[trial.Report]():
 		return "AcceptedReport"
-	case reflect.TypeFor[similarity.Record]():
-		return "GroundTruthRecord"
-	case reflect.TypeFor[similarity.Cell]():
-		return "GroundTruthCell"
 	case reflect.TypeFor[document]():
 		return "Problem"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -27,7 +28,7 @@ func hostileStudy(s *stage) {
 	def.Name, def.Description, def.Command = hostile, hostile, []string{hostile}
 	def.Objectives[0].Metric = hostile
 	def.Space.Parameters = []space.Parameter{{Name: hostile, Kind: hostile, Type: space.CategoricalType, Values: []space.Value{space.String(hostile)}}}
-	def.System = map[string]space.Value{hostile: space.String(hostile)}
+	def.System.Constants = system.Configuration{hostile: space.String(hostile)}
 	now, ladder := time.Now(), def.Ladder()
 	values := map[string]trial.Float{hostile: 0.5, "other" + hostile: 0.25}
 	energy := trial.Energy{Joules: 3, Method: "estimate: " + hostile}

@@ -21,19 +21,39 @@ type Lease struct {
 	Epoch    trial.LeaseEpoch
 	Worker   string
 	Deadline time.Time
+	// Cores is how many cores it keeps busy; 0: all of the machine.
+	Cores int
+	// MemoryBytes is what it was seen to use; 0 before.
+	MemoryBytes int64
 }
 
 // Leases are the leases that are out. The zero value is empty and ready.
 type Leases struct {
 	byTrial map[trial.ID]Lease
+	// byWorker names the trials each worker has.
+	byWorker map[string]map[trial.ID]struct{}
 }
 
 // Grant records a lease, in place of any older one of the trial.
 func (l *Leases) Grant(lease Lease) {
 	if l.byTrial == nil {
 		l.byTrial = make(map[trial.ID]Lease)
+		l.byWorker = make(map[string]map[trial.ID]struct{})
 	}
+	l.Release(lease.Trial)
 	l.byTrial[lease.Trial] = lease
+	if l.byWorker[lease.Worker] == nil {
+		l.byWorker[lease.Worker] = make(map[trial.ID]struct{})
+	}
+	l.byWorker[lease.Worker][lease.Trial] = struct{}{}
+}
+
+// Resize notes what the lease takes of its machine from now on.
+func (l *Leases) Resize(id trial.ID, epoch trial.LeaseEpoch, cores int, memory int64) {
+	if lease, ok := l.byTrial[id]; ok && lease.Epoch == epoch {
+		lease.Cores, lease.MemoryBytes = cores, memory
+		l.byTrial[id] = lease
+	}
 }
 
 // Renew moves a lease's deadline; false if that lease is not out.
@@ -60,7 +80,18 @@ func (l *Leases) Renewed(since Lease) bool {
 }
 
 // Release ends the trial's lease.
-func (l *Leases) Release(id trial.ID) { delete(l.byTrial, id) }
+func (l *Leases) Release(id trial.ID) {
+	lease, ok := l.byTrial[id]
+	if !ok {
+		return
+	}
+	delete(l.byTrial, id)
+	if of := l.byWorker[lease.Worker]; len(of) > 1 {
+		delete(of, id)
+	} else {
+		delete(l.byWorker, lease.Worker)
+	}
+}
 
 // Expired returns the leases whose deadline has passed, the oldest first.
 func (l *Leases) Expired(now time.Time) []Lease {
@@ -94,11 +125,18 @@ func (l *Leases) Postpone(span time.Duration, latest time.Time) {
 // HeldBy returns the trials leased to the worker, in order of their ids.
 func (l *Leases) HeldBy(worker string) []trial.ID {
 	held := []trial.ID{}
-	for id, lease := range l.byTrial {
-		if lease.Worker == worker {
-			held = append(held, id)
-		}
+	for id := range l.byWorker[worker] {
+		held = append(held, id)
 	}
 	slices.Sort(held)
 	return held
+}
+
+// Of returns the worker's leases, in order of their trials' ids.
+func (l *Leases) Of(worker string) []Lease {
+	var leases []Lease
+	for _, id := range l.HeldBy(worker) {
+		leases = append(leases, l.byTrial[id])
+	}
+	return leases
 }

@@ -12,6 +12,9 @@ import (
 type Member struct {
 	Registration protocol.WorkerRegistration
 	LastSeen     time.Time
+	// Short says that a trial was ready and had no room on it, when it last
+	// asked for one.
+	Short bool
 }
 
 // Registry holds the workers by id. The zero value is empty and ready.
@@ -36,6 +39,20 @@ func (r *Registry) Seen(id string, now time.Time) bool {
 	member.LastSeen = now
 	r.byID[id] = member
 	return true
+}
+
+// Member returns the worker with the id.
+func (r *Registry) Member(id string) (Member, bool) {
+	member, ok := r.byID[id]
+	return member, ok
+}
+
+// NoteShort notes whether a trial was ready that the worker had no room for.
+func (r *Registry) NoteShort(id string, short bool) {
+	if member, ok := r.byID[id]; ok && member.Short != short {
+		member.Short = short
+		r.byID[id] = member
+	}
 }
 
 // Remove forgets the worker; false if it was not registered.

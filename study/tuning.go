@@ -1,0 +1,292 @@
+package study
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/system/advice"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// tuning is the study's knobs; nil when it tunes none.
+func (r *runtime) tuning() *system.Settings { return r.study.Definition.System.Tuning }
+
+// site is the machine of a worker, and what it has for one of its trials.
+type site struct {
+	machine   string
+	room      pool.Room
+	situation advice.Situation
+	knobs     []string // that its agent can set
+}
+
+// tuningOn is the study's knobs as far as they can be set there; nil for none.
+func (r *runtime) tuningOn(here site) *system.Settings {
+	all := r.tuning()
+	if all == nil {
+		return nil
+	}
+	possible := system.Settings{Objective: all.Objective}
+	for _, tuned := range all.Tuned {
+		knob, _ := system.Find(tuned.Name)
+		if knob.Applier == system.Script || slices.Contains(here.knobs, tuned.Name) {
+			possible.Tuned = append(possible.Tuned, tuned)
+		}
+	}
+	if len(possible.Tuned) == 0 {
+		return nil
+	}
+	return &possible
+}
+
+// siteOf looks at a worker's machine as it is for the trial; for a new trial
+// the ID is empty.
+func (s *Service) siteOf(worker string, id trial.ID) site {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	member, _ := s.workers.Member(worker)
+	held := s.leases.Of(worker)
+	room := pool.RoomOf(member, held)
+	at := advice.Situation{Machine: room.Machine, Cores: room.Cores, Elastic: room.Elastic, Wanted: member.Short}
+	if !room.Elastic {
+		at.Cores = room.Share()
+	} else if own := slices.IndexFunc(held, func(l pool.Lease) bool { return l.Trial == id }); own >= 0 {
+		cores := held[own].Cores
+		if cores == 0 {
+			cores = room.Machine
+		}
+		at.Cores = min(room.Machine, at.Cores+cores)
+	}
+	at.Cores = max(1, at.Cores)
+	return site{machine: member.Registration.Machine.Type(), room: room, situation: at, knobs: member.Registration.Machine.Knobs}
+}
+
+// demands is how many cores a trial of the study needs at least on the machine,
+// 0 for all of them.
+func (r *runtime) demands(machine int) int {
+	constants := r.study.Definition.System.Constants
+	settings := r.tuning()
+	if settings == nil {
+		if _, given := constants[system.CPUThreads]; !given {
+			if _, given := constants[system.Cores]; !given {
+				return 0
+			}
+		}
+		return constants.Demand(machine)
+	}
+	fewest := machine
+	for _, configuration := range settings.Grid(constants, machine) {
+		fewest = min(fewest, configuration.Demand(machine))
+	}
+	return fewest
+}
+
+// beginning is the configuration of a new lease: what is known to be good for
+// the trial, else for trials like it, as far as the machine has room for it.
+func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here site) (*trial.Setting, error) {
+	settings := r.tuningOn(here)
+	if settings == nil {
+		return nil, nil
+	}
+	constants, at := r.study.Definition.System.Constants, here.situation
+	if !at.Elastic {
+		at.Cores = at.Machine // what it shares with others is its user's choice
+	}
+	known, err := s.knowledge(ctx, here.machine)
+	if err != nil {
+		return nil, err
+	}
+	grid := settings.Grid(constants, at.Machine)
+	if before := t.Setting; before != nil && before.Phase != trial.Default && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
+		again := *before
+		if before.Phase != trial.Probing {
+			again.Configuration = advice.Fit(before.Configuration, grid, at)
+			return &again, nil
+		}
+	}
+	known.mutex.Lock()
+	defer known.mutex.Unlock()
+	setting := known.start(startQuestion{r.study.ID, at}, *settings, constants)
+	return &setting, nil
+}
+
+// guidance is what a report means for the system configuration of its trial.
+type guidance struct {
+	configuration map[string]space.Value // in force in the epoch
+	phase         trial.Phase
+	setting       *trial.Setting // for the next one
+	saved         *trial.Saving
+	records       []similarity.Record
+}
+
+// guide decides with which system configuration a trial goes on.
+func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report protocol.Report) (guidance, error) {
+	here := s.siteOf(t.Worker, t.ID)
+	settings := r.tuningOn(here)
+	if settings == nil || t.Setting == nil {
+		return guidance{configuration: r.inForce(t, report)}, nil
+	}
+	known, err := s.knowledge(ctx, here.machine)
+	if err != nil {
+		return guidance{}, err
+	}
+	constants := r.study.Definition.System.Constants
+	g := guidance{configuration: r.inForce(t, report)}
+	if system.Configuration(g.configuration).Equal(t.Setting.Configuration) {
+		g.phase = t.Setting.Phase
+	}
+	first := t.State == trial.Leased
+	known.mutex.Lock()
+	defer known.mutex.Unlock()
+	answer := advice.After(known.memory, advice.Question{
+		Settings: *settings, Constants: constants, Situation: here.situation,
+		Own: known.run(recordID(t, t.Setting.Drifts), here.machine), Fresh: recordID(t, t.Setting.Drifts+1),
+		Epoch: r.epochOf(t, report, g.configuration, first), Held: held(t, g.configuration, first), Left: t.Budget.Epochs - report.Epoch,
+	})
+	answer.Record.Updated = s.options.Now()
+	setting := answer.Setting
+	setting.Drifts = t.Setting.Drifts
+	if answer.Drifted {
+		setting.Drifts++
+	}
+	g.setting, g.records = &setting, []similarity.Record{answer.Record}
+	if answer.Saved != nil {
+		g.saved = &trial.Saving{Seconds: answer.Saved.Seconds * trial.Float(t.Budget.DataFraction), Joules: answer.Saved.Joules * trial.Float(t.Budget.DataFraction)}
+	}
+	return g, nil
+}
+
+// run is the record of a run so far.
+func (k *knowledge) run(id, machine string) similarity.Record {
+	if record, known := k.runs[id]; known {
+		return record
+	}
+	return similarity.Record{ID: id, Machine: machine}
+}
+
+// recordID names a run in a way that tells nothing of the trial.
+func recordID(t trial.Trial, drifts int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d/%d", t.ID, t.LeaseEpoch, drifts, t.Seed))
+	return hex.EncodeToString(sum[:12])
+}
+
+// inForce is the configuration the epoch ran with: the constants, and of what is
+// tuned what the worker says; all of it as it was meant when it says nothing.
+func (r *runtime) inForce(t trial.Trial, report protocol.Report) map[string]space.Value {
+	constants := r.study.Definition.System.Constants
+	if t.Setting == nil {
+		return constants
+	}
+	if len(report.System) == 0 {
+		return t.Setting.Configuration
+	}
+	configuration := system.Configuration{}.With(constants)
+	for name := range t.Setting.Configuration {
+		if _, constant := constants[name]; constant {
+			continue
+		}
+		if value, told := report.System[name]; told {
+			configuration[name] = value
+		}
+	}
+	return configuration
+}
+
+// epochOf is the epoch as advice sees it. A first epoch warms up: it is not
+// timed, and profiled only where its start is known to be left out.
+func (r *runtime) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) advice.Epoch {
+	epoch := advice.Epoch{
+		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), Timed: !first,
+		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
+	}
+	if report.Energy != nil {
+		epoch.Joules = float64(report.Energy.Joules) / t.Budget.DataFraction
+	}
+	if report.Profile != nil && (!first || report.SetupSeconds > 0) {
+		epoch.Features = similarity.Features(*report.Profile)
+	}
+	return epoch
+}
+
+// held are the knobs that cannot be switched while the command runs: those that
+// need a new start, and those that the script was told to switch and did not.
+func held(t trial.Trial, inForce system.Configuration, first bool) []string {
+	var names []string
+	for name, meant := range t.Setting.Configuration {
+		knob, known := system.Find(name)
+		if !known || !knob.Live || !first && inForce[name] != meant {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// resize tells the pool what the trial takes of its machine from now on.
+func (s *Service) resize(r *runtime, t trial.Trial, report protocol.Report) {
+	memory := int64(0)
+	if report.Profile != nil {
+		memory = int64(report.Profile.Host["tree.resident_bytes"])
+	}
+	r.resident = max(r.resident, memory)
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	member, _ := s.workers.Member(t.Worker)
+	s.leases.Resize(t.ID, t.LeaseEpoch, r.occupies(t, member.Registration.Machine.Cores), memory)
+}
+
+// occupies is how many cores the trial keeps busy on a machine with that many;
+// 0 for all of them.
+func (r *runtime) occupies(t trial.Trial, machine int) int {
+	if t.Setting == nil {
+		return r.demands(max(1, machine))
+	}
+	configuration := system.Configuration(t.Setting.Configuration)
+	if machine <= 0 {
+		machine = math.MaxInt32 // not registered yet
+	}
+	if demand := configuration.Demand(machine); demand < machine {
+		return demand
+	}
+	return 0
+}
+
+// unknownKnobs names what a report says of knobs that there are not.
+func unknownKnobs(configuration map[string]space.Value) []problem.Field {
+	var faults []problem.Field
+	for _, name := range slices.Sorted(maps.Keys(configuration)) {
+		if _, known := system.Find(name); !known {
+			faults = append(faults, problem.Field{Path: "system", Value: name, Message: "is no system parameter: there are " + strings.Join(system.Names(), ", ")})
+		}
+	}
+	return faults
+}
+
+// turnOf is the gate of an elastic worker; nil for others.
+func (s *Service) turnOf(worker string) gate {
+	s.poolMutex.Lock()
+	member, _ := s.workers.Member(worker)
+	s.poolMutex.Unlock()
+	if !member.Registration.Elastic {
+		return nil
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	turn, ok := s.turns[worker]
+	if !ok {
+		turn = newGate()
+		s.turns[worker] = turn
+	}
+	return turn
+}

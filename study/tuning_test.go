@@ -1,0 +1,196 @@
+package study_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// tuned is a study of 12 trials over all data whose threads are tuned.
+func tuned(w *world, name string) {
+	w.create("name: example", "name: "+name+"\nsystem: {cpu_threads: {values: [1, 2]}}", "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 12")
+}
+
+// untuned is the same with what a process gets by itself.
+func untuned(w *world, name string) {
+	w.create("name: example", "name: "+name, "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 12")
+}
+
+func baseline(t *testing.T, work workload) time.Duration {
+	var took time.Duration
+	in(func(t *testing.T, w *world) {
+		untuned(w, "v1")
+		took = w.box(false).train("v1", work)
+	})(t)
+	return took
+}
+
+func TestTrialsThatNeedOneThreadRunBesideEachOther(t *testing.T) {
+	alone := baseline(t, slowWithTwo)
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		tuned(w, "first")
+		cold := b.train("first", slowWithTwo)
+		tuned(w, "second")
+		warm := b.train("second", slowWithTwo)
+		t.Logf("default %v, cold %v, warm %v", alone, cold, warm)
+		if b.most != 2 || b.full != 2 {
+			t.Errorf("%d trials ran at once on up to %d cores, want 2 on 2", b.most, b.full)
+		}
+		if cold > alone {
+			t.Errorf("the first study took %v, the default %v", cold, alone)
+		}
+		if warm > alone*45/100 {
+			t.Errorf("the second study took %v, more than 45%% of the default %v", warm, alone)
+		}
+	})(t)
+}
+
+func TestAWorkloadThatUsesAllCoresKeepsThem(t *testing.T) {
+	alone := baseline(t, fastWithTwo)
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		tuned(w, "first")
+		cold := b.train("first", fastWithTwo)
+		tuned(w, "second")
+		warm := b.train("second", fastWithTwo)
+		t.Logf("default %v, cold %v, warm %v", alone, cold, warm)
+		if cold > alone*103/100 || warm > alone*103/100 {
+			t.Errorf("cold %v, warm %v: more than 3%% above the default %v", cold, warm, alone)
+		}
+	})(t)
+}
+
+func TestTheUserSeesWhatRanAndWhy(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		tuned(w, "example")
+		b.train("example", slowWithTwo)
+		phases := map[trial.Phase]int{}
+		var saved *trial.Saving
+		for _, one := range trialsOf(t, w, "example") {
+			reports, err := w.store.Reports(w.ctx, one.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, report := range reports {
+				phases[report.SystemPhase]++
+				if len(report.System) == 0 {
+					t.Errorf("the report of epoch %d of trial %d does not say what it ran with", report.Epoch, one.Number)
+				}
+			}
+			saved = saved.Plus(one.Saved)
+			if one.Setting == nil || one.Setting.Why == "" {
+				t.Errorf("trial %d does not say why it ran with what it did: %+v", one.Number, one.Setting)
+			}
+		}
+		if phases[trial.Default] == 0 || phases[trial.Probing] == 0 || phases[trial.Reused]+phases[trial.Decided] == 0 || phases[""] > 0 {
+			t.Errorf("the epochs ran under %v, want some of each phase", phases)
+		}
+		if saved == nil || saved.Seconds <= 0 || saved.Joules <= 0 {
+			t.Errorf("saved %+v, want something", saved)
+		}
+	})(t)
+}
+
+func TestMemoryIsRoomToo(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		large := slowWithTwo
+		large.resident = 9 << 30 // of 16 GiB
+		tuned(w, "example")
+		b.train("example", large)
+		if b.most != 1 {
+			t.Errorf("%d trials of 9 GiB ran at once on 16 GiB", b.most)
+		}
+	})(t)
+}
+
+func TestAScriptThatIgnoresItsThreadsIsMeasuredAsItIs(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b := w.box(false)
+		b.honours = false
+		tuned(w, "example")
+		b.train("example", slowWithTwo)
+		for _, one := range trialsOf(t, w, "example") {
+			reports, err := w.store.Reports(w.ctx, one.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := reports[0].System[system.CPUThreads]
+			for _, report := range reports {
+				if report.Rung == reports[0].Rung && report.System[system.CPUThreads] != asked {
+					t.Errorf("epoch %d of trial %d is said to have run with %v threads, and did with %v", report.Epoch, one.Number, report.System[system.CPUThreads], asked)
+				}
+			}
+		}
+	})(t)
+}
+
+func TestWhatWasLearnedSurvivesARestart(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		tuned(w, "first")
+		b.train("first", slowWithTwo)
+		w.start()
+		b.register()
+		tuned(w, "second")
+		lease := w.mustLease(b.id)
+		if threadsOf(lease.System, 0) != 1 {
+			t.Errorf("the first trial after the restart starts with %v, want 1 thread", lease.System)
+		}
+		if setting := w.trial(lease.Trial).Setting; setting == nil || setting.Phase != trial.Reused {
+			t.Errorf("its setting is %+v, want a reused one", setting)
+		}
+	})(t)
+}
+
+func TestAnotherTypeOfMachineKnowsNothing(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		tuned(w, "first")
+		b.train("first", slowWithTwo)
+		other := w.box(true)
+		other.cores, other.id = 4, "other-box"
+		other.register()
+		tuned(w, "second")
+		lease := w.mustLease(other.id)
+		if threadsOf(lease.System, 0) != 2 { // the most of the two that were given
+			t.Errorf("a machine with 4 cores starts with %v, want the default", lease.System)
+		}
+	})(t)
+}
+
+func TestReportsOfSystemParametersAreChecked(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		tuned(w, "example")
+		b := w.box(true)
+		lease := w.mustLease(b.id)
+		_, err := w.service.Report(w.ctx, lease.Trial, protocol.Report{
+			LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, SetupSeconds: 2, Neighbours: -1,
+			Metrics: map[string]trial.Float{"accuracy": 0.5}, System: map[string]space.Value{"threads": space.Int(1)},
+		})
+		if err == nil {
+			t.Fatal("a report with three faults was taken")
+		}
+		for _, part := range []string{"setup_seconds", "neighbours", "system"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("the refusal does not name %s: %v", part, err)
+			}
+		}
+	})(t)
+}
+
+func trialsOf(t *testing.T, w *world, name string) []trial.Trial {
+	t.Helper()
+	trials, err := w.store.Trials(w.ctx, w.view(name).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trials
+}

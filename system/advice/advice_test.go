@@ -1,0 +1,213 @@
+package advice_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/system/advice"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+var threads = system.Settings{Objective: system.Seconds, Tuned: []system.Tuned{{Name: system.CPUThreads, Values: ints(1, 2, 4)}}}
+
+func ints(values ...int64) []space.Value {
+	var list []space.Value
+	for _, value := range values {
+		list = append(list, space.Int(value))
+	}
+	return list
+}
+
+func with(n int64) system.Configuration {
+	return system.Configuration{system.CPUThreads: space.Int(n)}
+}
+
+// features are of a workload under a number of threads.
+func features(workload, n float64) map[string]float64 {
+	return map[string]float64{"faults": workload, "switches": workload * n / 2, "instructions": 3 + math.Sin(workload)}
+}
+
+// run plays a run of so many epochs and returns its settings and its record.
+func run(memory *similarity.Memory, id string, workload float64, seconds map[int64]float64, epochs int) ([]trial.Setting, similarity.Record) {
+	at := advice.Situation{Machine: 4, Cores: 4}
+	setting := advice.Start(memory, threads, nil, at)
+	record := similarity.Record{ID: id, Machine: "m"}
+	var settings []trial.Setting
+	for epoch := range epochs {
+		n, _ := setting.Configuration[system.CPUThreads].Integer()
+		noise := 1 + 0.01*math.Sin(float64(epoch)*12.9)
+		answer := advice.After(memory, advice.Question{
+			Settings: threads, Situation: at, Own: record, Fresh: id + "-again", Left: epochs - epoch - 1,
+			Epoch: advice.Epoch{At: time.Unix(int64(epoch), 0), Configuration: setting.Configuration, Timed: epoch > 0,
+				Seconds: seconds[n] * noise, Joules: seconds[n] * float64(n), Features: features(workload, float64(n))},
+		})
+		setting, record = answer.Setting, answer.Record
+		memory.Put(record)
+		settings = append(settings, setting)
+	}
+	return settings, record
+}
+
+var slower = map[int64]float64{1: 1, 2: 1.3, 4: 2}
+
+func TestAnUnknownWorkloadIsProbedAndThenDecided(t *testing.T) {
+	memory := similarity.NewMemory(similarity.Options{})
+	settings, record := run(memory, "first-run", 7, slower, 9)
+	last := settings[len(settings)-1]
+	if last.Phase != trial.Decided || !system.Configuration(last.Configuration).Equal(with(1)) {
+		t.Errorf("after nine epochs it is %+v, want one thread, decided", last)
+	}
+	if !strings.Contains(last.Why, "fewer seconds than the default cpu_threads=4") {
+		t.Errorf("it is told as %q", last.Why)
+	}
+	probed := slices.ContainsFunc(settings, func(s trial.Setting) bool { return s.Phase == trial.Probing })
+	if !probed || len(record.Cells) < 2 {
+		t.Errorf("it was not probed: %+v", settings)
+	}
+}
+
+func TestAKnownWorkloadIsNotProbedAgain(t *testing.T) {
+	memory := similarity.NewMemory(similarity.Options{})
+	for i := range 4 {
+		run(memory, fmt.Sprintf("known-%03d", i), 7, slower, 9)
+	}
+	settings, _ := run(memory, "next-run", 7, slower, 3)
+	for i, setting := range settings {
+		if setting.Phase != trial.Reused && setting.Phase != trial.Decided || !system.Configuration(setting.Configuration).Equal(with(1)) || setting.Workload == "" {
+			t.Errorf("epoch %d of a known workload: %+v, want one thread, reused", i+1, setting)
+		}
+	}
+}
+
+func TestAnUnlikeWorkloadIsNotTakenForAKnownOne(t *testing.T) {
+	memory := similarity.NewMemory(similarity.Options{})
+	for i := range 4 {
+		run(memory, fmt.Sprintf("known-%03d", i), 7, slower, 9)
+	}
+	faster := map[int64]float64{1: 4, 2: 2, 4: 1}
+	settings, _ := run(memory, "other-run", 900, faster, 9)
+	if first := settings[0]; first.Workload != "" {
+		t.Errorf("a workload unlike all known is taken for %q", first.Workload)
+	}
+	if last := settings[len(settings)-1]; !system.Configuration(last.Configuration).Equal(with(4)) {
+		t.Errorf("it ends with %+v, want four threads", last)
+	}
+}
+
+func TestADriftIsLookedUpAnew(t *testing.T) {
+	memory := similarity.NewMemory(similarity.Options{})
+	_, record := run(memory, "first-run", 7, slower, 9)
+	for i := range 4 {
+		run(memory, fmt.Sprintf("known-%03d", i), 7, slower, 9)
+	}
+	question := advice.Question{
+		Settings: threads, Situation: advice.Situation{Machine: 4, Cores: 4}, Own: record, Fresh: "fresh-run", Left: 5,
+		Epoch: advice.Epoch{Configuration: with(1), Timed: true, Seconds: 9, Joules: 9, Features: features(900, 1)},
+	}
+	answer := advice.After(memory, question)
+	if !answer.Drifted || answer.Record.ID != "fresh-run" || len(answer.Record.Cells) != 1 || !strings.Contains(answer.Setting.Why, "has changed") {
+		t.Errorf("a changed profile is answered with %+v", answer)
+	}
+	question.Epoch.Features = features(7, 1)
+	if answer := advice.After(memory, question); answer.Drifted || answer.Record.ID != record.ID {
+		t.Errorf("an unchanged profile is taken for a drift: %+v", answer)
+	}
+}
+
+func TestSharesCountWhileOthersWait(t *testing.T) {
+	memory := similarity.NewMemory(similarity.Options{})
+	// Two threads are 1.5 times as fast as one, four twice.
+	_, record := run(memory, "first-run", 7, map[int64]float64{1: 2, 2: 1.33, 4: 1}, 12)
+	ask := func(at advice.Situation) trial.Setting {
+		return advice.After(memory, advice.Question{Settings: threads, Situation: at, Own: record, Fresh: "x", Left: 5,
+			Epoch: advice.Epoch{Configuration: with(4), Timed: true, Seconds: 1, Joules: 1, Features: features(7, 4)}}).Setting
+	}
+	if got := ask(advice.Situation{Machine: 4, Cores: 4, Elastic: true}); !system.Configuration(got.Configuration).Equal(with(4)) {
+		t.Errorf("with nobody waiting it is %+v, want all four", got)
+	}
+	if got := ask(advice.Situation{Machine: 4, Cores: 4, Elastic: true, Wanted: true}); system.Configuration(got.Configuration).Demand(4) > 2 {
+		t.Errorf("with others waiting it is %+v, want fewer threads", got)
+	}
+}
+
+func TestKnobsThatNeedANewStartStay(t *testing.T) {
+	settings := system.Settings{Objective: system.Seconds, Tuned: []system.Tuned{
+		{Name: system.CPUThreads, Values: ints(1, 2)}, {Name: system.GPUs, Values: ints(0, 1)},
+	}}
+	present := system.Configuration{system.CPUThreads: space.Int(2), system.GPUs: space.Int(0)}
+	memory := similarity.NewMemory(similarity.Options{})
+	record := similarity.Record{ID: "some-run"}
+	for epoch := range 10 {
+		answer := advice.After(memory, advice.Question{
+			Settings: settings, Situation: advice.Situation{Machine: 2, Cores: 2}, Own: record, Fresh: "x", Held: []string{system.GPUs}, Left: 9,
+			Epoch: advice.Epoch{Configuration: present, Timed: epoch > 0, Seconds: 1, Joules: 1},
+		})
+		if answer.Setting.Configuration[system.GPUs] != space.Int(0) {
+			t.Fatalf("the GPUs were switched while the command runs: %+v", answer.Setting)
+		}
+		record, present = answer.Record, answer.Setting.Configuration
+	}
+}
+
+func TestFitTakesWhatIsNearest(t *testing.T) {
+	settings := system.Settings{Tuned: []system.Tuned{{Name: system.CPUThreads, Values: ints(1, 2, 4)}, {Name: system.MemoryGiB, Values: ints(2, 8)}}}
+	grid := settings.Grid(nil, 4)
+	wanted := system.Configuration{system.CPUThreads: space.Int(4), system.MemoryGiB: space.Int(8)}
+	got := advice.Fit(wanted, grid, advice.Situation{Machine: 4, Cores: 3})
+	if want := (system.Configuration{system.CPUThreads: space.Int(2), system.MemoryGiB: space.Int(8)}); !got.Equal(want) {
+		t.Errorf("on 3 cores %s becomes %s, want %s", wanted.Key(), got.Key(), want.Key())
+	}
+	if got := advice.Fit(wanted, grid, advice.Situation{Machine: 4, Cores: 4}); !got.Equal(wanted) {
+		t.Errorf("what fits became %s", got.Key())
+	}
+}
+
+// TestAdviceIsAlwaysPossible asks at random: the answer is on the grid, has the
+// cores it needs or stays, says why, and is the same when asked twice.
+func TestAdviceIsAlwaysPossible(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		settings := system.Settings{Objective: rapid.SampledFrom([]system.Objective{system.Seconds, system.Joules, system.Cost}).Draw(t, "objective"),
+			Tuned: []system.Tuned{{Name: system.CPUThreads}, {Name: system.LoaderWorkers, Values: ints(0, 2)}}}
+		machine := rapid.IntRange(1, 16).Draw(t, "machine")
+		grid := settings.Grid(nil, machine)
+		play := func(seed int) []trial.Setting {
+			memory := similarity.NewMemory(similarity.Options{})
+			var all []trial.Setting
+			record := similarity.Record{ID: "the-run"}
+			present := system.Configuration(advice.Start(memory, settings, nil, advice.Situation{Machine: machine, Cores: machine}).Configuration)
+			for epoch := range 6 {
+				cost := 1 + math.Abs(math.Sin(float64(seed+epoch)))
+				at := advice.Situation{Machine: machine, Cores: 1 + (seed+epoch)%machine, Elastic: seed%2 == 0, Wanted: seed%3 == 0}
+				answer := advice.After(memory, advice.Question{Settings: settings, Situation: at, Own: record, Fresh: fmt.Sprint("fresh-", epoch), Left: 6 - epoch,
+					Epoch: advice.Epoch{At: time.Unix(int64(epoch), 0), Configuration: present, Timed: epoch > 0, Neighbours: seed % 3, Seconds: cost, Joules: cost, Features: features(float64(seed%5), 1)}})
+				next := system.Configuration(answer.Setting.Configuration)
+				if !slices.ContainsFunc(grid, next.Equal) {
+					t.Fatalf("%s is not on the grid", next.Key())
+				}
+				if next.Demand(machine) > at.Cores && !next.Equal(present) {
+					t.Fatalf("%s was chosen with %d cores of %d", next.Key(), at.Cores, machine)
+				}
+				if answer.Setting.Why == "" || answer.Setting.Phase == "" {
+					t.Fatalf("nothing says why: %+v", answer.Setting)
+				}
+				record, present = answer.Record, next
+				memory.Put(record)
+				all = append(all, answer.Setting)
+			}
+			return all
+		}
+		seed := rapid.IntRange(0, 1000).Draw(t, "seed")
+		if a, b := fmt.Sprint(play(seed)), fmt.Sprint(play(seed)); a != b {
+			t.Fatalf("asked twice, it answered\n%s\nand\n%s", a, b)
+		}
+	})
+}

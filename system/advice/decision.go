@@ -1,0 +1,153 @@
+package advice
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/system/probing"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// decision is everything a setting is decided on.
+type decision struct {
+	question Question
+	grid     []system.Configuration
+	match    similarity.Match
+	seen     evidence
+	drifted  bool
+}
+
+// candidates are the configurations the next epoch can have, the present one
+// among them, with what they cost beside their seconds.
+func (d decision) candidates() []probing.Candidate {
+	at, present := d.question.Situation, d.question.Epoch.Configuration
+	var list []probing.Candidate
+	for _, configuration := range d.grid {
+		if configuration.Demand(at.Machine) > at.Cores && !configuration.Equal(present) || !d.reachable(configuration) {
+			continue
+		}
+		list = append(list, d.candidate(configuration))
+	}
+	if len(list) == 0 { // the script runs with something else altogether
+		list = append(list, d.candidate(present))
+	}
+	return list
+}
+
+// candidate is a configuration with the share of the machine it takes.
+func (d decision) candidate(configuration system.Configuration) probing.Candidate {
+	at, objective := d.question.Situation, d.question.Settings.Objective
+	one := probing.Candidate{Configuration: configuration, Neighbours: d.question.Epoch.Neighbours}
+	demand := min(configuration.Demand(at.Machine), at.Machine)
+	wanted := at.Elastic && at.Wanted
+	if wanted {
+		one.Neighbours = at.Machine/demand - 1
+	}
+	if objective == system.Cost || objective == system.Seconds && wanted {
+		one.LogWeight = math.Log(float64(demand) / float64(at.Machine))
+	}
+	return one
+}
+
+// reachable reports whether the configuration can be had without a new start.
+func (d decision) reachable(configuration system.Configuration) bool {
+	return !slices.ContainsFunc(d.question.Held, func(knob string) bool {
+		return configuration[knob] != d.question.Epoch.Configuration[knob]
+	})
+}
+
+func index(candidates []probing.Candidate, of system.Configuration) int {
+	return slices.IndexFunc(candidates, func(c probing.Candidate) bool { return c.Configuration.Equal(of) })
+}
+
+func (d decision) standard() system.Configuration {
+	return d.question.Settings.Default(d.question.Constants, d.question.Situation.Machine)
+}
+
+// best is the candidate with the lowest expected cost.
+func (d decision) best(observations []probing.Observation) ([]probing.Candidate, int) {
+	candidates := d.candidates()
+	choice := probing.Fit(d.grid, observations).Choose(candidates, index(candidates, d.standard()))
+	return candidates, choice.Best
+}
+
+// setting is the configuration of the next epoch.
+func (d decision) setting() trial.Setting {
+	observations := d.seen.observations(d.question.Settings.Objective, d.grid)
+	candidates := d.candidates()
+	standard := index(candidates, d.standard())
+	model := probing.Fit(d.grid, observations)
+	choice := model.Choose(candidates, standard)
+	present := d.question.Epoch.Configuration
+
+	setting := trial.Setting{Confidence: trial.Float(d.match.Confidence)}
+	if d.match.Similar {
+		setting.Workload = d.match.Workload
+	} else {
+		setting.Confidence = 0
+	}
+	chosen := candidates[choice.Best].Configuration
+	switch timed := timedUnder(d.seen.own); {
+	case choice.Probe < 0 && len(timed) < 2 && d.match.Similar:
+		setting.Phase = trial.Reused
+	case choice.Probe < 0:
+		setting.Phase = trial.Decided
+	case !timed[present.Key()] && d.question.Left >= 2 && index(candidates, present) >= 0:
+		// What comes next is compared with this.
+		setting.Phase, chosen = trial.Probing, present
+	case len(timed) == 0 && compared(observations) == 0:
+		// Too short a run to learn from.
+		setting.Phase, chosen = trial.Default, present
+	case len(timed) == 0:
+		setting.Phase = trial.Reused
+	default:
+		setting.Phase, chosen = trial.Probing, candidates[choice.Probe].Configuration
+	}
+	setting.Configuration = chosen
+	setting.Why = d.why(setting, choice, model)
+	return setting
+}
+
+// timedUnder are the configurations the run was timed under.
+func timedUnder(record similarity.Record) map[string]bool {
+	timed := map[string]bool{}
+	for _, cell := range record.Cells {
+		if cell.Epochs > 0 {
+			timed[cell.Configuration.Key()] = true
+		}
+	}
+	return timed
+}
+
+// saved is what the epoch's configuration saved against the default one.
+func (d decision) saved() *trial.Saving {
+	epoch, at := d.question.Epoch, d.question.Situation
+	if epoch.Seconds <= 0 {
+		return nil
+	}
+	present := probing.Candidate{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours}
+	standard := probing.Candidate{Configuration: d.standard(), Neighbours: epoch.Neighbours}
+	if at.Elastic {
+		standard.Neighbours = 0 // it takes the whole machine
+	}
+	ratio := func(objective system.Objective) (float64, bool) {
+		if standard.Configuration.Equal(present.Configuration) && standard.Neighbours == present.Neighbours {
+			return 1, true
+		}
+		model := probing.Fit(d.grid, d.seen.observations(objective, d.grid))
+		log, deviation := model.Ratio(standard, present)
+		return math.Exp(log), deviation <= certain
+	}
+	seconds, sure := ratio(system.Seconds)
+	joules, alsoSure := ratio(system.Joules)
+	if !sure || !alsoSure {
+		return nil
+	}
+	taken := epoch.Seconds / float64(1+epoch.Neighbours)
+	return &trial.Saving{
+		Seconds: trial.Float(epoch.Seconds*seconds/float64(1+standard.Neighbours) - taken),
+		Joules:  trial.Float(epoch.Joules*joules - epoch.Joules),
+	}
+}

@@ -1,0 +1,123 @@
+package advice
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/system/probing"
+)
+
+// Epoch is one epoch of a run.
+type Epoch struct {
+	At            time.Time
+	Configuration system.Configuration
+	// Neighbours is how many other trials the machine ran meanwhile.
+	Neighbours int
+	// Timed says that its time counts: a run's first epoch warms up.
+	Timed bool
+	// Seconds and Joules are what an epoch over the whole data would have taken.
+	Seconds, Joules float64
+	// Features are those of its profile; nil when it has none of the training
+	// alone.
+	Features map[string]float64
+}
+
+// least keeps logarithms finite.
+const least = 1e-9
+
+// observe returns the record with the epoch in it.
+func observe(record similarity.Record, epoch Epoch) similarity.Record {
+	record.Cells = slices.Clone(record.Cells)
+	at := slices.IndexFunc(record.Cells, func(cell similarity.Cell) bool {
+		return cell.Neighbours == epoch.Neighbours && cell.Configuration.Equal(epoch.Configuration)
+	})
+	if at < 0 {
+		if len(record.Cells) == system.MaxConfigurations {
+			return record
+		}
+		at = len(record.Cells)
+		record.Cells = append(record.Cells, similarity.Cell{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours})
+	}
+	cell := record.Cells[at]
+	if epoch.Timed && epoch.Seconds > 0 {
+		cell = timed(cell, math.Log(max(least, epoch.Seconds)), math.Log(max(least, epoch.Joules)))
+	}
+	if epoch.Features != nil {
+		cell.Profiles++
+		if cell.Profiles == 1 {
+			cell.Features = maps.Clone(epoch.Features)
+		} else {
+			cell.Features = averaged(cell.Features, epoch.Features, cell.Profiles)
+		}
+	}
+	record.Cells[at] = cell
+	return record
+}
+
+// timed adds a time to the cell's mean and variance (Welford).
+func timed(cell similarity.Cell, seconds, joules float64) similarity.Cell {
+	squares := cell.Variance * float64(max(0, cell.Epochs-1))
+	cell.Epochs++
+	n := float64(cell.Epochs)
+	difference := seconds - cell.LogSeconds
+	cell.LogSeconds += difference / n
+	cell.LogJoules += (joules - cell.LogJoules) / n
+	if cell.Epochs > 1 {
+		cell.Variance = (squares + difference*(seconds-cell.LogSeconds)) / (n - 1)
+	}
+	return cell
+}
+
+// averaged takes another epoch into the means of the features both have.
+func averaged(means, features map[string]float64, n int) map[string]float64 {
+	result := make(map[string]float64, len(means))
+	for name, mean := range means {
+		if value, has := features[name]; has {
+			result[name] = mean + (value-mean)/float64(n)
+		}
+	}
+	return result
+}
+
+// evidence is what may be used to judge configurations.
+type evidence struct {
+	// own is the run's record, known those of similar workloads.
+	own   similarity.Record
+	known []similarity.Record
+}
+
+// observations are the timed cells of the evidence on the grid.
+func (e evidence) observations(objective system.Objective, grid []system.Configuration) []probing.Observation {
+	within := make(map[string]bool, len(grid))
+	for _, configuration := range grid {
+		within[configuration.Key()] = true
+	}
+	var list []probing.Observation
+	add := func(record similarity.Record) (added bool) {
+		for _, cell := range record.Cells {
+			if cell.Epochs == 0 || !within[cell.Configuration.Key()] {
+				continue
+			}
+			cost := cell.LogSeconds
+			if objective == system.Joules {
+				cost = cell.LogJoules
+			}
+			list = append(list, probing.Observation{Run: record.ID, Configuration: cell.Configuration,
+				Neighbours: cell.Neighbours, LogCost: cost, Epochs: cell.Epochs, Variance: cell.Variance})
+			added = true
+		}
+		return added
+	}
+	add(e.own)
+	runs := 0
+	for i := len(e.known) - 1; i >= 0 && runs < MaxRuns; i-- { // the newest first
+		if record := e.known[i]; record.ID != e.own.ID && len(record.Cells) > 1 && add(record) {
+			runs++
+		}
+	}
+	return list
+}

@@ -1,0 +1,93 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/system/probing"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func whyStart(configuration system.Configuration, runs int) string {
+	return fmt.Sprintf("%s was best for the known workloads on machines of this type (%d were measured)", shown(configuration), runs)
+}
+
+// shown names a configuration.
+func shown(configuration system.Configuration) string {
+	if key := configuration.Key(); key != "" {
+		return key
+	}
+	return "the configuration without knobs"
+}
+
+// why says in a sentence what the setting stands on.
+func (d decision) why(setting trial.Setting, choice probing.Choice, model *probing.Model) string {
+	var parts []string
+	if d.drifted {
+		parts = append(parts, "the profile has changed, so this is looked up anew")
+	}
+	switch {
+	case d.match.Similar:
+		parts = append(parts, fmt.Sprintf("similar to %d known run%s (workload %s, confidence %.0f %%)",
+			len(d.match.Members), plural(len(d.match.Members)), d.match.Workload, 100*d.match.Confidence))
+	case d.question.Epoch.Features == nil:
+		parts = append(parts, "not profiled, so it is not looked up")
+	default:
+		parts = append(parts, "similar to no known workload")
+	}
+	switch setting.Phase {
+	case trial.Probing:
+		parts = append(parts, fmt.Sprintf("measuring %s, one of %d that may be the best", shown(setting.Configuration), max(1, choice.Surviving)))
+	case trial.Default:
+		parts = append(parts, "too few epochs in this run to measure anything")
+	default:
+		parts = append(parts, d.against(setting.Configuration, model))
+	}
+	if len(choice.Indifferent) > 0 {
+		parts = append(parts, strings.Join(choice.Indifferent, " and ")+" make"+third(len(choice.Indifferent))+" no difference")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+func third(n int) string {
+	if n == 1 {
+		return "s"
+	}
+	return ""
+}
+
+// against compares a configuration with the default one, as the candidates are:
+// with what each takes of the machine.
+func (d decision) against(configuration system.Configuration, model *probing.Model) string {
+	standard := d.standard()
+	if configuration.Equal(standard) {
+		return shown(configuration) + ", the default, is the best"
+	}
+	chosen, other := d.candidate(configuration), d.candidate(standard)
+	ratio, _ := model.Ratio(chosen, other)
+	change := 100 * (math.Exp(ratio+chosen.LogWeight-other.LogWeight) - 1)
+	quantity := map[system.Objective]string{system.Joules: "joules", system.Cost: "rent"}[d.question.Settings.Objective]
+	if quantity == "" {
+		quantity = "seconds"
+		if chosen.LogWeight != other.LogWeight {
+			quantity = "seconds of the machine"
+		}
+	}
+	return fmt.Sprintf("%s takes an estimated %.0f %% %s %s than the default %s", shown(configuration), math.Abs(change), direction(change), quantity, shown(standard))
+}
+
+func direction(change float64) string {
+	if change > 0 {
+		return "more"
+	}
+	return "fewer"
+}
