@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"bench/repeats":           {"simulator", "study", "study/definition", "study/space"},
 	"bench/search":            {"simulator", "protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
-	"bench/profiler":          {"profiler"},
+	"bench/profiler":          {"profiler", "clients/rest", "e2e/launch"},
 	"bench/similarity":        {"profiler", "similarity", "study/space", "system", "trial"},
 	"cmd/tandem":              nil, // wires everything
 }

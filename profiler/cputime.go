@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -24,12 +23,12 @@ func GroupCPUSeconds(group int) float64 { return groupCPUSeconds(newHost(""), gr
 
 func groupCPUSeconds(h host, group int) float64 {
 	sum := 0.0
-	for _, file := range h.glob("proc/[0-9]*/stat") {
-		content, err := os.ReadFile(file)
+	for _, pid := range h.members(group) {
+		line, err := h.text(processFile(pid, "stat"))
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		if p, err := parseStat(string(content)); err == nil && p.group == group {
+		if p, err := parseStat(line); err == nil && p.group == group {
 			sum += p.cpuSeconds
 		}
 	}

@@ -78,6 +78,40 @@ func TestTreeIsFollowed(t *testing.T) {
 	}
 }
 
+// TestProcessesOfOneThread: their threads need not be looked for, nor children
+// where a control group knows them.
+func TestProcessesOfOneThread(t *testing.T) {
+	alone := func(pid, parent string) string {
+		return strings.Replace(statLine(pid, parent, pid, "5", "100", "0"), "20 0 2 0 77", "20 0 1 0 77", 1)
+	}
+	files := map[string]string{
+		"proc/10/stat": alone("10", "1"), "proc/10/task/10/status": "voluntary_ctxt_switches: 3\nnonvoluntary_ctxt_switches: 4\n",
+		"proc/10/task/10/children": "12 14", "proc/12/stat": alone("12", "10"), "proc/14/stat": alone("14", "10"), "cgroup.procs": "10\n12\n",
+	}
+	root := write(t, files)
+	for cgroup, processes := range map[string]float64{"": 3, root: 2} {
+		o := newTree(newHost(root), 10, cgroup).observe(false)
+		if o.states["tree.processes"] != processes || o.states["tree.threads"] != processes || o.sums["tree.context_switches"] != 7 {
+			t.Errorf("control group %q: got %v and %v", cgroup, o.sums, o.states)
+		}
+	}
+}
+
+func TestNextSample(t *testing.T) {
+	now := time.Unix(100, 0)
+	for name, test := range map[string]struct{ due, spent, want time.Duration }{
+		"in time":        {900 * time.Millisecond, 2 * time.Millisecond, 900 * time.Millisecond},
+		"a large tree":   {900 * time.Millisecond, 10 * time.Millisecond, 2 * time.Second},
+		"an own choice":  {10 * time.Millisecond, 0, 10 * time.Millisecond},
+		"already late":   {-3 * time.Second, 0, 0},
+		"late and large": {-3 * time.Second, 10 * time.Millisecond, 2 * time.Second},
+	} {
+		if got := nextSample(now, now.Add(test.due), test.spent).Sub(now); got != test.want {
+			t.Errorf("%s: in %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestStatesAreMeansAndSumsAreRates(t *testing.T) {
 	at := func(sum, level float64) observation {
 		o := newObservation()

@@ -12,7 +12,6 @@
 package profiler
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -31,8 +30,8 @@ func (h host) path(name string) string { return filepath.Join(h.root, name) }
 
 // text is a file's content without the white space around it.
 func (h host) text(name string) (string, error) {
-	content, err := os.ReadFile(h.path(name))
-	return strings.TrimSpace(string(content)), err
+	content, err := readText(h.path(name))
+	return strings.TrimSpace(content), err
 }
 
 func (h host) glob(pattern string) []string {

@@ -2,9 +2,12 @@ package profiler
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // DefaultInterval is how often a running command is looked at.
@@ -17,7 +20,9 @@ type RecorderOptions struct {
 	// Cgroup is the folder of a control group (v2) that holds the tree and
 	// nothing else, where there is one.
 	Cgroup string
-	// Interval is the time between samples; DefaultInterval when 0.
+	// Interval is the time between samples. When it is 0 it is DefaultInterval,
+	// or as much longer as a sample of a very large tree needs to take at most
+	// half a percent of one core's time.
 	Interval time.Duration
 	// Environment is the command's, as [os/exec.Cmd] has it: which GPUs it may
 	// use follows from it. This process's when nil.
@@ -53,7 +58,8 @@ func Record(counters *Counters, options RecorderOptions) *Recorder {
 }
 
 func record(counters *Counters, options RecorderOptions, open func() (gpuReader, error)) *Recorder {
-	if options.Interval <= 0 {
+	stretch := options.Interval <= 0
+	if stretch {
 		options.Interval = DefaultInterval
 	}
 	h := newHost(options.Root)
@@ -75,24 +81,56 @@ func record(counters *Counters, options RecorderOptions, open func() (gpuReader,
 	r.lap.observe(0, counts, seen)
 	r.whole.observe(0, counts, seen)
 	r.gpus = watchGPUs(open, options.Environment, options.Interval)
-	go r.run(options.Interval)
+	go r.run(options.Interval, stretch)
 	return r
 }
 
-func (r *Recorder) run(interval time.Duration) {
+func (r *Recorder) run(interval time.Duration, stretch bool) {
 	defer close(r.ended)
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
+	runtime.LockOSThread() // its CPU time is read; it ends with the goroutine
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for due := time.Now().Add(interval); ; {
 		select {
 		case <-r.stop:
 			return
-		case <-ticker.C:
-			r.mutex.Lock()
-			r.sample(false)
-			r.mutex.Unlock()
+		case <-timer.C:
 		}
+		before := threadTime()
+		r.mutex.Lock()
+		r.sample(false)
+		r.mutex.Unlock()
+		spent := threadTime() - before
+		if !stretch {
+			spent = 0
+		}
+		now := time.Now()
+		due = nextSample(now, due.Add(interval), spent)
+		timer.Reset(due.Sub(now))
 	}
+}
+
+// rest is how long the recorder rests for each second that it worked: 200 make
+// half a percent of a core.
+const rest = 200
+
+// nextSample is when to look again: when it is due, but not before a look that
+// took so much CPU time is paid for, and not in the past.
+func nextSample(now, due time.Time, spent time.Duration) time.Time {
+	if earliest := now.Add(rest * spent); due.Before(earliest) {
+		return earliest
+	}
+	return due
+}
+
+// threadTime is the CPU time of this thread, without what it waited for others
+// that keep the processor busy; 0 where the kernel does not tell.
+func threadTime() time.Duration {
+	var spent unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent) != nil {
+		return 0
+	}
+	return time.Duration(spent.Nano())
 }
 
 // sample looks at everything once. The caller holds the mutex.

@@ -207,26 +207,15 @@ func (t *tree) candidates(thorough bool) []int {
 	if !thorough || t.group == 0 {
 		return list
 	}
-	for _, file := range t.host.glob("proc/[0-9]*/stat") {
-		line, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if u, err := parseUsage(string(line)); err == nil && u.group == t.group {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-				list = append(list, pid)
-			}
-		}
-	}
-	return list
+	return append(list, t.host.members(t.group)...)
 }
 
 // cgroupProcesses are the processes of a control group and of those in it.
 func cgroupProcesses(folder string) []int {
 	var list []int
 	// A group that has just been removed has no processes.
-	content, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
-	for field := range strings.FieldsSeq(string(content)) {
+	content, _ := readText(filepath.Join(folder, "cgroup.procs"))
+	for field := range strings.FieldsSeq(content) {
 		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 			list = append(list, pid)
 		}
@@ -252,23 +241,32 @@ func (t *tree) process(pid int, threads map[int]float64) (u usage, children []in
 		written, hasWritten := parseColumn(text, "write_bytes")
 		u.readBytes, u.writeBytes, u.accountsIO = read, written, hasRead && hasWritten
 	}
-	for _, folder := range t.host.glob(processFile(pid, "task/[0-9]*")) {
-		thread, err := strconv.Atoi(filepath.Base(folder))
-		if err != nil {
-			continue
-		}
-		if status, err := os.ReadFile(filepath.Join(folder, "status")); err == nil {
-			own, hasOwn := parseColumn(string(status), "voluntary_ctxt_switches")
-			forced, hasForced := parseColumn(string(status), "nonvoluntary_ctxt_switches")
+	for _, thread := range t.threadsOf(pid, u) {
+		folder := processFile(pid, "task/"+strconv.Itoa(thread))
+		if status, err := t.host.text(filepath.Join(folder, "status")); err == nil {
+			own, hasOwn := parseColumn(status, "voluntary_ctxt_switches")
+			forced, hasForced := parseColumn(status, "nonvoluntary_ctxt_switches")
 			u.accountsContextChanges = u.accountsContextChanges || hasOwn && hasForced
 			threads[thread] = own + forced
 		}
-		text, _ := os.ReadFile(filepath.Join(folder, "children")) // not in every kernel
-		for field := range strings.FieldsSeq(string(text)) {
+		if t.cgroup != "" {
+			continue // the group knows them
+		}
+		text, _ := t.host.text(filepath.Join(folder, "children")) // not in every kernel
+		for field := range strings.FieldsSeq(text) {
 			if child, err := strconv.Atoi(field); err == nil {
 				children = append(children, child)
 			}
 		}
 	}
 	return u, children, true
+}
+
+// threadsOf are the threads of a process. One with a single thread need not be
+// asked: it has the process's number.
+func (t *tree) threadsOf(pid int, u usage) []int {
+	if u.threads == 1 {
+		return []int{pid}
+	}
+	return t.host.numbered(processFile(pid, "task"))
 }
