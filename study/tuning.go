@@ -149,7 +149,12 @@ func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report p
 	first := t.State == trial.Leased
 	known.mutex.Lock()
 	defer known.mutex.Unlock()
+	var usual system.Configuration
+	if start := known.start(startQuestion{r.study.ID, here.situation}, *settings, constants); start.Phase == trial.Reused {
+		usual = start.Configuration
+	}
 	answer := advice.After(known.memory, advice.Question{
+		Before: *t.Setting, Usual: usual,
 		Settings: *settings, Constants: constants, Situation: here.situation,
 		Own: known.run(recordID(t, t.Setting.Drifts), here.machine), Fresh: recordID(t, t.Setting.Drifts+1),
 		Epoch: r.epochOf(t, report, g.configuration, first), Held: held(t, g.configuration, first), Left: t.Budget.Epochs - report.Epoch,

@@ -57,6 +57,10 @@ type Question struct {
 	Held []string
 	// Left is how many epochs this run has left.
 	Left int
+	// Before is with what the epoch was to run, and why. Usual is what is best for
+	// most workloads; nil where that is not known.
+	Before trial.Setting
+	Usual  system.Configuration
 }
 
 // Answer is what follows from it.

@@ -103,6 +103,19 @@ func TestAnUnlikeWorkloadIsNotTakenForAKnownOne(t *testing.T) {
 	}
 }
 
+func TestARunThatIsTooShortKeepsWhatItHas(t *testing.T) {
+	before := trial.Setting{Configuration: with(2), Phase: trial.Reused, Why: "it was best for most"}
+	for _, left := range []int{0, 1} {
+		answer := advice.After(similarity.NewMemory(similarity.Options{}), advice.Question{
+			Settings: threads, Situation: advice.Situation{Machine: 4, Cores: 4}, Own: similarity.Record{ID: "some-run"}, Fresh: "x", Left: left, Before: before,
+			Epoch: advice.Epoch{Configuration: with(2), Seconds: 1, Joules: 1, Features: features(7, 2)},
+		})
+		if got := answer.Setting; got.Phase != before.Phase || got.Why != before.Why || !system.Configuration(got.Configuration).Equal(before.Configuration) {
+			t.Errorf("with %d epochs left it is %+v, want what it was", left, got)
+		}
+	}
+}
+
 func TestADriftIsLookedUpAnew(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	_, record := run(memory, "first-run", 7, slower, 9)

@@ -66,6 +66,17 @@ func (d decision) standard() system.Configuration {
 	return d.question.Settings.Default(d.question.Constants, d.question.Situation.Machine)
 }
 
+// usual is the index of the candidate that is taken where nothing else is known:
+// what is best for most workloads, else the default.
+func (d decision) usual(candidates []probing.Candidate) int {
+	if d.question.Usual != nil {
+		if at := index(candidates, d.question.Usual); at >= 0 {
+			return at
+		}
+	}
+	return index(candidates, d.standard())
+}
+
 // best is the candidate with the lowest expected cost.
 func (d decision) best(observations []probing.Observation) ([]probing.Candidate, int) {
 	candidates := d.candidates()
@@ -77,9 +88,8 @@ func (d decision) best(observations []probing.Observation) ([]probing.Candidate,
 func (d decision) setting() trial.Setting {
 	observations := d.seen.observations(d.question.Settings.Objective, d.grid)
 	candidates := d.candidates()
-	standard := index(candidates, d.standard())
 	model := probing.Fit(d.grid, observations)
-	choice := model.Choose(candidates, standard)
+	choice := model.Choose(candidates, d.usual(candidates))
 	present := d.question.Epoch.Configuration
 
 	setting := trial.Setting{Confidence: trial.Float(d.match.Confidence)}
@@ -97,17 +107,29 @@ func (d decision) setting() trial.Setting {
 	case !timed[present.Key()] && d.question.Left >= 2 && index(candidates, present) >= 0:
 		// What comes next is compared with this.
 		setting.Phase, chosen = trial.Probing, present
-	case len(timed) == 0 && compared(observations) == 0:
-		// Too short a run to learn from.
+	case d.question.Left == 0, len(timed) == 0 && compared(observations) == 0:
+		// Nothing is known, and the run is too short to learn from.
+		if before := d.question.Before; before.Phase != "" {
+			return before
+		}
 		setting.Phase, chosen = trial.Default, present
 	case len(timed) == 0:
 		setting.Phase = trial.Reused
 	default:
-		setting.Phase, chosen = trial.Probing, candidates[choice.Probe].Configuration
+		setting.Phase, chosen = trial.Probing, candidates[counterpart(choice, candidates, timed)].Configuration
 	}
 	setting.Configuration = chosen
 	setting.Why = d.why(setting, choice, model)
 	return setting
+}
+
+// counterpart is the candidate to probe. A run that was timed under one
+// configuration only learns nothing from more of that.
+func counterpart(choice probing.Choice, candidates []probing.Candidate, timed map[string]bool) int {
+	if len(timed) == 1 && timed[candidates[choice.Probe].Configuration.Key()] {
+		return choice.Best
+	}
+	return choice.Probe
 }
 
 // timedUnder are the configurations the run was timed under.

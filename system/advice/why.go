@@ -41,7 +41,7 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 	case trial.Probing:
 		parts = append(parts, fmt.Sprintf("measuring %s, one of %d that may be the best", shown(setting.Configuration), max(1, choice.Surviving)))
 	case trial.Default:
-		parts = append(parts, "too few epochs in this run to measure anything")
+		parts = append(parts, "this run is too short to measure anything")
 	default:
 		parts = append(parts, d.against(setting.Configuration, model))
 	}
