@@ -210,6 +210,20 @@ func TestVisibleGPUs(t *testing.T) {
 	}
 }
 
+func FuzzVisibleGPUs(f *testing.F) {
+	for _, list := range []string{"", "0,1", "GPU-aa", "1,-1,0", "MIG-1", " 2 ,, 0", "99999999999999999999"} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		devices := []gpuDevice{{"A", "GPU-aa11"}, {"A", ""}, {"A", "GPU-bb33"}}
+		visible, err := visibleGPUs([]string{"CUDA_VISIBLE_DEVICES=" + list}, devices)
+		slices.Sort(visible)
+		if len(visible) > 0 && (err != nil || visible[0] < 0 || visible[len(visible)-1] > 2 || len(slices.Compact(visible)) != len(visible)) {
+			t.Errorf("%q names %v, %v", list, visible, err)
+		}
+	})
+}
+
 // TestEnergyOfVisibleGPUs: each command pays for the GPUs it may use, and those
 // that share one split it.
 func TestEnergyOfVisibleGPUs(t *testing.T) {
