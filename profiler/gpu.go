@@ -140,6 +140,8 @@ const nvmlNoFunction = 13
 // nvmlFault words the codes a user can act on (nvml.h, nvmlReturn_t).
 func nvmlFault(code int) error {
 	switch code {
+	case 2:
+		return errors.New("the GPU does not take that value")
 	case 3:
 		return errors.New("this GPU does not support it")
 	case 4:

@@ -31,6 +31,12 @@ typedef struct {
 	int (*temperature)(void *, int, unsigned int *);
 	int (*pcie)(void *, int, unsigned int *);
 	int (*throttled)(void *, unsigned long long *);
+	int (*limit)(void *, unsigned int *);
+	int (*bounds)(void *, unsigned int *, unsigned int *);
+	int (*set_limit)(void *, unsigned int);
+	int (*highest)(void *, int, unsigned int *);
+	int (*lock)(void *, unsigned int, unsigned int);
+	int (*unlock)(void *);
 } nvml_library;
 
 // nvml_reading has the metrics in the order of gpuMetrics.
@@ -59,6 +65,12 @@ static int nvml_open(nvml_library *l, const char *path) {
 	*(void **)&l->pcie = dlsym(l->handle, "nvmlDeviceGetPcieThroughput");
 	*(void **)&l->throttled = dlsym(l->handle, "nvmlDeviceGetCurrentClocksThrottleReasons");
 	if (!l->throttled) *(void **)&l->throttled = dlsym(l->handle, "nvmlDeviceGetCurrentClocksEventReasons");
+	*(void **)&l->limit = dlsym(l->handle, "nvmlDeviceGetPowerManagementLimit");
+	*(void **)&l->bounds = dlsym(l->handle, "nvmlDeviceGetPowerManagementLimitConstraints");
+	*(void **)&l->set_limit = dlsym(l->handle, "nvmlDeviceSetPowerManagementLimit");
+	*(void **)&l->highest = dlsym(l->handle, "nvmlDeviceGetMaxClockInfo");
+	*(void **)&l->lock = dlsym(l->handle, "nvmlDeviceSetGpuLockedClocks");
+	*(void **)&l->unlock = dlsym(l->handle, "nvmlDeviceResetGpuLockedClocks");
 	if (l->init && l->shutdown && l->count && l->device && l->name && l->energy) return 0;
 	dlclose(l->handle);
 	return 2;
@@ -72,6 +84,13 @@ static int nvml_device(nvml_library *l, unsigned int i, void **d) { return l->de
 static int nvml_name(nvml_library *l, void *d, char *text, unsigned int size) { return l->name(d, text, size); }
 static int nvml_energy(nvml_library *l, void *d, unsigned long long *mj) { return l->energy(d, mj); }
 static int nvml_uuid(nvml_library *l, void *d, char *text, unsigned int size) { return l->uuid ? l->uuid(d, text, size) : NO_FUNCTION; }
+
+static int nvml_limit(nvml_library *l, void *d, unsigned int *mw) { return l->limit ? l->limit(d, mw) : NO_FUNCTION; }
+static int nvml_bounds(nvml_library *l, void *d, unsigned int *low, unsigned int *high) { return l->bounds ? l->bounds(d, low, high) : NO_FUNCTION; }
+static int nvml_set_limit(nvml_library *l, void *d, unsigned int mw) { return l->set_limit ? l->set_limit(d, mw) : NO_FUNCTION; }
+static int nvml_highest(nvml_library *l, void *d, unsigned int *mhz) { return l->highest ? l->highest(d, 1, mhz) : NO_FUNCTION; } // NVML_CLOCK_SM
+static int nvml_lock(nvml_library *l, void *d, unsigned int low, unsigned int high) { return l->lock ? l->lock(d, low, high) : NO_FUNCTION; }
+static int nvml_unlock(nvml_library *l, void *d) { return l->unlock ? l->unlock(d) : NO_FUNCTION; }
 
 static void nvml_read(nvml_library *l, void *d, nvml_reading *r) {
 	unsigned int pair[2] = {0, 0}, one = 0;
@@ -189,6 +208,43 @@ func (g *nvidiaGPUs) read(device int) (raw rawGPU) {
 		raw.value[i], raw.code[i] = uint64(reading.value[i]), int(reading.code[i])
 	}
 	return raw
+}
+
+func (g *nvidiaGPUs) powerLimit(device int) (uint, error) {
+	var milliwatts C.uint
+	code := C.nvml_limit(g.library, g.handles[device], &milliwatts)
+	return uint(milliwatts), faultOf(code)
+}
+
+func (g *nvidiaGPUs) powerBounds(device int) (low, high uint, err error) {
+	var least, most C.uint
+	code := C.nvml_bounds(g.library, g.handles[device], &least, &most)
+	return uint(least), uint(most), faultOf(code)
+}
+
+func (g *nvidiaGPUs) setPowerLimit(device int, milliwatts uint) error {
+	return faultOf(C.nvml_set_limit(g.library, g.handles[device], C.uint(milliwatts)))
+}
+
+func (g *nvidiaGPUs) highestClock(device int) (uint, error) {
+	var mhz C.uint
+	code := C.nvml_highest(g.library, g.handles[device], &mhz)
+	return uint(mhz), faultOf(code)
+}
+
+func (g *nvidiaGPUs) lockClocks(device int, low, high uint) error {
+	return faultOf(C.nvml_lock(g.library, g.handles[device], C.uint(low), C.uint(high)))
+}
+
+func (g *nvidiaGPUs) unlockClocks(device int) error {
+	return faultOf(C.nvml_unlock(g.library, g.handles[device]))
+}
+
+func faultOf(code C.int) error {
+	if code == 0 {
+		return nil
+	}
+	return nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) close() {

@@ -134,3 +134,64 @@ func TestStartsWithoutDriver(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
+
+// What is set arrives at the right GPU, in the driver's units.
+func TestNVMLIsSet(t *testing.T) {
+	gpu, err := openNVML(driver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := &GPUControl{gpu}
+	defer control.Close()
+	if control.Count() != 2 || control.Name(1) != "GPU-10-uuid" {
+		t.Errorf("%d GPUs, the second is %s", control.Count(), control.Name(1))
+	}
+	if visible, err := control.Visible([]string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=1"}); err != nil || len(visible) != 1 || visible[0] != 1 {
+		t.Errorf("visible are %v, %v", visible, err)
+	}
+	if low, high, err := control.PowerBounds(1); low != 100001 || high != 300000 || err != nil {
+		t.Errorf("got %d to %d, %v", low, high, err)
+	}
+	if err := control.SetPowerLimit(1, 150000); err != nil {
+		t.Error(err)
+	}
+	if err := control.SetPowerLimit(1, 1); err == nil || !strings.Contains(err.Error(), "value") {
+		t.Errorf("got %v", err)
+	}
+	if err := control.LimitClock(1, 1200); err != nil {
+		t.Error(err)
+	}
+	for device, want := range [][2]uint{{250000, 2000}, {150000, 1200}} {
+		limit, limitErr := control.PowerLimit(device)
+		clock, clockErr := control.HighestClock(device)
+		if limit != want[0] || clock != want[1] || limitErr != nil || clockErr != nil {
+			t.Errorf("GPU %d: %d mW, %d MHz, %v, %v", device, limit, clock, limitErr, clockErr)
+		}
+	}
+	if err := control.UnlockClocks(1); err != nil {
+		t.Error(err)
+	}
+	if clock, _ := control.HighestClock(1); clock != 2000 {
+		t.Errorf("unlocked it has %d MHz", clock)
+	}
+}
+
+func TestOldDriverSetsNothing(t *testing.T) {
+	gpu, err := openNVML(driver(t, "-DPLAIN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := &GPUControl{gpu}
+	defer control.Close()
+	_, limit := control.PowerLimit(0)
+	_, _, bounds := control.PowerBounds(0)
+	_, clock := control.HighestClock(0)
+	for _, err := range []error{limit, bounds, clock, control.SetPowerLimit(0, 150000), control.LimitClock(0, 1200), control.UnlockClocks(0)} {
+		if err == nil || !strings.Contains(err.Error(), "too old") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if control.Name(0) != "0" {
+		t.Errorf("without a UUID it is called %s", control.Name(0))
+	}
+}

@@ -8,7 +8,8 @@
 // Its one invariant: a number that comes from a model instead of a meter says
 // so (its method starts with "estimate"), and a thing that cannot be measured is
 // missing with a reason, never 0. The package reads the machine and changes
-// nothing; it knows neither trials nor the server.
+// nothing, but for [GPUControl], which is there for a worker that does; it knows
+// neither trials nor the server.
 package profiler
 
 import (

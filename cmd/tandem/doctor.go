@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent"
 )
 
 func doctorCommand() *cobra.Command {
@@ -16,14 +17,15 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what this machine can measure and control, and why not",
 		Long: `Say what this machine can measure and control: performance counters, energy
-meters (RAPL, NVML), cgroups, CPU frequency, and what training and inference
-need. What is missing comes with its reason and the remedy. Nothing of it is
-required: a study runs without, and then says what is an estimate.`,
+meters (RAPL, NVML), cgroups, CPU frequency, what training and inference need,
+and which knobs a study can tune here. What is missing comes with its reason and
+the remedy. Nothing of it is required: a study runs without, and then says what
+is an estimate.`,
 		Example: `  tandem doctor
   tandem doctor --json | jq '.[] | select(.available | not)'`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := profiler.Detect(command.Context(), options)
+			found := append(profiler.Detect(command.Context(), options), agent.Knobs("/")...)
 			if asJSON {
 				return writeJSON(command.OutOrStdout(), found)
 			}
@@ -44,12 +46,12 @@ func printCapabilities(out io.Writer, found []profiler.Capability) error {
 			mark, detail = "no ", c.Reason
 			missing++
 		}
-		fmt.Fprintf(out, "%s  %-18s %s\n", mark, c.Name, plainText(detail))
+		fmt.Fprintf(out, "%s  %-22s %s\n", mark, c.Name, plainText(detail))
 		if c.Available && c.Reason != "" {
-			fmt.Fprintf(out, "%24s%s\n", "", plainText(c.Reason))
+			fmt.Fprintf(out, "%28s%s\n", "", plainText(c.Reason))
 		}
 		if c.Remedy != "" {
-			fmt.Fprintf(out, "%24s-> %s\n", "", plainText(c.Remedy))
+			fmt.Fprintf(out, "%28s-> %s\n", "", plainText(c.Remedy))
 		}
 	}
 	if missing == 0 {

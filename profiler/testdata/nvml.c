@@ -45,4 +45,26 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *d, unsigned long long *reaso
 	*reasons = number(d) == 0 ? 0x1 : 0x4 | 0x20; // idle; power cap and heat
 	return 0;
 }
+
+// What is set: watts from 100 to 300, and clocks up to 2000 MHz.
+static unsigned int limit[16] = {250000, 250000}, highest[16] = {2000, 2000};
+
+int nvmlDeviceGetPowerManagementLimit(void *d, unsigned int *mw) { *mw = limit[number(d)]; return 0; }
+int nvmlDeviceGetPowerManagementLimitConstraints(void *d, unsigned int *low, unsigned int *high) {
+	*low = 100000 + number(d);
+	*high = 300000;
+	return 0;
+}
+int nvmlDeviceSetPowerManagementLimit(void *d, unsigned int mw) {
+	if (mw < 100000 || mw > 300000) return 2;
+	limit[number(d)] = mw;
+	return 0;
+}
+int nvmlDeviceGetMaxClockInfo(void *d, int clock, unsigned int *mhz) { *mhz = clock == 1 ? highest[number(d)] : 0; return 0; }
+int nvmlDeviceSetGpuLockedClocks(void *d, unsigned int low, unsigned int high) {
+	if (low != 0) return 2;
+	highest[number(d)] = high; // a real one still tells 2000: so the test sees what arrived
+	return 0;
+}
+int nvmlDeviceResetGpuLockedClocks(void *d) { highest[number(d)] = 2000; return 0; }
 #endif

@@ -32,6 +32,7 @@ type Agent struct {
 	workspace *workspace
 	cache     *cache
 	meter     *profiler.Meter
+	controls  *controls
 	cores     int
 	// events are what is counted in commands; nil when they are not profiled.
 	events []profiler.Event
@@ -81,9 +82,12 @@ func (a *Agent) ID() string { return a.id }
 // unregisters. It returns nil after a drain, or when the one study it was
 // restricted to is over; an error when it cannot work at all.
 func (a *Agent) Run(ctx context.Context) (err error) {
-	if a.workspace, err = openWorkspace(a.options.Scratch, a.options.Logger); err != nil {
+	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: openGPUs})
+	defer a.controls.close()
+	if a.workspace, err = openWorkspace(a.options.Scratch, a.controls.dials.restore, a.options.Logger); err != nil {
 		return err
 	}
+	a.controls.dials.journal.path = a.workspace.journal()
 	defer func() { err = errors.Join(err, a.workspace.close()) }()
 	a.cache = newCache(a.workspace.cacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()

@@ -80,12 +80,17 @@ func (r *run) launch(command *exec.Cmd) error {
 	command.Stdout, command.Stderr = stdout, stderr
 	r.reporting.Lock() // a quick script waits until its measurement has begun
 	defer r.reporting.Unlock()
-	p, err := start(command, r.place.cage, r.agent.events)
+	r.subject = &subject{cage: r.place.cage, environment: command.Env, mark: variableScratch + r.place.checkpoint}
+	r.apply()
+	command.Env = r.subject.environment
+	p, err := start(command, r.place.cage, r.agent.events, r.subject.cores)
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
 	if err != nil {
+		r.unset()
 		r.output.drain()
 		return startFault(command, err)
 	}
+	r.subject.process = p
 	used := 0.0
 	r.window = r.agent.meter.OpenFor(command.Env, func() float64 {
 		used = max(used, p.cpuSeconds()) // what was orphaned does not count backwards

@@ -42,8 +42,8 @@ func (c *company) stand() stand {
 // others is how many commands ran between the two moments beside the one that
 // asks, on average over time.
 func (s stand) others(since stand) float64 {
-	if s.at <= since.at {
-		return max(0, float64(s.running-1))
+	if s.at <= since.at { // a quick script may report before its command is counted
+		return max(0, float64(since.running-1))
 	}
 	return max(0, (s.area-since.area)/float64(s.at-since.at)-1)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/system"
 )
 
 // passed are the variables every command gets from the worker's environment.
@@ -87,10 +88,13 @@ func (o Options) passes(name string) bool {
 	return slices.ContainsFunc(passed[:], allows) || slices.ContainsFunc(o.PassEnvironment, allows)
 }
 
-// threads is the system configuration's cpu_threads, or the slot's share.
+// threads is the system configuration's cpu_threads, else its cores, else the
+// slot's share.
 func threads(lease protocol.Lease, share int) int {
-	if wanted, ok := lease.System["cpu_threads"].Number(); ok && wanted >= 1 {
-		return int(wanted)
+	for _, name := range [...]string{system.CPUThreads, system.Cores} {
+		if wanted, ok := lease.System[name].Number(); ok && wanted >= 1 {
+			return int(wanted)
+		}
 	}
 	return share
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
@@ -223,8 +224,11 @@ func killableAgent() int {
 		panic(err)
 	}
 	s := newServer()
-	s.add([]string{self}, spawning(os.Getenv("PLACE")), 3)
-	worker, err := agent.New(agent.Options{Server: s, Scratch: os.Getenv("SCRATCH")})
+	one := s.add([]string{self}, spawning(os.Getenv("PLACE")), 3)
+	s.change(func() {
+		one.lease.System = map[string]space.Value{"cpu_governor": space.String("performance"), "cpu_frequency_mhz": space.Int(900)}
+	})
+	worker, err := agent.New(agent.Options{Server: s, Scratch: os.Getenv("SCRATCH"), Root: os.Getenv("ROOT")})
 	if err != nil {
 		panic(err)
 	}
@@ -241,7 +245,8 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 	place, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), strings.Repeat("long-", 25)) // so the sockets are elsewhere
 	doomed := exec.Command(script(t)[0])
-	doomed.Env = append(os.Environ(), "ROLE=agent", "PLACE="+place, "SCRATCH="+scratch, "TMPDIR="+elsewhere)
+	root, policies := agent.FrequencyTree(t)
+	doomed.Env = append(os.Environ(), "ROLE=agent", "PLACE="+place, "SCRATCH="+scratch, "TMPDIR="+elsewhere, "ROOT="+root)
 	if err := doomed.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,12 +263,18 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 	if err := doomed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = doomed.Wait()                // it was killed
+	_ = doomed.Wait() // it was killed
+	if got := policySettings(t, policies[0]); got != "performance 900000" {
+		t.Errorf("it had set %s", got)
+	}
 	awaitGone(t, pids[len(pids)-1:]) // the command itself, by the kernel
 	s := newServer()
-	work(t, s, agent.Options{Scratch: scratch})
+	work(t, s, agent.Options{Scratch: scratch, Root: root})
 	awaitGone(t, pids) // what it had started, by the next agent
 	s.await(t, "the next agent works", func() bool { return s.registered == 1 })
+	if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
+		t.Errorf("the next agent left it at %s", got)
+	}
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
 		t.Errorf("the sockets' folder is still there: %v, %v", left, err)
 	}

@@ -55,6 +55,9 @@ type Options struct {
 	NoProfile bool
 	// Events are what is counted for them; all of the machine when nil.
 	Events []profiler.Event
+	// Root is prefixed to the paths of the kernel's settings that trials may
+	// change, such as the frequency of the cores; "/" when empty.
+	Root string
 	// Logger is told what the agent does; slog.Default when nil.
 	Logger *slog.Logger
 }
@@ -73,6 +76,9 @@ func (o Options) complete() (Options, error) {
 	o.Name = strings.ToValidUTF8(o.Name[:min(len(o.Name), 128)], "")
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Root == "" {
+		o.Root = "/"
 	}
 	o.Slots = orElse(o.Slots, 1)
 	o.DrainGrace = orElse(o.DrainGrace, 20*time.Second)

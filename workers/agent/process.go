@@ -28,7 +28,9 @@ type process struct {
 	caged bool
 	// events are counted in the command, and recorder looks at it; both nil
 	// when it is not profiled.
-	events   []profiler.Event
+	events []profiler.Event
+	// cores are where it starts; nil: wherever this process may run.
+	cores    []int
 	recorder *profiler.Recorder
 	done     chan struct{} // closed when the leader has ended and the group is killed
 
@@ -40,8 +42,8 @@ type process struct {
 
 // start starts the command. It dies with this process: the kernel kills it when
 // the thread that started it ends, so one thread stays with it.
-func start(command *exec.Cmd, in *cage, events []profiler.Event) (*process, error) {
-	p := &process{cage: in, events: events, done: make(chan struct{})}
+func start(command *exec.Cmd, in *cage, events []profiler.Event, cores []int) (*process, error) {
+	p := &process{cage: in, events: events, cores: cores, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go p.launch(command, started)
 	if err := <-started; err != nil {
@@ -55,6 +57,9 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	if unix.Unshare(unix.CLONE_FS) == nil { // refused in some containers
 		unix.Umask(privateMask)
+	}
+	if p.cores != nil {
+		_ = unix.SchedSetaffinity(0, cpuSet(p.cores)) // inherited; if it is refused, that is found when it is set again
 	}
 	var counters *profiler.Counters
 	if p.events != nil {

@@ -116,7 +116,7 @@ func (r *run) measured(said outcome, arrived stand) protocol.Report {
 		Energy:       &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
 		Profile:      r.process.profile(),
 		SetupSeconds: trial.Float(r.setup.Seconds()),
-		System:       r.setting.inForce(said.system),
+		System:       r.inForce(said.system),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
 	}
 }

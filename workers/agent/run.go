@@ -48,6 +48,7 @@ type run struct {
 	mark       stand         // when the present epoch began
 	setup      time.Duration // of the first epoch, before the training began; 0: the script did not say
 	setting    *setting
+	subject    *subject
 	window     *profiler.Window
 	committing sync.Mutex // held while a checkpoint is on its way
 	committed  string     // fingerprint of what the server has
@@ -147,7 +148,9 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 			r.log.note("ended %d processes that had left the command's group", stray)
 		}
 	}
-	if p := r.settled(); result.ok() {
+	p := r.settled()
+	r.release()
+	if result.ok() {
 		r.commitAtEnd(p)
 	}
 	r.mutex.Lock()

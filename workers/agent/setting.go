@@ -26,7 +26,7 @@ type setting struct {
 	started system.Configuration
 	// applied is what this agent has applied.
 	applied system.Configuration
-	// told are the knobs whose failure is in the trial's log.
+	// told are the sentences on it that are in the trial's log.
 	told map[string]bool
 }
 
@@ -47,10 +47,10 @@ func agents(name string) bool {
 	return known && knob.Applier == system.Agent
 }
 
-// inForce is the configuration of the epoch just ended: what this agent has
+// inForce is the configuration of the epoch just ended: what this agent has kept
 // applied, and what the script says of the rest, else what it was started with.
-func (s *setting) inForce(said map[string]space.Value) map[string]space.Value {
-	all := s.started.With(s.applied)
+func (r *run) inForce(said map[string]space.Value) map[string]space.Value {
+	all := r.setting.started.With(r.kept())
 	for name, value := range said {
 		if !agents(name) {
 			all[name] = value
@@ -81,27 +81,6 @@ func (r *run) resolve(directive protocol.Directive) {
 		r.mutex.Unlock()
 	}
 	r.apply()
-}
-
-// apply makes the wanted configuration come true, as far as that is the agent's
-// task. What it cannot apply is not in force, and said once.
-func (r *run) apply() {
-	for name := range r.wanted() {
-		if agents(name) {
-			r.cannot(name, "this worker does not set it")
-		}
-	}
-}
-
-// cannot notes that a knob is not in force.
-func (r *run) cannot(name, why string) {
-	delete(r.setting.applied, name)
-	if r.setting.told[name] {
-		return
-	}
-	r.setting.told[name] = true
-	r.log.note("system: %s is not applied: %s", name, why)
-	r.logger.Warn("a knob is not applied", "knob", name, "reason", why)
 }
 
 // checkSystem names what is wrong with the configuration a script reports.

@@ -3,9 +3,13 @@ package agent_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,7 +55,7 @@ func TestStartOfTraining(t *testing.T) {
 		}
 	}
 	first := trial.reports[0]
-	if setup := float64(first.SetupSeconds); setup < startCPU.Seconds() || setup > float64(first.Seconds) {
+	if setup := float64(first.SetupSeconds); setup < startCPU.Seconds()/2 || setup > float64(first.Seconds) {
 		t.Errorf("the start took %g s of the epoch's %g", setup, float64(first.Seconds))
 	}
 	if work := first.Profile.Host["tree.cpu_user"] + first.Profile.Host["tree.cpu_system"]; work > 0.5 {
@@ -157,5 +161,93 @@ func TestNeighbours(t *testing.T) {
 		if got := report.Neighbours; got < 0.999 || got > 1 {
 			t.Errorf("beside another it had %g neighbours", float64(got))
 		}
+	}
+}
+
+func policySettings(t *testing.T, policy string) string {
+	t.Helper()
+	return file(t, policy, "scaling_governor")[0] + " " + file(t, policy, "scaling_max_freq")[0]
+}
+
+// pinned notes where it and its child may run in each epoch.
+func pinned() int {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	child := exec.Command(self)
+	child.Env = append(os.Environ(), "ROLE=sleep")
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+	for epoch := 1; epoch <= 3; epoch++ {
+		note("cores", "%s", allowed("self"))
+		note("cores", "%s", allowed(strconv.Itoa(child.Process.Pid)))
+		note("threads", "%s", os.Getenv("OMP_NUM_THREADS"))
+		call("POST", "/v1/report", fmt.Sprintf(`{"epoch": %d, "metrics": {"accuracy": 1}}`, epoch))
+	}
+	return 0
+}
+
+// allowed are the cores of each thread of a process, told once if they agree.
+func allowed(pid string) string {
+	threads, err := filepath.Glob("/proc/" + pid + "/task/*/status")
+	if err != nil {
+		panic(err)
+	}
+	found := map[string]bool{}
+	for _, thread := range threads {
+		content, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		for line := range strings.Lines(string(content)) {
+			if list, is := strings.CutPrefix(line, "Cpus_allowed_list:"); is {
+				found[strings.TrimSpace(list)] = true
+			}
+		}
+	}
+	return strings.Join(slices.Collect(maps.Keys(found)), " and ")
+}
+
+// What the agent applies is in force in the whole command, is reported as far as
+// it is, and is taken back.
+func TestKnobsOfARun(t *testing.T) {
+	root, policies := agent.FrequencyTree(t)
+	all := allowed("self")
+	s, place := newServer(), t.TempDir()
+	s.away = true // until it is complete
+	trial := s.add(script(t), as("pinned", place), 3)
+	trial.lease.System = map[string]space.Value{"cores": space.Int(1), "cpu_governor": space.String("powersave"), "gpus": space.Int(99)}
+	trial.systems = map[int]map[string]space.Value{
+		1: {"cores": space.Int(1), "cpu_governor": space.String("lazy"), "gpus": space.Int(1)},
+		2: {"cpu_threads": space.Int(1)},
+	}
+	s.change(func() { s.away = false })
+	work(t, s, agent.Options{Root: root})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	want := []string{`{"cores":1,"cpu_governor":"powersave"}`, `{"cores":1}`, `null`}
+	for i, report := range trial.reports {
+		if got, _ := json.Marshal(report.System); string(got) != want[i] {
+			t.Errorf("in epoch %d was in force %s, want %s", report.Epoch, got, want[i])
+		}
+	}
+	cores := file(t, place, "cores")
+	if _, err := strconv.Atoi(cores[0]); err != nil || cores[1] != cores[0] || cores[2] != cores[0] || cores[3] != cores[0] {
+		t.Errorf("with one core the command and its child ran on %q", cores[:4])
+	}
+	if cores[4] != all || cores[5] != all {
+		t.Errorf("without a bound they ran on %q, this process may on %s", cores[4:], all)
+	}
+	if threads := file(t, place, "threads"); threads[0] != "1" {
+		t.Errorf("on one core it has %s threads", threads[0])
+	}
+	for _, say := range []string{"cpu_governor is not applied: the kernel has no governor \"lazy\"", "gpus is not applied: "} {
+		if got := strings.Count(trial.log[1], say); got != 1 {
+			t.Errorf("the log says %d times %q: %q", got, say, trial.log[1])
+		}
+	}
+	if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
+		t.Errorf("it left %s", got)
 	}
 }

@@ -34,13 +34,16 @@ type workspace struct {
 const (
 	socketsRecord = "sockets"
 	cageRecord    = "cgroup"
+	// journalRecord has the settings of the machine as they were before.
+	journalRecord = "settings"
 )
 
-func openWorkspace(scratch string, logger *slog.Logger) (*workspace, error) {
+// restore puts back the settings that a dead agent has in its journal.
+func openWorkspace(scratch string, restore func(journal string) error, logger *slog.Logger) (*workspace, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
-	removeAbandoned(scratch, logger)
+	removeAbandoned(scratch, restore, logger)
 	directory, err := os.MkdirTemp(scratch, "w")
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
@@ -76,6 +79,8 @@ func (w *workspace) prepare() (err error) {
 
 func (w *workspace) cacheDirectory() string { return filepath.Join(w.directory, "cache") }
 
+func (w *workspace) journal() string { return filepath.Join(w.directory, journalRecord) }
+
 // room is one run's folder, socket and control group.
 type room struct {
 	directory, checkpoint, socket string
@@ -102,8 +107,13 @@ func (r room) remove() error {
 	return errors.Join(os.RemoveAll(r.directory), os.RemoveAll(filepath.Dir(r.socket)))
 }
 
+// close removes the folder, unless there is something in its journal that could
+// not be put back: then the next agent tries again.
 func (w *workspace) close() error {
 	w.cage.remove()
+	if entries, err := readJournal(w.journal()); err != nil || len(entries) > 0 {
+		return errors.Join(errors.New("not everything that was set of the machine could be put back; the next worker with the same scratch folder tries again"), err, w.lock.Close())
+	}
 	err := os.RemoveAll(w.directory)
 	if w.sockets != w.directory {
 		err = errors.Join(err, os.RemoveAll(w.sockets))
@@ -137,7 +147,7 @@ func takeLock(path string) (*os.File, error) {
 
 // removeAbandoned cleans up after agents that were killed. Their commands died
 // with them; what these had started may still run.
-func removeAbandoned(scratch string, logger *slog.Logger) {
+func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) {
 	folders, err := filepath.Glob(filepath.Join(escaped(scratch), "w*"))
 	if err != nil {
 		return
@@ -149,6 +159,11 @@ func removeAbandoned(scratch string, logger *slog.Logger) {
 		}
 		if killed := killMarked(variableScratch + folder + "/"); killed > 0 {
 			logger.Warn("ended processes that a killed worker had left behind", "processes", killed)
+		}
+		if err := restore(filepath.Join(folder, journalRecord)); err != nil {
+			logger.Error("cannot put back what a killed worker had set of the machine; the next start tries again", "folder", folder, "error", err)
+			_ = lock.Close() // the folder stays, with the journal in it
+			continue
 		}
 		if err := errors.Join(removeOutside(folder), os.RemoveAll(folder), lock.Close()); err != nil {
 			logger.Warn("cannot remove a killed worker's folder", "folder", folder, "error", err)

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// journal is a file with the settings of the machine as they were before they
+// were changed. It is on the disk before the change is made, so that the next
+// agent can put them back after this one was killed.
+type journal struct {
+	path    string
+	entries []entry
+}
+
+// entry is a setting as it was before.
+type entry struct {
+	place
+	Before string
+}
+
+func (j *journal) has(at place) bool {
+	_, known := j.before(at)
+	return known
+}
+
+func (j *journal) before(at place) (value string, known bool) {
+	for _, one := range j.entries {
+		if one.place == at {
+			return one.Before, true
+		}
+	}
+	return "", false
+}
+
+// add returns when the entries are on the disk.
+func (j *journal) add(fresh []entry) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	return j.write(slices.Concat(j.entries, fresh))
+}
+
+func (j *journal) remove(at place) error {
+	return j.write(slices.DeleteFunc(slices.Clone(j.entries), func(e entry) bool { return e.place == at }))
+}
+
+// write replaces the file. After an error the old one is there, and counts.
+func (j *journal) write(entries []entry) error {
+	content, err := json.Marshal(entries)
+	if err != nil {
+		return err
+	}
+	if err := writeDurably(j.path, content); err != nil {
+		return err
+	}
+	j.entries = entries
+	return nil
+}
+
+func writeDurably(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// readJournal returns what is to be put back; nothing where nothing was changed.
+func readJournal(path string) ([]entry, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	if err := json.Unmarshal(content, &entries); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return entries, nil
+}

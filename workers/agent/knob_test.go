@@ -1,0 +1,445 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+)
+
+// FrequencyTree makes the kernel's files for the frequency of this process's
+// cores below a folder, two cores to a policy, and returns it with the policies.
+func FrequencyTree(t *testing.T) (root string, policies []string) {
+	t.Helper()
+	root = t.TempDir()
+	for i, core := range allowedCores() {
+		policy := filepath.Join(root, fmt.Sprintf("sys/devices/system/cpu/cpufreq/policy%d", i/2))
+		if i%2 == 0 {
+			policies = append(policies, policy)
+			if err := os.MkdirAll(policy, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name, content := range map[string]string{
+				"scaling_max_freq": "3000000", "cpuinfo_min_freq": "800000", "cpuinfo_max_freq": "3600000",
+				"scaling_governor": "schedutil", "scaling_available_governors": "performance powersave schedutil",
+			} {
+				if err := os.WriteFile(filepath.Join(policy, name), []byte(content+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		folder := filepath.Join(root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", core))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(policy, filepath.Join(folder, "cpufreq")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root, policies
+}
+
+func content(t *testing.T, parts ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// testControls are the knobs of a machine below the root, with these GPUs.
+func testControls(t *testing.T, root string, gpus gpuControl) *controls {
+	t.Helper()
+	c := newControls(controlOptions{root: root, openGPUs: func() (gpuControl, error) {
+		if gpus == nil {
+			return nil, errors.New("there is no GPU here")
+		}
+		return gpus, nil
+	}})
+	c.dials.journal.path = filepath.Join(t.TempDir(), journalRecord)
+	return c
+}
+
+func TestFrequencyAndGovernor(t *testing.T) {
+	root, policies := FrequencyTree(t)
+	c := testControls(t, root, nil)
+	run := &subject{}
+	for name, value := range map[string]space.Value{system.CPUFrequencyMHz: space.Int(1200), system.CPUGovernor: space.String("powersave")} {
+		if _, err := c.knobs[name].available(); err != nil {
+			t.Errorf("%s cannot be set: %v", name, err)
+		}
+		if _, err := c.knobs[name].set(run, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, policy := range policies {
+		if got := content(t, policy, "scaling_max_freq") + " " + content(t, policy, "scaling_governor"); got != "1200000 powersave" {
+			t.Errorf("%s has %s", policy, got)
+		}
+	}
+	if entries, err := readJournal(c.dials.journal.path); err != nil || len(entries) != 2*len(policies) {
+		t.Errorf("the journal has %v, %v", entries, err)
+	}
+	if _, err := c.knobs[system.CPUFrequencyMHz].set(run, space.Int(1600)); err != nil || content(t, policies[0], "scaling_max_freq") != "1600000" {
+		t.Errorf("changed to %s, %v", content(t, policies[0], "scaling_max_freq"), err)
+	}
+	for _, name := range []string{system.CPUFrequencyMHz, system.CPUGovernor} {
+		if !c.knobs[name].held(run) {
+			t.Errorf("%s is said to have been changed", name)
+		}
+		c.knobs[name].unset(run)
+	}
+	if got := content(t, policies[0], "scaling_max_freq") + " " + content(t, policies[0], "scaling_governor"); got != "3000000 schedutil" {
+		t.Errorf("at the end there is %s", got)
+	}
+	if entries, err := readJournal(c.dials.journal.path); err != nil || len(entries) != 0 {
+		t.Errorf("at the end the journal has %v, %v", entries, err)
+	}
+}
+
+func TestValuesTheMachineDoesNotHave(t *testing.T) {
+	root, policies := FrequencyTree(t)
+	c := testControls(t, root, nil)
+	tests := []struct {
+		name, knob string
+		value      space.Value
+		say        string
+	}{
+		{"too fast", system.CPUFrequencyMHz, space.Int(9000), "800 to 3600 MHz"},
+		{"no number", system.CPUFrequencyMHz, space.String("fast"), "no number"},
+		{"no such governor", system.CPUGovernor, space.String("lazy"), "performance, powersave, schedutil"},
+		{"no word", system.CPUGovernor, space.Int(1), "no governor"},
+		{"too many cores", system.Cores, space.Int(100_000), "cores, not 100000"},
+		{"no cores", system.Cores, space.Int(0), "cores, not 0"},
+		{"no memory", system.MemoryGiB, space.Int(0), "no number of GiB"},
+		{"no GPU", system.GPUs, space.Int(1), "there is no GPU here"},
+		{"no GPU's power", system.GPUPowerWatts, space.Int(100), "there is no GPU here"},
+		{"no GPU's clock", system.GPUClockMHz, space.Int(100), "there is no GPU here"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			run := &subject{}
+			if _, err := c.knobs[test.knob].set(run, test.value); err == nil || !strings.Contains(err.Error(), test.say) {
+				t.Errorf("got %v, want %q", err, test.say)
+			}
+			c.knobs[test.knob].unset(run)
+		})
+	}
+	if got := content(t, policies[0], "scaling_max_freq"); got != "3000000" {
+		t.Errorf("the frequency is %s", got)
+	}
+	bare := testControls(t, t.TempDir(), nil)
+	for _, name := range []string{system.CPUFrequencyMHz, system.CPUGovernor} {
+		if _, err := bare.knobs[name].available(); err == nil || !strings.Contains(err.Error(), "no control over the CPU's frequency") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// Where a knob's second place cannot be set, its first is as before.
+func TestHalfASettingIsTakenBack(t *testing.T) {
+	d := newDials(map[string]turner{"k": memoryTurner{values: map[string]string{"a": "1", "b": "1"}, stuck: "b"}})
+	d.journal.path = filepath.Join(t.TempDir(), journalRecord)
+	run := &subject{}
+	if err := d.set(run, "k", map[string]string{"a": "2", "b": "2"}); err == nil {
+		t.Error("a place that cannot be set was taken")
+	}
+	if got := d.turners["k"].(memoryTurner).values; got["a"] != "1" || len(d.owned(run, "k")) != 0 {
+		t.Errorf("left are %v and the claims %v", got, d.claims)
+	}
+}
+
+// memoryTurner sets values in memory; one of them stays as it is.
+type memoryTurner struct {
+	values map[string]string
+	stuck  string
+}
+
+func (m memoryTurner) read(where string) (string, error) { return m.values[where], nil }
+func (m memoryTurner) write(where, value string) error {
+	if where != m.stuck {
+		m.values[where] = value
+	}
+	return nil
+}
+func (m memoryTurner) same(wanted, present string) bool { return wanted == present }
+
+func TestTwoRunsWantTheSamePlace(t *testing.T) {
+	d := newDials(map[string]turner{"k": memoryTurner{values: map[string]string{"a": "0"}}})
+	d.journal.path = filepath.Join(t.TempDir(), journalRecord)
+	values := d.turners["k"].(memoryTurner).values
+	first, second := &subject{mark: "1"}, &subject{mark: "2"}
+	set := func(who *subject, value string) {
+		if err := d.set(who, "k", map[string]string{"a": value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(when, value string, firstHeld, secondHeld bool) {
+		t.Helper()
+		if got := values["a"]; got != value {
+			t.Errorf("%s: it is %s, want %s", when, got, value)
+		}
+		if a, b := d.held(first, "k"), d.held(second, "k"); a != firstHeld || b != secondHeld {
+			t.Errorf("%s: held %v and %v, want %v and %v", when, a, b, firstHeld, secondHeld)
+		}
+	}
+	set(first, "1")
+	check("alone", "1", true, true)
+	set(second, "1")
+	check("of one mind", "1", true, true)
+	set(second, "2")
+	check("the last one wins", "2", false, true)
+	set(first, "1")
+	check("and goes on to win", "2", false, true)
+	d.release(second, "k")
+	check("in the epoch in which the other ended", "1", false, true)
+	check("after it", "1", true, true)
+	d.release(first, "k")
+	check("after both", "0", true, true)
+}
+
+// What a dead agent has changed is put back from its journal.
+func TestJournalIsPutBack(t *testing.T) {
+	root, policies := FrequencyTree(t)
+	dead := testControls(t, root, nil)
+	if _, err := dead.knobs[system.CPUGovernor].set(&subject{}, space.String("performance")); err != nil {
+		t.Fatal(err)
+	}
+	path := dead.dials.journal.path
+	if err := testControls(t, root, nil).dials.restore(path); err != nil || content(t, policies[0], "scaling_governor") != "schedutil" {
+		t.Errorf("there is %s, %v", content(t, policies[0], "scaling_governor"), err)
+	}
+	if err := os.WriteFile(path, []byte(`[{"Knob": "cpu_governor", "Where": "/nowhere", "Before": "x"}, {"Knob": "fan"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.dials.restore(path); err == nil || !strings.Contains(err.Error(), "/nowhere") || !strings.Contains(err.Error(), "fan") {
+		t.Errorf("what cannot be put back must be said: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.dials.restore(path); err == nil {
+		t.Error("a journal that cannot be read was passed over")
+	}
+	if err := dead.dials.restore(path + "-none"); err != nil {
+		t.Errorf("no journal is no fault: %v", err)
+	}
+}
+
+// A setting that cannot be noted is not changed.
+func TestNothingChangesWithoutAJournal(t *testing.T) {
+	root, policies := FrequencyTree(t)
+	c := testControls(t, root, nil)
+	c.dials.journal.path = filepath.Join(t.TempDir(), "missing", journalRecord)
+	if _, err := c.knobs[system.CPUGovernor].set(&subject{}, space.String("performance")); err == nil || !strings.Contains(err.Error(), "note") {
+		t.Errorf("got %v", err)
+	}
+	if got := content(t, policies[0], "scaling_governor"); got != "schedutil" {
+		t.Errorf("it was changed to %s", got)
+	}
+}
+
+func TestCoresAreSharedOut(t *testing.T) {
+	k := &coresKnob{allowed: []int{0, 1, 2, 3, 6, 7, 8, 9}, taken: map[*subject][]int{}}
+	a, b, c := &subject{mark: "a"}, &subject{mark: "b"}, &subject{mark: "c"}
+	steps := []struct {
+		who    *subject
+		number int
+		want   []int
+	}{
+		{a, 2, []int{0, 1}},
+		{b, 4, []int{2, 3, 6, 7}},
+		{c, 4, []int{0, 1, 8, 9}}, // two are free, two are a's
+		{a, 2, []int{0, 1}},       // all are taken: it stays
+		{b, 2, []int{2, 3}},
+		{a, 2, []int{6, 7}}, // there are free ones again
+		{c, 4, []int{0, 1, 8, 9}},
+		{a, 3, []int{0, 6, 7}},
+		{a, 8, []int{0, 1, 2, 3, 6, 7, 8, 9}},
+	}
+	for i, step := range steps {
+		if got := k.take(step.who, step.number); !slices.Equal(got, step.want) {
+			t.Errorf("step %d: got %v, want %v", i, got, step.want)
+		}
+	}
+	k.unset(a)
+	k.unset(c)
+	if got := k.take(c, 6); !slices.Equal(got, []int{0, 1, 6, 7, 8, 9}) {
+		t.Errorf("beside b alone: %v", got)
+	}
+}
+
+// family starts a shell with children, in no control group.
+func family(t *testing.T) *subject {
+	t.Helper()
+	p, err := start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}}, nil, nil, nil)
+	if err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	run := &subject{process: p, mark: "MARK=" + t.Name()}
+	t.Cleanup(func() {
+		killMarked(run.mark)
+		p.kill()
+		<-p.done
+	})
+	for deadline := time.Now().Add(30 * time.Second); len(run.processes()) < 3; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the family has %v", run.processes())
+		}
+	}
+	return run
+}
+
+func TestMemoryOfEachProcess(t *testing.T) {
+	run := family(t)
+	soft := func() (list []uint64) {
+		for _, pid := range run.processes() {
+			var limit unix.Rlimit
+			if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, limit.Cur)
+		}
+		return list
+	}
+	before := soft()
+	k := &memoryKnob{}
+	how, err := k.set(run, space.Float(0.5))
+	if err != nil || !strings.Contains(how, "RLIMIT_DATA") {
+		t.Fatalf("got %q, %v", how, err)
+	}
+	if got := soft(); !slices.Equal(got, []uint64{1 << 29, 1 << 29, 1 << 29}) {
+		t.Errorf("the limits are %v", got)
+	}
+	if _, err := k.set(run, space.Float(1.0/(1<<20))); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("1 KiB: got %v", err)
+	}
+	k.unset(run)
+	if got := soft(); !slices.Equal(got, before) {
+		t.Errorf("afterwards the limits are %v, before %v", got, before)
+	}
+}
+
+func TestMemoryGroupOfVersion1(t *testing.T) {
+	k := &memoryKnob{folder: memoryGroup()}
+	run := &subject{}
+	_, err := k.set(run, space.Int(1))
+	if err != nil || run.memory == nil {
+		t.Skipf("this user may not make memory groups (v1) here: %v", err)
+	}
+	group := run.memory.(*oldGroupLimit).folder
+	started := family(t)
+	run.process, run.mark = started.process, started.mark
+	how, err := k.set(run, space.Int(1))
+	if err != nil || !strings.Contains(how, "v1") {
+		t.Fatalf("got %q, %v", how, err)
+	}
+	inside, all := groupProcesses(group), run.processes()
+	slices.Sort(inside)
+	slices.Sort(all)
+	if !slices.Equal(inside, all) || content(t, group, "memory.limit_in_bytes") != strconv.Itoa(1<<30) {
+		t.Errorf("%v of %v are in the group, the limit is %s", inside, all, content(t, group, "memory.limit_in_bytes"))
+	}
+	k.unset(run)
+	if _, err := os.Stat(group); err == nil {
+		t.Error("the group is still there")
+	}
+}
+
+func TestMemoryGroupOfVersion2(t *testing.T) {
+	outer := t.TempDir()
+	run := &subject{cage: &cage{filepath.Join(outer, "worker", "1")}}
+	if err := os.MkdirAll(run.cage.directory, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k := &memoryKnob{}
+	if how, err := k.set(run, space.Int(2)); err != nil || how != "" || run.memory != nil {
+		t.Errorf("without the controller: got %q, %v", how, err)
+	}
+	for _, folder := range []string{outer, filepath.Join(outer, "worker")} { // the kernel made files of these
+		if got := content(t, folder, "cgroup.subtree_control"); got != "+memory" {
+			t.Errorf("%s passes on %q", folder, got)
+		}
+	}
+	for name, text := range map[string]string{"memory.max": "max", "memory.stat": "anon 1073741824\nfile 99\n"} {
+		if err := os.WriteFile(run.cage.file(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || content(t, run.cage.file("memory.max")) != "2147483648" {
+		t.Errorf("got %q, %v, the limit is %s", how, err, content(t, run.cage.file("memory.max")))
+	}
+	if _, err := k.set(run, space.Float(0.5)); err == nil || !strings.Contains(err.Error(), "1.00 GiB already") {
+		t.Errorf("below what is used: got %v", err)
+	}
+	k.unset(run)
+	if got := content(t, run.cage.file("memory.max")); got != "max" {
+		t.Errorf("afterwards the limit is %s", got)
+	}
+	// The kernel refused to start it in the group: then its processes are bounded.
+	if _, err := k.set(run, space.Int(2)); err != nil {
+		t.Fatal(err)
+	}
+	run.process = family(t).process
+	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "RLIMIT_DATA") {
+		t.Errorf("outside of its group: got %q, %v", how, err)
+	}
+	k.unset(run)
+}
+
+func TestOldGroupFolder(t *testing.T) {
+	const memory = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+	tests := []struct{ name, mounts, groups, want string }{
+		{"plain", memory, "4:memory:/a/b\n0::/\n", "/sys/fs/cgroup/memory/a/b"},
+		{"the root", memory, "4:memory:/\n", "/sys/fs/cgroup/memory"},
+		{"a container's part", "35 31 0:32 /docker/1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/docker/1\n", "/sys/fs/cgroup/memory"},
+		{"another part", "35 31 0:32 /docker/1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/docker/12\n", ""},
+		{"with others", "35 31 0:32 / /cg/both rw - cgroup cgroup rw,cpu,memory\n", "4:cpu,memory:/a\n", "/cg/both/a"},
+		{"only v2", "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/a\n", ""},
+		{"outside", memory, "4:memory:/../a\n", ""},
+		{"nothing", "", "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := oldGroupFolder(test.mounts, test.groups, "memory"); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestKnobsSayWhetherTheyCanBeSet(t *testing.T) {
+	root, _ := FrequencyTree(t)
+	for name, test := range map[string]struct {
+		root string
+		can  bool
+	}{"with control of the frequency": {root, true}, "without": {t.TempDir(), false}} {
+		t.Run(name, func(t *testing.T) {
+			list := Knobs(test.root)
+			if len(list) != len(system.Catalogue()) {
+				t.Fatalf("%d of %d knobs are told", len(list), len(system.Catalogue()))
+			}
+			for i, about := range system.Catalogue() {
+				one := list[i]
+				if one.Name != "knob "+about.Name || one.Available == (one.Reason != "") || one.Available != strings.HasPrefix(one.Detail, "can be set") {
+					t.Errorf("got %+v", one)
+				}
+				if dial := about.Name == system.CPUFrequencyMHz || about.Name == system.CPUGovernor; dial && one.Available != test.can {
+					t.Errorf("got %+v", one)
+				}
+			}
+		})
+	}
+}

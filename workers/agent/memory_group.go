@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// enable has the controller in the group, if this user may. It needs it in the
+// groups above; the kernel allows it only in such as have no process themselves.
+func (c *cage) enable(controller string) bool {
+	if c == nil {
+		return false
+	}
+	const limit = ".max"
+	has := func() bool { return unix.Access(c.file(controller+limit), unix.W_OK) == nil }
+	if has() {
+		return true
+	}
+	outer := filepath.Dir(c.directory)
+	for _, folder := range []string{filepath.Dir(outer), outer} {
+		_ = os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0) // seen below
+	}
+	return has()
+}
+
+// canEnable reports whether groups below the folder would have the controller,
+// as far as that can be told without making some.
+func canEnable(folder, controller string) bool {
+	if folder == "" || unix.Access(folder, unix.W_OK) != nil {
+		return false
+	}
+	if content, err := os.ReadFile(filepath.Join(folder, "cgroup.subtree_control")); err == nil && slices.Contains(strings.Fields(string(content)), controller) {
+		return true
+	}
+	content, err := os.ReadFile(filepath.Join(folder, "cgroup.controllers"))
+	if err != nil || !slices.Contains(strings.Fields(string(content)), controller) {
+		return false
+	}
+	// Of the groups with processes in them only the tree's root may pass it on.
+	_, err = os.Stat(filepath.Join(folder, "cgroup.type"))
+	return os.IsNotExist(err) || len(groupProcesses(folder)) == 0
+}
+
+// memoryGroup is the folder of the memory group (v1) this process is in; empty
+// where there is none.
+func memoryGroup() string {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	return oldGroupFolder(string(mounts), string(groups), "memory")
+}
+
+// oldGroupFolder finds the group of a controller of v1.
+func oldGroupFolder(mounts, groups, controller string) string {
+	own := ""
+	for line := range strings.SplitSeq(groups, "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), controller) {
+			own = parts[2]
+		}
+	}
+	if !filepath.IsAbs(own) || strings.Contains(own, "..") {
+		return ""
+	}
+	for line := range strings.SplitSeq(mounts, "\n") {
+		before, after, _ := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller) || strings.Contains(fields[4], `\`) {
+			continue
+		}
+		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(fields[3], "/"))
+		if ok && (inside == "" || inside[0] == '/') {
+			return filepath.Join(fields[4], inside)
+		}
+	}
+	return ""
+}
+
+// sweepOld removes the groups (v1) of agents that were killed, as far as nothing
+// runs in them.
+func sweepOld(folder string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	for _, one := range entries {
+		name, ours := strings.CutPrefix(one.Name(), cagePrefix)
+		number, _, named := strings.Cut(name, "-")
+		pid, err := strconv.Atoi(number)
+		if ours && named && err == nil && pid > 0 && unix.Kill(pid, 0) == unix.ESRCH {
+			_ = os.Remove(filepath.Join(folder, one.Name())) // fails where something runs
+		}
+	}
+}
