@@ -56,12 +56,23 @@ const maxRuns = 4096
 
 // knowledge returns what is known of the type of machine.
 func (s *Service) knowledge(ctx context.Context, machine string) (*knowledge, error) {
-	s.mutex.Lock()
-	known, ok := s.known[machine]
-	s.mutex.Unlock()
-	if ok {
-		return known, nil
+	for {
+		s.mutex.Lock()
+		known, ok := s.known[machine]
+		lessons := s.lessons
+		s.mutex.Unlock()
+		if ok {
+			return known, nil
+		}
+		if known, err := s.recall(ctx, machine, lessons); known != nil || err != nil {
+			return known, err
+		}
 	}
+}
+
+// recall loads what is known of the type of machine, unless something was
+// learned or forgotten meanwhile that may be missing in it: then it is nil.
+func (s *Service) recall(ctx context.Context, machine string, lessons int) (*knowledge, error) {
 	records, err := s.store.Records(ctx, machine)
 	if err != nil {
 		return nil, err
@@ -76,6 +87,9 @@ func (s *Service) knowledge(ctx context.Context, machine string) (*knowledge, er
 	if known, ok := s.known[machine]; ok { // somebody else was faster
 		return known, nil
 	}
+	if s.lessons != lessons {
+		return nil, nil
+	}
 	s.known[machine] = loaded
 	return loaded, nil
 }
@@ -85,6 +99,9 @@ func (s *Service) learned(records []similarity.Record) {
 	for _, record := range records {
 		s.mutex.Lock()
 		known, ok := s.known[record.Machine]
+		if !ok {
+			s.lessons++
+		}
 		s.mutex.Unlock()
 		if !ok {
 			continue // it is loaded when somebody asks
@@ -101,4 +118,17 @@ func (s *Service) learned(records []similarity.Record) {
 		known.runs[record.ID] = record
 		known.mutex.Unlock()
 	}
+}
+
+// forgot drops what is known of the type of machine, or of all types if it is
+// empty, once it is gone from the store.
+func (s *Service) forgot(machine string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.lessons++
+	if machine == "" {
+		clear(s.known)
+		return
+	}
+	delete(s.known, machine)
 }

@@ -39,14 +39,17 @@ type Service struct {
 	logs    LogStore
 	options Options
 
-	mutex    sync.Mutex // guards runtimes, known, turns and changed
+	mutex    sync.Mutex // guards runtimes, known, turns, lessons and changed
 	runtimes map[string]*runtime
 	known    map[string]*knowledge // by type of machine
 	turns    map[string]gate       // of elastic workers, by their id
+	lessons  int                   // counts what was learned and forgotten beside known
 	changed  chan struct{}         // closed and replaced whenever anything changes
 
 	// analyses lets one surrogate be computed at a time.
 	analyses gate
+	// teaching lets one import, or one forgetting, of ground truth be made at a time.
+	teaching gate
 
 	poolMutex sync.Mutex // guards leases, workers and lastTick
 	leases    pool.Leases
@@ -67,7 +70,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), teaching: newGate(),
 	}
 }
 

@@ -142,14 +142,10 @@ func (s *Service) Receipt(ctx context.Context, key, request string) (json.RawMes
 // answer is what the caller will be told; if another request with the same
 // Idempotency-Key won the race, it is replaced by the answer that one stored.
 func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) error {
-	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
-	if keyed {
-		body, err := json.Marshal(answer)
-		if err != nil {
-			tx.abandon()
-			return problem.New(problem.Internal, "encode the answer: %w", err)
-		}
-		tx.change.Receipt = &Receipt{Key: key.key, Request: key.request, Answer: body, At: tx.now}
+	var err error
+	if tx.change.Receipt, err = receiptOf(ctx, answer, tx.now); err != nil {
+		tx.abandon()
+		return err
 	}
 	tx.fill()
 	if err := tx.addSnapshot(); err != nil {
@@ -157,23 +153,45 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 		return problem.New(problem.Internal, "snapshot the search: %w", err)
 	}
 	if err := s.write(ctx, tx); err != nil {
-		if keyed && problem.Is(err, problem.Conflict) {
-			stored, found, receiptErr := s.Receipt(ctx, key.key, key.request)
-			switch {
-			case problem.Is(receiptErr, problem.KeyReused):
-				return receiptErr
-			case receiptErr == nil && found:
-				// Decoded by itself: on top of ours, what theirs lacks would stay.
-				var theirs T
-				err := json.Unmarshal(stored, &theirs)
-				*answer = theirs
-				return err
-			}
-		}
+		_, err = overtaken(ctx, s, err, answer)
 		return err
 	}
 	s.notify()
 	return nil
+}
+
+// receiptOf is how the answer is kept under the call's key; nil without a key.
+func receiptOf(ctx context.Context, answer any, at time.Time) (*Receipt, error) {
+	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
+	if !keyed {
+		return nil, nil
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return nil, problem.New(problem.Internal, "encode the answer: %w", err)
+	}
+	return &Receipt{Key: key.key, Request: key.request, Answer: body, At: at}, nil
+}
+
+// overtaken looks whether a refused write has lost to another request with the
+// same key: if so, the answer is replaced by the one that was stored.
+func overtaken[T any](ctx context.Context, s *Service, refused error, answer *T) (bool, error) {
+	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
+	if !keyed || !problem.Is(refused, problem.Conflict) {
+		return false, refused
+	}
+	stored, found, err := s.Receipt(ctx, key.key, key.request)
+	switch {
+	case problem.Is(err, problem.KeyReused):
+		return false, err
+	case err != nil || !found:
+		return false, refused
+	}
+	// Decoded by itself: on top of ours, what theirs lacks would stay.
+	var theirs T
+	err = json.Unmarshal(stored, &theirs)
+	*answer = theirs
+	return true, err
 }
 
 // write submits the transaction, shows it and waits for the outcome.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,6 +59,17 @@ func input[T any](ctx context.Context, read func() (T, error)) (T, error) {
 }
 
 func readFile(path string, stdin io.Reader) ([]byte, error) {
+	data, err := readBounded(path, stdin, maxFileBytes)
+	if errors.Is(err, errTooLarge) {
+		return nil, problem.New(problem.Invalid, "%s is larger than a study file can be", path)
+	}
+	return data, err
+}
+
+var errTooLarge = errors.New("is larger than such a file can be")
+
+// readBounded reads a file of at most so many bytes; "-" is standard input.
+func readBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
 	source := stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -67,9 +79,9 @@ func readFile(path string, stdin io.Reader) ([]byte, error) {
 		defer file.Close()
 		source = file
 	}
-	data, err := io.ReadAll(io.LimitReader(source, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		return nil, problem.New(problem.Invalid, "%s is larger than a study file can be", path)
+	data, err := io.ReadAll(io.LimitReader(source, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, fmt.Errorf("%s %w", path, errTooLarge)
 	}
 	return data, err
 }

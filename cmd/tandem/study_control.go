@@ -73,7 +73,8 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 				return err
 			}
 			if !sure {
-				if err := confirm(command, view); err != nil {
+				question := fmt.Sprintf("Delete study %s with its %s?", plainText(view.Name), count(view.Progress.Created, "trial"))
+				if err := confirm(command, question); err != nil {
 					return err
 				}
 			}
@@ -92,12 +93,12 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 }
 
 // confirm asks on a terminal; without one, nothing is deleted unasked.
-func confirm(command *cobra.Command, view protocol.StudyView) error {
+func confirm(command *cobra.Command, question string) error {
 	file, ok := command.InOrStdin().(*os.File)
 	if !ok || !isTerminal(file) {
-		return usageError{errors.New("delete asks before it deletes, and there is no terminal to ask on: give --yes")}
+		return usageError{fmt.Errorf("%s asks before it deletes, and there is no terminal to ask on: give --yes", command.Name())}
 	}
-	fmt.Fprintf(command.ErrOrStderr(), "Delete study %s with its %s? [y/N] ", plainText(view.Name), count(view.Progress.Created, "trial"))
+	fmt.Fprintf(command.ErrOrStderr(), "%s [y/N] ", question)
 	answer, err := input(command.Context(), func() (string, error) { return bufio.NewReader(file).ReadString('\n') })
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

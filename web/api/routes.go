@@ -41,6 +41,7 @@ const (
 	trialPath   = studyPath + "/trials/{number}"
 	workerPath  = prefix + "/workers/{worker}"
 	leasePath   = prefix + "/trials/{trial}"
+	truthPath   = prefix + "/ground-truth"
 	blobPath    = prefix + "/artifacts/{sha256}"
 )
 
@@ -85,6 +86,11 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/checkpoint", runners, 204, call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, s.commitCheckpoint), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
+
+		{"GET", truthPath, readers, 200, call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, s.groundTruth), nil},
+		{"GET", truthPath + "/machines", readers, 200, call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, s.listGroundTruth), nil},
+		{"POST", truthPath, admins, 200, call, "import-ground-truth", "Take in what another server exported", handle(s, s.importGroundTruth), nil},
+		{"DELETE", truthPath, admins, 200, call, "forget-ground-truth", "Forget what runs taught on a type of machine", handle(s, s.forgetGroundTruth), nil},
 
 		{"PUT", blobPath, runners, 204, stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, s.putArtifact), describeUpload},
 		{"GET", blobPath, holders, 200, stream, "get-artifact", "Download an artifact", handle(s, s.getArtifact), bytesAnswer("application/octet-stream")},

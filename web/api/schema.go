@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
@@ -77,6 +78,10 @@ func schemaName(t reflect.Type, hint string) string {
 	switch t {
 	case reflect.TypeFor[trial.Report]():
 		return "AcceptedReport"
+	case reflect.TypeFor[similarity.Record]():
+		return "GroundTruthRecord"
+	case reflect.TypeFor[similarity.Cell]():
+		return "GroundTruthCell"
 	case reflect.TypeFor[document]():
 		return "Problem"
 	}

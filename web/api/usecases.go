@@ -53,6 +53,14 @@ type LeaseUseCases interface {
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
 }
 
+// GroundTruthUseCases are what people do with what runs taught about workloads.
+type GroundTruthUseCases interface {
+	GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error)
+	GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error)
+	ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error)
+	ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error)
+}
+
 // Receipts finds the answers of calls that were made before.
 type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
@@ -64,6 +72,7 @@ type UseCases interface {
 	TrialUseCases
 	WorkerUseCases
 	LeaseUseCases
+	GroundTruthUseCases
 	Receipts
 }
 
