@@ -83,6 +83,19 @@ func newControls(options controlOptions) *controls {
 // close lets go of the machine. Every run has to be released before.
 func (c *controls) close() { c.gpus.close() }
 
+// settable names the knobs that can be set on this machine.
+func (c *controls) settable() []string {
+	var names []string
+	for _, about := range system.Catalogue() {
+		if k, ours := c.knobs[about.Name]; ours {
+			if _, err := k.available(); err == nil {
+				names = append(names, about.Name)
+			}
+		}
+	}
+	return names
+}
+
 // apply makes the wanted configuration come true, as far as that is the agent's
 // task. What cannot be applied is not in force, and the log says so once. The
 // caller holds the reports.

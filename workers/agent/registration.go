@@ -61,7 +61,7 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 		ID: a.id, Name: a.options.Name, Slots: a.options.Slots,
 		Machine: protocol.Machine{
 			Host: host, CPUModel: machine.CPUModel, Cores: machine.Cores, MemoryBytes: machine.MemoryBytes,
-			GPUs: machine.GPUs, EnergyMethod: a.meter.Method(),
+			GPUs: machine.GPUs, EnergyMethod: a.meter.Method(), Knobs: a.controls.settable(),
 		},
 	}
 }

@@ -21,7 +21,8 @@ import (
 // server is a small real server in memory: trials that climb a ladder, leases
 // with epochs, artifacts by hash. It can be away, and it can forget workers.
 type server struct {
-	timing protocol.Timing
+	machine protocol.Machine // of the last worker that registered
+	timing  protocol.Timing
 
 	mutex      sync.Mutex
 	changed    chan struct{} // closed and replaced at each change
@@ -115,6 +116,7 @@ func (s *server) Register(_ context.Context, registration protocol.WorkerRegistr
 		return protocol.Timing{}, err
 	}
 	s.workers[registration.ID] = registration.Slots
+	s.machine = registration.Machine
 	s.registered++
 	s.announce()
 	return s.timing, nil
