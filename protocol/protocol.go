@@ -242,7 +242,15 @@ type Progress struct {
 	Energy         trial.Energy `json:"energy"`
 	// RemainingSeconds is an estimate of the time left; absent when unknown.
 	RemainingSeconds *float64 `json:"remaining_seconds,omitempty" doc:"an estimate"`
-	Promotions       int      `json:"promotions"`
+	// Saved is what tuning the system parameters saved against their default;
+	// absent while it is not known.
+	Saved *trial.Saving `json:"saved,omitempty" doc:"against the default system configuration; an estimate"`
+	// EpochsByPhase counts the epochs by why they had their system configuration;
+	// SystemUse by configuration and phase. Both are absent for a study that
+	// tunes none.
+	EpochsByPhase map[trial.Phase]int `json:"epochs_by_phase,omitempty"`
+	SystemUse     []trial.SystemUse   `json:"system_use,omitempty"`
+	Promotions    int                 `json:"promotions"`
 	// Resumes counts leases that continued from a checkpoint.
 	Resumes int   `json:"resumes"`
 	Best    *Best `json:"best,omitempty"`

@@ -53,7 +53,9 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		p.Energy = p.Energy.Plus(t.Energy)
 		p.Promotions += t.Promotions
 		p.Resumes += t.Resumes
+		p.Saved = p.Saved.Plus(t.Saved)
 	}
+	p.SystemUse, p.EpochsByPhase = used(trials)
 	if queue, ok := r.method.(search.Queue); ok && !study.Status.Over() {
 		p.Enqueued = queue.Waiting()
 	}

@@ -198,6 +198,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	}
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
+	t.SystemUse = trial.Using(t.SystemUse, accepted)
 	if reaches(t, report.Epoch) {
 		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
 	}

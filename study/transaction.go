@@ -56,7 +56,9 @@ func (tx *transaction) state(t trial.Trial, next trial.State, reason string) (tr
 		t.Finished = &tx.now
 	}
 	tx.stage(t)
-	tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(next), Worker: t.Worker, Reason: reason}, t)
+	told := t
+	told.SystemUse = nil // sums of what the reports say one by one
+	tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(next), Worker: t.Worker, Reason: reason}, told)
 	return t, nil
 }
 

@@ -18,6 +18,9 @@ const (
 	Decided Phase = "decided"
 )
 
+// Phases lists the phases in the order in which a workload goes through them.
+func Phases() []Phase { return []Phase{Default, Probing, Reused, Decided} }
+
 // Setting is the system configuration a trial is to run with, and why.
 type Setting struct {
 	Configuration map[string]space.Value `json:"configuration"`

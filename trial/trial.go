@@ -101,6 +101,8 @@ type Report struct {
 	// System is the system configuration that was in force, SystemPhase why.
 	System      map[string]space.Value `json:"system,omitempty"`
 	SystemPhase Phase                  `json:"system_phase,omitempty"`
+	// SystemWhy is the sentence of the setting it ran with.
+	SystemWhy string `json:"system_why,omitempty"`
 	// Neighbours is how many other trials the machine ran meanwhile, on average.
 	Neighbours Float `json:"neighbours,omitempty"`
 	// Saved is what the configuration saved against the default one; nil where
@@ -154,6 +156,9 @@ type Trial struct {
 	// study tunes none. Saved is what tuning has saved so far, an estimate.
 	Setting *Setting `json:"setting,omitempty"`
 	Saved   *Saving  `json:"saved,omitempty"`
+	// SystemUse says how many epochs ran under which system configuration, and
+	// what they came to. Events of the study's log leave it out.
+	SystemUse []SystemUse `json:"system_use,omitempty"`
 	// Failures counts the user's own failures, Losses those of the
 	// infrastructure, which never use up the user's retries.
 	Failures int `json:"failures"`

@@ -179,6 +179,9 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if bound := view.Progress.RegretBound; bound != nil {
 		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
 	}
+	if err := printStudySystem(out, view.Progress); err != nil {
+		return err
+	}
 	if err := printCorrelations(ctx, client, view.ID, out); err != nil {
 		return err
 	}

@@ -104,6 +104,9 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		return err
 	}
 	fmt.Fprintln(out)
+	if err := printTrialSystem(out, detail); err != nil {
+		return err
+	}
 	if err := printTrialProfile(out, detail.Reports); err != nil {
 		return err
 	}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// printTrialSystem prints with which system configuration each epoch ran, why,
+// and what that saved; nothing for a trial of a study that tunes none.
+func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
+	var rows [][]string
+	for _, report := range detail.Reports {
+		if report.SystemPhase == "" {
+			continue
+		}
+		seconds, joules := shownSaving(report.Saved)
+		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), string(report.SystemPhase),
+			shownSeconds(float64(report.Seconds)), shownEnergy(report.Energy), seconds, joules, plainText(report.SystemWhy)})
+	}
+	t := detail.Trial
+	if len(rows) == 0 && t.Setting == nil {
+		return nil
+	}
+	fmt.Fprintln(out, "System configuration of each epoch; what is saved against the default is an estimate")
+	if len(rows) > 0 {
+		if err := table(out, []string{"RUNG", "EPOCH", "CONFIGURATION", "PHASE", "TIME", "ENERGY", "SAVED TIME", "SAVED ENERGY", "WHY"}, rows); err != nil {
+			return err
+		}
+	}
+	if t.Saved != nil {
+		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*t.Saved))
+	}
+	if t.Setting != nil && !t.State.Terminal() {
+		fmt.Fprintf(out, "Next:  %s (%s): %s\n", shownSystem(t.Setting.Configuration), t.Setting.Phase, plainText(t.Setting.Why))
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// printStudySystem prints what tuning the system has saved a study, and under
+// which configurations its epochs ran; nothing for one that tunes none.
+func printStudySystem(out io.Writer, p protocol.Progress) error {
+	if len(p.SystemUse) == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "System: %s\n", shownPhases(p.EpochsByPhase))
+	if p.Saved != nil {
+		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*p.Saved))
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, use := range p.SystemUse {
+		seconds, joules := shownSaving(use.Saved)
+		rows = append(rows, []string{shownSystem(use.Configuration), string(use.Phase), strconv.Itoa(use.Epochs), shownSeconds(float64(use.Seconds)), seconds, joules})
+	}
+	return table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
+}
+
+// shownPhases says which part of the epochs ran in which phase.
+func shownPhases(epochs map[trial.Phase]int) string {
+	total := 0
+	for _, n := range epochs {
+		total += n
+	}
+	var parts []string
+	for _, phase := range trial.Phases() {
+		if n := epochs[phase]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s (%.0f %%)", n, phase, 100*float64(n)/float64(total)))
+		}
+	}
+	return "epochs by phase: " + strings.Join(parts, ", ")
+}
+
+// shownSystem is a system configuration in one line.
+func shownSystem(configuration map[string]space.Value) string {
+	if len(configuration) == 0 {
+		return "-"
+	}
+	return shownParams(configuration)
+}
+
+// shownSaving is a saving in two columns: seconds and joules, with a minus where
+// more was used than the default would have.
+func shownSaving(saved *trial.Saving) (seconds, joules string) {
+	if saved == nil {
+		return "-", "-"
+	}
+	signed := func(value trial.Float, shown func(float64) string) string {
+		if value < 0 {
+			return "-" + shown(-float64(value))
+		}
+		return shown(float64(value))
+	}
+	return signed(saved.Seconds, shownSeconds), signed(saved.Joules, func(v float64) string {
+		return shownEnergy(trial.Energy{Joules: trial.Float(v), Method: "saved"})
+	})
+}
+
+// shownSavings is a total as a sentence.
+func shownSavings(saved trial.Saving) string {
+	amount := func(value trial.Float, shown string) string {
+		if value < 0 {
+			return strings.TrimPrefix(shown, "-") + " more"
+		}
+		return shown + " less"
+	}
+	seconds, joules := shownSaving(&saved)
+	text := fmt.Sprintf("%s of the machine's time", amount(saved.Seconds, seconds))
+	if saved.Joules != 0 && !math.IsNaN(float64(saved.Joules)) {
+		text += fmt.Sprintf(" and %s", amount(saved.Joules, joules))
+	}
+	return text + " than with the default system configuration, an estimate"
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func threadsOf(n int64) map[string]space.Value {
+	return map[string]space.Value{"cpu_threads": space.Int(n)}
+}
+
+func TestTrialShowsItsSystemConfigurations(t *testing.T) {
+	detail := protocol.TrialDetail{Reports: []trial.Report{
+		{Epoch: 1, Seconds: 2, System: threadsOf(2), SystemPhase: trial.Default, SystemWhy: "nothing is known", Energy: trial.Energy{Joules: 30, Method: "rapl"}},
+		{Epoch: 2, Seconds: 3, System: threadsOf(1), SystemPhase: trial.Probing, SystemWhy: "measuring \x1b[31mone thread", Saved: &trial.Saving{Seconds: -1, Joules: -2}},
+		{Epoch: 3, Seconds: 1, System: threadsOf(1), SystemPhase: trial.Reused, SystemWhy: "workload a, confidence 80 %", Saved: &trial.Saving{Seconds: 1.5, Joules: 12000}},
+	}}
+	detail.Trial.Saved = &trial.Saving{Seconds: 0.5, Joules: -3}
+	detail.Trial.Setting = &trial.Setting{Configuration: threadsOf(1), Phase: trial.Reused, Why: "it is the best"}
+	detail.Trial.State = trial.Running
+	var out bytes.Buffer
+	if err := printTrialSystem(&out, detail); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"System configuration of each epoch; what is saved against the default is an estimate",
+		"RUNG EPOCH CONFIGURATION PHASE TIME ENERGY SAVED TIME SAVED ENERGY WHY",
+		"0 1 cpu_threads=2 default 2.0s 30 J - - nothing is known",
+		"0 2 cpu_threads=1 probing 3.0s energy not known -1.0s -2 J measuring [31mone thread",
+		"0 3 cpu_threads=1 reused 1.0s energy not known 1.5s 12.0 kJ workload a, confidence 80 %",
+		"Saved: 0.5s less of the machine's time and 3 J more than with the default system configuration, an estimate",
+		"Next: cpu_threads=1 (reused): it is the best",
+	}
+	compareLines(t, out.String(), want)
+}
+
+func TestStudyShowsWhatTuningTheSystemSaved(t *testing.T) {
+	progress := protocol.Progress{
+		Saved: &trial.Saving{Seconds: 90}, EpochsByPhase: map[trial.Phase]int{trial.Reused: 3, trial.Probing: 1},
+		SystemUse: []trial.SystemUse{
+			{Configuration: threadsOf(1), Phase: trial.Reused, Epochs: 3, Seconds: 90, Saved: &trial.Saving{Seconds: 90}},
+			{Configuration: threadsOf(2), Phase: trial.Probing, Epochs: 1, Seconds: 60},
+		},
+	}
+	var out bytes.Buffer
+	if err := printStudySystem(&out, progress); err != nil {
+		t.Fatal(err)
+	}
+	compareLines(t, out.String(), []string{
+		"System: epochs by phase: 1 probing (25 %), 3 reused (75 %)",
+		"Saved: 1m30s less of the machine's time than with the default system configuration, an estimate",
+		"CONFIGURATION PHASE EPOCHS TIME SAVED TIME SAVED ENERGY",
+		"cpu_threads=1 reused 3 1m30s 1m30s 0 J",
+		"cpu_threads=2 probing 1 1m00s - -",
+	})
+}
+
+func TestNothingIsSaidWhereNothingIsTuned(t *testing.T) {
+	var out bytes.Buffer
+	if err := printStudySystem(&out, protocol.Progress{}); err != nil || out.Len() > 0 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	if err := printTrialSystem(&out, protocol.TrialDetail{Reports: []trial.Report{{Epoch: 1}}}); err != nil || out.Len() > 0 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// compareLines compares the lines that are not empty, with single spaces.
+func compareLines(t *testing.T, text string, want []string) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			got = append(got, strings.Join(fields, " "))
+		}
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,55 @@
+package trial
+
+import (
+	"maps"
+
+	"github.com/tandem-tune/tandem/study/space"
+)
+
+// SystemUse is what epochs under one system configuration, in one phase, came to.
+type SystemUse struct {
+	Configuration map[string]space.Value `json:"configuration"`
+	Phase         Phase                  `json:"phase" enum:"default,probing,reused,decided"`
+	Epochs        int                    `json:"epochs"`
+	Seconds       Float                  `json:"seconds"`
+	Joules        Float                  `json:"joules"`
+	// Saved is against the default configuration: an estimate, nil where it is
+	// known of none of the epochs.
+	Saved *Saving `json:"saved,omitempty"`
+}
+
+// alike reports whether both are of the same configuration and phase.
+func (u SystemUse) alike(other SystemUse) bool {
+	return u.Phase == other.Phase && maps.Equal(u.Configuration, other.Configuration)
+}
+
+// Plus adds what other epochs came to.
+func (u SystemUse) Plus(other SystemUse) SystemUse {
+	u.Epochs += other.Epochs
+	u.Seconds += other.Seconds
+	u.Joules += other.Joules
+	u.Saved = u.Saved.Plus(other.Saved)
+	return u
+}
+
+// Using returns the list with the report's epoch added, and leaves the list as it
+// is: a new entry comes last. A report of a study that tunes no system parameter
+// has no phase and adds nothing.
+func Using(list []SystemUse, report Report) []SystemUse {
+	if report.SystemPhase == "" {
+		return list
+	}
+	one := SystemUse{Configuration: report.System, Phase: report.SystemPhase, Epochs: 1, Seconds: report.Seconds, Joules: report.Energy.Joules, Saved: report.Saved}
+	longer := make([]SystemUse, 0, len(list)+1)
+	found := false
+	for _, known := range list {
+		if known.alike(one) {
+			known, found = known.Plus(one), true
+		}
+		longer = append(longer, known)
+	}
+	if !found {
+		longer = append(longer, one)
+	}
+	return longer
+}
