@@ -246,8 +246,9 @@ type Progress struct {
 	// absent while it is not known.
 	Saved *trial.Saving `json:"saved,omitempty" doc:"against the default system configuration; an estimate"`
 	// EpochsByPhase counts the epochs by why they had their system configuration;
-	// SystemUse by configuration and phase. Both are absent for a study that
-	// tunes none.
+	// SystemUse has them by configuration and phase, also those without a phase
+	// because their script did not follow. Both are absent for a study that tunes
+	// none.
 	EpochsByPhase map[trial.Phase]int `json:"epochs_by_phase,omitempty"`
 	SystemUse     []trial.SystemUse   `json:"system_use,omitempty"`
 	Promotions    int                 `json:"promotions"`

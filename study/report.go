@@ -184,7 +184,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	accepted := trial.Report{
 		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
 		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
-		SetupSeconds: report.SetupSeconds, System: guidance.configuration, SystemPhase: guidance.phase,
+		SetupSeconds: report.SetupSeconds, System: guidance.configuration, SystemPhase: guidance.phase, SystemWhy: guidance.why,
 		Neighbours: report.Neighbours, Saved: guidance.saved,
 	}
 	if guidance.setting != nil {
@@ -198,7 +198,9 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	}
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
-	t.SystemUse = trial.Using(t.SystemUse, accepted)
+	if t.Setting != nil {
+		t.SystemUse = trial.Using(t.SystemUse, accepted)
+	}
 	if reaches(t, report.Epoch) {
 		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
 	}

@@ -125,6 +125,7 @@ func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here
 type guidance struct {
 	configuration map[string]space.Value // in force in the epoch
 	phase         trial.Phase
+	why           string
 	setting       *trial.Setting // for the next one
 	saved         *trial.Saving
 	records       []similarity.Record
@@ -144,7 +145,7 @@ func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report p
 	constants := r.study.Definition.System.Constants
 	g := guidance{configuration: r.inForce(t, report)}
 	if system.Configuration(g.configuration).Equal(t.Setting.Configuration) {
-		g.phase = t.Setting.Phase
+		g.phase, g.why = t.Setting.Phase, t.Setting.Why
 	}
 	first := t.State == trial.Leased
 	known.mutex.Lock()

@@ -25,7 +25,9 @@ func used(trials []trial.Trial) ([]trial.SystemUse, map[trial.Phase]int) {
 			if phases == nil {
 				phases = make(map[trial.Phase]int)
 			}
-			phases[use.Phase] += use.Epochs
+			if use.Phase != "" {
+				phases[use.Phase] += use.Epochs
+			}
 			where := place{system.Configuration(use.Configuration).Key(), use.Phase}
 			at, known := places[where]
 			if !known {

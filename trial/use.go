@@ -9,10 +9,11 @@ import (
 // SystemUse is what epochs under one system configuration, in one phase, came to.
 type SystemUse struct {
 	Configuration map[string]space.Value `json:"configuration"`
-	Phase         Phase                  `json:"phase" enum:"default,probing,reused,decided"`
-	Epochs        int                    `json:"epochs"`
-	Seconds       Float                  `json:"seconds"`
-	Joules        Float                  `json:"joules"`
+	// Phase is empty where the epochs did not run with what they were meant to.
+	Phase   Phase `json:"phase,omitempty" enum:"default,probing,reused,decided"`
+	Epochs  int   `json:"epochs"`
+	Seconds Float `json:"seconds"`
+	Joules  Float `json:"joules"`
 	// Saved is against the default configuration: an estimate, nil where it is
 	// known of none of the epochs.
 	Saved *Saving `json:"saved,omitempty"`
@@ -33,12 +34,8 @@ func (u SystemUse) Plus(other SystemUse) SystemUse {
 }
 
 // Using returns the list with the report's epoch added, and leaves the list as it
-// is: a new entry comes last. A report of a study that tunes no system parameter
-// has no phase and adds nothing.
+// is: a new entry comes last.
 func Using(list []SystemUse, report Report) []SystemUse {
-	if report.SystemPhase == "" {
-		return list
-	}
 	one := SystemUse{Configuration: report.System, Phase: report.SystemPhase, Epochs: 1, Seconds: report.Seconds, Joules: report.Energy.Joules, Saved: report.Saved}
 	longer := make([]SystemUse, 0, len(list)+1)
 	found := false

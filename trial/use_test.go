@@ -22,11 +22,10 @@ func TestUseIsAddedUpByConfigurationAndPhase(t *testing.T) {
 		epochWith(1, trial.Probing, 1, &trial.Saving{Seconds: 1, Joules: 10}),
 		epochWith(1, trial.Decided, 1, &trial.Saving{Seconds: 1, Joules: 10}),
 		epochWith(1, trial.Decided, 1.5, nil),
-		{Seconds: 7}, // tunes nothing
 	} {
 		before := list
 		list = trial.Using(list, report)
-		if len(before) > 0 && len(list) >= len(before) && &before[0] == &list[0] && report.SystemPhase != "" {
+		if len(before) > 0 && &before[0] == &list[0] {
 			t.Error("the list before was changed")
 		}
 	}

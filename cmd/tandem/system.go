@@ -16,17 +16,14 @@ import (
 // and what that saved; nothing for a trial of a study that tunes none.
 func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 	var rows [][]string
-	for _, report := range detail.Reports {
-		if report.SystemPhase == "" {
-			continue
-		}
-		seconds, joules := shownSaving(report.Saved)
-		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), string(report.SystemPhase),
-			shownSeconds(float64(report.Seconds)), shownEnergy(report.Energy), seconds, joules, plainText(report.SystemWhy)})
-	}
 	t := detail.Trial
-	if len(rows) == 0 && t.Setting == nil {
+	if t.Setting == nil {
 		return nil
+	}
+	for _, report := range detail.Reports {
+		seconds, joules := shownSaving(report.Saved)
+		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), shownPhase(report.SystemPhase),
+			shownSeconds(float64(report.Seconds)), shownEnergy(report.Energy), seconds, joules, plainText(report.SystemWhy)})
 	}
 	fmt.Fprintln(out, "System configuration of each epoch; what is saved against the default is an estimate")
 	if len(rows) > 0 {
@@ -37,7 +34,7 @@ func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 	if t.Saved != nil {
 		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*t.Saved))
 	}
-	if t.Setting != nil && !t.State.Terminal() {
+	if !t.State.Terminal() {
 		fmt.Fprintf(out, "Next:  %s (%s): %s\n", shownSystem(t.Setting.Configuration), t.Setting.Phase, plainText(t.Setting.Why))
 	}
 	_, err := fmt.Fprintln(out)
@@ -58,9 +55,17 @@ func printStudySystem(out io.Writer, p protocol.Progress) error {
 	var rows [][]string
 	for _, use := range p.SystemUse {
 		seconds, joules := shownSaving(use.Saved)
-		rows = append(rows, []string{shownSystem(use.Configuration), string(use.Phase), strconv.Itoa(use.Epochs), shownSeconds(float64(use.Seconds)), seconds, joules})
+		rows = append(rows, []string{shownSystem(use.Configuration), shownPhase(use.Phase), strconv.Itoa(use.Epochs), shownSeconds(float64(use.Seconds)), seconds, joules})
 	}
 	return table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
+}
+
+// shownPhase is why an epoch had its configuration.
+func shownPhase(phase trial.Phase) string {
+	if phase == "" {
+		return "not followed"
+	}
+	return string(phase)
 }
 
 // shownPhases says which part of the epochs ran in which phase.

@@ -150,12 +150,15 @@ func (c *crew) end(worker string, lease protocol.Lease, number int, played epoch
 	directive, err := c.studies.Report(c.t.Context(), lease.Trial, protocol.Report{
 		LeaseEpoch: lease.LeaseEpoch, Epoch: number, Metrics: played.metrics, Seconds: trial.Float(played.seconds),
 		Energy:  &trial.Energy{Joules: trial.Float(played.seconds * 7.5 * (0.9 + 0.2*c.random.Float64())), Method: c.meters[worker]},
-		Profile: pictured(number),
+		Profile: pictured(number), System: lease.System,
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.passes[lease.Trial] += lease.Budget.DataFraction
+	if len(directive.System) > 0 {
+		lease.System = directive.System
+	}
 	if directive.Action == protocol.Continue {
 		c.plan(worker, lease, number+1)
 		return
@@ -192,7 +195,7 @@ func pictured(epoch int) *trial.Profile {
 		"instructions", "cpu-cycles", "cache-references", "cache-misses", "branch-instructions", "branch-misses", "L1-dcache-loads",
 		"L1-dcache-load-misses", "LLC-loads", "LLC-load-misses", "dTLB-loads", "dTLB-load-misses", "iTLB-load-misses", "page-faults", "task-clock",
 	} {
-		p.Events[name] = trial.Float(math.Pow(10, 9-float64(i)/2) * (1.5 + math.Sin(float64(i*i)+0.7*float64(epoch)) + 2/float64(epoch)))
+		p.Events[name] = trial.Float(math.Pow(10, 9-float64(i)/2) * (25 + math.Sin(float64(i*i)+0.7*float64(epoch)) + 2/float64(epoch)))
 	}
 	for i, name := range []string{"tree.cpu_user", "tree.resident_bytes", "tree.threads", "machine.cpu_user", "machine.run_queue"} {
 		p.Host[name] = trial.Float(float64(i+1) * (2 - 1/float64(epoch)))

@@ -20,7 +20,7 @@ space:
   batch_size:    {kind: training, type: ordinal, values: [16, 32, 64, 128]}
   dropout:       {kind: training, type: float, low: 0, high: 0.5}
   conv_channels: {kind: model, type: int, low: 4, high: 24, log: true}
-system: {cpu_threads: 1}
+system: {cpu_threads: {values: [1, 2, 4]}}
 budget: {policy: multi, epochs: {min: 1, max: 27}, data_fraction: {min: 0.037, max: 1.0}, eta: 3}
 search: {method: bohb, seed: 7, brackets: 0}
 stop: {trials: 81, seconds: 5400}
@@ -69,6 +69,12 @@ func number(lease protocol.Lease, name string) float64 {
 	return value
 }
 
+// threadsOf is how many threads a trial was told to train with.
+func threadsOf(lease protocol.Lease) int {
+	threads, _ := lease.System["cpu_threads"].Integer()
+	return int(threads)
+}
+
 // lenet learns plausibly: fast with a good learning rate, not at all with a
 // large one. Trial 9 crashes; a worker vanishes under the first on rung 3.
 func lenet() script {
@@ -83,6 +89,7 @@ func lenet() script {
 			vanished = true
 			return epoch{seconds: seconds, vanish: true}
 		}
+		seconds *= map[int]float64{1: 1, 2: 1.25, 4: 1.6}[threadsOf(lease)]
 		away := math.Log10(number(lease, "learning_rate")) - math.Log10(4e-3)
 		ceiling := 0.921 - 0.06*away*away - 0.6/(number(lease, "conv_channels")+6) + 0.02*number(lease, "dropout")
 		speed := 2.6 * math.Exp(-1.4*away*away)

@@ -37,7 +37,10 @@ func hostileStudy(s *stage) {
 		State: trial.Completed, Rung: 1, Budget: ladder[1].Budget, LeaseEpoch: 1, Worker: hostile, LastEpoch: 1, Epochs: 1, Last: values,
 		Results: []trial.Result{{Rung: 1, Budget: ladder[1].Budget, Values: []trial.Float{0.5}}}, Energy: energy, Reason: hostile, Created: now,
 	}
-	report := trial.Report{Trial: one.ID, Rung: 1, Epoch: 1, Metrics: values, Energy: energy, LeaseEpoch: 1, Worker: hostile, At: now}
+	configuration := map[string]space.Value{hostile: space.String(hostile)}
+	one.Setting = &trial.Setting{Configuration: configuration, Phase: trial.Phase(hostile), Why: hostile}
+	one.SystemUse = []trial.SystemUse{{Configuration: configuration, Phase: trial.Phase(hostile), Epochs: 1}}
+	report := trial.Report{System: configuration, SystemPhase: trial.Phase(hostile), SystemWhy: hostile, Trial: one.ID, Rung: 1, Epoch: 1, Metrics: values, Energy: energy, LeaseEpoch: 1, Worker: hostile, At: now}
 	err = s.store.Apply(s.t.Context(), study.Change{
 		Insert:  &study.Study{ID: "evil", Definition: def, Status: protocol.StudyFailed, Reason: hostile, Created: now, Finished: &now},
 		Trials:  []study.TrialWrite{{Trial: one}},
@@ -60,8 +63,8 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	address := "/studies/" + url.PathEscape(hostile)
 	for _, page := range []struct{ path, at string }{
 		{"/studies", "#studies"}, {"/workers", "#workers"},
-		{address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "h1"}, {"/studies/evil", "h1"},
-		{address + "/trials/0", "#params"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
+		{address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
+		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
 		{address + "?find=" + url.QueryEscape(hostile), "#board"},
 	} {
 		p.visit(page.path)

@@ -31,6 +31,7 @@ func TestPages(t *testing.T) {
 		{"what mattered is shown for each rung", tryImportance},
 		{"several objectives have a front", tryFront},
 		{"repeated trials rank by their means", tryRepeats},
+		{"system configurations are shown with what they saved", trySystem},
 		{"a lost connection is told, and made good", tryConnection},
 		{"a page whose study is deleted says so", tryDeleted},
 		{"keys do what links do", tryKeys},

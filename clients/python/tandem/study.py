@@ -52,7 +52,11 @@ class Study:
 
     @property
     def progress(self) -> Mapping[str, Any]:
-        """Trials by state, epochs, seconds, energy, the best so far."""
+        """Trials by state, epochs, seconds, energy, the best so far.
+
+        Of a study that tunes system parameters also ``saved`` (seconds and joules against the default
+        configuration, an estimate; absent while unknown), ``epochs_by_phase`` and ``system_use``.
+        """
         found: Mapping[str, Any] = self.view["progress"]
         return found
 

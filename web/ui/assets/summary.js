@@ -3,6 +3,7 @@ import { studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
 import { budget, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
+import { drawStudySystem, knobs, savedFigure } from "./system.js";
 import { label, states } from "./trials.js";
 
 const over = (study) => ["completed", "stopped", "failed"].includes(study.status);
@@ -26,6 +27,7 @@ export class Summary {
     this.#trials();
     this.#spent();
     this.#regret();
+    this.#system();
     this.#workers();
     this.tick();
   }
@@ -80,6 +82,13 @@ export class Summary {
       term: "Left to gain, at most", value: measured(bound.value), estimate: true, title: String(bound.value),
       detail: `at ${Math.round(100 * bound.confidence)} % confidence, from ${count(bound.results)} full results · ends below ${bound.threshold}`,
     });
+  }
+
+  /** What tuning the system has saved, for a study that tunes it. */
+  #system() {
+    const saved = savedFigure(this.study.progress.saved);
+    if (saved) this.#figures.set("saved", saved);
+    drawStudySystem(this.study.progress);
   }
 
   /** Who trains this study, and whether anybody could. */
@@ -155,11 +164,20 @@ export function drawSetup(study) {
     ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
+    ...(knobs(set.system).length > 0 ? [["System", systemOf(set.system)]] : []),
     ["Command", set.command?.length ? make("code", {}, set.command.join(" ")) : "none: driven by ask and tell"],
     ["Created", moment(study.created)],
     ["Id", make("code", {}, study.id)],
     [`Space`, make("ul", { class: "space" }, ...set.space.parameters.map((one) => make("li", {}, make("code", {}, one.name), ` ${domain(one)}`)))],
   ]);
+}
+
+// The constants of the system, and what is tuned while trials train.
+function systemOf(section) {
+  const all = knobs(section);
+  const tuned = all.filter((one) => one.tuned).map(({ name, text }) => `${name} ${text}`);
+  const constants = all.filter((one) => !one.tuned).map(({ name, text }) => `${name} ${text}`);
+  return [...constants, ...(tuned.length > 0 ? [`tuned for least ${section.objective ?? "seconds"}: ${tuned.join("; ")}`] : [])].join("; ");
 }
 
 const described = (one) => (one.expression ? `${label(one)} = ${one.expression}` : label(one));

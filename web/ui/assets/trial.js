@@ -11,6 +11,7 @@ import { heatMap } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Log } from "./log.js";
 import { margin } from "./repeats.js";
+import { drawTrialSystem, knobs, savedFigure } from "./system.js";
 import * as snippets from "./snippets.js";
 import { drawTimeline } from "./timeline.js";
 import { label, newest } from "./trials.js";
@@ -34,15 +35,18 @@ function drawFigures(study, trial) {
   figures.set("energy", used
     ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
     : { term: "Energy", value: nothing, detail: trial.epochs ? "not metered" : "no epoch yet" });
+  const saved = savedFigure(trial.saved);
+  if (saved) figures.set("saved", saved);
 }
 
 function drawParameters(study, trial) {
   const { definition } = study;
-  const system = Object.entries(definition.system ?? {}).map(([name, value]) => ({ name, kind: "system", value }));
+  const system = knobs(definition.system).map(({ name, tuned, value, text }) => (
+    tuned ? { name, kind: "system, tuned", value: trial.setting?.configuration[name], hint: `tuned while it trains: ${text}` } : { name, kind: "system", value }));
   const tuned = definition.space.parameters.map((one) => ({ ...one, value: trial.params[one.name] }));
-  const row = ({ name, kind, type, value }) => make("tr", {},
+  const row = ({ name, kind, type, value, hint }) => make("tr", {},
     make("th", { scope: "row" }, name), make("td", { class: "muted" }, kind),
-    make("td", { class: "number", title: value === undefined ? "does not exist in this configuration" : String(value) }, parameter(value, type)));
+    make("td", { class: "number", title: hint ?? (value === undefined ? "does not exist in this configuration" : String(value)) }, parameter(value, type)));
   byId("params").tBodies[0].replaceChildren(...[...tuned, ...system].map(row));
 }
 
@@ -143,6 +147,7 @@ async function start() {
     show(byId("loading"), false);
     show(byId("content"), true);
     drawCurves(study, trial, detail.reports ?? []);
+    drawTrialSystem(trial, detail.reports ?? []);
     drawProfile(detail.reports ?? []);
     drawTimeline(detail.events ?? [], (worker) => workers.get(worker) ?? worker);
   }

@@ -1,0 +1,82 @@
+// With which system configurations epochs ran, why, and what that saved. What is
+// saved is against the default configuration, and an estimate: the same epoch is
+// never run with both.
+import { byId, make, setText, show, stackedBar } from "./dom.js";
+import { count, duration, energy, joules, nothing, number, parameter, roughly } from "./format.js";
+
+const phases = ["default", "probing", "reused", "decided"];
+const meanings = {
+  default: "nothing was known of the workload",
+  probing: "the configuration was being measured",
+  reused: "the best of similar workloads",
+  decided: "the best by what was measured",
+  "not followed": "it ran with another configuration than it was told to",
+};
+
+const phaseOf = ({ phase, system_phase: other }) => phase || other || "not followed";
+const mark = (phase) => make("span", { class: "badge", title: meanings[phase], data: { phase } }, phase);
+
+/** A configuration in one line. */
+export const configured = (configuration) => Object.keys(configuration ?? {}).sort().map((name) => `${name}=${parameter(configuration[name])}`).join(" ") || nothing;
+
+const signed = (value, shown) => (number(value) < 0 ? `−${shown(-number(value))}` : shown(number(value)));
+// No more digits than an estimate is worth.
+const about = (value) => (value < 60 ? `${Number(value.toPrecision(2))} s` : roughly(value));
+const seconds = (saved) => (saved ? signed(saved.seconds, duration) : nothing);
+const power = (saved) => (saved ? signed(saved.joules, joules) : nothing);
+const used = (spent) => (energy(spent) ? `${energy(spent).estimate ? "≈ " : ""}${energy(spent).text}` : "");
+const under = (text) => make("span", { class: "sub" }, text);
+const whole = "Seconds of the whole machine: an epoch that leaves half of the cores to another trial uses half of them.";
+
+/** The figure of what was saved; null where nothing is known of it. */
+export function savedFigure(saved) {
+  if (!saved) return null;
+  const lost = number(saved.seconds) < 0;
+  return {
+    term: "Saved machine time", value: signed(saved.seconds, about), estimate: true, title: whole,
+    detail: `${lost ? "measuring has cost more than it gained so far; " : ""}${power(saved)} of energy, against the default system`,
+  };
+}
+
+/** Fills the card of a trial's epochs, and hides it where nothing is tuned. */
+export function drawTrialSystem(trial, reports) {
+  show(byId("system-card"), trial.setting !== undefined);
+  if (!trial.setting) return;
+  const rows = reports.map((report) => make("tr", {},
+    make("td", { class: "number" }, String(report.rung)), make("th", { scope: "row", class: "number" }, String(report.epoch)),
+    make("td", {}, configured(report.system)), make("td", {}, mark(phaseOf(report))),
+    make("td", { class: "number", title: report.energy?.method }, duration(report.seconds), under(used(report.energy))),
+    make("td", { class: "number", title: whole }, report.saved ? `≈ ${seconds(report.saved)}` : nothing, under(report.saved ? `≈ ${power(report.saved)}` : "")),
+    make("td", { class: "reason" }, report.system_why || nothing)));
+  byId("system").tBodies[0].replaceChildren(...rows);
+  show(byId("system-frame"), rows.length > 0);
+  const over = ["completed", "pruned", "failed", "cancelled"].includes(trial.state);
+  show(byId("system-next"), !over);
+  byId("system-next").replaceChildren("Next: ", make("strong", {}, configured(trial.setting.configuration)), " ", mark(trial.setting.phase), ` ${trial.setting.why}.`);
+}
+
+/** Fills the card of a study's configurations, and hides it where none ran. */
+export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhase = {} }) {
+  show(byId("system-card"), uses.length > 0);
+  if (uses.length === 0) return;
+  const total = uses.reduce((sum, use) => sum + use.epochs, 0);
+  const part = (epochs) => `${Math.round((100 * epochs) / total)} %`;
+  const present = phases.filter((phase) => byPhase[phase] > 0);
+  byId("system-phases").replaceChildren(stackedBar(present.map((phase) => ({ phase, state: phase, weight: byPhase[phase] }))),
+    make("span", { class: "states" }, ...present.map((phase) => make("span", { title: meanings[phase], data: { phase } }, `${count(byPhase[phase])} ${phase} (${part(byPhase[phase])})`))));
+  const rows = uses.map((use) => make("tr", {},
+    make("th", { scope: "row" }, configured(use.configuration)), make("td", {}, mark(phaseOf(use))),
+    make("td", { class: "number", title: part(use.epochs) }, count(use.epochs)), make("td", { class: "number" }, duration(use.seconds)),
+    make("td", { class: "number", title: whole }, use.saved ? `≈ ${seconds(use.saved)}` : nothing),
+    make("td", { class: "number" }, use.saved ? `≈ ${power(use.saved)}` : nothing)));
+  byId("system").tBodies[0].replaceChildren(...rows);
+  setText(byId("system-note"), "Epochs by phase. ≈: against the default configuration, an estimate; seconds are of the whole machine.");
+}
+
+/** The knobs of a study file as pairs [name, value or what is tried]. */
+export function knobs(section = {}) {
+  return Object.entries(section).filter(([name]) => name !== "objective").map(([name, value]) => {
+    const tuned = value === "auto" || typeof value === "object";
+    return { name, tuned, value, text: !tuned ? parameter(value) : value === "auto" ? "powers of two up to the cores" : value.values.map((one) => parameter(one)).join(", ") };
+  });
+}
