@@ -98,10 +98,10 @@ func shownSaving(saved *trial.Saving) (seconds, joules string) {
 		return "-", "-"
 	}
 	signed := func(value trial.Float, shown func(float64) string) string {
-		if value < 0 {
-			return "-" + shown(-float64(value))
+		if text := shown(math.Abs(float64(value))); value < 0 && text != shown(0) {
+			return "-" + text
 		}
-		return shown(float64(value))
+		return shown(math.Abs(float64(value)))
 	}
 	return signed(saved.Seconds, shownSeconds), signed(saved.Joules, func(v float64) string {
 		return shownEnergy(trial.Energy{Joules: trial.Float(v), Method: "saved"})

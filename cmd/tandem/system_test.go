@@ -17,7 +17,7 @@ func threadsOf(n int64) map[string]space.Value {
 func TestTrialShowsItsSystemConfigurations(t *testing.T) {
 	detail := protocol.TrialDetail{Reports: []trial.Report{
 		{Epoch: 1, Seconds: 2, System: threadsOf(2), SystemPhase: trial.Default, SystemWhy: "nothing is known", Energy: trial.Energy{Joules: 30, Method: "rapl"}},
-		{Epoch: 2, Seconds: 3, System: threadsOf(1), SystemPhase: trial.Probing, SystemWhy: "measuring \x1b[31mone thread", Saved: &trial.Saving{Seconds: -1, Joules: -2}},
+		{Epoch: 2, Seconds: 3, System: threadsOf(1), SystemPhase: trial.Probing, SystemWhy: "measuring \x1b[31mone thread", Saved: &trial.Saving{Seconds: -1, Joules: -0.2}},
 		{Epoch: 3, Seconds: 1, System: threadsOf(1), SystemPhase: trial.Reused, SystemWhy: "workload a, confidence 80 %", Saved: &trial.Saving{Seconds: 1.5, Joules: 12000}},
 	}}
 	detail.Trial.Saved = &trial.Saving{Seconds: 0.5, Joules: -3}
@@ -31,7 +31,7 @@ func TestTrialShowsItsSystemConfigurations(t *testing.T) {
 		"System configuration of each epoch; what is saved against the default is an estimate",
 		"RUNG EPOCH CONFIGURATION PHASE TIME ENERGY SAVED TIME SAVED ENERGY WHY",
 		"0 1 cpu_threads=2 default 2.0s 30 J - - nothing is known",
-		"0 2 cpu_threads=1 probing 3.0s energy not known -1.0s -2 J measuring [31mone thread",
+		"0 2 cpu_threads=1 probing 3.0s energy not known -1.0s 0 J measuring [31mone thread",
 		"0 3 cpu_threads=1 reused 1.0s energy not known 1.5s 12.0 kJ workload a, confidence 80 %",
 		"Saved: 0.5s less of the machine's time and 3 J more than with the default system configuration, an estimate",
 		"Next: cpu_threads=1 (reused): it is the best",
