@@ -35,6 +35,9 @@ type MeterOptions struct {
 	// Cores is the number of cores the slots share (0: all of this process's),
 	// Slots how many trials run at once (0: one).
 	Cores, Slots int
+	// Elastic says that Slots is only the most there can be: what the cores use
+	// at rest is then split between the trials that really run.
+	Elastic bool
 }
 
 // Meter measures energy. Open one for the life of the process; it is safe for
@@ -46,7 +49,11 @@ type Meter struct {
 	gpu     gpuReader   // nil: none
 	mutex   sync.Mutex
 	open    int
-	users   []int // of each GPU: how many open windows may use it
+	// rest is the sum over time of one trial's part of the machine, in seconds,
+	// up to restAt.
+	rest   float64
+	restAt time.Time
+	users  []int // of each GPU: how many open windows may use it
 }
 
 // OpenMeter finds the best sources of this machine. Without any it estimates.
@@ -59,7 +66,7 @@ func OpenMeter(options MeterOptions) *Meter {
 	}
 	options.Cores = orElse(options.Cores, runtime.NumCPU())
 	options.Slots = orElse(options.Slots, 1)
-	m := &Meter{options: options, host: newHost(options.Root)}
+	m := &Meter{options: options, host: newHost(options.Root), restAt: time.Now()}
 	if cpu, err := openCPUCounter(m.host); err == nil {
 		m.cpu = cpu
 	}
@@ -140,6 +147,7 @@ type Window struct {
 
 type reading struct {
 	at               time.Time
+	rest             float64
 	cpu              float64
 	gpus             []float64 // of each GPU of the window
 	cpuErr, gpuErr   error
@@ -171,14 +179,34 @@ func (w *Window) Close() { w.meter.count(w, -1) }
 func (m *Meter) count(w *Window, by int) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	m.advance(time.Now())
 	m.open += by
 	for _, gpu := range w.gpus {
 		m.users[gpu] += by
 	}
 }
 
+// advance adds up what part of the machine a trial has. The caller holds the
+// mutex.
+func (m *Meter) advance(at time.Time) {
+	parts := m.options.Slots
+	if m.options.Elastic {
+		parts = max(1, m.open)
+	}
+	m.rest += at.Sub(m.restAt).Seconds() / float64(parts)
+	m.restAt = at
+}
+
+func (m *Meter) restOf(at time.Time) float64 {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.advance(at)
+	return m.rest
+}
+
 func (w *Window) read() reading {
 	now := reading{at: time.Now(), own: w.cpuSeconds()}
+	now.rest = w.meter.restOf(now.at)
 	if w.meter.cpu != nil {
 		now.cpu, now.cpuErr = w.meter.cpu.joules()
 		now.machineBusy = busySeconds(w.meter.host)
@@ -204,8 +232,7 @@ func (w *Window) Lap() Energy {
 	if measuredCPU {
 		energy.Joules = (now.cpu - before.cpu) * m.share(own, now.machineBusy-before.machineBusy)
 	} else {
-		cores := float64(m.options.Cores) / float64(m.options.Slots)
-		energy.Joules = own*m.options.WattsPerCore + now.at.Sub(before.at).Seconds()*m.options.IdleWattsPerCore*cores
+		energy.Joules = own*m.options.WattsPerCore + (now.rest-before.rest)*m.options.IdleWattsPerCore*float64(m.options.Cores)
 	}
 	if measuredGPU {
 		for i, gpu := range w.gpus {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // write puts the files of a fake machine below a new root.
@@ -271,5 +273,34 @@ func FuzzParseStat(f *testing.F) {
 		if _, err := parseStat(line); err == nil && !strings.Contains(line, ")") {
 			t.Errorf("%q is no line of /proc/PID/stat", line)
 		}
+	})
+}
+
+// On an elastic meter the trials that run split what the cores use at rest.
+func TestElasticTrialsSplitTheRest(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		idle := func() float64 { return 0 }
+		meter := OpenMeter(MeterOptions{Root: root, Cores: 4, Slots: 4, Elastic: true})
+		defer meter.Close()
+		if meter.gpu != nil {
+			t.Skip("a GPU's energy would be in it")
+		}
+		check := func(when string, w *Window, want float64) {
+			t.Helper()
+			if got := w.Lap().Joules; !near(got, want) {
+				t.Errorf("%s: %g J, want %g", when, got, want)
+			}
+		}
+		first := meter.Open(idle)
+		time.Sleep(10 * time.Second)
+		second := meter.Open(idle)
+		time.Sleep(10 * time.Second)
+		check("alone, then with another", first, 40+20)
+		check("with the first", second, 20)
+		second.Close()
+		time.Sleep(5 * time.Second)
+		check("alone again", first, 20)
+		first.Close()
 	})
 }

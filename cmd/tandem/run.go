@@ -15,10 +15,8 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -66,7 +64,7 @@ number behind its name.`,
 	}
 	serverFlags(command, &flags.server)
 	workerFlags(command, &flags.worker)
-	command.Flags().IntVar(&flags.worker.slots, "slots", 0, "how many trials run at once; 0: as many as the cores allow")
+	slotsFlag(command, &flags.worker.slots)
 	command.Flags().BoolVar(&flags.keepServing, "keep-serving", false, "keep the web page open until Ctrl-C (default on a terminal)")
 	command.Flags().BoolVar(&flags.json, "json", false, "print only the result, as JSON")
 	command.Flags().BoolVar(&flags.verbose, "verbose", false, "log every request and report")
@@ -192,12 +190,15 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	}
 	options := f.worker
 	options.study, options.name = view.ID, hostName()
-	options.slots = slots(f.worker.slots, view.Definition)
 	worker, err := agent.New(options.agent(client, f.server.logger))
 	if err != nil {
 		return view, err
 	}
-	fmt.Fprintf(out, "%s at once on this machine\n\n", count(options.slots, "trial"))
+	if options.slots == 0 {
+		fmt.Fprint(out, "As many trials at once as this machine has room for\n\n")
+	} else {
+		fmt.Fprintf(out, "%s at once on this machine\n\n", count(int(options.slots), "trial"))
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	drained := make(chan struct{})
@@ -273,18 +274,6 @@ func same(stored, file definition.Definition) bool {
 	a, errA := json.Marshal(stored)
 	b, errB := json.Marshal(file)
 	return errA == nil && errB == nil && string(a) == string(b)
-}
-
-// slots is how many trials of the study fit on this machine.
-func slots(wanted int, def definition.Definition) int {
-	if wanted > 0 {
-		return wanted
-	}
-	threads, given := def.System.Constants[system.CPUThreads].Integer()
-	if !given || threads < 1 {
-		return 1
-	}
-	return max(1, profiler.ThisMachine().Cores/int(threads))
 }
 
 // taken reports whether somebody answers at the address.

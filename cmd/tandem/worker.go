@@ -16,7 +16,7 @@ var _ agent.Server = (*rest.Client)(nil)
 // workerOptions are the flags that make a worker.
 type workerOptions struct {
 	name         string
-	slots        int
+	slots        slots
 	study        string
 	directory    string
 	scratch      string
@@ -59,7 +59,7 @@ the user the worker runs as: whoever may create studies may run programs here.`,
 	}
 	connectionFlags(command, &server)
 	workerFlags(command, &options)
-	command.Flags().IntVar(&options.slots, "slots", 1, "how many trials run at once")
+	slotsFlag(command, &options.slots)
 	command.Flags().StringVar(&options.name, "name", hostName(), "what people see the worker as")
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
@@ -82,7 +82,7 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 // agent is what the flags say, for the agent.
 func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) agent.Options {
 	return agent.Options{
-		Server: client, Name: o.name, Slots: o.slots, Study: o.study, Directory: o.directory, Scratch: o.scratch,
+		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 	}
 }

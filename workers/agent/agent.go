@@ -92,7 +92,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.cache = newCache(a.workspace.cacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
-	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots})
+	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic})
 	defer a.meter.Close()
 	if !a.options.NoProfile {
 		if a.events = a.options.Events; a.events == nil {

@@ -84,6 +84,24 @@ func (d *dials) claim(owner *subject, at place, value string) error {
 	return d.turn(at, value)
 }
 
+// try writes to each place what is there already: that asks for the right and
+// changes nothing, as long as no run sets it meanwhile.
+func (d *dials) try(knob string, places map[string]string) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	t := d.turners[knob]
+	for where := range places {
+		present, err := t.read(where)
+		if err == nil {
+			err = t.write(where, present)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // remember notes the present values of places that nobody has claimed.
 func (d *dials) remember(knob string, wanted map[string]string) error {
 	var fresh []entry

@@ -39,7 +39,7 @@ func (o Options) environment(lease protocol.Lease, place room, cores int) ([]str
 		}
 	}
 	for _, name := range threadVariables {
-		values[name] = strconv.Itoa(threads(lease, max(1, cores/o.Slots)))
+		values[name] = strconv.Itoa(threads(lease, o.share(cores)))
 	}
 	for name, value := range lease.Environment {
 		values[name] = value
@@ -86,6 +86,15 @@ func (o Options) passes(name string) bool {
 		return name == pattern || open && strings.HasPrefix(name, prefix)
 	}
 	return slices.ContainsFunc(passed[:], allows) || slices.ContainsFunc(o.PassEnvironment, allows)
+}
+
+// share is how many cores a trial may count on that says nothing of them. An
+// elastic worker gets no second one beside it.
+func (o Options) share(cores int) int {
+	if o.Elastic {
+		return max(1, cores)
+	}
+	return max(1, cores/o.Slots)
 }
 
 // threads is the system configuration's cpu_threads, else its cores, else the

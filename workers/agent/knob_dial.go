@@ -22,18 +22,7 @@ func (k *dialKnob) available() (string, error) {
 	if k.untold {
 		return "", rootOnly()
 	}
-	for where := range places {
-		t := k.dials.turners[k.name]
-		present, err := t.read(where)
-		if err == nil {
-			// What is there already: that asks for the right and changes nothing.
-			err = t.write(where, present)
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	return "", nil
+	return "", k.dials.try(k.name, places)
 }
 
 func (k *dialKnob) set(s *subject, value space.Value) (string, error) {

@@ -16,8 +16,12 @@ type Options struct {
 	Server Server
 	// Name is shown to people; the host's name when empty.
 	Name string
-	// Slots is how many trials run at once; 1 when 0.
+	// Slots is how many trials run at once; 1 when 0, and for an elastic agent as
+	// many as it has cores, at most 64.
 	Slots int
+	// Elastic lets the server decide how many trials run at once, up to Slots: as
+	// many as their configurations leave cores for.
+	Elastic bool
 	// Study, by name or id, restricts the agent to one study, whose end ends
 	// [Agent.Run].
 	Study string
@@ -62,6 +66,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// mostElastic bounds the trials, and so the open requests, of a large machine.
+const mostElastic = 64
+
 func (o Options) complete() (Options, error) {
 	if o.Server == nil {
 		return o, fmt.Errorf("an agent needs a server to work for")
@@ -79,6 +86,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Root == "" {
 		o.Root = "/"
+	}
+	if o.Elastic {
+		o.Slots = orElse(o.Slots, min(profiler.ThisMachine().Cores, mostElastic))
 	}
 	o.Slots = orElse(o.Slots, 1)
 	o.DrainGrace = orElse(o.DrainGrace, 20*time.Second)

@@ -1,9 +1,12 @@
 package agent_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -24,4 +27,52 @@ func TestAWorkerSaysWhichKnobsItCanSet(t *testing.T) {
 	if !slices.Equal(s.machine.Knobs, can) {
 		t.Errorf("the worker says it can set %v, the doctor %v", s.machine.Knobs, can)
 	}
+}
+
+// An elastic worker offers every core, and a trial that says nothing of cores
+// may count on all of them.
+func TestElasticWorker(t *testing.T) {
+	cores := len(allowedNow(t))
+	for name, test := range map[string]struct {
+		options        agent.Options
+		slots, threads int
+		elastic        bool
+	}{
+		"elastic":          {agent.Options{Elastic: true}, min(cores, 64), cores, true},
+		"elastic, bounded": {agent.Options{Elastic: true, Slots: 3}, 3, cores, true},
+		"fixed":            {agent.Options{Slots: 2}, 2, max(1, cores/2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, place := newServer(), t.TempDir()
+			trial := s.add(script(t), as("show", place), 1)
+			work(t, s, test.options)
+			s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+			s.change(func() {
+				for _, slots := range s.workers {
+					if slots != test.slots || s.elastic != test.elastic {
+						t.Errorf("it registered %d slots, elastic %v", slots, s.elastic)
+					}
+				}
+			})
+			if got := file(t, place, "environment"); !slices.Contains(got, fmt.Sprintf("OMP_NUM_THREADS=%d", test.threads)) {
+				t.Errorf("the script has not %d threads: %q", test.threads, got)
+			}
+		})
+	}
+}
+
+// allowedNow are the cores of this process.
+func allowedNow(t *testing.T) []int {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	var cores []int
+	for core := range 1024 {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores
 }

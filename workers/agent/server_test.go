@@ -22,6 +22,7 @@ import (
 // with epochs, artifacts by hash. It can be away, and it can forget workers.
 type server struct {
 	machine protocol.Machine // of the last worker that registered
+	elastic bool             // it says so
 	timing  protocol.Timing
 
 	mutex      sync.Mutex
@@ -116,7 +117,7 @@ func (s *server) Register(_ context.Context, registration protocol.WorkerRegistr
 		return protocol.Timing{}, err
 	}
 	s.workers[registration.ID] = registration.Slots
-	s.machine = registration.Machine
+	s.machine, s.elastic = registration.Machine, registration.Elastic
 	s.registered++
 	s.announce()
 	return s.timing, nil

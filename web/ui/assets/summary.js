@@ -106,7 +106,8 @@ export class Summary {
     }
     this.#figures.set("workers", {
       term: "Workers on it", value: count(busy.length),
-      detail: `${count(trials)} ${trials === 1 ? "trial" : "trials"} in training · ${count(free)} ${free === 1 ? "slot" : "slots"} free`,
+      detail: `${count(trials)} ${trials === 1 ? "trial" : "trials"} in training` +
+        (alive.some((worker) => worker.elastic) ? "" : ` · ${count(free)} ${free === 1 ? "slot" : "slots"} free`), // how many fit depends on what they are
     });
   }
 

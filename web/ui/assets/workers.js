@@ -17,7 +17,7 @@ function fill(row, worker, names) {
     make("td", {}, badge(worker.alive ? "alive" : "silent")),
     make("td", {}, machine.cpu_model || nothing, make("span", { class: "sub" }, parts.filter(Boolean).join(", "))),
     make("td", {}, method.startsWith("estimate") ? make("span", { title: method }, "a model ", make("span", { class: "tag" }, "estimate")) : method || nothing),
-    make("td", { class: "number" }, `${count(worker.trials?.length ?? 0)} of ${count(worker.slots)}`),
+    make("td", { class: "number" }, `${count(worker.trials?.length ?? 0)} of ${worker.elastic ? "as many as fit" : count(worker.slots)}`),
     make("td", { class: "trial-links" }, ...(worker.trials?.length ? worker.trials.map((id) => trialLink(id, names)) : [nothing])),
     make("td", { class: "number" }, ago(worker.last_seen_seconds)),
   ];
@@ -44,7 +44,7 @@ async function refresh() {
   show(byId("frame"), list.length > 0);
   const slots = list.reduce((sum, worker) => sum + worker.slots, 0);
   const busy = list.reduce((sum, worker) => sum + (worker.trials?.length ?? 0), 0);
-  setText(byId("count"), list.length === 0 ? "" : `${count(list.length)} connected, ${count(busy)} of ${count(slots)} slots in use`);
+  setText(byId("count"), list.length === 0 ? "" : `${count(list.length)} connected, ${list.some((worker) => worker.elastic) ? `${count(busy)} ${busy === 1 ? "trial" : "trials"} running` : `${count(busy)} of ${count(slots)} slots in use`}`);
   const present = new Set(list.map((worker) => worker.id));
   for (const [id, row] of rows) {
     if (present.has(id)) continue;

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestSlotsFlag(t *testing.T) {
+	tests := []struct {
+		given []string
+		want  slots
+		shown string
+		fails bool
+	}{
+		{nil, 0, "auto", false},
+		{[]string{"--slots", "auto"}, 0, "auto", false},
+		{[]string{"--slots=0"}, 0, "auto", false},
+		{[]string{"--slots", "3"}, 3, "3", false},
+		{[]string{"--slots", "1024"}, 1024, "1024", false},
+		{[]string{"--slots", "1025"}, 0, "", true},
+		{[]string{"--slots", "-1"}, 0, "", true},
+		{[]string{"--slots", "many"}, 0, "", true},
+	}
+	for _, test := range tests {
+		for _, make := range []func() *cobra.Command{workerCommand, runCommand} {
+			command := make()
+			err := command.ParseFlags(test.given)
+			flag := command.Flags().Lookup("slots")
+			if test.fails != (err != nil) {
+				t.Errorf("%s %v: got %v", command.Name(), test.given, err)
+			}
+			if !test.fails && flag.Value.String() != test.shown {
+				t.Errorf("%s %v: it is shown as %s", command.Name(), test.given, flag.Value)
+			}
+		}
+		options := workerOptions{}
+		if err := options.slots.Set("auto"); err != nil {
+			t.Fatal(err)
+		}
+		if len(test.given) == 2 && !test.fails {
+			if err := options.slots.Set(test.given[1]); err != nil || options.slots != test.want {
+				t.Errorf("%v: got %d, %v", test.given, options.slots, err)
+			}
+		}
+		if made := options.agent(nil, nil); made.Elastic != (options.slots == 0) || made.Slots != int(options.slots) {
+			t.Errorf("%v: the agent gets %d slots, elastic %v", test.given, made.Slots, made.Elastic)
+		}
+	}
+}
