@@ -65,7 +65,7 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	}
 	now := s.options.Now()
 	created := Study{ID: s.newID(), Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := &runtime{study: created, ladder: def.Budget.Ladder(), method: method}
+	r := &runtime{study: created, ladder: def.Budget.Ladder(), method: method, use: use{}}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	tx := s.begin(r)

@@ -55,7 +55,7 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		p.Resumes += t.Resumes
 		p.Saved = p.Saved.Plus(t.Saved)
 	}
-	p.SystemUse, p.EpochsByPhase = used(trials)
+	p.SystemUse, p.EpochsByPhase = r.use.list()
 	if queue, ok := r.method.(search.Queue); ok && !study.Status.Over() {
 		p.Enqueued = queue.Waiting()
 	}

@@ -43,6 +43,7 @@ type runtime struct {
 	sequence int64         // of the last event
 	spending spending      // of all trials
 	held     int           // how many trials workers have
+	use      use           // of system configurations, by all trials
 
 	// resident is the most memory a trial was seen to use since it was loaded.
 	resident int64
@@ -157,9 +158,10 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
 	r.method, r.broken, r.waiting = nil, nil, false
-	r.spending, r.held = spending{}, 0
+	r.spending, r.held, r.use = spending{}, 0, use{}
 	for _, t := range trials {
 		r.spending = r.spending.plus(r.spent(t))
+		r.use.replace(nil, t.SystemUse)
 		if t.State.Held() {
 			r.held++
 		}

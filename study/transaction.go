@@ -252,6 +252,7 @@ func (tx *transaction) show() {
 		staged := tx.trials[number]
 		if number < len(r.trials) {
 			r.spending = r.spending.replacing(r.spent(r.trials[number]), r.spent(staged))
+			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
 			if r.trials[number].State.Held() {
 				r.held--
 			}
