@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func TestStartOfTraining(t *testing.T) {
 	if setup := float64(first.SetupSeconds); setup < startCPU.Seconds()/2 || setup > float64(first.Seconds) {
 		t.Errorf("the start took %g s of the epoch's %g", setup, float64(first.Seconds))
 	}
-	if work := first.Profile.Host["tree.cpu_user"] + first.Profile.Host["tree.cpu_system"]; work > 0.5 {
+	if work := first.Profile.Host["tree.cpu_user"] + first.Profile.Host["tree.cpu_system"]; work > 0.2 {
 		t.Errorf("the start is in the first epoch's profile: it kept %g cores busy", float64(work))
 	}
 	if strings.HasPrefix(first.Energy.Method, "estimate: 10 W") && first.Energy.Joules < 10*4/10 {
@@ -183,7 +184,7 @@ func pinned() int {
 	for epoch := 1; epoch <= 3; epoch++ {
 		note("cores", "%s", allowed("self"))
 		note("cores", "%s", allowed(strconv.Itoa(child.Process.Pid)))
-		note("threads", "%s", os.Getenv("OMP_NUM_THREADS"))
+		note("threads", "%s and %d", os.Getenv("OMP_NUM_THREADS"), runtime.NumCPU()) // as it was at the start
 		call("POST", "/v1/report", fmt.Sprintf(`{"epoch": %d, "metrics": {"accuracy": 1}}`, epoch))
 	}
 	return 0
@@ -221,12 +222,12 @@ func TestKnobsOfARun(t *testing.T) {
 	trial.lease.System = map[string]space.Value{"cores": space.Int(1), "cpu_governor": space.String("powersave"), "gpus": space.Int(99)}
 	trial.systems = map[int]map[string]space.Value{
 		1: {"cores": space.Int(1), "cpu_governor": space.String("lazy"), "gpus": space.Int(1)},
-		2: {"cpu_threads": space.Int(1)},
+		2: {"cpu_threads": space.Int(1), "cpu_frequency_mhz": space.Int(1200)},
 	}
 	s.change(func() { s.away = false })
 	work(t, s, agent.Options{Root: root})
 	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
-	want := []string{`{"cores":1,"cpu_governor":"powersave"}`, `{"cores":1}`, `null`}
+	want := []string{`{"cores":1,"cpu_governor":"powersave"}`, `{"cores":1}`, `{"cpu_frequency_mhz":1200}`}
 	for i, report := range trial.reports {
 		if got, _ := json.Marshal(report.System); string(got) != want[i] {
 			t.Errorf("in epoch %d was in force %s, want %s", report.Epoch, got, want[i])
@@ -239,8 +240,8 @@ func TestKnobsOfARun(t *testing.T) {
 	if cores[4] != all || cores[5] != all {
 		t.Errorf("without a bound they ran on %q, this process may on %s", cores[4:], all)
 	}
-	if threads := file(t, place, "threads"); threads[0] != "1" {
-		t.Errorf("on one core it has %s threads", threads[0])
+	if threads := file(t, place, "threads"); threads[0] != "1 and 1" {
+		t.Errorf("on one core it has %s threads and cores", threads[0])
 	}
 	for _, say := range []string{"cpu_governor is not applied: the kernel has no governor \"lazy\"", "gpus is not applied: "} {
 		if got := strings.Count(trial.log[1], say); got != 1 {

@@ -52,6 +52,7 @@ class FakeServer:
         self.directives: dict[str, dict[str, Any]] = {}
         """What heartbeats and reports of a trial are answered."""
         self.lost: set[str] = set()
+        self.system: dict[str, Any] = {}  # of every lease
         self.studies: dict[str, dict[str, Any]] = {}
         self.trials: dict[str, dict[str, Any]] = {}
         self.reports: dict[str, list[dict[str, Any]]] = {}
@@ -302,7 +303,9 @@ class FakeServer:
         trial["state"] = "leased"
         trial["budget"] = {"epochs": epochs, "data_fraction": fraction}
         lease = {name: trial[name] for name in ("number", "lease_epoch", "rung", "budget", "params")}
-        lease.update(trial_id=trial["id"], study=study["name"], study_id=study["id"], system={}, seed=2**64 - 1)
+        lease.update(
+            trial_id=trial["id"], study=study["name"], study_id=study["id"], system=self.system, seed=2**64 - 1
+        )
         lease.update(objectives=["accuracy"], first_epoch=(trial["checkpoint"] or {"epoch": 0})["epoch"] + 1)
         if trial["checkpoint"]:
             lease["checkpoint"] = trial["checkpoint"]

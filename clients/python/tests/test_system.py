@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 import pytest
-from conftest import StartAgent
+from conftest import StartAgent, StartServer, study_on
 
 import tandem
 from tandem.system import SystemValues
@@ -167,3 +167,17 @@ def test_a_new_configuration_replaces_the_old_one() -> None:
     assert values == {"b": 3}
     with pytest.raises(KeyError, match="no system setting 'a'"):
         values["a"]
+
+
+def test_a_process_of_its_own_keeps_its_threads(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = Library("torch")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    server = start_server(trials=1)
+    server.system = {"cpu_threads": 3, "loader_workers": 2}
+
+    def objective(trial: tandem.Trial) -> None:
+        run(trial, read=("loader_workers",))
+
+    study_on(server).optimize(objective)
+    assert (torch.told, os.environ["OMP_NUM_THREADS"]) == ([], "9")
+    assert [report.get("system") for report in server.reports["s1-0"]] == [{"loader_workers": 2}]
