@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"study/regret":            {"study/space", "study/surrogate"},
 	"study/surrogate":         {"study/space"},
 	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective", "system"},
-	"protocol":                {"problem", "budget", "similarity", "study/space", "trial", "study/definition"},
+	"protocol":                {"problem", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
 	"study":                   {"problem", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
 	"store/record":            {"problem", "similarity", "study", "study/definition", "trial"},

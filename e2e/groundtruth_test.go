@@ -37,6 +37,9 @@ func TestGroundTruthMovesBetweenServers(t *testing.T) {
 		t.Errorf("the list is:\n%s", list)
 	}
 
+	if shown := here.must("ground-truth", "show", "--machine", "x86, 2 cores"); !strings.Contains(shown, "cores=2 memory_gib=0.5") || !strings.Contains(shown, "The newest 1 of 1 run:") || !strings.Contains(shown, "1.1s") {
+		t.Errorf("one type is shown as:\n%s", shown)
+	}
 	written := filepath.Join(folder, "exported.json")
 	here.must("ground-truth", "export", "--output", written)
 	part := file("part.json", here.must("ground-truth", "export", "--machine", "x86, 2 cores"))
@@ -60,6 +63,8 @@ func TestGroundTruthMovesBetweenServers(t *testing.T) {
 		"another file":    {[]string{"import", file("other.json", `{"studies":[]}`)}, "not what"},
 		"unknown field":   {[]string{"import", file("field.json", `{"version":1,"records":[{"user":"me"}]}`)}, "user"},
 		"a fault":         {[]string{"import", file("fault.json", `{"version":1,"records":[`+strings.Replace(record("record-3", "x"), `"cores":2`, `"cores":0`, 1)+`]}`)}, "records[0].cells[0].configuration.cores"},
+		"show which":      {[]string{"show"}, `--machine: "arm (big), 4 cores", "x86, 2 cores"`},
+		"show under none": {[]string{"show", "--machine", "x86, 2 cores", "--configuration", "cores=1"}, `"cores=2 memory_gib=0.5"`},
 		"forget nothing":  {[]string{"forget"}, "--all"},
 		"forget unasked":  {[]string{"forget", "--all"}, "--yes"},
 	} {

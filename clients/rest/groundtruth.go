@@ -37,6 +37,29 @@ func (c *Client) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTrut
 	return list.Machines, err
 }
 
+// GroundTruthRuns sums up the runs on a type of machine, the newest first: up
+// to limit of them (the server's default if 0) behind the offset.
+func (c *Client) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
+	values := ofMachine(machine)
+	if limit > 0 {
+		values.Set("limit", strconv.Itoa(limit))
+	}
+	if offset > 0 {
+		values.Set("offset", strconv.Itoa(offset))
+	}
+	return get[protocol.GroundTruthRuns](ctx, c, path("ground-truth", "runs"), values.Encode())
+}
+
+// GroundTruthClusters shows the workloads known on a type of machine under the
+// configuration with the key, or under the one with most runs if it is empty.
+func (c *Client) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
+	values := ofMachine(machine)
+	if key != "" {
+		values.Set("configuration", key)
+	}
+	return get[protocol.GroundTruthClusters](ctx, c, path("ground-truth", "clusters"), values.Encode())
+}
+
 // ImportGroundTruth sends what another server exported, in as many requests as
 // it takes. Each is taken whole or not at all; after an error the reply says
 // what became of those before. To send all of it again is harmless.

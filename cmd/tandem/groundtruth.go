@@ -28,7 +28,7 @@ that are similar go on with the configuration that was best. It holds nothing of
 the studies: no name, parameter, metric or data.`,
 	})
 	connectionFlags(command, &flags.server)
-	command.AddCommand(truthListCommand(&flags), truthExportCommand(&flags), truthImportCommand(&flags), truthForgetCommand(&flags))
+	command.AddCommand(truthListCommand(&flags), truthShowCommand(&flags), truthExportCommand(&flags), truthImportCommand(&flags), truthForgetCommand(&flags))
 	return command
 }
 

@@ -12,6 +12,12 @@ type MachineQuery struct {
 	Machine string `query:"machine" maxLength:"1024" doc:"a type of machine, as the list names it"`
 }
 
+// OneMachineQuery is MachineQuery where what is known of several types makes no
+// sense together.
+type OneMachineQuery struct {
+	Machine string `query:"machine" required:"true" minLength:"1" maxLength:"1024" doc:"a type of machine, as the list names it"`
+}
+
 type machineList struct {
 	Machines []protocol.GroundTruthMachine `json:"machines"`
 }
@@ -32,6 +38,35 @@ func (s *server) groundTruth(ctx context.Context, input *truthInput) (*truthAnsw
 	truth, err := s.studies.GroundTruth(ctx, input.Machine)
 	truth.Records = orEmpty(truth.Records)
 	return &truthAnswer{Body: truth}, err
+}
+
+type runsInput struct {
+	OneMachineQuery
+	Limit  int `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	Offset int `query:"offset" minimum:"0"`
+}
+
+type runsAnswer struct{ Body protocol.GroundTruthRuns }
+
+func (s *server) groundTruthRuns(ctx context.Context, input *runsInput) (*runsAnswer, error) {
+	page, err := s.studies.GroundTruthRuns(ctx, input.Machine, input.Limit, input.Offset)
+	page.Runs = orEmpty(page.Runs)
+	return &runsAnswer{Body: page}, err
+}
+
+type clustersInput struct {
+	OneMachineQuery
+	Configuration string `query:"configuration" maxLength:"4096" doc:"the key of a configuration, as the answer lists them; without it, the one with most runs"`
+}
+
+type clustersAnswer struct {
+	Body protocol.GroundTruthClusters
+}
+
+func (s *server) groundTruthClusters(ctx context.Context, input *clustersInput) (*clustersAnswer, error) {
+	answer, err := s.studies.GroundTruthClusters(ctx, input.Machine, input.Configuration)
+	answer.Configurations, answer.Workloads = orEmpty(answer.Configurations), orEmpty(answer.Workloads)
+	return &clustersAnswer{Body: answer}, err
 }
 
 type importInput struct {

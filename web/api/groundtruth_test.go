@@ -68,6 +68,23 @@ func TestGroundTruthArrivesAsItWasSent(t *testing.T) {
 	if err != nil || len(machines) != 2 || machines[0].Machine != someMachine || machines[0].Records != 300 || machines[0].Configurations != 2 || machines[0].Epochs != 600 {
 		t.Errorf("%+v, %v", machines, err)
 	}
+	page, err := viewer.GroundTruthRuns(ctx, someMachine, 2, 1)
+	if err != nil || page.Total != 300 || len(page.Runs) != 2 || page.Runs[0].ID != "record-0298" || page.Runs[0].Comparison == nil || len(page.Runs[0].Comparison.Fastest) != 3 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	under := sent.Records[1].Cells[0].Configuration
+	clusters, err := viewer.GroundTruthClusters(ctx, someMachine, under.Key())
+	if err != nil || len(clusters.Configurations) != 2 || clusters.Runs != 150 || !clusters.Configuration.Equal(under) || len(clusters.Workloads) == 0 || len(clusters.Workloads[0].Points) == 0 {
+		t.Errorf("%+v, %v", clusters, err)
+	}
+	for _, path := range []string{"runs?machine=riscv", "clusters?machine=riscv"} {
+		if got := s.admin("GET", "/api/v1/ground-truth/"+path, ""); got.status != 200 || !strings.Contains(string(got.body), `[]`) || strings.Contains(string(got.body), "null") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	for _, path := range []string{"runs", "clusters", "runs?machine=", "clusters?machine="} {
+		s.admin("GET", "/api/v1/ground-truth/"+path, "").problem(t, 422, problem.Invalid)
+	}
 	if reply, err := admin.ForgetGroundTruth(ctx, someMachine); err != nil || reply.Forgotten != 300 {
 		t.Errorf("%+v, %v", reply, err)
 	}

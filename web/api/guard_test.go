@@ -55,6 +55,7 @@ var expectedAccess = map[string]string{
 	"POST /api/v1/trials/{trial}/checkpoint": "admin worker", "POST /api/v1/trials/{trial}/finish": "admin worker",
 	"POST /api/v1/trials/{trial}/log": "admin worker", "PUT /api/v1/artifacts/{sha256}": "admin worker",
 	"GET /api/v1/ground-truth": "admin viewer", "GET /api/v1/ground-truth/machines": "admin viewer",
+	"GET /api/v1/ground-truth/runs": "admin viewer", "GET /api/v1/ground-truth/clusters": "admin viewer",
 	"POST /api/v1/ground-truth": "admin", "DELETE /api/v1/ground-truth": "admin",
 	"GET /api/v1/artifacts/{sha256}": "admin worker viewer", "HEAD /api/v1/artifacts/{sha256}": "admin worker viewer",
 }

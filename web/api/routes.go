@@ -89,6 +89,8 @@ func (s *server) routes() []route {
 
 		{"GET", truthPath, readers, 200, call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, s.groundTruth), nil},
 		{"GET", truthPath + "/machines", readers, 200, call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, s.listGroundTruth), nil},
+		{"GET", truthPath + "/runs", readers, 200, call, "list-ground-truth-runs", "Sum up the runs on a type of machine, the newest first", handle(s, s.groundTruthRuns), nil},
+		{"GET", truthPath + "/clusters", readers, 200, call, "get-ground-truth-clusters", "Show the workloads known on a type of machine, drawn in the plane", handle(s, s.groundTruthClusters), nil},
 		{"POST", truthPath, admins, 200, call, "import-ground-truth", "Take in what another server exported", handle(s, s.importGroundTruth), nil},
 		{"DELETE", truthPath, admins, 200, call, "forget-ground-truth", "Forget what runs taught on a type of machine", handle(s, s.forgetGroundTruth), nil},
 

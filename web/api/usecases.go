@@ -57,6 +57,8 @@ type LeaseUseCases interface {
 type GroundTruthUseCases interface {
 	GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error)
 	GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error)
+	GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error)
+	GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error)
 	ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error)
 	ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
@@ -71,6 +72,16 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		p.seeText(page.at, hostile)
 		p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
 	}
+	err := s.store.Apply(s.t.Context(), study.Change{Records: []similarity.Record{{ID: hostile, Machine: hostile, Updated: time.Now(), Cells: []similarity.Cell{
+		{Configuration: system.Configuration{hostile: space.String(hostile)}, Epochs: 1, Profiles: 1, Features: map[string]float64{hostile: 1}},
+	}}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p.visit("/ground-truth")
+	p.seeText("#runs", hostile)
+	p.seeText("#machine", hostile)
+	p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
 	p.visit("/studies/" + url.PathEscape(hostile+"no"))
 	p.seeText("#gone", hostile)
 	p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})

@@ -29,7 +29,7 @@ type pages map[string]*template.Template
 func newPages() pages {
 	layout := template.Must(template.ParseFS(templateFiles, "templates/layout.html"))
 	list := pages{}
-	for _, name := range []string{"login", "studies", "study", "trial", "workers", "missing"} {
+	for _, name := range []string{"login", "studies", "study", "trial", "workers", "ground-truth", "missing"} {
 		list[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return list

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,6 +21,8 @@ func TestScreens(t *testing.T) {
 	}
 	s, none := newStage(t), newStage(t)
 	survivor := gallery(s)
+	const learned = "AMD EPYC 7763 64-Core Processor, 64 cores"
+	s.learn(learnedRuns(learned, 37, time.Now().Add(-20*time.Minute))...)
 	browser := newBrowser(t)
 	pages := []struct {
 		name, path string
@@ -29,7 +32,7 @@ func TestScreens(t *testing.T) {
 		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s},
 		{"many", "/studies/boosted-or-linear", s}, {"many-trial", "/studies/boosted-or-linear/trials/12", s},
 		{"failing", "/studies/broken-script", s}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s}, {"fresh", "/studies/digits", s},
-		{"workers", "/workers", s}, {"missing", "/nowhere", s}, {"unknown", "/studies/none", s}, {"unknown-trial", "/studies/digits/trials/7", s},
+		{"workers", "/workers", s}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s}, {"no-ground-truth", "/ground-truth", none}, {"missing", "/nowhere", s}, {"unknown", "/studies/none", s}, {"unknown-trial", "/studies/digits/trials/7", s},
 		{"none", "/studies", none}, {"no-workers", "/workers", none}, {"login", "/login", none},
 	}
 	for _, scheme := range []string{"light", "dark"} {

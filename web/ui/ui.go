@@ -37,6 +37,9 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /workers", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "workers", Title: "Workers"})
 	})
+	mux.HandleFunc("GET /ground-truth", func(w http.ResponseWriter, r *http.Request) {
+		pages.write(w, http.StatusOK, page{Name: "ground-truth", Title: "Ground truth"})
+	})
 	mux.HandleFunc("GET /studies/{study}", func(w http.ResponseWriter, r *http.Request) {
 		study := r.PathValue("study")
 		pages.write(w, http.StatusOK, page{Name: "study", Title: study, Study: study})

@@ -5,7 +5,10 @@ import { setText } from "./dom.js";
 import { offerKeys } from "./keys.js";
 import { offerSignOut } from "./session.js";
 
-const commands = () => ({ worker: `tandem worker --server ${location.origin}` });
+const commands = () => ({
+  worker: `tandem worker --server ${location.origin}`,
+  truth: `tandem ground-truth import ground-truth.json --server ${location.origin}`,
+});
 
 /** Wires the frame. */
 export function offerFrame() {
