@@ -49,12 +49,14 @@ func TestMachineMetrics(t *testing.T) {
 func TestTreeIsFollowed(t *testing.T) {
 	root := write(t, map[string]string{
 		"proc/10/stat": statLine("10", "1", "10", "5", "100", "0"), "proc/10/io": "read_bytes: 4096\nwrite_bytes: 1024\n",
-		"proc/10/task/10/status":   "Name: a\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n",
-		"proc/10/task/11/status":   "voluntary_ctxt_switches: 10\nnonvoluntary_ctxt_switches: 0\n",
-		"proc/10/task/11/children": "12 ",
-		"proc/12/stat":             statLine("12", "10", "12", "5", "200", "0"),
-		"proc/13/stat":             statLine("13", "1", "10", "5", "400", "0"), // lost its parent before it was seen
-		"proc/99/stat":             statLine("99", "1", "99", "5", "900", "0"),
+		"proc/10/task/10/status":    "Name: a\nRssFile:\t     25 kB\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n",
+		"proc/10/task/11/status":    "voluntary_ctxt_switches: 10\nnonvoluntary_ctxt_switches: 0\n",
+		"proc/10/task/10/schedstat": "1500000000 250000000 9\n",
+		"proc/10/task/11/schedstat": "4000000000 500000000 9\n",
+		"proc/10/task/11/children":  "12 ",
+		"proc/12/stat":              statLine("12", "10", "12", "5", "200", "0"),
+		"proc/13/stat":              statLine("13", "1", "10", "5", "400", "0"), // lost its parent before it was seen
+		"proc/99/stat":              statLine("99", "1", "99", "5", "900", "0"),
 	})
 	tree := newTree(newHost(root), 10, "")
 	user := func(thorough bool) float64 { return tree.observe(thorough).sums["tree.cpu_user"] }
@@ -65,7 +67,8 @@ func TestTreeIsFollowed(t *testing.T) {
 	if got := o.sums["tree.cpu_user"]; got != 7 {
 		t.Errorf("looking thoroughly, the tree used %g s of user time, want 7", got)
 	}
-	if o.states["tree.processes"] != 3 || o.states["tree.threads"] != 6 || o.sums["tree.context_switches"] != 17 || o.sums["tree.disk_read_bytes"] != 4096 {
+	if o.states["tree.processes"] != 3 || o.states["tree.threads"] != 6 || o.sums["tree.context_switches"] != 17 || o.sums["tree.disk_read_bytes"] != 4096 ||
+		o.sums["tree.context_switches_forced"] != 4 || o.sums["tree.cpu_waiting"] != 0.75 || o.sums["tree.cpu_first_threads"] != 1.5 || o.states["tree.resident_file_bytes"] != 25*1024 {
 		t.Errorf("got %v and %v", o.sums, o.states)
 	}
 	remove(t, root, "proc/12")
@@ -73,7 +76,7 @@ func TestTreeIsFollowed(t *testing.T) {
 	remove(t, root, "proc/13")
 	remove(t, root, "proc/10/task/11")
 	o = tree.observe(true)
-	if o.sums["tree.cpu_user"] != 7 || o.sums["tree.context_switches"] != 17 {
+	if o.sums["tree.cpu_user"] != 7 || o.sums["tree.context_switches"] != 17 || o.sums["tree.cpu_waiting"] != 0.75 {
 		t.Errorf("after two ended: %v", o.sums)
 	}
 }

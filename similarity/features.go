@@ -21,25 +21,20 @@ func Features(p trial.Profile) map[string]float64 {
 	features := map[string]float64{}
 	busy := coresBusy(p)
 	if busy > 0 {
-		store(features, coresFeature, busy)
+		addCPU(features, p, busy)
 		addEvents(features, p, busy)
-		user, hasUser := value(p.Host, "tree.cpu_user")
-		kernel, hasKernel := value(p.Host, "tree.cpu_system")
-		if hasUser && hasKernel && user+kernel > 0 {
-			store(features, kernelFeature, kernel/(user+kernel))
-		}
 	}
+	addMemory(features, p)
 	for name, one := range p.Host {
-		if graphics(name) && usable(float64(one)) {
-			store(features, name, float64(one))
-		}
 		metric, ours := strings.CutPrefix(name, "tree.")
-		if !ours || !usable(float64(one)) || strings.HasPrefix(metric, "cpu_") || counted(p, metric) {
-			continue
-		}
-		if !addsUp(metric) {
+		switch {
+		case !usable(float64(one)):
+		case graphics(name):
+			store(features, name, float64(one))
+		case !ours || derived(metric) || counted(p, metric):
+		case !addsUp(metric):
 			store(features, metric, float64(one))
-		} else if busy > 0 {
+		case busy > 0:
 			store(features, metric+perSecond, float64(one)/busy)
 		}
 	}
@@ -48,7 +43,12 @@ func Features(p trial.Profile) map[string]float64 {
 
 const (
 	coresFeature   = "cores busy"
+	wantedFeature  = "cores wanted"
 	kernelFeature  = "share of CPU time in the kernel"
+	firstFeature   = "share of CPU time in first threads"
+	fileFeature    = "resident bytes of files"
+	ownFeature     = "resident bytes of its own"
+	switchFeature  = "voluntary context switches" + perSecond
 	perInstruction = " per million instructions"
 	perSecond      = " per CPU second"
 )
@@ -63,15 +63,56 @@ func coresBusy(p trial.Profile) float64 {
 	return user + kernel
 }
 
+// addCPU tells how parallel the work is. The time in which threads waited for a
+// core counts as work: how many cores they want does not depend on neighbours.
+func addCPU(features map[string]float64, p trial.Profile, busy float64) {
+	if waiting, has := value(p.Host, "tree.cpu_waiting"); has {
+		store(features, wantedFeature, busy+waiting)
+	} else {
+		store(features, coresFeature, busy)
+	}
+	if first, has := value(p.Host, "tree.cpu_first_threads"); has {
+		store(features, firstFeature, min(1, first/busy))
+	}
+	user, hasUser := value(p.Host, "tree.cpu_user")
+	kernel, hasKernel := value(p.Host, "tree.cpu_system")
+	if hasUser && hasKernel && user+kernel > 0 {
+		store(features, kernelFeature, kernel/(user+kernel))
+	}
+	if all, forced, has := switches(p); has {
+		store(features, switchFeature, max(0, all-forced)/busy)
+	}
+}
+
+// switches are all context switches of the tree, and those forced on it, which
+// are its neighbours' doing.
+func switches(p trial.Profile) (all, forced float64, has bool) {
+	all, hasAll := value(p.Host, "tree.context_switches")
+	forced, hasForced := value(p.Host, "tree.context_switches_forced")
+	return all, forced, hasAll && hasForced
+}
+
+// addMemory tells the code and data of files that were touched, which is the mark
+// of the libraries' functions in use, from memory of the processes' own.
+func addMemory(features map[string]float64, p trial.Profile) {
+	all, hasAll := value(p.Host, "tree.resident_bytes")
+	files, hasFiles := value(p.Host, "tree.resident_file_bytes")
+	switch {
+	case hasAll && hasFiles:
+		store(features, fileFeature, files)
+		store(features, ownFeature, max(0, all-files))
+	case hasAll:
+		store(features, "resident_bytes", all)
+	}
+}
+
 func addEvents(features map[string]float64, p trial.Profile, busy float64) {
 	instructions, counted := value(p.Events, "instructions")
 	counted = counted && instructions > 0
 	for name, one := range p.Events {
 		switch {
-		case !usable(float64(one)) || clock(name) || counted && name == "instructions":
-		case softwareEvent(name):
-			store(features, name+perSecond, float64(one)/busy)
-		case counted:
+		case !usable(float64(one)) || besideThePoint(p, name) || counted && name == "instructions":
+		case counted && !softwareEvent(name):
 			store(features, name+perInstruction, float64(one)/instructions*1e6)
 		default:
 			store(features, name+perSecond, float64(one)/busy)
@@ -79,27 +120,44 @@ func addEvents(features map[string]float64, p trial.Profile, busy float64) {
 	}
 }
 
-// clock says that an event only tells how long the processes ran, which is in
-// the cores that were busy, or says the same as another one: page faults are
+// besideThePoint says that an event only tells how long the processes ran, or
+// what neighbours did to them, or the same as another one: page faults are
 // almost always minor ones.
-func clock(event string) bool {
+func besideThePoint(p trial.Profile, event string) bool {
 	switch event {
-	case "task-clock", "cpu-clock", "minor-faults":
+	case "task-clock", "cpu-clock", "minor-faults", "cpu-migrations", "cgroup-switches":
 		return true
+	case "context-switches":
+		_, _, known := switches(p)
+		return known
 	}
 	return strings.HasPrefix(event, "msr/")
 }
 
 func softwareEvent(name string) bool {
 	switch name {
-	case "page-faults", "major-faults", "context-switches", "cpu-migrations", "cgroup-switches", "alignment-faults", "emulation-faults":
+	case "page-faults", "major-faults", "context-switches", "alignment-faults", "emulation-faults":
 		return true
 	}
 	return false
 }
 
-// counted says that an event has told what the tree's metric says less well.
+// derived says that a metric of the tree is told in another way.
+func derived(metric string) bool {
+	switch metric {
+	case "resident_bytes", "resident_file_bytes", "context_switches_forced":
+		return true
+	}
+	return strings.HasPrefix(metric, "cpu_")
+}
+
+// counted says that something else tells what the metric says less well.
 func counted(p trial.Profile, metric string) bool {
+	if metric == "context_switches" {
+		if _, _, known := switches(p); known {
+			return true
+		}
+	}
 	event := map[string]string{"page_faults_minor": "page-faults", "page_faults_major": "major-faults", "context_switches": "context-switches"}[metric]
 	_, has := p.Events[event]
 	return has
@@ -145,35 +203,45 @@ type rule struct {
 	// spread is the standard deviation, in logarithms, that runs of the same
 	// workload are expected to have before records tell.
 	spread float64
+	// weight is how much of what it tells is the workload and not chance.
+	weight float64
 }
 
-// ruleFor has the spreads of bench/similarity, on a machine that others used too.
+// ruleFor has spreads and weights from bench/similarity, on a machine that
+// others used too. What is not in the list was not measured: the spread of what
+// the processor counts, and of the GPU's metrics, is a guess that records correct.
 func ruleFor(feature string) rule {
 	switch feature {
 	case coresFeature:
-		return rule{soft: 0.05, spread: 0.1}
+		return rule{soft: 0.05, spread: 0.5, weight: 0.2} // mostly the neighbours'
+	case wantedFeature:
+		return rule{soft: 0.05, spread: 0.05, weight: 1}
+	case firstFeature:
+		return rule{soft: 0.05, spread: 0.06, weight: 0.3}
 	case kernelFeature:
-		return rule{soft: 0.02, spread: 0.15}
-	case "resident_bytes":
-		return rule{soft: 16 << 20, spread: 0.05}
+		return rule{soft: 0.02, spread: 0.45, weight: 0.1}
+	case fileFeature:
+		return rule{soft: 16 << 20, spread: 0.0012, weight: 1}
+	case "resident_bytes", ownFeature:
+		return rule{soft: 16 << 20, spread: 0.06, weight: 0.5}
 	case "threads", "processes":
-		return rule{soft: 1, spread: 0.1}
+		return rule{soft: 1, spread: 0.1, weight: 0.1}
 	case "page-faults" + perSecond, "page_faults_minor" + perSecond:
-		return rule{soft: 100, spread: 0.2}
-	case "context-switches" + perSecond, "context_switches" + perSecond, "cgroup-switches" + perSecond, "cpu-migrations" + perSecond:
-		return rule{soft: 20, spread: 0.3}
+		return rule{soft: 100, spread: 1, weight: 0.1}
+	case "context-switches" + perSecond, "context_switches" + perSecond, switchFeature:
+		return rule{soft: 20, spread: 0.2, weight: 0.1}
 	case "disk_read_bytes" + perSecond, "disk_write_bytes" + perSecond:
-		return rule{soft: 1 << 20, spread: 0.5}
+		return rule{soft: 1 << 20, spread: 0.5, weight: 0.1}
 	case "major-faults" + perSecond, "page_faults_major" + perSecond:
-		return rule{soft: 10, spread: 0.5}
+		return rule{soft: 10, spread: 0.5, weight: 0.1}
 	}
 	if graphics(feature) {
-		return rule{soft: graphicsSoft(feature), spread: 0.1}
+		return rule{soft: graphicsSoft(feature), spread: 0.1, weight: 1}
 	}
 	if strings.HasSuffix(feature, perSecond) {
-		return rule{soft: 1000, spread: 0.1}
+		return rule{soft: 1000, spread: 0.1, weight: 1}
 	}
-	return rule{soft: 1, spread: 0.1}
+	return rule{soft: 1, spread: 0.1, weight: 1}
 }
 
 func graphicsSoft(feature string) float64 {

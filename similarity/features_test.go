@@ -35,6 +35,12 @@ func without(p trial.Profile, names ...string) trial.Profile {
 	return p
 }
 
+func changed(p trial.Profile, host map[string]trial.Float, dropped ...string) trial.Profile {
+	p = without(p, dropped...)
+	maps.Copy(p.Host, host)
+	return p
+}
+
 func TestFeaturesAreRatesOfTheProcessTree(t *testing.T) {
 	shared := map[string]float64{
 		"cores busy":                      math.Log1p(2 / 0.05),
@@ -65,6 +71,18 @@ func TestFeaturesAreRatesOfTheProcessTree(t *testing.T) {
 			"page_faults_minor per CPU second": math.Log1p(995. / 100), "context_switches per CPU second": math.Log1p(195. / 20),
 			"resident_bytes": shared["resident_bytes"], "threads": shared["threads"], "disk_read_bytes per CPU second": math.Log1p(1),
 		}},
+		"waiting and first threads are known": {changed(profile(), map[string]trial.Float{"tree.cpu_waiting": 1, "tree.cpu_first_threads": 0.5, "tree.context_switches_forced": 350, "tree.resident_file_bytes": 512 << 20}, "instructions", "cpu-cycles", "cache-misses"), map[string]float64{
+			"cores wanted":                              math.Log1p(3 / 0.05),
+			"share of CPU time in first threads":        math.Log1p(0.25 / 0.05),
+			"share of CPU time in the kernel":           shared["share of CPU time in the kernel"],
+			"voluntary context switches per CPU second": math.Log1p(20. / 20),
+			"page-faults per CPU second":                shared["page-faults per CPU second"],
+			"resident bytes of files":                   math.Log1p(32), "resident bytes of its own": math.Log1p(32),
+			"threads": shared["threads"], "disk_read_bytes per CPU second": math.Log1p(1),
+		}},
+		"what neighbours do": {trial.Profile{Events: map[string]trial.Float{"task-clock": 1e9, "cpu-migrations": 9, "cgroup-switches": 9, "context-switches": 20}}, map[string]float64{
+			"cores busy": math.Log1p(1 / 0.05), "context-switches per CPU second": math.Log1p(1),
+		}},
 		"a GPU": {trial.Profile{Host: map[string]trial.Float{"gpu.core_utilization": 0.5, "gpu.memory_used_bytes": 256 << 20, "gpu.power_watts": 60, "gpu.pcie_send_bytes_per_second": 1 << 20, "gpu.temperature_celsius": 60, "gpu.core_clock_mhz": 1700}}, map[string]float64{
 			"gpu.core_utilization": math.Log1p(10), "gpu.memory_used_bytes": math.Log1p(1), "gpu.power_watts": math.Log1p(3), "gpu.pcie_send_bytes_per_second": math.Log1p(1),
 		}},
@@ -89,10 +107,11 @@ func TestFeaturesAreRatesOfTheProcessTree(t *testing.T) {
 	}
 }
 
-// TestFeaturesDoNotDependOnNeighboursOfTheMachine: what the machine counts, and
-// half of the CPU time going to somebody else, change no rate.
-func TestFeaturesDoNotDependOnNeighboursOfTheMachine(t *testing.T) {
-	alone, beside := profile(), profile()
+// TestFeaturesDoNotDependOnNeighbours: what the machine counts, and half of the
+// CPU time going to somebody else, change no rate.
+func TestFeaturesDoNotDependOnNeighbours(t *testing.T) {
+	alone := changed(profile(), map[string]trial.Float{"tree.cpu_waiting": 0, "tree.cpu_first_threads": 0.5, "tree.context_switches_forced": 0})
+	beside := changed(profile(), nil)
 	for _, values := range []map[string]trial.Float{beside.Events, beside.Host} {
 		for name := range values {
 			if name != "tree.resident_bytes" && name != "tree.threads" {
@@ -100,10 +119,17 @@ func TestFeaturesDoNotDependOnNeighboursOfTheMachine(t *testing.T) {
 			}
 		}
 	}
-	beside.Host["machine.run_queue"], beside.Host["machine.cpu_user"] = 100, 100
+	maps.Copy(beside.Host, map[string]trial.Float{
+		"tree.cpu_waiting": 1, "tree.cpu_first_threads": 0.25, "tree.context_switches_forced": 500, "tree.context_switches": 500 + 195,
+		"machine.run_queue": 100, "machine.cpu_user": 100,
+	})
+	beside.Events["cpu-migrations"], beside.Events["cgroup-switches"], beside.Events["context-switches"] = 100, 50, 695
 	a, b := similarity.Features(alone), similarity.Features(beside)
+	if len(a) != len(b) {
+		t.Errorf("%d features alone, %d beside a neighbour", len(a), len(b))
+	}
 	for name, x := range a {
-		if y := b[name]; math.Abs(x-y) > 1e-9 && name != "cores busy" {
+		if y, has := b[name]; !has || math.Abs(x-y) > 1e-9 {
 			t.Errorf("%s: %v alone, %v beside a neighbour", name, x, y)
 		}
 	}

@@ -11,12 +11,15 @@ import (
 const (
 	// defaultCut joins what is at most so far apart, in units of what two runs
 	// of a workload are.
-	defaultCut = 1.6
+	defaultCut = 1.4
 	// reach is how many times its radius a workload reaches.
-	reach = 1.8
+	reach = 2.3
 	// driftReach is how far, in expected spreads, an epoch may be from the
 	// mean of its run.
-	driftReach = 3
+	driftReach = 2
+	// growth is how much the files that are mapped may grow within a run, in
+	// logarithms: code is read in when it is used first.
+	growth = 0.004
 	// usual is the squared distance of a run to its workload's mean where two
 	// runs are 1 apart, and weight how many records that is worth against the
 	// inertia of the cluster.
@@ -223,9 +226,12 @@ func (m *model) drifted(mean Cell, features map[string]float64) bool {
 		if len(spreads) == 0 {
 			spread, used = ruleFor(name).spread, true
 		}
+		if name == fileFeature {
+			spread = max(spread, growth)
+		}
 		if d := (features[name] - before) / spread; has && used && finite(d) {
-			sum += d * d
-			shared++
+			sum += ruleFor(name).weight * d * d
+			shared += ruleFor(name).weight
 		}
 	}
 	return shared > 0 && math.Sqrt(sum/shared/(1+1/float64(mean.Profiles))) > driftReach

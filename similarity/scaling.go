@@ -21,11 +21,15 @@ const (
 )
 
 // scaling makes points of features. Every feature is divided by what it differs
-// among runs of one workload, so that chance counts the same in all of them, and
-// by a number that makes two such runs about 1 apart.
+// among runs of one workload, so that chance counts the same in all of them,
+// multiplied by the root of its weight, and divided by a number that makes two
+// such runs about 1 apart.
 type scaling struct {
 	names   []string
 	spreads []float64
+	// constant features are the same in all records. They tell what is new, and
+	// nothing of how far apart two runs are.
+	constant []bool
 }
 
 // newScaling uses the features that most of the records have.
@@ -41,13 +45,36 @@ func newScaling(all []map[string]float64) scaling {
 		if float64(counts[name]) >= presence*float64(len(all)) {
 			s.names = append(s.names, name)
 			s.spreads = append(s.spreads, ruleFor(name).spread)
+			s.constant = append(s.constant, constant(all, name))
 		}
 	}
 	return s
 }
 
+// constant says that a feature differs by less than chance does.
+func constant(all []map[string]float64, name string) bool {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, features := range all {
+		if x, has := features[name]; has {
+			least, most = min(least, x), max(most, x)
+		}
+	}
+	return most-least < ruleFor(name).spread/leeway
+}
+
 // unit is what a feature is divided by.
-func (s scaling) unit(i int) float64 { return s.spreads[i] * math.Sqrt(2*float64(len(s.names))) }
+func (s scaling) unit(i int) float64 {
+	total := 0.0
+	for j, name := range s.names {
+		if !s.constant[j] {
+			total += ruleFor(name).weight
+		}
+	}
+	if total == 0 {
+		total = 1
+	}
+	return s.spreads[i] * math.Sqrt(2*total/ruleFor(s.names[i]).weight)
+}
 
 // point has NaN for what is missing; few says that too much is to compare.
 func (s scaling) point(features map[string]float64) (point []float64, few bool) {
@@ -136,7 +163,7 @@ func (s scaling) learned(points [][]float64, c Clustering) scaling {
 		}
 	}
 	freedom := float64(len(points) - len(c.Centroids))
-	var next scaling
+	next := scaling{constant: s.constant}
 	for j, name := range s.names {
 		expected := ruleFor(name).spread
 		sum := 0.0
@@ -158,7 +185,7 @@ func (s scaling) without(dropped []bool) scaling {
 	var left scaling
 	for j, name := range s.names {
 		if !dropped[j] {
-			left.names, left.spreads = append(left.names, name), append(left.spreads, s.spreads[j])
+			left.names, left.spreads, left.constant = append(left.names, name), append(left.spreads, s.spreads[j]), append(left.constant, s.constant[j])
 		}
 	}
 	return left

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,12 +33,12 @@ type rates struct {
 	confusion           map[string]map[string]int
 }
 
-func evaluate(file string) error {
+func evaluate(file, fixed string) error {
 	runs, err := load(file)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d runs of %d workloads, %d configurations\n\n", len(runs), len(workloads()), len(configurations()))
+	fmt.Printf("%d runs of %d workloads, %d configurations\n\n", len(runs), len(known(runs)), len(configurations()))
 	fmt.Print("| similarity function | profile of | runs | matches its own workload | another workload | new workload is rejected |\n|---|---|---|---|---|---|\n")
 	var first rates
 	for i, by := range methods() {
@@ -56,9 +57,20 @@ func evaluate(file string) error {
 			}
 		}
 	}
-	first.print()
+	first.print(known(runs))
 	drift(runs)
+	spreads(runs)
+	if fixed != "" {
+		return save(fixed, fix(runs))
+	}
 	return nil
+}
+
+// known are the workloads of the runs, in the order of the list.
+func known(runs []run) []string {
+	return slices.DeleteFunc(workloads(), func(name string) bool {
+		return !slices.ContainsFunc(runs, func(r run) bool { return r.Workload == name })
+	})
 }
 
 func percent(part, all int) string {
@@ -165,10 +177,10 @@ func majority(members []similarity.Record) string {
 	return best
 }
 
-func (r rates) print() {
-	columns := append(workloads(), "new")
+func (r rates) print(rows []string) {
+	columns := append(slices.Clone(rows), "new")
 	fmt.Printf("\n| is, and was taken for | %s |\n|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
-	for _, row := range workloads() {
+	for _, row := range rows {
 		fmt.Printf("| %s |", row)
 		for _, column := range columns {
 			if n := r.confusion[row][column]; n > 0 {
@@ -179,6 +191,54 @@ func (r rates) print() {
 		}
 		fmt.Println()
 	}
+}
+
+// spreads prints for each feature the pooled standard deviation among runs of a
+// workload, and that of the workloads' means, under one configuration.
+func spreads(runs []run) {
+	values := map[string]map[string][]float64{} // by feature, by workload and configuration
+	for _, one := range runs {
+		if one.Variant != same {
+			continue
+		}
+		for _, q := range one.queries(false) {
+			for name, x := range q.features {
+				if values[name] == nil {
+					values[name] = map[string][]float64{}
+				}
+				key := q.configuration.Key() + "/" + one.Workload
+				values[name][key] = append(values[name][key], x)
+			}
+		}
+	}
+	fmt.Print("\n| feature | spread within workloads | between them |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		within, freedom := 0.0, 0.0
+		means := map[string][]float64{} // by configuration
+		for key, list := range values[name] {
+			configuration, _, _ := strings.Cut(key, "/")
+			mean, squares := moments(list)
+			means[configuration] = append(means[configuration], mean)
+			within, freedom = within+squares, freedom+float64(len(list)-1)
+		}
+		between, degrees := 0.0, 0.0
+		for _, list := range means {
+			_, squares := moments(list)
+			between, degrees = between+squares, degrees+float64(len(list)-1)
+		}
+		fmt.Printf("| %s | %.3f | %.3f |\n", name, math.Sqrt(within/max(1, freedom)), math.Sqrt(between/max(1, degrees)))
+	}
+}
+
+// moments are the mean and the sum of the squared differences to it.
+func moments(list []float64) (mean, squares float64) {
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	for _, x := range list {
+		squares += (x - mean) * (x - mean)
+	}
+	return mean, squares
 }
 
 // drift asks for each second epoch under a configuration, whether it drifted
@@ -219,4 +279,41 @@ func count(yes bool) int {
 		return 1
 	}
 	return 0
+}
+
+// fixture is what similarity/testdata has of the undisturbed runs: the features
+// of each epoch, in the order of their names.
+type fixture struct {
+	Features []string     `json:"features"`
+	Epochs   []fixedEpoch `json:"epochs"`
+}
+
+type fixedEpoch struct {
+	Workload string    `json:"workload"`
+	Run      int       `json:"run"`
+	Threads  float64   `json:"threads"`
+	Cores    float64   `json:"cores"`
+	Values   []float64 `json:"values"`
+}
+
+func fix(runs []run) fixture {
+	var f fixture
+	for _, one := range runs {
+		if one.Variant != same {
+			continue
+		}
+		for _, q := range one.queries(true) {
+			if f.Features == nil {
+				f.Features = slices.Sorted(maps.Keys(q.features))
+			}
+			e := fixedEpoch{Workload: one.Workload, Run: one.Number}
+			e.Threads, _ = q.configuration[system.CPUThreads].Number()
+			e.Cores, _ = q.configuration[system.Cores].Number()
+			for _, name := range f.Features {
+				e.Values = append(e.Values, math.Round(q.features[name]*1e4)/1e4)
+			}
+			f.Epochs = append(f.Epochs, e)
+		}
+	}
+	return f
 }

@@ -3,7 +3,7 @@
 //	go run ./bench/similarity -record runs.json    # about 7 minutes on 2 cores; needs PyTorch
 //	go run ./bench/similarity -evaluate runs.json  # seconds; the tables of docs/benchmarks.md
 //
-// Nine workloads train (workloads/workload.py), each in several processes:
+// Eleven workloads train (workloads/workload.py), each in several processes:
 // three runs that differ in nothing but chance, one with another batch size (or
 // size of the problem) and one beside a busy neighbour. Within a run the system
 // configuration changes from epoch to epoch, as PipeTune's probing does it.
@@ -24,6 +24,7 @@ import (
 func main() {
 	into := flag.String("record", "", "record the workloads into this file")
 	from := flag.String("evaluate", "", "evaluate the runs of this file")
+	fixed := flag.String("fixture", "", "with -evaluate: write the features into this file, for similarity/testdata")
 	python := flag.String("python", "python3", "an interpreter with PyTorch, for -record")
 	seconds := flag.Float64("seconds", 1, "length of an epoch, for -record")
 	only := flag.String("workload", "", "record this workload only")
@@ -33,7 +34,7 @@ func main() {
 	case *into != "":
 		err = record(*into, campaign{python: *python, seconds: *seconds, only: *only})
 	case *from != "":
-		err = evaluate(*from)
+		err = evaluate(*from, *fixed)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/similarity:", err)
@@ -41,8 +42,8 @@ func main() {
 	}
 }
 
-func save(file string, runs []run) error {
-	content, err := json.Marshal(runs)
+func save(file string, what any) error {
+	content, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type campaign struct {
 }
 
 func workloads() []string {
-	return []string{"lenet", "perceptron", "text-convolution", "text-recurrent", "jacobi", "kmeans", "search", "decomposition", "forest"}
+	return []string{"lenet", "perceptron", "autoencoder", "text-convolution", "text-recurrent", "text-attention", "jacobi", "kmeans", "search", "decomposition", "forest"}
 }
 
 // configurations are written THREADSxCORES.

@@ -1,4 +1,4 @@
-"""Nine small workloads that tell their epochs, for bench/similarity.
+"""Eleven small workloads that tell their epochs, for bench/similarity.
 
 python workload.py NAME --schedule 1x1,2x2 --seconds 1 --scale 1
 
@@ -116,6 +116,29 @@ def perceptron(scale: int, random: np.random.Generator) -> Step:
     return train(model, *images(), 64 * scale)
 
 
+def autoencoder(scale: int, random: np.random.Generator) -> Step:
+    """Images through a narrow middle and back, without labels."""
+    inputs, _ = images()
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(8, 4, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(4, 8, 4, stride=2, padding=1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(8, 1, 4, stride=2, padding=1),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+
+    def step() -> None:
+        batch = inputs[torch.randint(len(inputs), (64 * scale,))]
+        optimizer.zero_grad()
+        functional.mse_loss(model(batch), batch).backward()
+        optimizer.step()
+
+    return step
+
+
 class Convolution(nn.Module):
     """Words, a convolution over them, the strongest answer of each filter."""
 
@@ -141,6 +164,23 @@ class Recurrent(nn.Module):
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
         return self.output(self.recurrent(self.embedding(words))[0][:, -1])
+
+
+class Attention(nn.Module):
+    """Words, a layer of a transformer over them, its mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, 64)
+        self.layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+        self.output = nn.Linear(64, 10)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.output(self.layer(self.embedding(words)).mean(dim=1))
+
+
+def text_attention(scale: int, random: np.random.Generator) -> Step:
+    return train(Attention(), *texts(random), 32 * scale)
 
 
 def text_convolution(scale: int, random: np.random.Generator) -> Step:
@@ -233,6 +273,8 @@ def forest(scale: int, random: np.random.Generator) -> Step:
 
 
 WORKLOADS = {
+    "autoencoder": autoencoder,
+    "text-attention": text_attention,
     "lenet": lenet,
     "perceptron": perceptron,
     "text-convolution": text_convolution,
