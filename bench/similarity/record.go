@@ -135,7 +135,7 @@ func (r *run) follow(command *exec.Cmd) error {
 }
 
 // compact is what a report has of a profile, without the machine's metrics and
-// to four digits.
+// to six digits.
 func compact(p profiler.Profile) trial.Profile {
 	c := trial.Profile{Level: string(p.Level), Events: map[string]trial.Float{}, Host: map[string]trial.Float{}}
 	for _, event := range p.Events {
@@ -150,7 +150,7 @@ func compact(p profiler.Profile) trial.Profile {
 }
 
 func rounded(value float64) trial.Float {
-	short, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 4, 64), 64)
+	short, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 6, 64), 64)
 	if err != nil {
 		return trial.Float(value)
 	}
