@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
-const startCPU = 500 * time.Millisecond
+const startCPU = 700 * time.Millisecond
 
 // begins works hard to start and idles when it trains.
 func begins() int {
@@ -38,7 +38,7 @@ func begins() int {
 	}
 	for epoch := 1; epoch <= 3; epoch++ {
 		call("POST", "/v1/begin", fmt.Sprintf(`{"epoch": %d}`, epoch))
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond)
 		call("POST", "/v1/report", fmt.Sprintf(`{"epoch": %d, "metrics": {"accuracy": 1}}`, epoch))
 	}
 	return 0
@@ -59,7 +59,7 @@ func TestStartOfTraining(t *testing.T) {
 	if setup := float64(first.SetupSeconds); setup < startCPU.Seconds()/2 || setup > float64(first.Seconds) {
 		t.Errorf("the start took %g s of the epoch's %g", setup, float64(first.Seconds))
 	}
-	if work := first.Profile.Host["tree.cpu_user"] + first.Profile.Host["tree.cpu_system"]; work > 0.2 {
+	if work := first.Profile.Host["tree.cpu_user"] + first.Profile.Host["tree.cpu_system"]; work > 0.3 {
 		t.Errorf("the start is in the first epoch's profile: it kept %g cores busy", float64(work))
 	}
 	if strings.HasPrefix(first.Energy.Method, "estimate: 10 W") && first.Energy.Joules < 10*4/10 {
@@ -159,7 +159,7 @@ func TestNeighbours(t *testing.T) {
 		t.Errorf("with one that came later it had %g neighbours on average", float64(got))
 	}
 	for _, report := range second.reports {
-		if got := report.Neighbours; got < 0.999 || got > 1 {
+		if got := report.Neighbours; got < 0.999 || got > 1.001 {
 			t.Errorf("beside another it had %g neighbours", float64(got))
 		}
 	}
