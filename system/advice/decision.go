@@ -100,8 +100,10 @@ func (d decision) setting() trial.Setting {
 	}
 	chosen := candidates[choice.Best].Configuration
 	switch timed := timedUnder(d.seen.own); {
-	case choice.Probe < 0 && len(timed) < 2 && d.match.Similar:
+	case choice.Probe < 0 && len(timed) < 2 && (d.match.Similar || d.question.Usual != nil):
 		setting.Phase = trial.Reused
+	case choice.Probe < 0 && compared(observations) == 0 && len(candidates) < len(d.grid):
+		setting.Phase = trial.Default // as near to it as there are cores
 	case choice.Probe < 0:
 		setting.Phase = trial.Decided
 	case !timed[present.Key()] && d.question.Left >= 2 && index(candidates, present) >= 0:

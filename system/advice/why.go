@@ -37,10 +37,10 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 	default:
 		parts = append(parts, "similar to no known workload")
 	}
-	switch setting.Phase {
-	case trial.Probing:
+	switch {
+	case setting.Phase == trial.Probing:
 		parts = append(parts, fmt.Sprintf("measuring %s, one of %d that may be the best", shown(setting.Configuration), max(1, choice.Surviving)))
-	case trial.Default:
+	case setting.Phase == trial.Default && choice.Probe >= 0:
 		parts = append(parts, "this run is too short to measure anything")
 	default:
 		parts = append(parts, d.against(setting.Configuration, model))
@@ -73,7 +73,10 @@ func (d decision) against(configuration system.Configuration, model *probing.Mod
 		return shown(configuration) + ", the default, is the best"
 	}
 	chosen, other := d.candidate(configuration), d.candidate(standard)
-	ratio, _ := model.Ratio(chosen, other)
+	ratio, deviation := model.Ratio(chosen, other)
+	if deviation > certain {
+		return fmt.Sprintf("%s is %s; how it compares with the default %s was not measured here", shown(configuration), d.reason(configuration), shown(standard))
+	}
 	change := 100 * (math.Exp(ratio+chosen.LogWeight-other.LogWeight) - 1)
 	quantity := map[system.Objective]string{system.Joules: "joules", system.Cost: "rent"}[d.question.Settings.Objective]
 	if quantity == "" {
@@ -83,6 +86,17 @@ func (d decision) against(configuration system.Configuration, model *probing.Mod
 		}
 	}
 	return fmt.Sprintf("%s takes an estimated %.0f %% %s %s than the default %s", shown(configuration), math.Abs(change), direction(change), quantity, shown(standard))
+}
+
+// reason says why a configuration is taken that was not compared.
+func (d decision) reason(configuration system.Configuration) string {
+	switch {
+	case d.question.Usual != nil && configuration.Equal(d.question.Usual):
+		return "the best for most known workloads"
+	case d.standard().Demand(d.question.Situation.Machine) > d.question.Situation.Cores:
+		return "what the free cores have room for"
+	}
+	return "the only one there is"
 }
 
 func direction(change float64) string {
