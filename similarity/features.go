@@ -223,7 +223,7 @@ func ruleFor(feature string) rule {
 	case fileFeature:
 		return rule{soft: 16 << 20, spread: 0.0012, weight: 1}
 	case "resident_bytes", ownFeature:
-		return rule{soft: 16 << 20, spread: 0.06, weight: 0.5}
+		return rule{soft: 16 << 20, spread: 0.03, weight: 1}
 	case "threads", "processes":
 		return rule{soft: 1, spread: 0.1, weight: 0.1}
 	case "page-faults" + perSecond, "page_faults_minor" + perSecond:

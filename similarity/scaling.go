@@ -16,7 +16,7 @@ const (
 	evidence = 4
 	// belief is how many records the expected spreads are worth, and leeway by
 	// what factor the records' own may differ from them.
-	belief = 10
+	belief = 30
 	leeway = 3
 )
 

@@ -27,12 +27,13 @@ func main() {
 	fixed := flag.String("fixture", "", "with -evaluate: write the features into this file, for similarity/testdata")
 	python := flag.String("python", "python3", "an interpreter with PyTorch, for -record")
 	seconds := flag.Float64("seconds", 1, "length of an epoch, for -record")
+	count := flag.Int("runs", 5, "runs of each workload, for -record: three that are the same, one with a larger batch, one beside a neighbour")
 	only := flag.String("workload", "", "record this workload only")
 	flag.Parse()
 	err := fmt.Errorf("what to do? -record FILE or -evaluate FILE")
 	switch {
 	case *into != "":
-		err = record(*into, campaign{python: *python, seconds: *seconds, only: *only})
+		err = record(*into, campaign{python: *python, seconds: *seconds, only: *only, runs: *count})
 	case *from != "":
 		err = evaluate(*from, *fixed)
 	}

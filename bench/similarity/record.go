@@ -42,6 +42,7 @@ type campaign struct {
 	python  string
 	seconds float64
 	only    string
+	runs    int
 }
 
 func workloads() []string {
@@ -53,7 +54,7 @@ func configurations() []string { return []string{"1x1", "2x1", "1x2", "2x2"} }
 
 func record(file string, c campaign) error {
 	var runs []run
-	for number := range 5 {
+	for number := range c.runs {
 		for _, workload := range workloads() {
 			if c.only != "" && c.only != workload {
 				continue
