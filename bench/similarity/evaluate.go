@@ -45,6 +45,9 @@ func evaluate(file, fixed string) error {
 		for _, variant := range []string{same, larger, neighbour} {
 			for _, single := range []bool{false, true} {
 				r := by.judge(runs, variant, single)
+				if r.asked == 0 {
+					continue
+				}
 				if i == 0 && variant == same && !single {
 					first = r
 				}
