@@ -50,7 +50,7 @@ func arms() []arm {
 		{name: "slots", about: "Tandem, hyperparameters only; a trial with one thread for each core, chosen by hand", tool: byTandem, slots: "cores"},
 		{name: "cold", about: "Tandem, system parameters tuned while training, nothing known", tool: byTandem, slots: "auto", tuned: true, truth: nothing, quick: true},
 		{name: "warm", about: "the same, with a ground truth from other workloads and other data sets", tool: byTandem, slots: "auto", tuned: true, truth: others, quick: true},
-		{name: "seen", about: "the same, with this workload in the ground truth, too, from a study with another seed", tool: byTandem, slots: "auto", tuned: true, truth: everything, quick: true},
+		{name: "seen", about: "the same, with this workload in the ground truth, too, from trainings with another seed", tool: byTandem, slots: "auto", tuned: true, truth: everything, quick: true},
 		{name: "optuna", about: "Optuna, TPE and Hyperband, one process, threads as PyTorch takes them by itself", tool: byOptuna, processes: "1", quick: true},
 		{name: "optuna-threads", about: "the same with a thread for each core", tool: byOptuna, processes: "1", threads: "cores"},
 		{name: "optuna-processes", about: "Optuna, a process for each core on one storage, threads as PyTorch takes them by itself", tool: byOptuna, processes: "cores"},

@@ -38,6 +38,7 @@ type options struct {
 	python, optuna, ray    string
 	scripts, client, data  string
 	retrain                bool
+	full                   bool // no ladder: what a ground truth is learned from
 	jobs                   int
 	interarrival, patience float64
 	epochs                 int
@@ -47,7 +48,11 @@ func main() {
 	o := parse(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := dispatch(ctx, o); err != nil {
+	err := dispatch(ctx, o)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // which signal it was, instead of what it broke
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/pipetune:", err)
 		os.Exit(1)
 	}

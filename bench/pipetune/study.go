@@ -24,7 +24,7 @@ func (o options) document(w workload, a arm, name string, seed int) ([]byte, err
 		"environment": map[string]string{"PIPETUNE_DATA": o.data, "PIPETUNE_SCALE": fmt.Sprint(o.scale), "PYTHONPATH": o.client, "PYTHONUNBUFFERED": "1"},
 		"objective":   objective,
 		"space":       space,
-		"budget":      map[string]any{"policy": "epochs", "epochs": map[string]int{"min": minEpochs, "max": maxEpochs}, "eta": eta},
+		"budget":      o.ladder(),
 		"search":      map[string]any{"method": "bohb", "seed": seed},
 		"stop":        map[string]any{"data_passes": o.passes},
 	}
@@ -34,6 +34,15 @@ func (o options) document(w workload, a arm, name string, seed int) ([]byte, err
 		study["system"] = system
 	}
 	return json.Marshal(study)
+}
+
+// ladder is the budget of the study's trials. Without a ladder they are all
+// trained in full.
+func (o options) ladder() map[string]any {
+	if o.full {
+		return map[string]any{"epochs": maxEpochs}
+	}
+	return map[string]any{"policy": "epochs", "epochs": map[string]int{"min": minEpochs, "max": maxEpochs}, "eta": eta}
 }
 
 // threadsParameter is the number of threads as a dimension of the space.

@@ -53,8 +53,8 @@ func (o options) truths(w workload, t truth) ([]string, error) {
 	return files, nil
 }
 
-// prepare tunes every workload once that a warm arm learns from, each on a
-// server that knows nothing, and keeps what was learned.
+// prepare trains every workload that a warm arm learns from, each on a server
+// that knows nothing, and keeps what was learned.
 func (o options) prepare(ctx context.Context, chosen []workload, fielded []arm) error {
 	var needed []workload
 	for _, w := range chosen {
@@ -81,7 +81,12 @@ func (o options) prepare(ctx context.Context, chosen []workload, fielded []arm) 
 	return nil
 }
 
-// learn tunes a workload and exports what was learned.
+// lessons is how many full trainings a ground truth is learned from.
+const lessons = 3
+
+// learn trains a workload in full, with a few configurations of its space, and
+// exports what was learned of it. Trials of a ladder would teach less for the
+// same time: most end before many system configurations were tried.
 func (o options) learn(ctx context.Context, w workload, seed int) (err error) {
 	cold, err := pick(arms(), []string{"cold"}, func(a arm) string { return a.name })
 	if err != nil {
@@ -92,6 +97,7 @@ func (o options) learn(ctx context.Context, w workload, seed int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	o.full, o.passes = true, lessons*maxEpochs
 	if _, err := o.search(ctx, s, w, cold[0], seed); err != nil {
 		return err
 	}
