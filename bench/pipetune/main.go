@@ -31,6 +31,7 @@ const usualPasses = 27
 type options struct {
 	command                string
 	set, workloads, arms   string
+	teachers               string
 	repetitions, first     int
 	passes                 int
 	scale                  float64
@@ -69,6 +70,7 @@ func parse(args []string) options {
 	f.StringVar(&o.set, "set", "quick", "quick or full: which workloads and arms, unless they are named")
 	f.StringVar(&o.workloads, "workloads", "", "comma-separated names: "+strings.Join(names(workloads(), func(w workload) string { return w.name }), ", "))
 	f.StringVar(&o.arms, "arms", "", "comma-separated names: "+strings.Join(names(arms(), func(a arm) string { return a.name }), ", "))
+	f.StringVar(&o.teachers, "teachers", "", "comma-separated workloads that ground truths are measured on; all of them when empty. Never the data set itself for the arm warm")
 	f.IntVar(&o.repetitions, "repetitions", 5, "how often each arm searches on each workload, each time with another seed")
 	f.IntVar(&o.first, "first", 1, "number of the first repetition, which is its seed")
 	f.IntVar(&o.passes, "passes", 0, fmt.Sprintf("budget of a study: epochs over all trials (default %d; %d for tenancy)", usualPasses, tenancyPasses))

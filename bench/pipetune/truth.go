@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -38,13 +39,21 @@ func teachers(w workload, t truth) []workload {
 	return list
 }
 
+// taught are the teachers of an arm among those the command line names.
+func (o options) taught(w workload, t truth) []workload {
+	wanted := strings.FieldsFunc(o.teachers, func(r rune) bool { return r == ',' })
+	return slices.DeleteFunc(teachers(w, t), func(one workload) bool {
+		return len(wanted) > 0 && one.name != w.name && !slices.Contains(wanted, one.name)
+	})
+}
+
 // truths are the files of what an arm knows beforehand.
 func (o options) truths(w workload, t truth) ([]string, error) {
 	if t == nothing || t == "" {
 		return nil, nil
 	}
 	var files []string
-	for _, one := range teachers(w, t) {
+	for _, one := range o.taught(w, t) {
 		if _, err := os.Stat(o.truthFile(one)); err != nil {
 			return nil, fmt.Errorf("the ground truth of %s is missing: %w", one.name, err)
 		}
@@ -59,7 +68,7 @@ func (o options) prepare(ctx context.Context, chosen []workload, fielded []arm) 
 	var needed []workload
 	for _, w := range chosen {
 		for _, a := range fielded {
-			for _, one := range teachers(w, a.truth) {
+			for _, one := range o.taught(w, a.truth) {
 				if !slices.ContainsFunc(needed, func(n workload) bool { return n.name == one.name }) {
 					needed = append(needed, one)
 				}
