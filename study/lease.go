@@ -53,12 +53,11 @@ func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (
 // search asks the studies in turn; short says that one may have had a trial the
 // worker had no room for.
 func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (reply protocol.LeaseReply, short bool, err error) {
-	here := s.siteOf(request.Worker, "")
 	if request.Study != "" {
-		return s.leaseFrom(ctx, request.Study, request.Worker, here)
+		return s.leaseFrom(ctx, request.Study, request.Worker)
 	}
 	for _, candidate := range s.candidates() {
-		reply, lacks, err := s.leaseFrom(ctx, candidate.Study, request.Worker, here)
+		reply, lacks, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
 		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
@@ -95,7 +94,7 @@ func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
 
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
-func (s *Service) leaseFrom(ctx context.Context, ref, worker string, here site) (reply protocol.LeaseReply, short bool, err error) {
+func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply protocol.LeaseReply, short bool, err error) {
 	r, err := s.locked(ctx, ref)
 	if err != nil {
 		return reply, false, err
@@ -111,9 +110,11 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string, here site) 
 	if r.broken != nil {
 		return reply, false, r.broken
 	}
-	if !here.room.Fits(r.demands(here.room.Machine), r.resident) {
+	here, fits := s.reserve(r, worker)
+	if !fits {
 		return reply, true, nil
 	}
+	defer s.unreserve(worker)
 	reply, err = s.grant(ctx, r, worker, here)
 	return reply, false, err
 }

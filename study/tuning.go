@@ -55,6 +55,31 @@ func (r *runtime) tuningOn(here site) *system.Settings {
 func (s *Service) siteOf(worker string, id trial.ID) site {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
+	return s.lockedSite(worker, id)
+}
+
+// reserve keeps a worker's free cores for one more trial of the study, so that
+// no other of its trials takes them before that is chosen; false when there is
+// no room for it.
+func (s *Service) reserve(r *runtime, worker string) (here site, fits bool) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	here = s.lockedSite(worker, "")
+	if !here.room.Fits(r.demands(here.room.Machine), r.resident) {
+		return here, false
+	}
+	s.workers.Reserve(worker, max(0, here.room.Cores))
+	return here, true
+}
+
+func (s *Service) unreserve(worker string) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	s.workers.Reserve(worker, 0)
+}
+
+// lockedSite is siteOf for who holds the pool's lock.
+func (s *Service) lockedSite(worker string, id trial.ID) site {
 	member, _ := s.workers.Member(worker)
 	held := s.leases.Of(worker)
 	room := pool.RoomOf(member, held)

@@ -15,6 +15,8 @@ type Member struct {
 	// Short says that a trial was ready and had no room on it, when it last
 	// asked for one.
 	Short bool
+	// Reserved is how many cores are kept for a trial that is being chosen.
+	Reserved int
 }
 
 // Registry holds the workers by id. The zero value is empty and ready.
@@ -51,6 +53,15 @@ func (r *Registry) Member(id string) (Member, bool) {
 func (r *Registry) NoteShort(id string, short bool) {
 	if member, ok := r.byID[id]; ok && member.Short != short {
 		member.Short = short
+		r.byID[id] = member
+	}
+}
+
+// Reserve keeps cores of the worker for a trial that is being chosen; 0 lets
+// them go.
+func (r *Registry) Reserve(id string, cores int) {
+	if member, ok := r.byID[id]; ok {
+		member.Reserved = cores
 		r.byID[id] = member
 	}
 }

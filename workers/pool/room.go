@@ -29,6 +29,7 @@ func RoomOf(member Member, held []Lease) Room {
 		Elastic: member.Registration.Elastic, Machine: max(1, machine.Cores), Cores: max(1, machine.Cores),
 		MemoryBytes: -1, Trials: len(held), Slots: max(1, member.Registration.Slots),
 	}
+	room.Cores -= member.Reserved
 	used := int64(0)
 	for _, lease := range held {
 		cores := lease.Cores
