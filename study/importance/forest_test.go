@@ -185,6 +185,6 @@ func TestForestOfAnything(t *testing.T) {
 		if sum > 1+1e-9 {
 			t.Fatalf("the shares sum to %g", sum)
 		}
-		checkPath(t, s, f, list[0].Configuration, list[1].Configuration)
+		checkPath(t, s, f, list[0].Configuration, list[1].Configuration, 1e9)
 	})
 }
