@@ -16,13 +16,16 @@ def main() -> None:
         nonlocal trained
         trained = int(Path(path).read_text())
 
+    def save(path: str) -> None:
+        Path(path).write_text(str(trained))
+
     trial.restore(restore)
     for epoch in trial.epochs():
         threads = trial.system["cpu_threads"]
         time.sleep(float(os.environ["EPOCH_SECONDS"]) * threads)
         trained = epoch
         trial.report(accuracy=(1 - (trial.params["x"] - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
-        trial.checkpoint(lambda path: Path(path).write_text(str(trained)))
+        trial.checkpoint(save)
 
 
 if __name__ == "__main__":
