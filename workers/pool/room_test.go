@@ -40,6 +40,10 @@ func TestRoom(t *testing.T) {
 			}
 		})
 	}
+	reserving := pool.Member{Registration: elastic, Reserved: 3}
+	if room := pool.RoomOf(reserving, []pool.Lease{{Cores: 1}}); room.Cores != 0 || room.Fits(1, 0) {
+		t.Errorf("beside a reservation of 3 of 4 cores and a trial on the fourth there are %d free", room.Cores)
+	}
 	if share := pool.RoomOf(pool.Member{Registration: fixed}, nil).Share(); share != 2 {
 		t.Errorf("a trial's share of 4 cores for 2 is %d", share)
 	}

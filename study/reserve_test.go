@@ -1,0 +1,31 @@
+package study
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// TestFreeCoresAreKeptWhileATrialIsChosen looks from within, as what happens
+// between the two steps is a matter of microseconds: a trial that reports
+// meanwhile must not grow into the cores of the one that is being chosen.
+func TestFreeCoresAreKeptWhileATrialIsChosen(t *testing.T) {
+	s := New(nil, nil, Options{Now: time.Now})
+	_, err := s.RegisterWorker(t.Context(), protocol.WorkerRegistration{
+		ID: "worker-1", Name: "box", Slots: 4, Elastic: true, Machine: protocol.Machine{Cores: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if here, fits := s.reserve(&runtime{}, "worker-1"); !fits || here.situation.Cores != 4 {
+		t.Fatalf("the chosen trial has %d of 4 cores, fits %v", here.situation.Cores, fits)
+	}
+	if free := s.siteOf("worker-1", "").room.Cores; free != 0 {
+		t.Errorf("others see %d free cores while it is chosen", free)
+	}
+	s.unreserve("worker-1")
+	if free := s.siteOf("worker-1", "").room.Cores; free != 4 {
+		t.Errorf("afterwards %d of 4 cores are free", free)
+	}
+}
