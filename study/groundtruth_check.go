@@ -98,7 +98,7 @@ func (c *truthChecker) cell(at string, cell similarity.Cell) {
 	for _, one := range []struct {
 		name        string
 		count, most int
-	}{{"neighbours", cell.Neighbours, maxNeighbours}, {"epochs", cell.Epochs, maxCount}, {"profiles", cell.Profiles, maxCount}} {
+	}{{"neighbours", cell.Neighbours, maxNeighbours}, {"epochs", cell.Epochs, maxCount}, {"firsts", cell.Firsts, maxCount}, {"profiles", cell.Profiles, maxCount}} {
 		if one.count < 0 || one.count > one.most {
 			c.fault(at+"."+one.name, one.count, "must be from 0 to %d", one.most)
 		}
@@ -106,7 +106,8 @@ func (c *truthChecker) cell(at string, cell similarity.Cell) {
 	for _, one := range []struct {
 		name             string
 		value, low, high float64
-	}{{"log_seconds", cell.LogSeconds, -maxLog, maxLog}, {"log_joules", cell.LogJoules, -maxLog, maxLog}, {"variance", cell.Variance, 0, maxLog * maxLog}} {
+	}{{"log_seconds", cell.LogSeconds, -maxLog, maxLog}, {"log_joules", cell.LogJoules, -maxLog, maxLog}, {"variance", cell.Variance, 0, maxLog * maxLog},
+		{"first_log_seconds", cell.FirstLogSeconds, -maxLog, maxLog}, {"first_log_joules", cell.FirstLogJoules, -maxLog, maxLog}} {
 		if !(one.value >= one.low && one.value <= one.high) {
 			c.fault(at+"."+one.name, fmt.Sprint(one.value), "must be a number from %g to %g", one.low, one.high)
 		}

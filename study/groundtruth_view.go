@@ -46,15 +46,34 @@ func runOf(record similarity.Record) protocol.GroundTruthRun {
 	return run
 }
 
-// comparisonOf compares the record's configurations by time; nil where none was
-// timed. Those that ran beside another number of trials do not compare: it
-// takes those beside the number with most, and of several the fewest.
+// comparisonOf compares the record's configurations by time: by epochs behind
+// the first one after a start, and by first ones where those compare more; nil
+// where none was timed.
 func comparisonOf(record similarity.Record) *protocol.GroundTruthComparison {
-	beside := make(map[int][]similarity.Cell)
+	var later, first []similarity.Cell
 	for _, cell := range record.Cells {
 		if cell.Epochs > 0 {
-			beside[cell.Neighbours] = append(beside[cell.Neighbours], cell)
+			later = append(later, cell)
 		}
+		if cell.Firsts > 0 {
+			cell.LogSeconds = cell.FirstLogSeconds
+			first = append(first, cell)
+		}
+	}
+	ofLater, ofFirst := comparison(later), comparison(first)
+	if ofLater == nil || ofFirst != nil && ofFirst.Configurations > ofLater.Configurations {
+		return ofFirst
+	}
+	return ofLater
+}
+
+// comparison compares cells by time. Those that ran beside another number of
+// trials do not compare: it takes those beside the number with most, and of
+// several the fewest.
+func comparison(timed []similarity.Cell) *protocol.GroundTruthComparison {
+	beside := make(map[int][]similarity.Cell)
+	for _, cell := range timed {
+		beside[cell.Neighbours] = append(beside[cell.Neighbours], cell)
 	}
 	var cells []similarity.Cell
 	for _, neighbours := range slices.Sorted(maps.Keys(beside)) {

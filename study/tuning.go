@@ -132,6 +132,19 @@ func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here
 	if err != nil {
 		return nil, err
 	}
+	known.mutex.Lock()
+	defer known.mutex.Unlock()
+	start := known.start(startQuestion{r.study.ID, at}, *settings, constants)
+	if own, has := known.runs[recordID(t, here.machine)]; has && len(own.Cells) > 0 {
+		setting := advice.Resume(known.memory, advice.Question{
+			Before: start, Usual: usual(start), Settings: *settings, Constants: constants, Situation: at,
+			Own: own, Left: t.Budget.Epochs - t.LastEpoch,
+		})
+		if t.Setting != nil {
+			setting.Drifts = t.Setting.Drifts
+		}
+		return &setting, nil
+	}
 	grid := settings.Grid(constants, at.Machine)
 	if before := t.Setting; before != nil && before.Phase != trial.Default && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
 		again := *before
@@ -140,10 +153,15 @@ func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here
 			return &again, nil
 		}
 	}
-	known.mutex.Lock()
-	defer known.mutex.Unlock()
-	setting := known.start(startQuestion{r.study.ID, at}, *settings, constants)
-	return &setting, nil
+	return &start, nil
+}
+
+// usual is what is best for most workloads; nil where that is not known.
+func usual(start trial.Setting) system.Configuration {
+	if start.Phase != trial.Reused {
+		return nil
+	}
+	return start.Configuration
 }
 
 // guidance is what a report means for the system configuration of its trial.
@@ -175,14 +193,11 @@ func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report p
 	first := t.State == trial.Leased
 	known.mutex.Lock()
 	defer known.mutex.Unlock()
-	var usual system.Configuration
-	if start := known.start(startQuestion{r.study.ID, here.situation}, *settings, constants); start.Phase == trial.Reused {
-		usual = start.Configuration
-	}
+	start := known.start(startQuestion{r.study.ID, here.situation}, *settings, constants)
 	answer := advice.After(known.memory, advice.Question{
-		Before: *t.Setting, Usual: usual,
+		Before: *t.Setting, Usual: usual(start),
 		Settings: *settings, Constants: constants, Situation: here.situation,
-		Own: known.run(recordID(t, t.Setting.Drifts), here.machine), Fresh: recordID(t, t.Setting.Drifts+1),
+		Own: known.run(recordID(t, here.machine), here.machine), Fresh: recordID(drifted(t), here.machine),
 		Epoch: r.epochOf(t, report, g.configuration, first), Held: held(t, g.configuration, first), Left: t.Budget.Epochs - report.Epoch,
 	})
 	answer.Record.Updated = s.options.Now()
@@ -207,9 +222,21 @@ func (k *knowledge) run(id, machine string) similarity.Record {
 }
 
 // recordID names a run in a way that tells nothing of the trial.
-func recordID(t trial.Trial, drifts int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d/%d", t.ID, t.LeaseEpoch, drifts, t.Seed))
+func recordID(t trial.Trial, machine string) string {
+	drifts := 0
+	if t.Setting != nil {
+		drifts = t.Setting.Drifts
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%g/%d/%d", t.ID, machine, t.Budget.DataFraction, drifts, t.Seed))
 	return hex.EncodeToString(sum[:12])
+}
+
+// drifted is the trial as another workload.
+func drifted(t trial.Trial) trial.Trial {
+	setting := *t.Setting
+	setting.Drifts++
+	t.Setting = &setting
+	return t
 }
 
 // inForce is the configuration the epoch ran with: the constants, and of what is
@@ -234,11 +261,11 @@ func (r *runtime) inForce(t trial.Trial, report protocol.Report) map[string]spac
 	return configuration
 }
 
-// epochOf is the epoch as advice sees it. A first epoch warms up: it is not
-// timed, and profiled only where its start is known to be left out.
+// epochOf is the epoch as advice sees it. A first epoch is timed and profiled
+// only where its start is known to be left out.
 func (r *runtime) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) advice.Epoch {
 	epoch := advice.Epoch{
-		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), Timed: !first,
+		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), First: first, Timed: !first || report.SetupSeconds > 0,
 		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
 	}
 	if report.Energy != nil {

@@ -85,19 +85,41 @@ func After(memory *similarity.Memory, q Question) Answer {
 	own.Updated = q.Epoch.At
 	answer.Record = observe(own, q.Epoch)
 
-	var match similarity.Match
-	if q.Epoch.Features != nil {
-		match = memory.Match(q.Epoch.Configuration, q.Epoch.Features, answer.Record.ID)
-	}
-	grid := q.Settings.Grid(q.Constants, q.Situation.Machine)
-	seen := evidence{own: answer.Record}
-	if match.Similar {
-		seen.known = match.Members
-	}
-	d := decision{question: q, grid: grid, match: match, seen: seen, drifted: answer.Drifted}
+	d := decide(memory, q, answer.Record)
+	d.drifted = answer.Drifted
 	answer.Setting = d.setting()
 	answer.Saved = d.saved()
 	return answer
+}
+
+// Resume is the configuration of a run that is started again: what is known of
+// it and of runs like it decides, and where that is not enough, its next epoch is
+// for measuring as well. Of the question's epoch only the neighbours are used.
+func Resume(memory *similarity.Memory, q Question) trial.Setting {
+	q.Held = nil
+	profiles := 0
+	for _, cell := range q.Own.Cells {
+		if cell.Profiles > profiles || q.Epoch.Configuration == nil {
+			profiles = cell.Profiles
+			q.Epoch = Epoch{Configuration: cell.Configuration, Features: cell.Features, Neighbours: q.Epoch.Neighbours}
+		}
+	}
+	d := decide(memory, q, q.Own)
+	setting := d.setting()
+	setting.Configuration = Fit(setting.Configuration, d.grid, q.Situation)
+	return setting
+}
+
+// decide looks the epoch up for a run with the record.
+func decide(memory *similarity.Memory, q Question, own similarity.Record) decision {
+	d := decision{question: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine), seen: evidence{own: own}}
+	if q.Epoch.Features != nil {
+		d.match = memory.Match(q.Epoch.Configuration, q.Epoch.Features, own.ID)
+	}
+	if d.match.Similar {
+		d.seen.known = d.match.Members
+	}
+	return d
 }
 
 // Start is the configuration of a trial that nothing is known of yet: the one

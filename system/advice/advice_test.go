@@ -116,6 +116,36 @@ func TestARunThatIsTooShortKeepsWhatItHas(t *testing.T) {
 	}
 }
 
+// A trial of one epoch is promoted: its next epoch is one to learn from.
+func TestAShortRunIsMeasuredWhenItGoesOn(t *testing.T) {
+	memory := similarity.NewMemory(similarity.Options{})
+	at := advice.Situation{Machine: 4, Cores: 4}
+	question := advice.Question{Settings: threads, Situation: at, Own: similarity.Record{ID: "short-run"}, Fresh: "x"}
+	question.Before = advice.Start(memory, threads, nil, at)
+	question.Epoch = advice.Epoch{Configuration: with(4), First: true, Timed: true, Seconds: 2.6, Joules: 8, Features: features(7, 4)}
+	paused := advice.After(memory, question)
+	if paused.Setting.Phase != trial.Default {
+		t.Errorf("after its only epoch it is %+v, want the default, as nothing else was measured", paused.Setting)
+	}
+	memory.Put(paused.Record)
+	question.Own, question.Left = paused.Record, 2
+	resumed := advice.Resume(memory, question)
+	if resumed.Phase != trial.Probing || system.Configuration(resumed.Configuration).Equal(with(4)) {
+		t.Fatalf("it goes on with %+v, want something else to be measured", resumed)
+	}
+	n, _ := resumed.Configuration[system.CPUThreads].Integer()
+	question.Epoch = advice.Epoch{Configuration: resumed.Configuration, First: true, Timed: true, Seconds: 1.3 * slower[n], Joules: 4, Features: features(7, float64(n))}
+	question.Left = 0
+	ended := advice.After(memory, question).Setting
+	if ended.Phase != trial.Probing || !system.Configuration(ended.Configuration).Equal(resumed.Configuration) || !strings.Contains(ended.Why, "so far") {
+		t.Errorf("in the end it is %+v, want the faster one so far", ended)
+	}
+	question.Situation.Cores, question.Left = 1, 2
+	if busy := advice.Resume(memory, question).Configuration; !system.Configuration(busy).Equal(with(1)) {
+		t.Errorf("with one free core it goes on with %v", busy)
+	}
+}
+
 func TestADriftIsLookedUpAnew(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	_, record := run(memory, "first-run", 7, slower, 9)

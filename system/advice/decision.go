@@ -106,6 +106,9 @@ func (d decision) setting() trial.Setting {
 		setting.Phase = trial.Default // as near to it as there are cores
 	case choice.Probe < 0:
 		setting.Phase = trial.Decided
+	case d.question.Left == 0 && compared(observations) > 0:
+		// Nothing follows that could be measured: this is the best so far.
+		setting.Phase = trial.Probing
 	case !timed[present.Key()] && d.question.Left >= 2 && index(candidates, present) >= 0:
 		// What comes next is compared with this.
 		setting.Phase, chosen = trial.Probing, present
@@ -138,7 +141,7 @@ func counterpart(choice probing.Choice, candidates []probing.Candidate, timed ma
 func timedUnder(record similarity.Record) map[string]bool {
 	timed := map[string]bool{}
 	for _, cell := range record.Cells {
-		if cell.Epochs > 0 {
+		if cell.Epochs > 0 || cell.Firsts > 0 {
 			timed[cell.Configuration.Key()] = true
 		}
 	}

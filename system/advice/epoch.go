@@ -17,8 +17,10 @@ type Epoch struct {
 	Configuration system.Configuration
 	// Neighbours is how many other trials the machine ran meanwhile.
 	Neighbours int
-	// Timed says that its time counts: a run's first epoch warms up.
-	Timed bool
+	// First says that it is the first one after a start, and warms up. Timed says
+	// that its time is that of training alone: of a first one that is known only
+	// where the script says when its training begins.
+	First, Timed bool
 	// Seconds and Joules are what an epoch over the whole data would have taken.
 	Seconds, Joules float64
 	// Features are those of its profile; nil when it has none of the training
@@ -44,7 +46,14 @@ func observe(record similarity.Record, epoch Epoch) similarity.Record {
 	}
 	cell := record.Cells[at]
 	if epoch.Timed && epoch.Seconds > 0 {
-		cell = timed(cell, math.Log(max(least, epoch.Seconds)), math.Log(max(least, epoch.Joules)))
+		seconds, joules := math.Log(max(least, epoch.Seconds)), math.Log(max(least, epoch.Joules))
+		if epoch.First {
+			cell.Firsts++
+			cell.FirstLogSeconds += (seconds - cell.FirstLogSeconds) / float64(cell.Firsts)
+			cell.FirstLogJoules += (joules - cell.FirstLogJoules) / float64(cell.Firsts)
+		} else {
+			cell = timed(cell, seconds, joules)
+		}
 	}
 	if epoch.Features != nil {
 		cell.Profiles++
@@ -99,16 +108,21 @@ func (e evidence) observations(objective system.Objective, grid []system.Configu
 	var list []probing.Observation
 	add := func(record similarity.Record) (added bool) {
 		for _, cell := range record.Cells {
-			if cell.Epochs == 0 || !within[cell.Configuration.Key()] {
+			if !within[cell.Configuration.Key()] {
 				continue
 			}
-			cost := cell.LogSeconds
+			later := probing.Observation{Run: record.ID, Configuration: cell.Configuration, Neighbours: cell.Neighbours,
+				LogCost: cell.LogSeconds, Epochs: cell.Epochs, Variance: cell.Variance}
+			first := probing.Observation{Run: record.ID, Configuration: cell.Configuration, Neighbours: cell.Neighbours,
+				First: true, LogCost: cell.FirstLogSeconds, Epochs: cell.Firsts}
 			if objective == system.Joules {
-				cost = cell.LogJoules
+				later.LogCost, first.LogCost = cell.LogJoules, cell.FirstLogJoules
 			}
-			list = append(list, probing.Observation{Run: record.ID, Configuration: cell.Configuration,
-				Neighbours: cell.Neighbours, LogCost: cost, Epochs: cell.Epochs, Variance: cell.Variance})
-			added = true
+			for _, one := range []probing.Observation{later, first} {
+				if one.Epochs > 0 {
+					list, added = append(list, one), true
+				}
+			}
 		}
 		return added
 	}

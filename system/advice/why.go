@@ -38,6 +38,8 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 		parts = append(parts, "similar to no known workload")
 	}
 	switch {
+	case setting.Phase == trial.Probing && d.question.Left == 0:
+		parts = append(parts, "so far "+d.against(setting.Configuration, model), fmt.Sprintf("%d other%s may be better", max(1, choice.Surviving-1), plural(choice.Surviving-1)))
 	case setting.Phase == trial.Probing:
 		parts = append(parts, fmt.Sprintf("measuring %s, one of %d that may be the best", shown(setting.Configuration), max(1, choice.Surviving)))
 	case setting.Phase == trial.Default && choice.Probe >= 0:
@@ -52,7 +54,7 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 }
 
 func plural(n int) string {
-	if n == 1 {
+	if n <= 1 {
 		return ""
 	}
 	return "s"

@@ -98,7 +98,7 @@ func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 		for i, p := range m.points {
 			if p.key == b.point.key {
 				all += m.epochs[i]
-				if p.neighbours == b.point.neighbours {
+				if p.same(b.point) {
 					here += m.epochs[i]
 				}
 			}
@@ -115,7 +115,7 @@ func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 }
 
 // cheapest is the measured candidate with the lowest expected cost. Of those that
-// cost as little it is the one most like the default.
+// cost as little, as far as that is known, it is the one most like the default.
 func (c *chooser) cheapest() int {
 	lowest := -1
 	for i := range c.candidates {
@@ -136,8 +136,8 @@ func (c *chooser) cheapest() int {
 		if c.all[i] == 0 && i != c.standard || c.standard < 0 {
 			continue
 		}
-		above, _ := c.ratio(c.beliefs[i], c.beliefs[lowest])
-		if above < indifferent/2 && c.agreement(i) > c.agreement(best) {
+		above, deviation := c.ratio(c.beliefs[i], c.beliefs[lowest])
+		if above < max(indifferent/2, deviation/2) && c.agreement(i) > c.agreement(best) {
 			best = i
 		}
 	}

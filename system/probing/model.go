@@ -76,18 +76,15 @@ func Fit(grid []system.Configuration, observations []Observation) *Model {
 
 // place finds the points and returns the observations at them.
 func (m *Model) place(observations []Observation) []Observation {
-	places := map[string]map[int]int{} // configuration's key, neighbours
+	places := map[place]int{}
 	var points []point
 	var epochs []int
 	for _, one := range observations {
-		p := pointOf(one.Configuration, one.Neighbours)
-		if places[p.key] == nil {
-			places[p.key] = map[int]int{}
-		}
-		at, ok := places[p.key][p.neighbours]
+		p := one.point()
+		at, ok := places[p.place]
 		if !ok {
 			at = len(points)
-			places[p.key][p.neighbours] = at
+			places[p.place] = at
 			points, epochs = append(points, p), append(epochs, 0)
 		}
 		epochs[at] += one.Epochs
@@ -97,13 +94,14 @@ func (m *Model) place(observations []Observation) []Observation {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(epochs[b], epochs[a]), cmp.Compare(points[a].key, points[b].key), cmp.Compare(points[a].neighbours, points[b].neighbours))
+		return cmp.Or(cmp.Compare(epochs[b], epochs[a]), cmp.Compare(points[a].key, points[b].key), cmp.Compare(points[a].neighbours, points[b].neighbours),
+			cmp.Compare(whole(points[a].first), whole(points[b].first)))
 	})
 	for _, at := range order[:min(len(order), maxPoints)] {
 		m.points, m.measured = append(m.points, points[at]), append(m.measured, epochs[at])
 	}
 	return slices.DeleteFunc(observations, func(one Observation) bool {
-		return m.at(pointOf(one.Configuration, one.Neighbours)) < 0
+		return m.at(one.point()) < 0
 	})
 }
 
@@ -122,7 +120,7 @@ func (m *Model) weigh(observations []Observation) {
 		}
 		last := &m.runs[len(m.runs)-1]
 		last.parts = append(last.parts, part{
-			at: m.at(pointOf(one.Configuration, one.Neighbours)), weight: one.weight(pooled),
+			at: m.at(one.point()), weight: one.weight(pooled),
 			cost: one.LogCost, epochs: one.Epochs,
 		})
 	}

@@ -54,6 +54,41 @@ func TestRatiosWithinRunsAreLearned(t *testing.T) {
 	}
 }
 
+// Short runs have first epochs only, in which all warms up.
+func TestFirstEpochsTeachLess(t *testing.T) {
+	first := func(run string, n int, seconds float64) probing.Observation {
+		one := seen(run, n, seconds, 1)
+		one.First = true
+		return one
+	}
+	later := probing.Fit(nil, []probing.Observation{seen("a", 1, 1, 1), seen("a", 2, 2, 1)})
+	firsts := probing.Fit(nil, []probing.Observation{first("a", 1, 1.5), first("a", 2, 3)})
+	mixed := probing.Fit(nil, []probing.Observation{first("a", 1, 1), seen("a", 2, 2, 1)})
+	ratio, sure := later.Ratio(two[1], two[0])
+	fromFirsts, lessSure := firsts.Ratio(two[1], two[0])
+	fromBoth, leastSure := mixed.Ratio(two[1], two[0])
+	if !(sure < lessSure && lessSure < leastSure) {
+		t.Errorf("deviations of later epochs %.3f, first ones %.3f, one of each %.3f: want them to grow", sure, lessSure, leastSure)
+	}
+	if math.Abs(ratio-math.Log(2)) > 0.1 || math.Abs(fromFirsts-math.Log(2)) > 0.25 || fromBoth < 0.1 {
+		t.Errorf("two threads take %.2f, %.2f, %.2f more (log), want about %.2f, the last one surely more", ratio, fromFirsts, fromBoth, math.Log(2))
+	}
+}
+
+func TestWarmingUpIsNoCost(t *testing.T) {
+	var observations []probing.Observation
+	for i := range 4 {
+		run := fmt.Sprint("run ", i)
+		first := seen(run, 2, 1.5, 1)
+		first.First = true
+		observations = append(observations, first, seen(run, 1, 1, 1), seen(run, 2, 1, 1))
+	}
+	ratio, deviation := probing.Fit(nil, observations).Ratio(two[1], two[0])
+	if math.Abs(ratio) > 0.05 || deviation > 0.1 {
+		t.Errorf("two threads take %.3f more (log, deviation %.3f), want none: only the start was slower", ratio, deviation)
+	}
+}
+
 func TestOneEpochDoesNotDecide(t *testing.T) {
 	grid := []system.Configuration{threads(1), threads(2)}
 	once := []probing.Observation{seen("a", 2, 1, 3), seen("a", 1, 1.9, 1)}

@@ -16,6 +16,8 @@ const (
 	// likeness is by how much the same ratio differs between runs that are
 	// alike; more epochs of one run do not take it away.
 	likeness = 0.015
+	// firstNoise is by how much warming up differs from one start to the next.
+	firstNoise = 0.1
 )
 
 // epochVariance is the variance of one epoch's log cost, pooled over all
@@ -25,7 +27,7 @@ func epochVariance(observations []Observation) float64 {
 	var spreads []spread
 	total := 0.0
 	for _, one := range observations {
-		if one.Epochs < 2 {
+		if one.Epochs < 2 || one.First {
 			continue
 		}
 		freedom := float64(one.Epochs - 1)
@@ -53,5 +55,8 @@ func epochVariance(observations []Observation) float64 {
 func (o Observation) weight(pooled float64) float64 {
 	freedom := float64(o.Epochs - 1)
 	variance := max(pooled, (pooled+freedom*o.Variance)/(1+freedom))
+	if o.First {
+		variance += firstNoise * firstNoise
+	}
 	return 1 / (variance/float64(o.Epochs) + likeness*likeness)
 }

@@ -7,11 +7,13 @@
 // teach of the others. The logarithm of an epoch's cost is
 //
 //	level of the run + effect of each knob's value + effect of the configuration
-//	+ effect of the neighbours + effect of both + noise
+//	+ effect of the neighbours + effect of both + effect of warming up + noise
 //
 // where the run's level has a flat prior and is integrated out, so that only
 // ratios within a run count and runs of different length can be pooled. The
 // effects have Gaussian priors with mean 0: co-location is free until measured.
+// Warming up is of the first epoch after a start, and much the same for all
+// configurations: short runs, which have little else, teach through it too.
 //
 // [Model.Choose] eliminates configurations until one is left. The package is
 // pure and deterministic: the order of the observations makes no difference.
@@ -33,6 +35,8 @@ type Observation struct {
 	Configuration system.Configuration
 	// Neighbours is how many other trials the machine ran.
 	Neighbours int
+	// First says that these are first epochs after a start, which warm up.
+	First bool
 	// LogCost is the mean, over the epochs, of the natural logarithm of the cost.
 	LogCost float64
 	Epochs  int
@@ -71,7 +75,7 @@ func ordered(observations []Observation) []Observation {
 	}
 	slices.SortFunc(list, func(a, b keyed) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.key, b.key), cmp.Compare(a.Neighbours, b.Neighbours),
-			cmp.Compare(a.LogCost, b.LogCost), cmp.Compare(a.Epochs, b.Epochs), cmp.Compare(a.Variance, b.Variance))
+			cmp.Compare(whole(a.First), whole(b.First)), cmp.Compare(a.LogCost, b.LogCost), cmp.Compare(a.Epochs, b.Epochs), cmp.Compare(a.Variance, b.Variance))
 	})
 	sorted := make([]Observation, len(list))
 	for i, one := range list {
@@ -80,15 +84,36 @@ func ordered(observations []Observation) []Observation {
 	return sorted
 }
 
-// point is where the cost is a number: a configuration beside so many others.
+func whole(condition bool) int {
+	if condition {
+		return 1
+	}
+	return 0
+}
+
+// point is where the cost is a number: a configuration beside so many others,
+// in a first epoch or a later one.
 type point struct {
 	configuration system.Configuration
-	key           string
-	neighbours    int
+	place
+}
+
+// place is what tells points apart.
+type place struct {
+	key        string
+	neighbours int
+	first      bool
 }
 
 func pointOf(configuration system.Configuration, neighbours int) point {
-	return point{configuration, configuration.Key(), max(0, neighbours)}
+	return point{configuration, place{key: configuration.Key(), neighbours: max(0, neighbours)}}
 }
 
-func (p point) same(other point) bool { return p.key == other.key && p.neighbours == other.neighbours }
+// point is where it was observed.
+func (o Observation) point() point {
+	at := pointOf(o.Configuration, o.Neighbours)
+	at.first = o.First
+	return at
+}
+
+func (p point) same(other point) bool { return p.place == other.place }

@@ -18,6 +18,10 @@ const (
 	// suffering is how much more or less one configuration minds than another.
 	neighbourEffect = 0.3
 	suffering       = 0.15
+	// warming is of the first epoch after a start, and warmingOwn is how much more
+	// or less one configuration takes for it than another.
+	warming    = 0.3
+	warmingOwn = 0.05
 )
 
 // Parts of the variance of an ordered knob's effect: of its own, shared with
@@ -102,5 +106,8 @@ func (p prior) covariance(a, b point) float64 {
 	}
 	// A random walk over the doublings of the trials on the machine.
 	crowd := math.Log2(1 + float64(min(a.neighbours, b.neighbours)))
+	if a.first && b.first {
+		sum += warming*warming + warmingOwn*warmingOwn*same
+	}
 	return sum + p.together*p.together*same + crowd*(neighbourEffect*neighbourEffect+suffering*suffering*same)
 }
