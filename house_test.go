@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"similarity":              {"system", "trial"},
 	"system/probing":          {"system"},
 	"system/advice":           {"similarity", "study/space", "system", "system/probing", "trial"},
-	"edge/graph":              {},
+	"edge/graph":              {"problem"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},

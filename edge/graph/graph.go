@@ -49,17 +49,11 @@ type Tensor struct {
 	Batched bool `json:"batched"`
 }
 
-// Elements is the number of elements for one sample.
-func (t Tensor) Elements() int64 {
-	n := int64(1)
-	for _, size := range t.Shape {
-		n *= size
-	}
-	return n
-}
+// Elements is the number of elements for one sample, at most [Largest].
+func (t Tensor) Elements() int64 { return Product(t.Shape...) }
 
-// Bytes is the size for one sample.
-func (t Tensor) Bytes() int64 { return t.Elements() * t.Type.Bytes() }
+// Bytes is the size for one sample, at most [Largest].
+func (t Tensor) Bytes() int64 { return Product(t.Elements(), t.Type.Bytes()) }
 
 // Class groups operators that use a machine in the same way.
 type Class string
@@ -108,6 +102,27 @@ type Operator struct {
 	// Positions is at how many places of the output a kernel is applied, for one
 	// sample.
 	Positions int64 `json:"positions,omitempty"`
+	// Weights are the inputs that the model brings along.
+	Weights []Weight `json:"weights,omitempty"`
+	// Attributes are the settings that make this another architecture and that
+	// no other field has, as "name=value", sorted.
+	Attributes []string `json:"attributes,omitempty"`
+	// View says that the output is the memory of the input seen with another
+	// shape: nothing is read or written.
+	View bool `json:"view,omitempty"`
+}
+
+// Weight is an input of an operator that is stored with the model.
+type Weight struct {
+	// Name tells weights that several operators share; it does not enter the key.
+	Name string `json:"name,omitempty"`
+	// Position is the place among the operator's inputs, computed ones included.
+	Position int     `json:"position"`
+	Type     Type    `json:"type"` // as it is stored
+	Shape    []int64 `json:"shape"`
+	// Auxiliary values are stored but not learned: statistics of a batch
+	// normalization, scales of quantization, indices. They are no parameters.
+	Auxiliary bool `json:"auxiliary,omitempty"`
 }
 
 // Graph is an architecture.
@@ -116,6 +131,6 @@ type Graph struct {
 	Inputs  []Tensor `json:"inputs"`
 	Outputs []Tensor `json:"outputs"`
 	// Tensors are all that are computed, the inputs among them, by name.
-	Tensors   map[string]Tensor `json:"-"`
+	Tensors   map[string]Tensor `json:"tensors,omitempty"`
 	Operators []Operator        `json:"operators"`
 }
