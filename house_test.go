@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"system/probing":          {"system"},
 	"system/advice":           {"similarity", "study/space", "system", "system/probing", "trial"},
 	"edge/graph":              {"problem"},
+	"edge/device":             {"problem"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -68,7 +69,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/device"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -77,7 +78,7 @@ var doors = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"web/api"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
-	"github.com/goccy/go-yaml":         {"study/definition"},
+	"github.com/goccy/go-yaml":         {"study/definition", "edge/device"},
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
 	"github.com/pressly/goose/v3":      {"store/sqlite"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},

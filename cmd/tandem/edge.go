@@ -8,5 +8,6 @@ func edgeCommand() *cobra.Command {
 		Use:   "edge",
 		Short: "What a model costs where it is used, and how to deploy it",
 	}
+	command.AddCommand(edgeDevicesCommand())
 	return command
 }
