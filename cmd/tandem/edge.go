@@ -9,5 +9,6 @@ func edgeCommand() *cobra.Command {
 		Short: "What a model costs where it is used, and how to deploy it",
 	}
 	command.AddCommand(edgeDevicesCommand())
+	command.AddCommand(edgeBatchCommand())
 	return command
 }

@@ -1,0 +1,169 @@
+package batching
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// LargestBatch is the largest batch size that a curve may have.
+const LargestBatch = 1 << 16
+
+// Point is what one inference of a batch size takes, measured or estimated.
+type Point struct {
+	// Batch is the number of samples that are inferred at once.
+	Batch int `json:"batch"`
+	// Seconds is the mean time of one inference of the whole batch.
+	Seconds float64 `json:"seconds"`
+	// Joules is the energy of one inference of the whole batch, 0 if not known.
+	Joules float64 `json:"joules,omitempty"`
+	// Deviation is the standard deviation of the seconds, 0 if inference always
+	// takes as long.
+	Deviation float64 `json:"deviation,omitempty"`
+}
+
+// Curve is the time of an inference by batch size, for every size from 1 to the
+// largest measured one: linear between the measured sizes, never falling, and
+// not extrapolated. The zero value is no curve; [NewCurve] makes one.
+type Curve struct {
+	points   []Point // as they were measured
+	by       []Point // by[b] is batch size b; by[0] is nothing
+	pooled   []int
+	energies bool
+}
+
+// NewCurve returns the curve through the points, which must be sorted by batch
+// size and begin with batch 1. Where a larger batch was measured to be faster
+// than a smaller one, which is noise (the larger one could be filled up), the
+// neighbours are averaged until no time falls (isotonic regression);
+// [Curve.Pooled] names them. All faults are reported at once, each with its
+// point.
+func NewCurve(points []Point) (Curve, error) {
+	if fields := faults(points); len(fields) > 0 {
+		return Curve{}, problem.WithFields("the latency curve cannot be used", fields)
+	}
+	curve := Curve{points: append([]Point(nil), points...), energies: points[0].Joules > 0}
+	smooth := append([]Point(nil), points...)
+	for i, seconds := range isotonic(points) {
+		if math.Abs(seconds-points[i].Seconds) > 1e-12*seconds {
+			curve.pooled = append(curve.pooled, points[i].Batch)
+		}
+		smooth[i].Seconds = seconds
+	}
+	curve.by = make([]Point, 1, smooth[len(smooth)-1].Batch+1)
+	curve.by = append(curve.by, smooth[0])
+	for i := 1; i < len(smooth); i++ {
+		for batch := smooth[i-1].Batch + 1; batch <= smooth[i].Batch; batch++ {
+			curve.by = append(curve.by, between(smooth[i-1], smooth[i], batch))
+		}
+	}
+	return curve, nil
+}
+
+func faults(points []Point) []problem.Field {
+	if len(points) == 0 {
+		return []problem.Field{{Path: "curve", Message: "has no points; give at least batch 1 with its seconds"}}
+	}
+	var fields []problem.Field
+	add := func(i int, name, message string, value any) {
+		fields = append(fields, problem.Field{Path: fmt.Sprintf("curve[%d].%s", i, name), Message: message, Value: value})
+	}
+	for i, point := range points {
+		switch {
+		case point.Batch < 1 || point.Batch > LargestBatch:
+			add(i, "batch", fmt.Sprintf("must be from 1 to %d", LargestBatch), point.Batch)
+		case i == 0 && point.Batch != 1:
+			add(i, "batch", "the first point must be batch 1: everything is compared with single samples", point.Batch)
+		case i > 0 && point.Batch <= points[i-1].Batch:
+			add(i, "batch", fmt.Sprintf("must be above that of the point before, %d: sort the points, each size once", points[i-1].Batch), point.Batch)
+		}
+		if !(point.Seconds > 0) || math.IsInf(point.Seconds, 0) {
+			add(i, "seconds", fmt.Sprintf("batch %d: must be a finite number above 0", point.Batch), point.Seconds)
+		}
+		if !(point.Joules >= 0) || math.IsInf(point.Joules, 0) {
+			add(i, "joules", fmt.Sprintf("batch %d: must be a finite number, 0 if not known", point.Batch), point.Joules)
+		} else if (point.Joules > 0) != (points[0].Joules > 0) {
+			add(i, "joules", fmt.Sprintf("batch %d: give the joules of all points or of none", point.Batch), point.Joules)
+		}
+		if !(point.Deviation >= 0) || math.IsInf(point.Deviation, 0) {
+			add(i, "deviation", fmt.Sprintf("batch %d: must be a finite number, 0 if times do not vary", point.Batch), point.Deviation)
+		}
+	}
+	return fields
+}
+
+// isotonic is the non-falling sequence closest to the seconds of the points, in
+// the sum of squares (pool adjacent violators).
+func isotonic(points []Point) []float64 {
+	type pool struct {
+		mean  float64
+		count int
+	}
+	var pools []pool
+	for _, point := range points {
+		pools = append(pools, pool{point.Seconds, 1})
+		for n := len(pools); n > 1 && pools[n-2].mean > pools[n-1].mean; n = len(pools) {
+			a, b := pools[n-2], pools[n-1]
+			count := a.count + b.count
+			mean := a.mean + (b.mean-a.mean)*float64(b.count)/float64(count)
+			pools = append(pools[:n-2], pool{mean, count})
+		}
+	}
+	var seconds []float64
+	for _, one := range pools {
+		for range one.count {
+			seconds = append(seconds, one.mean)
+		}
+	}
+	return seconds
+}
+
+func between(low, high Point, batch int) Point {
+	if batch == high.Batch {
+		return high
+	}
+	at := float64(batch-low.Batch) / float64(high.Batch-low.Batch)
+	mix := func(a, b float64) float64 { return a + (b-a)*at }
+	return Point{Batch: batch, Seconds: mix(low.Seconds, high.Seconds), Joules: mix(low.Joules, high.Joules), Deviation: mix(low.Deviation, high.Deviation)}
+}
+
+// Largest is the largest batch size of the curve.
+func (c Curve) Largest() int { return len(c.by) - 1 }
+
+// At is what one inference of the batch size takes; batch must be from 1 to
+// [Curve.Largest].
+func (c Curve) At(batch int) Point { return c.by[batch] }
+
+// Points are the points as they were given.
+func (c Curve) Points() []Point { return append([]Point(nil), c.points...) }
+
+// Pooled are the batch sizes whose seconds were averaged with those of their
+// neighbours, because a larger batch was measured to be faster.
+func (c Curve) Pooled() []int { return append([]int(nil), c.pooled...) }
+
+// HasJoules tells whether the energy of an inference is known.
+func (c Curve) HasJoules() bool { return c.energies }
+
+// Varies tells whether inference times vary.
+func (c Curve) Varies() bool {
+	for _, point := range c.points {
+		if point.Deviation > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Cheapest is the smallest batch size with the lowest seconds a sample.
+func (c Curve) Cheapest() int {
+	best := 1
+	for batch := 2; batch <= c.Largest(); batch++ {
+		if c.perSample(batch) < c.perSample(best)*(1-1e-12) {
+			best = batch
+		}
+	}
+	return best
+}
+
+func (c Curve) perSample(batch int) float64 { return c.by[batch].Seconds / float64(batch) }

@@ -1,0 +1,201 @@
+package batching
+
+import (
+	"math"
+	"slices"
+)
+
+// Estimate is a simulated value. HalfWidth is half of its 95% confidence
+// interval, by the means (or quantiles) of 20 groups of consecutive requests
+// that are long enough to be nearly independent; 0 when there are too few
+// requests to tell.
+type Estimate struct {
+	Value     float64 `json:"value"`
+	HalfWidth float64 `json:"half_width,omitempty"`
+}
+
+// Result is what a policy came to in a simulation. Response times, in seconds,
+// are from a request's arrival to the end of its batch.
+type Result struct {
+	Policy Policy `json:"policy"`
+	// Overloaded tells that requests come at least as fast as the policy
+	// sustains: the queue grows as long as they do, and the response times say
+	// how long the simulation was, nothing else.
+	Overloaded bool `json:"overloaded,omitempty"`
+	// SustainsPerSecond is the rate up to which the policy keeps up.
+	SustainsPerSecond float64 `json:"sustains_per_second"`
+	ArrivalsPerSecond float64 `json:"arrivals_per_second"`
+	// Requests are all that came, and Counted those of them that the response
+	// times are of.
+	Requests int      `json:"requests"`
+	Counted  int      `json:"counted"`
+	Mean     Estimate `json:"mean_seconds"`
+	P50      Estimate `json:"p50_seconds"`
+	P90      Estimate `json:"p90_seconds"`
+	P99      Estimate `json:"p99_seconds"`
+	P999     Estimate `json:"p99_9_seconds"`
+	// Throughput is requests by the seconds from the beginning until the last
+	// one was answered, and Utilization the share of them that instances work.
+	Throughput  float64 `json:"throughput_per_second"`
+	Utilization float64 `json:"utilization"`
+	MeanBatch   float64 `json:"mean_batch"`
+	// JoulesPerSample is the energy of all batches, and of the idle instances
+	// when the server has idle watts, by the requests; 0 if not known.
+	JoulesPerSample float64 `json:"joules_per_sample,omitempty"`
+	// Backlog is how many requests had no answer when the last one came.
+	Backlog int `json:"backlog"`
+}
+
+// groups is the number of groups of requests behind an interval, and studentT
+// the 97.5% quantile of Student's distribution with one degree of freedom less.
+const (
+	groups   = 20
+	studentT = 2.093
+)
+
+func (p *play) result(policy Policy) Result {
+	sum := p.dispatch(policy)
+	rate := p.run.Arrivals.PerSecond()
+	sustains := p.server.Sustains(policy)
+	counted := p.responses[p.uncounted:]
+	result := Result{
+		Policy: policy, SustainsPerSecond: sustains, ArrivalsPerSecond: rate,
+		Overloaded: overloaded(p.server, p.run.Arrivals, policy),
+		Requests:   len(p.times), Counted: len(counted),
+		Mean:       p.estimate(meanOf),
+		Throughput: float64(len(p.times)) / sum.end,
+		MeanBatch:  float64(len(p.times)) / float64(sum.batches),
+	}
+	for _, one := range []struct {
+		into *Estimate
+		rank float64
+	}{{&result.P50, 0.5}, {&result.P90, 0.9}, {&result.P99, 0.99}, {&result.P999, 0.999}} {
+		*one.into = p.estimate(quantileOf(one.rank))
+	}
+	total := sum.end * float64(p.server.instances())
+	result.Utilization = sum.busy / total
+	if p.server.Curve.HasJoules() {
+		result.JoulesPerSample = (sum.joules + p.server.IdleWatts*(total-sum.busy)) / float64(len(p.times))
+	}
+	last := p.times[len(p.times)-1]
+	for i, at := range p.times {
+		if at+p.responses[i] > last {
+			result.Backlog++
+		}
+	}
+	return result
+}
+
+// overloaded tells whether the queue grows for ever. Where nothing is random, a
+// server that is busy all the time still keeps up.
+func overloaded(server Server, arrivals Arrivals, policy Policy) bool {
+	rate, sustains := arrivals.PerSecond(), server.Sustains(policy)
+	periodic, is := arrivals.(Periodic)
+	if !is || server.Curve.Varies() {
+		return rate >= sustains
+	}
+	alone := server.instances() == 1 && periodicSeconds(server.Curve, periodic.Samples, policy.MaxBatch) <= periodic.PeriodSeconds*(1+1e-9)
+	return rate > sustains*(1+1e-9) && !alone
+}
+
+// periodicSeconds is the time of one query when it is taken in batches of the
+// size, the last one smaller.
+func periodicSeconds(curve Curve, samples, batch int) float64 {
+	seconds := float64(samples/batch) * curve.At(min(batch, curve.Largest())).Seconds
+	if rest := samples % batch; rest > 0 {
+		seconds += curve.At(rest).Seconds
+	}
+	return seconds
+}
+
+// statistic is a value of a group of response times, which it may reorder.
+// tail is how many requests a group needs at least for it to mean something.
+type statistic struct {
+	of   func([]float64) float64
+	tail int
+}
+
+var meanOf = statistic{mean, 20}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, value := range values {
+		sum += value
+	}
+	return sum / float64(len(values))
+}
+
+func quantileOf(rank float64) statistic {
+	return statistic{func(values []float64) float64 { return quantile(values, rank) }, int(10 / (1 - rank))}
+}
+
+// quantile is the smallest value that at least the share of all are not above.
+func quantile(values []float64, rank float64) float64 {
+	at := int(math.Ceil(rank*float64(len(values))-1e-9)) - 1
+	return selected(values, min(max(at, 0), len(values)-1))
+}
+
+// selected is the value that would be at the position if the values were
+// sorted (quickselect); it reorders them.
+func selected(values []float64, at int) float64 {
+	low, high := 0, len(values)-1
+	for high-low > 16 {
+		pivot := median(values[low], values[(low+high)/2], values[high])
+		i, j := low, high
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case at <= j:
+			high = j
+		case at >= i:
+			low = i
+		default:
+			return values[at]
+		}
+	}
+	slices.Sort(values[low : high+1])
+	return values[at]
+}
+
+func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
+
+// estimate is the statistic of all counted requests and its interval.
+func (p *play) estimate(what statistic) Estimate {
+	p.scratch = append(p.scratch[:0], p.responses[p.uncounted:]...)
+	estimate := Estimate{Value: what.of(p.scratch)}
+	if len(p.scratch) >= groups*what.tail {
+		estimate.HalfWidth = halfWidth(p.byGroup(what))
+	}
+	return estimate
+}
+
+// byGroup is the statistic of each group of requests.
+func (p *play) byGroup(what statistic) []float64 {
+	p.scratch = append(p.scratch[:0], p.responses[p.uncounted:]...)
+	values := make([]float64, groups)
+	for group := range values {
+		values[group] = what.of(p.scratch[len(p.scratch)*group/groups : len(p.scratch)*(group+1)/groups])
+	}
+	return values
+}
+
+// halfWidth is that of the 95% confidence interval of the mean of the values.
+func halfWidth(values []float64) float64 {
+	center, sum := mean(values), 0.0
+	for _, value := range values {
+		sum += (value - center) * (value - center)
+	}
+	n := float64(len(values))
+	return studentT * math.Sqrt(sum/(n-1)/n)
+}

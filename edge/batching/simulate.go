@@ -1,0 +1,184 @@
+package batching
+
+import (
+	"math"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// Run is what is simulated, and how much of it.
+type Run struct {
+	Arrivals Arrivals
+	// Requests is how many requests come, 0 for 200,000; a recording may have
+	// fewer. Of random arrivals the first tenth is simulated and not counted:
+	// a server that starts empty answers faster than later.
+	Requests int
+	// Seed determines everything that is random.
+	Seed uint64
+	// Observe, if not nil, is told every batch in the order of dispatch.
+	Observe func(Dispatch)
+}
+
+// Dispatch is one batch of a simulation.
+type Dispatch struct {
+	First    int     // the number of its first request, from 0 in order of arrival
+	Size     int     // how many requests it has: First, First+1, ...
+	Instance int     // which instance infers it, from 0
+	Start    float64 // seconds since the beginning
+	Finish   float64 // seconds; all its requests are answered then
+}
+
+const (
+	defaultRequests = 200_000
+	mostRequests    = 20_000_000
+)
+
+func (r Run) check() error {
+	if r.Arrivals == nil {
+		return problem.New(problem.Invalid, "the simulation has no arrivals; give Poisson, Periodic, Bursty or Recorded")
+	}
+	if r.Requests < 0 || r.Requests > mostRequests {
+		return problem.WithFields("the simulation cannot run", []problem.Field{{Path: "run.requests", Message: "must be from 1 to 20000000", Value: r.Requests}})
+	}
+	return r.Arrivals.check()
+}
+
+func (r Run) requests() int {
+	if r.Requests == 0 {
+		return defaultRequests
+	}
+	return r.Requests
+}
+
+// uncounted is how many of the first requests are not counted.
+func (r Run) uncounted(requests int) int {
+	switch r.Arrivals.(type) {
+	case Poisson, Bursty:
+		return requests / 10
+	}
+	return 0
+}
+
+// Simulate plays the policy against the arrivals, event by event. Requests are
+// never lost: after the last arrival the queue is emptied, and batches that
+// wait until they are full go as they are, since nobody else will come. An
+// overloaded server is no error: [Result.Overloaded] says so.
+func Simulate(server Server, policy Policy, run Run) (Result, error) {
+	if err := server.check(); err != nil {
+		return Result{}, err
+	}
+	if err := policy.check(server.Curve); err != nil {
+		return Result{}, err
+	}
+	if err := run.check(); err != nil {
+		return Result{}, err
+	}
+	return newPlay(server, run).result(policy), nil
+}
+
+// play is one set of arrivals that policies are played against.
+type play struct {
+	server    Server
+	run       Run
+	times     []float64
+	uncounted int
+	responses []float64 // of the last policy played
+	scratch   []float64
+	free      []float64 // when each instance is free
+}
+
+func newPlay(server Server, run Run) *play {
+	times := run.Arrivals.Times(run.requests(), run.Seed)
+	return &play{
+		server: server, run: run, times: times, uncounted: run.uncounted(len(times)),
+		responses: make([]float64, len(times)), free: make([]float64, server.instances()),
+	}
+}
+
+// tally is what one policy came to.
+type tally struct {
+	batches int
+	busy    float64 // seconds, of all instances
+	joules  float64
+	end     float64 // when the last batch was finished
+	// by groups of consecutive counted requests
+	groupJoules   [groups]float64
+	groupRequests [groups]int
+}
+
+// dispatch plays the policy: requests are served in order of arrival, so the
+// next batch is all there is to decide at any time.
+func (p *play) dispatch(policy Policy) tally {
+	draw := service{curve: p.server.Curve, random: stream(p.run.Seed, serviceStream)}
+	clear(p.free)
+	var sum tally
+	for first := 0; first < len(p.times); {
+		instance := p.earliest()
+		start := max(p.free[instance], p.ready(policy, first))
+		last := first + 1
+		for last < len(p.times) && last-first < policy.MaxBatch && p.times[last] <= start {
+			last++
+		}
+		size := last - first
+		seconds := draw.seconds(size)
+		finish := start + seconds
+		for i := first; i < last; i++ {
+			p.responses[i] = finish - p.times[i]
+		}
+		p.free[instance] = finish
+		sum.batches++
+		sum.busy += seconds
+		sum.end = max(sum.end, finish)
+		sum.energy(p, first, size, seconds)
+		if p.run.Observe != nil {
+			p.run.Observe(Dispatch{First: first, Size: size, Instance: instance, Start: start, Finish: finish})
+		}
+		first = last
+	}
+	return sum
+}
+
+func (p *play) earliest() int {
+	best := 0
+	for i, at := range p.free {
+		if at < p.free[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// ready is when the batch that begins with the request may go, if an instance
+// is free.
+func (p *play) ready(policy Policy, first int) float64 {
+	full := math.Inf(1)
+	if last := first + policy.MaxBatch - 1; last < len(p.times) {
+		full = p.times[last]
+	}
+	if policy.UntilFull {
+		return min(full, p.times[len(p.times)-1])
+	}
+	return min(full, p.times[first]+policy.WaitSeconds)
+}
+
+func (t *tally) energy(p *play, first, size int, seconds float64) {
+	if !p.server.Curve.HasJoules() {
+		return
+	}
+	point := p.server.Curve.by[size]
+	// Longer than usual is more work at the same power.
+	joules := point.Joules * seconds / point.Seconds
+	t.joules += joules
+	if first >= p.uncounted {
+		group := p.group(first)
+		// The instance idles for what it does not work; saving its time saves
+		// the difference only.
+		t.groupJoules[group] += joules - p.server.IdleWatts*seconds
+		t.groupRequests[group] += size
+	}
+}
+
+// group is the group of consecutive counted requests that a request is in.
+func (p *play) group(request int) int {
+	return (request - p.uncounted) * groups / (len(p.times) - p.uncounted)
+}
