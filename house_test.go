@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"edge/graph":              {"problem"},
 	"edge/device":             {"problem"},
 	"edge/batching":           {"problem"},
+	"edge/backend":            {"problem", "edge/graph"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -57,6 +58,7 @@ var mayImport = map[string][]string{
 	"importer":                {"problem", "protocol", "trial", "study/space", "study/definition"},
 	"e2e/launch":              {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
+	"bench/edgetune/backend":  {"edge/backend", "edge/graph"},
 	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
 	"bench/pipetune":          {"protocol", "trial", "profiler", "clients/rest", "e2e/launch"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
@@ -70,7 +72,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/device", "edge/batching"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/batching"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -79,7 +81,7 @@ var doors = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"web/api"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
-	"github.com/goccy/go-yaml":         {"study/definition", "edge/device"},
+	"github.com/goccy/go-yaml":         {"study/definition", "edge/device", "edge/backend"},
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
 	"github.com/pressly/goose/v3":      {"store/sqlite"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},

@@ -10,5 +10,6 @@ func edgeCommand() *cobra.Command {
 	}
 	command.AddCommand(edgeDevicesCommand())
 	command.AddCommand(edgeBatchCommand())
+	command.AddCommand(edgeBackendCommand())
 	return command
 }

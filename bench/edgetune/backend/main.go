@@ -1,0 +1,80 @@
+// Command backend measures how good choices of a backend are on real devices.
+//
+//	TANDEM_DATA=... go run ./bench/edgetune/backend            # under a minute; the tables of docs/benchmarks.md
+//	TANDEM_DATA=... go run ./bench/edgetune/backend -seeds 3   # a look
+//	TANDEM_DATA=... go run ./bench/edgetune/backend -runs vim4 > runs.jsonl   # for 'tandem edge backend --runs'
+//
+// The data are MLPerf Inference results: 94 image models, each on several
+// runtimes of a device, with latency, energy and accuracy. A stream of requests
+// asks for a backend, model by model, with priorities drawn for each; only the
+// chosen backend is then run and learned from. Since all were measured, the
+// best in hindsight is known.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	seeds := flag.Int("seeds", 10, "how many streams for each problem and method")
+	only := flag.String("problem", "", "only this problem")
+	runs := flag.String("runs", "", "write the runs of this problem as JSON lines, and stop")
+	flag.Parse()
+	if err := bench(*seeds, *only, *runs); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/edgetune/backend:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(seeds int, only, runs string) error {
+	folder := os.Getenv("TANDEM_DATA")
+	if folder == "" {
+		folder = filepath.Join("..", "shared", "data")
+	}
+	results, err := readResults(filepath.Join(folder, "mlperf_edge", "mlperf_inference_edge.csv.gz"))
+	if os.IsNotExist(err) {
+		return fmt.Errorf("the measurements are not here: set TANDEM_DATA to the folder that holds mlperf_edge (%w)", err)
+	}
+	if err != nil {
+		return err
+	}
+	var problems []*task
+	for _, spec := range specs() {
+		if only != "" && spec.name != only && runs == "" || runs != "" && spec.name != runs {
+			continue
+		}
+		one, err := newTask(spec, results)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, one)
+	}
+	if len(problems) == 0 {
+		return fmt.Errorf("there is no such problem; the problems are %v", names())
+	}
+	if runs != "" {
+		return writeRuns(problems[0])
+	}
+	agreement(problems)
+	if err := compare(problems, seeds); err != nil {
+		return err
+	}
+	return upgrade(results, seeds)
+}
+
+// writeRuns prints every measurement of a problem as a run.
+func writeRuns(t *task) error {
+	encoder := json.NewEncoder(os.Stdout)
+	for m := range t.models {
+		for b := range t.profiles {
+			if err := encoder.Encode(t.run(m, b)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package backend
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// exampleLoss has a relative and a plain target, and two columns of condition.
+func exampleLoss() loss {
+	return loss{
+		scale: scale{columns: []int{0, 1, 2, 3, 4}, condition: 2, targetMean: []float64{1, 0.5, -2}, targetSD: []float64{0.7, 0.2, 1.5}},
+
+		logarithmic: []bool{true, false, true},
+	}
+}
+
+func draw(random *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = random.NormFloat64()
+	}
+	return x
+}
+
+// checkGradient compares derivatives with differences of the loss.
+func checkGradient(t *rapid.T, weights []float64, total func(gradient []float64) float64) {
+	gradient := make([]float64, len(weights))
+	total(gradient)
+	scratch := make([]float64, len(weights))
+	for i := range weights {
+		const step = 1e-5
+		was := weights[i]
+		weights[i] = was + step
+		high := total(scratch)
+		weights[i] = was - step
+		low := total(scratch)
+		weights[i] = was
+		if difference := (high - low) / (2 * step); math.Abs(difference-gradient[i]) > 1e-4*(1+math.Abs(difference)) {
+			t.Fatalf("weight %d: the gradient is %v, the loss differs by %v", i, gradient[i], difference)
+		}
+	}
+}
+
+func TestGradientsAreThoseOfTheLoss(t *testing.T) {
+	t.Run("perceptron", rapid.MakeCheck(func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		p := newPerceptron(exampleLoss(), random).(*perceptron)
+		input, target := draw(random, 5), draw(random, 3)
+		if rapid.Bool().Draw(t, "missing") {
+			target[1] = math.NaN()
+		}
+		checkGradient(t, p.weights(), func(gradient []float64) float64 { return p.gradient(input, target, gradient) })
+	}))
+	t.Run("autoencoder", rapid.MakeCheck(func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		a := newAutoencoder(exampleLoss(), random).(*autoencoder)
+		input, target, noise := draw(random, 5), draw(random, 3), draw(random, latent)
+		if rapid.Bool().Draw(t, "missing") {
+			target[0] = math.NaN()
+		}
+		checkGradient(t, a.weights(), func(gradient []float64) float64 { return a.gradientAt(input, target, noise, gradient) })
+	}))
+}
+
+func TestTheFactorOfAMatrixSolvesIt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		n := rapid.IntRange(1, 8).Draw(t, "size")
+		var rows [][]float64
+		for range n {
+			rows = append(rows, draw(random, n))
+		}
+		b := draw(random, n)
+		factor := cholesky(gram(rows, penalty))
+		x := solveUpper(factor, solveLower(factor, b))
+		a := gram(rows, penalty)
+		for i := range b {
+			sum := 0.0
+			for j := range x {
+				sum += a[max(i, j)][min(i, j)] * x[j]
+			}
+			if math.Abs(sum-b[i]) > 1e-8 {
+				t.Fatalf("row %d: %v, want %v", i, sum, b[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package backend
+
+import "math"
+
+// ridge is Bayesian linear regression: effects that all backends share, and
+// for each backend those that are its own, which a prior keeps small until its
+// runs say otherwise.
+type ridge struct {
+	shape  Shape
+	memory memory
+	fitted int // runs at the last fit
+	stale  bool
+	seen   int
+	scale  scale
+	fits   []*posterior // by target; several may share one factor
+}
+
+// penalty is the precision of the prior of a weight, in units of the noise.
+const penalty = 0.3
+
+// posterior is of the weights of one target.
+type posterior struct {
+	factor  [][]float64 // Cholesky, lower
+	weights []float64
+	noise   float64 // variance
+}
+
+func (r *ridge) Fit(rows []Row) {
+	r.memory.fill(rows)
+	r.seen, r.fitted, r.stale = len(rows), 0, len(rows) > 0
+}
+
+func (r *ridge) Learn(row Row) {
+	r.memory.add(row)
+	r.seen++
+	if due(r.fitted, r.seen) {
+		r.stale = true
+	}
+}
+
+func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
+	if r.stale {
+		r.refit()
+	}
+	mean, deviation = nothing(len(r.shape.Logarithmic))
+	if len(r.fits) == 0 {
+		return mean, deviation
+	}
+	x := r.expand(features)
+	for o, fit := range r.fits {
+		if fit == nil {
+			continue
+		}
+		mean[o] = dot(fit.weights, x)
+		root := solveLower(fit.factor, x)
+		deviation[o] = math.Sqrt(fit.noise * (1 + dot(root, root)))
+	}
+	return r.scale.output(mean, deviation)
+}
+
+// expand gives the shared columns, then those of each backend.
+func (r *ridge) expand(features []float64) []float64 {
+	shared := append([]float64{1}, r.scale.input(features)...)
+	own := append([]float64{1}, shared[1+r.scale.condition:]...)
+	x := append(make([]float64, 0, len(shared)+r.shape.Backends*len(own)), shared...)
+	for b := range r.shape.Backends {
+		for _, value := range own {
+			x = append(x, value*features[b])
+		}
+	}
+	return x
+}
+
+func (r *ridge) refit() {
+	r.fitted, r.stale = r.seen, false
+	r.scale = newScale(r.memory.rows, r.shape)
+	inputs := make([][]float64, len(r.memory.rows))
+	targets := make([][]float64, len(r.memory.rows))
+	for i, row := range r.memory.rows {
+		inputs[i], targets[i] = r.expand(row.Features), r.scale.target(row.Targets)
+	}
+	outputs := len(r.shape.Logarithmic)
+	r.fits = make([]*posterior, outputs)
+	for o := range outputs {
+		var x [][]float64
+		var y []float64
+		same := o > 0 && r.fits[o-1] != nil
+		for i := range inputs {
+			measured := !math.IsNaN(targets[i][o])
+			if measured {
+				x, y = append(x, inputs[i]), append(y, targets[i][o])
+			}
+			same = same && measured == !math.IsNaN(targets[i][o-1])
+		}
+		if len(x) == 0 {
+			continue
+		}
+		var factor [][]float64
+		if same { // the same runs have this target as the one before
+			factor = r.fits[o-1].factor
+		} else {
+			factor = cholesky(gram(x, penalty))
+		}
+		r.fits[o] = infer(factor, x, y)
+	}
+}
+
+// infer finds the weights, and the noise by the errors for runs left out.
+func infer(factor, x [][]float64, y []float64) *posterior {
+	sum := make([]float64, len(x[0]))
+	for i := range x {
+		for j, value := range x[i] {
+			sum[j] += value * y[i]
+		}
+	}
+	p := &posterior{factor: factor, weights: solveUpper(factor, solveLower(factor, sum))}
+	// One run more, that is as far off as all targets are, keeps the noise of few
+	// runs from being nothing.
+	p.noise = 1
+	for i := range x {
+		root := solveLower(factor, x[i])
+		left := (y[i] - dot(p.weights, x[i])) / max(1-dot(root, root), 0.05)
+		p.noise += left * left
+	}
+	p.noise /= float64(len(x) + 1)
+	return p
+}
+
+func gram(x [][]float64, diagonal float64) [][]float64 {
+	size := len(x[0])
+	a := make([][]float64, size)
+	for i := range a {
+		a[i] = make([]float64, i+1)
+		a[i][i] = diagonal
+	}
+	for _, row := range x {
+		for i, left := range row {
+			if left == 0 {
+				continue
+			}
+			for j := range a[i] {
+				a[i][j] += left * row[j]
+			}
+		}
+	}
+	return a
+}
+
+// cholesky factors a symmetric positive matrix, given by its lower half, in place.
+func cholesky(a [][]float64) [][]float64 {
+	for i := range a {
+		for j := range a[i] {
+			sum := a[i][j] - dot(a[i][:j], a[j][:j])
+			if i == j {
+				a[i][i] = math.Sqrt(max(sum, 1e-12))
+			} else {
+				a[i][j] = sum / a[j][j]
+			}
+		}
+	}
+	return a
+}
+
+func solveLower(factor [][]float64, b []float64) []float64 {
+	x := make([]float64, len(b))
+	for i := range x {
+		x[i] = (b[i] - dot(factor[i][:i], x[:i])) / factor[i][i]
+	}
+	return x
+}
+
+func solveUpper(factor [][]float64, b []float64) []float64 {
+	x := append([]float64{}, b...)
+	for i := len(x) - 1; i >= 0; i-- {
+		x[i] /= factor[i][i]
+		for j := range i {
+			x[j] -= factor[i][j] * x[i]
+		}
+	}
+	return x
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, value := range a {
+		sum += value * b[i]
+	}
+	return sum
+}
