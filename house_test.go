@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"edge/device":             {"problem"},
 	"edge/batching":           {"problem"},
 	"edge/backend":            {"problem", "edge/graph"},
+	"edge/estimate":           {"edge/graph"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -59,6 +60,8 @@ var mayImport = map[string][]string{
 	"e2e/launch":              {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/edgetune/backend":  {"edge/backend", "edge/graph"},
+	"bench/edgetune":          {"edge/estimate", "edge/graph", "bench/edgetune/zoo"},
+	"bench/edgetune/zoo":      {"edge/graph"},
 	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
 	"bench/pipetune":          {"protocol", "trial", "profiler", "clients/rest", "e2e/launch"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
@@ -72,7 +75,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/batching"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/batching", "edge/estimate"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

@@ -1,0 +1,180 @@
+package estimate
+
+import "math"
+
+// Knowledge is how the factors of time and of energy are spread over devices. It
+// is learned from devices on which many inferences were measured.
+type Knowledge struct {
+	// Devices that it was learned from; none of them is predicted honestly with it.
+	Devices []string `json:"devices"`
+	// Time and Energy each have a prior of all devices first, and then one for
+	// each engine of which enough is known.
+	Time   []Prior `json:"time"`
+	Energy []Prior `json:"energy"`
+}
+
+// Series is what was measured on one device with one engine.
+type Series struct {
+	Device       Device
+	Measurements []Measurement
+}
+
+// unknownWatts stands for a device of which no power is known.
+const unknownWatts = 5
+
+func (d Device) watts() float64 {
+	if d.LoadWatts > 0 {
+		return d.LoadWatts
+	}
+	return unknownWatts
+}
+
+// timeSample and energySample are what the two regressions see of a run.
+func (d Device) timeSample(w Workload, c Configuration, seconds float64) sample {
+	return sample{terms: d.seconds(w, c), place: d.place(w, c), log: math.Log(seconds)}
+}
+
+// energySample multiplies the sum of the seconds by one of the watts.
+func (d Device) energySample(w Workload, c Configuration, joules float64) sample {
+	return sample{terms: append(d.seconds(w, c), d.power(c)...), place: d.place(w, c), log: math.Log(joules)}
+}
+
+// initial is the prior before any device was seen: a device reaches about a third
+// of its peak, within a factor of ten to either side. The lengths and the
+// deviations were chosen on every second series (docs/benchmarks.md).
+func initial(size int) Prior {
+	p := Prior{Mean: make([]float64, size), Covariance: square(size), Amplitude: 0.12, Noise: 0.03, Lengths: make([]float64, coordinates)}
+	for i := range p.Mean {
+		p.Mean[i] = 1
+		p.Covariance[i][i] = 2.25
+		if i >= terms {
+			p.Mean[i] = -2
+			p.Covariance[i][i] = 1
+		}
+	}
+	for _, i := range []int{serial, prepared, waited} {
+		p.Mean[i] = -3
+	}
+	for i := range p.Lengths {
+		p.Lengths[i] = 1
+	}
+	return p
+}
+
+// rounds of expectation and maximization.
+const rounds = 8
+
+// Learn finds how the factors of the devices are spread.
+func Learn(series []Series) Knowledge {
+	var k Knowledge
+	seen := map[string]bool{}
+	for _, one := range series {
+		if !seen[one.Device.Name] {
+			seen[one.Device.Name] = true
+			k.Devices = append(k.Devices, one.Device.Name)
+		}
+	}
+	k.Time = learnEngines(series, terms, func(s Series) []sample {
+		var out []sample
+		for _, m := range s.Measurements {
+			out = append(out, s.Device.timeSample(m.Workload, m.Configuration, m.Seconds))
+		}
+		return out
+	})
+	k.Energy = learnEngines(series, terms+powers, func(s Series) []sample {
+		var out []sample
+		for _, m := range s.Measurements {
+			if m.Joules > 0 {
+				out = append(out, s.Device.energySample(m.Workload, m.Configuration, m.Joules))
+			}
+		}
+		return out
+	})
+	return k
+}
+
+// fewestSeries make a prior of their own.
+const fewestSeries = 4
+
+func learnEngines(series []Series, size int, samples func(Series) []sample) []Prior {
+	names := []string{""}
+	groups := map[string][][]sample{}
+	for _, one := range series {
+		s := samples(one)
+		if len(s) == 0 {
+			continue
+		}
+		groups[""] = append(groups[""], s)
+		if engine := one.Device.Engine; engine != "" {
+			if groups[engine] == nil {
+				names = append(names, engine)
+			}
+			groups[engine] = append(groups[engine], s)
+		}
+	}
+	var priors []Prior
+	for _, name := range names {
+		if name == "" || len(groups[name]) >= fewestSeries {
+			p := learn(groups[name], initial(size))
+			p.Name = name
+			priors = append(priors, p)
+		}
+	}
+	return priors
+}
+
+// learn is empirical Bayes: the spread of the factors that makes what was
+// measured on the devices most probable, by expectation and maximization.
+func learn(groups [][]sample, p Prior) Prior {
+	base, size := p.Covariance, len(p.Mean)
+	if len(groups) == 0 {
+		return p
+	}
+	from := make([][]float64, len(groups))
+	for i := range from {
+		from[i] = p.Mean
+	}
+	for range rounds {
+		mean := make([]float64, size)
+		fits := make([]*posterior, len(groups))
+		for g, samples := range groups {
+			fits[g] = p.fit(samples, from[g], nil)
+			from[g] = fits[g].factors
+			for i, f := range fits[g].factors {
+				mean[i] += f / float64(len(groups))
+			}
+		}
+		covariance := square(size)
+		// What a few devices show is mixed with the first guess, which counts as
+		// two devices that are closer together.
+		count := float64(len(groups)) + 2
+		for i := range size {
+			covariance[i][i] = 0.8 * base[i][i] / count
+		}
+		for _, fit := range fits {
+			fit.spread(covariance, mean, count)
+		}
+		p.Mean, p.Covariance = mean, covariance
+	}
+	return p
+}
+
+// spread adds what one device says of the covariance: how far its factors are
+// from the mean, and how little is known of them.
+func (q *posterior) spread(covariance matrix, mean []float64, count float64) {
+	n, size := len(q.samples), len(mean)
+	known := square(max(size, n))[:size] // half of the samples' covariance with each factor
+	for k := range size {
+		known[k] = known[k][:n]
+		for i := range n {
+			known[k][i] = dot(q.prior.Covariance[k], q.slopes[i])
+		}
+		q.factored.forward(known[k])
+	}
+	for k := range size {
+		for l := range size {
+			rest := q.prior.Covariance[k][l] - dot(known[k], known[l])
+			covariance[k][l] += (rest + (q.factors[k]-mean[k])*(q.factors[l]-mean[l])) / count
+		}
+	}
+}

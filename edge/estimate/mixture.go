@@ -1,0 +1,112 @@
+package estimate
+
+import "math"
+
+// mixture is several posteriors, each as probable as its evidence makes it: the
+// engine on a device is like one of the known ones or like all, and leaves more
+// or less over than they do.
+type mixture struct {
+	posteriors []*posterior
+	shares     []float64
+}
+
+// spread is how many times as much as on the known devices a sum may leave over,
+// a measurement may vary, and factors may be off (their covariance).
+type spread struct{ amplitude, noise, covariance float64 }
+
+func spreads() []spread {
+	return []spread{{0.5, 0.5, 1}, {1, 1, 1}, {1, 2.5, 1}, {2, 1, 1}, {2, 4, 1}, {2, 1, 6}}
+}
+
+// outlying is the logarithm of how much less probable a measurement is to be an
+// outlier than not, and outlier the variance of the logarithm of one.
+const (
+	outlying = -3
+	outlier  = 1.0
+)
+
+// robust fits, and lets samples be outliers that the others contradict, one after
+// the other, as long as that makes the samples more probable. Devices throttle,
+// and something else may run.
+func (p *Prior) robust(samples []sample, from []float64) *posterior {
+	best := p.fit(samples, from, nil)
+	out := make([]bool, len(samples))
+	for range len(samples) / 5 {
+		worst := best.worst(out)
+		if worst < 0 {
+			break
+		}
+		out[worst] = true
+		next := p.fit(samples, best.factors, out)
+		next.evidence += best.penalty + outlying
+		next.penalty = best.penalty + outlying
+		if next.evidence <= best.evidence {
+			break
+		}
+		best = next
+	}
+	return best
+}
+
+// worst is the sample that the others foresee least, -1 if they foresee all
+// within three standard deviations.
+func (q *posterior) worst(out []bool) int {
+	worst, most := -1, 3.0
+	for i := range q.samples {
+		unit := make([]float64, len(q.samples))
+		unit[i] = 1
+		half := q.factored.forward(unit)
+		// What is left out of the inverse is that one's own variance.
+		if off := math.Abs(q.weights[i]) / math.Sqrt(dot(half, half)); off > most && !out[i] {
+			worst, most = i, off
+		}
+	}
+	return worst
+}
+
+func mix(priors []Prior, engine string, samples []sample) mixture {
+	var m mixture
+	for i := range priors {
+		p := &priors[i]
+		if len(samples) == 0 {
+			if known := p.Name == engine && engine != ""; known || i == 0 {
+				m.posteriors = []*posterior{p.fit(nil, nil, nil)}
+			}
+			continue
+		}
+		from := p.Mean
+		for _, spread := range spreads() {
+			fit := p.scaled(spread).robust(samples, from)
+			m.posteriors, from = append(m.posteriors, fit), fit.factors
+		}
+	}
+	best := math.Inf(-1)
+	for _, one := range m.posteriors {
+		best = max(best, one.evidence)
+	}
+	sum := 0.0
+	for _, one := range m.posteriors {
+		m.shares = append(m.shares, math.Exp(one.evidence-best))
+		sum += m.shares[len(m.shares)-1]
+	}
+	for i := range m.shares {
+		m.shares[i] /= sum
+	}
+	return m
+}
+
+// predict is the mean and the standard deviation of the mixture.
+func (m mixture) predict(one sample) (mean, deviation float64) {
+	square := 0.0
+	for i, share := range m.shares {
+		if share < 1e-3 {
+			continue
+		}
+		at, wide := m.posteriors[i].predict(one)
+		mean += share * at
+		square += share * (at*at + wide*wide)
+		deviation += share
+	}
+	mean /= deviation
+	return mean, math.Sqrt(max(square/deviation-mean*mean, 0))
+}

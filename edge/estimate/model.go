@@ -1,0 +1,53 @@
+package estimate
+
+import "math"
+
+// Model estimates inferences on one device.
+type Model struct {
+	device       Device
+	time, energy mixture
+	times        int // measurements that were usable
+	energies     int
+	watts        bool // whether anything is known of power
+}
+
+// Fit combines what is known of other devices with measurements on this one;
+// without measurements the model stands on the catalogue. Measurements that are
+// not positive and finite are left out.
+func Fit(device Device, measurements []Measurement, knowledge Knowledge) *Model {
+	var times, energies []sample
+	for _, m := range measurements {
+		if usable(m.Seconds) {
+			times = append(times, device.timeSample(m.Workload, m.Configuration, m.Seconds))
+		}
+		if usable(m.Joules) {
+			energies = append(energies, device.energySample(m.Workload, m.Configuration, m.Joules))
+		}
+	}
+	return &Model{
+		device: device,
+		times:  len(times), energies: len(energies),
+		time:   mix(knowledge.Time, device.Engine, times),
+		energy: mix(knowledge.Energy, device.Engine, energies),
+		watts:  device.LoadWatts > 0 || len(energies) > 0,
+	}
+}
+
+func usable(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+
+// quantile of the normal distribution that Within lies inside of.
+const quantile = 1.645
+
+// Predict estimates a run of a workload.
+func (m *Model) Predict(w Workload, c Configuration) Prediction {
+	out := Prediction{Measurements: m.times, EnergyMeasurements: m.energies}
+	out.Seconds = band(m.time.predict(m.device.timeSample(w, c, 1)))
+	if m.watts {
+		out.Joules = band(m.energy.predict(m.device.energySample(w, c, 1)))
+	}
+	return out
+}
+
+func band(mean, deviation float64) Estimate {
+	return Estimate{Value: math.Exp(mean), Low: math.Exp(mean - quantile*deviation), High: math.Exp(mean + quantile*deviation)}
+}

@@ -1,0 +1,205 @@
+package estimate
+
+import "math"
+
+// Prior is what is known of a sum before anything is measured: the logarithms of
+// the factors are normal, and so is what the sum leaves over.
+type Prior struct {
+	// Name is of the engine that the prior is of; empty for all.
+	Name string `json:"name,omitempty"`
+	// Mean and Covariance of the factors' logarithms, by term.
+	Mean       []float64   `json:"mean"`
+	Covariance [][]float64 `json:"covariance"`
+	// Amplitude is the standard deviation of what the sum leaves over and a
+	// neighbour shares; Lengths over which it is shared, by coordinate.
+	Amplitude float64   `json:"amplitude"`
+	Lengths   []float64 `json:"lengths"`
+	// Noise is the standard deviation of what nobody shares.
+	Noise float64 `json:"noise"`
+}
+
+// scaled is the prior for a device that is less or more like the others.
+func (p *Prior) scaled(by spread) *Prior {
+	out := *p
+	out.Amplitude, out.Noise = by.amplitude*p.Amplitude, by.noise*p.Noise
+	if by.covariance != 1 {
+		wider := square(len(p.Covariance))
+		for i, row := range p.Covariance {
+			for j, x := range row {
+				wider[i][j] = by.covariance * x
+			}
+		}
+		out.Covariance = wider
+	}
+	return &out
+}
+
+// sample is a measurement as the regression sees it: the logarithm of the sum of
+// the first terms, plus that of the sum of the others where there are any.
+type sample struct {
+	terms, place []float64
+	log          float64 // of what was measured
+}
+
+// posterior is a prior and what measurements made of it. The sums are linearized
+// at the most probable factors (Laplace); what is left over is exact.
+type posterior struct {
+	prior    *Prior
+	factors  []float64 // logarithms, the most probable
+	samples  []sample
+	left     matrix      // covariance of what the sums leave over, lower half
+	slopes   [][]float64 // of the samples' logarithms by factor
+	factored matrix      // of the covariance of the samples
+	weights  []float64   // its inverse times what the samples are off the prior
+	evidence float64     // logarithm, by the same linearization
+	penalty  float64     // part of the evidence: for outliers
+	cost     float64     // what the most probable factors minimize
+}
+
+// value of the logarithm of the sums, and its slope by every factor.
+func value(factors, all []float64) (float64, []float64) {
+	slope, logarithm := make([]float64, len(all)), 0.0
+	for _, part := range [][2]int{{0, terms}, {terms, len(all)}} {
+		sum := 0.0
+		for i := part[0]; i < part[1]; i++ {
+			if all[i] > 0 {
+				slope[i] = all[i] * math.Exp(factors[i])
+				sum += slope[i]
+			}
+		}
+		if sum == 0 {
+			continue
+		}
+		for i := part[0]; i < part[1]; i++ {
+			slope[i] /= sum
+		}
+		logarithm += math.Log(sum)
+	}
+	return logarithm, slope
+}
+
+// shared is the covariance of what the sums leave over.
+func (p *Prior) shared(a, b []float64) float64 {
+	distance := 0.0
+	for i, length := range p.Lengths {
+		d := (a[i] - b[i]) / length
+		distance += d * d
+	}
+	return p.Amplitude * p.Amplitude * math.Exp(-distance/2)
+}
+
+// iterations of Gauss and Newton; they settle after three to eight.
+const iterations = 10
+
+// fit finds the most probable factors from a start. Steps are shortened while
+// they do not improve, so that it ends near the start at worst. Samples may be
+// marked as outliers.
+func (p *Prior) fit(samples []sample, from []float64, out []bool) *posterior {
+	if len(samples) == 0 {
+		return &posterior{prior: p, factors: p.Mean}
+	}
+	left := square(len(samples))
+	for i, one := range samples {
+		for j := range i {
+			left[i][j] = p.shared(one.place, samples[j].place)
+		}
+		left[i][i] = p.Amplitude*p.Amplitude + p.Noise*p.Noise
+		if out != nil && out[i] {
+			left[i][i] += outlier
+		}
+	}
+	best := p.linearize(from, samples, left)
+	for range iterations {
+		next, before := p.step(best), best.cost
+		for range 4 {
+			if tried := p.linearize(next, samples, left); tried.cost < best.cost {
+				best = tried
+				break
+			}
+			for i := range next {
+				next[i] = (next[i] + best.factors[i]) / 2
+			}
+		}
+		if best.cost > before-1e-3 {
+			break
+		}
+	}
+	return best
+}
+
+// step is where the linearized problem has its optimum.
+func (p *Prior) step(at *posterior) []float64 {
+	pull := make([]float64, len(p.Mean))
+	for i, slope := range at.slopes {
+		for k, s := range slope {
+			pull[k] += s * at.weights[i]
+		}
+	}
+	next := matrix(p.Covariance).times(pull)
+	for i := range next {
+		next[i] += p.Mean[i]
+	}
+	return next
+}
+
+// linearize computes the samples' covariance with the slopes at these factors.
+func (p *Prior) linearize(at []float64, samples []sample, left matrix) *posterior {
+	n := len(samples)
+	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n), factored: square(n)}
+	residual, off := make([]float64, n), make([]float64, n)
+	for i, one := range samples {
+		predicted, slope := value(at, one.terms)
+		out.slopes[i] = slope
+		residual[i] = one.log - predicted
+		off[i] = residual[i]
+		for k, s := range slope {
+			off[i] += s * (at[k] - p.Mean[k])
+		}
+		spread := matrix(p.Covariance).times(slope)
+		for j := range i + 1 {
+			out.factored[i][j] = dot(spread, out.slopes[j]) + left[i][j]
+		}
+	}
+	out.factored.cholesky()
+	half := out.factored.forward(append([]float64(nil), off...))
+	out.evidence = -dot(half, half)/2 - out.factored.halfLogDeterminant()
+	out.weights = out.factored.backward(half)
+	out.cost = p.distance(at) + left.distance(residual)
+	return out
+}
+
+// distance is half of the squared distance of factors from their mean.
+func (p *Prior) distance(factors []float64) float64 {
+	away := make([]float64, len(factors))
+	for i := range away {
+		away[i] = factors[i] - p.Mean[i]
+	}
+	return matrix(p.Covariance).distance(away)
+}
+
+// distance is half of the squared length of a vector by a covariance, of which
+// only the lower half is read.
+func (m matrix) distance(v []float64) float64 {
+	factor := square(len(m))
+	for i := range m {
+		copy(factor[i][:i+1], m[i][:i+1])
+	}
+	factor.cholesky()
+	half := factor.forward(append([]float64(nil), v...))
+	return dot(half, half) / 2
+}
+
+// predict is the mean and the standard deviation of a logarithm.
+func (q *posterior) predict(one sample) (mean, deviation float64) {
+	mean, slope := value(q.factors, one.terms)
+	spread := matrix(q.prior.Covariance).times(slope)
+	variance := dot(spread, slope) + q.prior.Amplitude*q.prior.Amplitude + q.prior.Noise*q.prior.Noise
+	cross := make([]float64, len(q.samples))
+	for i, other := range q.samples {
+		left := q.prior.shared(one.place, other.place)
+		mean += left * q.weights[i]
+		cross[i] = left + dot(spread, q.slopes[i])
+	}
+	q.factored.forward(cross)
+	return mean, math.Sqrt(max(variance-dot(cross, cross), q.prior.Noise*q.prior.Noise))
+}
