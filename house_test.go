@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"edge/batching":           {"problem"},
 	"edge/backend":            {"problem", "edge/graph"},
 	"edge/estimate":           {"edge/graph"},
+	"edge/emulator":           {"problem", "profiler"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -85,12 +86,14 @@ var doors = map[string][]string{
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
 	"github.com/goccy/go-yaml":         {"study/definition", "edge/device", "edge/backend"},
+	"github.com/landlock-lsm":          {"edge/emulator"},
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
 	"github.com/pressly/goose/v3":      {"store/sqlite"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
+	"github.com/yalue/onnxruntime_go":  {"edge/emulator"},
 	"gonum.org/v1/gonum":               {"study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "cmd/tandem"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "edge/emulator", "cmd/tandem"},
 	"github.com/chromedp/chromedp":     {}, // tests only
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
 }

@@ -32,16 +32,16 @@ type DetectOptions struct {
 	Python string
 }
 
-// Detect looks at everything Tandem can use and returns one entry each, always
+// Detect looks at everything that studies can use and returns one entry each, always
 // the same ones in the same order. It never fails: what cannot be found out is
 // not available, with the reason.
 func Detect(ctx context.Context, options DetectOptions) []Capability {
 	h := newHost(options.Root)
-	python, torch, packages := detectPython(ctx, orElseText(options.Python, "python3"))
+	python, torch := detectPython(ctx, orElseText(options.Python, "python3"))
 	return []Capability{
 		detectCPU(h), detectMemory(h), detectDisk(orElseText(options.DataDirectory, ".")),
 		detectPerf(h), detectRAPL(h), detectGPU(), detectCgroups(h), detectFrequency(h), detectAffinity(),
-		detectLandlock(), python, torch, detectONNXRuntime(h, packages),
+		detectLandlock(), python, torch,
 	}
 }
 

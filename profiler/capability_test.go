@@ -28,7 +28,7 @@ func TestDetectOnThisMachine(t *testing.T) {
 		}
 		t.Logf("%+v", c)
 	}
-	for _, name := range []string{"cpu", "memory", "disk", "perf counters", "rapl", "gpu", "cgroups", "cpu frequency", "cpu affinity", "landlock", "python", "torch", "onnx runtime"} {
+	for _, name := range []string{"cpu", "memory", "disk", "perf counters", "rapl", "gpu", "cgroups", "cpu frequency", "cpu affinity", "landlock", "python", "torch"} {
 		if !names[name] {
 			t.Errorf("nothing is said of %s", name)
 		}
@@ -115,7 +115,7 @@ func TestDetectOnOddMachines(t *testing.T) {
 	for name, root := range machines {
 		t.Run(name, func(t *testing.T) {
 			found := Detect(t.Context(), DetectOptions{Root: root, DataDirectory: root, Python: "/nowhere/python"})
-			if len(found) != 13 {
+			if len(found) != 12 {
 				t.Errorf("%d entries", len(found))
 			}
 			for _, c := range found {
@@ -156,15 +156,15 @@ func TestDetectPython(t *testing.T) {
 		python, torch     bool
 		say               string
 	}{
-		{"with torch", interpreter("a", "echo 3.12.1; echo /site; echo torch 2.1, CPU only"), true, true, "2.1, CPU only"},
-		{"without", interpreter("b", "echo 3.12.1; echo /site; echo 'no ModuleNotFoundError: No module'"), true, false, "ModuleNotFoundError"},
-		{"torch crashes", interpreter("c", "echo 3.12.1; echo /site; kill -SEGV $$"), true, false, "segmentation fault"},
+		{"with torch", interpreter("a", "echo 3.12.1; echo torch 2.1, CPU only"), true, true, "2.1, CPU only"},
+		{"without", interpreter("b", "echo 3.12.1; echo 'no ModuleNotFoundError: No module'"), true, false, "ModuleNotFoundError"},
+		{"torch crashes", interpreter("c", "echo 3.12.1; kill -SEGV $$"), true, false, "segmentation fault"},
 		{"broken", interpreter("d", "exit 3"), false, false, "no Python"},
 		{"missing", filepath.Join(directory, "none"), false, false, "no Python"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			python, torch, _ := detectPython(t.Context(), test.interpreter)
+			python, torch := detectPython(t.Context(), test.interpreter)
 			if python.Available != test.python || torch.Available != test.torch || !strings.Contains(torch.Detail+torch.Reason, test.say) {
 				t.Errorf("got %+v and %+v", python, torch)
 			}
@@ -179,23 +179,6 @@ func TestPythonThatHangsIsGivenUp(t *testing.T) {
 		if _, err := runBounded(ctx, path, "1000"); err == nil {
 			t.Error("a command that hangs was waited for")
 		}
-	}
-}
-
-func TestDetectONNXRuntime(t *testing.T) {
-	t.Setenv("LD_LIBRARY_PATH", "")
-	t.Setenv("ONNXRUNTIME_SHARED_LIBRARY_PATH", "")
-	empty := newHost(t.TempDir())
-	if c := detectONNXRuntime(empty, "/nowhere"); c.Available || !strings.Contains(c.Reason, "/nowhere/onnxruntime/capi") {
-		t.Errorf("must say where it looked, got %+v", c)
-	}
-	found := newHost(write(t, map[string]string{"usr/local/lib/libonnxruntime.so.1.20": ""}))
-	if c := detectONNXRuntime(found, ""); !c.Available || !strings.HasSuffix(c.Detail, "libonnxruntime.so.1.20") {
-		t.Errorf("got %+v", c)
-	}
-	t.Setenv("ONNXRUNTIME_SHARED_LIBRARY_PATH", "/nowhere.so")
-	if c := detectONNXRuntime(found, ""); c.Available || !strings.Contains(c.Reason, "ONNXRUNTIME_SHARED_LIBRARY_PATH") {
-		t.Errorf("got %+v", c)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -26,6 +27,7 @@ is an estimate.`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := append(profiler.Detect(command.Context(), options), agent.Knobs("/")...)
+			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			if asJSON {
 				return writeJSON(command.OutOrStdout(), found)
 			}

@@ -11,5 +11,6 @@ func edgeCommand() *cobra.Command {
 	command.AddCommand(edgeDevicesCommand())
 	command.AddCommand(edgeBatchCommand())
 	command.AddCommand(edgeBackendCommand())
+	command.AddCommand(edgeRunCommand(), emulationProcessCommand())
 	return command
 }

@@ -9,16 +9,18 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // TestMain is the binary itself for the tests that need it as a process.
 func TestMain(m *testing.M) {
-	if os.Getenv("TANDEM_TEST_MAIN") != "" {
+	if os.Getenv("TANDEM_TEST_MAIN") != "" || slices.Equal(os.Args[1:], emulator.Subcommand()) {
 		main()
 	}
 	os.Exit(m.Run())

@@ -72,6 +72,7 @@ func TestCurvesAreRead(t *testing.T) {
 		"CSV":         "batch,seconds,joules\n1,0.002,0.5\n8,0.01,1.5\n",
 		"CSV, shaken": "\ufeff Joules, seconds ,BATCH\r\n0.5, 2e-3,1\r\n1.5,0.01,8\r\n",
 		"JSON list":   `[{"batch":1,"seconds":0.002,"joules":0.5},{"batch":8,"seconds":0.01,"joules":1.5}]`,
+		"measured":    `{"model":"m.onnx","curve":[{"batch":1,"seconds":0.002,"joules":0.5},{"batch":8,"seconds":0.01,"joules":1.5}],"curve_threads":2}`,
 		"JSON object": `{"points":[{"batch":1,"seconds":0.002,"joules":0.5},{"batch":8,"seconds":0.01,"joules":1.5}]}`,
 	} {
 		curve, err := batching.ParseCurve([]byte(text))
@@ -86,6 +87,7 @@ func TestCurvesAreRead(t *testing.T) {
 		"batch,seconds\n1,fast\n":         "curve[0].seconds (line 2): must be a number (got fast)",
 		"batch,seconds\n1,2,3\n":          "neither JSON nor CSV",
 		`[{"batch":1,"milliseconds":2}]`:  "not JSON of points",
+		`{"curve":[{"batch":1,"s":2}]}`:   "not JSON of points",
 		"batch,seconds\n1,0.1\n2,-0.1\n":  "curve[1].seconds",
 		`{"points":[]}`:                   "has no points",
 		"batch,seconds\n1,NaN\n2,0.1\n":   "curve[0].seconds",

@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 )
 
-// ParseCurve reads a curve from JSON (a list of points, or an object with one
-// under "points") or from CSV whose first line names its columns: batch and
+// ParseCurve reads a curve from JSON (a list of points, an object with one under
+// "points", or what "tandem edge run --json" prints) or from CSV whose first line names its columns: batch and
 // seconds, and joules and deviation if they are known.
 func ParseCurve(content []byte) (Curve, error) {
 	content = bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\ufeff")))
@@ -23,11 +23,7 @@ func ParseCurve(content []byte) (Curve, error) {
 	case bytes.HasPrefix(content, []byte("[")):
 		err = strict(content, &points)
 	case bytes.HasPrefix(content, []byte("{")):
-		var document struct {
-			Points []Point `json:"points"`
-		}
-		err = strict(content, &document)
-		points = document.Points
+		points, err = pointsOfDocument(content)
 	default:
 		points, err = pointsOfCSV(content)
 	}
@@ -35,6 +31,22 @@ func ParseCurve(content []byte) (Curve, error) {
 		return Curve{}, err
 	}
 	return NewCurve(points)
+}
+
+func pointsOfDocument(content []byte) ([]Point, error) {
+	var measured struct {
+		Curve json.RawMessage `json:"curve"`
+	}
+	if json.Unmarshal(content, &measured) == nil && measured.Curve != nil {
+		var points []Point
+		err := strict(measured.Curve, &points)
+		return points, err
+	}
+	var document struct {
+		Points []Point `json:"points"`
+	}
+	err := strict(content, &document)
+	return document.Points, err
 }
 
 func strict(content []byte, into any) error {

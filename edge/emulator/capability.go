@@ -1,0 +1,78 @@
+package emulator
+
+import (
+	"context"
+	_ "embed" // the model that is tried
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/profiler"
+)
+
+// trialModel passes its one number on.
+//
+//go:embed testdata/identity.onnx
+var trialModel []byte
+
+// Capabilities say whether models can be run on this machine, and what holds them:
+// they run a tiny one.
+func Capabilities(ctx context.Context, options FindOptions) []profiler.Capability {
+	library := profiler.Capability{Name: "onnx runtime"}
+	sandbox := profiler.Capability{Name: "model sandbox"}
+	result, err := try(ctx, options)
+	if err != nil {
+		library.Reason, library.Remedy = err.Error(), "needed only to run models on this machine (tandem edge run)"
+		if problem.Is(err, problem.NotFound) {
+			library.Remedy = HowToInstall + "; " + library.Remedy
+			library.Reason = strings.TrimSuffix(library.Reason, ": "+HowToInstall)
+		}
+		sandbox.Reason = "it is tried by running a model, which did not succeed"
+		return []profiler.Capability{library, sandbox}
+	}
+	library.Available, library.Detail = true, fmt.Sprintf("%s at %s", result.Environment.Runtime, result.Environment.Library)
+	sandbox.Available = true
+	var active, missing []string
+	for _, layer := range result.Environment.Layers {
+		if layer.Active {
+			active = append(active, layer.Name)
+		} else {
+			missing = append(missing, layer.Name+": "+layer.Detail)
+		}
+	}
+	sandbox.Detail = strings.Join(active, ", ")
+	if len(missing) > 0 {
+		sandbox.Reason = "without " + strings.Join(missing, "; ")
+	}
+	return []profiler.Capability{library, sandbox}
+}
+
+func try(ctx context.Context, options FindOptions) (Result, error) {
+	library, err := Find(ctx, options)
+	if err != nil {
+		return Result{}, err
+	}
+	model, err := ModelOf(trialModel)
+	if err != nil {
+		return Result{}, err
+	}
+	defer model.Close()
+	return Run(ctx, Job{Model: model, Library: library, Cells: []Cell{{Batch: 1, Threads: 1}}, Precision: Precision{Seconds: 0.01, MinRuns: 1}})
+}
+
+// ModelOf is a file in memory with the bytes of a model, for [Job].
+func ModelOf(content []byte) (*os.File, error) {
+	descriptor, err := unix.MemfdCreate("model.onnx", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a file in memory for the model: %w", err)
+	}
+	file := os.NewFile(uintptr(descriptor), "model.onnx")
+	if _, err := file.Write(content); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("write the model to memory: %w", err)
+	}
+	return file, nil
+}

@@ -1,0 +1,146 @@
+package emulator
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// Process is the other end of [Run]: it is called in the process that Run starts,
+// does one job and returns the exit code. It reads its order from the standard
+// input, the model from descriptor 3 and answers on descriptor 4.
+func Process() int {
+	p := &process{orders: bufio.NewReader(os.Stdin), answers: json.NewEncoder(os.NewFile(answerDescriptor, "answers"))}
+	err := p.run()
+	if err == nil {
+		return 0
+	}
+	failed := failedMessage{Code: problem.CodeOf(err), Detail: err.Error()}
+	if err := p.answers.Encode(message{Failed: &failed}); err != nil {
+		fmt.Fprintln(os.Stderr, err) // the other end is gone
+	}
+	return 1
+}
+
+// process is the state of the locked-in process.
+type process struct {
+	orders  *bufio.Reader
+	answers *json.Encoder
+	order   order
+	memory  *memoryGauge
+	model   []byte
+	names   []declared
+}
+
+func (p *process) run() error {
+	// The cores of this thread are set, and inherited by those that the session
+	// starts.
+	runtime.LockOSThread()
+	line, err := p.orders.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	if err := json.Unmarshal(line, &p.order); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	if err := p.prepare(); err != nil {
+		return err
+	}
+	// From here on the file is looked at.
+	p.names = declaredInputs(p.model)
+	// Collecting garbage would disturb what is measured; it is done in between.
+	debug.SetGCPercent(-1)
+	for _, cell := range p.order.Cells {
+		if err := p.measure(cell); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare loads the library and the bytes of the file, and locks the process in
+// before anything has looked at them.
+func (p *process) prepare() error {
+	var err error
+	if p.memory, err = openMemoryGauge(); err != nil {
+		return err
+	}
+	layers, err := limit(p.order)
+	if err != nil {
+		return err
+	}
+	onnxruntime.SetSharedLibraryPath(p.order.Library)
+	if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelFatal()); err != nil {
+		return problem.New(problem.NotFound, "ONNX Runtime at %s cannot be used: %w", p.order.Library, err)
+	}
+	version := onnxruntime.GetVersion()
+	if err := onnxruntime.DisableTelemetry(); err != nil {
+		return fmt.Errorf("turn telemetry off: %w", err)
+	}
+	if p.model, err = readModel(p.order.Limits.ModelBytes); err != nil {
+		return err
+	}
+	now, err := p.memory.read()
+	if err != nil {
+		return err
+	}
+	more, err := lockIn(now.data + p.order.Limits.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	return p.answers.Encode(message{Ready: &readyMessage{Runtime: version, LibraryBytes: now.resident, Layers: append(layers, more...)}})
+}
+
+func readModel(limit int64) ([]byte, error) {
+	var about unix.Stat_t
+	if err := unix.Fstat(modelDescriptor, &about); err != nil {
+		return nil, fmt.Errorf("look at the model: %w", err)
+	}
+	if about.Size > limit {
+		return nil, tooLarge(about.Size, limit)
+	}
+	content := make([]byte, about.Size)
+	for at := 0; at < len(content); {
+		n, err := unix.Pread(modelDescriptor, content[at:], int64(at))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil, fmt.Errorf("read the model: %w", err)
+		case n == 0:
+			return nil, problem.New(problem.Invalid, "the model became shorter while it was read")
+		default:
+			at += n
+		}
+	}
+	return content, nil
+}
+
+// await waits until the other end has taken note.
+func (p *process) await() error {
+	if _, err := p.orders.ReadByte(); err != nil {
+		if errors.Is(err, io.EOF) {
+			return errors.New("nobody listens any more")
+		}
+		return err
+	}
+	return nil
+}
+
+// cpuSeconds is the CPU time of this process so far.
+func cpuSeconds() (seconds float64, preempted int64, err error) {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		return 0, 0, fmt.Errorf("read the CPU time: %w", err)
+	}
+	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9, usage.Nivcsw, nil
+}
