@@ -39,6 +39,7 @@ type Agent struct {
 	// hurry asks for a heartbeat now.
 	hurry   chan struct{}
 	company company
+	lot     lot
 
 	mutex  sync.Mutex
 	timing protocol.Timing
@@ -119,6 +120,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		})
 	}
 	slots.Wait()
+	a.lot.close()
 	stop()
 	background.Wait()
 	a.unregister(ctx)

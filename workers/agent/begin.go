@@ -39,9 +39,9 @@ func (r *run) markBegin() {
 	}
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	if r.setup != 0 || r.soFar().reported {
+	if r.sealed || r.setup != 0 || r.soFar().reported {
 		return
 	}
 	r.setup = max(time.Duration(at-r.mark.at), shortestSetup)
-	r.process.lap()
+	r.seat.process.lap()
 }

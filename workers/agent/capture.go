@@ -2,10 +2,13 @@ package agent
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // pipeLinger is how long output is awaited from processes that hold the pipe
@@ -18,8 +21,29 @@ type capture struct {
 	log     *logBook
 	line    func([]byte)
 	readers sync.WaitGroup
-	pipes   []*os.File
+	from    outlets
 	errors  lastBytes
+}
+
+// outlets are the ends that we read of a command's standard output and error.
+type outlets struct{ output, errors *os.File }
+
+// openOutlets returns the ends a command writes to as well. The caller closes
+// those when the command has them.
+func openOutlets() (o outlets, stdout, stderr *os.File, err error) {
+	if o.output, stdout, err = os.Pipe(); err != nil {
+		return outlets{}, nil, nil, err
+	}
+	if o.errors, stderr, err = os.Pipe(); err != nil {
+		_ = stdout.Close() // nothing is in it
+		o.close()
+		return outlets{}, nil, nil, err
+	}
+	return o, stdout, stderr, nil
+}
+
+func (o outlets) close() {
+	_, _ = o.output.Close(), o.errors.Close() // read-only: nothing can be lost
 }
 
 // sink takes what comes out of a stream, and is told when it has ended.
@@ -28,53 +52,72 @@ type sink interface {
 	end()
 }
 
-// pipe returns the end a command writes to. The caller closes it when the
-// command has it.
-func (c *capture) pipe(to sink) (*os.File, error) {
-	in, out, err := os.Pipe()
-	if err != nil {
-		return nil, err
+// read begins to read.
+func (c *capture) read(from outlets) {
+	c.from = from
+	for pipe, to := range map[*os.File]sink{from.output: &lineSplitter{line: c.line}, from.errors: &c.errors} {
+		_ = pipe.SetReadDeadline(time.Time{}) // pipes have deadlines
+		c.readers.Go(func() { c.copy(pipe, to) })
 	}
-	c.pipes = append(c.pipes, in)
-	c.readers.Go(func() {
-		stream := textStream{}
-		buffer := make([]byte, 64<<10)
-		for {
-			n, err := in.Read(buffer)
-			if n > 0 {
-				c.log.write(stream.text(buffer[:n]))
-				to.write(buffer[:n])
-			}
-			if err != nil {
-				c.log.write(stream.end())
-				to.end()
-				return
-			}
+}
+
+func (c *capture) copy(pipe *os.File, to sink) {
+	stream, buffer := textStream{}, make([]byte, 64<<10)
+	take := func(p []byte) {
+		c.log.write(stream.text(p))
+		to.write(p)
+	}
+	for {
+		n, err := pipe.Read(buffer)
+		if n > 0 {
+			take(buffer[:n])
 		}
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			takeRest(pipe, buffer, take)
+		}
+		c.log.write(stream.end())
+		to.end()
+		return
+	}
+}
+
+// mostInPipe bounds what is taken out of a pipe without waiting, for a writer
+// that never rests. The kernel gives no user more room in one.
+const mostInPipe = 1 << 20
+
+// takeRest takes what is in a pipe now. Once its deadline is over, reading says
+// only that.
+func takeRest(pipe *os.File, buffer []byte, take func([]byte)) {
+	_ = pipe.SetReadDeadline(time.Time{})
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(descriptor uintptr) bool {
+		for taken := 0; taken < mostInPipe; {
+			n, err := unix.Read(int(descriptor), buffer) // pipes of the runtime do not block
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil || n <= 0 {
+				break
+			}
+			take(buffer[:n])
+			taken += n
+		}
+		return true
 	})
-	return out, nil
 }
 
-func (c *capture) open() (stdout, stderr *os.File, err error) {
-	if stdout, err = c.pipe(&lineSplitter{line: c.line}); err != nil {
-		return nil, nil, err
-	}
-	if stderr, err = c.pipe(&c.errors); err != nil {
-		_ = stdout.Close() // ends its reader
-		return nil, nil, err
-	}
-	return stdout, stderr, nil
-}
-
-// drain waits for what is still on its way after the command has ended.
-func (c *capture) drain() {
-	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(time.Now().Add(pipeLinger)) // pipes have deadlines
-	}
+// stop returns when all is read that comes within the patience, or was written
+// before where there is none.
+func (c *capture) stop(patience time.Duration) {
+	deadline := time.Now().Add(patience)
+	_, _ = c.from.output.SetReadDeadline(deadline), c.from.errors.SetReadDeadline(deadline)
 	c.readers.Wait()
-	for _, pipe := range c.pipes {
-		_ = pipe.Close() // read-only: nothing can be lost
-	}
 }
 
 // lineSplitter finds the lines in a stream. Longer ones than a report can be

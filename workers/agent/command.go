@@ -1,18 +1,14 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tandem-tune/tandem/profiler"
 )
 
 // studyFault is something a study has wrong for this worker: no retry on it
@@ -21,97 +17,70 @@ type studyFault struct{ reason string }
 
 func (f studyFault) Error() string { return f.reason }
 
-// started is what runs beside a command and has to be ended after it.
-type started struct {
-	socket *socket
-	window *profiler.Window
-	lines  sync.WaitGroup
-}
-
-func (s *started) close() {
-	s.socket.close()
-	s.window.Close()
-}
-
-// startCommand makes the run's room, restores the checkpoint, and starts the
-// command.
-func (r *run) startCommand() (*started, error) {
+// startCommand finds the run a process that waits for one like it, or starts
+// its command.
+func (r *run) startCommand() error {
 	command, err := r.command()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if r.place, err = r.agent.workspace.room(); err != nil {
-		return nil, fmt.Errorf("make the run's folder: %w", err)
+	environment := r.agent.options.environment(r.lease, r.agent.cores)
+	threads := map[string]string{}
+	for _, name := range threadVariables {
+		threads[name] = environment[name]
 	}
-	if command.Env, err = r.agent.options.environment(r.lease, r.place, r.agent.cores); err != nil {
-		return nil, studyFault{err.Error()}
-	}
-	if err := r.restore(r.preparing); err != nil {
-		return nil, err
-	}
-	if err := r.preparing.Err(); err != nil {
-		return nil, err
-	}
-	running := &started{}
-	if running.socket, err = listen(r); err != nil {
-		return nil, err
-	}
-	if err := r.launch(command); err != nil {
-		running.socket.close()
-		return nil, err
-	}
-	running.window = r.window
-	running.lines.Go(r.readLines)
-	return running, nil
-}
-
-// launch starts the prepared command and the measurement of its first epoch.
-func (r *run) launch(command *exec.Cmd) error {
-	r.output = &capture{log: r.log, line: func(line []byte) {
-		if report, ok := parseLine(line); ok {
-			r.lines <- report
+	wanted := kind(r.lease, command, maps.Clone(environment))
+	s := r.agent.lot.seat(wanted)
+	if s == nil {
+		if s, err = r.agent.newSeat(wanted); err != nil {
+			return err
 		}
-	}}
-	stdout, stderr, err := r.output.open()
-	if err != nil {
-		r.output.drain()
-		return fmt.Errorf("make the pipes for the output: %w", err)
 	}
-	command.Stdout, command.Stderr = stdout, stderr
-	r.reporting.Lock() // a quick script waits until its measurement has begun
-	defer r.reporting.Unlock()
-	r.subject = &subject{cage: r.place.cage, environment: command.Env, mark: variableScratch + r.place.checkpoint}
-	r.apply()
-	command.Env = r.subject.environment
-	p, err := start(command, r.place.cage, r.agent.events, r.subject.cores)
-	_, _ = stdout.Close(), stderr.Close() // the command has its own
-	if err != nil {
-		r.unset()
-		r.output.drain()
-		return startFault(command, err)
+	r.seat = s
+	if err = r.prepare(); err == nil {
+		var own map[string]string
+		if own, err = trialVariables(r.lease, r.place); err == nil && s.process == nil {
+			maps.Copy(environment, own)
+			err = r.launch(command, environment)
+		} else if err == nil {
+			maps.Copy(threads, own)
+			err = r.handOver(threads)
+		}
 	}
-	r.subject.process = p
-	used := 0.0
-	r.window = r.agent.meter.OpenFor(command.Env, func() float64 {
-		used = max(used, p.cpuSeconds()) // what was orphaned does not count backwards
-		return used
-	})
-	r.agent.company.change(1)
-	r.mark = r.agent.company.stand()
-	r.apply()
-	r.begin(p)
+	if err != nil {
+		r.giveUp()
+		return err
+	}
+	r.reading.Go(r.readLines)
 	return nil
 }
 
-// startFault tells a command that cannot be started from a worker that is out
-// of something.
-func startFault(command *exec.Cmd, err error) error {
-	for _, scarce := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, scarce) {
-			return fmt.Errorf("start the command: %w", err)
-		}
+// prepare makes the run's folder, restores the checkpoint, and opens the socket.
+func (r *run) prepare() (err error) {
+	if r.place, err = r.seat.home.room(); err != nil {
+		return fmt.Errorf("make the run's folder: %w", err)
 	}
-	return studyFault{fmt.Sprintf("the command cannot be started: %s: %v", command.Path, errors.Unwrap(err))}
+	if err := r.restore(r.preparing); err != nil {
+		return err
+	}
+	if err := r.preparing.Err(); err != nil {
+		return err
+	}
+	r.socket, err = listen(r)
+	return err
+}
+
+// giveUp takes back what was prepared for a run that does not begin.
+func (r *run) giveUp() {
+	if r.socket != nil {
+		r.socket.close()
+	}
+	if r.seat.process != nil {
+		r.seat.dismiss()
+	} else {
+		r.seat.end()
+	}
+	r.seat = nil
 }
 
 // command finds the program and the folder. Nothing is passed through a shell.

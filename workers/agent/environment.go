@@ -28,9 +28,10 @@ var secret = [...]string{"TANDEM_TOKEN", "TANDEM_SERVER"}
 // take every core of the machine for each trial.
 var threadVariables = [...]string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"}
 
-// environment is what a lease's command gets, later entries winning: what the
-// worker passes, the threads, the study's own variables, the trial.
-func (o Options) environment(lease protocol.Lease, place room, cores int) ([]string, error) {
+// environment is what a lease's command gets beside the trial's own variables,
+// later entries winning: what the worker passes, the threads, the study's own
+// variables.
+func (o Options) environment(lease protocol.Lease, cores int) map[string]string {
 	values := map[string]string{"PYTHONUNBUFFERED": "1"}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
@@ -45,13 +46,11 @@ func (o Options) environment(lease protocol.Lease, place room, cores int) ([]str
 		values[name] = value
 	}
 	values["PATH"] = o.searchPath(lease)
-	trial, err := trialVariables(lease, place)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range trial {
-		values[name] = value
-	}
+	return values
+}
+
+// variables is an environment as a command takes it.
+func variables(values map[string]string) ([]string, error) {
 	list := make([]string, 0, len(values))
 	for name, value := range values {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {

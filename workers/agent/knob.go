@@ -102,19 +102,19 @@ func (c *controls) settable() []string {
 func (r *run) apply() {
 	wanted := r.wanted()
 	for _, about := range system.Catalogue() {
-		if about.Applier != system.Agent || !about.Live && r.subject.process != nil {
+		if about.Applier != system.Agent || !about.Live && r.seat.subject.process != nil {
 			continue
 		}
 		value, has := wanted[about.Name]
 		k := r.agent.controls.knobs[about.Name]
 		if !has {
-			k.unset(r.subject)
+			k.unset(r.seat.subject)
 			delete(r.setting.applied, about.Name)
 			continue
 		}
-		how, err := k.set(r.subject, value)
+		how, err := k.set(r.seat.subject, value)
 		if err != nil {
-			k.unset(r.subject)
+			k.unset(r.seat.subject)
 			delete(r.setting.applied, about.Name)
 			r.tellOnce(slog.LevelWarn, fmt.Sprintf("system: %s is not applied: %v", about.Name, err))
 			continue
@@ -136,24 +136,19 @@ func (r *run) tellOnce(level slog.Level, what string) {
 	r.logger.Log(r.ctx, level, what)
 }
 
-// release takes everything back that was applied to the run.
+// release takes everything back that was applied to the run and not to its
+// command.
 func (r *run) release() {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	r.unset()
-}
-
-func (r *run) unset() {
-	for _, k := range r.agent.controls.knobs {
-		k.unset(r.subject)
-	}
+	r.seat.unset(false)
 }
 
 // kept is what was applied, without what did not stay in force until now.
 func (r *run) kept() system.Configuration {
 	kept := maps.Clone(r.setting.applied)
 	for name := range r.setting.applied {
-		if !r.agent.controls.knobs[name].held(r.subject) {
+		if !r.agent.controls.knobs[name].held(r.seat.subject) {
 			delete(kept, name)
 		}
 	}

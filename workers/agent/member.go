@@ -84,8 +84,8 @@ func relatives() map[int]relative {
 		}
 		// The name in brackets may hold anything, so what follows its end counts.
 		fields := strings.Fields(string(line[strings.LastIndexByte(string(line), ')')+1:]))
-		if len(fields) < 3 {
-			continue
+		if len(fields) < 3 || fields[0] == "Z" {
+			continue // it has ended, as its parent does not know yet
 		}
 		parent, parentErr := strconv.Atoi(fields[1])
 		group, groupErr := strconv.Atoi(fields[2])

@@ -43,8 +43,12 @@ type Options struct {
 	// agent is stopped; 20 s when 0.
 	DrainGrace time.Duration
 	// StopGrace is how long a command has after the server's "stop" before it
-	// is ended, and then after SIGTERM before it is killed; 10 s when 0.
+	// is ended, and then after SIGTERM before it is killed, and how long one has
+	// to end that hears that there is no further trial for it; 10 s when 0.
 	StopGrace time.Duration
+	// NextWait is how long the process of a script that can take one trial after
+	// the other is kept for its next one; 10 s when 0. What waits has memory.
+	NextWait time.Duration
 	// MaxCheckpointBytes and MaxCheckpointFiles bound a checkpoint; 4 GiB and
 	// 100,000 when 0.
 	MaxCheckpointBytes int64
@@ -93,6 +97,7 @@ func (o Options) complete() (Options, error) {
 	o.Slots = orElse(o.Slots, 1)
 	o.DrainGrace = orElse(o.DrainGrace, 20*time.Second)
 	o.StopGrace = orElse(o.StopGrace, 10*time.Second)
+	o.NextWait = orElse(o.NextWait, 10*time.Second)
 	o.MaxCheckpointBytes = orElse(o.MaxCheckpointBytes, 4<<30)
 	o.MaxCheckpointFiles = orElse(o.MaxCheckpointFiles, 100_000)
 	o.CachedArtifacts = orElse(o.CachedArtifacts, 8)

@@ -33,6 +33,9 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	arrived := r.agent.company.stand()
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
+	if r.sealed {
+		return protocol.Directive{}, problem.New(problem.LeaseLost, "the run is over")
+	}
 	p := r.soFar()
 	if p.reported && (said.epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
 		return p.answer, nil // a script may go on before it hears that its budget is spent
@@ -70,11 +73,12 @@ func (r *run) soFar() progress {
 	return r.progress
 }
 
-// settled is the progress when no report is on its way any more: one that came
-// over the socket may outlive its script.
+// settled is the progress when no report is on its way any more, and none can
+// come: one that came over the socket may outlive its script.
 func (r *run) settled() progress {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
+	r.sealed = true
 	return r.soFar()
 }
 
@@ -114,7 +118,7 @@ func (r *run) measured(said outcome, arrived stand) protocol.Report {
 		LeaseEpoch: r.lease.LeaseEpoch, Epoch: said.epoch, Metrics: said.metrics,
 		Seconds:      trial.Float(took.Seconds()),
 		Energy:       &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
-		Profile:      r.process.profile(),
+		Profile:      r.seat.process.profile(),
 		SetupSeconds: trial.Float(r.setup.Seconds()),
 		System:       r.inForce(said.system),
 		Neighbours:   trial.Float(arrived.others(r.mark)),

@@ -3,13 +3,11 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/protocol"
 )
@@ -19,10 +17,15 @@ type run struct {
 	agent  *Agent
 	lease  protocol.Lease
 	logger *slog.Logger
+	seat   *seat // nil before there is a process for it, or a place for one
 	place  room
+	socket *socket
 	log    *logBook
 	output *capture
 	lines  chan epochLine
+	// reading ends when all lines are dealt with.
+	reading sync.WaitGroup
+	asked   chan struct{} // closed when the script asks for another trial
 	// ctx lasts as long as the lease may be written under; its cause says why
 	// it ended.
 	ctx    context.Context
@@ -33,7 +36,9 @@ type run struct {
 
 	mutex     sync.Mutex
 	fence     moment
-	process   *process
+	process   *process // nil when there is none to end
+	asking    *asking  // nil as long as the script has not asked for another trial
+	ended     bool     // the command ended without asking
 	ending    ending
 	finishing bool
 	directive protocol.Directive
@@ -45,32 +50,14 @@ type run struct {
 	progress  progress
 
 	reporting  sync.Mutex    // held while an epoch is on its way
+	sealed     bool          // no report and no start of training counts any more
 	mark       stand         // when the present epoch began
 	setup      time.Duration // of the first epoch, before the training began; 0: the script did not say
 	setting    *setting
-	subject    *subject
 	window     *profiler.Window
 	committing sync.Mutex // held while a checkpoint is on its way
 	committed  string     // fingerprint of what the server has
 	publishes  atomic.Bool
-}
-
-// endKind is why a run is ended from our side.
-type endKind int
-
-const (
-	notEnded endKind = iota
-	drained          // the worker is told to leave
-	stopped          // the server wants it stopped
-	paused           // the server wants it paused, and a script without a client was asked to end
-	silent           // no report for too long
-	spent            // the budget is spent, and a script without a client was asked to end
-	lost             // the lease is not ours any more
-)
-
-type ending struct {
-	kind   endKind
-	reason string
 }
 
 // progress is what was reported in this run.
@@ -99,7 +86,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit
 		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		directive: protocol.Directive{Action: protocol.Continue},
 		progress:  progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
-		lines:     make(chan epochLine, 1024), setting: newSetting(lease.System),
+		lines:     make(chan epochLine, 1024), setting: newSetting(lease.System), asked: make(chan struct{}),
 	}
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)
@@ -120,31 +107,31 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit
 	stopFlushing()
 	background.Wait()
 	r.finish(request)
-	if err := r.place.remove(); err != nil {
-		r.logger.Warn("cannot remove the run's folder", "error", err)
-	}
+	r.vacate()
 	return fit
 }
 
-// carryOut starts the command and stays with it until it has ended and all it
-// wrote is handed on.
+// carryOut starts the command and stays with it until it has ended, or asks for
+// another trial, and all it wrote is handed on.
 func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
-	ended, err := r.startCommand()
-	if err != nil {
+	if err := r.startCommand(); err != nil {
 		return r.notStarted(err)
 	}
-	defer ended.close()
-	<-r.process.done
+	defer r.hangUp()
+	result := r.awaitEnd()
 	// A script may have given up waiting for us. The server may be back before
 	// all it reported is handed on.
 	cutOff := r.soFar().unreachable
-	r.output.drain()
+	if r.over() {
+		r.output.stop(0)
+	} else {
+		r.output.stop(pipeLinger)
+	}
 	close(r.lines)
-	ended.lines.Wait()
+	r.reading.Wait()
 	r.agent.company.change(-1)
-	result := r.process.exit()
-	if !r.process.caged { // the kernel has ended all of a control group
-		if stray := killMarked(variableScratch + r.place.checkpoint); stray > 0 {
+	if !r.over() {
+		if stray := r.seat.killStray(); stray > 0 {
 			r.log.note("ended %d processes that had left the command's group", stray)
 		}
 	}
@@ -157,6 +144,35 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	return verdict(result, r.ending, r.directive, r.progress, r.output.errors.lines(5)), true
+}
+
+// awaitEnd returns how the command ended. One that asks for another trial has
+// done what ends with code 0.
+func (r *run) awaitEnd() exit {
+	select {
+	case <-r.asked:
+		return exit{}
+	case <-r.seat.process.done:
+	}
+	r.mutex.Lock()
+	r.ended = r.asking == nil
+	ended := r.ended
+	r.mutex.Unlock()
+	if !ended { // it asked, and was gone at once
+		return exit{}
+	}
+	return r.seat.process.exit()
+}
+
+// hangUp ends what runs beside the command. A script that has asked for another
+// trial still hears that this one is over.
+func (r *run) hangUp() {
+	r.window.Close()
+	if r.over() {
+		r.seat.retire(r.socket)
+	} else {
+		r.socket.close()
+	}
 }
 
 // notStarted says how to give back a trial whose command never ran. What the
@@ -203,94 +219,3 @@ func (r *run) finish(request protocol.FinishRequest) {
 }
 
 func truncate(text string, bytes int) string { return text[:runeBoundary(text, bytes)] }
-
-// drainWrites is how long a drained run may take to hand in what it has.
-const drainWrites = 15 * time.Second
-
-// drain ends the run because the worker leaves.
-func (r *run) drain() {
-	r.end(drained, "the worker was stopped", r.agent.options.DrainGrace)
-	timer := time.AfterFunc(r.agent.options.DrainGrace+drainWrites, func() {
-		r.cancel(errors.New("the worker was stopped and the server did not answer"))
-	})
-	context.AfterFunc(r.ctx, func() { timer.Stop() })
-}
-
-// end asks the command to end, for the first reason there is.
-func (r *run) end(kind endKind, reason string, grace time.Duration) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if r.ending.kind != notEnded {
-		return
-	}
-	r.ending = ending{kind, reason}
-	r.abandon()
-	if r.process != nil {
-		go r.process.terminate(grace)
-	}
-}
-
-// lose kills the command and lets nothing more be written.
-func (r *run) lose(reason string) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if r.ending.kind == lost {
-		return
-	}
-	r.ending = ending{lost, reason}
-	if r.process != nil {
-		r.process.kill()
-	}
-	r.cancel(problem.New(problem.LeaseLost, "trial %s: %s", r.lease.Trial, reason))
-}
-
-// begin notes the started command, which may already be unwanted.
-func (r *run) begin(p *process) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.process, r.sign = p, now()
-	if r.ending.kind != notEnded {
-		p.kill()
-	}
-}
-
-// givenAway is the server's word that the lease is lost. While it ends, the
-// answer to that decides: the heartbeat may have crossed it.
-func (r *run) givenAway() {
-	r.mutex.Lock()
-	finishing := r.finishing
-	r.mutex.Unlock()
-	if !finishing {
-		r.lose("the server gave it to another worker, or ended it")
-	}
-}
-
-// renew moves the fence: the server had the lease renewed after that moment.
-func (r *run) renew(sent moment) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	lease := r.lease.Timing.LeaseSeconds
-	if lease <= 0 {
-		lease = r.agent.times().LeaseSeconds
-	}
-	r.fence = max(r.fence, fence(sent, lease))
-}
-
-// check does what is due at the moment.
-func (r *run) check(at moment) {
-	r.mutex.Lock()
-	fenced := at >= r.fence
-	stop := r.stopAt != 0 && at >= r.stopAt
-	reason := r.directive.Reason
-	timeout := r.lease.EpochTimeoutSeconds
-	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && at >= r.sign+moment(seconds(timeout))
-	r.mutex.Unlock()
-	switch grace := r.agent.options.StopGrace; {
-	case fenced:
-		r.lose("no heartbeat was answered for so long that the server may give it away")
-	case stop:
-		r.end(stopped, reason, grace)
-	case tooLong:
-		r.end(silent, fmt.Sprintf("no report for %g s (epoch_timeout_seconds)", timeout), grace)
-	}
-}

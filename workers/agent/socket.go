@@ -46,6 +46,7 @@ func listen(r *run) (*socket, error) {
 	mux.HandleFunc("POST /v1/begin", r.answer(r.postBegin))
 	mux.HandleFunc("POST /v1/report", r.answer(r.postReport))
 	mux.HandleFunc("POST /v1/checkpoint", r.answer(r.postCheckpoint))
+	mux.HandleFunc("POST /v1/next", r.answer(r.postNext))
 	mux.HandleFunc("/", r.answer(func(request *http.Request) (any, error) {
 		return nil, problem.New(problem.NotFound, "there is no %s %s: see docs/training-scripts.md for the calls", request.Method, request.URL.Path)
 	}))
@@ -64,13 +65,17 @@ func (s *socket) close() {
 }
 
 // answer writes what a call returns. The first call shows that the script has
-// a client.
+// a client. After it has asked for another trial there is no other call.
 func (r *run) answer(call func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(out http.ResponseWriter, request *http.Request) {
 		r.mutex.Lock()
 		r.client = true
+		over := r.asking != nil
 		r.mutex.Unlock()
 		request.Body = http.MaxBytesReader(out, request.Body, largestBody)
+		if over {
+			call = r.isOver
+		}
 		content, err := call(request)
 		status, kind := http.StatusOK, "application/json"
 		if err != nil {

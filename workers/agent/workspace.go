@@ -59,7 +59,7 @@ func (w *workspace) prepare() (err error) {
 	if w.lock, err = newLock(w.directory); err != nil {
 		return err
 	}
-	if len(filepath.Join(w.directory, "999999", "s")) > longestSocket {
+	if len(filepath.Join(w.directory, "999999", "s999999")) > longestSocket {
 		if w.sockets, err = os.MkdirTemp("", "tandem-"); err != nil {
 			return err
 		}
@@ -80,32 +80,6 @@ func (w *workspace) prepare() (err error) {
 func (w *workspace) cacheDirectory() string { return filepath.Join(w.directory, "cache") }
 
 func (w *workspace) journal() string { return filepath.Join(w.directory, journalRecord) }
-
-// room is one run's folder, socket and control group.
-type room struct {
-	directory, checkpoint, socket string
-	cage                          *cage
-}
-
-// room makes a folder for a run. Its parent is 0700, and so is everything in it.
-func (w *workspace) room() (room, error) {
-	number := fmt.Sprint(w.number.Add(1))
-	r := room{directory: filepath.Join(w.directory, number), socket: filepath.Join(w.sockets, number, "s")}
-	r.checkpoint = filepath.Join(r.directory, "checkpoint")
-	if err := os.MkdirAll(r.checkpoint, 0o700); err != nil {
-		return room{}, err
-	}
-	r.cage = w.cage.inner(number)
-	return r, os.MkdirAll(filepath.Dir(r.socket), 0o700)
-}
-
-func (r room) remove() error {
-	if r == (room{}) {
-		return nil
-	}
-	r.cage.remove()
-	return errors.Join(os.RemoveAll(r.directory), os.RemoveAll(filepath.Dir(r.socket)))
-}
 
 // close removes the folder, unless there is something in its journal that could
 // not be put back: then the next agent tries again.

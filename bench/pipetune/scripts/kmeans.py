@@ -7,6 +7,8 @@ right name.
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from job import Job, Params, scale
 
@@ -68,6 +70,7 @@ class KMeans(Job):
         torch.set_rng_state(state["generator"])
 
 
+@cache  # made once by a process, whose trials only read it
 def points() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     generator = torch.Generator().manual_seed(1957)
     total = POINTS + 2 * VALIDATION

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 from job import Params, part, scale
@@ -36,6 +38,7 @@ PARTS = ("training", "validation", "test")
 IMAGES = 6_000  # for training, at scale 1
 
 
+@cache  # loaded once by a process, whose trials only read it
 def images(data: str, which: str) -> tuple[torch.Tensor, torch.Tensor]:
     pixels, labels = part(data, which)
     if which == "training":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,7 @@ def device() -> torch.device:
     return torch.device(wanted)
 
 
+@cache  # loaded once by a process, whose trials only read it
 def parts() -> dict[str, Images]:
     folder = os.environ.get("PIPETUNE_CIFAR")
     loaded = cifar(Path(folder)) if folder else {which: grey(which) for which in ("training", "validation", "test")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 from job import Params, part, scale
@@ -55,6 +57,7 @@ class Text(Network):
         super().__init__(model, optimizer, parts, params, passes=max(1, round(scale())))
 
 
+@cache  # loaded once by a process, whose trials only read it
 def texts(which: str) -> tuple[torch.Tensor, torch.Tensor]:
     words, labels = part("fortunes", which)
     return torch.from_numpy(np.array(words)), torch.from_numpy(np.array(labels))

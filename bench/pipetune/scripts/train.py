@@ -1,4 +1,4 @@
-"""One trial of a study of the benchmark: a worker starts it.
+"""The trials of a study of the benchmark: a worker starts it, and gives it one trial after the other.
 
 The search sees the validation accuracy only. Threads follow the trial's system configuration where
 the study tunes it, a parameter named threads where that is part of the space, and otherwise stay
@@ -18,11 +18,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", required=True)
     options = parser.parse_args()
-    trial = tandem.current_trial()
+    for trial in tandem.trials():
+        train(trial, options.workload)
+
+
+def train(trial: tandem.Trial, workload: str) -> None:
     params = dict(trial.params)
     if "threads" in params:
         use_threads(int(params.pop("threads")))
-    job = create(options.workload, params, trial.seed)
+    job = create(workload, params, trial.seed)
     trial.restore(lambda path: job.load(torch.load(path, weights_only=True)))
     for _ in trial.epochs():
         job.configure(trial.system)

@@ -6,6 +6,12 @@ In a training script that a worker starts::
     for epoch in trial.epochs():
         trial.report(accuracy=train_one_epoch(trial.params, trial.data_fraction))
 
+or, to load libraries and data once for several trials::
+
+    for trial in tandem.trials():
+        for epoch in trial.epochs():
+            trial.report(accuracy=train_one_epoch(trial.params, trial.data_fraction))
+
 In your own process::
 
     study = tandem.create_study("study.yaml")
@@ -36,7 +42,7 @@ from .errors import (
     UnknownName,
 )
 from .record import Recommendation, Result, TrialRecord
-from .script import current_trial
+from .script import current_trial, trials
 from .study import Study
 from .trial import Trial
 from .version import VERSION as __version__
@@ -70,6 +76,7 @@ __all__ = [
     "create_study",
     "current_trial",
     "load_study",
+    "trials",
 ]
 
 

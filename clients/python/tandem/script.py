@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Optional
 
 from . import metrics as values
 from .assignment import CONTINUE, Assignment, Budget, Directive, Outcome
-from .errors import NotFoundError, NotInTrial
+from .errors import ConflictError, LeaseLost, NotFoundError, NotInTrial, UnavailableError
 from .transport import Body, Request, Transport, UnixConnection
 from .trial import Trial
 
 _started: dict[str, Trial] = {}
+
+_LONG = 86400.0
+"""Seconds. The worker answers when it has handed in the run's end, however long the server is away."""
+
+_ONLY_OF_SOME = ("TANDEM_SECONDS", "TANDEM_JOULES")
+"""The variables that not every run has."""
 
 
 def current_trial(
@@ -65,6 +72,44 @@ def current_trial(
     return _set_up(alone, apply_threads)
 
 
+def trials(
+    params: Optional[Mapping[str, Any]] = None,
+    *,
+    epochs: int = 1,
+    data_fraction: float = 1.0,
+    system: Optional[Mapping[str, Any]] = None,
+    seed: int = 0,
+    apply_threads: Optional[bool] = None,
+) -> Iterator[Trial]:
+    """The trials this process is given, one after the other: what the script loads, it loads once.
+
+    The first is :func:`current_trial`, with these arguments. When the loop's body has ended, that run
+    of the trial has ended, as if the script had; the worker may then give the process another trial of
+    the study, or the same one with a larger budget. Otherwise the loop ends: let the script end, too.
+
+    In the loop a trial that is to be stopped raises nothing: :meth:`Trial.epochs` ends. What a trial
+    changes in the process, such as random generators, stays for the next: set it in the loop.
+    """
+    trial = current_trial(
+        params, epochs=epochs, data_fraction=data_fraction, system=system, seed=seed, apply_threads=apply_threads
+    )
+    while True:
+        trial._goes_on = True
+        yield trial
+        if not isinstance(trial._link, SocketLink):
+            return
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # what comes later would be in the next trial's log
+        following = trial._link.next()
+        if following is None:
+            return
+        for name in _ONLY_OF_SOME:
+            os.environ.pop(name, None)
+        os.environ.update(following)
+        _started.clear()
+        trial = current_trial(apply_threads=apply_threads)
+
+
 def _set_up(trial: Trial, apply_threads: Optional[bool]) -> Trial:
     if apply_threads is not None:
         trial.apply_threads = apply_threads
@@ -104,6 +149,17 @@ class SocketLink:
 
     def directive(self) -> Directive:
         return Directive.of(self._transport.send(Request("GET", "/v1/directive", "ask whether to go on")))
+
+    def next(self) -> Optional[dict[str, str]]:
+        """End this run, and wait for the variables of another one; None if there is none for this process."""
+        request = Request("POST", "/v1/next", "ask for the next trial", Body.json({}), timeout=_LONG, patience=0.0)
+        try:
+            document = self._transport.send(request)
+        except (NotFoundError, ConflictError, LeaseLost, UnavailableError):
+            return None  # a worker that does not know the call, or has other plans
+        finally:
+            self._transport.close()
+        return dict(document["environment"]) if document.get("next") else None
 
 
 def _alone(assignment: Assignment) -> Trial:

@@ -47,6 +47,8 @@ class Trial:
         """Whether :meth:`epochs` sets the threads of the numeric libraries to ``cpu_threads`` of the system
         configuration. False in functions run by optimize, ask and tell."""
         self._threads = Threads()
+        self._goes_on = False  # the process may have other trials: a stop does not end it
+        self._stopped = False  # a report was answered so
 
     def __repr__(self) -> str:
         return f"<tandem.Trial {self.number} of {self.study!r}, rung {self.rung}, {self.budget}>"
@@ -131,7 +133,8 @@ class Trial:
         How many a budget in seconds or joules has turns out on the way.
 
         It ends when the budget is reached or the server wants a pause, and
-        raises :class:`TrialStopped` when it wants the trial stopped.
+        raises :class:`TrialStopped` when it wants the trial stopped; in a loop
+        over :func:`tandem.trials` it ends then, too.
         """
         if not self._considered_checkpoint:
             warnings.warn(
@@ -154,7 +157,8 @@ class Trial:
 
         The epoch is the current one of :meth:`epochs`; without that loop it is
         the last of the budget, unless given. NaN and infinities are values.
-        Raises :class:`TrialStopped` when the trial is no longer wanted.
+        Raises :class:`TrialStopped` when the trial is no longer wanted; in a loop
+        over :func:`tandem.trials` only if it was told so before.
         """
         epoch = self._checked_epoch(epoch)
         if not metrics:
@@ -186,6 +190,8 @@ class Trial:
         epoch = epoch if epoch is not None else self._reported or self._epoch
         if epoch < 1:
             raise ValueError("there is nothing to keep yet: report an epoch before the checkpoint, or give epoch=")
+        if self._goes_on and self._directive.action == "stop":
+            return  # nobody wants it any more
         checkpoints.write(self._assignment.checkpoint_dir, save)
         self._link.publish(epoch)
 
@@ -265,4 +271,6 @@ class Trial:
         if directive.action == "stop":
             stopped = TrialStopped(directive.reason)
             print(f"tandem: trial {self.number} of {self.study}: {stopped}", file=sys.stderr)
-            raise stopped
+            if self._stopped or not self._goes_on:
+                raise stopped
+            self._stopped = True

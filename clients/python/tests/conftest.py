@@ -28,7 +28,9 @@ def start_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sta
     started: list[FakeAgent] = []
 
     def start(**trial: Any) -> FakeAgent:
-        agent = FakeAgent(tmp_path, trial)
+        folder = tmp_path / str(len(started)) if started else tmp_path
+        folder.mkdir(exist_ok=True)
+        agent = FakeAgent(folder, trial)
         monkeypatch.setenv("TANDEM_SOCKET", agent.socket)
         started.append(agent)
         return agent

@@ -51,6 +51,10 @@ class FakeAgent:
         """Whether it is a worker of before /v1/begin, which takes no "system" in a report."""
         self.directives: dict[int, dict[str, Any]] = {}
         """What to answer the report of an epoch, other than continue or finish."""
+        self.following: Optional[FakeAgent] = None
+        """Who serves the process's next run; None: there is none."""
+        self.over = False
+        """Whether the script has asked for it."""
         self.drop: list[str] = []
         """How the next answers are lost: "before" or "after" the call took effect, or a status to answer."""
         self.socket = str(folder / "s")
@@ -86,6 +90,13 @@ class FakeAgent:
 
     def handle(self, method: str, path: str, document: Any) -> tuple[int, Any]:
         """The contract: what a call does, and its answer."""
+        if self.over:
+            return 409, {"title": "Conflict", "status": 409, "code": "lease_lost", "detail": "this run is over"}
+        if (method, path) == ("POST", "/v1/next") and not self.old:
+            self.over = self.following is not None
+            if self.following is None:
+                return 200, {"next": False}
+            return 200, {"next": True, "environment": self.following.environment()}
         if (method, path) == ("GET", "/v1/trial"):
             return 200, self.trial
         if (method, path) == ("GET", "/v1/directive"):

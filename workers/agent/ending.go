@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// endKind is why a run is ended from our side.
+type endKind int
+
+const (
+	notEnded endKind = iota
+	drained          // the worker is told to leave
+	stopped          // the server wants it stopped
+	paused           // the server wants it paused, and a script without a client was asked to end
+	silent           // no report for too long
+	spent            // the budget is spent, and a script without a client was asked to end
+	lost             // the lease is not ours any more
+)
+
+type ending struct {
+	kind   endKind
+	reason string
+}
+
+// drainWrites is how long a drained run may take to hand in what it has.
+const drainWrites = 15 * time.Second
+
+// drain ends the run because the worker leaves.
+func (r *run) drain() {
+	r.end(drained, "the worker was stopped", r.agent.options.DrainGrace)
+	timer := time.AfterFunc(r.agent.options.DrainGrace+drainWrites, func() {
+		r.cancel(errors.New("the worker was stopped and the server did not answer"))
+	})
+	context.AfterFunc(r.ctx, func() { timer.Stop() })
+}
+
+// end asks the command to end, for the first reason there is.
+func (r *run) end(kind endKind, reason string, grace time.Duration) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.ending.kind != notEnded {
+		return
+	}
+	r.ending = ending{kind, reason}
+	r.abandon()
+	if r.process != nil {
+		go r.process.terminate(grace)
+	}
+}
+
+// lose kills the command and lets nothing more be written.
+func (r *run) lose(reason string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.ending.kind == lost {
+		return
+	}
+	r.ending = ending{lost, reason}
+	if r.process != nil {
+		r.process.kill()
+	}
+	r.cancel(problem.New(problem.LeaseLost, "trial %s: %s", r.lease.Trial, reason))
+}
+
+// begin notes the started command, which may already be unwanted.
+func (r *run) begin(p *process) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.process, r.sign = p, now()
+	if r.ending.kind != notEnded {
+		p.kill()
+	}
+}
+
+// givenAway is the server's word that the lease is lost. While it ends, the
+// answer to that decides: the heartbeat may have crossed it.
+func (r *run) givenAway() {
+	r.mutex.Lock()
+	finishing := r.finishing
+	r.mutex.Unlock()
+	if !finishing {
+		r.lose("the server gave it to another worker, or ended it")
+	}
+}
+
+// renew moves the fence: the server had the lease renewed after that moment.
+func (r *run) renew(sent moment) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	lease := r.lease.Timing.LeaseSeconds
+	if lease <= 0 {
+		lease = r.agent.times().LeaseSeconds
+	}
+	r.fence = max(r.fence, fence(sent, lease))
+}
+
+// check does what is due at the moment.
+func (r *run) check(at moment) {
+	r.mutex.Lock()
+	fenced := at >= r.fence
+	over := r.asking != nil // and does nothing for the trial any more
+	stop := r.stopAt != 0 && at >= r.stopAt && !over
+	reason := r.directive.Reason
+	timeout := r.lease.EpochTimeoutSeconds
+	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && !over && at >= r.sign+moment(seconds(timeout))
+	r.mutex.Unlock()
+	switch grace := r.agent.options.StopGrace; {
+	case fenced:
+		r.lose("no heartbeat was answered for so long that the server may give it away")
+	case stop:
+		r.end(stopped, reason, grace)
+	case tooLong:
+		r.end(silent, fmt.Sprintf("no report for %g s (epoch_timeout_seconds)", timeout), grace)
+	}
+}

@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/system"
+)
+
+// seat is a command's process and what stays with it when one run ends and the
+// next begins in the same process.
+type seat struct {
+	agent   *Agent
+	kind    string // see kind
+	home    *home
+	process *process // nil before the command is started
+	subject *subject
+	outlets outlets
+	// fixed are the applied knobs that hold as long as the process.
+	fixed system.Configuration
+	// former is the socket of the run before: it says that that one is over.
+	former *socket
+	// asking is the script's call for its next trial, idle takes what it writes
+	// meanwhile, and taken is closed when it waits no longer.
+	asking *asking
+	idle   *capture
+	taken  chan struct{}
+}
+
+// kind is what two leases must have in common for one process to serve both:
+// the study, the program, and all that only a new start changes.
+func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string) string {
+	fixed := system.Configuration{}
+	for _, knob := range system.Catalogue() {
+		if value, has := lease.System[knob.Name]; has && !knob.Live {
+			fixed[knob.Name] = value
+		}
+	}
+	_, bounded := lease.System[system.MemoryGiB]
+	_, switches := lease.System[system.CPUThreads]
+	if switches { // then the script changes its threads itself
+		for _, name := range threadVariables {
+			delete(environment, name)
+		}
+	}
+	return fmt.Sprintf("%q %q %q %q %q %q %t %t", lease.StudyID, command.Path, command.Args, command.Dir, environment, fixed.Key(), bounded, switches)
+}
+
+// newSeat makes a command's folder; the command is started by a run.
+func (a *Agent) newSeat(kind string) (*seat, error) {
+	home, err := a.workspace.home()
+	if err != nil {
+		return nil, fmt.Errorf("make the command's folder: %w", err)
+	}
+	return &seat{agent: a, kind: kind, home: home, subject: &subject{cage: home.cage, mark: home.mark()}, fixed: system.Configuration{}}, nil
+}
+
+// childrenEnd is how long processes that the script has ended may take to be
+// gone.
+const childrenEnd = 200 * time.Millisecond
+
+// alone reports whether the command has no process but the one it began with:
+// what another one does could not be told from the next trial.
+func (s *seat) alone() bool {
+	for deadline := time.Now().Add(childrenEnd); ; time.Sleep(childrenEnd / 10) {
+		others := 0
+		for _, pid := range s.process.members(s.subject.mark) {
+			if pid != s.process.pid {
+				others++
+			}
+		}
+		if others == 0 || time.Now().After(deadline) {
+			return others == 0
+		}
+	}
+}
+
+// left reports whether the waiting script has hung up or ended.
+func (s *seat) left() bool {
+	select {
+	case <-s.process.done:
+		return true
+	case <-s.asking.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// retire keeps the socket of a run that is over, in place of the one before.
+func (s *seat) retire(old *socket) {
+	if s.former != nil {
+		s.former.close()
+	}
+	s.former = old
+}
+
+// listenIdly takes what the command writes while it has no run, and drops it.
+func (s *seat) listenIdly() {
+	s.idle = &capture{log: &logBook{closed: true}, line: func([]byte) {}}
+	s.idle.read(s.outlets)
+}
+
+// unset takes back what was applied to the command: all, or what can be applied
+// anew to the next run.
+func (s *seat) unset(all bool) {
+	for name, k := range s.agent.controls.knobs {
+		if about, _ := system.Find(name); all || about.Live {
+			k.unset(s.subject)
+		}
+	}
+}
+
+// killStray ends what had left the command's group, and returns how many there
+// were.
+func (s *seat) killStray() int {
+	if s.process.caged { // the kernel has ended all of a control group
+		return 0
+	}
+	return killMarked(s.subject.mark)
+}
+
+// dismiss tells the waiting script that there is no further trial, and returns
+// when the command has ended.
+func (s *seat) dismiss() {
+	if s.idle == nil {
+		s.listenIdly()
+	}
+	s.asking.answer <- nextAnswer{}
+	timer := time.NewTimer(s.agent.options.StopGrace)
+	defer timer.Stop()
+	select {
+	case <-s.process.done:
+	case <-timer.C:
+		s.process.kill()
+		<-s.process.done
+	}
+	s.killStray()
+	s.idle.stop(pipeLinger)
+	if result := s.process.exit(); !result.ok() && result.signal != syscall.SIGTERM {
+		s.agent.options.Logger.Warn("a command that had no further trial did not end well", "reason", describe(result, s.idle.errors.lines(5)))
+	}
+	s.end()
+}
+
+// end removes what a command leaves, once it has ended or was not started.
+func (s *seat) end() {
+	if s.process != nil {
+		s.outlets.close()
+	}
+	s.unset(true)
+	s.retire(nil)
+	if err := s.home.remove(); err != nil {
+		s.agent.options.Logger.Warn("cannot remove the command's folder", "error", err)
+	}
+}
