@@ -50,11 +50,11 @@ func TestSingleSamplesFollowPollaczekKhinchine(t *testing.T) {
 				}
 				within(t, "exact mean response", exact.MeanResponse, want, 1e-6)
 				within(t, "exact utilization", exact.Utilization, utilization, 1e-6)
-				result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 400_000, Seed: 3})
+				result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 150_000, Seed: 3})
 				if math.Abs(result.Mean.Value-want) > 2*result.Mean.HalfWidth {
 					t.Errorf("simulated mean response %g ± %g, theory says %g", result.Mean.Value, result.Mean.HalfWidth, want)
 				}
-				within(t, "simulated mean response", result.Mean.Value, want, 0.06)
+				within(t, "simulated mean response", result.Mean.Value, want, 0.12)
 				within(t, "simulated utilization", result.Utilization, utilization, 0.01)
 			})
 		}
@@ -78,7 +78,7 @@ func TestTwoInstancesFollowErlang(t *testing.T) {
 	const rate, utilization = 1.4, 0.7
 	server := batching.Server{Curve: curveOf(t, batching.Point{Batch: 1, Seconds: 1, Deviation: 1}), Instances: 2}
 	want := 1 / (1 - utilization*utilization)
-	result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 400_000, Seed: 5})
+	result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 150_000, Seed: 5})
 	within(t, "mean response", result.Mean.Value, want, 0.03)
 	within(t, "utilization", result.Utilization, utilization, 0.01)
 }
@@ -97,11 +97,11 @@ func TestBulkServiceFollowsItsMarkovChain(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					result := simulated(t, server, policy, batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 400_000, Seed: 11})
+					result := simulated(t, server, policy, batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 150_000, Seed: 11})
 					if math.Abs(result.Mean.Value-exact.MeanResponse) > 2.5*result.Mean.HalfWidth {
 						t.Errorf("simulated mean response %g ± %g, exact %g", result.Mean.Value, result.Mean.HalfWidth, exact.MeanResponse)
 					}
-					within(t, "simulated mean response", result.Mean.Value, exact.MeanResponse, 0.03)
+					within(t, "simulated mean response", result.Mean.Value, exact.MeanResponse, 0.05)
 					within(t, "simulated mean batch", result.MeanBatch, exact.MeanBatch, 0.02)
 					within(t, "simulated utilization", result.Utilization, exact.Utilization, 0.02)
 				})
