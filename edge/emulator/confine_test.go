@@ -24,6 +24,16 @@ func attempts(folder string) map[string]func() error {
 			return unix.Unlink(folder + "/there")
 		},
 		"start a program": func() error { return exec.Command("/proc/self/exe", "-test.run=^$").Run() },
+		"make a process": func() error {
+			child, _, code := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if code != 0 {
+				return code
+			}
+			if child == 0 {
+				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+			return nil
+		},
 		"open a TCP connection": func() error {
 			socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 			if err != nil {

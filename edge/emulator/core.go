@@ -22,10 +22,7 @@ func allowedCores() []int {
 	}
 	var first, others []int
 	seen := map[string]bool{}
-	for core := range len(set) * 64 {
-		if !set.IsSet(core) {
-			continue
-		}
+	for _, core := range coresOf(&set) {
 		siblings, err := os.ReadFile(filepath.Join(processors, fmt.Sprintf("cpu%d/topology/thread_siblings_list", core)))
 		if err == nil && seen[string(siblings)] {
 			others = append(others, core)
@@ -35,6 +32,16 @@ func allowedCores() []int {
 		first = append(first, core)
 	}
 	return slices.Concat(first, others)
+}
+
+func coresOf(set *unix.CPUSet) []int {
+	var cores []int
+	for core := range len(set) * 64 { // a set is made of words of at most 64 cores
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores
 }
 
 // frequencyOf reads what cores run at now.

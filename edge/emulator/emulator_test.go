@@ -119,7 +119,7 @@ func TestHostileModelsFailAlone(t *testing.T) {
 		{"unknown operator", unknownModel(), small, problem.Invalid, "NoSuchOperator"},
 		{"operators of the future", futureModel(), small, problem.Invalid, "ONNX Runtime refuses"},
 		{"gigabytes when it runs", greedyModel(), small, problem.Exhausted, "memory"},
-		{"gigabytes of a constant", largeModel(), small, problem.Exhausted, "memory"},
+		{"gigabytes of a constant", largeModel(1 << 34), small, problem.Exhausted, "memory"},
 		{"endless loop", endlessModel(), short, problem.Exhausted, "longer than 1.5s"},
 		{"too large a file", cnn, emulator.Limits{ModelBytes: 100}, problem.Exhausted, "at most 100"},
 		{"empty", nil, small, problem.Invalid, "is empty"},
@@ -140,6 +140,24 @@ func TestHostileModelsFailAlone(t *testing.T) {
 	}
 	if _, err := emulator.Run(t.Context(), quick(t, cnn)); err != nil {
 		t.Errorf("a good model after them: %v", err)
+	}
+}
+
+// The memory limit is the one that was set, neither a larger nor a much smaller
+// one.
+func TestTheMemoryLimitIsTheOneSet(t *testing.T) {
+	job := quick(t, largeModel(16<<20)) // 64 MiB, and as many for the sum, and again for its copy
+	job.Limits.MemoryBytes = 48 << 20
+	if _, err := emulator.Run(t.Context(), job); !problem.Is(err, problem.Exhausted) {
+		t.Errorf("64 MiB do not fit into 48, got %v", err)
+	}
+	job.Limits.MemoryBytes = 384 << 20
+	result, err := emulator.Run(t.Context(), job)
+	if err != nil {
+		t.Fatalf("with 384 MiB: %v", err)
+	}
+	if peak := result.Cells[0].PeakBeyondLibraryBytes; peak < 64<<20 || peak > 384<<20 {
+		t.Errorf("the peak is %d MiB", peak>>20)
 	}
 }
 

@@ -70,12 +70,12 @@ func greedyModel() []byte {
 		value(11, "size", int64s, 1), value(12, "large", float32s, -1))
 }
 
-// largeModel wants 64 GiB for a constant.
-func largeModel() []byte {
+// largeModel wants memory for a constant, and for its sum with a number.
+func largeModel(floats int64) []byte {
 	return model(13,
 		node("ConstantOfShape", []string{"shape"}, []string{"large"}),
 		node("Add", []string{"large", "number"}, []string{"sum"}),
-		constant("shape", 1<<34),
+		constant("shape", floats),
 		value(11, "number", float32s, 1), value(12, "sum", float32s, -1))
 }
 

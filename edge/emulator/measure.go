@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -22,12 +23,9 @@ const collectEvery = 20_000
 
 // measure measures one cell and answers with it.
 func (p *process) measure(cell placed) error {
-	var set unix.CPUSet
-	for _, core := range cell.CoreNumbers {
-		set.Set(core)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return problem.New(problem.Internal, "the kernel refuses the cores %v: %w", cell.CoreNumbers, err)
+	cores, err := keepTo(cell.CoreNumbers)
+	if err != nil {
+		return err
 	}
 	p.memory.forgetPeak()
 	s, err := p.open(cell.Cell)
@@ -35,11 +33,27 @@ func (p *process) measure(cell placed) error {
 		return err
 	}
 	defer s.close()
-	m := Measurement{Cell: cell.Cell, CoreNumbers: cell.CoreNumbers, Inputs: s.described, Assumed: s.assumed, LoadSeconds: s.loadSeconds}
+	m := Measurement{Cell: cell.Cell, CoreNumbers: cores, Inputs: s.described, Assumed: s.assumed, LoadSeconds: s.loadSeconds}
 	if m.WarmUpRuns, m.WarmUpSettled, err = warmUp(s.run, p.order.Precision.Seconds*warmUpSeconds); err != nil {
 		return err
 	}
 	return p.measureWarm(s, m)
+}
+
+// keepTo keeps this thread, and those it starts, to the cores, and returns those
+// that the kernel then has it on.
+func keepTo(wanted []int) ([]int, error) {
+	var set, now unix.CPUSet
+	for _, core := range wanted {
+		set.Set(core)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return nil, problem.New(problem.Internal, "the kernel refuses the cores %v: %w", wanted, err)
+	}
+	if err := unix.SchedGetaffinity(0, &now); err != nil {
+		return nil, fmt.Errorf("ask for the cores of a thread: %w", err)
+	}
+	return coresOf(&now), nil
 }
 
 // measureWarm measures between two answers, so that the other end can read its

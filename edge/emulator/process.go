@@ -39,7 +39,9 @@ type process struct {
 	order   order
 	memory  *memoryGauge
 	model   []byte
-	names   []declared
+	// names, inputs and outputs are what the file declares.
+	names           []declared
+	inputs, outputs []onnxruntime.InputOutputInfo
 }
 
 func (p *process) run() error {
@@ -57,7 +59,9 @@ func (p *process) run() error {
 		return err
 	}
 	// From here on the file is looked at.
-	p.names = declaredInputs(p.model)
+	if err := p.look(); err != nil {
+		return err
+	}
 	// Collecting garbage would disturb what is measured; it is done in between.
 	debug.SetGCPercent(-1)
 	for _, cell := range p.order.Cells {

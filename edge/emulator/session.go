@@ -21,16 +21,23 @@ type session struct {
 	assumed     []string
 }
 
+// look has the library load the model for the first time, and say what goes into
+// it and what comes out.
+func (p *process) look() (err error) {
+	p.names = declaredInputs(p.model)
+	if p.inputs, p.outputs, err = onnxruntime.GetInputOutputInfoWithONNXData(p.model); err != nil {
+		return runtimeError("load the model", err)
+	}
+	if len(p.inputs) == 0 || len(p.outputs) == 0 {
+		return problem.New(problem.Invalid, "the model has %d inputs and %d outputs: it needs one of each to be run", len(p.inputs), len(p.outputs))
+	}
+	return nil
+}
+
 // open makes the model ready and its inputs up. The threads of the session run on
 // the cores of the calling thread.
 func (p *process) open(cell Cell) (*session, error) {
-	wanted, given, err := onnxruntime.GetInputOutputInfoWithONNXData(p.model)
-	if err != nil {
-		return nil, runtimeError("load the model", err)
-	}
-	if len(wanted) == 0 || len(given) == 0 {
-		return nil, problem.New(problem.Invalid, "the model has %d inputs and %d outputs: it needs one of each to be run", len(wanted), len(given))
-	}
+	wanted, given := p.inputs, p.outputs
 	s := &session{outputs: make([]onnxruntime.Value, len(given))}
 	if err := s.feed(p, cell, wanted, given); err != nil {
 		s.close()
