@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"edge/estimate":           {"edge/graph"},
 	"edge/emulator":           {"problem", "profiler"},
 	"edge/gather":             {"problem", "edge/batching"},
+	"edge/onnx":               {"problem", "edge/graph"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -78,7 +79,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/batching", "edge/estimate"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/batching", "edge/estimate", "edge/onnx"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -97,6 +98,7 @@ var doors = map[string][]string{
 	"gonum.org/v1/gonum":               {"study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "edge/emulator", "cmd/tandem"},
 	"github.com/chromedp/chromedp":     {}, // tests only
+	"google.golang.org/protobuf":       {"edge/onnx"},
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
 }
 
@@ -157,6 +159,20 @@ func TestImportsFollowTheTable(t *testing.T) {
 			if isOurs && one.folder != "cmd/tandem" && !slices.Contains(allowed, ours) {
 				t.Errorf("%s imports %s: that arrow is not in the import table", one.path, ours)
 			}
+		}
+	}
+}
+
+// Files of models come from anywhere. Users read their own, with the command
+// line; the server is told graphs and never takes such a file apart.
+func TestTheServerReadsNoModelFiles(t *testing.T) {
+	var reaches func(folder string) bool
+	reaches = func(folder string) bool {
+		return folder == "edge/onnx" || slices.ContainsFunc(mayImport[folder], reaches)
+	}
+	for folder := range mayImport {
+		if root, _, _ := strings.Cut(folder, "/"); slices.Contains([]string{"study", "store", "web", "protocol"}, root) && reaches(folder) {
+			t.Errorf("%s may import edge/onnx, through others perhaps: only the command line reads files of models", folder)
 		}
 	}
 }

@@ -12,5 +12,6 @@ func edgeCommand() *cobra.Command {
 	command.AddCommand(edgeBatchCommand())
 	command.AddCommand(edgeBackendCommand())
 	command.AddCommand(edgeRunCommand(), emulationProcessCommand())
+	command.AddCommand(edgeInspectCommand())
 	return command
 }
