@@ -1,4 +1,4 @@
-"""Train LeNet-5 on Fashion-MNIST: one trial of the study in study.yaml.
+"""Train LeNet-5 on Fashion-MNIST: the trials of the study in study.yaml, one after the other.
 
 A worker starts it. By hand it runs alone: python train.py --epochs 3
 """
@@ -29,17 +29,19 @@ LOAD_SAFELY = {"weights_only": True} if "weights_only" in inspect.signature(torc
 
 def main() -> None:
     options = arguments()
-    trial = tandem.current_trial(params=BY_HAND, epochs=options.epochs, system={"cpu_threads": 2})
+    training, validation, source = load(options.images)  # once, for all trials that this process is given
+    for trial in tandem.trials(params=BY_HAND, epochs=options.epochs, system={"cpu_threads": 2}):
+        share = training.first(trial.data_fraction)
+        print(
+            f"training on {len(share)} of {len(training)} images, validating on {len(validation)}, from {source}",
+            flush=True,
+        )
+        train(trial, share, validation)
+
+
+def train(trial: tandem.Trial, training: Split, validation: Split) -> None:
     torch.set_num_threads(trial.system.get("cpu_threads", 1))
     torch.manual_seed(trial.seed % 2**63)
-
-    training, validation, source = load(options.images)
-    share = training.first(trial.data_fraction)
-    print(
-        f"training on {len(share)} of {len(training)} images, validating on {len(validation)}, from {source}",
-        flush=True,
-    )
-
     model = lenet5(trial.params["conv_channels"], trial.params["dropout"])
     optimizer = torch.optim.Adam(model.parameters(), lr=trial.params["learning_rate"])
 
@@ -65,7 +67,7 @@ def main() -> None:
         # whether the trial is promoted after it or not.
         decay = trial.params["learning_rate_decay"] ** (epoch - 1)
         optimizer.param_groups[0]["lr"] = trial.params["learning_rate"] * decay
-        loss = train_one_epoch(model, optimizer, share, trial.params["batch_size"])
+        loss = train_one_epoch(model, optimizer, training, trial.params["batch_size"])
         trial.report(accuracy=accuracy(model, validation), loss=loss)
         trial.checkpoint(save)
 

@@ -18,6 +18,7 @@ type lot struct {
 // park lets the process wait.
 func (l *lot) park(s *seat) {
 	s.taken = make(chan struct{})
+	taken, asking := s.taken, s.asking // it may wait anew before we look
 	s.listenIdly()
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -26,12 +27,12 @@ func (l *lot) park(s *seat) {
 		timer := time.NewTimer(s.agent.options.NextWait)
 		defer timer.Stop()
 		select {
-		case <-s.taken:
+		case <-taken:
 			return
 		case <-timer.C:
-		case <-s.asking.gone:
+		case <-asking.gone:
 		}
-		if l.take(func(one *seat) bool { return one == s }) != nil {
+		if l.take(func(one *seat) bool { return one.asking == asking }) != nil {
 			s.dismiss()
 		}
 	})
