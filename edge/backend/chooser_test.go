@@ -99,6 +99,54 @@ func TestPrioritiesDecide(t *testing.T) {
 	}
 }
 
+func TestWhatDoesNotFitIsRuledOut(t *testing.T) {
+	profiles := backend.Defaults()
+	runs := someRuns(rand.New(rand.NewPCG(1, 1)), 80) // about 200 MB, 1 GB on a GPU
+	profiles[0].MemoryBytes, profiles[2].GPUMemoryBytes = 1e8, 5e8
+	c, err := backend.New(profiles, backend.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fit(runs); err != nil {
+		t.Fatal(err)
+	}
+	choice, err := c.Choose(runs[0].Model, backend.Request{}, by(map[backend.Criterion]float64{"latency": 1}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, want := range []string{"of memory and has 95.4 MiB", "", "of GPU memory and has 477 MiB", ""} {
+		if got := strings.Join(choice.Options[b].RuledOut, ""); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", profiles[b].Name, got, want)
+		}
+	}
+}
+
+// Without runs a prediction is of the others: it is shown, and not relied on.
+func TestABackendThatNeverRanIsNotChosenForItsPrediction(t *testing.T) {
+	var runs []backend.Run
+	for _, run := range someRuns(rand.New(rand.NewPCG(1, 1)), 80) {
+		if run.Backend == "B1" || run.Backend == "B3" {
+			runs = append(runs, run)
+		}
+	}
+	wishes := by(map[backend.Criterion]float64{"latency": 1}, nil)
+	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Optimism} {
+		choice, err := taught(t, backend.Settings{Exploration: exploration, Predictor: backend.Forest}, runs).Choose(runs[0].Model, backend.Request{}, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen := choice.Options[choice.Chosen].Runs > 0; seen != (exploration == backend.Greedy) || choice.Explored == seen {
+			t.Errorf("%s: %s", exploration, choice.Why)
+		}
+		if choice.Options[choice.Greedy].Runs == 0 {
+			t.Errorf("%s relies on %s", exploration, choice.Options[choice.Greedy].Backend)
+		}
+		if band := choice.Options[1].Outcome["latency"]; band.Deviation < band.Mean {
+			t.Errorf("the latency of a backend that never ran is said to be %v", band)
+		}
+	}
+}
+
 func TestPredictedMeansKeepTheLimits(t *testing.T) {
 	runs := someRuns(rand.New(rand.NewPCG(2, 1)), 80)
 	choosers := map[backend.Exploration]*backend.Chooser{}

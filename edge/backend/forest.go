@@ -9,6 +9,8 @@ import (
 const (
 	trees     = 40
 	leastLeaf = 2
+	// sampled is the most runs that one tree is grown from.
+	sampled = 2000
 )
 
 // forest is an ensemble of extremely randomized trees (Geurts and others 2006)
@@ -98,7 +100,7 @@ func (f *forest) refit() {
 	outside := make([][]float64, len(rows)) // sums of predictions of trees that did not see the run
 	votes := make([]float64, len(rows))
 	for range trees {
-		sample, inside := make([]int, len(rows)), make([]bool, len(rows))
+		sample, inside := make([]int, min(len(rows), sampled)), make([]bool, len(rows))
 		for i := range sample {
 			sample[i] = g.random.IntN(len(rows))
 			inside[sample[i]] = true
