@@ -45,7 +45,7 @@ func TestEdgeBackend(t *testing.T) {
 	}{
 		{"fast", nil, 0, []string{"gpu is predicted best by the priorities: 2 ms", "GPU MEMORY", "+"}},
 		{"little energy wins when it counts most", []string{"--priority", "latency=0.001,energy=1", "--limit", "energy<=0.5"}, 0, []string{"gpu is predicted best"}},
-		{"a limit that only the cores keep", []string{"--limit", "energy<=0.001"}, 1, []string{"gpu is ruled out, as energy 0.16 J is above 0.001 J", "no backend can be chosen: loosen"}},
+		{"a limit that only the cores keep", []string{"--limit", "energy<=0.001"}, 1, []string{"is above 0.001 J; gpu is ruled out, as energy 0.1", "no backend can be chosen: loosen"}},
 		{"the cost is not known", []string{"--priority", "cost=1"}, 1, []string{"its profile has no cost_per_hour"}},
 		{"an unknown criterion", []string{"--priority", "beauty=1"}, 2, []string{"the criteria are latency, accuracy, energy, cost"}},
 		{"a limit the wrong way round", []string{"--limit", "accuracy<=0.7"}, 2, []string{"accuracy has a least value"}},

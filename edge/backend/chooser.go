@@ -25,7 +25,7 @@ const (
 
 // Settings of a chooser; zeros are the defaults.
 type Settings struct {
-	// Predictor is [Ridge] by default.
+	// Predictor is [Stacked] by default.
 	Predictor Kind
 	// Exploration is [Greedy] by default.
 	Exploration Exploration
@@ -55,7 +55,7 @@ func New(profiles []Profile, settings Settings) (*Chooser, error) {
 		return nil, err
 	}
 	if settings.Predictor == "" {
-		settings.Predictor = Ridge
+		settings.Predictor = Stacked
 	}
 	if settings.Share == 0 {
 		settings.Share = 0.2

@@ -299,7 +299,7 @@ func TestExplorationKeepsItsBudget(t *testing.T) {
 }
 
 func TestRegretFallsWithRuns(t *testing.T) {
-	for _, kind := range []backend.Kind{backend.Forest, backend.Ridge, backend.MLP} {
+	for _, kind := range []backend.Kind{backend.Stacked, backend.Forest, backend.Ridge, backend.MLP} {
 		t.Run(string(kind), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, 1))
 			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Thompson, Predictor: kind, Share: 0.05})

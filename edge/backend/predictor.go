@@ -46,15 +46,16 @@ type Kind string
 
 // The predictors.
 const (
-	Ridge       Kind = "ridge"  // Bayesian linear regression of logarithms
-	Forest      Kind = "forest" // extremely randomized trees
-	MLP         Kind = "mlp"    // neural network, as in DOPE-ML
-	Variational Kind = "vae"    // a variational autoencoder's latent space predicts, as in DOPE-ML
-	Mean        Kind = "mean"   // of what was seen on the backend
+	Stacked     Kind = "stacked" // ridge, and a perceptron on what that leaves over
+	Ridge       Kind = "ridge"   // Bayesian linear regression of logarithms
+	Forest      Kind = "forest"  // extremely randomized trees
+	MLP         Kind = "mlp"     // neural network, as in DOPE-ML
+	Variational Kind = "vae"     // a variational autoencoder's latent space predicts, as in DOPE-ML
+	Mean        Kind = "mean"    // of what was seen on the backend
 )
 
 // Kinds are all predictors.
-func Kinds() []Kind { return []Kind{Ridge, Forest, MLP, Variational, Mean} }
+func Kinds() []Kind { return []Kind{Stacked, Ridge, Forest, MLP, Variational, Mean} }
 
 // NewPredictor makes a predictor that knows nothing.
 func NewPredictor(kind Kind, shape Shape) (Predictor, error) {
@@ -65,6 +66,8 @@ func NewPredictor(kind Kind, shape Shape) (Predictor, error) {
 		return newOnline(shape, newPerceptron), nil
 	case Variational:
 		return newOnline(shape, newAutoencoder), nil
+	case Stacked:
+		return newStacked(shape), nil
 	case Ridge:
 		return &ridge{shape: shape, memory: memory{window: shape.Window}}, nil
 	case Mean:

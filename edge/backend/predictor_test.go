@@ -55,7 +55,7 @@ func absolute(p backend.Predictor, rows []backend.Row) float64 {
 func TestLearningReducesTheError(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	rows, test := world(random, 200), world(random, 100)
-	most := map[backend.Kind]float64{backend.Forest: 0.25, backend.MLP: 0.25, backend.Variational: 0.35, backend.Ridge: 0.05, backend.Mean: 1.2}
+	most := map[backend.Kind]float64{backend.Forest: 0.25, backend.MLP: 0.25, backend.Variational: 0.35, backend.Ridge: 0.05, backend.Stacked: 0.05, backend.Mean: 1.2}
 	for _, kind := range backend.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			p := predictor(t, kind)
@@ -77,6 +77,23 @@ func TestLearningReducesTheError(t *testing.T) {
 				t.Errorf("fitted at once the error is %.3f", got)
 			}
 		})
+	}
+}
+
+// The network of the stack learns what lines cannot say.
+func TestTheStackLearnsCurves(t *testing.T) {
+	random := rand.New(rand.NewPCG(12, 13))
+	rows, test := world(random, 400), world(random, 100)
+	for _, list := range [][]backend.Row{rows, test} {
+		for i := range list {
+			list[i].Targets[0] += math.Sin(2 * list[i].Features[3])
+		}
+	}
+	line, stack := predictor(t, backend.Ridge), predictor(t, backend.Stacked)
+	line.Fit(rows)
+	stack.Fit(rows)
+	if one, other := absolute(line, test), absolute(stack, test); other > 0.5*one {
+		t.Errorf("the error of the line is %.3f, of the stack %.3f", one, other)
 	}
 }
 
@@ -223,7 +240,7 @@ func TestRunsBetweenFitsAreLearned(t *testing.T) {
 			rows[i].Targets[0] += 1.5
 		}
 	}
-	for _, kind := range []backend.Kind{backend.MLP, backend.Variational, backend.Ridge, backend.Forest} {
+	for _, kind := range []backend.Kind{backend.Stacked, backend.MLP, backend.Variational, backend.Ridge, backend.Forest} {
 		t.Run(string(kind), func(t *testing.T) {
 			s := shape()
 			s.Window = 40

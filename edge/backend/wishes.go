@@ -164,9 +164,9 @@ func (w Wishes) Broken(o Outcome) []string {
 				broken = append(broken, fmt.Sprintf("its %s is not known: %s", criterion, remedy(criterion)))
 			}
 		case limited && criterion == ByAccuracy && value < limit:
-			broken = append(broken, fmt.Sprintf("accuracy %s is below %s", Amount(criterion, value), Amount(criterion, limit)))
+			broken = append(broken, fmt.Sprintf("accuracy %s is below %s", amount(criterion, value, 5), amount(criterion, limit, 5)))
 		case limited && criterion != ByAccuracy && value > limit && o.Busy < 1:
-			broken = append(broken, fmt.Sprintf("%s %s is above %s", criterion, Amount(criterion, value), Amount(criterion, limit)))
+			broken = append(broken, fmt.Sprintf("%s %s is above %s", criterion, amount(criterion, value, 5), amount(criterion, limit, 5)))
 		}
 	}
 	return broken
@@ -186,13 +186,20 @@ func remedy(criterion Criterion) string {
 
 // Amount is a value of a criterion for people to read.
 func Amount(criterion Criterion, value float64) string {
+	if criterion == ByAccuracy {
+		return fmt.Sprintf("%.2f%%", 100*value)
+	}
+	return amount(criterion, value, 3)
+}
+
+func amount(criterion Criterion, value float64, digits int) string {
 	switch criterion {
 	case ByLatency:
-		return fmt.Sprintf("%.3g ms", 1000*value)
+		return fmt.Sprintf("%.*g ms", digits, 1000*value)
 	case ByAccuracy:
-		return fmt.Sprintf("%.2f%%", 100*value)
+		return fmt.Sprintf("%.*g%%", digits, 100*value)
 	case ByEnergy:
-		return fmt.Sprintf("%.3g J", value)
+		return fmt.Sprintf("%.*g J", digits, value)
 	}
-	return fmt.Sprintf("%.3g", value)
+	return fmt.Sprintf("%.*g", digits, value)
 }

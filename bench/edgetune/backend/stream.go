@@ -74,14 +74,16 @@ func methods() []method {
 		{name: "one backend, the best in hindsight", fixed: bestFixed},
 		{name: "the fastest (its latency known)", fixed: fastest},
 	}
+	add := func(kind backend.Kind, name string, exploration backend.Exploration, share float64) {
+		list = append(list, method{name: string(kind) + ", " + name, settings: &backend.Settings{Predictor: kind, Exploration: exploration, Share: share}})
+	}
 	for _, kind := range backend.Kinds() {
-		list = append(list, method{name: string(kind) + ", thompson", settings: &backend.Settings{Predictor: kind, Exploration: backend.Thompson, Share: 0.1}})
+		add(kind, "optimism", backend.Optimism, 0.1)
 	}
-	for _, kind := range []backend.Kind{backend.Forest, backend.Ridge} {
-		list = append(list,
-			method{name: string(kind) + ", optimism", settings: &backend.Settings{Predictor: kind, Exploration: backend.Optimism, Share: 0.1}},
-			method{name: string(kind) + ", greedy after one run each", settings: &backend.Settings{Predictor: kind, Exploration: backend.Thompson, Share: 1e-9}})
+	for _, kind := range []backend.Kind{backend.Stacked, backend.Ridge} {
+		add(kind, "greedy after one run each", backend.Optimism, 1e-9)
 	}
+	add(backend.Stacked, "thompson", backend.Thompson, 0.1)
 	return list
 }
 
