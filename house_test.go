@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"edge/emulator":           {"problem", "profiler"},
 	"edge/gather":             {"problem", "edge/batching"},
 	"edge/onnx":               {"problem", "edge/graph"},
+	"edge/tuning":             {"problem", "budget", "study/pareto", "study/search", "study/space", "trial"},
 	"study/correlation":       {},
 	"study/pareto":            {},
 	"study/search":            {"problem", "budget", "study/space", "study/surrogate", "study/correlation", "study/pareto", "trial"},
@@ -67,6 +68,7 @@ var mayImport = map[string][]string{
 	"bench/edgetune/zoo":      {"edge/graph"},
 	"bench/edgetune/batching": {"edge/batching", "edge/gather"},
 	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
+	"bench/edgetune/tuning":   {"edge/tuning"},
 	"bench/pipetune":          {"protocol", "trial", "profiler", "clients/rest", "e2e/launch"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":            {"simulator", "study/definition", "study/space"},
@@ -79,7 +81,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/batching", "edge/estimate", "edge/onnx"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

@@ -1,0 +1,80 @@
+package tuning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Metric is a number of a configuration and its outcome.
+type Metric string
+
+// The metrics. Only Throughput is better the larger it is.
+const (
+	Latency    Metric = "latency_seconds"    // of one batch
+	Throughput Metric = "samples_per_second" // one batch after the other
+	Energy     Metric = "joules_per_sample"
+	Cost       Metric = "cost_per_sample"
+	Memory     Metric = "memory_bytes"
+)
+
+// Metrics lists all of them.
+func Metrics() []Metric { return []Metric{Latency, Throughput, Energy, Cost, Memory} }
+
+// Maximize reports whether more of it is better.
+func (m Metric) Maximize() bool { return m == Throughput }
+
+// ParseMetric reads a metric's name; units other than the metric's own are for
+// constraints.
+func ParseMetric(text string) (Metric, error) {
+	if m := Metric(strings.TrimSpace(text)); slices.Contains(Metrics(), m) {
+		return m, nil
+	}
+	return "", invalid("metric", text, "must be one of "+metricNames())
+}
+
+func metricNames() string {
+	var names []string
+	for _, m := range Metrics() {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Value is the metric of a configuration's outcome; an error says that it is not
+// known.
+func (m Metric) Value(c Configuration, o Outcome, p Prices) (float64, error) {
+	batch := float64(max(c.BatchSize, 1))
+	value := 0.0
+	switch m {
+	case Latency:
+		value = o.LatencySeconds
+	case Throughput:
+		value = batch / o.LatencySeconds
+	case Energy:
+		value = o.Joules / batch
+	case Cost:
+		if p.KilowattHour > 0 && !(o.Joules > 0) {
+			return 0, fmt.Errorf("%s is not known, as joules are not", m)
+		}
+		value = p.perSample(o.LatencySeconds, o.Joules, batch)
+	case Memory:
+		value = float64(o.MemoryBytes)
+	}
+	if !(value > 0) {
+		return 0, fmt.Errorf("%s is not known", m)
+	}
+	return value, nil
+}
+
+// worst is the metric at the bad end of the outcome's band, or the value itself
+// where no band is known.
+func (m Metric) worst(c Configuration, o Outcome, p Prices) (float64, error) {
+	if o.LatencySecondsHigh > 0 {
+		o.LatencySeconds = o.LatencySecondsHigh
+	}
+	if o.JoulesHigh > 0 {
+		o.Joules = o.JoulesHigh
+	}
+	return m.Value(c, o, p)
+}

@@ -1,0 +1,213 @@
+package tuning
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/search"
+)
+
+// The methods that are not, or not only, those of study/search.
+const (
+	// Auto tries all configurations if they are few enough, and is the method
+	// "tpe" of study/search otherwise: on measured grids it needs the fewest
+	// configurations (docs/benchmarks.md).
+	Auto = "auto"
+	// Grid tries configurations in order, all of them if they are few enough.
+	Grid = "grid"
+)
+
+// Methods lists the names of all methods.
+func Methods() []string {
+	list := append([]string{Auto}, search.Names()...)
+	slices.Sort(list)
+	return list
+}
+
+// MaxEvaluations bounds every search.
+const MaxEvaluations = 1_000_000
+
+// Settings is everything a search is made from.
+type Settings struct {
+	Space       Space        `json:"space"`
+	Objective   Objective    `json:"objective"`
+	Constraints []Constraint `json:"constraints,omitempty"`
+	// Prices are needed where Cost is an objective, a constraint or on the front.
+	Prices Prices `json:"prices"`
+	// Front are the metrics that the Pareto front is of; none is no front.
+	Front []Metric `json:"front,omitempty"`
+	// Method is one of [Methods]; empty is Auto.
+	Method string `json:"method"`
+	// Seed determines every random draw.
+	Seed uint64 `json:"seed"`
+	// MaxEvaluations is how many configurations may be tried, 1 to
+	// [MaxEvaluations].
+	MaxEvaluations int `json:"max_evaluations"`
+}
+
+// Result is what a search has found.
+type Result struct {
+	// Best keeps to all constraints; nil if nothing that was tried does.
+	Best *Evaluation `json:"best,omitempty"`
+	// Nearest misses the constraints by the least, where there is no Best; nil if
+	// nothing has an outcome.
+	Nearest *Evaluation `json:"nearest,omitempty"`
+	// Doubtful are constraints that Best keeps to with its value, but not with
+	// the bad end of its band.
+	Doubtful []string `json:"doubtful,omitempty"`
+	// Unmet says why there is no Best, a sentence for each constraint.
+	Unmet []string `json:"unmet,omitempty"`
+	// Front is sorted by its first metric, the best first.
+	Front []Evaluation `json:"front,omitempty"`
+	// Evaluations is how many configurations were tried, Failures how many of
+	// them had no outcome.
+	Evaluations int `json:"evaluations"`
+	Failures    int `json:"failures"`
+	// Exhaustive says that all configurations were tried, so that the answer is
+	// not only the best of some.
+	Exhaustive bool `json:"exhaustive"`
+	// Tried are all evaluations in the order of trying.
+	Tried []Evaluation `json:"-"`
+}
+
+// Search tries configurations until none is left, the method has finished, or
+// as many were tried as may be. An error is [problem.Invalid] and names every
+// fault of the settings; that nothing is feasible is no error.
+func Search(settings Settings, evaluate Evaluate) (Result, error) {
+	if faults := settings.faults(); len(faults) > 0 {
+		return Result{}, problem.WithFields("the inference cannot be tuned", faults)
+	}
+	l := newLedger(settings, evaluate)
+	axes := settings.Space.axes()
+	small := settings.Space.Size() <= float64(settings.MaxEvaluations)
+	method := cmp.Or(settings.Method, Auto)
+	if settings.Space.Size() == 1 || method == Grid || method == Auto && small {
+		grid(l, axes)
+		return l.result(), nil
+	}
+	if method == Auto {
+		method = "tpe"
+	}
+	if err := proposed(l, axes, method); err != nil {
+		return Result{}, err
+	}
+	return l.result(), nil
+}
+
+// grid tries configurations in order, the last parameter changing first.
+func grid(l *ledger, axes []axis) {
+	point := make([]int, len(axes))
+	for {
+		if _, ok := l.try(at(axes, point)); !ok {
+			return
+		}
+		i := len(point) - 1
+		for ; i >= 0; i-- {
+			if point[i]++; point[i] < len(axes[i].values) {
+				break
+			}
+			point[i] = 0
+		}
+		if i < 0 {
+			return
+		}
+	}
+}
+
+func (l *ledger) result() Result {
+	r := Result{Evaluations: len(l.tried), Front: l.front(), Tried: l.tried, Exhaustive: float64(len(l.tried)) == l.settings.Space.Size()}
+	for _, e := range l.tried {
+		if e.Failure != "" {
+			r.Failures++
+		}
+	}
+	best := l.best()
+	if best != nil && best.Feasible() {
+		r.Best, r.Doubtful = best, l.doubtful(*best)
+		return r
+	}
+	r.Nearest, r.Unmet = best, l.unmet()
+	return r
+}
+
+// doubtful are the constraints that hold but for the band.
+func (l *ledger) doubtful(e Evaluation) []string {
+	var list []string
+	for _, c := range l.settings.Constraints {
+		if value, err := c.Metric.worst(e.Configuration, e.Outcome, l.settings.Prices); err == nil && c.missed(value) > 0 {
+			list = append(list, c.String())
+		}
+	}
+	return list
+}
+
+// unmet says of each constraint how near anything comes to it.
+func (l *ledger) unmet() []string {
+	var list []string
+	alone := 0
+	for _, c := range l.settings.Constraints {
+		nearest, least := 0.0, math.Inf(1)
+		for _, e := range l.tried {
+			value, err := c.Metric.Value(e.Configuration, e.Outcome, l.settings.Prices)
+			if missed := c.missed(value); err == nil && e.Failure == "" && missed < least {
+				nearest, least = value, missed
+			}
+		}
+		switch {
+		case math.IsInf(least, 1):
+		case least > 0:
+			list = append(list, fmt.Sprintf("%s: nothing that was tried keeps to it; the nearest has %s %.4g", c, c.Metric, nearest))
+		default:
+			alone++
+		}
+	}
+	if len(list) == 0 && alone > 1 {
+		list = append(list, "each constraint is kept to by some configuration, but by none all of them together")
+	}
+	if len(l.tried) > 0 && l.best() == nil {
+		list = append(list, "no configuration has an outcome; the first failed with: "+l.tried[0].Failure)
+	}
+	return list
+}
+
+// sorted orders a front by its metrics.
+func (l *ledger) sorted(front []Evaluation) []Evaluation {
+	key := func(e Evaluation) []float64 {
+		var values []float64
+		for _, metric := range l.settings.Front {
+			value, _ := metric.Value(e.Configuration, e.Outcome, l.settings.Prices) // known: it is on the front
+			if metric.Maximize() {
+				value = -value
+			}
+			values = append(values, value)
+		}
+		return values
+	}
+	slices.SortStableFunc(front, func(a, b Evaluation) int { return slices.Compare(key(a), key(b)) })
+	return front
+}
+
+func (s Settings) faults() []problem.Field {
+	faults := append(s.Space.faults("space"), s.Objective.faults("objective", s.Prices)...)
+	for i, c := range s.Constraints {
+		at := fmt.Sprintf("constraints[%d]", i)
+		faults = append(faults, metricFaults(at+".metric", c.Metric, s.Prices)...)
+		if !(c.Bound > 0) || math.IsInf(c.Bound, 1) || c.AtLeast != c.Metric.Maximize() {
+			faults = append(faults, problem.Field{Path: at, Message: "must bound the metric from its bad side by a number above 0", Value: c.String()})
+		}
+	}
+	for i, m := range s.Front {
+		faults = append(faults, metricFaults(fmt.Sprintf("front[%d]", i), m, s.Prices)...)
+	}
+	if s.Method != "" && !slices.Contains(Methods(), s.Method) {
+		faults = append(faults, problem.Field{Path: "method", Message: "must be one of " + strings.Join(Methods(), ", "), Value: s.Method})
+	}
+	if s.MaxEvaluations < 1 || s.MaxEvaluations > MaxEvaluations {
+		faults = append(faults, problem.Field{Path: "max_evaluations", Message: fmt.Sprintf("must be between 1 and %d", MaxEvaluations), Value: s.MaxEvaluations})
+	}
+	return faults
+}

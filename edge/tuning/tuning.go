@@ -1,0 +1,89 @@
+// Package tuning answers: with which batch, cores, memory and clocks does a
+// device serve a model best?
+//
+// It searches inference hyperparameters and system parameters together (Rocha,
+// section 7.3.4) for an objective under constraints, by trying configurations
+// out on whatever the caller has: an emulation, an estimate, or the device
+// itself. Energy is searched like latency, not derived from it: the fastest
+// configuration is often not the most economical.
+//
+// The package is pure: the same settings and outcomes give the same answer.
+package tuning
+
+import "math"
+
+// Configuration is how a device runs a model. What is zero is left as it is.
+type Configuration struct {
+	// BatchSize is how many samples are inferred together, at least 1.
+	BatchSize int `json:"batch_size"`
+	Cores     int `json:"cores,omitempty"`
+	// MemoryBytes is the limit that the model runs under.
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	// CPUHertz, GPUHertz and MemoryHertz are clocks.
+	CPUHertz    float64 `json:"cpu_hertz,omitempty"`
+	GPUHertz    float64 `json:"gpu_hertz,omitempty"`
+	MemoryHertz float64 `json:"memory_hertz,omitempty"`
+}
+
+// Outcome is what a configuration costs.
+type Outcome struct {
+	// LatencySeconds is of one batch. Low and High are its band: both are 0 where
+	// it is not known.
+	LatencySeconds     float64 `json:"latency_seconds"`
+	LatencySecondsLow  float64 `json:"latency_seconds_low,omitempty"`
+	LatencySecondsHigh float64 `json:"latency_seconds_high,omitempty"`
+	// Joules are of one batch, 0 where they are not known.
+	Joules     float64 `json:"joules,omitempty"`
+	JoulesLow  float64 `json:"joules_low,omitempty"`
+	JoulesHigh float64 `json:"joules_high,omitempty"`
+	// MemoryBytes is what the model took, 0 where it is not known.
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+}
+
+// Evaluate tries a configuration out. An error makes that configuration
+// infeasible, as when it runs out of memory; the search goes on.
+type Evaluate func(Configuration) (Outcome, error)
+
+// Prices turn time and energy into money, in any currency.
+type Prices struct {
+	// Hour is what an hour of the device costs.
+	Hour float64 `json:"hour"`
+	// KilowattHour is what a kilowatt hour costs.
+	KilowattHour float64 `json:"kilowatt_hour"`
+}
+
+// perSample is the cost of a sample whose batch took the seconds and joules.
+func (p Prices) perSample(seconds, joules, batch float64) float64 {
+	cost := p.Hour * seconds / 3600
+	if p.KilowattHour > 0 {
+		cost += p.KilowattHour * joules / 3.6e6
+	}
+	return cost / batch
+}
+
+// Evaluation is one configuration that was tried.
+type Evaluation struct {
+	Configuration Configuration `json:"configuration"`
+	Outcome       Outcome       `json:"outcome"`
+	// Failure says why there is no outcome.
+	Failure string `json:"failure,omitempty"`
+	// Violation is by how much the constraints are missed: the sum of the
+	// logarithms of the factors; 0 where all hold, +Inf without an outcome.
+	Violation float64 `json:"-"`
+	// score is what is minimized.
+	score float64
+}
+
+// Feasible reports whether there is an outcome that keeps to all constraints.
+func (e Evaluation) Feasible() bool { return e.Failure == "" && e.Violation == 0 }
+
+// better orders evaluations: the feasible first, by score, then by violation.
+func (e Evaluation) better(than Evaluation) bool {
+	switch {
+	case e.Violation != than.Violation:
+		return e.Violation < than.Violation
+	case math.IsInf(e.Violation, 1):
+		return false
+	}
+	return e.score < than.score
+}
