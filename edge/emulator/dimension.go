@@ -1,82 +1,129 @@
 package emulator
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+)
 
 // declared is an input or output as the file declares it, with the names of its
 // dimensions, which the library does not tell; "" where a dimension has none.
 type declared struct {
-	name       string
+	tensor     onnxruntime.InputOutputInfo
 	dimensions []string
 }
 
-// The numbers of the fields in ONNX's schema on the way to a dimension's name.
+// The numbers of the fields in ONNX's schema on the way to a tensor's type and
+// dimensions.
 const (
 	modelGraph       = 7
+	graphInitializer = 5
 	graphInput       = 11
 	graphOutput      = 12
+	initializerName  = 8
 	valueName        = 1
 	valueType        = 2
 	typeTensor       = 1
+	typeSequence     = 4
+	typeMap          = 5
+	tensorElement    = 1
 	tensorShape      = 2
 	shapeDimension   = 1
-	dimensionByName  = 2
+	dimensionSize    = 1
+	dimensionName    = 2
+)
+
+// The bounds of what is taken from a file.
+const (
 	maxDeclared      = 1000
 	maxDimensions    = 64
 	maxDimensionName = 200
 )
 
-// declaredInputs reads the names of inputs, outputs and their dimensions. What is
-// broken is skipped: the library will say what is wrong with the file.
-func declaredInputs(model []byte) []declared {
-	var found []declared
-	fields(model, func(number uint64, graph []byte) {
-		if number != modelGraph {
+// declarations reads what a model takes and gives. What is broken is skipped: the
+// library will say what is wrong with the file. Inputs that the file has a value
+// for, as old files list their weights, are no inputs.
+func declarations(model []byte) (inputs, outputs []declared) {
+	weights := map[string]bool{}
+	visitFields(model, func(f field) {
+		if f.number != modelGraph {
 			return
 		}
-		fields(graph, func(number uint64, value []byte) {
-			if (number == graphInput || number == graphOutput) && len(found) < maxDeclared {
-				found = append(found, declaredValue(value))
+		visitFields(f.content, func(f field) {
+			switch {
+			case f.number == graphInput && len(inputs) < maxDeclared:
+				inputs = append(inputs, declaration(f.content))
+			case f.number == graphOutput && len(outputs) < maxDeclared:
+				outputs = append(outputs, declaration(f.content))
+			case f.number == graphInitializer:
+				inside(f.content, initializerName, func(f field) { weights[string(f.content)] = true })
 			}
 		})
 	})
-	return found
+	return slices.DeleteFunc(inputs, func(d declared) bool { return weights[d.tensor.Name] }), outputs
 }
 
-func declaredValue(value []byte) declared {
+func declaration(value []byte) declared {
 	var d declared
-	fields(value, func(number uint64, content []byte) {
-		switch number {
-		case valueName:
-			d.name = string(content)
-		case valueType:
-			inside(content, typeTensor, func(tensor []byte) {
-				inside(tensor, tensorShape, func(shape []byte) {
-					inside(shape, shapeDimension, func(dimension []byte) {
-						name := ""
-						inside(dimension, dimensionByName, func(text []byte) { name = string(text[:min(len(text), maxDimensionName)]) })
-						if len(d.dimensions) < maxDimensions {
-							d.dimensions = append(d.dimensions, name)
-						}
-					})
-				})
-			})
-		}
+	inside(value, valueName, func(f field) { d.tensor.Name = string(f.content) })
+	inside(value, valueType, func(f field) {
+		visitFields(f.content, func(f field) {
+			switch f.number {
+			case typeTensor:
+				d.tensor.OrtValueType = onnxruntime.ONNXTypeTensor
+				d.readTensor(f.content)
+			case typeSequence:
+				d.tensor.OrtValueType = onnxruntime.ONNXTypeSequence
+			case typeMap:
+				d.tensor.OrtValueType = onnxruntime.ONNXTypeMap
+			}
+		})
 	})
 	return d
 }
 
-// inside visits the fields of one number.
-func inside(content []byte, wanted uint64, visit func([]byte)) {
-	fields(content, func(number uint64, content []byte) {
-		if number == wanted {
-			visit(content)
+// readTensor reads the type of the elements, whose numbers are those of the
+// library, and the shape.
+func (d *declared) readTensor(tensor []byte) {
+	visitFields(tensor, func(f field) {
+		switch f.number {
+		case tensorElement:
+			d.tensor.DataType = onnxruntime.TensorElementDataType(int32(f.value))
+		case tensorShape:
+			inside(f.content, shapeDimension, func(f field) {
+				size, name := int64(-1), ""
+				inside(f.content, dimensionSize, func(f field) { size = int64(f.value) })
+				inside(f.content, dimensionName, func(f field) { name = string(f.content[:min(len(f.content), maxDimensionName)]) })
+				if len(d.dimensions) < maxDimensions {
+					d.tensor.Dimensions = append(d.tensor.Dimensions, size)
+					d.dimensions = append(d.dimensions, name)
+				}
+			})
 		}
 	})
 }
 
-// fields visits the fields of a protocol buffer message that have a length: texts
-// and messages. It ends where the content makes no sense.
-func fields(content []byte, visit func(number uint64, content []byte)) {
+// field is one of a protocol buffer message: a number, or a content that is a text
+// or a message.
+type field struct {
+	number  uint64
+	value   uint64
+	content []byte
+}
+
+// inside visits the fields of one number.
+func inside(content []byte, wanted uint64, visit func(field)) {
+	visitFields(content, func(f field) {
+		if f.number == wanted {
+			visit(f)
+		}
+	})
+}
+
+// visitFields visits the fields of a message that have whole numbers or contents.
+// It ends where the bytes make no sense.
+func visitFields(content []byte, visit func(field)) {
 	for len(content) > 0 {
 		key, n := binary.Uvarint(content)
 		if n <= 0 {
@@ -85,12 +132,13 @@ func fields(content []byte, visit func(number uint64, content []byte)) {
 		content = content[n:]
 		skip := uint64(0)
 		switch key & 7 {
-		case 0: // a number
-			_, n := binary.Uvarint(content)
-			skip = uint64(max(n, 0))
+		case 0:
+			value, n := binary.Uvarint(content)
 			if n <= 0 {
 				return
 			}
+			visit(field{number: key >> 3, value: value})
+			skip = uint64(n)
 		case 1:
 			skip = 8
 		case 5:
@@ -100,8 +148,8 @@ func fields(content []byte, visit func(number uint64, content []byte)) {
 			if n <= 0 || length > uint64(len(content)-n) {
 				return
 			}
-			visit(key>>3, content[n:uint64(n)+length])
 			skip = uint64(n) + length
+			visit(field{number: key >> 3, content: content[n:skip]})
 		default:
 			return
 		}

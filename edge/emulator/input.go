@@ -103,7 +103,7 @@ func (s *shaper) shape(tensor onnxruntime.InputOutputInfo) (onnxruntime.Shape, e
 
 func (s *shaper) name(tensor string, axis int) string {
 	for _, one := range s.names {
-		if one.name == tensor && axis < len(one.dimensions) {
+		if one.tensor.Name == tensor && axis < len(one.dimensions) {
 			return one.dimensions[axis]
 		}
 	}

@@ -98,11 +98,25 @@ func (p *process) prepare() error {
 	if err != nil {
 		return err
 	}
-	more, err := lockIn(now.data + p.order.Limits.MemoryBytes)
+	more, err := lockIn(now.data + p.order.Limits.MemoryBytes + stacks(p.order.Cells))
 	if err != nil {
 		return err
 	}
 	return p.answers.Encode(message{Ready: &readyMessage{Runtime: version, LibraryBytes: now.resident, Layers: append(layers, more...)}})
+}
+
+// stackBytes is what each thread has for its stack, which counts as data, though
+// nearly nothing of it is used.
+const stackBytes = 8 << 20
+
+// stacks are what the threads of a session take for theirs; one thread is there
+// already.
+func stacks(cells []placed) int64 {
+	threads := 1
+	for _, cell := range cells {
+		threads = max(threads, cell.Threads)
+	}
+	return int64(threads-1) * stackBytes
 }
 
 func readModel(limit int64) ([]byte, error) {

@@ -3,6 +3,7 @@ package emulator
 import (
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,17 +22,31 @@ type session struct {
 	assumed     []string
 }
 
-// look has the library load the model for the first time, and say what goes into
-// it and what comes out.
-func (p *process) look() (err error) {
-	p.names = declaredInputs(p.model)
-	if p.inputs, p.outputs, err = onnxruntime.GetInputOutputInfoWithONNXData(p.model); err != nil {
+// look reads what goes into the model and what comes out. Of a file that does not
+// say so the library must say what it is.
+func (p *process) look() error {
+	inputs, outputs := declarations(p.model)
+	p.names = slices.Concat(inputs, outputs)
+	for _, one := range inputs {
+		p.inputs = append(p.inputs, one.tensor)
+	}
+	for _, one := range outputs {
+		p.outputs = append(p.outputs, one.tensor)
+	}
+	if len(inputs) > 0 && len(outputs) > 0 {
+		return nil
+	}
+	options, err := sessionOptions(Cell{Threads: 1})
+	if err != nil {
+		return err
+	}
+	defer options.Destroy()
+	session, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(p.model, nil, nil, options)
+	if err != nil {
 		return runtimeError("load the model", err)
 	}
-	if len(p.inputs) == 0 || len(p.outputs) == 0 {
-		return problem.New(problem.Invalid, "the model has %d inputs and %d outputs: it needs one of each to be run", len(p.inputs), len(p.outputs))
-	}
-	return nil
+	defer session.Destroy()
+	return problem.New(problem.Invalid, "the model has %d inputs and %d outputs: it needs one of each to be run", len(inputs), len(outputs))
 }
 
 // open makes the model ready and its inputs up. The threads of the session run on
@@ -177,7 +192,7 @@ var sourceLine = regexp.MustCompile(`/onnxruntime_src/\S+:\d+ [^(]*\(.*?\) `)
 // runtimeError says what the library said, and whether memory was the reason.
 func runtimeError(doing string, err error) error {
 	text := err.Error()
-	for _, wrapped := range []string{"Error creating C session: ", "Error running network: ", "Error creating temporary session: "} {
+	for _, wrapped := range []string{"Error creating C session: ", "Error running network: ", "Error creating C session from buffer: "} {
 		text = strings.TrimPrefix(text, wrapped)
 	}
 	text = sourceLine.ReplaceAllString(text, "")
@@ -191,10 +206,11 @@ func runtimeError(doing string, err error) error {
 	return problem.New(problem.Invalid, "%s: ONNX Runtime refuses: %s", doing, text)
 }
 
-// outOfMemory reports whether a text of the library, of the C++ library or of
+// outOfMemory reports whether a text of the library, of the C++ library (which has
+// a system error where a thread has no memory for its stack) or of
 // Go's runtime says so.
 func outOfMemory(text string) bool {
-	for _, said := range []string{"bad_alloc", "Failed to allocate memory", "out of memory", "cannot allocate memory", "Cannot allocate memory", "pthread_create failed"} {
+	for _, said := range []string{"bad_alloc", "Failed to allocate memory", "out of memory", "cannot allocate memory", "Cannot allocate memory", "pthread_create failed", "std::system_error"} {
 		if strings.Contains(text, said) {
 			return true
 		}

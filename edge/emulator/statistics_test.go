@@ -100,8 +100,9 @@ func TestWarmUp(t *testing.T) {
 // Whatever a file says, reading names from it ends and stays within its bounds.
 func TestNamesOfBrokenFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		found := declaredInputs(rapid.SliceOf(rapid.Byte()).Draw(t, "file"))
-		if len(found) > maxDeclared || slices.ContainsFunc(found, func(d declared) bool { return len(d.dimensions) > maxDimensions }) {
+		inputs, outputs := declarations(rapid.SliceOf(rapid.Byte()).Draw(t, "file"))
+		found := slices.Concat(inputs, outputs)
+		if len(found) > 2*maxDeclared || slices.ContainsFunc(found, func(d declared) bool { return len(d.dimensions) > maxDimensions }) {
 			t.Errorf("found %d", len(found))
 		}
 	})
