@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 type backendFlags struct {
 	model, runs, backends   string
 	priorities, limits      []string
+	dimensions              map[string]string
+	accuracy                float64
 	rate, batch, inferences float64
 	pattern                 string
 	predictor, explore      string
@@ -43,7 +46,7 @@ with one standard deviation.
 
 The backends are B1 to B4 of DOPE-ML (2 or 4 cores, with or without a GPU)
 unless a file describes others. docs/edge.md has the formats.`,
-		Example: `  tandem edge backend --model features.json --runs runs.jsonl
+		Example: `  tandem edge backend --model model.onnx --runs runs.jsonl
   tandem edge backend --model features.json --runs runs.jsonl --backends backends.yaml \
       --rate 20 --pattern event --priority latency=2,energy=1 --limit 'latency_ms<=50'
   tandem edge backend --model features.json --runs runs.jsonl --explore optimism --json`,
@@ -53,7 +56,9 @@ unless a file describes others. docs/edge.md has the formats.`,
 		},
 	}
 	f := command.Flags()
-	f.StringVar(&flags.model, "model", "", "JSON file with the features of the model; - is standard input")
+	f.StringVar(&flags.model, "model", "", "ONNX file, or JSON file with the features of the model; - is JSON from standard input")
+	f.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that an ONNX file leaves open, as `name=size`")
+	f.Float64Var(&flags.accuracy, "accuracy", 0, "accuracy of a model that is given as ONNX, 0 to 1; 0 when not known")
 	f.StringVar(&flags.runs, "runs", "", "JSON lines of runs to learn from, the oldest first")
 	f.StringVar(&flags.backends, "backends", "", "YAML or JSON file of backends (default: B1 to B4 of DOPE-ML)")
 	f.StringSliceVar(&flags.priorities, "priority", []string{"latency=1"}, "weights of latency, accuracy, energy and cost: latency=2,energy=1")
@@ -72,13 +77,13 @@ unless a file describes others. docs/edge.md has the formats.`,
 
 func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 	if f.model == "" || (f.runs == "" && f.explore == string(backend.Greedy)) {
-		return usageError{fmt.Errorf("give the features of the model with --model, and runs to learn from with --runs")}
+		return usageError{fmt.Errorf("give the model with --model (ONNX, or JSON with its features), and runs to learn from with --runs")}
 	}
 	wishes, err := f.wishes()
 	if err != nil {
 		return usageError{err}
 	}
-	model, err := parsed(f.model, stdin, backend.ParseModel)
+	model, err := f.features(stdin)
 	if err != nil {
 		return err
 	}
@@ -114,6 +119,23 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 		return fmt.Errorf("no backend can be chosen: loosen a limit, or describe other backends with --backends")
 	}
 	return nil
+}
+
+// features reads the model: its graph from an ONNX file, or a JSON file.
+func (f *backendFlags) features(stdin io.Reader) (backend.Model, error) {
+	if strings.ToLower(filepath.Ext(f.model)) != ".onnx" {
+		return parsed(f.model, stdin, backend.ParseModel)
+	}
+	if !(f.accuracy >= 0 && f.accuracy <= 1) {
+		return backend.Model{}, usageError{fmt.Errorf("--accuracy %v: it is from 0 to 1", f.accuracy)}
+	}
+	g, err := readModel(f.model, f.dimensions)
+	if err != nil {
+		return backend.Model{}, err
+	}
+	model := backend.FromGraph(g)
+	model.Accuracy = f.accuracy
+	return model, nil
 }
 
 // parsed reads a file and says its name with what is wrong in it.

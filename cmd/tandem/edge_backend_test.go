@@ -86,6 +86,25 @@ func TestEdgeBackendForScripts(t *testing.T) {
 	}
 }
 
+// A model may come as ONNX: its graph has the features.
+func TestEdgeBackendReadsONNX(t *testing.T) {
+	_, backends, runs := backendFiles(t)
+	args := []string{"edge", "backend", "--model", testModels + "lenet5.onnx", "--backends", backends, "--runs", runs, "--priority", "accuracy=1,latency=1"}
+	var stdout, stderr bytes.Buffer
+	if code := execute(t.Context(), append(args, "--accuracy", "0.91"), &stdout, &stderr); code != 0 {
+		t.Fatalf("code %d: %s", code, &stderr)
+	}
+	// 748 k operations are less than the 2 ms that the GPU always takes.
+	for _, want := range []string{"cores is predicted best", "91.00%"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &stdout)
+		}
+	}
+	if code := execute(t.Context(), append(args, "--accuracy", "91"), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), "from 0 to 1") {
+		t.Errorf("code %d: %s", code, &stderr)
+	}
+}
+
 // Without runs the backends are tried one after the other.
 func TestEdgeBackendStartsFromNothing(t *testing.T) {
 	model, backends, _ := backendFiles(t)
