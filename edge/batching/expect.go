@@ -15,7 +15,9 @@ type Expectation struct {
 }
 
 const (
-	mostStates = 3000
+	mostStates = 2000
+	// mostExact is the largest batch whose chain is small enough.
+	mostExact = mostStates / 4
 	// tailMass is the probability that may be missing behind the last state.
 	tailMass = 1e-10
 )
@@ -31,8 +33,8 @@ const (
 // requests present between two batches, and from these the rest.
 //
 // It is an error to ask for other policies or servers, for a rate that the
-// policy does not sustain, or for one so close to it that the chain has more
-// than 3,000 states that matter.
+// policy does not sustain, for batches above 500, or for a rate so close to what
+// is sustained that the chain has more than 2,000 states that matter.
 func Expect(server Server, policy Policy, rate float64) (Expectation, error) {
 	if err := server.check(); err != nil {
 		return Expectation{}, err
@@ -49,8 +51,11 @@ func Expect(server Server, policy Policy, rate float64) (Expectation, error) {
 	if sustains := server.Sustains(policy); rate >= sustains {
 		return Expectation{}, problem.New(problem.Invalid, "the queue grows for ever at %g requests/s: %s sustains less than %g", rate, policy, sustains)
 	}
+	if policy.MaxBatch > mostExact {
+		return Expectation{}, problem.New(problem.Exhausted, "the queue of batches of up to %d has too many states, the most is %d; simulate it", policy.MaxBatch, mostExact)
+	}
 	chain := bulkQueue{curve: server.Curve, policy: policy, rate: rate}
-	for states := 4*policy.MaxBatch + 64; ; states = min(2*states, mostStates) {
+	for states := min(4*policy.MaxBatch+64, mostStates); ; states = min(2*states, mostStates) {
 		left := chain.stationary(states)
 		tail := 0.0
 		for _, share := range left[states*9/10:] {

@@ -17,7 +17,9 @@ type Query struct {
 
 const (
 	mostSamples = 2048
-	mostRoom    = 20_000
+	// mostTraded is the most samples for which time is traded for the objective.
+	mostTraded = 128
+	mostRoom   = 20_000
 )
 
 // Split is a way to divide a query, and what it comes to. Where inference times
@@ -53,7 +55,8 @@ type SplitChoice struct {
 // the samples that are left: [MeanResponse] minimizes the mean over samples,
 // [P99] and [Throughput] the time of the last one, [Joules] the energy; under
 // the condition that a query is done within its period and within the bound,
-// if there is one. Equal chunks are preferred where they are at most 0.2%
+// if there is one. (Queries of more than 128 samples whose best division takes
+// longer than that are divided so that they take least time.) Equal chunks are preferred where they are at most 0.2%
 // worse. If nothing keeps up with the period, the best is what takes least
 // time, and says so. It is for one instance.
 func BestSplit(server Server, query Query, goal Goal, seed uint64) (SplitChoice, error) {
@@ -83,7 +86,13 @@ func BestSplit(server Server, query Query, goal Goal, seed uint64) (SplitChoice,
 	if goal.LatencyBound > 0 {
 		limit = min(limit, goal.LatencyBound)
 	}
-	best := plan.within(query.Samples, limit)
+	best := plan.within(query.Samples, math.Inf(1))
+	if server.secondsOf(best) > limit*(1+1e-9) {
+		best = nil
+		if query.Samples <= mostTraded {
+			best = plan.within(query.Samples, limit)
+		}
+	}
 	if best == nil {
 		best = least
 	}
