@@ -13,6 +13,7 @@ import (
 type binding struct {
 	given  map[string]int64
 	batch  map[string]bool // names of the batch
+	open   bool            // whether any input leaves the batch open
 	limits Limits
 }
 
@@ -20,7 +21,9 @@ type binding struct {
 func bind(inputs []valueInfo, given map[string]int64, limits Limits) binding {
 	b := binding{given: given, batch: map[string]bool{}, limits: limits}
 	for _, input := range inputs {
-		if at := b.batchAt(input); at >= 0 && input.dims[at].name != "" {
+		at := b.batchAt(input)
+		b.open = b.open || at >= 0
+		if at >= 0 && input.dims[at].name != "" {
 			b.batch[input.dims[at].name] = true
 		}
 	}
@@ -111,7 +114,7 @@ func (b binding) declared(info valueInfo) []int64 {
 		size := dim.size
 		if size < 0 {
 			size = b.given[dim.name]
-			if b.batch[dim.name] || (at == 0 && size == 0) {
+			if b.batch[dim.name] || (at == 0 && size == 0 && b.open) {
 				size = 1
 			}
 			if size < 1 {

@@ -135,6 +135,12 @@ func (s *step) identity() error {
 	if err := s.need(1); err != nil {
 		return err
 	}
+	if s.node.kind == "Dropout" && len(s.node.outputs) > 1 { // and what it would drop: nothing
+		output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
+		mask := output
+		mask.Type = graph.Bool
+		return s.emit(graph.NewMovement(s.node.kind, s.pick(0), output, mask), output, mask)
+	}
 	return s.view(s.inputs[0].Shape)
 }
 

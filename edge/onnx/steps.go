@@ -1,6 +1,10 @@
 package onnx
 
-import "github.com/tandem-tune/tandem/edge/graph"
+import (
+	"slices"
+
+	"github.com/tandem-tune/tandem/edge/graph"
+)
 
 // steps says how each kind of operator is worked out.
 func steps() map[string]func(*step) error {
@@ -90,5 +94,17 @@ func (s *step) pointwise() error {
 		return err
 	}
 	op.Attributes = s.settings()
+	if s.node.kind == "LayerNormalization" && len(s.node.outputs) > 1 {
+		at, err := axis(s.integer("axis", -1), len(output.Shape))
+		if err != nil {
+			return err
+		}
+		statistic := output // mean and deviation, one for what is normalized together
+		statistic.Shape = slices.Clone(output.Shape)
+		for i := at; i < len(statistic.Shape); i++ {
+			statistic.Shape[i] = 1
+		}
+		return s.emit(op, output, statistic, statistic)
+	}
 	return s.emit(op, output)
 }

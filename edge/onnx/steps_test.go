@@ -126,6 +126,18 @@ func TestSplitInEqualParts(t *testing.T) {
 	}
 }
 
+func TestMoreOutputsThanOne(t *testing.T) {
+	g, err := onnx.Read(file(info(11, "x", 1, -1, 5, 4), tensor("w", 1, 4),
+		node("LayerNormalization", names("x", "w"), names("n", "mean", "deviation")), node("Dropout", names("n"), names("d", "mask")),
+		node("Mul", names("d", "mean"), names("y")), info(12, "y", 1), info(12, "mask", 9)), onnx.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mean, mask := g.Tensors["mean"], g.Tensors["mask"]; !slices.Equal(mean.Shape, []int64{1, 5, 1}) || mask.Type != graph.Bool || !slices.Equal(mask.Shape, []int64{1, 5, 4}) {
+		t.Errorf("mean %v, mask %v", mean, mask)
+	}
+}
+
 func TestTreesOfScikitLearn(t *testing.T) {
 	// Two trees of three nodes: a comparison each, and an addition each.
 	g, err := onnx.Read(file(info(11, "x", 1, -1, 5),
