@@ -50,6 +50,7 @@ func TestShapesAndCostsOfOperators(t *testing.T) {
 		{"split", "Split", []int64{1, 9}, [][]byte{list("p", 9)}, names("x", "p"), [][]byte{number("axis", 1)}, []int64{1, 9}, 0, graph.Movement},
 		{"slice", "Slice", []int64{1, 9}, [][]byte{list("from", 1), list("to", 1<<62), list("axes", 1), list("by", 3)}, names("x", "from", "to", "axes", "by"), nil, []int64{1, 3}, 0, graph.Movement},
 		{"slice backwards", "Slice", []int64{1, 9}, [][]byte{list("from", -1), list("to", -100), list("axes", 1), list("by", -2)}, names("x", "from", "to", "axes", "by"), nil, []int64{1, 5}, 0, graph.Movement},
+		{"slice from beyond the end", "Slice", []int64{1, 9}, [][]byte{list("from", 100), list("to", -100), list("axes", 1), list("by", -1)}, names("x", "from", "to", "axes", "by"), nil, []int64{1, 9}, 0, graph.Movement},
 		{"slice of version 1", "Slice", []int64{1, 9}, nil, names("x"), [][]byte{attribute("axes", 1), attribute("starts", 2), attribute("ends", -2)}, []int64{1, 5}, 0, graph.Movement},
 		{"gather", "Gather", []int64{1, 9}, [][]byte{list("i", 0, 2)}, names("x", "i"), [][]byte{number("axis", 1)}, []int64{1, 2}, 0, graph.Movement},
 		{"embedding", "Gather", []int64{1, 9}, [][]byte{tensor("w", 1, 50, 8)}, names("w", "x"), nil, []int64{1, 9, 8}, 0, graph.Movement},
