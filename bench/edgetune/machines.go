@@ -94,8 +94,8 @@ func xavier() estimate.Device {
 	return d
 }
 
-// lookup finds the device that a table's text names; unknown says nothing but
-// the text.
+// lookup finds the device that a table's text names. Of others it knows nothing
+// but the text, and takes an ordinary board.
 func lookup(text string) estimate.Device {
 	text = strings.ToLower(text)
 	for _, m := range machines() {
@@ -109,5 +109,9 @@ func lookup(text string) estimate.Device {
 			}
 		}
 	}
-	return with(cpu(text, 4, 2, 16, 32), 20, 0, 0)
+	unknown := with(cpu(text, 4, 2, 16, 32), 20, 0, 0)
+	if strings.Contains(text, "opencl") || strings.Contains(text, "cuda") {
+		return gpu(unknown, 1, 0.3, 0.6)
+	}
+	return unknown
 }

@@ -57,6 +57,9 @@ func initial(size int) Prior {
 	}
 	for i := range p.Lengths {
 		p.Lengths[i] = 1
+		if i >= atCores {
+			p.Lengths[i] = 1.5
+		}
 	}
 	return p
 }
@@ -115,7 +118,7 @@ func learnEngines(series []Series, size int, samples func(Series) []sample) []Pr
 	var priors []Prior
 	for _, name := range names {
 		if name == "" || len(groups[name]) >= fewestSeries {
-			p := learn(groups[name], initial(size))
+			p := learn(groups[name], initial(size), name != "")
 			p.Name = name
 			priors = append(priors, p)
 		}
@@ -124,9 +127,9 @@ func learnEngines(series []Series, size int, samples func(Series) []sample) []Pr
 }
 
 // learn is empirical Bayes: the spread of the factors that makes what was
-// measured on the devices most probable, by expectation and maximization.
-func learn(groups [][]sample, p Prior) Prior {
-	base, size := p.Covariance, len(p.Mean)
+// measured on the devices most probable, by expectation and maximization. For one
+// engine it then takes off what all its devices leave over, and learns again.
+func learn(groups [][]sample, p Prior, engine bool) Prior {
 	if len(groups) == 0 {
 		return p
 	}
@@ -134,11 +137,29 @@ func learn(groups [][]sample, p Prior) Prior {
 	for i := range from {
 		from[i] = p.Mean
 	}
-	for range rounds {
+	base := p.Covariance
+	fits := p.maximize(groups, from, base, rounds)
+	if !engine {
+		return p
+	}
+	p.learnUsual(fits)
+	rest := make([][]sample, len(groups))
+	for i, samples := range groups {
+		rest[i], from[i] = p.without(samples), fits[i].factors
+	}
+	p.maximize(rest, from, base, rounds/2)
+	return p
+}
+
+// maximize alternates between the devices' factors and their spread.
+func (p *Prior) maximize(groups [][]sample, from [][]float64, base matrix, times int) []*posterior {
+	size := len(p.Mean)
+	fits := make([]*posterior, len(groups))
+	for range times {
+		before := *p
 		mean := make([]float64, size)
-		fits := make([]*posterior, len(groups))
 		for g, samples := range groups {
-			fits[g] = p.fit(samples, from[g], nil)
+			fits[g] = before.fit(samples, from[g], nil)
 			from[g] = fits[g].factors
 			for i, f := range fits[g].factors {
 				mean[i] += f / float64(len(groups))
@@ -156,7 +177,7 @@ func learn(groups [][]sample, p Prior) Prior {
 		}
 		p.Mean, p.Covariance = mean, covariance
 	}
-	return p
+	return fits
 }
 
 // spread adds what one device says of the covariance: how far its factors are

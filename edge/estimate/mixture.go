@@ -7,6 +7,7 @@ import "math"
 // or less over than they do.
 type mixture struct {
 	posteriors []*posterior
+	priors     []*Prior // that each of them is of
 	shares     []float64
 }
 
@@ -15,7 +16,7 @@ type mixture struct {
 type spread struct{ amplitude, noise, covariance float64 }
 
 func spreads() []spread {
-	return []spread{{0.5, 0.5, 1}, {1, 1, 1}, {1, 2.5, 1}, {2, 1, 1}, {2, 4, 1}, {2, 1, 6}}
+	return []spread{{0.5, 0.5, 1}, {1, 1, 1}, {1, 2.5, 1}, {2, 1, 1}, {2, 4, 1}, {1, 12, 1}, {2, 1, 6}, {4, 2, 4}}
 }
 
 // outlying is the logarithm of how much less probable a measurement is to be an
@@ -64,20 +65,27 @@ func (q *posterior) worst(out []bool) int {
 	return worst
 }
 
+// own is the logarithm of how much more probable a device is to be like the
+// others of the engine that it is said to have.
+const own = 3
+
 func mix(priors []Prior, engine string, samples []sample) mixture {
 	var m mixture
 	for i := range priors {
 		p := &priors[i]
 		if len(samples) == 0 {
 			if known := p.Name == engine && engine != ""; known || i == 0 {
-				m.posteriors = []*posterior{p.fit(nil, nil, nil)}
+				m.posteriors, m.priors = []*posterior{p.fit(nil, nil, nil)}, []*Prior{p}
 			}
 			continue
 		}
-		from := p.Mean
+		from, rest := p.Mean, p.without(samples)
 		for _, spread := range spreads() {
-			fit := p.scaled(spread).robust(samples, from)
-			m.posteriors, from = append(m.posteriors, fit), fit.factors
+			fit := p.scaled(spread).robust(rest, from)
+			if p.Name == engine && engine != "" {
+				fit.evidence += own
+			}
+			m.posteriors, m.priors, from = append(m.posteriors, fit), append(m.priors, p), fit.factors
 		}
 	}
 	best := math.Inf(-1)
@@ -97,12 +105,16 @@ func mix(priors []Prior, engine string, samples []sample) mixture {
 
 // predict is the mean and the standard deviation of the mixture.
 func (m mixture) predict(one sample) (mean, deviation float64) {
-	square := 0.0
+	square, usual := 0.0, 0.0
 	for i, share := range m.shares {
+		if i == 0 || m.priors[i] != m.priors[i-1] {
+			usual = m.priors[i].usual(one.place)
+		}
 		if share < 1e-3 {
 			continue
 		}
 		at, wide := m.posteriors[i].predict(one)
+		at += usual
 		mean += share * at
 		square += share * (at*at + wide*wide)
 		deviation += share

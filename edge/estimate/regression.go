@@ -16,6 +16,8 @@ type Prior struct {
 	Lengths   []float64 `json:"lengths"`
 	// Noise is the standard deviation of what nobody shares.
 	Noise float64 `json:"noise"`
+	// Usual is what the sum leaves over on all devices of the engine alike.
+	Usual Usual `json:"usual"`
 }
 
 // scaled is the prior for a device that is less or more like the others.

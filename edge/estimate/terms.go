@@ -32,6 +32,8 @@ const (
 	coreClock
 	coresClock
 	coresVoltage
+	secondClock // of cores beyond the first, which few engines keep busy
+	secondVoltage
 	gpuClock
 	gpuVoltage
 	memoryClock
@@ -45,6 +47,8 @@ func (d Device) power(c Configuration) []float64 {
 	out[standing], out[coreClock] = 1, ratio
 	out[coresClock] = ratio * s.cores / float64(d.Cores)
 	out[coresVoltage] = ratio * ratio * ratio * s.cores / float64(d.Cores)
+	out[secondClock] = ratio * (1 - 1/max(s.cores, 1))
+	out[secondVoltage] = ratio * ratio * out[secondClock]
 	if a := d.Accelerator; a != nil {
 		out[gpuClock] = s.gpu / a.ClockHertz
 		out[gpuVoltage] = math.Pow(s.gpu/a.ClockHertz, 3)
