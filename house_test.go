@@ -28,12 +28,14 @@ var mayImport = map[string][]string{
 	"similarity":              {"system", "trial"},
 	"system/probing":          {"system"},
 	"system/advice":           {"similarity", "study/space", "system", "system/probing", "trial"},
+	"edge":                    {"edge/graph", "problem"},
+	"edge/deployment":         {"edge", "edge/device", "edge/estimate", "edge/graph", "edge/tuning", "problem"},
 	"edge/graph":              {"problem"},
 	"edge/device":             {"problem"},
 	"edge/batching":           {"problem"},
 	"edge/backend":            {"problem", "edge/graph"},
 	"edge/estimate":           {"edge/graph"},
-	"edge/emulator":           {"problem", "profiler"},
+	"edge/emulator":           {"problem", "edge/graph", "edge/onnx", "profiler"},
 	"edge/gather":             {"problem", "edge/batching"},
 	"edge/onnx":               {"problem", "edge/graph"},
 	"edge/tuning":             {"problem", "budget", "study/pareto", "study/search", "study/space", "trial"},
@@ -45,17 +47,17 @@ var mayImport = map[string][]string{
 	"study/objective":         {"problem"},
 	"study/regret":            {"study/space", "study/surrogate"},
 	"study/surrogate":         {"study/space"},
-	"study/definition":        {"problem", "budget", "study/space", "study/search", "study/objective", "system"},
-	"protocol":                {"problem", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
+	"study/definition":        {"problem", "edge/deployment", "edge/device", "edge/tuning", "budget", "study/space", "study/search", "study/objective", "system"},
+	"protocol":                {"problem", "edge", "edge/deployment", "edge/graph", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
-	"store/record":            {"problem", "similarity", "study", "study/definition", "trial"},
-	"store/memory":            {"problem", "similarity", "store/record", "study", "trial", "web/auth"},
-	"store/sqlite":            {"problem", "similarity", "store/record", "study", "protocol", "trial", "web/auth"},
-	"store/storetest":         {"problem", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
+	"study":                   {"problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
+	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
+	"store/memory":            {"problem", "edge", "similarity", "store/record", "study", "trial", "web/auth"},
+	"store/sqlite":            {"problem", "edge", "similarity", "store/record", "study", "protocol", "trial", "web/auth"},
+	"store/storetest":         {"problem", "edge", "edge/graph", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"problem"},
 	"profiler":                {"problem"},
-	"workers/agent":           {"problem", "protocol", "trial", "budget", "study/space", "profiler", "system"},
+	"workers/agent":           {"problem", "edge", "edge/graph", "protocol", "trial", "budget", "study/space", "profiler", "system"},
 	"web/auth":                {"problem"},
 	"web/api":                 {"problem", "similarity", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
 	"web/ui":                  {},
@@ -81,7 +83,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

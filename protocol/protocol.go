@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/edge/deployment"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -309,6 +310,8 @@ type Recommendation struct {
 	// Pareto is the front of a study with several objectives; Best is its best
 	// compromise.
 	Pareto *Pareto `json:"pareto,omitempty"`
+	// Deployments are how to run the winner's model on the study's devices.
+	Deployments []deployment.Deployment `json:"deployments,omitempty"`
 	// Notes are plain sentences on how far the answer can be trusted.
 	Notes []string `json:"notes"`
 }
@@ -319,7 +322,7 @@ type Event struct {
 	Sequence int64     `json:"sequence" doc:"1, 2, 3, ... within the study"`
 	At       time.Time `json:"at"`
 	// Kind is "study_created", "study_status", "trial_state", "report",
-	// "checkpoint" or "search".
+	// "checkpoint", "emulation" or "search".
 	Kind   string   `json:"kind"`
 	Trial  trial.ID `json:"trial_id,omitempty"`
 	Number *int     `json:"number,omitempty"`

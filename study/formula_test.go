@@ -81,7 +81,7 @@ func TestFormulasAreComputedWithTheReportThatEndsTheBudget(t *testing.T) {
 				t.Errorf("the best is %+v", best)
 			}
 			answer, err := w.service.Recommendation(w.ctx, created.ID)
-			if err != nil || strings.Contains(strings.Join(answer.Notes, "\n"), "so is its value") != c.estimated {
+			if err != nil || strings.Contains(strings.Join(answer.Notes, "\n"), " is an estimate: ") != c.estimated {
 				t.Errorf("the notes are %q, %v", answer.Notes, err)
 			}
 		}))

@@ -81,6 +81,11 @@ func numbers(t trial.Trial, metrics map[string]trial.Float) map[string]float64 {
 	if t.Energy.Method != "" {
 		known[trainJoules] = float64(t.Energy.Joules)
 	}
+	if i := t.Inference; i != nil && i.Device != "" {
+		known["edge.latency_ms"], known["edge.samples_per_second"] = 1e3*float64(i.LatencySeconds), float64(i.SamplesPerSecond)
+		known["edge.joules_per_sample"], known["edge.memory_mib"] = float64(i.JoulesPerSample), float64(i.MemoryBytes)/(1<<20)
+		known["inference_seconds"], known["inference_joules"] = 1/float64(i.SamplesPerSecond), float64(i.JoulesPerSample)
+	}
 	for name, value := range metrics {
 		known[name] = float64(value)
 	}
@@ -105,7 +110,7 @@ func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Fiel
 		for _, name := range goal.formula.Names() {
 			if _, ok := known[name]; !ok && !told[name] {
 				told[name] = true
-				faults = append(faults, problem.Field{Path: "metrics." + name, Message: goal.lacks(name, report)})
+				faults = append(faults, problem.Field{Path: "metrics." + name, Message: goal.lacks(name, report, r.study.Definition.Inference != nil)})
 			}
 		}
 	}
@@ -113,10 +118,12 @@ func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Fiel
 }
 
 // lacks says that a number is missing.
-func (g goal) lacks(name string, report protocol.Report) string {
+func (g goal) lacks(name string, report protocol.Report, inferred bool) string {
 	switch {
 	case name == trainJoules:
 		return fmt.Sprintf("%s needs it, and neither the worker nor the script reported any energy", g.what)
+	case inferred && slices.Contains(definition.EdgeNames(), name):
+		return fmt.Sprintf("%s needs it: the script has to call trial.save_model before its first epoch, and the worker's log says what became of that", g.what)
 	case name == g.label:
 		return fmt.Sprintf("%s is missing in the report that ends the budget (reported: %s)", g.what, names(report.Metrics))
 	default:
@@ -146,10 +153,27 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 	if len(aims.constraints) > 0 && diverged(result.Values, r.study.Definition.Objectives) {
 		result.Violation = trial.Float(math.Inf(1)) // whatever it keeps to, it stands behind all that can be compared
 	}
+	if i := t.Inference; i != nil && i.Estimated() && usesEdge(aims.objectives[0], metrics) {
+		result.Estimated = true
+	}
 	if _, reported := metrics[trainJoules]; !reported && t.Energy.Estimated() {
 		result.Estimated = result.Estimated || slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), trainJoules) })
 	}
 	return result
+}
+
+// usesEdge reports whether a formula uses what the server knows of inference.
+func usesEdge(g goal, metrics map[string]trial.Float) bool {
+	return slices.ContainsFunc(g.formula.Names(), func(name string) bool {
+		_, reported := metrics[name]
+		return !reported && slices.Contains(definition.EdgeNames(), name)
+	})
+}
+
+// aimsAtEdge reports whether an objective or a constraint is about inference.
+func (r *runtime) aimsAtEdge() bool {
+	aims, err := r.aims()
+	return err == nil && slices.ContainsFunc(aims.all(), func(g goal) bool { return usesEdge(g, nil) })
 }
 
 // diverged reports whether there is a value that nothing can be compared with.
@@ -168,10 +192,10 @@ func (r *runtime) toReport() []string {
 	var names []string
 	aims, err := r.aims()
 	if err != nil {
-		return definition.NeedsReported(nil)
+		return r.study.Definition.NeedsReported(nil)
 	}
 	for _, goal := range aims.all() {
 		names = append(names, goal.formula.Names()...)
 	}
-	return definition.NeedsReported(names)
+	return r.study.Definition.NeedsReported(names)
 }

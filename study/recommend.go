@@ -4,13 +4,30 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 
 // Recommendation is the study's answer so far: the leading trial, what it cost,
 // and plain sentences on how far to trust it.
 func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error) {
-	return look(ctx, s, ref, func(r *runtime) (protocol.Recommendation, error) { return r.recommendation(), nil })
+	emulates := false
+	answer, err := look(ctx, s, ref, func(r *runtime) (protocol.Recommendation, error) {
+		emulates = r.study.Definition.Inference != nil
+		return r.recommendation(), nil
+	})
+	if err != nil || !emulates || answer.Best == nil {
+		return answer, err
+	}
+	deployments, err := s.Deployments(ctx, ref, answer.Best.Number)
+	switch {
+	case problem.Is(err, problem.NotFound):
+		answer.Notes = append(answer.Notes, "no deployment: "+err.Error())
+	case err != nil:
+		return answer, err
+	}
+	answer.Deployments = deployments.Devices
+	return answer, nil
 }
 
 func (r *runtime) recommendation() protocol.Recommendation {
@@ -55,7 +72,10 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		}
 	}
 	if answer.Best.Estimated {
-		answer.Notes = append(answer.Notes, "the joules in "+answer.Best.Metric+" are an estimate, and so is its value")
+		answer.Notes = append(answer.Notes, answer.Best.Metric+" is an estimate: it stands on joules or inferences that were not measured")
+	}
+	if i := winner.Inference; i != nil && i.Device != "" && i.Estimated() && r.aimsAtEdge() {
+		answer.Notes = append(answer.Notes, "what inference on "+i.Device+" takes is an "+i.Method)
 	}
 	if winner.Energy.Estimated() {
 		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/edge/deployment"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -39,17 +40,22 @@ type Service struct {
 	logs    LogStore
 	options Options
 
-	mutex    sync.Mutex // guards runtimes, known, turns, lessons and changed
+	mutex    sync.Mutex // guards runtimes, known, turns, deployed, lessons and changed
 	runtimes map[string]*runtime
 	known    map[string]*knowledge // by type of machine
 	turns    map[string]gate       // of elastic workers, by their id
-	lessons  int                   // counts what was learned and forgotten beside known
-	changed  chan struct{}         // closed and replaced whenever anything changes
+	deployed map[deployQuestion][]deployment.Deployment
+	lessons  int           // counts what was learned and forgotten beside known
+	changed  chan struct{} // closed and replaced whenever anything changes
 
 	// analyses lets one surrogate be computed at a time.
 	analyses gate
 	// teaching lets one import, or one forgetting, of ground truth be made at a time.
 	teaching gate
+	// emulating lets one architecture be taken in at a time, and guards claims:
+	// until when a worker is waited for that runs inferences.
+	emulating gate
+	claims    map[claim]time.Time
 
 	poolMutex sync.Mutex // guards leases, workers and lastTick
 	leases    pool.Leases
@@ -70,7 +76,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), teaching: newGate(),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deployed: make(map[deployQuestion][]deployment.Deployment),
 	}
 }
 

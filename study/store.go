@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 
+	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -28,6 +29,10 @@ type Position struct {
 // MaxRecords is how many records of one type of machine a store keeps: beyond
 // it, the oldest go. It bounds what every look-up reads.
 const MaxRecords = 2000
+
+// MaxArchitectures is how many architectures a store keeps: beyond it, those
+// that were not seen for longest go.
+const MaxArchitectures = 2000
 
 // Change is everything one use case writes. It is applied whole or not at all.
 type Change struct {
@@ -55,14 +60,18 @@ type Change struct {
 	// oldest, by Updated and ID. Records belong to no study: deleting one keeps
 	// what it taught.
 	Records []similarity.Record
+	// Architectures are written by key: one that is there is replaced. Those
+	// seen longest ago (by Seen, then Key) go when there are more than
+	// MaxArchitectures. They belong to no study.
+	Architectures []edge.Architecture
 	// Receipt is inserted. A key that is there already is a conflict.
 	Receipt *Receipt
 }
 
 // Store keeps studies. Implementations pass store/storetest.
 //
-// Errors are problem.Error: not_found for a missing study, trial, snapshot or
-// receipt; conflict for a name, sequence or key that is taken; lease_lost for
+// Errors are problem.Error: not_found for a missing study, trial, snapshot,
+// architecture or receipt; conflict for a name, sequence or key that is taken; lease_lost for
 // a Guard that no longer holds; unavailable for a change that is not Behind
 // the newest event. Anything else means that the store can no longer be
 // trusted with a write.
@@ -97,6 +106,11 @@ type Store interface {
 	Records(ctx context.Context, machine string) ([]similarity.Record, error)
 	// RecordTypes returns the types of machine that there are records of, sorted.
 	RecordTypes(ctx context.Context) ([]string, error)
+	// Architecture returns the architecture with the key.
+	Architecture(ctx context.Context, key string) (edge.Architecture, error)
+	// Architectures returns up to limit of them, the newest first (by Seen, then
+	// Key).
+	Architectures(ctx context.Context, limit int) ([]edge.Architecture, error)
 	// Receipt returns the answer stored under the key.
 	Receipt(ctx context.Context, key string) (Receipt, error)
 }

@@ -54,6 +54,7 @@ const (
 	TrialState   EventKind = "trial_state" // Data: the trial
 	Reported     EventKind = "report"      // Data: the report
 	Checkpointed EventKind = "checkpoint"  // Data: the checkpoint
+	Emulated     EventKind = "emulation"   // Data: what an inference of its model takes
 	// Searched is an input of the search and its answer: the lines a replay
 	// needs. Data: Decision.
 	Searched EventKind = "search"

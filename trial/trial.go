@@ -159,6 +159,9 @@ type Trial struct {
 	// SystemUse says how many epochs ran under which system configuration, and
 	// what they came to. Events of the study's log leave it out.
 	SystemUse []SystemUse `json:"system_use,omitempty"`
+	// Inference is what an inference of its model takes on the study's first
+	// device; nil where its script saved no model, or nothing is emulated.
+	Inference *InferenceCost `json:"inference,omitempty"`
 	// Failures counts the user's own failures, Losses those of the
 	// infrastructure, which never use up the user's retries.
 	Failures int `json:"failures"`

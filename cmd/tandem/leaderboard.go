@@ -127,6 +127,10 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 			fmt.Fprintf(out, "  %-22s epoch %d, artifact %s\n", "checkpoint", answer.Checkpoint.Epoch, answer.Checkpoint.Artifact)
 		}
 	}
+	if len(answer.Deployments) > 0 {
+		fmt.Fprintln(out, "Deploy its model so:")
+		_ = deploymentTable(out, answer.Deployments) // as the lines around it
+	}
 	for _, note := range answer.Notes {
 		fmt.Fprintf(out, "  Note: %s\n", plainText(note))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
@@ -25,6 +26,8 @@ type workerOptions struct {
 	drain        time.Duration
 	wattsPerCore float64
 	noProfile    bool
+	noModels     bool
+	library      string
 	events       eventList
 }
 
@@ -76,15 +79,21 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
 	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
+	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
+	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
 	flags.Var(&options.events, "events", eventsUsage)
 }
 
 // agent is what the flags say, for the agent.
 func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) agent.Options {
-	return agent.Options{
+	made := agent.Options{
 		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 	}
+	if !o.noModels {
+		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
+	}
+	return made
 }
 
 func hostName() string {

@@ -5,6 +5,8 @@ import "github.com/tandem-tune/tandem/problem"
 // order is what the process is told on its standard input. After it comes a line
 // for each time that the process waits.
 type order struct {
+	// Inspect says that the model is only looked at, without a library.
+	Inspect   bool      `json:"inspect,omitempty"`
 	Library   string    `json:"library"`
 	Cells     []placed  `json:"cells"`
 	Inputs    Inputs    `json:"inputs"`
@@ -26,6 +28,8 @@ type message struct {
 	// seconds that the process has used by then. The process waits after each.
 	Begin *float64    `json:"begin,omitempty"`
 	End   *endMessage `json:"end,omitempty"`
+	// Graph is what was found in a file that is only looked at.
+	Graph *Inspection `json:"graph,omitempty"`
 	// Failed is why there is nothing more to come.
 	Failed *failedMessage `json:"failed,omitempty"`
 }
@@ -55,6 +59,6 @@ const (
 // maxAnswerBytes bounds what is read of a process's answers, maxErrorBytes what is
 // kept of what it prints.
 const (
-	maxAnswerBytes = 4 << 20
+	maxAnswerBytes = 64 << 20 // of a graph with many operators
 	maxErrorBytes  = 16 << 10
 )

@@ -55,6 +55,12 @@ func (p *process) run() error {
 	if err := json.Unmarshal(line, &p.order); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
+	if p.memory, err = openMemoryGauge(); err != nil {
+		return err
+	}
+	if p.order.Inspect {
+		return p.inspect()
+	}
 	if err := p.prepare(); err != nil {
 		return err
 	}
@@ -75,10 +81,6 @@ func (p *process) run() error {
 // prepare loads the library and the bytes of the file, and locks the process in
 // before anything has looked at them.
 func (p *process) prepare() error {
-	var err error
-	if p.memory, err = openMemoryGauge(); err != nil {
-		return err
-	}
 	layers, err := limit(p.order)
 	if err != nil {
 		return err

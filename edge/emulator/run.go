@@ -145,6 +145,8 @@ type listener struct {
 	hertz  func(cores []int) Frequency
 	window *profiler.Window
 	cpu    float64 // CPU seconds as last answered
+	// inspected is what was found in a file that is only looked at.
+	inspected *Inspection
 }
 
 // listen sends the order and takes answers until there are no more. Its error is
@@ -186,6 +188,8 @@ func (l *listener) take(answer message) error {
 		l.proceed()
 	case answer.End != nil:
 		return l.measured(*answer.End)
+	case answer.Graph != nil && l.inspected == nil:
+		l.inspected = answer.Graph
 	case answer.Failed != nil:
 		return problem.New(answer.Failed.Code, "%s", answer.Failed.Detail)
 	}

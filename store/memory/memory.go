@@ -29,13 +29,14 @@ var (
 type Store struct {
 	mutex sync.RWMutex
 	// order counts studies, so that equal times of creation keep theirs.
-	order    int
-	studies  map[string]*shelf
-	names    map[string]string // study id by name
-	trials   map[trial.ID]*entry
-	receipts map[string]study.Receipt
-	records  map[string]lesson // by id
-	tokens   []auth.Token
+	order      int
+	studies    map[string]*shelf
+	names      map[string]string // study id by name
+	trials     map[trial.ID]*entry
+	receipts   map[string]study.Receipt
+	records    map[string]lesson    // by id
+	blueprints map[string]blueprint // by key
+	tokens     []auth.Token
 }
 
 // shelf is a study with what belongs to it.
@@ -65,7 +66,7 @@ type entry struct {
 func New() *Store {
 	return &Store{
 		studies: make(map[string]*shelf), names: make(map[string]string),
-		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt), records: make(map[string]lesson),
+		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt), records: make(map[string]lesson), blueprints: make(map[string]blueprint),
 	}
 }
 
@@ -124,6 +125,9 @@ func (s *Store) apply(undo *undoing, change study.Change) error {
 		s.forgetRecords(undo, *change.Forget)
 	}
 	if err := s.writeRecords(undo, change.Records); err != nil {
+		return err
+	}
+	if err := s.writeArchitectures(undo, change.Architectures); err != nil {
 		return err
 	}
 	if change.Receipt != nil {

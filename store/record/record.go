@@ -10,8 +10,10 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
@@ -92,6 +94,19 @@ func FormatRecord(r similarity.Record) (string, error) {
 
 // ParseRecord reads what FormatRecord wrote.
 func ParseRecord(text string) (similarity.Record, error) { return parse[similarity.Record](text) }
+
+// FormatArchitecture returns an architecture as a JSON document.
+func FormatArchitecture(a edge.Architecture) (string, error) {
+	a.Seen = UTC(a.Seen)
+	a.Runs = slices.Clone(a.Runs)
+	for i, run := range a.Runs {
+		a.Runs[i].At = UTC(run.At)
+	}
+	return format("the architecture "+a.Key, a)
+}
+
+// ParseArchitecture reads what FormatArchitecture wrote.
+func ParseArchitecture(text string) (edge.Architecture, error) { return parse[edge.Architecture](text) }
 
 // RawOrNil returns the text as raw JSON, nil when there is none.
 func RawOrNil(text string) json.RawMessage {

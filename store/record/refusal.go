@@ -21,6 +21,11 @@ func NoSnapshot(study string) error {
 	return problem.New(problem.NotFound, "study %q has no snapshot", study)
 }
 
+// NoArchitecture says that nothing is known of an architecture with the key.
+func NoArchitecture(key string) error {
+	return problem.New(problem.NotFound, "there is no architecture %q", key)
+}
+
 // NoReceipt says that no answer is stored under the key.
 func NoReceipt(key string) error {
 	return problem.New(problem.NotFound, "no answer is stored under the Idempotency-Key %q", key)

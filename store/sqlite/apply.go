@@ -39,6 +39,8 @@ type encoded struct {
 	trials     []string
 	reports    []string
 	records    []string
+	// architectures are documents, in the order of the change's.
+	architectures []string
 }
 
 func encode(change study.Change) (encoded, error) {
@@ -70,13 +72,20 @@ func encode(change study.Change) (encoded, error) {
 		}
 		e.records = append(e.records, document)
 	}
+	for _, one := range change.Architectures {
+		document, err := record.FormatArchitecture(one)
+		if err != nil {
+			return e, err
+		}
+		e.architectures = append(e.architectures, document)
+	}
 	return e, nil
 }
 
 func (e encoded) run(s *session) error {
 	for _, step := range []func(*session) error{
 		e.checkNewest, e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot,
-		e.forgetRecords, e.writeRecords, e.insertReceipt,
+		e.forgetRecords, e.writeRecords, e.writeArchitectures, e.insertReceipt,
 	} {
 		if err := step(s); err != nil {
 			return err

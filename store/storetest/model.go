@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study"
@@ -17,15 +18,16 @@ import (
 // model is a store so simple that it is right by inspection: plain values, and
 // a change is tried on a copy.
 type model struct {
-	studies   []study.Study // in order of insertion
-	trials    map[trial.ID]trial.Trial
-	reports   map[trial.ID][]trial.Report
-	events    []study.Event
-	snapshots map[string]study.Snapshot
-	receipts  map[string]study.Receipt
-	records   map[string]similarity.Record
-	letters   map[letter]byte
-	tokens    []auth.Token // in order of insertion
+	studies       []study.Study // in order of insertion
+	trials        map[trial.ID]trial.Trial
+	reports       map[trial.ID][]trial.Report
+	events        []study.Event
+	snapshots     map[string]study.Snapshot
+	receipts      map[string]study.Receipt
+	records       map[string]similarity.Record
+	architectures map[string]edge.Architecture
+	letters       map[letter]byte
+	tokens        []auth.Token // in order of insertion
 }
 
 // letter is the place of one byte of a log.
@@ -39,6 +41,7 @@ func newModel() model {
 	return model{
 		trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]study.Snapshot{},
 		receipts: map[string]study.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
+		architectures: map[string]edge.Architecture{},
 	}
 }
 
@@ -46,6 +49,7 @@ func (m model) copied() model {
 	m.studies, m.events, m.tokens = slices.Clone(m.studies), slices.Clone(m.events), slices.Clone(m.tokens)
 	m.trials, m.reports, m.snapshots = maps.Clone(m.trials), maps.Clone(m.reports), maps.Clone(m.snapshots)
 	m.receipts, m.letters, m.records = maps.Clone(m.receipts), maps.Clone(m.letters), maps.Clone(m.records)
+	m.architectures = maps.Clone(m.architectures)
 	return m
 }
 
@@ -186,13 +190,17 @@ func (m model) applyRest(before model, change study.Change) (model, error) {
 	return m, nil
 }
 
-// learn forgets and writes records; it is never refused.
+// learn forgets and writes records, and writes architectures; it is never
+// refused.
 func (m *model) learn(change study.Change) {
 	if machine := change.Forget; machine != nil {
 		maps.DeleteFunc(m.records, func(_ string, r similarity.Record) bool { return *machine == "" || r.Machine == *machine })
 	}
 	for _, one := range change.Records {
 		m.records[one.ID] = one
+	}
+	for _, one := range change.Architectures { // never as many as are kept
+		m.architectures[one.Key] = one
 	}
 	for _, one := range change.Records {
 		list := m.truth(one.Machine)
@@ -286,6 +294,9 @@ func (m model) picture() picture {
 		p.Truth[one.Machine] = m.truth(one.Machine)
 	}
 	p.All = m.truth("")
+	p.Architectures = slices.SortedFunc(maps.Values(m.architectures), func(a, b edge.Architecture) int {
+		return cmp.Or(b.Seen.Compare(a.Seen), cmp.Compare(b.Key, a.Key))
+	})
 	p.Reports, p.Snapshots, p.Receipts = maps.Clone(m.reports), m.snapshots, m.receipts
 	p.tidy()
 	return p

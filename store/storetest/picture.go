@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 
+	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
@@ -29,6 +30,8 @@ type picture struct {
 	// Truth is the ground truth by type of machine, All of it in one order.
 	Truth map[string][]similarity.Record
 	All   []similarity.Record
+	// Architectures are all, the newest first.
+	Architectures []edge.Architecture
 }
 
 func blank() picture {
@@ -61,6 +64,9 @@ func take(ctx context.Context, store Everything) (picture, error) {
 		}
 	}
 	if p.Tokens, err = store.Tokens(ctx); err != nil {
+		return p, err
+	}
+	if p.Architectures, err = store.Architectures(ctx, study.MaxArchitectures); err != nil {
 		return p, err
 	}
 	err = p.takeTruth(ctx, store)
@@ -122,6 +128,9 @@ func (p *picture) tidy() {
 	}
 	if len(p.Tokens) == 0 {
 		p.Tokens = nil
+	}
+	if len(p.Architectures) == 0 {
+		p.Architectures = nil
 	}
 	if len(p.All) == 0 {
 		p.All = nil

@@ -33,7 +33,7 @@ type Everything interface {
 func Run(t *testing.T, open func(t *testing.T) Everything) {
 	t.Helper()
 	for _, group := range [][]check{
-		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), recordChecks(), receiptChecks(),
+		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), recordChecks(), architectureChecks(), receiptChecks(),
 		changeChecks(), logChecks(), tokenChecks(), concurrencyChecks(), modelChecks(),
 	} {
 		for _, one := range group {

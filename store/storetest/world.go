@@ -104,6 +104,9 @@ func (w world) change(r *rapid.T) study.Change {
 		id, machine := rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(r, "record"), rapid.SampledFrom([]string{"x86", "arm"}).Draw(r, "machine")
 		c.Records = append(c.Records, sampleRecord(id, machine, secondOf(r)))
 	}
+	for range rapid.IntRange(0, 1).Draw(r, "architectures") {
+		c.Architectures = append(c.Architectures, sampleArchitecture(rapid.SampledFrom([]string{"a1", "a2"}).Draw(r, "architecture"), secondOf(r)))
+	}
 	if in(r, 3, "receipt") {
 		free := slices.DeleteFunc(keys(), func(key string) bool { _, taken := w.receipts[key]; return taken })
 		c.Receipt = pointer(sampleReceipt(likely(r, "key", free, keys())))

@@ -45,10 +45,7 @@ func (d *decoder) section(at string, n *node, known ...string) (section, bool) {
 		if slices.Contains(known, e.key) {
 			continue
 		}
-		message := unsupported(join(at, e.key))
-		if message == "" {
-			message = "is not a field of " + named(at) + ": " + suggest(e.key, known)
-		}
+		message := "is not a field of " + named(at) + ": " + suggest(e.key, known)
 		d.faults = append(d.faults, problem.Field{Path: join(at, e.key), Message: message, Line: e.line})
 	}
 	return s, true
@@ -59,15 +56,6 @@ func named(path string) string {
 		return "a study"
 	}
 	return path
-}
-
-// unsupported says why a field that one could expect is refused, or nothing.
-func unsupported(path string) string {
-	switch path {
-	case "inference":
-		return "is not supported by this version, which tunes the training only: leave it out"
-	}
-	return ""
 }
 
 // wrong says that the node is of the wrong kind.

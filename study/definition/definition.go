@@ -132,11 +132,13 @@ type Definition struct {
 	Constraints []Constraint `json:"constraints,omitempty"`
 	Space       space.Space  `json:"space"`
 	// System is with what trials run, and what of it is tuned meanwhile.
-	System System          `json:"system,omitzero"`
-	Budget budget.Settings `json:"budget"`
-	Search Search          `json:"search"`
-	Stop   Stop            `json:"stop"`
-	Retry  Retry           `json:"retry"`
+	System System `json:"system,omitzero"`
+	// Inference is where the models will run; nil where nothing is emulated.
+	Inference *Inference      `json:"inference,omitempty"`
+	Budget    budget.Settings `json:"budget"`
+	Search    Search          `json:"search"`
+	Stop      Stop            `json:"stop"`
+	Retry     Retry           `json:"retry"`
 	// Priority orders studies that wait for workers; higher goes first.
 	Priority int `json:"priority"`
 }

@@ -74,11 +74,15 @@ func ServerNames() []string {
 }
 
 // NeedsReported are the names among those that a script has to report, since
-// the server does not know them.
-func NeedsReported(names []string) []string {
+// the server does not know them: it knows of inference what the section asks for.
+func (d Definition) NeedsReported(names []string) []string {
+	known := ServerNames()
+	if d.Inference != nil {
+		known = append(known, EdgeNames()...)
+	}
 	reported := []string{}
 	for _, name := range names {
-		if !slices.Contains(ServerNames(), name) && !slices.Contains(reported, name) {
+		if !slices.Contains(known, name) && !slices.Contains(reported, name) {
 			reported = append(reported, name)
 		}
 	}

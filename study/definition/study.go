@@ -17,7 +17,7 @@ func (d *decoder) study(root *node) Definition {
 	}
 	s, _ := d.section("", root,
 		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "objective", "constraints",
-		"space", "forbidden", "system", "budget", "search", "stop", "retry", "priority")
+		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "priority")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
 	def.Command = d.command(s)
@@ -28,6 +28,7 @@ func (d *decoder) study(root *node) Definition {
 	def.Constraints = d.constraints(s)
 	def.Space = d.space(s)
 	def.System = d.system(s)
+	def.Inference = d.inference(s)
 	def.Budget = d.budget(s)
 	def.Search = d.search(s, def.Budget.Eta)
 	def.Stop = d.stop(s, def)

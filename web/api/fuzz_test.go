@@ -99,6 +99,7 @@ func FuzzBody(f *testing.F) {
 	s, lease := fuzzed(f)
 	paths := []string{
 		"/api/v1/trials/" + lease + "/reports", "/api/v1/trials/" + lease + "/checkpoint", "/api/v1/trials/" + lease + "/finish",
+		"/api/v1/trials/" + lease + "/architecture", "/api/v1/trials/" + lease + "/inferences",
 		"/api/v1/trials/" + lease + "/log", "/api/v1/workers", "/api/v1/workers/" + workerID + "/heartbeat", "/api/v1/leases", "/api/v1/tokens", "/api/v1/session",
 	}
 	for i, body := range []string{

@@ -74,6 +74,7 @@ func (s *server) routes() []route {
 		{"GET", studyPath + "/events", readers, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", readers, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},
 		{"GET", trialPath, readers, 200, call, "get-trial", "Get a trial with its reports and its history", handle(s, s.getTrial), nil},
+		{"GET", trialPath + "/deployments", readers, 200, call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, s.deployments), nil},
 		{"GET", trialPath + "/log", readers, 200, call, "get-log", "Get what the trial's command printed", handle(s, s.getLog), bytesAnswer("text/plain")},
 
 		{"POST", prefix + "/workers", runners, 200, call, "register-worker", "Introduce a worker", handle(s, s.registerWorker), nil},
@@ -84,6 +85,8 @@ func (s *server) routes() []route {
 		{"POST", prefix + "/leases", runners, 200, call, "lease", "Ask for a trial to run", handle(s, s.lease), nil},
 		{"POST", leasePath + "/reports", runners, 200, call, "report", "Report an epoch", handle(s, s.report), nil},
 		{"POST", leasePath + "/checkpoint", runners, 204, call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, s.commitCheckpoint), nil},
+		{"POST", leasePath + "/architecture", runners, 200, call, "report-architecture", "Say what a trial trains, without its weights", handle(s, s.architecture), nil},
+		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, s.inferences), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
 

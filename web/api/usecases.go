@@ -31,6 +31,7 @@ type StudyUseCases interface {
 type TrialUseCases interface {
 	Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error)
 	TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error)
+	Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error)
 	Log(ctx context.Context, ref string, number int) (string, error)
 	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
 	WaitEvents(ctx context.Context, ref string, after int64) error
@@ -49,6 +50,8 @@ type LeaseUseCases interface {
 	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
 	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
+	Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error)
+	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
 }

@@ -48,6 +48,24 @@ type Agent struct {
 	// find the registration gone renew it once.
 	registrations int
 	registering   sync.Mutex
+	// said are warnings that would be the same for every trial.
+	said map[string]bool
+}
+
+// maxSaid bounds the warnings that are remembered.
+const maxSaid = 64
+
+// news reports whether the warning was not given before.
+func (a *Agent) news(warning string) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.said[warning] {
+		return false
+	}
+	if len(a.said) < maxSaid {
+		a.said[warning] = true
+	}
+	return true
 }
 
 // New returns an agent; nothing is started or sent before [Agent.Run].
@@ -58,7 +76,7 @@ func New(options Options) (*Agent, error) {
 	}
 	return &Agent{
 		options: options, id: newID(options.Name),
-		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{},
+		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{}, said: map[string]bool{},
 	}, nil
 }
 

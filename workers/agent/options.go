@@ -63,6 +63,8 @@ type Options struct {
 	NoProfile bool
 	// Events are what is counted for them; all of the machine when nil.
 	Events []profiler.Event
+	// Models looks at the models that scripts save; nil: nobody does.
+	Models Models
 	// Root is prefixed to the paths of the kernel's settings that trials may
 	// change, such as the frequency of the cores; "/" when empty.
 	Root string

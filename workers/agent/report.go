@@ -44,6 +44,7 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	var directive protocol.Directive
 	if err == nil {
 		report := r.measured(said, arrived)
+		r.awaitEmulation()
 		err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
 			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
 			return err

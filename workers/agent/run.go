@@ -49,15 +49,18 @@ type run struct {
 	stopAt    moment // when a stop that is ignored is enforced; 0: not wanted
 	progress  progress
 
-	reporting  sync.Mutex    // held while an epoch is on its way
-	sealed     bool          // no report and no start of training counts any more
-	mark       stand         // when the present epoch began
-	setup      time.Duration // of the first epoch, before the training began; 0: the script did not say
-	setting    *setting
-	window     *profiler.Window
-	committing sync.Mutex // held while a checkpoint is on its way
-	committed  string     // fingerprint of what the server has
-	publishes  atomic.Bool
+	reporting     sync.Mutex    // held while an epoch is on its way
+	sealed        bool          // no report and no start of training counts any more
+	mark          stand         // when the present epoch began
+	setup         time.Duration // of the first epoch, before the training began; 0: the script did not say
+	setting       *setting
+	window        *profiler.Window
+	committing    sync.Mutex // held while a checkpoint is on its way
+	committed     string     // fingerprint of what the server has
+	publishes     atomic.Bool
+	emulation     chan struct{}  // closed when all about the model is found out; nil without one
+	emulating     sync.WaitGroup // what does that
+	stopEmulation context.CancelFunc
 }
 
 // progress is what was reported in this run.
@@ -129,6 +132,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	}
 	close(r.lines)
 	r.reading.Wait()
+	r.endEmulation()
 	r.agent.company.change(-1)
 	if !r.over() {
 		if stray := r.seat.killStray(); stray > 0 {

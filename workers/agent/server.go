@@ -27,6 +27,10 @@ type Server interface {
 	// Report stores an epoch; the same epoch again changes nothing.
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
 	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
+	// Architecture says what a trial trains, Inferences what real inferences of it
+	// took here.
+	Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error)
+	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
 	// PutArtifact uploads size bytes under their SHA-256; open may be called

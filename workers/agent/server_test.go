@@ -25,20 +25,23 @@ type server struct {
 	elastic bool             // it says so
 	timing  protocol.Timing
 
-	mutex      sync.Mutex
-	changed    chan struct{} // closed and replaced at each change
-	away       bool
-	leaves     bool // it goes away when it has granted a lease
-	over       bool // its study is finished
-	refused    int  // calls while it was away
-	attempts   []protocol.Report
-	workers    map[string]int
-	registered int
-	left       int
-	beats      int
-	trials     []*task
-	artifacts  map[string][]byte
-	writes     []write
+	mutex         sync.Mutex
+	changed       chan struct{} // closed and replaced at each change
+	away          bool
+	leaves        bool // it goes away when it has granted a lease
+	over          bool // its study is finished
+	refused       int  // calls while it was away
+	attempts      []protocol.Report
+	workers       map[string]int
+	registered    int
+	left          int
+	beats         int
+	trials        []*task
+	artifacts     map[string][]byte
+	writes        []write
+	cells         []protocol.InferenceCell // to run for each architecture
+	architectures []protocol.ArchitectureReport
+	inferences    []protocol.InferenceReport
 }
 
 var _ agent.Server = (*server)(nil)

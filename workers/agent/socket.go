@@ -47,6 +47,7 @@ func listen(r *run) (*socket, error) {
 	mux.HandleFunc("POST /v1/report", r.answer(r.postReport))
 	mux.HandleFunc("POST /v1/checkpoint", r.answer(r.postCheckpoint))
 	mux.HandleFunc("POST /v1/next", r.answer(r.postNext))
+	mux.HandleFunc("PUT /v1/model", r.answerUpTo(maxModelBytes, r.putModel))
 	mux.HandleFunc("/", r.answer(func(request *http.Request) (any, error) {
 		return nil, problem.New(problem.NotFound, "there is no %s %s: see docs/training-scripts.md for the calls", request.Method, request.URL.Path)
 	}))
@@ -67,12 +68,17 @@ func (s *socket) close() {
 // answer writes what a call returns. The first call shows that the script has
 // a client. After it has asked for another trial there is no other call.
 func (r *run) answer(call func(*http.Request) (any, error)) http.HandlerFunc {
+	return r.answerUpTo(largestBody, call)
+}
+
+// answerUpTo is answer for a body of at most so many bytes.
+func (r *run) answerUpTo(most int64, call func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(out http.ResponseWriter, request *http.Request) {
 		r.mutex.Lock()
 		r.client = true
 		over := r.asking != nil
 		r.mutex.Unlock()
-		request.Body = http.MaxBytesReader(out, request.Body, largestBody)
+		request.Body = http.MaxBytesReader(out, request.Body, most)
 		if over {
 			call = r.isOver
 		}

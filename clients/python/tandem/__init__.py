@@ -41,6 +41,7 @@ from .errors import (
     UnavailableError,
     UnknownName,
 )
+from .model import ModelError
 from .record import Recommendation, Result, TrialRecord
 from .script import current_trial, trials
 from .study import Study
@@ -58,6 +59,7 @@ __all__ = [
     "Fault",
     "InvalidError",
     "LeaseLost",
+    "ModelError",
     "NotFoundError",
     "NotInTrial",
     "Recommendation",

@@ -124,5 +124,8 @@ class Link(Protocol):
     def publish(self, epoch: int) -> None:
         """Make the content of the checkpoint directory the trial's checkpoint."""
 
+    def save_model(self, content: bytes) -> None:
+        """Hand over the trial's model, an ONNX file."""
+
     def directive(self) -> Directive:
         """What the server wants now."""

@@ -14,6 +14,7 @@ from . import metrics as values
 from . import params as parameters
 from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link, Outcome
 from .errors import TrialStopped
+from .model import Model, to_onnx
 from .system import SystemValues
 from .threads import Threads
 
@@ -205,6 +206,15 @@ class Trial:
             return False
         load(str(checkpoints.find(self._assignment.checkpoint_dir)))
         return True
+
+    def save_model(self, model: Model, sample_input: Any = None) -> None:
+        """Tell what the trial trains, before :meth:`epochs`, so that how it will run at the edge is known meanwhile.
+
+        ``model`` is a torch.nn.Module, a Keras model or a fitted scikit-learn estimator, untrained or not, or ONNX as
+        bytes or a path; ``sample_input`` is one batch as it takes it. Its weights are looked at by nobody: the worker
+        reads the architecture in a sandbox, and the same one is never emulated twice. See docs/edge.md.
+        """
+        self._link.save_model(to_onnx(model, sample_input))
 
     def should_stop(self) -> bool:
         """Whether no further epoch is wanted in this run: budget reached, pause or stop.

@@ -52,6 +52,13 @@ class LeaseLink:
         self._wanted = Directive.of(self._post(f"report epoch {outcome.epoch}", "reports", document))
         return self._wanted
 
+    def save_model(self, content: bytes) -> None:
+        raise TandemError(
+            "only scripts that a worker starts can save their model: functions run by optimize, ask and tell have no "
+            "worker that looks at it. Use 'tandem edge inspect' and 'tandem edge run' on the file, or give the study a "
+            "command:"
+        )
+
     def publish(self, epoch: int) -> None:
         self._require_held()
         packed = self.directory.parent / "packed.tar"

@@ -46,6 +46,7 @@ class FakeAgent:
         self.reports: list[dict[str, Any]] = []
         self.keys: list[Optional[str]] = []
         self.checkpoints: list[int] = []
+        self.models: list[bytes] = []
         self.begins: list[int] = []
         self.old = False
         """Whether it is a worker of before /v1/begin, which takes no "system" in a report."""
@@ -127,7 +128,12 @@ def _handler(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
 
         def _serve(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
-            document = json.loads(self.rfile.read(length)) if length else None
+            content = self.rfile.read(length)
+            if (self.command, self.path) == ("PUT", "/v1/model") and not agent.old:
+                agent.models.append(content)
+                self._reply(200, {})
+                return
+            document = json.loads(content) if length and self.command != "PUT" else None
             agent.keys.append(self.headers.get("Idempotency-Key"))
             fault = agent.drop.pop(0) if agent.drop else ""
             if fault == "before":
@@ -150,7 +156,7 @@ def _handler(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = _serve
+        do_GET = do_POST = do_PUT = _serve
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+func deploymentsCommand(flags *studyFlags) *cobra.Command {
+	number := -1
+	command := onStudy(flags, &cobra.Command{
+		Use:   "deployments STUDY",
+		Short: "Say how to run a trial's model on the study's devices",
+		Long: `Say with which batch, cores and clock the model of a trial runs best on each of
+the study's devices, and what an inference then takes, with a band around every
+estimate. Without --trial it is the trial that the study recommends.
+
+The script has to save its model (trial.save_model), and the study file to have
+an inference section; docs/edge.md says more.`,
+		Example: `  tandem study deployments lenet-fashion-mnist
+  tandem study deployments lenet-fashion-mnist --trial 7 --json`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		if number < 0 {
+			answer, err := client.Recommendation(ctx, study)
+			if err != nil {
+				return err
+			}
+			if answer.Best == nil {
+				return fmt.Errorf("study %s has no trial with a result yet: name one with --trial", answer.Study)
+			}
+			number = answer.Best.Number
+		}
+		answer, err := client.Deployments(ctx, study, number)
+		if err != nil {
+			return err
+		}
+		return printed(out, flags.json, answer, printDeployments)
+	})
+	command.Flags().IntVar(&number, "trial", -1, "number of the trial (default: the one that the study recommends)")
+	return command
+}
+
+func printDeployments(out io.Writer, answer protocol.Deployments) error {
+	fmt.Fprintf(out, "Trial %d, architecture %s\n", answer.Trial, plainText(answer.Architecture))
+	return deploymentTable(out, answer.Devices)
+}
+
+// deploymentTable is a line for each device, and what its numbers stand on.
+func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
+	var rows [][]string
+	for _, one := range devices {
+		latency := shownSpan(one.LatencySeconds.Value) + " (" + shownSpan(one.LatencySeconds.Low) + " to " + shownSpan(one.LatencySeconds.High) + ")"
+		joules := "?"
+		if one.JoulesPerSample.Value > 0 {
+			joules = fmt.Sprintf("%.3g", one.JoulesPerSample.Value)
+		}
+		rows = append(rows, []string{plainText(one.Device), shownDeployment(one.Configuration), latency,
+			fmt.Sprintf("%.4g", one.SamplesPerSecond), joules, shownSize(one.MemoryBytes), one.Method})
+	}
+	if err := table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
+		return err
+	}
+	for _, one := range devices {
+		for _, unmet := range one.Unmet {
+			fmt.Fprintf(out, "  %s: nothing keeps to the constraints: %s\n", plainText(one.Device), plainText(unmet))
+		}
+		for _, doubtful := range one.Doubtful {
+			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", plainText(one.Device), plainText(doubtful))
+		}
+	}
+	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
+	return nil
+}
+
+func shownDeployment(c tuning.Configuration) string {
+	parts := []string{"batch " + strconv.Itoa(c.BatchSize)}
+	if c.Cores > 0 {
+		parts = append(parts, count(c.Cores, "core"))
+	}
+	if c.CPUHertz > 0 {
+		parts = append(parts, fmt.Sprintf("%.4g GHz", c.CPUHertz/1e9))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,123 @@
+package deployment_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/edge/device"
+	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/edge/tuning"
+)
+
+// network is a convolution and two matrix products of a width.
+func network(t *testing.T, width int64) edge.Architecture {
+	t.Helper()
+	b := graph.NewBuilder("network")
+	x := b.Input("x", graph.Float32, 1, 1, 28, 28)
+	x = b.Relu(b.Convolution(x, graph.Filter{Window: graph.Window{Kernel: []int64{5, 5}}, Out: width}))
+	x = b.MaxPool(x, graph.Window{Kernel: []int64{2, 2}, Stride: []int64{2, 2}})
+	x = b.Relu(b.Linear(b.Flatten(x), 10*width))
+	b.Output(b.Linear(x, 10))
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edge.Architecture{Key: fmt.Sprintf("network-%d", width), Graph: g, ActivationBytes: 1 << 20}
+}
+
+func find(t *testing.T, name string) device.Device {
+	t.Helper()
+	devices, err := device.Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := device.Find(devices, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var fastest = deployment.Settings{BatchLow: 1, BatchHigh: 16, Objective: tuning.Latency}
+
+func deploy(t *testing.T, a edge.Architecture, on string, known []edge.Architecture, s deployment.Settings) deployment.Deployment {
+	t.Helper()
+	answer, err := deployment.Find(a, deployment.Target{Device: find(t, on), Machine: on}, known, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestEveryDeviceOfTheCatalogueAnswers(t *testing.T) {
+	devices, err := device.Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := network(t, 32)
+	for _, one := range devices {
+		answer, err := deployment.Find(a, deployment.Target{Device: one, Machine: one.Name}, nil, fastest)
+		if err != nil {
+			t.Errorf("%s: %v", one.Name, err)
+			continue
+		}
+		latency := answer.LatencySeconds
+		if !answer.Feasible || !(0 < latency.Low && latency.Low < latency.Value && latency.Value < latency.High) || latency.Value > 1 || answer.JoulesPerSample.Value <= 0 {
+			t.Errorf("%s: %+v", one.Name, answer)
+		}
+		if !answer.Estimated() || !strings.HasPrefix(answer.Method, "estimate: ") || answer.Configuration.BatchSize != 1 || len(answer.Front) == 0 {
+			t.Errorf("%s: %+v", one.Name, answer)
+		}
+		t.Logf("%s: %.3f ms (%.3f to %.3f), %.3g J, %+v", one.Name, 1e3*latency.Value, 1e3*latency.Low, 1e3*latency.High, answer.JoulesPerSample.Value, answer.Configuration)
+	}
+}
+
+func TestThroughputWantsBatchesAndALimitBoundsThem(t *testing.T) {
+	settings := deployment.Settings{BatchLow: 1, BatchHigh: 64, Objective: tuning.Throughput}
+	free := deploy(t, network(t, 32), "raspberry-pi-4", nil, settings)
+	limit, err := tuning.ParseConstraint(fmt.Sprintf("latency_ms <= %g", 1e3*free.LatencySeconds.Value/2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.Constraints = []tuning.Constraint{limit}
+	bound := deploy(t, network(t, 32), "raspberry-pi-4", nil, settings)
+	if free.Configuration.BatchSize < 2 || bound.Configuration.BatchSize >= free.Configuration.BatchSize || bound.LatencySeconds.Value > limit.Bound {
+		t.Errorf("without a limit %+v, with %s %+v", free.Configuration, limit, bound.Configuration)
+	}
+	settings.Constraints[0].Bound = 1e-9
+	none := deploy(t, network(t, 32), "raspberry-pi-4", nil, settings)
+	if none.Feasible || len(none.Unmet) != 1 {
+		t.Errorf("nothing takes a nanosecond: %+v", none)
+	}
+}
+
+func TestWhatReallyRanGoesBeforeEstimates(t *testing.T) {
+	a := network(t, 8)
+	for cores := 1; cores <= 4; cores++ {
+		a.Runs = append(a.Runs, edge.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: cores, Seconds: 0.5 / float64(cores), Low: 0.4 / float64(cores),
+			High: 0.6 / float64(cores), Joules: 2, EnergyMethod: "meter", Repetitions: 10, At: time.Unix(int64(cores), 0)})
+	}
+	answer := deploy(t, a, "raspberry-pi-4", nil, deployment.Settings{BatchLow: 1, BatchHigh: 1, Objective: tuning.Latency})
+	if answer.Estimated() || answer.EnergyMethod != "meter" || answer.LatencySeconds != (deployment.Band{Value: 0.125, Low: 0.1, High: 0.15}) || answer.Configuration.Cores != 4 {
+		t.Errorf("%+v", answer)
+	}
+	// Another architecture's estimate follows them.
+	other := network(t, 9)
+	before := deploy(t, other, "raspberry-pi-4", nil, fastest)
+	after := deploy(t, other, "raspberry-pi-4", []edge.Architecture{a}, fastest)
+	if !(after.LatencySeconds.Value > 3*before.LatencySeconds.Value) || !strings.Contains(after.Method, "4 measurements") {
+		t.Errorf("%.4f s before, %.4f s after measurements of %.3f s on nearly the same (%s)", before.LatencySeconds.Value, after.LatencySeconds.Value, 0.125, after.Method)
+	}
+}
+
+func TestWhatDoesNotFitIsRefused(t *testing.T) {
+	a := network(t, 8)
+	a.ActivationBytes = 1 << 40
+	if _, err := deployment.Find(a, deployment.Target{Device: find(t, "raspberry-pi-4")}, nil, fastest); err == nil || !strings.Contains(err.Error(), "more than the device has") {
+		t.Errorf("a terabyte fits: %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package protocol
+
+import (
+	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// ArchitectureReport says what a trial trains, as the worker read it in its
+// sandbox out of the model that the script saved.
+type ArchitectureReport struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	// Key names the architecture, Graph is it without weights.
+	Key   string      `json:"key" minLength:"8" maxLength:"128"`
+	Graph graph.Graph `json:"graph"`
+	// ActivationBytes is the most memory that what flows between operators takes
+	// at once for one sample.
+	ActivationBytes int64 `json:"activation_bytes" minimum:"0"`
+	// Site is the worker's machine; absent where it could not be found out.
+	Site *edge.Site `json:"site,omitempty"`
+}
+
+// ArchitectureReply is what is known of it, and what the worker shall run.
+type ArchitectureReply struct {
+	// Known says that trials of it were met before.
+	Known bool `json:"known"`
+	// Run are the settings in which the worker shall run real inferences; empty
+	// where they are known, or another worker does it.
+	Run []InferenceCell `json:"run"`
+	// Deployments are the answers for the study's devices so far.
+	Deployments []deployment.Deployment `json:"deployments"`
+}
+
+// InferenceCell is one setting to run.
+type InferenceCell struct {
+	Batch   int `json:"batch"`
+	Threads int `json:"threads"`
+}
+
+// InferenceReport is what real inferences on the worker took.
+type InferenceReport struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	Key        string           `json:"key" minLength:"8" maxLength:"128"`
+	// Runs are without their machine, which is the worker's.
+	Runs []edge.Run `json:"runs" maxItems:"1024"`
+	// Failure says why there are none, or not all.
+	Failure string `json:"failure,omitempty" maxLength:"4096"`
+}
+
+// Deployments are how a trial's model is best run on the study's devices.
+type Deployments struct {
+	Trial        int                     `json:"trial"`
+	Architecture string                  `json:"architecture"`
+	Devices      []deployment.Deployment `json:"devices"`
+}

@@ -1,0 +1,164 @@
+package study_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// architecture is what a script with so many channels trains.
+func architecture(t *testing.T, lease *protocol.Lease, channels int64) protocol.ArchitectureReport {
+	t.Helper()
+	b := graph.NewBuilder("network")
+	x := b.Input("x", graph.Float32, 1, 1, 28, 28)
+	x = b.Relu(b.Convolution(x, graph.Filter{Window: graph.Window{Kernel: []int64{5, 5}}, Out: channels}))
+	b.Output(b.Linear(b.Flatten(x), 10))
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return protocol.ArchitectureReport{
+		LeaseEpoch: lease.LeaseEpoch, Key: fmt.Sprintf("architecture-%d", channels), Graph: g, ActivationBytes: 1 << 20,
+		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
+	}
+}
+
+// edgeStudy has an objective that is about inference.
+func edgeStudy(w *world, devices string) {
+	w.create("name: example", "name: edge\ninference: {devices: "+devices+", batch_size: {low: 1, high: 8}}",
+		"{metric: accuracy, direction: maximize}", "{expression: edge.latency_ms / accuracy, name: cost, direction: minimize}")
+}
+
+func TestInferenceEntersTheObjective(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[raspberry-pi-4, jetson-nano]")
+		b := w.box(false)
+		reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := reply.Lease
+		report := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}
+		if _, err := w.service.Report(w.ctx, lease.Trial, report); err == nil || !strings.Contains(err.Error(), "edge.latency_ms") {
+			t.Fatalf("a report before the model was saved: %v", err)
+		}
+		told, err := w.service.Architecture(w.ctx, lease.Trial, architecture(t, lease, 8))
+		if err != nil || told.Known || len(told.Run) != 0 || len(told.Deployments) != 2 || told.Deployments[0].Device != "raspberry-pi-4" {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		if _, err := w.service.Report(w.ctx, lease.Trial, report); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+			t.Fatal(err)
+		}
+		one := trialsOf(t, w, "edge")[0]
+		want := 1e3 * told.Deployments[0].LatencySeconds.Value / 0.5
+		if got := float64(one.Results[0].Values[0]); got != want || !one.Results[0].Estimated {
+			t.Errorf("the value is %v (estimated %v), want %v", got, one.Results[0].Estimated, want)
+		}
+		answer, err := w.service.Recommendation(w.ctx, "edge")
+		if err != nil || len(answer.Deployments) != 2 || answer.Deployments[1].Device != "jetson-nano" || !strings.HasPrefix(answer.Deployments[1].Method, "estimate: ") {
+			t.Errorf("%+v, %v", answer.Deployments, err)
+		}
+	})(t)
+}
+
+// One worker runs inferences of an architecture, once; all trials of it know.
+func TestAnArchitectureIsRunOnce(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[this-machine]")
+		b := w.box(true)
+		var leases []*protocol.Lease
+		runs := 0
+		for trials := range 4 {
+			b.id = fmt.Sprintf("box-%d", trials)
+			b.register()
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
+			if err != nil || reply.Lease == nil {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			leases = append(leases, reply.Lease)
+			told, err := w.service.Architecture(w.ctx, reply.Lease.Trial, architecture(t, reply.Lease, int64(8*(1+trials/2))))
+			if err != nil || told.Known != (trials%2 == 1) {
+				t.Fatalf("%+v, %v", told, err)
+			}
+			if len(told.Run) > 0 {
+				runs++
+			}
+			if !strings.HasPrefix(told.Deployments[0].Method, "estimate") {
+				t.Errorf("before anything ran: %+v", told.Deployments[0])
+			}
+		}
+		if runs != 2 {
+			t.Errorf("%d workers were to run inferences of 2 architectures", runs)
+		}
+		report := protocol.InferenceReport{LeaseEpoch: leases[0].LeaseEpoch, Key: "architecture-8"}
+		for threads := 1; threads <= 2; threads++ {
+			for _, batch := range []int{1, 2, 4, 8} {
+				seconds := 0.25 * float64(batch) / float64(threads)
+				report.Runs = append(report.Runs, edge.Run{Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
+			}
+		}
+		told, err := w.service.Inferences(w.ctx, leases[0].Trial, report)
+		if err != nil || told.Devices[0].Method != "measured" || told.Devices[0].LatencySeconds.Value != 0.125 || told.Devices[0].Configuration.Cores != 2 {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		trials := trialsOf(t, w, "edge")
+		for i, measured := range []bool{true, true, false, false} {
+			if got := trials[i].Inference; got == nil || (got.Method == "measured") != measured {
+				t.Errorf("trial %d: %+v", i, got)
+			}
+		}
+		// The same architecture in a trial that comes later.
+		again, err := w.service.Architecture(w.ctx, leases[3].Trial, architecture(t, leases[3], 8))
+		if err != nil || !again.Known || len(again.Run) != 0 || again.Deployments[0].Method != "measured" {
+			t.Errorf("%+v, %v", again, err)
+		}
+		w.start()
+		if again, err := w.service.Deployments(w.ctx, "edge", 0); err != nil || again.Devices[0].LatencySeconds.Value != 0.125 {
+			t.Errorf("after a restart: %+v, %v", again, err)
+		}
+	})(t)
+}
+
+func TestArchitecturesFromElsewhereAreChecked(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[raspberry-pi-4]")
+		reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: w.box(false).id, Study: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := reply.Lease
+		for name, spoil := range map[string]func(*protocol.ArchitectureReport){
+			"no operators":       func(r *protocol.ArchitectureReport) { r.Graph.Operators = nil },
+			"negative cost":      func(r *protocol.ArchitectureReport) { r.Graph.Operators[0].Operations = -1 },
+			"unknown class":      func(r *protocol.ArchitectureReport) { r.Graph.Operators[0].Class = "magic" },
+			"a key with a slash": func(r *protocol.ArchitectureReport) { r.Key = "../../etc/passwd" },
+			"no cores":           func(r *protocol.ArchitectureReport) { r.Site.Cores = 0 },
+		} {
+			report := architecture(t, lease, 8)
+			spoil(&report)
+			if _, err := w.service.Architecture(w.ctx, lease.Trial, report); !problem.Is(err, problem.Invalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		stale := architecture(t, lease, 8)
+		stale.LeaseEpoch++
+		if _, err := w.service.Architecture(w.ctx, lease.Trial, stale); !problem.Is(err, problem.LeaseLost) {
+			t.Errorf("under another lease: %v", err)
+		}
+		if _, err := w.service.Inferences(w.ctx, lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: "architecture-8"}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("runs of an unknown architecture: %v", err)
+		}
+		if list, err := w.store.Architectures(w.ctx, 10); err != nil || len(list) != 0 {
+			t.Errorf("%d architectures were kept, %v", len(list), err)
+		}
+	})(t)
+}

@@ -1,0 +1,29 @@
+package trial
+
+// InferenceCost is what an inference of a trial's model takes on one device with its
+// best configuration.
+type InferenceCost struct {
+	// Architecture is the key of the model's graph without weights.
+	Architecture string `json:"architecture"`
+	// Device is where; Machine is the type of machine of the worker that trains.
+	Device  string `json:"device,omitempty"`
+	Machine string `json:"machine,omitempty"`
+	// LatencySeconds are of one batch, the rest of one sample or of the process.
+	LatencySeconds   Float `json:"latency_seconds"`
+	BatchSize        int   `json:"batch_size"`
+	SamplesPerSecond Float `json:"samples_per_second"`
+	JoulesPerSample  Float `json:"joules_per_sample"`
+	MemoryBytes      int64 `json:"memory_bytes"`
+	// Feasible says that it keeps to the constraints of the inference section.
+	Feasible bool `json:"feasible"`
+	// Method is "measured", or "estimate: ..." with what it stands on.
+	Method string `json:"method"`
+	// Failure says why there are no numbers.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Measured is the method of what really ran.
+const Measured = "measured"
+
+// Estimated reports whether its numbers are estimates.
+func (c InferenceCost) Estimated() bool { return c.Method != Measured }
