@@ -25,6 +25,8 @@ type Architecture struct {
 	// ActivationBytes is the most memory that what flows between operators takes
 	// at once for one sample.
 	ActivationBytes int64 `json:"activation_bytes" minimum:"0"`
+	// StoredBytes are the weights, those that several operators share once.
+	StoredBytes int64 `json:"stored_bytes" minimum:"0"`
 	// Runs are real inferences of it, by type of machine.
 	Runs []Run `json:"runs,omitempty" maxItems:"1024"`
 	// Sites are what the types of machine are made of that trained it.

@@ -31,13 +31,16 @@ func (c *checker) require(ok bool, path string, value any, format string, args .
 	}
 }
 
-// Faults names what is wrong with a graph and its key that come from elsewhere.
-func Faults(key string, g graph.Graph, activationBytes int64) []problem.Field {
+// Faults names what is wrong with an architecture that comes from elsewhere.
+func (a Architecture) Faults() []problem.Field {
 	var c checker
-	c.require(len(key) >= 8 && len(key) <= 128 && word(key), "key", key, "must be 8 to 128 letters and digits")
-	c.require(activationBytes >= 0, "activation_bytes", activationBytes, "must be at least 0")
+	g := a.Graph
+	c.require(len(a.Key) >= 8 && len(a.Key) <= 128 && word(a.Key), "key", a.Key, "must be 8 to 128 letters and digits")
+	c.require(a.ActivationBytes >= 0, "activation_bytes", a.ActivationBytes, "must be at least 0")
+	c.require(a.StoredBytes >= 0, "stored_bytes", a.StoredBytes, "must be at least 0")
 	c.require(len(g.Name) <= maxName, "graph.name", len(g.Name), "must have at most %d bytes", maxName)
 	c.require(len(g.Operators) > 0 && len(g.Operators) <= MaxOperators, "graph.operators", len(g.Operators), "must be 1 to %d", MaxOperators)
+	c.require(len(g.Tensors) == 0, "graph.tensors", len(g.Tensors), "must be left out: they have names")
 	c.require(len(g.Inputs)+len(g.Outputs) <= maxTensors, "graph.inputs", len(g.Inputs)+len(g.Outputs), "must be at most %d with the outputs", maxTensors)
 	if len(c.faults) > 0 {
 		return c.faults
@@ -59,7 +62,7 @@ func (c *checker) tensor(at string, t graph.Tensor) {
 func (c *checker) operator(at string, o graph.Operator) {
 	c.require(len(o.Name) <= maxName && len(o.Kind) <= maxName && len(o.Type) <= maxName, at+".kind", len(o.Kind), "must have at most %d bytes", maxName)
 	c.require(slices.Contains(graph.Classes(), o.Class), at+".class", string(o.Class), "must be one of %v", graph.Classes())
-	c.require(len(o.Inputs)+len(o.Outputs) <= maxTensors, at+".inputs", len(o.Inputs), "must be at most %d with the outputs", maxTensors)
+	c.require(len(o.Inputs)+len(o.Outputs)+len(o.Weights)+len(o.Attributes) == 0, at+".inputs", len(o.Inputs), "must be left out, like outputs, weights and attributes")
 	for name, value := range map[string]int64{
 		"operations": o.Operations, "read_bytes": o.ReadBytes, "written_bytes": o.WrittenBytes, "weight_bytes": o.WeightBytes,
 		"parameters": o.Parameters, "groups": o.Groups, "in_channels": o.InChannels, "out_channels": o.OutChannels, "positions": o.Positions,

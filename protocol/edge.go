@@ -17,6 +17,8 @@ type ArchitectureReport struct {
 	// ActivationBytes is the most memory that what flows between operators takes
 	// at once for one sample.
 	ActivationBytes int64 `json:"activation_bytes" minimum:"0"`
+	// StoredBytes are the weights, those that several operators share once.
+	StoredBytes int64 `json:"stored_bytes" minimum:"0"`
 	// Site is the worker's machine; absent where it could not be found out.
 	Site *edge.Site `json:"site,omitempty"`
 }
@@ -53,4 +55,16 @@ type Deployments struct {
 	Trial        int                     `json:"trial"`
 	Architecture string                  `json:"architecture"`
 	Devices      []deployment.Deployment `json:"devices"`
+}
+
+// Architectures are those that are known, with what inferences of them took.
+type Architectures struct {
+	Architectures []edge.Architecture `json:"architectures" maxItems:"1000"`
+}
+
+// ArchitecturesImported says what an import changed.
+type ArchitecturesImported struct {
+	// Architectures and Runs are how many were written.
+	Architectures int `json:"architectures"`
+	Runs          int `json:"runs"`
 }

@@ -44,7 +44,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	case err == nil:
 		reply.Known = true
 	case problem.Is(err, problem.NotFound):
-		a = edge.Architecture{Key: report.Key, Graph: report.Graph, ActivationBytes: report.ActivationBytes}
+		a = told(report)
 	default:
 		return reply, err
 	}
@@ -60,7 +60,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	}
 	reply.Deployments = append(reply.Deployments, found...)
 	reply.Run = append(reply.Run, s.toRun(a, def, machine)...)
-	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inferenceOf(a.Key, machine, found)}, &reply)
+	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inferenceOf(a, machine, found)}, &reply)
 	return reply, err
 }
 
@@ -97,7 +97,7 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 		return reply, err
 	}
 	reply.Devices = append(reply.Devices, found...)
-	inference := inferenceOf(a.Key, machine, found)
+	inference := inferenceOf(a, machine, found)
 	inference.Failure = report.Failure
 	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inference}, &reply)
 	s.mutex.Lock()
@@ -106,8 +106,13 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	return reply, err
 }
 
+// told is the architecture as the worker says it is.
+func told(report protocol.ArchitectureReport) edge.Architecture {
+	return edge.Architecture{Key: report.Key, Graph: report.Graph, ActivationBytes: report.ActivationBytes, StoredBytes: report.StoredBytes}
+}
+
 func architectureFaults(report protocol.ArchitectureReport) []problem.Field {
-	faults := edge.Faults(report.Key, report.Graph, report.ActivationBytes)
+	faults := told(report).Faults()
 	if report.Site != nil {
 		if _, err := machineOf(*report.Site).Device(); err != nil {
 			faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
@@ -166,8 +171,8 @@ func emulated[T any](ctx context.Context, s *Service, e emulation, answer *T) er
 }
 
 // inferenceOf is what the trial's objectives can be about: the first device.
-func inferenceOf(key, machine string, found []deployment.Deployment) trial.InferenceCost {
-	inference := trial.InferenceCost{Architecture: key, Machine: machine}
+func inferenceOf(a edge.Architecture, machine string, found []deployment.Deployment) trial.InferenceCost {
+	inference := trial.InferenceCost{Architecture: a.Key, Machine: machine, Runs: len(a.Runs)}
 	if len(found) == 0 {
 		return inference
 	}

@@ -24,7 +24,7 @@ func architecture(t *testing.T, lease *protocol.Lease, channels int64) protocol.
 		t.Fatal(err)
 	}
 	return protocol.ArchitectureReport{
-		LeaseEpoch: lease.LeaseEpoch, Key: fmt.Sprintf("architecture-%d", channels), Graph: g, ActivationBytes: 1 << 20,
+		LeaseEpoch: lease.LeaseEpoch, Key: fmt.Sprintf("architecture-%d", channels), Graph: edge.Anonymous(g), ActivationBytes: 1 << 20, StoredBytes: 1 << 16,
 		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
 	}
 }
@@ -159,6 +159,52 @@ func TestArchitecturesFromElsewhereAreChecked(t *testing.T) {
 		}
 		if list, err := w.store.Architectures(w.ctx, 10); err != nil || len(list) != 0 {
 			t.Errorf("%d architectures were kept, %v", len(list), err)
+		}
+	})(t)
+}
+
+// Measurements from a device go before estimates, and calibrate others.
+func TestMeasurementsFromADeviceAreImported(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[raspberry-pi-4]")
+		reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: w.box(false).id, Study: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := architecture(t, reply.Lease, 8)
+		before, err := w.service.Architecture(w.ctx, reply.Lease.Trial, report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured := edge.Architecture{Key: "architecture-9", Graph: architecture(t, reply.Lease, 9).Graph, ActivationBytes: 1, StoredBytes: 1}
+		slow := 20 * before.Deployments[0].LatencySeconds.Value
+		for threads := 1; threads <= 4; threads++ {
+			measured.Runs = append(measured.Runs, edge.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: threads, Seconds: slow, Low: slow, High: slow, P90: slow, P99: slow, Repetitions: 9})
+		}
+		imported, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []edge.Architecture{measured}})
+		if err != nil || imported.Architectures != 1 || imported.Runs != 4 {
+			t.Fatalf("%+v, %v", imported, err)
+		}
+		after, err := w.service.Deployments(w.ctx, "edge", 0)
+		if err != nil || !strings.Contains(after.Devices[0].Method, "4 measurements") || after.Devices[0].LatencySeconds.Value < slow/4 {
+			t.Errorf("%.3g s before, %.3g s (%s) after measurements of %.3g s on nearly the same: %v", before.Deployments[0].LatencySeconds.Value,
+				after.Devices[0].LatencySeconds.Value, after.Devices[0].Method, slow, err)
+		}
+		if list, err := w.service.Architectures(w.ctx, 10); err != nil || len(list.Architectures) != 2 {
+			t.Errorf("%d architectures, %v", len(list.Architectures), err)
+		}
+		for name, spoil := range map[string]func(*edge.Architecture){
+			"no machine": func(a *edge.Architecture) { a.Runs[0].Machine = "" },
+			"no time":    func(a *edge.Architecture) { a.Runs[0].Seconds = 0 },
+			"names":      func(a *edge.Architecture) { a.Graph.Operators[0].Inputs = []string{"secret"} },
+		} {
+			spoilt := measured
+			spoilt.Runs = append([]edge.Run{}, measured.Runs...)
+			spoilt.Graph.Operators = append([]graph.Operator{}, measured.Graph.Operators...)
+			spoil(&spoilt)
+			if _, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []edge.Architecture{spoilt}}); !problem.Is(err, problem.Invalid) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	})(t)
 }

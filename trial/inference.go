@@ -18,6 +18,8 @@ type InferenceCost struct {
 	Feasible bool `json:"feasible"`
 	// Method is "measured", or "estimate: ..." with what it stands on.
 	Method string `json:"method"`
+	// Runs is how many settings the architecture really ran in, anywhere.
+	Runs int `json:"runs,omitempty"`
 	// Failure says why there are no numbers.
 	Failure string `json:"failure,omitempty"`
 }

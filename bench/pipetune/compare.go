@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/wholemachine"
 	"github.com/tandem-tune/tandem/e2e/launch"
 )
 
@@ -158,12 +159,12 @@ func (o options) train(ctx context.Context, w workload, params map[string]any, e
 
 // again trains the winner alone for the full budget.
 func (o options) again(ctx context.Context, w workload, best *winner, seed int) error {
-	meter := startMeter()
+	meter := wholemachine.Start()
 	outcome, err := o.train(ctx, w, best.Params, maxEpochs, best.Threads)
 	if err != nil {
 		return err
 	}
-	_, energy, _ := meter.stop()
+	_, energy, _ := meter.Stop()
 	best.Retrained, best.Seconds, best.TestAccuracy, best.Joules = true, sum(outcome.Seconds), outcome.Test, energy.Joules
 	return nil
 }

@@ -8,9 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/tandem-tune/tandem/profiler"
 )
 
 // machine is where a run was measured.
@@ -47,22 +44,6 @@ func loadAverage() float64 {
 	return load
 }
 
-// busySeconds is the CPU time that all processes of the machine have used.
-func busySeconds() float64 {
-	text, _ := os.ReadFile("/proc/stat")
-	first, _, _ := strings.Cut(string(text), "\n")
-	fields := strings.Fields(first)
-	if len(fields) < 9 {
-		return 0
-	}
-	ticks := 0.0
-	for _, at := range []int{1, 2, 3, 6, 7} { // user, nice, system, irq, softirq
-		n, _ := strconv.ParseFloat(fields[at], 64)
-		ticks += n
-	}
-	return ticks / 100
-}
-
 // commit is the version of the source, with a + if it was changed since.
 func commit(ctx context.Context) string {
 	output, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude", "*").Output()
@@ -70,28 +51,6 @@ func commit(ctx context.Context) string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(output))
-}
-
-// meter measures a span of the whole machine, for every arm alike.
-type meter struct {
-	meter  *profiler.Meter
-	window *profiler.Window
-	start  time.Time
-	busy   float64
-}
-
-func startMeter() *meter {
-	m := &meter{meter: profiler.OpenMeter(profiler.MeterOptions{}), busy: busySeconds()}
-	m.window, m.start = m.meter.Open(busySeconds), time.Now()
-	return m
-}
-
-// stop returns the seconds, the joules, how they were obtained, and the CPU time.
-func (m *meter) stop() (seconds float64, energy profiler.Energy, busy float64) {
-	seconds = time.Since(m.start).Seconds()
-	energy = m.window.Lap()
-	m.window.Close()
-	return seconds, energy, busySeconds() - m.busy
 }
 
 // environment is what training processes outside of Tandem get: this process's

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/tandem-tune/tandem/bench/wholemachine"
 )
 
 // line is an epoch that a peer's driver has written down.
@@ -45,12 +47,12 @@ func (o options) peer(ctx context.Context, w workload, a arm, seed int) (result 
 	defer cancel()
 	command := exec.CommandContext(ctx, o.interpreter(a.tool), arguments...)
 	command.Env = o.environment(o.threadsVariable(a))
-	meter := startMeter()
+	meter := wholemachine.Start()
 	began := time.Now()
 	if output, err := command.CombinedOutput(); err != nil {
 		return result, fmt.Errorf("%s: %w\n%s", a.name, err, output)
 	}
-	seconds, energy, busy := meter.stop()
+	seconds, energy, busy := meter.Stop()
 	lines, err := load[line](epochs)
 	if err != nil {
 		return result, err

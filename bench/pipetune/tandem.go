@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/wholemachine"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -40,7 +41,7 @@ func (o options) search(ctx context.Context, s *site, w workload, a arm, seed in
 	if err != nil {
 		return result, err
 	}
-	meter := startMeter()
+	meter := wholemachine.Start()
 	if _, err := s.client.CreateStudy(ctx, file, "application/json"); err != nil {
 		return result, err
 	}
@@ -48,7 +49,7 @@ func (o options) search(ctx context.Context, s *site, w workload, a arm, seed in
 	if err != nil {
 		return result, err
 	}
-	seconds, energy, busy := meter.stop()
+	seconds, energy, busy := meter.Stop()
 	result = run{Seconds: seconds, Joules: energy.Joules, Method: energy.Method, Busy: busy, Trials: view.Progress.Created, Epochs: view.Progress.Epochs}
 	if result.Curve, result.Setup, err = curve(ctx, s.client, name, view.Created); err != nil {
 		return result, err

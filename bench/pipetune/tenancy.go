@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/wholemachine"
 	"github.com/tandem-tune/tandem/e2e/launch"
 )
 
@@ -138,7 +139,7 @@ func (o options) live(ctx context.Context, a arm, seen []workload, d day) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	meter := startMeter()
+	meter := wholemachine.Start()
 	failures := make(chan error, len(d.Jobs))
 	for number := range d.Jobs {
 		go func() { failures <- o.serve(ctx, s, a, &d.Jobs[number], d.Repetition*1000+number) }()
@@ -149,7 +150,7 @@ func (o options) live(ctx context.Context, a arm, seen []workload, d day) (err e
 	if err != nil {
 		return err
 	}
-	seconds, energy, _ := meter.stop()
+	seconds, energy, _ := meter.Stop()
 	d.Seconds, d.Joules = seconds, energy.Joules
 	fmt.Printf("%-5s %d: %d jobs in %.1f s, mean response %.1f s, load before %.2f\n", d.Arm, d.Repetition, len(d.Jobs), d.Seconds, mean(d.responses("")), d.Load)
 	return add(o.daysFile(), d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -25,4 +26,19 @@ func (c *Client) Inferences(ctx context.Context, id trial.ID, report protocol.In
 // Deployments says how to run the trial's model on the study's devices.
 func (c *Client) Deployments(ctx context.Context, study string, number int) (protocol.Deployments, error) {
 	return get[protocol.Deployments](ctx, c, path("studies", study, "trials", strconv.Itoa(number), "deployments"), "")
+}
+
+// ImportArchitectures gives the server what inferences took, one architecture in
+// a request: graphs are large.
+func (c *Client) ImportArchitectures(ctx context.Context, all []edge.Architecture) (protocol.ArchitecturesImported, error) {
+	var sum protocol.ArchitecturesImported
+	for _, one := range all {
+		reply, err := exchange[protocol.ArchitecturesImported](ctx, c, path("architectures"), protocol.Architectures{Architectures: []edge.Architecture{one}})
+		if err != nil {
+			return sum, err
+		}
+		sum.Architectures += reply.Architectures
+		sum.Runs += reply.Runs
+	}
+	return sum, nil
 }

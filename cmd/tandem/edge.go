@@ -13,5 +13,6 @@ func edgeCommand() *cobra.Command {
 	command.AddCommand(edgeBackendCommand())
 	command.AddCommand(edgeRunCommand(), emulationProcessCommand())
 	command.AddCommand(edgeInspectCommand())
+	command.AddCommand(edgeDeployCommand(), edgeCalibrateCommand())
 	return command
 }

@@ -23,7 +23,9 @@ var _ agent.Models = (*models)(nil)
 
 func (m *models) Inspect(ctx context.Context, file *os.File) (agent.Architecture, error) {
 	found, err := emulator.Inspect(ctx, file, nil)
-	return agent.Architecture{Key: found.Key, Graph: found.Graph, ActivationBytes: found.ActivationBytes}, err
+	return agent.Architecture{
+		Key: found.Key, Graph: found.Graph, ActivationBytes: found.ActivationBytes, StoredBytes: found.Graph.Cost(1).StoredBytes,
+	}, err
 }
 
 // runSeconds is how long each setting is measured beside a training at most.
@@ -41,13 +43,18 @@ func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.Infere
 	result, err := emulator.Run(ctx, job)
 	var runs []edge.Run
 	for _, one := range result.Cells {
-		runs = append(runs, edge.Run{
-			Batch: one.Batch, Threads: one.Threads, Seconds: one.Latency.P50, Low: one.Latency.MedianLow, High: one.Latency.MedianHigh,
-			P90: one.Latency.P90, P99: one.Latency.P99, Repetitions: one.Runs,
-			Joules: one.JoulesPerSample * float64(one.Batch), EnergyMethod: one.EnergyMethod, MemoryBytes: one.PeakBeyondLibraryBytes,
-		})
+		runs = append(runs, runOf(one))
 	}
 	return runs, err
+}
+
+// runOf is a measurement as it is kept.
+func runOf(m emulator.Measurement) edge.Run {
+	return edge.Run{
+		Batch: m.Batch, Threads: m.Threads, Seconds: m.Latency.P50, Low: m.Latency.MedianLow, High: m.Latency.MedianHigh,
+		P90: m.Latency.P90, P99: m.Latency.P99, Repetitions: m.Runs,
+		Joules: m.JoulesPerSample * float64(m.Batch), EnergyMethod: m.EnergyMethod, MemoryBytes: m.PeakBeyondLibraryBytes,
+	}
 }
 
 // Site is found out once: it takes a moment.

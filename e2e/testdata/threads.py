@@ -24,9 +24,7 @@ def main() -> None:
         threads = trial.system["cpu_threads"]
         time.sleep(float(os.environ["EPOCH_SECONDS"]) * threads)
         trained = epoch
-        trial.report(
-            accuracy=(1 - (trial.params["x"] - 0.7) ** 2) * (1 - 1 / (epoch + 1))
-        )
+        trial.report(accuracy=(1 - (trial.params["x"] - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
         trial.checkpoint(save)
 
 

@@ -31,9 +31,7 @@ def main() -> None:
     x = trial.params["x"]
     for epoch in trial.epochs():
         if epoch != trained + 1:
-            raise SystemExit(
-                f"asked for epoch {epoch} with {trained} epochs in the checkpoint"
-            )
+            raise SystemExit(f"asked for epoch {epoch} with {trained} epochs in the checkpoint")
         time.sleep(pause)
         trained = epoch
         note("trained", trial, epoch)

@@ -18,7 +18,6 @@ import (
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/edge/device"
 	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
 	"github.com/tandem-tune/tandem/edge/tuning"
 	"github.com/tandem-tune/tandem/problem"
 )
@@ -67,6 +66,8 @@ type Deployment struct {
 	// it stands on. EnergyMethod is the same of the joules.
 	Method       string `json:"method"`
 	EnergyMethod string `json:"energy_method"`
+	// Code is a program that runs the model so; see [Deployment.Program].
+	Code string `json:"program"`
 	// Front are the configurations between latency, energy and throughput.
 	Front []tuning.Evaluation `json:"front,omitempty"`
 	// Evaluations is how many configurations were looked at.
@@ -99,7 +100,7 @@ func Find(a edge.Architecture, target Target, known []edge.Architecture, setting
 	}
 	s := site{
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
-		cost: a.Graph.Cost(1), runs: runsOn(a, target.Machine),
+		runs: runsOn(a, target.Machine),
 	}
 	calibration := measurements(append([]edge.Architecture{a}, known...), target.Machine)
 	s.model = estimate.Fit(Rates(on), calibration, prior)
@@ -135,7 +136,6 @@ type site struct {
 	device       device.Device
 	workload     estimate.Workload
 	settings     Settings
-	cost         graph.Cost
 	runs         []edge.Run
 	model        *estimate.Model
 }
@@ -183,7 +183,7 @@ func (s site) ran(c tuning.Configuration) (edge.Run, bool) {
 }
 
 func (s site) memory(batch int) int64 {
-	return max(1, s.cost.StoredBytes+s.architecture.ActivationBytes*int64(batch))
+	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(batch))
 }
 
 func (s site) answer(best tuning.Evaluation, result tuning.Result, calibration int) Deployment {
@@ -199,10 +199,11 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result, calibration i
 	d.Front = result.Front[:min(len(result.Front), maxFront)]
 	if run, ok := s.ran(best.Configuration); ok {
 		d.Method, d.EnergyMethod = measured, run.EnergyMethod
-		return d
+	} else {
+		d.Method = basis(calibration)
+		d.EnergyMethod = d.Method
 	}
-	d.Method = basis(calibration)
-	d.EnergyMethod = d.Method
+	d.Code = d.Program()
 	return d
 }
 

@@ -26,7 +26,7 @@ func network(t *testing.T, width int64) edge.Architecture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return edge.Architecture{Key: fmt.Sprintf("network-%d", width), Graph: g, ActivationBytes: 1 << 20}
+	return edge.Architecture{Key: fmt.Sprintf("network-%d", width), Graph: g, ActivationBytes: 1 << 20, StoredBytes: g.Cost(1).StoredBytes}
 }
 
 func find(t *testing.T, name string) device.Device {

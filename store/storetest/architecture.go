@@ -23,7 +23,7 @@ func architectureChecks() []check {
 // sampleArchitecture is an architecture in which every field is set.
 func sampleArchitecture(key string, seconds int) edge.Architecture {
 	return edge.Architecture{
-		Key: key, Seen: moment(seconds), ActivationBytes: 1 << 40,
+		Key: key, Seen: moment(seconds), ActivationBytes: 1 << 40, StoredBytes: 1 << 41,
 		Graph: graph.Graph{
 			Name:    "o'brien ☃",
 			Inputs:  []graph.Tensor{{Name: "x", Type: graph.Float32, Shape: []int64{1, 3, 8, 8}, Batched: true}},

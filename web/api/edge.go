@@ -34,3 +34,28 @@ func (s *server) deployments(ctx context.Context, input *TrialRef) (*deployments
 	answer, err := s.studies.Deployments(ctx, input.Study, input.Number)
 	return &deploymentsAnswer{Body: answer}, err
 }
+
+type architecturesInput struct {
+	Limit int `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+}
+
+type architecturesAnswer struct{ Body protocol.Architectures }
+
+func (s *server) architectures(ctx context.Context, input *architecturesInput) (*architecturesAnswer, error) {
+	found, err := s.studies.Architectures(ctx, input.Limit)
+	found.Architectures = orEmpty(found.Architectures)
+	return &architecturesAnswer{Body: found}, err
+}
+
+type importArchitecturesInput struct {
+	Content[protocol.Architectures]
+}
+
+type architecturesImportedAnswer struct {
+	Body protocol.ArchitecturesImported
+}
+
+func (s *server) importArchitectures(ctx context.Context, input *importArchitecturesInput) (*architecturesImportedAnswer, error) {
+	reply, err := s.studies.ImportArchitectures(ctx, input.Body)
+	return &architecturesImportedAnswer{Body: reply}, err
+}

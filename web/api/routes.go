@@ -97,6 +97,9 @@ func (s *server) routes() []route {
 		{"POST", truthPath, admins, 200, call, "import-ground-truth", "Take in what another server exported", handle(s, s.importGroundTruth), nil},
 		{"DELETE", truthPath, admins, 200, call, "forget-ground-truth", "Forget what runs taught on a type of machine", handle(s, s.forgetGroundTruth), nil},
 
+		{"GET", prefix + "/architectures", readers, 200, call, "list-architectures", "Get the architectures that are known, with what inferences of them took, the newest first", handle(s, s.architectures), nil},
+		{"POST", prefix + "/architectures", admins, 200, call, "import-architectures", "Take in what inferences took on a device", handle(s, s.importArchitectures), nil},
+
 		{"PUT", blobPath, runners, 204, stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, s.putArtifact), describeUpload},
 		{"GET", blobPath, holders, 200, stream, "get-artifact", "Download an artifact", handle(s, s.getArtifact), bytesAnswer("application/octet-stream")},
 		{"HEAD", blobPath, holders, 200, stream, "head-artifact", "Ask for an artifact's size", handle(s, s.headArtifact), nil},

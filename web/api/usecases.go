@@ -66,6 +66,12 @@ type GroundTruthUseCases interface {
 	ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error)
 }
 
+// EdgeUseCases are what people do with what is known of architectures.
+type EdgeUseCases interface {
+	Architectures(ctx context.Context, limit int) (protocol.Architectures, error)
+	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
+}
+
 // Receipts finds the answers of calls that were made before.
 type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
@@ -75,6 +81,7 @@ type Receipts interface {
 type UseCases interface {
 	StudyUseCases
 	TrialUseCases
+	EdgeUseCases
 	WorkerUseCases
 	LeaseUseCases
 	GroundTruthUseCases

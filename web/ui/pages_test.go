@@ -32,6 +32,7 @@ func TestPages(t *testing.T) {
 		{"several objectives have a front", tryFront},
 		{"repeated trials rank by their means", tryRepeats},
 		{"system configurations are shown with what they saved", trySystem},
+		{"a model's deployments are shown for each device", tryDeploy},
 		{"what runs taught is shown by type of machine", tryGroundTruth},
 		{"a lost connection is told, and made good", tryConnection},
 		{"a page whose study is deleted says so", tryDeleted},

@@ -32,6 +32,7 @@ type Architecture struct {
 	Key             string
 	Graph           graph.Graph
 	ActivationBytes int64
+	StoredBytes     int64
 }
 
 const (
@@ -106,7 +107,8 @@ func (r *run) emulate(ctx context.Context, file *os.File) error {
 		return err
 	}
 	report := protocol.ArchitectureReport{
-		LeaseEpoch: r.lease.LeaseEpoch, Key: found.Key, Graph: anonymous(found.Graph), ActivationBytes: found.ActivationBytes, Site: models.Site(),
+		LeaseEpoch: r.lease.LeaseEpoch, Key: found.Key, Graph: edge.Anonymous(found.Graph),
+		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Site: models.Site(),
 	}
 	var reply protocol.ArchitectureReply
 	err = insist(ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
@@ -134,26 +136,6 @@ func (r *run) emulate(ctx context.Context, file *os.File) error {
 		return err
 	})
 	return errors.Join(failed, err)
-}
-
-// anonymous leaves the names out, which are the user's.
-func anonymous(g graph.Graph) graph.Graph {
-	clean := graph.Graph{}
-	for i, list := range [][]graph.Tensor{g.Inputs, g.Outputs} {
-		for _, tensor := range list {
-			tensor.Name = ""
-			if i == 0 {
-				clean.Inputs = append(clean.Inputs, tensor)
-			} else {
-				clean.Outputs = append(clean.Outputs, tensor)
-			}
-		}
-	}
-	for _, operator := range g.Operators {
-		operator.Name, operator.Inputs, operator.Outputs = "", nil, nil
-		clean.Operators = append(clean.Operators, operator)
-	}
-	return clean
 }
 
 // endEmulation stops what is still going on when the command has ended.

@@ -117,6 +117,16 @@ class Recommendation:
     """The standard error of that mean, None with fewer than two."""
     raw: Mapping[str, Any] = field(repr=False)
 
+    @property
+    def deployments(self) -> tuple[Mapping[str, Any], ...]:
+        """How to run the winner's model on each of the study's devices, as in docs/edge.md.
+
+        Each has ``device``, ``configuration``, ``latency_seconds`` and ``joules_per_sample`` (``value``, ``low``,
+        ``high``), ``samples_per_second``, ``memory_bytes``, ``method`` (``measured``, or ``estimate: ...``) and
+        ``program``, which runs the model so. Empty where the study has no inference section, or no model was saved.
+        """
+        return tuple(self.raw.get("deployments") or ())
+
     @staticmethod
     def of(document: Mapping[str, Any]) -> Recommendation:
         best = document.get("best")

@@ -6,6 +6,7 @@ import { Board } from "./board.js";
 import { confirm } from "./confirm.js";
 import { byId, make, show, showError, throttled } from "./dom.js";
 import { sentence } from "./format.js";
+import { DeployCard } from "./deploy.js";
 import { FrontCard } from "./front-card.js";
 import { History } from "./history.js";
 import { offerFrame } from "./frame.js";
@@ -98,6 +99,7 @@ async function start() {
   const rungChart = new RungChart(study, trials, open);
   const answer = new Answer(study, trials);
   const front = new FrontCard(study, trials, open);
+  const deploy = new DeployCard();
   const drawBoard = throttled(250, () => board.draw());
   const drawBest = throttled(1000, () => bestChart.draw(summary.age()));
   const drawRungs = throttled(1000, () => {
@@ -107,6 +109,7 @@ async function start() {
   const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => {
     answer.draw(advice);
     front.draw(advice);
+    deploy.draw(advice.deployments);
   }, () => {})); // the next event asks again
   const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), () => {})); // the next event asks again
@@ -121,6 +124,7 @@ async function start() {
     if (event.sequence <= sequence) return; // the trials were loaded with it
     if (trials.apply(event)) drawBoard();
     if (event.kind !== "checkpoint") drawRungs();
+    if (event.kind === "emulation") recommend();
     if (event.kind === "trial_state" || event.kind === "study_status") {
       recommend();
       weigh();

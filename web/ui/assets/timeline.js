@@ -1,6 +1,7 @@
 // The history of one trial as rows: its states, its checkpoints, and the
 // epochs between them in one line each.
 import { badge, byId, make } from "./dom.js";
+import { latency } from "./deploy.js";
 import { bytes, moment, nothing } from "./format.js";
 
 /** Joins reports that follow each other under the same worker. */
@@ -36,6 +37,8 @@ function what(event) {
       return [event.from === event.to ? `epoch ${event.from} reported` : `epochs ${event.from} to ${event.to} reported`];
     case "checkpoint":
       return [`checkpoint of epoch ${event.data.epoch}, ${bytes(event.data.bytes)}`];
+    case "emulation":
+      return [event.data.device ? `inference on ${event.data.device}: ${latency(event.data.latency_seconds)} a batch (${event.data.method})` : "its model was read"];
     default:
       return [event.kind];
   }

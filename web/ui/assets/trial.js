@@ -6,6 +6,7 @@ import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throt
 import { Figures } from "./figures.js";
 import { budget, bytes, count, duration, energy, measured, moment, nothing, parameter, sentence, times } from "./format.js";
 import { copyButton } from "./copy.js";
+import { DeployCard, latency } from "./deploy.js";
 import { offerFrame } from "./frame.js";
 import { heatMap } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
@@ -72,6 +73,7 @@ function drawFacts(trial) {
     ...(trial.repeated ? [["Mean", make("span", { title: `trials ${trial.repeated.trials.join(", ")}; ± is the standard error` }, `${trial.repeated.mean.map((value, index) => measured(value) + margin(trial.repeated, index)).join(" · ")}, of ${count(trial.repeated.results)} trainings`)]] : []),
     ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", enqueued: "a user", prior: "results of elsewhere", repeat: "another trial, trained again", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
     ...(trial.parent === undefined ? [] : [["Continues", parentOf(trial)]]),
+    ...(trial.inference?.device ? [["Inference", make("span", { title: `${trial.inference.device}: ${trial.inference.method}` }, `${latency(trial.inference.latency_seconds)} on ${trial.inference.device}`, trial.inference.method === "measured" ? null : make("span", { class: "tag" }, "estimate"))]] : []),
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],
@@ -130,7 +132,17 @@ async function start() {
   const { sequence, total } = await get(path("/trials?limit=1"));
   await learnWorkers().catch(() => {}); // without names the ids are shown
   const log = new Log(path(`/trials/${number}/log`));
+  const deploy = new DeployCard();
   let trial = null;
+  let deployed = "";
+
+  // They are asked for again only when something became known of the model.
+  async function drawDeployments() {
+    const known = JSON.stringify(trial.inference ?? null);
+    if (!trial.inference || !study.definition.inference || known === deployed) return;
+    deploy.draw((await get(path(`/trials/${number}/deployments`))).devices);
+    deployed = known;
+  }
 
   async function refresh() {
     const detail = await get(path(`/trials/${number}`));
@@ -148,6 +160,7 @@ async function start() {
     show(byId("content"), true);
     drawCurves(study, trial, detail.reports ?? []);
     drawTrialSystem(trial, detail.reports ?? []);
+    await drawDeployments();
     drawProfile(detail.reports ?? []);
     drawTimeline(detail.events ?? [], (worker) => workers.get(worker) ?? worker);
   }

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/edge/graph"
+)
+
+// calibrateFlags are the flags of "tandem edge calibrate".
+type calibrateFlags struct {
+	deviceFiles []string
+	dimensions  map[string]string
+	output      string
+	server      connection
+	upload      bool
+	json        bool
+}
+
+func edgeCalibrateCommand() *cobra.Command {
+	var flags calibrateFlags
+	command := &cobra.Command{
+		Use:   "calibrate DEVICE MODEL.onnx=RUN.json...",
+		Short: "Fit the estimates of a device to a few measurements on it",
+		Long: `Fit the estimates of a device to what inferences really took there. Copy a few
+models to the device, run "tandem edge run MODEL.onnx --batch 1,8 --threads 1,4
+--json > RUN.json" on it, and give the files here: 10 to 20 measurements bring
+the median error to a few percent on most devices (docs/benchmarks.md).
+
+It says how far the estimates were off without the measurements, and with all but
+those of one model for that model. --output writes them for "tandem edge deploy
+--calibration"; --upload gives them to a server, whose studies then use them.`,
+		Example: `  tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json mobilenet.onnx=mobilenet.json --output pi.json
+  tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json --upload --server http://127.0.0.1:7171`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usageError{errors.New("name a device, and models with their runs: tandem edge calibrate DEVICE MODEL.onnx=RUN.json")}
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			return flags.run(command, args[0], args[1:])
+		},
+	}
+	set := command.Flags()
+	set.StringArrayVar(&flags.deviceFiles, "device-file", nil, "YAML `file` that describes a device of your own; may be repeated")
+	set.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that the models leave open, as `name=size`")
+	set.StringVar(&flags.output, "output", "", "`file` to write the measurements to")
+	set.BoolVar(&flags.upload, "upload", false, "give the measurements to the server (needs an admin's token)")
+	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	connectionFlags(command, &flags.server)
+	return command
+}
+
+// calibrated is what "tandem edge calibrate --json" prints.
+type calibrated struct {
+	Device       string `json:"device"`
+	Models       int    `json:"models"`
+	Measurements int    `json:"measurements"`
+	// Before and After are errors of the latency, |estimate / measured - 1|,
+	// without the measurements and with those of the other models; After is absent
+	// with one model.
+	Before calibrationError  `json:"before"`
+	After  *calibrationError `json:"after,omitempty"`
+}
+
+type calibrationError struct {
+	Median float64 `json:"median"`
+	P90    float64 `json:"p90"`
+}
+
+func (f *calibrateFlags) run(command *cobra.Command, name string, files []string) error {
+	devices, err := knownDevices(f.deviceFiles)
+	if err != nil {
+		return err
+	}
+	on, err := findDevice(devices, name)
+	if err != nil {
+		return err
+	}
+	var all []edge.Architecture
+	for _, pair := range files {
+		one, err := f.read(pair, on.Name)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	rates := deployment.Rates(on)
+	answer, err := judge(rates, all)
+	if err != nil {
+		return err
+	}
+	if f.output != "" {
+		content, err := json.MarshalIndent(all, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.output, append(content, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.upload {
+		client, err := f.server.open()
+		if err != nil {
+			return err
+		}
+		if _, err := client.ImportArchitectures(command.Context(), all); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return writeJSON(command.OutOrStdout(), answer)
+	}
+	return printCalibrated(command.OutOrStdout(), answer)
+}
+
+// read makes an architecture with runs of a model and what "tandem edge run
+// --json" printed on the device.
+func (f *calibrateFlags) read(pair, machine string) (edge.Architecture, error) {
+	model, runs, found := strings.Cut(pair, "=")
+	if !found {
+		return edge.Architecture{}, usageError{fmt.Errorf("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)}
+	}
+	g, err := readModel(model, f.dimensions)
+	if err != nil {
+		return edge.Architecture{}, err
+	}
+	content, err := os.ReadFile(filepath.Clean(runs))
+	if err != nil {
+		return edge.Architecture{}, usageError{err}
+	}
+	var ran edgeRun
+	if err := json.Unmarshal(content, &ran); err != nil {
+		return edge.Architecture{}, usageError{fmt.Errorf("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)}
+	}
+	if len(ran.Cells) == 0 {
+		return edge.Architecture{}, usageError{fmt.Errorf("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)}
+	}
+	a := architectureOf(g)
+	a.Seen = time.Now()
+	for _, cell := range ran.Cells {
+		run := runOf(cell)
+		run.Machine, run.At = machine, a.Seen
+		a.Runs = append(a.Runs, run)
+	}
+	if faults := edge.RunFaults(a.Runs); len(faults) > 0 {
+		return a, usageError{fmt.Errorf("%s: %s %s", runs, faults[0].Path, faults[0].Message)}
+	}
+	return a, nil
+}
+
+// architectureOf is what is kept of a model.
+func architectureOf(g graph.Graph) edge.Architecture {
+	return edge.Architecture{Key: g.Key(), Graph: edge.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
+}
+
+// judge says how far estimates are from the measurements.
+func judge(rates estimate.Device, all []edge.Architecture) (calibrated, error) {
+	answer := calibrated{Device: rates.Name, Models: len(all)}
+	knowledge, err := estimate.Known()
+	if err != nil {
+		return answer, err
+	}
+	var before, after []float64
+	for left := range all {
+		var rest []estimate.Measurement
+		for i, one := range all {
+			if i != left {
+				rest = append(rest, measurementsOf(one)...)
+			}
+		}
+		with, without := estimate.Fit(rates, rest, knowledge), estimate.Fit(rates, nil, knowledge)
+		for _, m := range measurementsOf(all[left]) {
+			answer.Measurements++
+			before = append(before, math.Abs(without.Predict(m.Workload, m.Configuration).Seconds.Value/m.Seconds-1))
+			after = append(after, math.Abs(with.Predict(m.Workload, m.Configuration).Seconds.Value/m.Seconds-1))
+		}
+	}
+	answer.Before = errorOf(before)
+	if len(all) > 1 {
+		e := errorOf(after)
+		answer.After = &e
+	}
+	return answer, nil
+}
+
+func measurementsOf(a edge.Architecture) []estimate.Measurement {
+	var list []estimate.Measurement
+	workload := estimate.Summarize(a.Graph)
+	for _, run := range a.Runs {
+		list = append(list, estimate.Measurement{
+			Workload: workload, Configuration: estimate.Configuration{Batch: run.Batch, Cores: run.Threads}, Seconds: run.Seconds, Joules: run.Joules,
+		})
+	}
+	return list
+}
+
+func errorOf(errors []float64) calibrationError {
+	slices.SortFunc(errors, func(a, b float64) int { return cmp.Compare(a, b) })
+	at := func(part float64) float64 { return errors[min(len(errors)-1, int(part*float64(len(errors))))] }
+	return calibrationError{Median: at(0.5), P90: at(0.9)}
+}
+
+func printCalibrated(out io.Writer, c calibrated) error {
+	fmt.Fprintf(out, "%s: %s of %s\n", c.Device, count(c.Measurements, "measurement"), count(c.Models, "model"))
+	rows := [][]string{{"without them", shownError(c.Before.Median), shownError(c.Before.P90)}}
+	if c.After != nil {
+		rows = append(rows, []string{"with those of the other models", shownError(c.After.Median), shownError(c.After.P90)})
+	}
+	if err := table(out, []string{"LATENCY, ESTIMATED", "MEDIAN ERROR", "90TH PERCENTILE"}, rows); err != nil {
+		return err
+	}
+	if c.After == nil {
+		fmt.Fprintln(out, "With one model it cannot be said how far others are off: give two or more.")
+	}
+	return nil
+}
+
+func shownError(e float64) string { return fmt.Sprintf("%.1f %%", 100*e) }

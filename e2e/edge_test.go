@@ -1,0 +1,99 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// newDeployedStudy is a study of a script that hands over a model, which will run
+// on a Raspberry Pi and on this machine.
+func newDeployedStudy(t *testing.T, name, model string) study {
+	t.Helper()
+	s := newStudy(t, name, "epochs, epochs: {min: 1, max: 3}, eta: 3", "0", 4)
+	content, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("testdata/deployed.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := strings.NewReplacer("train.py", "deployed.py", "environment: {", "environment: {MODEL: "+path+", ").Replace(string(content)) +
+		"inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 4}}\n"
+	for path, data := range map[string][]byte{s.file: []byte(file), filepath.Join(filepath.Dir(s.file), "deployed.py"): script} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestTheWinnerComesWithItsDeployment saves a real model in real trials.
+func TestTheWinnerComesWithItsDeployment(t *testing.T) {
+	t.Parallel()
+	here := newSite(t)
+	// Where scripts/test has installed ONNX Runtime, the model really runs.
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--slots", "1"}
+	if len(libraries) > 0 {
+		args = append(args, "--onnxruntime", libraries[0])
+	}
+	here.worker(args...)
+	s := newDeployedStudy(t, "deployed", "../edge/emulator/testdata/cnn.onnx")
+	here.must("study", "create", s.file)
+	here.must("study", "watch", s.name)
+	var answer protocol.Recommendation
+	if err := json.Unmarshal([]byte(here.must("study", "recommend", s.name, "--json")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Deployments) != 2 || answer.Deployments[0].Device != "raspberry-pi-4" || !answer.Deployments[0].Estimated() {
+		t.Fatalf("%+v", answer.Deployments)
+	}
+	if own := answer.Deployments[1]; own.Estimated() != (len(libraries) == 0) {
+		t.Errorf("with the libraries %v it is %+v on this machine; the log says\n%s", libraries, own, here.must("study", "log", s.name, "0"))
+	}
+	architectures := map[string]bool{}
+	for _, one := range here.books(s.name).Trials {
+		if one.Inference == nil {
+			t.Errorf("trial %d has no model", one.Number)
+			continue
+		}
+		architectures[one.Inference.Architecture] = true
+	}
+	if len(architectures) != 1 {
+		t.Errorf("one model is the architectures %v", architectures)
+	}
+	if text := here.must("study", "deployments", s.name, "--trial", "0"); !strings.Contains(text, "raspberry-pi-4") || !strings.Contains(text, "J/SAMPLE") {
+		t.Errorf("the deployments are\n%s", text)
+	}
+}
+
+// TestABrokenModelFailsNoTrial hands over a file that is no model.
+func TestABrokenModelFailsNoTrial(t *testing.T) {
+	t.Parallel()
+	here := newSite(t)
+	here.worker("--slots", "1")
+	s := newDeployedStudy(t, "broken", "edge_test.go")
+	here.must("study", "create", s.file)
+	here.must("study", "watch", s.name)
+	for _, one := range here.books(s.name).Trials {
+		if one.Failures > 0 || one.Inference != nil {
+			t.Errorf("trial %d: %d failures, %+v", one.Number, one.Failures, one.Inference)
+		}
+	}
+	if log := here.must("study", "log", s.name, "0"); !strings.Contains(log, "the model was not emulated") {
+		t.Errorf("the log says\n%s", log)
+	}
+}

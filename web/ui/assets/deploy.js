@@ -1,0 +1,71 @@
+// How to run a trial's model on the study's devices: a table with bands, and a
+// program to copy.
+import { copyButton } from "./copy.js";
+import { byId, make, setText, show } from "./dom.js";
+import { bytes, count, measured, nothing } from "./format.js";
+
+const prefixes = [["", 1], ["m", 1e-3], ["µ", 1e-6], ["n", 1e-9]];
+
+/** A quantity with three digits and the prefix that fits: 0.83 s, 12.3 ms, 551 µJ. */
+function scaled(value, unit) {
+  if (!(value > 0)) return nothing;
+  const [prefix, size] = prefixes.find(([, least]) => value >= least) ?? prefixes.at(-1);
+  return `${Number((value / size).toPrecision(3))} ${prefix}${unit}`;
+}
+
+/** A latency, such as 12.3 ms. */
+export const latency = (seconds) => scaled(seconds, "s");
+
+const under = (text) => make("span", { class: "sub" }, text);
+const between = ({ low, high }, shown) => (low > 0 && high > low ? `${shown(low)} to ${shown(high)}` : "");
+const joules = (value) => scaled(value, "J");
+const estimated = (method) => method !== "measured";
+
+/** A deployment's configuration in words. */
+export function runWith({ batch_size: batch, cores, cpu_hertz: clock }) {
+  return [`batch ${batch}`, cores ? `${count(cores)} ${cores === 1 ? "core" : "cores"}` : null, clock ? `${measured(clock / 1e9)} GHz` : null].filter(Boolean).join(", ");
+}
+
+/** The card of deployments; it is hidden where there are none. */
+export class DeployCard {
+  #chosen = "";
+
+  draw(deployments) {
+    const found = deployments ?? [];
+    show(byId("deploy"), found.length > 0);
+    if (found.length === 0) return;
+    byId("deploy-table").tBodies[0].replaceChildren(...found.map((one) => this.#row(one)));
+    const remarks = found.flatMap((one) => [
+      ...(one.unmet ?? []).map((why) => `${one.device}: nothing keeps to the constraints: ${why}.`),
+      ...(one.doubtful ?? []).map((why) => `${one.device}: ${why} holds for the estimate, but not at the bad end of its band.`),
+    ]);
+    const stands = [...new Set(found.filter(({ method }) => estimated(method)).map((one) => `${found.filter(({ method }) => method === one.method).map(({ device }) => device).join(", ")}: an ${one.method}.`))];
+    setText(byId("deploy-note"), [...remarks, ...stands, "Bands of estimates hold with a probability of 90 %; those of what was measured are the 95 % interval of the median."].join(" "));
+    this.#programs(found);
+  }
+
+  #row(one) {
+    const tag = estimated(one.method) ? make("span", { class: "tag", title: one.method }, "estimate") : make("span", { class: "tag good" }, "measured");
+    return make("tr", { data: { device: one.device } },
+      make("th", { scope: "row" }, one.device, " ", tag, under(one.title)),
+      make("td", {}, runWith(one.configuration), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
+      make("td", { class: "number" }, latency(one.latency_seconds.value), under(between(one.latency_seconds, latency))),
+      make("td", { class: "number" }, count(Number(one.samples_per_second.toPrecision(3)))),
+      make("td", { class: "number", title: one.energy_method }, joules(one.joules_per_sample.value), under(between(one.joules_per_sample, joules))),
+      make("td", { class: "number" }, bytes(one.memory_bytes)));
+  }
+
+  #programs(found) {
+    const code = make("pre", { class: "code", tabindex: "0", "aria-label": "Program for the device" });
+    const buttons = found.map((one) => make("button", { type: "button", class: "small", data: { device: one.device }, on: { click: () => choose(one) } }, one.device));
+    const choose = (one) => {
+      this.#chosen = one.device;
+      setText(code, one.program);
+      for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.device === one.device));
+    };
+    choose(found.find((one) => one.device === this.#chosen) ?? found[0]);
+    byId("deploy-programs").replaceChildren(
+      make("div", { class: "copy-head" }, make("span", { class: "choice", role: "group", "aria-label": "Device" }, ...buttons), copyButton(() => code.textContent)),
+      code);
+  }
+}

@@ -1,0 +1,73 @@
+package ui_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+const deployedFile = `
+name: deployed
+objective: {metric: loss, direction: minimize}
+space: {rate: {type: float, low: 0, high: 1}}
+inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 8}, objective: {metric: throughput, constraint: "latency_ms <= 0.0001"}}
+budget: {epochs: 3}
+search: {method: random, seed: 5}
+stop: {trials: 3}
+`
+
+// saves tells what the lease's script trains.
+func (h hand) saves(lease protocol.Lease) {
+	h.t.Helper()
+	b := graph.NewBuilder("network")
+	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 64), 256)), 10))
+	g, err := b.Graph()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, err = h.studies.Architecture(h.t.Context(), lease.Trial, protocol.ArchitectureReport{
+		LeaseEpoch: lease.LeaseEpoch, Key: "architecture-1", Graph: edge.Anonymous(g), ActivationBytes: 2048, StoredBytes: g.Cost(1).StoredBytes,
+		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func tryDeploy(t *testing.T, s *stage, browser context.Context) {
+	s.create(deployedFile)
+	h := s.hand()
+	lease := h.lease("deployed")
+	p := s.enter(browser, "/studies/deployed/trials/0")
+	p.see(`document.querySelector("#deploy").hidden`, true)
+	h.saves(lease)
+	h.report(lease, 1, 0.5)
+	devices := `[...document.querySelectorAll("#deploy-table tbody tr")].map(row => row.dataset.device)`
+	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
+	p.seeText("#deploy-table", "estimate")
+	p.seeText("#deploy-table", "misses the constraints")
+	p.seeText("#deploy-note", "raspberry-pi-4: nothing keeps to the constraints")
+	p.seeText("#deploy-programs pre", "# raspberry-pi-4: a batch of")
+	p.click(`#deploy-programs [data-device="this-machine"]`)
+	p.seeText("#deploy-programs pre", "# this-machine: a batch of")
+	p.seeText("#facts", "on raspberry-pi-4")
+
+	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: "architecture-1", Runs: []edge.Run{
+		{Batch: 1, Threads: 1, Seconds: 2e-5, Low: 1.9e-5, High: 2.1e-5, P90: 3e-5, P99: 4e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
+		{Batch: 8, Threads: 2, Seconds: 4e-5, Low: 3.9e-5, High: 4.1e-5, P90: 5e-5, P99: 6e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.seeText(`#deploy-table [data-device="this-machine"]`, "measured")
+	p.seeText("#deploy-note", "raspberry-pi-4: an estimate: from what the device is made of.")
+	p.seeText("#history", "inference on raspberry-pi-4")
+	h.report(lease, 2, 0.4)
+	h.report(lease, 3, 0.3)
+	p.visit("/studies/deployed")
+	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
+	p.quiet()
+}
