@@ -27,7 +27,7 @@ type pages map[string]*template.Template
 // newPages parses the embedded templates. They are part of the program, so a
 // fault in them is a programming error and panics.
 func newPages() pages {
-	layout := template.Must(template.ParseFS(templateFiles, "templates/layout.html"))
+	layout := template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/deploy.html"))
 	list := pages{}
 	for _, name := range []string{"login", "studies", "study", "trial", "workers", "ground-truth", "missing"} {
 		list[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
