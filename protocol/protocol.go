@@ -299,8 +299,8 @@ type Recommendation struct {
 	Status  StudyStatus            `json:"status"`
 	Best    *Best                  `json:"best,omitempty"`
 	Metrics map[string]trial.Float `json:"metrics,omitempty" doc:"all metrics of the winner's last report"`
-	// System is the system configuration the winner was trained with; the last
-	// one where it was tuned meanwhile.
+	// System is the system configuration to train with: the winner's, and where it
+	// was tuned meanwhile what is best for a training alone on the machine.
 	System     map[string]space.Value `json:"system,omitempty"`
 	Checkpoint *trial.Checkpoint      `json:"checkpoint,omitempty" doc:"the winner's last checkpoint"`
 	// FullBudget says whether the winner was measured at the top rung.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/system"
 )
 
 // Recommendation is the study's answer so far: the leading trial, what it cost,
@@ -56,6 +57,10 @@ func (r *runtime) recommendation() protocol.Recommendation {
 	winner := r.trials[answer.Best.Number]
 	if winner.Setting != nil {
 		answer.System = winner.Setting.Configuration
+		if alone := system.Configuration(winner.Setting.Alone); len(alone) > 0 && !alone.Equal(winner.Setting.Configuration) {
+			answer.System = alone
+			answer.Notes = append(answer.Notes, "system parameters: the best known for a training that has the machine for itself; beside others it ran with "+system.Configuration(winner.Setting.Configuration).Key())
+		}
 		answer.Notes = append(answer.Notes, "system parameters: "+winner.Setting.Why)
 	}
 	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint

@@ -64,6 +64,10 @@ func TestAWorkloadThatUsesAllCoresKeepsThem(t *testing.T) {
 			if took > alone*103/100 {
 				t.Errorf("the %s study took %v: more than 3%% above the %v of the default", name, took, alone)
 			}
+			answer, err := w.service.Recommendation(w.ctx, name)
+			if key := system.Configuration(answer.System).Key(); err != nil || key != "cpu_threads=2" {
+				t.Errorf("to train alone it recommends %s, %v", key, err)
+			}
 		}
 	})(t)
 }

@@ -32,6 +32,10 @@ type Setting struct {
 	// edge of what is accepted to 1 at its centre.
 	Workload   string `json:"workload,omitempty"`
 	Confidence Float  `json:"confidence,omitempty" minimum:"0" maximum:"1"`
+	// Alone is what is best by what is known so far where nobody else uses the
+	// machine; nil where nothing was compared. While a study has more trials to
+	// run than fit, another one may be better for it.
+	Alone map[string]space.Value `json:"alone,omitempty"`
 	// Drifts counts how often the profile has changed under the present lease so
 	// much that the trial was looked up anew.
 	Drifts int `json:"drifts,omitempty"`

@@ -140,9 +140,6 @@ func recommended(ctx context.Context, client *rest.Client, study string, a arm) 
 		if n, ok := answer.System["cpu_threads"].Number(); ok {
 			w.Threads = int(n)
 		}
-		if last := len(detail.Reports) - 1; last >= 0 && threadsOf(detail.Reports[last]) > 0 {
-			w.Threads = threadsOf(detail.Reports[last])
-		}
 	}
 	return w, nil
 }

@@ -115,7 +115,7 @@ func (d decision) setting() trial.Setting {
 	case d.question.Left == 0, len(timed) == 0 && compared(observations) == 0:
 		// Nothing is known, and the run is too short to learn from.
 		if before := d.question.Before; before.Phase != "" {
-			return before
+			return before // which has nothing to say of what is best alone either
 		}
 		setting.Phase, chosen = trial.Default, present
 	case len(timed) == 0:
@@ -125,7 +125,19 @@ func (d decision) setting() trial.Setting {
 	}
 	setting.Configuration = chosen
 	setting.Why = d.why(setting, choice, model)
+	if compared(observations) > 0 {
+		setting.Alone = d.alone(model)
+	}
 	return setting
+}
+
+// alone is the best configuration for a training that has the machine for itself.
+func (d decision) alone(model *probing.Model) system.Configuration {
+	d.question.Situation.Elastic, d.question.Situation.Wanted = false, false
+	d.question.Situation.Cores = d.question.Situation.Machine
+	d.question.Epoch.Neighbours, d.question.Held = 0, nil
+	candidates := d.candidates()
+	return candidates[model.Choose(candidates, index(candidates, d.standard())).Best].Configuration
 }
 
 // counterpart is the candidate to probe. A run that was timed under one
