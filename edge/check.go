@@ -20,6 +20,7 @@ const (
 	maxSeconds   = 1e6
 	maxBatch     = 1000
 	maxThreads   = 1024
+	maxBytes     = 1 << 50 // a hundred samples of it do not overflow
 )
 
 // checker gathers faults.
@@ -36,8 +37,8 @@ func (a Architecture) Faults() []problem.Field {
 	var c checker
 	g := a.Graph
 	c.require(len(a.Key) >= 8 && len(a.Key) <= 128 && word(a.Key), "key", a.Key, "must be 8 to 128 letters and digits")
-	c.require(a.ActivationBytes >= 0, "activation_bytes", a.ActivationBytes, "must be at least 0")
-	c.require(a.StoredBytes >= 0, "stored_bytes", a.StoredBytes, "must be at least 0")
+	c.require(a.ActivationBytes >= 0 && a.ActivationBytes <= maxBytes, "activation_bytes", a.ActivationBytes, "must be from 0 to 2^50")
+	c.require(a.StoredBytes >= 0 && a.StoredBytes <= maxBytes, "stored_bytes", a.StoredBytes, "must be from 0 to 2^50")
 	c.require(len(g.Name) <= maxName, "graph.name", len(g.Name), "must have at most %d bytes", maxName)
 	c.require(len(g.Operators) > 0 && len(g.Operators) <= MaxOperators, "graph.operators", len(g.Operators), "must be 1 to %d", MaxOperators)
 	c.require(len(g.Tensors) == 0, "graph.tensors", len(g.Tensors), "must be left out: they have names")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -159,7 +160,7 @@ func emulated[T any](ctx context.Context, s *Service, e emulation, answer *T) er
 	tx.change.Architectures = []edge.Architecture{e.architecture}
 	for _, other := range r.trials {
 		same := other.Number == t.Number || other.Inference != nil && other.Inference.Architecture == e.inference.Architecture && other.Inference.Machine == e.inference.Machine
-		if !same || other.Inference != nil && *other.Inference == e.inference {
+		if !same || other.Inference != nil && other.Inference.Same(e.inference) {
 			continue
 		}
 		now := e.inference
@@ -181,6 +182,10 @@ func inferenceOf(a edge.Architecture, machine string, found []deployment.Deploym
 	inference.LatencySeconds, inference.BatchSize = trial.Float(first.LatencySeconds.Value), first.Configuration.BatchSize
 	inference.SamplesPerSecond, inference.JoulesPerSample = trial.Float(first.SamplesPerSecond), trial.Float(first.JoulesPerSample.Value)
 	inference.MemoryBytes = first.MemoryBytes
+	if first.SamplesPerSecond == 0 { // it does not run there: never the best
+		none := trial.Float(math.NaN())
+		inference.LatencySeconds, inference.SamplesPerSecond, inference.JoulesPerSample = none, none, none
+	}
 	return inference
 }
 
@@ -320,6 +325,9 @@ func (s *Service) searchDevices(ctx context.Context, a edge.Architecture, def de
 			return nil, err
 		}
 		one, err := deployment.Find(a, target, others, settings)
+		if problem.Is(err, problem.Exhausted) { // it does not fit there, which is an answer
+			one, err = deployment.Deployment{Device: name, Title: target.Device.Title, Architecture: a.Key, Unmet: []string{err.Error()}, Method: "no configuration"}, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}
@@ -332,7 +340,8 @@ func (s *Service) searchDevices(ctx context.Context, a edge.Architecture, def de
 func thisMachine(a edge.Architecture, machine string) (deployment.Target, error) {
 	at := slices.IndexFunc(a.Sites, func(site edge.Site) bool { return site.Machine == machine })
 	if at < 0 {
-		return deployment.Target{}, problem.New(problem.Unavailable, "what the worker's machine is made of is not known: it could not be found out there (tandem doctor)")
+		return deployment.Target{}, problem.WithFields("the worker's machine is not known", []problem.Field{{Path: "site",
+			Message: "is missing: what the machine is made of could not be found out there (tandem edge devices this-machine says why)"}})
 	}
 	own, err := machineOf(a.Sites[at]).Device()
 	return deployment.Target{Device: own, Machine: machine}, err

@@ -208,3 +208,56 @@ func TestMeasurementsFromADeviceAreImported(t *testing.T) {
 		}
 	})(t)
 }
+
+// A model that fits on no device fails nothing, and is never the best.
+func TestAModelThatDoesNotFitIsNeverTheBest(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[raspberry-pi-4, jetson-nano]")
+		b := w.box(false)
+		for trials := range 2 {
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report := architecture(t, reply.Lease, int64(8+trials))
+			if trials == 0 {
+				report.ActivationBytes = 1 << 45
+			}
+			told, err := w.service.Architecture(w.ctx, reply.Lease.Trial, report)
+			if err != nil || len(told.Deployments) != 2 || (len(told.Deployments[0].Unmet) > 0) != (trials == 0) {
+				t.Fatalf("%+v, %v", told, err)
+			}
+			epoch := protocol.Report{LeaseEpoch: reply.Lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}
+			if _, err := w.service.Report(w.ctx, reply.Lease.Trial, epoch); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.finish(reply.Lease, protocol.BudgetReached); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if one := *trialsOf(t, w, "edge")[0].Inference; !one.Same(one) || one.Same(*trialsOf(t, w, "edge")[1].Inference) {
+			t.Errorf("%+v is not the same as itself, or the same as another one", one)
+		}
+		if value := trialsOf(t, w, "edge")[0].Results[0].Values[0]; !value.IsNaN() {
+			t.Errorf("the value of a model that does not fit is %v", value)
+		}
+		answer, err := w.service.Recommendation(w.ctx, "edge")
+		if err != nil || answer.Best.Number != 1 {
+			t.Errorf("%+v, %v", answer.Best, err)
+		}
+		large := architecture(t, w.leaseOf(t, "edge"), 10)
+		large.ActivationBytes = 1 << 60
+		if _, err := w.service.Architecture(w.ctx, trialsOf(t, w, "edge")[2].ID, large); !problem.Is(err, problem.Invalid) {
+			t.Errorf("2^60 bytes: %v", err)
+		}
+	})(t)
+}
+
+func (w *world) leaseOf(t *testing.T, study string) *protocol.Lease {
+	t.Helper()
+	reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: w.box(false).id, Study: study})
+	if err != nil || reply.Lease == nil {
+		t.Fatalf("%+v, %v", reply, err)
+	}
+	return reply.Lease
+}

@@ -27,5 +27,15 @@ type InferenceCost struct {
 // Measured is the method of what really ran.
 const Measured = "measured"
 
+// Same reports whether both say the same; no number is as good as none.
+func (c InferenceCost) Same(other InferenceCost) bool {
+	if c.SamplesPerSecond.IsNaN() && other.SamplesPerSecond.IsNaN() {
+		for _, one := range []*InferenceCost{&c, &other} {
+			one.LatencySeconds, one.SamplesPerSecond, one.JoulesPerSample = 0, 0, 0
+		}
+	}
+	return c == other
+}
+
 // Estimated reports whether its numbers are estimates.
 func (c InferenceCost) Estimated() bool { return c.Method != Measured }
