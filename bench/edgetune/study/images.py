@@ -35,6 +35,28 @@ def load(part: str) -> Part:
     return pixels.float().sub_(72.0).div_(90.0), labels
 
 
+# A checkpoint holds tensors only, so that it can be loaded without running code
+# from the file, whichever PyTorch it is: the optimizer's moments by their place.
+def state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    for place, moments in optimizer.state_dict()["state"].items():
+        tensors.update({f"moment/{place}/{name}": torch.as_tensor(value) for name, value in moments.items()})
+    return tensors
+
+
+def restore(tensors: dict[str, torch.Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    weights: dict[str, torch.Tensor] = {}
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in tensors.items():
+        if name.startswith("model/"):
+            weights[name.removeprefix("model/")] = value
+        else:
+            _, place, key = name.split("/")
+            moments.setdefault(int(place), {})[key] = value
+    model.load_state_dict(weights)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+
+
 def train(
     trial: tandem.Trial, training: tuple[torch.Tensor, torch.Tensor], validation: tuple[torch.Tensor, torch.Tensor]
 ) -> None:
@@ -45,12 +67,7 @@ def train(
     if os.environ["EMULATE"] == "yes":
         trial.save_model(model, torch.zeros(SHAPE))
 
-    def load_state(path: str) -> None:
-        state = torch.load(path, weights_only=True)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-
-    trial.restore(load_state)
+    trial.restore(lambda path: restore(torch.load(path, weights_only=True), model, optimizer))
     count = round(len(training[0]) * trial.data_fraction)
     for _ in trial.epochs():
         model.train()
@@ -64,9 +81,7 @@ def train(
         with torch.no_grad():
             right = (model(validation[0]).argmax(1) == validation[1]).float().mean()
         trial.report(accuracy=float(right))
-        trial.checkpoint(
-            lambda path: torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
-        )
+        trial.checkpoint(lambda path: torch.save(state(model, optimizer), path))
 
 
 def main() -> None:

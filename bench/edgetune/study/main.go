@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/bench/wholemachine"
@@ -42,7 +43,8 @@ const target = "raspberry-pi-4"
 // options are the flags.
 type options struct {
 	python, data, client, scripts, out, binary string
-	repetitions, images, passes                int
+	arms                                       string
+	first, repetitions, images, passes         int
 }
 
 // arm is one way to tune.
@@ -51,7 +53,12 @@ type arm struct {
 	emulates bool
 	goal     map[string]any
 	budget   map[string]any
+	floor    float64 // the least accuracy a trial must reach, 0 for none
 }
+
+// floor is the accuracy that the arms with one ask for: what a network that is
+// hardly tuned reaches, so that trading accuracy for speed ends there.
+const floor = 0.75
 
 func arms() []arm {
 	accuracy := map[string]any{"metric": "accuracy", "direction": "maximize"}
@@ -60,12 +67,14 @@ func arms() []arm {
 	dataset := map[string]any{"policy": "dataset", "epochs": 3, "data_fraction": map[string]float64{"min": 0.11, "max": 1}, "eta": 3}
 	multi := map[string]any{"policy": "multi", "epochs": map[string]int{"min": 1, "max": 9}, "data_fraction": map[string]float64{"min": 0.11, "max": 1}, "eta": 3}
 	return []arm{
-		{"accuracy, not emulated", false, accuracy, multi},
-		{"accuracy, emulated", true, accuracy, multi},
-		{"runtime ratio", true, runtime, multi},
-		{"energy ratio", true, energy, multi},
-		{"runtime ratio, epochs", true, runtime, epochs},
-		{"runtime ratio, dataset", true, runtime, dataset},
+		{"accuracy, not emulated", false, accuracy, multi, 0},
+		{"accuracy, emulated", true, accuracy, multi, 0},
+		{"runtime ratio", true, runtime, multi, 0},
+		{"energy ratio", true, energy, multi, 0},
+		{"runtime ratio, floor", true, runtime, multi, floor},
+		{"energy ratio, floor", true, energy, multi, floor},
+		{"runtime ratio, epochs", true, runtime, epochs, 0},
+		{"runtime ratio, dataset", true, runtime, dataset, 0},
 	}
 }
 
@@ -91,9 +100,11 @@ func main() {
 	flag.StringVar(&o.client, "client", "clients/python", "folder of the Python client")
 	flag.StringVar(&o.scripts, "scripts", "bench/edgetune/study", "folder of the training script")
 	flag.StringVar(&o.out, "out", "edgetune-results", "folder of the results")
+	flag.StringVar(&o.arms, "arms", "", "only these arms, by their names with semicolons between; all if empty")
+	flag.IntVar(&o.first, "first", 1, "number of the first repetition, which is its seed")
 	flag.IntVar(&o.repetitions, "repetitions", 5, "how often each arm tunes, each time with another seed")
-	flag.IntVar(&o.images, "images", 4000, "images that a whole epoch trains on")
-	flag.IntVar(&o.passes, "passes", 14, "budget of a study, in passes over the data")
+	flag.IntVar(&o.images, "images", 2000, "images that a whole epoch trains on")
+	flag.IntVar(&o.passes, "passes", 30, "budget of a study, in passes over the data")
 	flag.Parse()
 	if err := o.run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/edgetune/study:", err)
@@ -117,8 +128,11 @@ func (o options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for repetition := 1; repetition <= o.repetitions; repetition++ {
-		order := arms()
+	for repetition := o.first; repetition < o.first+o.repetitions; repetition++ {
+		order, err := chosen(o.arms)
+		if err != nil {
+			return err
+		}
 		random := rand.New(rand.NewPCG(uint64(repetition), 7))
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for _, one := range order {
@@ -139,6 +153,23 @@ func (o options) run(ctx context.Context) (err error) {
 	}
 	printReport(all)
 	return nil
+}
+
+// chosen are the arms of these names, all of them for no name.
+func chosen(names string) ([]arm, error) {
+	all := arms()
+	if names == "" {
+		return all, nil
+	}
+	var some []arm
+	for name := range strings.SplitSeq(names, ";") {
+		at := slices.IndexFunc(all, func(a arm) bool { return a.name == strings.TrimSpace(name) })
+		if at < 0 {
+			return nil, fmt.Errorf("-arms: there is no arm %q", name)
+		}
+		some = append(some, all[at])
+	}
+	return some, nil
 }
 
 func (o options) path() string { return filepath.Join(o.out, "studies.jsonl") }
@@ -181,6 +212,9 @@ func (o options) document(a arm, seed int) ([]byte, error) {
 	if a.emulates {
 		emulate = "yes"
 		study["inference"] = map[string]any{"devices": []string{target}, "batch_size": map[string]int{"low": 1, "high": deployment.MaxBatch}, "objective": "energy"}
+	}
+	if a.floor > 0 {
+		study["constraints"] = []map[string]any{{"metric": "accuracy", "min": a.floor}}
 	}
 	study["environment"] = map[string]string{
 		"PIPETUNE_DATA": o.data, "PYTHONPATH": o.client, "PYTHONUNBUFFERED": "1", "EMULATE": emulate, "IMAGES": fmt.Sprint(o.images),
@@ -226,6 +260,9 @@ func (o options) tune(ctx context.Context, a arm, repetition int) (found result,
 		view, err := client.Study(ctx, "edge")
 		if err != nil {
 			return found, err
+		}
+		if failed := view.Progress.Trials[trial.Failed]; failed > 0 {
+			return found, fmt.Errorf("%d trials failed:\n%s", failed, worker.Output())
 		}
 		if view.Finished != nil {
 			found.Trials = view.Progress.Created
