@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 	"clients/rest":            {"problem", "edge", "similarity", "protocol", "budget", "trial", "study/definition", "web/auth"},
 	"importer":                {"problem", "protocol", "trial", "study/space", "study/definition"},
 	"e2e/launch":              {},
+	"e2e/trouble":             {},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/edgetune/backend":  {"edge/backend", "edge/graph"},
 	"bench/edgetune":          {"edge/estimate", "edge/graph", "bench/edgetune/zoo"},
