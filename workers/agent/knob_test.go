@@ -392,7 +392,8 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 	if _, err := k.set(run, space.Int(2)); err != nil {
 		t.Fatal(err)
 	}
-	run.process = family(t).process
+	started := family(t)
+	run.process, run.mark = started.process, started.mark
 	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "RLIMIT_DATA") {
 		t.Errorf("outside of its group: got %q, %v", how, err)
 	}

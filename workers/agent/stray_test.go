@@ -39,3 +39,14 @@ func TestKillMarked(t *testing.T) {
 		t.Errorf("killed %d processes of all the runs", killed)
 	}
 }
+
+// TestNoMarkIsNobodys: every process has variables that begin with nothing.
+func TestNoMarkIsNobodys(t *testing.T) {
+	if found := marked(""); len(found) > 0 {
+		t.Errorf("%d processes carry no mark at all", len(found))
+	}
+	alone := &process{pid: -1} // a number that no process has
+	if found := alone.members(""); len(found) != 1 || found[0] != -1 {
+		t.Errorf("a command without a mark has the processes %v", found)
+	}
+}
