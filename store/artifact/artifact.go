@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/tandem-tune/tandem/problem"
 )
 
 // The modes: what a model learned is nobody else's business on the machine.
@@ -59,7 +57,7 @@ func (s *Store) Open(sha256 string) (io.ReadCloser, int64, error) {
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, missing(sha256)
+		return nil, 0, Missing(sha256)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("open an artifact: %w", err)
@@ -111,10 +109,8 @@ func (s *Store) DeleteBefore(sha256 string, cutoff time.Time) (bool, error) {
 // path returns where the artifact is, once its name is known to be a hash and
 // therefore cannot lead anywhere else.
 func (s *Store) path(sha256 string) (string, error) {
-	if !validName(sha256) {
-		return "", problem.WithFields("this cannot be an artifact", []problem.Field{
-			{Path: "sha256", Message: "must be a SHA-256 as 64 lower-case hexadecimal digits", Value: sha256},
-		})
+	if err := CheckName(sha256); err != nil {
+		return "", err
 	}
 	return filepath.Join(s.files, sha256[:2], sha256), nil
 }
@@ -129,10 +125,6 @@ func validName(name string) bool {
 		}
 	}
 	return true
-}
-
-func missing(sha256 string) error {
-	return problem.New(problem.NotFound, "there is no artifact %s", sha256)
 }
 
 // syncFolder makes the folder's list of names durable.

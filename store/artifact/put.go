@@ -2,8 +2,6 @@ package artifact
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +34,7 @@ func (s *Store) Put(ctx context.Context, sha256 string, r io.Reader, limit int64
 		return 0, storage("receive an artifact", err)
 	}
 	received := file.Name()
-	bytes, err := receive(file, reader{ctx, r}, sha256, limit)
+	bytes, err := receive(ctx, file, r, sha256, limit)
 	if err == nil {
 		err = s.publish(received, path)
 	}
@@ -68,18 +66,9 @@ func (s *Store) refresh(path string) (bytes int64, found bool, err error) {
 
 // receive writes at most limit bytes with the hash to the file, makes them
 // durable and closes the file.
-func receive(file *os.File, from io.Reader, name string, limit int64) (int64, error) {
-	hash := sha256.New()
-	// One byte more than the limit is enough to know that it is exceeded.
-	bytes, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(from, limit+1))
-	switch {
-	case err != nil:
-		err = storage("receive an artifact", err)
-	case bytes > limit:
-		err = problem.New(problem.Exhausted, "the artifact is larger than the %d bytes allowed: make the checkpoint smaller, or raise the limit", limit)
-	case hex.EncodeToString(hash.Sum(nil)) != name:
-		err = problem.New(problem.Invalid, "the %d bytes received have the SHA-256 %x, not %s: send the file again", bytes, hash.Sum(nil), name)
-	default:
+func receive(ctx context.Context, file *os.File, from io.Reader, name string, limit int64) (int64, error) {
+	bytes, err := Receive(ctx, file, from, name, limit)
+	if err == nil {
 		if err = file.Sync(); err != nil {
 			err = storage("make an artifact durable", err)
 		}
@@ -127,17 +116,4 @@ func storage(doing string, err error) error {
 		return problem.New(problem.Unavailable, "%s: the server's disk is full, make room on it: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// reader ends when its context does.
-type reader struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (r reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, problem.New(problem.Unavailable, "the artifact was not received to its end: %w", err)
-	}
-	return r.from.Read(p)
 }

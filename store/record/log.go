@@ -59,7 +59,7 @@ func (l Log) Add(chunk Chunk, kept []Span, limit int64) ([]Piece, Log) {
 		if l.Full {
 			break
 		}
-		text := clean(chunk.Text[gap.Start-chunk.Offset : gap.Stop-chunk.Offset])
+		text := Text(chunk.Text[gap.Start-chunk.Offset : gap.Stop-chunk.Offset])
 		if fitting := fit(text, limit-l.Bytes); len(fitting) < len(text) {
 			text, l.Full = fitting, true
 		}
@@ -92,8 +92,9 @@ func gaps(span Span, kept []Span) []Span {
 	return free
 }
 
-// clean replaces what not every store, terminal and JSON reader can hold.
-func clean(text string) string {
+// Text replaces what not every store, terminal and JSON reader can hold: bytes
+// that are no UTF-8, and NUL.
+func Text(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 

@@ -78,3 +78,13 @@ func NotBehind(p study.Position, newest int64) error {
 	return problem.New(problem.Unavailable, "study %q is at event %d, not at event %d any more: what this was decided on was not stored; ask again",
 		p.Study, newest, p.Sequence)
 }
+
+// Closed says that the store takes nothing any more.
+func Closed() error {
+	return problem.New(problem.Unavailable, "the store is closed: the server is stopping or starting")
+}
+
+// GaveUp says that the caller's context ended before the store was asked.
+func GaveUp(err error) error {
+	return problem.New(problem.Unavailable, "the caller gave up: %w", err)
+}

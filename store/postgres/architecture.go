@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/study"
+)
+
+func (e encoded) writeArchitectures(s *session) {
+	for i, one := range e.change.Architectures {
+		s.do(fine, `INSERT INTO architecture (key, seen, document) VALUES ($1, $2, $3)
+			ON CONFLICT (key) DO UPDATE SET seen = excluded.seen, document = excluded.document`,
+			one.Key, record.FormatTime(one.Seen), e.documents.Architectures[i])
+	}
+	if len(e.change.Architectures) > 0 {
+		s.do(fine, "DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC OFFSET $1)", study.MaxArchitectures)
+	}
+}
+
+// Architecture returns the architecture with the key.
+func (s *Store) Architecture(ctx context.Context, key string) (edge.Architecture, error) {
+	found, err := collect(ctx, s, scanArchitecture, "SELECT document FROM architecture WHERE key = $1", key)
+	return only(found, err, record.NoArchitecture(key))
+}
+
+// Architectures returns up to limit of them, the newest first.
+func (s *Store) Architectures(ctx context.Context, limit int) ([]edge.Architecture, error) {
+	return collect(ctx, s, scanArchitecture, "SELECT document FROM architecture ORDER BY seen DESC, key DESC LIMIT $1", max(limit, 0))
+}
+
+func scanArchitecture(row pgx.CollectableRow) (edge.Architecture, error) {
+	document, err := scanText(row)
+	if err != nil {
+		return edge.Architecture{}, err
+	}
+	return record.ParseArchitecture(document)
+}

@@ -1,0 +1,21 @@
+package postgres
+
+import "context"
+
+// Mute ends the signs of life, as of a server that stands still. It must not be
+// called twice.
+func (s *Store) Mute() {
+	s.closing.Do(func() {
+		close(s.muted)
+		s.living.Wait()
+	})
+}
+
+// Settings are the values in force of a setting, on connections of each pool.
+func (d *Database) Settings(ctx context.Context, name string) (reading, writing string, err error) {
+	if err := d.reads.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&reading); err != nil {
+		return "", "", err
+	}
+	err = d.writes.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&writing)
+	return reading, writing, err
+}

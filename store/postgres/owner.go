@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+const (
+	// pulseEvery is how often the owner says that it is alive, and a server
+	// that stands by looks.
+	pulseEvery = time.Second
+	// silence is how long the owner may say nothing before another server may
+	// take over, by the database's clock, and after which it counts itself as
+	// replaced, by its own.
+	silence = 5 * time.Second
+)
+
+// Owner is the server that has the database, as its row says.
+type Owner struct {
+	Term int64
+	// Address is where it answers, a URL; empty if there was never one.
+	Address string
+	// Secret is what servers show each other with a request they pass on.
+	Secret string
+	// Alive says that it was heard of lately.
+	Alive bool
+}
+
+// Candidate is a server that would own the database.
+type Candidate struct {
+	// Name says to people which server it is.
+	Name string
+	// Address is the URL under which the other servers reach it.
+	Address string
+	// Heard, if set, is told who owns the database after every look at it: the
+	// zero Owner when the database does not answer.
+	Heard func(Owner)
+}
+
+// Stand waits until the database has no owner that is alive, takes it over and
+// returns the store in which this server may write. It ends early only with
+// its context. A database that does not answer is waited for.
+func (d *Database) Stand(ctx context.Context, me Candidate) (*Store, error) {
+	for {
+		owner, err := d.look(ctx)
+		if err == nil && !owner.Alive {
+			sent := time.Now()
+			var mine Owner
+			if mine, err = d.takeOver(ctx, owner.Term, me); err == nil && mine.Term > 0 {
+				return d.reign(mine, sent), nil
+			}
+		}
+		if err != nil {
+			owner = Owner{}
+		}
+		if me.Heard != nil {
+			me.Heard(owner)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, problem.New(problem.Unavailable, "this server was stopped while it stood by: %w", ctx.Err())
+		case <-time.After(pulseEvery):
+		}
+	}
+}
+
+// Look returns who owns the database.
+func (d *Database) Look(ctx context.Context) (Owner, error) {
+	owner, err := d.look(ctx)
+	if err != nil {
+		return Owner{}, newHealth().explain(err)
+	}
+	return owner, nil
+}
+
+func (d *Database) look(ctx context.Context) (Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var owner Owner
+	err := d.writes.QueryRow(ctx, "SELECT term, address, secret, at > clock_timestamp() - $1::interval FROM owner CROSS JOIN pulse", silence).
+		Scan(&owner.Term, &owner.Address, &owner.Secret, &owner.Alive)
+	return owner, err
+}
+
+// takeOver makes the server the owner of the next term, if the term is still
+// the one it saw; else it returns the zero Owner. It waits for a transaction of
+// the owner before, which the database ends if its server stands still. A
+// takeover whose outcome is not known is made again, with a term of its own.
+func (d *Database) takeOver(ctx context.Context, seen int64, me Candidate) (Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence+lookTime)
+	defer cancel()
+	next := Owner{Address: me.Address, Secret: rand.Text(), Alive: true}
+	err := pgx.BeginFunc(ctx, d.writes, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, "UPDATE owner SET term = term + 1, holder = $2, address = $3, secret = $4, written = 0 WHERE term = $1 RETURNING term",
+			seen, me.Name, me.Address, next.Secret).Scan(&next.Term)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "UPDATE pulse SET at = clock_timestamp()")
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) { // another server was faster
+		return Owner{}, nil
+	}
+	return next, err
+}
+
+// live says that the owner is alive, again and again, until the context ends or
+// the term does.
+func (s *Store) live(ctx context.Context) {
+	ticker := time.NewTicker(pulseEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.health.broken:
+			return
+		case <-ticker.C:
+		}
+		sent := time.Now()
+		there, err := s.beat(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			_ = s.Err() // which ends the term when it has been silent for too long
+		case err == nil && !there:
+			s.depose()
+		case err == nil:
+			s.extend(sent)
+		}
+	}
+}
+
+// beat says once that the owner is alive, and reports whether it still is the
+// owner.
+func (s *Store) beat(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	tag, err := s.database.writes.Exec(ctx, "UPDATE pulse SET at = clock_timestamp() WHERE EXISTS (SELECT 1 FROM owner WHERE term = $1)", s.term)
+	return tag.RowsAffected() > 0, err
+}
+
+// resign lets another server take over at once. If it cannot be said, the
+// silence will say it.
+func (s *Store) resign() {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	_, _ = s.database.writes.Exec(ctx, "UPDATE pulse SET at = '-infinity' WHERE EXISTS (SELECT 1 FROM owner WHERE term = $1)", s.term)
+}
+
+// depose ends the term: another server has taken over.
+func (s *Store) depose() error {
+	return s.health.fail(problem.New(problem.Unavailable, "another server has taken the database over: ask again, and that one answers"))
+}
+
+// extend notes that the database had a sign of life that was sent at the time.
+func (s *Store) extend(sent time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.until = sent.Add(silence)
+}
+
+// silent ends the term if the database has had no sign of life for so long
+// that another server may have taken over.
+func (s *Store) silent() error {
+	if s.term == 0 {
+		return nil
+	}
+	s.mutex.Lock()
+	late := time.Since(s.until)
+	s.mutex.Unlock()
+	if late < 0 {
+		return nil
+	}
+	return s.health.fail(problem.New(problem.Unavailable,
+		"the database has not answered for %v, so another server may own it now: ask again", (late + silence).Round(100*time.Millisecond)))
+}

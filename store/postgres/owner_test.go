@@ -1,0 +1,225 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/postgres"
+	"github.com/tandem-tune/tandem/store/storetest"
+)
+
+func TestWhatPromisesStandOnIsOn(t *testing.T) {
+	t.Parallel()
+	database := connect(t, fresh(t))
+	for setting, want := range map[string]string{
+		"synchronous_commit": "on", "statement_timeout": "30s", "idle_in_transaction_session_timeout": "5s", "application_name": "tandem",
+		"transaction_isolation": "read committed",
+	} {
+		reading, writing, err := database.Settings(t.Context(), setting)
+		if err != nil || reading != want || writing != want {
+			t.Errorf("%s is %s for reads and %s for writes, %v; want %s", setting, reading, writing, err, want)
+		}
+	}
+}
+
+// TestOneOfManyOwnsTheDatabase lets several servers stand at once: each gets
+// its turn when the one before has left, and its term is the next.
+func TestOneOfManyOwnsTheDatabase(t *testing.T) {
+	t.Parallel()
+	address := fresh(t)
+	const servers = 4
+	won := make(chan *postgres.Store, servers)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for i := range servers {
+		database := connect(t, address)
+		go func() {
+			store, err := database.Stand(ctx, postgres.Candidate{Name: fmt.Sprint(i), Address: fmt.Sprintf("http://%d", i)})
+			if err == nil {
+				won <- store
+			}
+		}()
+	}
+	observer := connect(t, address)
+	for turn := range servers {
+		store := await(t, won)
+		select {
+		case other := <-won:
+			t.Fatalf("terms %d and %d are at the same time", store.Owner().Term, other.Owner().Term)
+		case <-time.After(50 * time.Millisecond):
+		}
+		seen, err := observer.Look(t.Context())
+		if err != nil || seen != store.Owner() || seen.Term != int64(turn)+1 || !seen.Alive {
+			t.Errorf("turn %d: the database says %+v, %v; its owner %+v", turn, seen, err, store.Owner())
+		}
+		apply(t, store, newStudy(fmt.Sprintf("s%d", turn)))
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		if seen, err := observer.Look(t.Context()); err != nil || seen.Alive && seen.Term == store.Owner().Term {
+			t.Errorf("turn %d: an owner that left is said to be alive: %+v, %v", turn, seen, err)
+		}
+	}
+}
+
+// TestAServerThatWasReplacedAcknowledgesNothing lets one stand still while
+// another takes over, and then go on as if nothing had happened.
+func TestAServerThatWasReplacedAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	address := fresh(t)
+	before := own(t, connect(t, address))
+	apply(t, before, newStudy("s1"))
+	before.Mute()
+	execute(t, address, "UPDATE pulse SET at = '-infinity'") // as if it had been silent for long
+	next := await(t, stand(t, connect(t, address)))
+	picture := storetest.Picture(t, next)
+	for i := range 3 {
+		if err := before.Apply(t.Context(), step("s1", i)); !problem.Is(err, problem.Unavailable) {
+			t.Errorf("write %d of a server that was replaced: %v", i, err)
+		}
+	}
+	if !broken(before) || before.Err() == nil {
+		t.Error("it does not know that its term is over")
+	}
+	if _, err := before.Study(t.Context(), "s1"); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("it still answers: %v", err)
+	}
+	if got := storetest.Picture(t, next); got != picture {
+		t.Errorf("it wrote:\n%s\nwant\n%s", got, picture)
+	}
+	apply(t, next, step("s1", 0))
+}
+
+// TestAnOwnerThatCannotReachItsDatabaseGivesUp cuts it off: what it cannot say
+// for so long that another server may own the database ends its term.
+func TestAnOwnerThatCannotReachItsDatabaseGivesUp(t *testing.T) {
+	t.Parallel()
+	address := fresh(t)
+	cable, cabled := through(t, address)
+	store := own(t, connect(t, cabled))
+	apply(t, store, newStudy("s1"))
+	cable.cut.Store(true)
+	cable.breakAll()
+	if err := store.Apply(t.Context(), step("s1", 0)); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("a write without a database: %v", err)
+	}
+	select {
+	case <-store.Broken():
+	case <-time.After(2 * time.Minute):
+		t.Fatal("it still counts itself as the owner")
+	}
+	next := await(t, stand(t, connect(t, address)))
+	if trials, err := next.Trials(t.Context(), "s1"); err != nil || len(trials) != 0 {
+		t.Errorf("what was refused is there: %v, %v", trials, err)
+	}
+}
+
+// TestACommitInDoubtIsLookedUp breaks the connection around a commit.
+func TestACommitInDoubtIsLookedUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fate   fate
+		stored bool
+	}{
+		"before the database hears of it": {requestLost, false},
+		"before the answer comes":         {answerLost, true},
+		"while it is on its way":          {overtaken, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := fresh(t)
+			cable, cabled := through(t, address)
+			store := own(t, connect(t, cabled))
+			apply(t, store, newStudy("s1"))
+			for i := range 3 {
+				cable.next.Store(int32(c.fate))
+				err := store.Apply(t.Context(), step("s1", i))
+				if c.stored && err != nil || !c.stored && !problem.Is(err, problem.Unavailable) {
+					t.Errorf("commit %d: %v", i, err)
+				}
+				trials, readErr := store.Trials(t.Context(), "s1")
+				if want := i + 1; readErr != nil || c.stored && len(trials) != want || !c.stored && len(trials) != 0 {
+					t.Errorf("commit %d was answered with %v, and there are %d trials, %v", i, err, len(trials), readErr)
+				}
+				if fate(cable.next.Load()) != answered {
+					t.Fatal("the commit did not pass the wire")
+				}
+			}
+			if err := store.Err(); err != nil {
+				t.Errorf("a connection that broke ended the term: %v", err)
+			}
+		})
+	}
+}
+
+// TestTheDatabaseCrashesWhileOthersWrite stops and starts the database's server
+// again and again: what was acknowledged is there, and nothing twice.
+func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	if shared == nil {
+		t.Skip("there is no PostgreSQL server here")
+	}
+	server, err := launch.NewDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	address, err := server.Create(t.Context(), "crashing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := connect(t, address)
+	store := own(t, database)
+	apply(t, store, newStudy("s1"))
+	acknowledged, doubt := 0, false
+	write := func() error {
+		if store.Err() != nil {
+			_ = store.Close()
+			store, doubt = own(t, database), true // its last write may have been made
+		}
+		err := store.Apply(t.Context(), step("s1", acknowledged))
+		if doubt && problem.Is(err, problem.Conflict) {
+			err = nil
+		}
+		if err == nil {
+			acknowledged, doubt = acknowledged+1, false
+		} else if !problem.Is(err, problem.Unavailable) {
+			t.Fatalf("write %d: %v", acknowledged, err)
+		}
+		return err
+	}
+	for crash := range 3 {
+		for range 20 + 7*crash {
+			_ = write()
+		}
+		stopped := make(chan struct{})
+		go func() {
+			server.Stop()
+			close(stopped)
+		}()
+		for write() == nil { // until it is felt
+		}
+		<-stopped
+		if err := server.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(2 * time.Minute); write() != nil; {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing was acknowledged for two minutes after the database's return")
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	trials, err := store.Trials(t.Context(), "s1")
+	if err != nil || len(trials) != acknowledged {
+		t.Errorf("%d trials of %d that were acknowledged: %v", len(trials), acknowledged, err)
+	}
+}

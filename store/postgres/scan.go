@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func scanStudy(row pgx.CollectableRow) (study.Study, error) {
+	var one study.Study
+	var document, status, created string
+	var elapsed int64
+	var since, finished *string
+	err := row.Scan(&one.ID, &document, &status, &one.Reason, &created, &elapsed, &since, &finished)
+	if err != nil {
+		return one, err
+	}
+	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
+	if one.Definition, err = record.ParseDefinition(document); err != nil {
+		return one, err
+	}
+	if one.Created, err = record.ParseTime(created); err != nil {
+		return one, err
+	}
+	if one.Since, err = parseOptional(since); err != nil {
+		return one, err
+	}
+	one.Finished, err = parseOptional(finished)
+	return one, err
+}
+
+func scanTrial(row pgx.CollectableRow) (trial.Trial, error) {
+	document, err := scanText(row)
+	if err != nil {
+		return trial.Trial{}, err
+	}
+	return record.ParseTrial(document)
+}
+
+func scanReport(row pgx.CollectableRow) (trial.Report, error) {
+	document, err := scanText(row)
+	if err != nil {
+		return trial.Report{}, err
+	}
+	return record.ParseReport(document)
+}
+
+func scanEvent(row pgx.CollectableRow) (study.Event, error) {
+	var one study.Event
+	var at, kind, id, data string
+	err := row.Scan(&one.Study, &one.Sequence, &at, &kind, &id, &one.State, &one.Worker, &one.Reason, &data)
+	if err != nil {
+		return one, err
+	}
+	one.Kind, one.Trial, one.Data = study.EventKind(kind), trial.ID(id), record.RawOrNil(data)
+	one.At, err = record.ParseTime(at)
+	return one, err
+}
+
+func scanSnapshot(row pgx.CollectableRow) (study.Snapshot, error) {
+	var one study.Snapshot
+	var state string
+	err := row.Scan(&one.Study, &one.Sequence, &state)
+	one.State = record.RawOrNil(state)
+	return one, err
+}
+
+func scanReceipt(row pgx.CollectableRow) (study.Receipt, error) {
+	var one study.Receipt
+	var answer, at string
+	err := row.Scan(&one.Key, &one.Request, &answer, &at)
+	if err != nil {
+		return one, err
+	}
+	one.Answer = record.RawOrNil(answer)
+	one.At, err = record.ParseTime(at)
+	return one, err
+}
+
+func parseOptional(text *string) (*time.Time, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // no time is a value here
+	}
+	at, err := record.ParseTime(*text)
+	return &at, err
+}

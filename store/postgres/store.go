@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/store/group"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+var (
+	_ study.Store    = (*Store)(nil)
+	_ study.LogStore = (*Store)(nil)
+	_ auth.Store     = (*Store)(nil)
+)
+
+// Store is a term of a server that owns the database. It is safe for concurrent
+// use.
+type Store struct {
+	database *Database
+	health   *health
+	writer   *group.Writer[change]
+	// term is the number of the term; 0: a guest's, which no owner notices.
+	term int64
+	// owner is what the row says of this server.
+	owner Owner
+	// written counts the transactions of the term. Only the writer uses it.
+	written int64
+
+	mutex sync.Mutex // guards until
+	until time.Time  // the term is over then, without a sign of life
+
+	closing sync.Once
+	closed  chan struct{}
+	muted   chan struct{} // closed to end the signs of life
+	living  sync.WaitGroup
+}
+
+// reign begins a term, of which the database had a sign of life that was sent at
+// the time.
+func (d *Database) reign(owner Owner, sent time.Time) *Store {
+	s := &Store{
+		database: d, health: newHealth(), term: owner.Term, owner: owner, until: sent.Add(silence),
+		closed: make(chan struct{}), muted: make(chan struct{}),
+	}
+	s.writer = group.Start(s.commit)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.living.Go(func() { s.live(ctx) })
+	s.living.Go(func() {
+		<-s.muted
+		cancel()
+	})
+	return s
+}
+
+// Guest returns the store of tokens beside an owner that may be at work: for
+// commands that make the first token, or another one when the last was lost.
+// close ends its use.
+func (d *Database) Guest() (tokens auth.Store, close func()) {
+	s := &Store{database: d, health: newHealth(), closed: make(chan struct{})}
+	s.writer = group.Start(s.commit)
+	return s, s.writer.Stop
+}
+
+// Owner is what the database says of this server.
+func (s *Store) Owner() Owner { return s.owner }
+
+// Broken is closed when the store can no longer be trusted with a write.
+func (s *Store) Broken() <-chan struct{} { return s.health.broken }
+
+// Err is why the store is broken; nil while it is not.
+func (s *Store) Err() error {
+	if err := s.health.Err(); err != nil {
+		return err
+	}
+	return s.silent()
+}
+
+// Close stops the writer behind what is queued and ends the term, so that
+// another server can take over at once. Calls after it are refused as
+// unavailable. The database stays open.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.writer.Stop()
+		close(s.closed)
+		close(s.muted)
+		s.living.Wait()
+		s.resign()
+	})
+	return nil
+}
