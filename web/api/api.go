@@ -38,6 +38,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Healthy returns why nothing can be served any more; nil: all is well.
 	Healthy func() error
+	// PeerSecret is what other servers show with requests that they pass on; empty:
+	// there are none.
+	PeerSecret string
 	// ArtifactLimit bounds one artifact in bytes; 0: 4 GiB.
 	ArtifactLimit int64
 	// Now is the clock of tokens and sessions; nil: the wall clock.
@@ -63,6 +66,7 @@ type server struct {
 	hosts         hostList
 	logger        *slog.Logger
 	healthy       func() error
+	peerSecret    string
 	artifactLimit int64
 
 	origins   *http.CrossOriginProtection
@@ -83,7 +87,7 @@ func New(config Config) http.Handler {
 func newServer(config Config) *server {
 	s := &server{
 		studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
-		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy,
+		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy, peerSecret: config.PeerSecret,
 		artifactLimit: config.ArtifactLimit, origins: http.NewCrossOriginProtection(), mux: chi.NewMux(),
 		table: make(map[string]route), attempts: attempts{inside: make(map[string]chan struct{})}, followers: make(chan struct{}, maxFollowers), uploads: make(chan struct{}, maxUploads),
 	}

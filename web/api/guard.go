@@ -49,6 +49,7 @@ func (s *server) handler() http.Handler {
 		defer func() { s.note(seen, r, started) }()
 		defer s.recover(seen, r)
 		setDeadlines(w, r, started)
+		s.fromPeer(r)
 		secure(seen.Header(), r)
 		if !s.hosts.allow(r.Host) {
 			s.refuse(seen, r, problem.New(problem.Forbidden, "this server is not addressed as %q: start it with --allow-host to answer to that name", r.Host))
