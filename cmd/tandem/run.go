@@ -159,7 +159,7 @@ func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, er
 
 // access makes a token of the scope and a client that shows it.
 func (l *local) access(ctx context.Context, scope auth.Scope) (*rest.Client, string, error) {
-	secret, token, err := auth.Issue(ctx, l.server.store, runTokenName, scope, runTokenLife)
+	secret, token, err := auth.Issue(ctx, l.server.office.Load().store, runTokenName, scope, runTokenLife)
 	if err != nil {
 		return nil, "", err
 	}
@@ -174,7 +174,7 @@ func (l *local) close() error {
 	defer cancel()
 	var err error
 	for _, token := range l.tokens {
-		if deleted := l.server.store.DeleteToken(ctx, token.ID); !problem.Is(deleted, problem.NotFound) {
+		if deleted := l.server.office.Load().store.DeleteToken(ctx, token.ID); !problem.Is(deleted, problem.NotFound) {
 			err = errors.Join(err, deleted)
 		}
 	}

@@ -22,13 +22,19 @@ func serveCommand() *cobra.Command {
 
 Everything it knows is in the data folder (an SQLite file and the checkpoints),
 which belongs to one server at a time. The first start prints an admin token
-once; only its hash is kept.`,
+once; only its hash is kept.
+
+With --database everything is in a PostgreSQL database instead, and several
+servers may share it: one of them owns it, the others pass requests on to that
+one, and one of those takes over when it is gone (docs/postgresql.md).`,
 		Example: `  tandem serve
   tandem serve --data /srv/tandem --listen 127.0.0.1:8080
-  tandem serve --listen 10.0.0.5:7171 --allow-host tuning.example.org   # behind a TLS proxy`,
+  tandem serve --listen 10.0.0.5:7171 --allow-host tuning.example.org   # behind a TLS proxy
+  PGPASSWORD=... tandem serve --database postgres://tandem@db.example.org/tandem --listen 10.0.0.5:7171`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.logger = newLogger(command.ErrOrStderr(), verbose)
+			options.database.resolve()
 			opened, err := openServer(command.Context(), options)
 			if err != nil {
 				return err
@@ -42,6 +48,9 @@ once; only its hash is kept.`,
 		},
 	}
 	serverFlags(command, &options)
+	databaseFlags(command, &options.database,
+		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
+	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")
 	command.Flags().BoolVar(&verbose, "verbose", false, "log every request")
 	return command
 }
@@ -82,7 +91,7 @@ func loggerAt(out io.Writer, level slog.Level) *slog.Logger {
 // greet says where the server is, and the first token. It is one write: who
 // reads it from a pipe gets all of it or nothing.
 func greet(out io.Writer, opened *server, token string) {
-	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.url(), opened.options.data)
+	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.url(), opened.place())
 	if token != "" {
 		text += fmt.Sprintf(`
 This is the admin token. It is shown this once and stored only as a hash:

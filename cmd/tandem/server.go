@@ -9,20 +9,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/sqlite"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
-	"github.com/tandem-tune/tandem/web/auth"
-	"github.com/tandem-tune/tandem/web/ui"
 )
 
 // serverOptions are the flags that make a server.
@@ -33,11 +31,16 @@ type serverOptions struct {
 	heartbeatSeconds float64
 	allowedHosts     []string
 	allowNetworkDisk bool
+	database         databaseOptions
 	logger           *slog.Logger
 }
 
-// check refuses a timing under which workers that are well lose their trials.
+// check refuses a timing under which workers that are well lose their trials, and
+// a database that cannot be meant.
 func (o serverOptions) check() error {
+	if err := o.database.check(); err != nil {
+		return err
+	}
 	if o.heartbeatSeconds > 0 && o.heartbeatSeconds <= o.leaseSeconds/2 && o.leaseSeconds <= maxLeaseSeconds {
 		return nil
 	}
@@ -47,13 +50,17 @@ func (o serverOptions) check() error {
 
 // server is everything one server process runs.
 type server struct {
-	options   serverOptions
-	opened    time.Time
-	store     *sqlite.Store
-	artifacts *artifact.Store
-	studies   *study.Service
-	listener  net.Listener
-	http      *http.Server
+	options     serverOptions
+	listener    net.Listener
+	http        *http.Server
+	switchboard switchboard
+	// office is what this server does as the owner of its data; nil while another
+	// one owns the database that they share.
+	office atomic.Pointer[office]
+	// database is what several servers share, and standby passes requests on to
+	// the one that owns it; nil: this server has a data folder of its own.
+	database *postgres.Database
+	standby  *api.Standby
 }
 
 // Housekeeping intervals.
@@ -68,50 +75,56 @@ const (
 	maxLeaseSeconds = 24 * 60 * 60
 )
 
-// openServer opens the data folder, recovers what was running and listens. The
-// folder belongs to one server at a time.
+// openServer opens the data, recovers what was running and listens. A data
+// folder belongs to one server at a time; a server on a database that has an
+// owner stands by.
 func openServer(ctx context.Context, options serverOptions) (*server, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(options.data, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data folder: %w", err)
-	}
-	store, err := sqlite.Open(ctx, filepath.Join(options.data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: options.allowNetworkDisk})
-	if err != nil {
-		return nil, err
-	}
 	tuneCollector()
-	opened := &server{options: options, opened: time.Now(), store: store}
-	if err := opened.assemble(ctx); err != nil {
-		return nil, errors.Join(err, store.Close())
+	s := &server{options: options}
+	open := s.openFolder
+	if options.database.chosen() {
+		open = s.openDatabase
 	}
-	return opened, nil
+	if err := open(ctx); err != nil {
+		return nil, errors.Join(err, s.close(ctx))
+	}
+	s.http = api.NewHTTPServer(options.listen, &s.switchboard)
+	return s, nil
 }
 
-func (s *server) assemble(ctx context.Context) error {
-	var err error
-	if s.artifacts, err = artifact.Open(filepath.Join(s.options.data, "artifacts")); err != nil {
-		return fmt.Errorf("open the artifact folder: %w", err)
+// openFolder opens the data folder and listens.
+func (s *server) openFolder(ctx context.Context) error {
+	data := s.options.data
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
 	}
-	s.studies = study.New(s.store, s.store, study.Options{
-		Now: time.Now, Random: random, Logger: s.options.logger,
-		LeaseSeconds: s.options.leaseSeconds, HeartbeatSeconds: s.options.heartbeatSeconds,
-	})
-	if err := s.studies.Start(ctx); err != nil {
+	store, err := sqlite.Open(ctx, filepath.Join(data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: s.options.allowNetworkDisk})
+	if err != nil {
 		return err
 	}
-	if err := s.revokeRuns(ctx); err != nil {
-		return fmt.Errorf("delete the tokens of a run that was killed: %w", err)
+	kept, err := artifact.Open(filepath.Join(data, "artifacts"))
+	if err != nil {
+		return errors.Join(fmt.Errorf("open the artifact folder: %w", err), store.Close())
 	}
+	o := &office{server: s, store: store, artifacts: kept}
+	if err := o.open(ctx); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	if err := s.listen(); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	s.office.Store(o)
+	s.switchboard.connect(o.handler())
+	return nil
+}
+
+func (s *server) listen() (err error) {
 	if s.listener, err = net.Listen("tcp", s.options.listen); err != nil {
 		return fmt.Errorf("listen on %s: %w", s.options.listen, err)
 	}
-	handler := api.New(api.Config{
-		Studies: s.studies, Artifacts: s.artifacts, Tokens: s.store, UI: ui.Handler(),
-		Hosts: s.hosts(), Logger: s.options.logger, Healthy: s.store.Err,
-	})
-	s.http = api.NewHTTPServer(s.options.listen, handler)
 	return nil
 }
 
@@ -133,6 +146,9 @@ func (s *server) hosts() []string {
 	if err != nil {
 		return s.options.allowedHosts
 	}
+	if advertised, err := url.Parse(s.options.database.advertise); err == nil && advertised.Hostname() != "" {
+		return append([]string{host, advertised.Hostname()}, s.options.allowedHosts...)
+	}
 	return append([]string{host}, s.options.allowedHosts...)
 }
 
@@ -146,25 +162,25 @@ func random() uint64 {
 }
 
 // serve answers until the context ends or the store can no longer be trusted,
-// then drains: open requests end, searches are stored.
+// then drains: open requests end, searches are stored. A server on a database
+// that others share goes on as one that stands by instead.
 func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	failed := make(chan error, 1)
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	var background sync.WaitGroup
-	background.Go(func() { s.housekeep(ctx) })
 	background.Go(func() {
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
+			cancel()
 		}
 	})
-	var err error
+	err := s.work(ctx)
 	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	case <-s.store.Broken():
-		err = fmt.Errorf("the store failed, so nothing more is acknowledged: %w", s.store.Err())
+	case late := <-failed:
+		err = errors.Join(err, late)
+	default:
 	}
 	cancel() // ends long polls and event streams, so that the drain is quick
 	drain, stop := context.WithTimeout(context.Background(), drainTime)
@@ -179,86 +195,54 @@ func (s *server) serve(ctx context.Context) error {
 	return errors.Join(err, s.close(closing))
 }
 
-// close stores the searches and gives the data folder back.
-func (s *server) close(ctx context.Context) error {
-	return errors.Join(s.studies.Close(ctx), s.store.Close())
-}
-
-// housekeep runs what time makes due.
-func (s *server) housekeep(ctx context.Context) {
-	tick, sweep := time.NewTicker(tickEvery), time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	defer sweep.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := s.studies.Tick(ctx); err != nil && ctx.Err() == nil {
-				s.options.logger.Error("tick", "error", err)
-			}
-		case <-sweep.C:
-			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-				s.options.logger.Error("sweep", "error", err)
-			}
-		}
-	}
-}
-
-// sweep deletes old receipts and artifacts no checkpoint refers to. A worker
-// that uploaded one before the server was down may still commit it, so the
-// first grace of a server deletes none.
-func (s *server) sweep(ctx context.Context) error {
-	if _, err := s.store.PurgeReceipts(ctx, time.Now().Add(-receiptLife)); err != nil {
-		return err
-	}
-	if time.Since(s.opened) < artifactGrace {
+// work does what time makes due, until the context ends or the data folder
+// fails.
+func (s *server) work(ctx context.Context) error {
+	if s.database != nil {
+		s.share(ctx)
 		return nil
 	}
-	cutoff := time.Now().Add(-artifactGrace)
-	used, err := s.studies.Checkpoints(ctx)
-	if err != nil {
-		return err
-	}
-	for entry, err := range s.artifacts.All() {
-		if err != nil {
-			return err
-		}
-		if used[entry.SHA256] {
-			continue
-		}
-		if _, err := s.artifacts.DeleteBefore(entry.SHA256, cutoff); err != nil {
-			return err
-		}
+	o := s.office.Load()
+	o.housekeep(ctx)
+	if ctx.Err() == nil {
+		return fmt.Errorf("the store failed, so nothing more is acknowledged: %w", o.store.Err())
 	}
 	return nil
 }
 
-// revokeRuns deletes the tokens of earlier runs. The data folder is ours alone,
-// so a run that left some has been killed.
-func (s *server) revokeRuns(ctx context.Context) error {
-	tokens, err := s.store.Tokens(ctx)
-	if err != nil {
-		return err
+// close stores the searches and gives the data back.
+func (s *server) close(ctx context.Context) error {
+	var err error
+	if o := s.office.Load(); o != nil {
+		err = o.close(ctx)
 	}
-	for _, token := range tokens {
-		if token.Name != runTokenName || token.Expires == nil {
-			continue
-		}
-		if err := s.store.DeleteToken(ctx, token.ID); err != nil && !problem.Is(err, problem.NotFound) {
-			return err
+	if s.database != nil {
+		s.database.Close()
+	}
+	if s.listener != nil {
+		if closed := s.listener.Close(); !errors.Is(closed, net.ErrClosed) {
+			err = errors.Join(err, closed)
 		}
 	}
-	return nil
+	return err
 }
 
-// firstToken makes the admin token of a data folder that has none for good;
-// empty when there is one already.
+// firstToken makes the admin token of data that has none for good; empty when
+// there is one already, or another server owns the data.
 func (s *server) firstToken(ctx context.Context) (string, error) {
-	tokens, err := s.store.Tokens(ctx)
-	if err != nil || slices.ContainsFunc(tokens, auth.Token.Lasting) {
-		return "", err
+	if o := s.office.Load(); o != nil {
+		return o.firstToken(ctx)
 	}
-	secret, _, err := auth.Issue(ctx, s.store, "first start", auth.Admin, 0)
-	return secret, err
+	return "", nil
+}
+
+// place says where the data is.
+func (s *server) place() string {
+	switch {
+	case s.database == nil:
+		return s.options.data
+	case s.office.Load() == nil:
+		return "the database " + s.database.Place() + "; another server owns it, and this one stands by"
+	}
+	return "the database " + s.database.Place()
 }

@@ -33,6 +33,7 @@ Scopes: admin may do everything; worker may run trials; viewer may read.`,
 
 func tokenCreateCommand(flags *studyFlags) *cobra.Command {
 	var data, name, scope string
+	var database databaseOptions
 	var life time.Duration
 	command := &cobra.Command{
 		Use:   "create",
@@ -40,14 +41,14 @@ func tokenCreateCommand(flags *studyFlags) *cobra.Command {
 		Long: `Create a token and print it, this once: only its hash is stored.
 
 If the last admin token was lost, stop the server and make one in its data
-folder with --data.`,
+folder with --data, or make one in its database with --database.`,
 		Example: `  tandem token create --scope worker --name rack-7
   tandem token create --scope viewer --name dashboard --valid-for 720h
   tandem token create --scope admin --data ~/.local/share/tandem`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			ask := protocol.TokenRequest{Name: name, Scope: scope, TTLSeconds: life.Seconds()}
-			issued, err := createToken(command.Context(), flags, data, ask)
+			issued, err := createToken(command.Context(), flags, data, database, ask)
 			if err != nil {
 				return err
 			}
@@ -62,10 +63,14 @@ folder with --data.`,
 	command.Flags().StringVar(&name, "name", hostName(), "who or what will use it")
 	command.Flags().DurationVar(&life, "valid-for", 0, "how long it is valid; 0 means for ever")
 	command.Flags().StringVar(&data, "data", "", "make it in this data folder, whose server is stopped")
+	databaseFlags(command, &database, "make it in this PostgreSQL database, whose servers may run: postgres://USER@HOST/DATABASE")
 	return command
 }
 
-func createToken(ctx context.Context, flags *studyFlags, data string, ask protocol.TokenRequest) (issued protocol.IssuedToken, err error) {
+func createToken(ctx context.Context, flags *studyFlags, data string, database databaseOptions, ask protocol.TokenRequest) (issued protocol.IssuedToken, err error) {
+	if database.chosen() {
+		return createTokenIn(ctx, database, ask)
+	}
 	if data == "" {
 		client, err := flags.server.open()
 		if err != nil {
@@ -86,6 +91,23 @@ func createToken(ctx context.Context, flags *studyFlags, data string, ask protoc
 			err = closed
 		}
 	}()
+	return issue(ctx, store, ask)
+}
+
+// createTokenIn makes the token in the database itself, beside servers that may
+// be at work.
+func createTokenIn(ctx context.Context, options databaseOptions, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
+	database, err := options.open(ctx)
+	if err != nil {
+		return protocol.IssuedToken{}, err
+	}
+	defer database.Close()
+	tokens, closeTokens := database.Guest()
+	defer closeTokens()
+	return issue(ctx, tokens, ask)
+}
+
+func issue(ctx context.Context, store auth.Store, ask protocol.TokenRequest) (issued protocol.IssuedToken, err error) {
 	life := time.Duration(ask.TTLSeconds * float64(time.Second))
 	secret, token, err := auth.Issue(ctx, store, ask.Name, auth.Scope(ask.Scope), life)
 	if err != nil {

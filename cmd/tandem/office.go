@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/ui"
+)
+
+// storage is where a server keeps what it knows: an SQLite file, or a term of
+// a PostgreSQL database.
+type storage interface {
+	study.Store
+	study.LogStore
+	auth.Store
+	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
+	// Broken is closed when nothing can be written any more, and Err says why.
+	Broken() <-chan struct{}
+	Err() error
+	io.Closer
+}
+
+// artifacts is where it keeps the bytes of checkpoints.
+type artifacts interface {
+	api.Artifacts
+	All() iter.Seq2[artifact.Entry, error]
+	DeleteBefore(sha256 string, cutoff time.Time) (bool, error)
+}
+
+// office is what a server does for as long as it owns its data.
+type office struct {
+	server    *server
+	opened    time.Time
+	store     storage
+	artifacts artifacts
+	// tidy removes what a sweep leaves behind; nil: nothing.
+	tidy    func(context.Context) error
+	studies *study.Service
+	// peerSecret is what other servers show with requests that they pass on.
+	peerSecret string
+}
+
+// open recovers what was running and lets requests in.
+func (o *office) open(ctx context.Context) error {
+	options := o.server.options
+	o.opened = time.Now()
+	o.studies = study.New(o.store, o.store, study.Options{
+		Now: time.Now, Random: random, Logger: options.logger,
+		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds,
+	})
+	if err := o.studies.Start(ctx); err != nil {
+		return err
+	}
+	if err := o.revokeRuns(ctx); err != nil {
+		return fmt.Errorf("delete the tokens of a run that was killed: %w", err)
+	}
+	return nil
+}
+
+// handler answers requests.
+func (o *office) handler() http.Handler {
+	return api.New(api.Config{
+		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, UI: ui.Handler(),
+		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret,
+	})
+}
+
+// close stores the searches and gives the data up. A store that is broken is
+// told nothing: whoever owns the data now has its own truth.
+func (o *office) close(ctx context.Context) error {
+	var err error
+	if o.store.Err() == nil {
+		err = o.studies.Close(ctx)
+	}
+	return errors.Join(err, o.store.Close())
+}
+
+// housekeep runs what time makes due, until the context ends or the store
+// breaks.
+func (o *office) housekeep(ctx context.Context) {
+	tick, sweep := time.NewTicker(tickEvery), time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.store.Broken():
+			return
+		case <-tick.C:
+			if err := o.studies.Tick(ctx); err != nil && ctx.Err() == nil {
+				o.server.options.logger.Error("tick", "error", err)
+			}
+		case <-sweep.C:
+			if err := o.sweep(ctx); err != nil && ctx.Err() == nil {
+				o.server.options.logger.Error("sweep", "error", err)
+			}
+		}
+	}
+}
+
+// sweep deletes old receipts and artifacts no checkpoint refers to. A worker
+// that uploaded one before the server was down may still commit it, so the
+// first grace of a server deletes none.
+func (o *office) sweep(ctx context.Context) error {
+	if _, err := o.store.PurgeReceipts(ctx, time.Now().Add(-receiptLife)); err != nil {
+		return err
+	}
+	if time.Since(o.opened) < artifactGrace {
+		return nil
+	}
+	cutoff := time.Now().Add(-artifactGrace)
+	used, err := o.studies.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	for entry, err := range o.artifacts.All() {
+		if err != nil {
+			return err
+		}
+		if used[entry.SHA256] {
+			continue
+		}
+		if _, err := o.artifacts.DeleteBefore(entry.SHA256, cutoff); err != nil {
+			return err
+		}
+	}
+	if o.tidy == nil {
+		return nil
+	}
+	return o.tidy(ctx)
+}
+
+// revokeRuns deletes the tokens of earlier runs. The data is ours alone, so a
+// run that left some has been killed.
+func (o *office) revokeRuns(ctx context.Context) error {
+	tokens, err := o.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	for _, token := range tokens {
+		if token.Name != runTokenName || token.Expires == nil {
+			continue
+		}
+		if err := o.store.DeleteToken(ctx, token.ID); err != nil && !problem.Is(err, problem.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstToken makes the admin token of data that has none for good; empty when
+// there is one already.
+func (o *office) firstToken(ctx context.Context) (string, error) {
+	tokens, err := o.store.Tokens(ctx)
+	if err != nil || slices.ContainsFunc(tokens, auth.Token.Lasting) {
+		return "", err
+	}
+	secret, _, err := auth.Issue(ctx, o.store, "first start", auth.Admin, 0)
+	return secret, err
+}

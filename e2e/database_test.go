@@ -1,0 +1,165 @@
+package e2e_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// patient waits for a condition that a fail-over or a recovering database has
+// to come before: minutes, which is no measure of anything.
+func patient(t *testing.T, what string, servers []*launch.Server, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(4 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			for _, server := range servers {
+				t.Logf("the server at %s said:\n%s", server.URL, server.Output())
+			}
+			t.Fatalf("four minutes passed without %s", what)
+		}
+	}
+}
+
+// pair is two servers on one database; the second one, which stands by at
+// first, is the one that everybody talks to.
+type pair struct {
+	*site
+	database *launch.Database
+	address  string
+	servers  []*launch.Server
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	database, err := launch.NewDatabase(t.Context())
+	if errors.Is(err, launch.ErrNoPostgreSQL) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := database.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &pair{database: database}
+	if p.address, err = database.Create(t.Context(), "tandem"); err != nil {
+		t.Fatal(err)
+	}
+	first, second := p.serve(t), p.serve(t)
+	if first.Token == "" || second.Token != "" || !strings.Contains(second.Output(), "stands by") {
+		t.Fatalf("the first server said:\n%s\nthe second:\n%s", first.Output(), second.Output())
+	}
+	p.site = &site{t: t, listen: strings.TrimPrefix(second.URL, "http://"), data: t.TempDir(), server: second, token: first.Token}
+	return p
+}
+
+// serve starts one more server.
+func (p *pair) serve(t *testing.T) *launch.Server {
+	t.Helper()
+	server, err := launch.Serve(binary, t.TempDir(), "--database", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	p.servers = append(p.servers, server)
+	return server
+}
+
+// completed waits for the study's end and checks what came of it.
+func (p *pair) completed(t *testing.T, s study) {
+	t.Helper()
+	patient(t, "the study's end", p.servers, func() bool {
+		shown := p.cli("study", "show", s.name, "--json")
+		return shown.code == 0 && read[protocol.StudyView](t, shown.stdout).Status.Over()
+	})
+	found := read[result](t, p.must("study", "watch", s.name, "--json"))
+	if found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 12 {
+		t.Errorf("the study is %s after %d trials", found.Study.Status, found.Study.Progress.Created)
+	}
+	checkBooks(t, s, p.books(s.name))
+}
+
+func (p *pair) acknowledged(t *testing.T, s study, epochs int) {
+	t.Helper()
+	patient(t, "an acknowledged epoch more", p.servers, func() bool { return len(s.entries("acknowledged")) >= epochs })
+}
+
+// TestTheOwnerOfTheDatabaseIsKilled kills the server that owns the database
+// while a study runs: the other one takes over, and nobody loses anything.
+func TestTheOwnerOfTheDatabaseIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "owner-killed", threeRungs, "0.05", 12)
+	p := newPair(t)
+	p.worker("--slots", "2")
+	p.must("study", "create", s.file)
+	p.acknowledged(t, s, 8)
+	p.servers[0].Kill()
+	p.acknowledged(t, s, len(s.entries("acknowledged"))+1)
+	third := p.serve(t) // one that stands by again
+	p.completed(t, s)
+	checkTrainedOnce(t, s)
+	if err := p.servers[1].Stop(); err != nil { // hands over
+		t.Errorf("the second server did not end cleanly: %v\n%s", err, p.servers[1].Output())
+	}
+	p.site.listen = strings.TrimPrefix(third.URL, "http://")
+	if text := p.must("study", "replay", s.name); !strings.Contains(text, "came out the same") {
+		t.Errorf("the third server replays:\n%s", text)
+	}
+	if err := third.Stop(); err != nil {
+		t.Errorf("the third server did not end cleanly: %v\n%s", err, third.Output())
+	}
+}
+
+// TestTheDatabaseCrashesWhileAStudyRuns crashes the database's server again and
+// again: nothing that was acknowledged is lost, and the study goes on by itself.
+func TestTheDatabaseCrashesWhileAStudyRuns(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "database-crashes", threeRungs, "0.05", 12)
+	p := newPair(t)
+	p.worker("--slots", "2")
+	p.must("study", "create", s.file)
+	for _, epochs := range []int{4, 10, 16} {
+		p.acknowledged(t, s, epochs)
+		p.database.Stop()
+		if err := p.database.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.acknowledged(t, s, len(s.entries("acknowledged"))+1)
+	}
+	p.completed(t, s)
+	checkTrainedOnce(t, s)
+	for _, server := range p.servers {
+		if err := server.Stop(); err != nil {
+			t.Errorf("the server at %s did not end cleanly: %v\n%s", server.URL, err, server.Output())
+		}
+	}
+}
+
+// TestTheLastTokenIsReplacedInTheDatabase makes one beside a running server.
+func TestTheLastTokenIsReplacedInTheDatabase(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	made := p.must("token", "create", "--scope", "admin", "--name", "again", "--database", p.address)
+	p.token = strings.TrimSpace(made)
+	if list := p.must("token", "list"); !strings.Contains(list, "again") || !strings.Contains(list, "first start") {
+		t.Errorf("the tokens are:\n%s", list)
+	}
+	for _, c := range []struct{ flags, says string }{
+		{"--database /srv/tandem", "postgres://"},
+		{"--database postgres://u:hunter2@127.0.0.1:1/x", "--database"},
+		{"--advertise http://here", "--database"},
+		{"--database postgres://x/y --advertise here", "--advertise"},
+		{"--database postgres://x/y --database-password-file /nowhere", "--database-password-file"},
+	} {
+		got := cli(t, nil, append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, strings.Fields(c.flags)...)...)
+		if got.code == 0 || !strings.Contains(got.stderr, c.says) || strings.Contains(got.stderr, "hunter2") {
+			t.Errorf("tandem serve %s: exit code %d, %s", c.flags, got.code, got.stderr)
+		}
+	}
+}
