@@ -1,6 +1,6 @@
 # Shortcuts; every one is a script or a Go command that works without make.
 
-.PHONY: help quickstart build test fast fuzz bench clean
+.PHONY: help quickstart build test fast fuzz bench faults broken clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ fuzz: ## fuzz every parser for 30 seconds each
 
 bench: ## measure the server's throughput and latency
 	go run ./bench/server
+
+faults: ## kill and stop servers and workers 200 times, and look for what is lost
+	go run ./bench/faults
+
+broken: ## break one rule at a time, and require that a test notices
+	scripts/broken-rules
 
 clean: ## remove what was built, and the Python environments
 	rm -rf bin .venv .venv-test

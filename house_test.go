@@ -50,24 +50,30 @@ var mayImport = map[string][]string{
 	"study/definition":        {"problem", "edge/deployment", "edge/device", "edge/tuning", "budget", "study/space", "study/search", "study/objective", "system"},
 	"protocol":                {"problem", "edge", "edge/deployment", "edge/graph", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
-	"study":                   {"problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
+	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "edge", "similarity", "store/record", "study", "trial", "web/auth"},
-	"store/sqlite":            {"problem", "edge", "similarity", "store/record", "study", "protocol", "trial", "web/auth"},
+	"store/sqlite":            {"failpoint", "problem", "edge", "similarity", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/postgres":          {"problem", "edge", "similarity", "store/artifact", "store/group", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/storetest":         {"problem", "edge", "edge/graph", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
-	"store/artifact":          {"problem"},
+	"store/artifact":          {"failpoint", "problem"},
 	"profiler":                {"problem"},
-	"workers/agent":           {"problem", "edge", "edge/graph", "protocol", "trial", "budget", "study/space", "profiler", "system"},
+	"workers/agent":           {"failpoint", "problem", "edge", "edge/graph", "protocol", "trial", "budget", "study/space", "profiler", "system"},
 	"web/auth":                {"problem"},
 	"web/api":                 {"problem", "similarity", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
 	"web/ui":                  {},
 	"clients/rest":            {"problem", "edge", "similarity", "protocol", "budget", "trial", "study/definition", "web/auth"},
 	"importer":                {"problem", "protocol", "trial", "study/space", "study/definition"},
+	"failpoint":               {},
+	"e2e/broken":              {},
+	"e2e/history":             {"protocol", "study", "study/definition", "study/search", "trial"},
 	"e2e/launch":              {},
 	"e2e/trouble":             {},
+	"e2e/storm":               {"clients/rest", "e2e/history", "e2e/launch", "problem", "protocol", "store/memory", "study", "study/search", "trial"},
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
+	"bench/agents":            {"clients/rest", "e2e/launch", "problem", "protocol", "trial"},
+	"bench/faults":            {"e2e/launch", "e2e/storm"},
 	"bench/edgetune/backend":  {"edge/backend", "edge/graph"},
 	"bench/edgetune":          {"edge/estimate", "edge/graph", "bench/edgetune/zoo"},
 	"bench/edgetune/zoo":      {"edge/graph"},
@@ -90,7 +96,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge"}
+var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

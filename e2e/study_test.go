@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/e2e/storm"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -24,6 +25,13 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if storm.IsScript() {
+		if err := storm.Train(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.Parse()
 	if testing.Short() {
 		fmt.Println("the end-to-end tests take a minute: left out with -short")

@@ -67,7 +67,7 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	created := Study{ID: s.newID(), Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
 	r := &runtime{study: created, ladder: def.Budget.Ladder(), method: method, use: use{}}
 	r.mutex.Lock()
-	defer r.mutex.Unlock()
+	defer r.leave()
 	tx := s.begin(r)
 	tx.change.Insert = &created
 	tx.log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
@@ -160,7 +160,7 @@ func (s *Service) change(ctx context.Context, ref string, decide func(*transacti
 	if err != nil {
 		return protocol.StudyView{}, err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	tx := s.begin(r)
 	if err := decide(tx, r.study); err != nil {
 		tx.abandon()
@@ -180,7 +180,7 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	tx := &transaction{runtime: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
 	var nothing struct{}
 	if err := commit(ctx, s, tx, &nothing); err != nil {

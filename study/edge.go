@@ -152,7 +152,7 @@ func emulated[T any](ctx context.Context, s *Service, e emulation, answer *T) er
 	if err != nil {
 		return err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if err := holds(t, e.lease); err != nil {
 		return refusal(r, err)
 	}

@@ -20,7 +20,7 @@ func (s *Service) Enqueue(ctx context.Context, ref string, request protocol.Enqu
 	if err != nil {
 		return protocol.EnqueueReply{}, err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	name := r.study.Definition.Name
 	if r.study.Status.Over() {
 		return protocol.EnqueueReply{}, problem.New(problem.Conflict,

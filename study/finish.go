@@ -27,7 +27,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	if err != nil {
 		return protocol.FinishReply{}, err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if err := holds(t, request.LeaseEpoch); err != nil {
 		return answered(r, protocol.FinishReply{}, err)
 	}
@@ -189,7 +189,7 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	if err != nil {
 		return err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if t.LeaseEpoch != lease.Epoch || !t.State.Held() {
 		if err := refusal(r, nil); err != nil {
 			return err

@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -63,6 +64,10 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 		case problem.Is(err, problem.NotFound): // deleted since
 		case err != nil && ctx.Err() != nil:
 			return protocol.LeaseReply{}, short, ctx.Err()
+		case errors.As(err, new(unsettled)):
+			// The trial may be leased. Whoever asks again with the same key hears so;
+			// who is told that there is nothing would never ask.
+			return protocol.LeaseReply{}, short, err
 		case err != nil:
 			// One study that cannot be served must not stop the others.
 			s.options.Logger.Error("cannot lease from study", "study", candidate.Study, "error", err)
@@ -99,7 +104,7 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply prot
 	if err != nil {
 		return reply, false, err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if err := ctx.Err(); err != nil {
 		return reply, false, err // nobody is there to train what would be leased
 	}
@@ -118,6 +123,11 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply prot
 	reply, err = s.grant(ctx, r, worker, here)
 	return reply, false, err
 }
+
+// unsettled is a commit's error: the store may have made the change all the same.
+type unsettled struct{ error }
+
+func (u unsettled) Unwrap() error { return u.error }
 
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
@@ -139,7 +149,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		ctx = unkeyed(ctx) // another study may have a trial for this call
 	}
 	if err := commit(ctx, s, tx, &reply); err != nil {
-		return protocol.LeaseReply{}, err
+		return protocol.LeaseReply{}, unsettled{err}
 	}
 	if reply.Lease != nil {
 		s.poolMutex.Lock()

@@ -30,7 +30,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	if err != nil {
 		return protocol.Directive{}, err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if err := holds(t, report.LeaseEpoch); err != nil {
 		return answered(r, protocol.Directive{}, err)
 	}
@@ -221,7 +221,7 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	if err != nil {
 		return err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if err := holds(t, commitment.LeaseEpoch); err != nil {
 		return refusal(r, err)
 	}

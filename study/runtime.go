@@ -109,6 +109,20 @@ func answered[T any](r *runtime, answer T, err error) (T, error) {
 	return answer, err
 }
 
+// leave lets the lock go at the end of a use case. One that panics has perhaps
+// changed what is here without the store, or shown what was never handed to it:
+// then all of it is loaded again. Leases that nobody counts come back with it.
+func (r *runtime) leave() {
+	cause := recover()
+	if cause != nil {
+		r.stale = true
+	}
+	r.mutex.Unlock()
+	if cause != nil {
+		panic(cause)
+	}
+}
+
 // refusal is answered for a use case that answers with an error or nothing.
 func refusal(r *runtime, err error) error {
 	_, err = answered(r, struct{}{}, err)

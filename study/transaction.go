@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/failpoint"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/search"
@@ -149,6 +150,10 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 		tx.abandon()
 		return err
 	}
+	if err := failpoint.Here(failpoint.StudyDecided); err != nil {
+		tx.abandon()
+		return err
+	}
 	tx.fill()
 	if err := tx.addSnapshot(); err != nil {
 		tx.runtime.stale = true
@@ -205,9 +210,18 @@ func (s *Service) write(ctx context.Context, tx *transaction) error {
 	// A client that hangs up must not leave us guessing whether the write
 	// happened, so it does not cancel it.
 	r.newest = s.store.Submit(context.WithoutCancel(ctx), tx.change)
+	_ = failpoint.Here(failpoint.StudySubmitted)
 	tx.show()
 	r.stale = r.stale || tx.over
-	return r.wait()
+	_ = failpoint.Here(failpoint.StudyShown)
+	err := r.wait()
+	if err == nil {
+		if err = failpoint.Here(failpoint.StudyDurable); err != nil {
+			r.stale = true
+			err = problem.New(problem.Unavailable, "the outcome is not known: %w", err)
+		}
+	}
+	return err
 }
 
 // fill turns the staged trials into guarded writes.

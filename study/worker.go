@@ -86,7 +86,7 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 	if err != nil {
 		return protocol.Directive{}, err
 	}
-	defer r.mutex.Unlock()
+	defer r.leave()
 	if err := holds(t, held.LeaseEpoch); err != nil {
 		return answered(r, protocol.Directive{}, err)
 	}

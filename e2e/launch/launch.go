@@ -22,8 +22,18 @@ const patience = 60 * time.Second
 
 // Build compiles tandem into the folder and returns the binary's path.
 func Build(ctx context.Context, folder string) (string, error) {
-	binary := filepath.Join(folder, "tandem")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/tandem-tune/tandem/cmd/tandem")
+	return build(ctx, filepath.Join(folder, "tandem"))
+}
+
+// BuildWithFailpoints is Build for a tandem that can be told where to break;
+// see package failpoint.
+func BuildWithFailpoints(ctx context.Context, folder string) (string, error) {
+	return build(ctx, filepath.Join(folder, "tandem-failpoints"), "-tags", "failpoints")
+}
+
+func build(ctx context.Context, binary string, flags ...string) (string, error) {
+	args := append(append([]string{"build"}, flags...), "-o", binary, "github.com/tandem-tune/tandem/cmd/tandem")
+	build := exec.CommandContext(ctx, "go", args...)
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build tandem: %w\n%s", err, output)
 	}
@@ -76,6 +86,16 @@ func (p *Process) Stop() error {
 	return p.Wait(patience)
 }
 
+// Ended reports whether it has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Wait waits for its end. One that takes longer is killed.
 func (p *Process) Wait(longest time.Duration) error {
 	select {
@@ -97,8 +117,13 @@ type Server struct {
 
 // Serve starts a server on the data folder and waits until it answers.
 func Serve(binary, data string, args ...string) (*Server, error) {
+	return ServeIn(nil, binary, data, args...)
+}
+
+// ServeIn is Serve with further variables in the environment.
+func ServeIn(environment []string, binary, data string, args ...string) (*Server, error) {
 	listen := []string{"serve", "--data", data, "--listen", "127.0.0.1:0"}
-	process, err := Start(binary, nil, append(listen, args...)...)
+	process, err := Start(binary, environment, append(listen, args...)...)
 	if err != nil {
 		return nil, err
 	}

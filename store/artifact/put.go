@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tandem-tune/tandem/failpoint"
 	"github.com/tandem-tune/tandem/problem"
 )
 
@@ -35,6 +36,9 @@ func (s *Store) Put(ctx context.Context, sha256 string, r io.Reader, limit int64
 	}
 	received := file.Name()
 	bytes, err := receive(ctx, file, r, sha256, limit)
+	if err == nil {
+		err = failpoint.Here(failpoint.ArtifactReceived)
+	}
 	if err == nil {
 		err = s.publish(received, path)
 	}
@@ -91,6 +95,9 @@ func (s *Store) publish(received, path string) error {
 	s.mutex.Unlock()
 	if err != nil {
 		return storage("name an artifact", err)
+	}
+	if err := failpoint.Here(failpoint.ArtifactNamed); err != nil {
+		return err
 	}
 	return s.syncName(path)
 }

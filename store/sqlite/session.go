@@ -8,6 +8,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/tandem-tune/tandem/failpoint"
 	"github.com/tandem-tune/tandem/problem"
 )
 
@@ -39,7 +40,13 @@ type stuckError struct{ error }
 func (s *session) transact(group []operation) ([]error, error) {
 	outcomes, err := s.run(group)
 	if err == nil {
+		err = failpoint.Here(failpoint.StoreCommitting)
+	}
+	if err == nil {
 		err = s.exec("COMMIT")
+	}
+	if err == nil {
+		err = failpoint.Here(failpoint.StoreCommitted)
 	}
 	if err == nil {
 		return outcomes, nil

@@ -74,6 +74,7 @@ func New(options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Server = harmed{options.Server}
 	return &Agent{
 		options: options, id: newID(options.Name),
 		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{}, said: map[string]bool{},

@@ -1,0 +1,108 @@
+package main
+
+const simulation = "./e2e/simulation -run TestNothingIsLostAndNothingCountsTwice"
+
+// rules are the promises that docs/reliability.md makes.
+var rules = []rule{
+	{
+		name: "fencing: a write under an old lease",
+		edits: []edit{{"study/worker.go",
+			"if t.LeaseEpoch != epoch || !t.State.Held() && !t.State.Terminal() {",
+			"if t.LeaseEpoch < 0 {"}},
+		tests: []string{simulation},
+	},
+	{
+		name: "idempotency: a call that is repeated is made again",
+		edits: []edit{{"web/api/call.go",
+			"if keys := r.Header.Values(keyHeader); len(keys) > 0 && found.kind != secret {",
+			"if keys := r.Header.Values(keyHeader); len(keys) > 1000 && found.kind != secret {"}},
+		tests: []string{"./web/api -run TestSameKeyGetsTheSameAnswer"},
+	},
+	{
+		name: "durability: synchronous=NORMAL",
+		edits: []edit{
+			{"store/sqlite/connect.go", `"_synchronous": {"full"},`, `"_synchronous": {"normal"},`},
+			{"store/sqlite/connect.go", `{"synchronous", "2"}, // FULL`, `{"synchronous", "1"},`},
+		},
+		tests: []string{"./store/sqlite -run Power|TestWhatPromisesStandOnIsOn"},
+	},
+	{
+		name: "acknowledged before it is committed",
+		edits: []edit{
+			{"study/submission.go", "	o.err = err\n	close(o.known)", "	defer func() { _ = recover() }() // told before\n	close(o.known)"},
+			{"store/sqlite/writer.go", "		outcomes, err = w.session.transact(group)", "		for _, one := range group {\n			one.outcome.Settle(nil)\n		}\n		time.Sleep(20 * time.Millisecond)\n		outcomes, err = w.session.transact(group)"},
+			{"store/sqlite/writer.go", "	\"sync/atomic\"\n", "	\"sync/atomic\"\n	\"time\"\n"},
+		},
+		tests: []string{"./store/sqlite -run TestKilledServerLosesNothingItAcknowledged", "./e2e -run TestAStormLosesNothing"},
+	},
+	{
+		name: "a lost trial is queued again in a second transaction",
+		edits: []edit{
+			{"study/finish.go", "	t.Finished = nil\n	_, err = tx.state(t, trial.Queued, fmt.Sprintf(\"lost %d of at most %d times; waits for another worker\", t.Losses, maxLosses))\n	return err", "	return nil"},
+			{"study/finish.go", "	s.release(lease)\n	return nil\n}\n\nfunc (s *Service) renewed(", requeueLater + "	s.release(lease)\n	return nil\n}\n\nfunc (s *Service) renewed("},
+		},
+		tests: []string{simulation},
+	},
+	{
+		name: "leases by the wall clock",
+		edits: []edit{{"study/service.go",
+			"	if options.Logger == nil {",
+			"	clock := options.Now\n	options.Now = func() time.Time { return clock().Round(0) }\n	if options.Logger == nil {"}},
+		tests: []string{"./study -run TestTheWallClockDecidesNothing"},
+	},
+	{
+		name:  "NaN as null",
+		edits: []edit{{"trial/float.go", "return []byte(`\"NaN\"`), nil", "return []byte(`null`), nil"}},
+		tests: []string{simulation},
+	},
+	{
+		name: "a route outside of the tokens",
+		edits: []edit{
+			{"web/api/guard.go", "	if !exists || found.access != everybody {", "	outside := strings.HasSuffix(r.URL.Path, \"/export\")\n	if (!exists || found.access != everybody) && !outside {"},
+			{"web/api/guard.go", "	if found.access != everybody && !found", "	if found.access != everybody && !outside && !found"},
+		},
+		tests: []string{"./web/api -run TestEveryRouteIsOpenToItsScopesOnly"},
+	},
+	{
+		name:  "any Host",
+		edits: []edit{{"web/api/guard.go", "if !s.hosts.allow(r.Host) {", "if r.Host == \"\" {"}},
+		tests: []string{"./web/api -run TestForeignHostsAreRefused"},
+	},
+	{
+		name:  "memory beside the store after a panic",
+		edits: []edit{{"study/runtime.go", "	if cause != nil {\n		r.stale = true\n	}\n", ""}},
+		tests: []string{"./study -run TestAPanicLeavesNothingBesideTheStore"},
+	},
+	{
+		name:  "a lease that was committed is called nothing",
+		edits: []edit{{"study/lease.go", "case errors.As(err, new(unsettled)):", "case errors.As(err, new(unsettled)) && false:"}},
+		tests: []string{"./study -run TestALeaseThatWasMadeAndDeniedIsNotCalledNothing"},
+	},
+	{
+		name: "a report counts each time it comes",
+		edits: []edit{
+			{"study/report.go", "	if !fresh && t.State == trial.Running {", "	fresh = true\n	if !fresh && t.State == trial.Running {"},
+		},
+		tests: []string{simulation},
+	},
+	{
+		name: "a checkpoint of nobody's bytes",
+		edits: []edit{{"web/api/lease.go",
+			"	if err := s.checkUpload(input.Body); err != nil {",
+			"	if err := s.checkUpload(input.Body); err != nil && input.Body.Bytes < 0 {"}},
+		tests: []string{"./web/api -run TestCheckpointsAreOfWhatWasUploaded"},
+	},
+}
+
+// requeueLater is what Optuna does: the retry comes behind the commit.
+const requeueLater = `	if now := r.trials[t.Number]; now.State == trial.Lost && now.Losses < maxLosses && len(now.LostOn) < maxWorkersLost {
+		tx = s.begin(r)
+		now.Finished = nil
+		if _, err := tx.state(now, trial.Queued, "later"); err != nil {
+			return err
+		}
+		if err := commit(ctx, s, tx, &nothing); err != nil {
+			return err
+		}
+	}
+`

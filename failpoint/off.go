@@ -1,0 +1,6 @@
+//go:build !failpoints
+
+package failpoint
+
+// Here does nothing.
+func Here(Point) error { return nil }
