@@ -252,12 +252,7 @@ func (d *disk) Submit(_ context.Context, change study.Change) *study.Outcome {
 	if d.line = append(d.line, one); len(d.line) == 1 {
 		go d.serve()
 	}
-	if d.dice.chance(0.003) {
-		select {
-		case d.doom <- struct{}{}:
-		default:
-		}
-	}
+	d.invite(0.003)
 	return told
 }
 
@@ -271,7 +266,7 @@ func (d *disk) serve() {
 		if !alive {
 			return
 		}
-		if d.dice.chance(0.5) {
+		if d.invite(0.004) || d.dice.chance(0.5) {
 			time.Sleep(d.dice.upTo(200 * time.Millisecond))
 		}
 		d.mutex.Lock()
@@ -283,6 +278,18 @@ func (d *disk) serve() {
 		d.mutex.Unlock()
 		one.outcome.Settle(err)
 	}
+}
+
+// invite asks for a crash right now, while a change is on its way.
+func (d *disk) invite(p float64) bool {
+	if !d.dice.chance(p) {
+		return false
+	}
+	select {
+	case d.doom <- struct{}{}:
+	default:
+	}
+	return true
 }
 
 // next makes the first change of the line, unless the server is dead.
