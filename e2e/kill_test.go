@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,17 +21,25 @@ type site struct {
 	listen string
 	data   string
 	args   []string
+	within []string // the command line that everything is run by; empty: by nothing
 	server *launch.Server
 	token  string
 }
 
 func newSite(t *testing.T, args ...string) *site {
 	t.Helper()
+	return newSiteIn(t, nil, args...)
+}
+
+// newSiteIn is newSite where the server and all commands are run by another
+// command, such as one that enters a namespace.
+func newSiteIn(t *testing.T, within []string, args ...string) *site {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, listen: listener.Addr().String(), data: t.TempDir(), args: args}
+	s := &site{t: t, listen: listener.Addr().String(), data: t.TempDir(), args: args, within: within}
 	listener.Close()
 	s.start()
 	s.token = s.server.Token
@@ -45,7 +54,7 @@ func newSite(t *testing.T, args ...string) *site {
 func (s *site) start() {
 	s.t.Helper()
 	var err error
-	if s.server, err = launch.Serve(binary, s.data, append([]string{"--listen", s.listen}, s.args...)...); err != nil {
+	if s.server, err = launch.ServeBy(s.within, binary, s.data, append([]string{"--listen", s.listen}, s.args...)...); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -56,7 +65,7 @@ func (s *site) environment() []string {
 
 func (s *site) cli(args ...string) outcome {
 	s.t.Helper()
-	return cli(s.t, s.environment(), args...)
+	return cliBy(s.t, s.within, s.environment(), args...)
 }
 
 // must runs a command that has to succeed, and returns what it printed.
@@ -72,7 +81,8 @@ func (s *site) must(args ...string) string {
 func (s *site) worker(args ...string) *launch.Process {
 	s.t.Helper()
 	args = append([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, args...)
-	worker, err := launch.Start(binary, s.environment(), args...)
+	line := append(append(slices.Clone(s.within), binary), args...)
+	worker, err := launch.Start(line[0], s.environment(), line[1:]...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

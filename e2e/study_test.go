@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if addresses := os.Getenv(forwarding); addresses != "" {
+		os.Exit(forward(addresses))
 	}
 	flag.Parse()
 	if testing.Short() {
@@ -59,9 +63,16 @@ type outcome struct {
 // cli runs tandem to its end.
 func cli(t *testing.T, environment []string, args ...string) outcome {
 	t.Helper()
+	return cliBy(t, nil, environment, args...)
+}
+
+// cliBy is cli run by another command.
+func cliBy(t *testing.T, by, environment []string, args ...string) outcome {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, binary, args...)
+	line := append(append(slices.Clone(by), binary), args...)
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Env = append(os.Environ(), environment...)
 	var stdout, stderr strings.Builder
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -96,6 +96,10 @@ type Lease struct {
 	Directory           string            `json:"directory,omitempty"`
 	Environment         map[string]string `json:"environment,omitempty"`
 	EpochTimeoutSeconds float64           `json:"epoch_timeout_seconds,omitempty"`
+	// StallSeconds is after how long without a report, output or CPU time the
+	// worker tells the server so; with StallEnds it then ends the script. 0: never.
+	StallSeconds float64 `json:"stall_seconds,omitempty"`
+	StallEnds    bool    `json:"stall_ends,omitempty"`
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`
@@ -159,13 +163,17 @@ const (
 	BudgetReached Outcome = "budget_reached" // all epochs were reported
 	CommandFailed Outcome = "failed"         // the user's command failed
 	Interrupted   Outcome = "interrupted"    // the worker gives it back: drained, paused or stopped
+	Vanished      Outcome = "vanished"       // the worker died under it, as the next one on its machine found
 )
 
 // FinishRequest ends a lease.
 type FinishRequest struct {
 	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
-	Outcome    Outcome          `json:"outcome" enum:"budget_reached,failed,interrupted"`
+	Outcome    Outcome          `json:"outcome" enum:"budget_reached,failed,interrupted,vanished"`
 	Reason     string           `json:"reason,omitempty" maxLength:"4096"`
+	// Unusable, with the outcome interrupted, is the lease's checkpoint if that
+	// could not be restored: the next lease then goes on from the one before it.
+	Unusable string `json:"unusable_checkpoint,omitempty" pattern:"^([0-9a-f]{64})?$" doc:"SHA-256 of the lease's checkpoint, if it could not be restored"`
 }
 
 // FinishReply says what became of the trial.
@@ -178,6 +186,9 @@ type FinishReply struct {
 type HeldLease struct {
 	Trial      trial.ID         `json:"trial_id"`
 	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch"`
+	// QuietSeconds is how long the script has shown no sign of life; only sent
+	// once that is longer than the lease's StallSeconds.
+	QuietSeconds float64 `json:"quiet_seconds,omitempty" minimum:"0" doc:"how long there has been no report, no output and next to no CPU time, once that is stall_seconds"`
 }
 
 // Heartbeat keeps a worker's leases alive.

@@ -3,7 +3,6 @@ package study
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
@@ -11,14 +10,6 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
-)
-
-// maxLosses is how often the infrastructure may lose a trial before it is
-// given up; maxWorkersLost how many different workers may vanish under it
-// without one report in between, after which the trial itself is suspected.
-const (
-	maxLosses      = 20
-	maxWorkersLost = 3
 )
 
 // Finish ends a lease and says what became of the trial.
@@ -66,7 +57,10 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 	case t.MeasuredAt(t.Rung):
 		return tx.measured(t)
 	case request.Outcome == protocol.Interrupted:
-		return tx.state(t, trial.Queued, orElse(request.Reason, "given back by the worker"))
+		return tx.interrupted(t, request)
+	case request.Outcome == protocol.Vanished:
+		err := tx.lose(t, orElse(request.Reason, "worker "+t.Worker+" died under it"))
+		return tx.trial(t.Number), err
 	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
 		return tx.failed(t, "the command ended before its budget was spent: "+amounts(t))
 	case request.Outcome == protocol.BudgetReached:
@@ -74,6 +68,21 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 	default:
 		return tx.failed(t, orElse(request.Reason, "the command failed"))
 	}
+}
+
+// interrupted puts the trial back into the queue. If its checkpoint could not be
+// restored, it goes on from the one before, or starts again.
+func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
+	reason := orElse(request.Reason, "given back by the worker")
+	if request.Unusable != "" && t.Checkpoint != nil && t.Checkpoint.Artifact == request.Unusable {
+		t.Checkpoint, t.Earlier = t.Earlier, nil
+		if rung := tx.runtime.ladder[t.Rung]; t.ResumesAt(rung) {
+			reason += fmt.Sprintf("; goes on from the checkpoint of epoch %d instead", t.Checkpoint.Epoch)
+		} else {
+			reason += "; starts from its first epoch, as there is no earlier checkpoint"
+		}
+	}
+	return tx.state(t, trial.Queued, reason)
 }
 
 func orElse(text, otherwise string) string {
@@ -201,7 +210,7 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 		return nil // a heartbeat came while this tick was busy
 	}
 	tx := s.begin(r)
-	if err := tx.lose(t); err != nil {
+	if err := tx.lose(t, "worker "+t.Worker+" was not heard of for a lease term"); err != nil {
 		tx.abandon()
 		if r.broken != nil { // it waits for a server that can tell its search
 			s.release(lease)
@@ -221,28 +230,4 @@ func (s *Service) renewed(since pool.Lease) bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	return s.leases.Renewed(since)
-}
-
-// lose decides what becomes of a trial whose worker vanished. It never costs
-// the user's retries.
-func (tx *transaction) lose(t trial.Trial) error {
-	if t.MeasuredAt(t.Rung) {
-		_, err := tx.measured(t)
-		return err
-	}
-	t.Losses++
-	if !slices.Contains(t.LostOn, t.Worker) {
-		t.LostOn = append(slices.Clone(t.LostOn), t.Worker)
-	}
-	t, err := tx.state(t, trial.Lost, "worker "+t.Worker+" was not heard of for a lease term")
-	if err != nil {
-		return err
-	}
-	if t.Losses >= maxLosses || len(t.LostOn) >= maxWorkersLost {
-		_, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung})
-		return err
-	}
-	t.Finished = nil
-	_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost %d of at most %d times; waits for another worker", t.Losses, maxLosses))
-	return err
 }

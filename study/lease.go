@@ -132,6 +132,7 @@ func (u unsettled) Unwrap() error { return u.error }
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
+	tx.host = here.host
 	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
 	leased, err := tx.nextTrial(worker)
 	if err != nil {
@@ -166,8 +167,8 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 // new, then whatever the search says. Nil: nothing now, or the study is over.
 func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 	r := tx.runtime
-	if len(r.queue) > 0 {
-		return tx.lease(tx.trial(r.queue[0]), worker, "goes on")
+	if number, found := r.nextQueued(tx.now); found {
+		return tx.lease(tx.trial(number), worker, "goes on")
 	}
 	for {
 		actions, err := tx.search(search.Event{Kind: search.Request})
@@ -224,7 +225,7 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 		return nil, err
 	}
 	t.LeaseEpoch++
-	t.Worker, t.Setting = worker, setting
+	t.Worker, t.Host, t.Setting = worker, tx.host, setting
 	if t.Started == nil {
 		t.Started = &tx.now
 	}
@@ -249,7 +250,7 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
-		EpochTimeoutSeconds: def.EpochTimeoutSeconds, Objectives: r.toReport(), Timing: s.timing(),
+		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: s.timing(),
 	}
 	if t.Setting != nil {
 		lease.System = t.Setting.Configuration

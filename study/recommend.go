@@ -122,6 +122,9 @@ func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
 			if t.Checkpoint != nil {
 				used[t.Checkpoint.Artifact] = true
 			}
+			if t.Earlier != nil && !t.State.Terminal() {
+				used[t.Earlier.Artifact] = true
+			}
 			for _, result := range t.Results {
 				// As long as the study is not over, a child may continue from it.
 				if result.Checkpoint != nil && !study.Status.Over() {

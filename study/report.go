@@ -83,6 +83,12 @@ func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool,
 			return t, err
 		}
 	}
+	if t.Stalled {
+		var err error
+		if t, err = tx.state(t, trial.Running, "reports again"); err != nil {
+			return t, err
+		}
+	}
 	if !fresh {
 		return t, nil
 	}
@@ -236,6 +242,9 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 		return refusal(r, nil)
 	}
 	tx := s.begin(r)
+	if t.Checkpoint != nil && t.Checkpoint.Artifact != commitment.Artifact {
+		t.Earlier = t.Checkpoint
+	}
 	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}
 	tx.log(Event{Kind: Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
 	tx.stage(t)

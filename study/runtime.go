@@ -38,12 +38,13 @@ type runtime struct {
 
 	study    Study
 	ladder   []budget.Rung
-	trials   []trial.Trial // by number
-	queue    []int         // numbers of queued trials, the first to go first
-	sequence int64         // of the last event
-	spending spending      // of all trials
-	held     int           // how many trials workers have
-	use      use           // of system configurations, by all trials
+	trials   []trial.Trial     // by number
+	queue    []int             // numbers of queued trials, the first to go first
+	resting  map[int]time.Time // until when some of them are not given to anybody
+	sequence int64             // of the last event
+	spending spending          // of all trials
+	held     int               // how many trials workers have
+	use      use               // of system configurations, by all trials
 
 	// resident is the most memory a trial was seen to use since it was loaded.
 	resident int64
@@ -63,6 +64,9 @@ type runtime struct {
 
 // enqueue keeps the queue in step with a trial's state.
 func (r *runtime) enqueue(t trial.Trial) {
+	if t.State != trial.Queued {
+		delete(r.resting, t.Number)
+	}
 	at := slices.Index(r.queue, t.Number)
 	switch {
 	case t.State == trial.Queued && at < 0:

@@ -35,6 +35,7 @@ func (s *Service) Tick(ctx context.Context) error {
 			failures = append(failures, fmt.Errorf("expire the lease of trial %s: %w", lease.Trial, err))
 		}
 	}
+	s.wake(now)
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}

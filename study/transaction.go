@@ -23,6 +23,10 @@ type transaction struct {
 	change  Change
 	trials  map[int]trial.Trial
 	study   *Study
+	// host names the machine that a trial is leased to.
+	host string
+	// resting has until when a trial that was lost again is not given to anybody.
+	resting map[int]time.Time
 	// beginning chooses the system configuration of a trial that is leased.
 	beginning func(trial.Trial) (*trial.Setting, error)
 	// regret is the bound that this transaction computed, if it did.
@@ -53,6 +57,7 @@ func (tx *transaction) state(t trial.Trial, next trial.State, reason string) (tr
 	if err != nil {
 		return t, err
 	}
+	t.Stalled = false
 	if next.Terminal() {
 		t.Finished = &tx.now
 	}
@@ -278,6 +283,12 @@ func (tx *transaction) show() {
 			r.held++
 		}
 		r.enqueue(staged)
+	}
+	if tx.resting != nil {
+		if r.resting == nil {
+			r.resting = make(map[int]time.Time)
+		}
+		maps.Copy(r.resting, tx.resting)
 	}
 	if tx.regret != nil {
 		r.regret = tx.regret

@@ -26,6 +26,7 @@ func (r *runtime) tuning() *system.Settings { return r.study.Definition.System.T
 // site is the machine of a worker, and what it has for one of its trials.
 type site struct {
 	machine   string
+	host      string // its name
 	room      pool.Room
 	situation advice.Situation
 	knobs     []string // that its agent can set
@@ -94,7 +95,7 @@ func (s *Service) lockedSite(worker string, id trial.ID) site {
 		at.Cores = min(room.Machine, at.Cores+cores)
 	}
 	at.Cores = max(1, at.Cores)
-	return site{machine: member.Registration.Machine.Type(), room: room, situation: at, knobs: member.Registration.Machine.Knobs}
+	return site{machine: member.Registration.Machine.Type(), host: orElse(member.Registration.Machine.Host, member.Registration.Name), room: room, situation: at, knobs: member.Registration.Machine.Knobs}
 }
 
 // demands is how many cores a trial of the study needs at least on the machine,

@@ -95,6 +95,17 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 		s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
 		s.poolMutex.Unlock()
 	}
+	if r.stalls(t, held) {
+		tx := s.begin(r)
+		tx.stall(t, held)
+		var nothing struct{}
+		if err := commit(unkeyed(ctx), s, tx, &nothing); err != nil {
+			return protocol.Directive{}, err
+		}
+		if t = r.trials[t.Number]; holds(t, held.LeaseEpoch) != nil {
+			return answered(r, protocol.Directive{}, holds(t, held.LeaseEpoch))
+		}
+	}
 	directive := r.directive(t)
 	if directive.Action == protocol.Continue {
 		return directive, nil

@@ -137,10 +137,15 @@ type Trial struct {
 	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
 	// Worker holds the lease, or held it last.
 	Worker string `json:"worker,omitempty"`
+	// Host is the name of that worker's machine, which outlives it.
+	Host string `json:"host,omitempty"`
 	// Rung and Budget are what the trial is on, or was last on.
 	Rung       int           `json:"rung"`
 	Budget     budget.Budget `json:"budget"`
 	Checkpoint *Checkpoint   `json:"checkpoint,omitempty"`
+	// Earlier is the checkpoint before that one, to go on from when it turns out
+	// that Checkpoint cannot be restored.
+	Earlier *Checkpoint `json:"earlier_checkpoint,omitempty"`
 	// Results has one entry for each completed rung, in order.
 	Results []Result `json:"results"`
 	// Epochs is the number of accepted reports: epochs really trained and kept.
@@ -166,8 +171,11 @@ type Trial struct {
 	// infrastructure, which never use up the user's retries.
 	Failures int `json:"failures"`
 	Losses   int `json:"losses"`
-	// LostOn names the workers the trial was lost on since it last reported.
+	// LostOn names the machines the trial was lost on since it last reported.
 	LostOn []string `json:"lost_on,omitempty"`
+	// Stalled says that its script showed no sign of life for the study's
+	// stall_seconds, and has not reported since.
+	Stalled bool `json:"stalled,omitempty"`
 	// Reason says why the trial is in its state.
 	Reason   string     `json:"reason,omitempty"`
 	Created  time.Time  `json:"created"`

@@ -77,6 +77,9 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	if t.RepeatOf != nil {
 		state += fmt.Sprintf(" (repeats trial %d)", *t.RepeatOf)
 	}
+	if t.Stalled {
+		state += " (stalled)"
+	}
 	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), shownSeconds(float64(t.Seconds)))
 	return append(row, shownConfiguration(t.Configuration, parameters)...)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,13 +118,24 @@ type Server struct {
 
 // Serve starts a server on the data folder and waits until it answers.
 func Serve(binary, data string, args ...string) (*Server, error) {
-	return ServeIn(nil, binary, data, args...)
+	return serve(nil, nil, binary, data, args)
 }
 
 // ServeIn is Serve with further variables in the environment.
 func ServeIn(environment []string, binary, data string, args ...string) (*Server, error) {
-	listen := []string{"serve", "--data", data, "--listen", "127.0.0.1:0"}
-	process, err := Start(binary, environment, append(listen, args...)...)
+	return serve(nil, environment, binary, data, args)
+}
+
+// ServeBy is Serve where the server is run by another command, such as one that
+// enters a namespace.
+func ServeBy(by []string, binary, data string, args ...string) (*Server, error) {
+	return serve(by, nil, binary, data, args)
+}
+
+func serve(by, environment []string, binary, data string, args []string) (*Server, error) {
+	line := append(slices.Clone(by), binary, "serve", "--data", data, "--listen", "127.0.0.1:0")
+	line = append(line, args...)
+	process, err := Start(line[0], environment, line[1:]...)
 	if err != nil {
 		return nil, err
 	}

@@ -126,8 +126,14 @@ type Definition struct {
 	Environment map[string]string `json:"environment,omitempty"`
 	// EpochTimeoutSeconds is the longest silence allowed between two reports
 	// (the first counts from the start); 0 means no limit.
-	EpochTimeoutSeconds float64     `json:"epoch_timeout_seconds,omitempty"`
-	Objectives          []Objective `json:"objective"`
+	EpochTimeoutSeconds float64 `json:"epoch_timeout_seconds,omitempty"`
+	// StallSeconds is after how long without a sign of life (a report, output, or
+	// CPU time worth mentioning) a script counts as stalled; 0 means never. It is
+	// told in the study's events; with StallEnds the script is ended as well and
+	// counts as failed.
+	StallSeconds float64     `json:"stall_seconds,omitempty"`
+	StallEnds    bool        `json:"stall_ends,omitempty"`
+	Objectives   []Objective `json:"objective"`
 	// Constraints are what outcomes must keep to.
 	Constraints []Constraint `json:"constraints,omitempty"`
 	Space       space.Space  `json:"space"`

@@ -90,6 +90,8 @@ func definitions() *rapid.Generator[definition.Definition] {
 			Directory:           words.Draw(t, "directory"),
 			Environment:         map[string]string{"KEY": words.Draw(t, "variable")},
 			EpochTimeoutSeconds: rapid.Float64Range(1, 1e6).Draw(t, "timeout"),
+			StallSeconds:        rapid.Float64Range(1, 1e6).Draw(t, "stall"),
+			StallEnds:           rapid.Bool().Draw(t, "stall ends"),
 			Objectives:          []definition.Objective{{Metric: "loss", Direction: rapid.SampledFrom([]definition.Direction{definition.Maximize, definition.Minimize}).Draw(t, "direction")}},
 			Space:               spaces(words, number).Draw(t, "space"),
 			Budget:              budget.Settings{Epochs: budget.EpochRange{Max: rapid.IntRange(1, 100).Draw(t, "epochs")}, Eta: rapid.IntRange(2, 9).Draw(t, "eta")}.WithDefaults(),

@@ -16,7 +16,7 @@ func (d *decoder) study(root *node) Definition {
 		return def
 	}
 	s, _ := d.section("", root,
-		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "objective", "constraints",
+		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "priority")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
@@ -24,6 +24,7 @@ func (d *decoder) study(root *node) Definition {
 	s.text("directory", 4096, &def.Directory)
 	def.Environment = d.environment(s)
 	s.number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
+	d.stall(s, &def)
 	def.Objectives = d.objectives(s)
 	def.Constraints = d.constraints(s)
 	def.Space = d.space(s)
@@ -74,6 +75,15 @@ func (d *decoder) refused(err error) {
 	}
 	for _, fault := range e.Fields {
 		d.faults = append(d.faults, d.places.locate(fault))
+	}
+}
+
+// stall reads what a script without a sign of life comes to.
+func (d *decoder) stall(s section, def *Definition) {
+	s.number("stall_seconds", 0, year, &def.StallSeconds)
+	s.flag("stall_ends", &def.StallEnds)
+	if n, at := s.get("stall_ends"); n != nil && def.StallEnds && def.StallSeconds == 0 {
+		d.fault(at, n, "needs stall_seconds, the time without a sign of life after which the script is ended")
 	}
 }
 

@@ -35,7 +35,7 @@ func TestBadBodiesAreToldWhatIsWrong(t *testing.T) {
 		{"not UTF-8", reports, "{\"lease_epoch\":1,\"epoch\":1,\"metrics\":{\"lo\xffss\":1}}", 400, "body", "UTF-8"},
 		{"too deep", reports, `{"lease_epoch":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, 400, "lease_epoch" + strings.Repeat("[0]", 31), "deeper"},
 		{"bare NaN", reports, `{"lease_epoch":1,"epoch":1,"metrics":{"loss":NaN}}`, 400, "metrics.loss", "is not JSON"},
-		{"beyond a float", reports, `{"lease_epoch":1,"epoch":1,"metrics":{"loss":1e999}}`, 400, "body", "1e999"},
+		{"beyond a float", reports, `{"lease_epoch":1,"epoch":1,"metrics":{"loss":1e999}}`, 400, "metrics.loss", "1e999"},
 		{"a list", reports, `[]`, 422, "body", "must be an object"},
 		{"unknown field", reports, `{"lease_epoch":1,"epoch":1,"metrics":{"loss":1},"speed":2}`, 422, "speed", "not a field"},
 		{"wrong case", reports, `{"Lease_Epoch":1,"epoch":1,"metrics":{"loss":1}}`, 422, "Lease_Epoch", "write lease_epoch"},

@@ -62,7 +62,7 @@ func (j jsonWalker) value(path string, depth int) error {
 	}
 	open, ok := token.(json.Delim)
 	if !ok {
-		return nil
+		return j.number(path, token)
 	}
 	if depth == maxDepth {
 		return j.fail(path, fmt.Sprintf("nests deeper than %d levels", maxDepth))
@@ -71,6 +71,19 @@ func (j jsonWalker) value(path string, depth int) error {
 		return j.list(path, depth)
 	}
 	return j.object(path, depth)
+}
+
+// number refuses a number that no float can hold: some parsers make an infinity
+// of it, and others an error.
+func (j jsonWalker) number(path string, token json.Token) error {
+	number, ok := token.(json.Number)
+	if !ok {
+		return nil
+	}
+	if _, err := number.Float64(); err != nil {
+		return j.fail(path, fmt.Sprintf("%.40s is beyond what a number can hold: where values may be infinite, send \"Infinity\" or \"-Infinity\"", number))
+	}
+	return nil
 }
 
 func syntaxMessage(err error) string {

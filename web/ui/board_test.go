@@ -160,3 +160,24 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#count", "2 connected, 6 of 6 slots in use")
 	p.quiet()
 }
+
+// tryStalled lets a script show no sign of life, and then report again.
+func tryStalled(t *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile + "stall_seconds: 600\n")
+	h := s.hand()
+	lease := h.lease("small")
+	p := s.enter(browser, "/studies/small")
+	p.see(boardRow(lease.Number, 2), "leased")
+	_, err := s.studies.Heartbeat(t.Context(), handID, protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch, QuietSeconds: 601}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.see(boardRow(lease.Number, 2), "leasedstalled")
+	p.visit(fmt.Sprintf("/studies/small/trials/%d", lease.Number))
+	p.seeText("#reason", "no report, no output and next to no CPU time for 601 s")
+	p.seeText("#history", "no report, no output and next to no CPU time for 601 s")
+	p.visit("/studies/small")
+	h.train(lease, 0.5)
+	p.see(boardRow(lease.Number, 2), "paused")
+	p.quiet()
+}

@@ -20,6 +20,7 @@ func TestPages(t *testing.T) {
 		{"a session that ends leads to the sign-in page and back", tryEndedSession},
 		{"the leaderboard has the order of the server", tryOrder},
 		{"the leaderboard changes without a reload, and the reader's place stays", tryLive},
+		{"a script without a sign of life is told, until it reports again", tryStalled},
 		{"the leaderboard sorts by any column, and keeps it in the address", trySort},
 		{"the leaderboard shows what the filters leave", tryFilter},
 		{"300 trials with conditions, failures and values that are none", tryGallery},

@@ -7,8 +7,9 @@
 //
 // Its one invariant: a command never outlives its lease. When the lease is
 // lost, or when no heartbeat was answered for so long that the server may give
-// the trial to another worker, the whole process group is killed first, and
-// nothing more is written under that lease.
+// the trial to another worker, the whole process group is killed first. What was
+// reported before is still told when the server is back, for it to refuse if it
+// has given the trial away.
 package agent
 
 import (
@@ -40,6 +41,10 @@ type Agent struct {
 	hurry   chan struct{}
 	company company
 	lot     lot
+	// deliveries tell the server what is left of leases that are over here, while
+	// alive lasts.
+	deliveries sync.WaitGroup
+	alive      context.Context
 
 	mutex  sync.Mutex
 	timing protocol.Timing
@@ -128,6 +133,8 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// Heartbeats and the watch over running trials go on until the last trial
 	// is given back.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.alive = alive
+	a.deliverInherited(a.workspace.inherited)
 	var background, slots sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
 	background.Go(func() { a.watch(alive) })
@@ -142,6 +149,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.lot.close()
 	stop()
 	background.Wait()
+	a.deliveries.Wait()
 	a.unregister(ctx)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
 		return cause
@@ -234,6 +242,11 @@ func (a *Agent) add(r *run) {
 	a.mutex.Lock()
 	a.runs[r.lease.Trial] = r
 	a.mutex.Unlock()
+	a.beatNow()
+}
+
+// beatNow asks for a heartbeat at once.
+func (a *Agent) beatNow() {
 	select {
 	case a.hurry <- struct{}{}:
 	default:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ const pipeLinger = 2 * time.Second
 // output to whoever looks for reports, and the end of standard error.
 type capture struct {
 	log     *logBook
+	heard   *atomic.Int64 // moment of the last output; nil: nobody wants to know
 	line    func([]byte)
 	readers sync.WaitGroup
 	from    outlets
@@ -64,6 +66,9 @@ func (c *capture) read(from outlets) {
 func (c *capture) copy(pipe *os.File, to sink) {
 	stream, buffer := textStream{}, make([]byte, 64<<10)
 	take := func(p []byte) {
+		if c.heard != nil {
+			c.heard.Store(int64(now()))
+		}
 		c.log.write(stream.text(p))
 		to.write(p)
 	}

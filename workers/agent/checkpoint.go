@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -123,7 +126,10 @@ func (r *run) restore(ctx context.Context) error {
 	found := r.agent.cache.take(wanted.Artifact)
 	if found == nil {
 		var err error
-		if found, err = r.download(ctx, wanted.Artifact); err != nil {
+		if found, err = r.download(ctx, wanted.Artifact); problem.Is(err, problem.NotFound) {
+			err = unusable{err}
+		}
+		if err != nil {
 			return fmt.Errorf("the checkpoint of epoch %d could not be restored: %w", wanted.Epoch, err)
 		}
 	}
@@ -135,10 +141,24 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	defer file.Close()
 	if err := unpack(file, r.place.checkpoint, r.limits()); err != nil {
+		if spoilt(err) {
+			err = unusable{err}
+		}
 		return fmt.Errorf("the checkpoint of epoch %d could not be restored: %w", wanted.Epoch, err)
 	}
 	r.committed, err = fingerprint(r.place.checkpoint)
 	return err
+}
+
+// unusable is the fault of a checkpoint that no worker can go on from.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() error { return u.error }
+
+// spoilt tells an archive that is none, or holds what no checkpoint may, from
+// what this worker has no room for.
+func spoilt(err error) bool {
+	return problem.Is(err, problem.Invalid) || errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, fs.ErrExist)
 }
 
 // download gets an artifact from the server, once more if it arrives damaged.
@@ -156,7 +176,7 @@ func (r *run) download(ctx context.Context, hash string) (*artifact, error) {
 		if received.sha256 == hash {
 			return received, nil
 		}
-		err = problem.New(problem.Invalid, "it arrived damaged: the SHA-256 is %s, not %s", received.sha256, hash)
+		err = unusable{problem.New(problem.Invalid, "it arrived damaged: the SHA-256 is %s, not %s", received.sha256, hash)}
 		r.agent.cache.forget(received)
 	}
 	return nil, err

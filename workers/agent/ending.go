@@ -101,6 +101,7 @@ func (r *run) renew(sent moment) {
 
 // check does what is due at the moment.
 func (r *run) check(at moment) {
+	r.watchCPU(at)
 	r.mutex.Lock()
 	fenced := at >= r.fence
 	over := r.asking != nil // and does nothing for the trial any more
@@ -108,13 +109,16 @@ func (r *run) check(at moment) {
 	reason := r.directive.Reason
 	timeout := r.lease.EpochTimeoutSeconds
 	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && !over && at >= r.sign+moment(seconds(timeout))
+	lifeless := r.tellStall(at)
 	r.mutex.Unlock()
 	switch grace := r.agent.options.StopGrace; {
 	case fenced:
-		r.lose("no heartbeat was answered for so long that the server may give it away")
+		r.letGo()
 	case stop:
 		r.end(stopped, reason, grace)
 	case tooLong:
 		r.end(silent, fmt.Sprintf("no report for %g s (epoch_timeout_seconds)", timeout), grace)
+	case lifeless:
+		r.end(silent, fmt.Sprintf("stalled: no report, no output and next to no CPU time for %g s (stall_seconds)", r.lease.StallSeconds), grace)
 	}
 }

@@ -86,6 +86,7 @@ func TestSelfFencing(t *testing.T) {
 	s, place := newServer(), t.TempDir()
 	s.timing.LeaseSeconds = 2
 	trial := s.add(script(t), as("spawn", place), 3)
+	s.change(func() { trial.hold = true })
 	work(t, s, agent.Options{})
 	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
 	s.change(func() { s.away = true })
@@ -93,8 +94,10 @@ func TestSelfFencing(t *testing.T) {
 	s.change(func() { s.away = false })
 	other := s.add(script(t), as("lines", t.TempDir()), 1)
 	s.await(t, "the next trial is finished", func() bool { return len(other.finishes) == 1 })
-	if len(trial.finishes) != 0 {
-		t.Errorf("a trial that may run elsewhere was finished: %+v", trial.finishes)
+	// Nobody else has it: the server was away, and so is told that it can have it.
+	s.await(t, "the trial is given back", func() bool { return len(trial.finishes) == 1 })
+	if trial.outcomes() != "interrupted" || !strings.Contains(trial.reason(), "let go") {
+		t.Errorf("it was given back as %s: %s", trial.outcomes(), trial.reason())
 	}
 }
 
@@ -204,14 +207,23 @@ func TestCheckpointThatCannotBeRestored(t *testing.T) {
 			stop := work(t, s, agent.Options{})
 			s.await(t, "the first rung is finished", func() bool { return len(trial.finishes) == 1 })
 			stop() // with its cache
+			hash := ""
 			s.change(func() {
-				trial.queued = true
+				trial.queued, hash = true, trial.checkpoint.Artifact
 				spoil(s, trial.checkpoint.Artifact)
 			})
 			work(t, s, agent.Options{MaxCheckpointBytes: 1, MaxCheckpointFiles: 1})
 			s.await(t, "it is given back", func() bool { return len(trial.finishes) == 2 })
 			if trial.outcomes() != "budget_reached interrupted" || !strings.Contains(trial.reason(), "could not be restored") {
 				t.Errorf("ended %q: %s; a lost checkpoint is not the user's failure", trial.outcomes(), trial.reason())
+			}
+			// What is too large for this worker may be of use to another one.
+			want := hash
+			if name == "large" {
+				want = ""
+			}
+			if got := trial.finishes[1].Unusable; got != want {
+				t.Errorf("the server was told that checkpoint %q is of no use", got)
 			}
 		})
 	}

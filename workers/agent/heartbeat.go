@@ -43,9 +43,11 @@ func (a *Agent) beat(ctx context.Context) {
 // answers about them.
 func (a *Agent) heartbeat(ctx context.Context) error {
 	registrations, runs := a.registered(), a.running()
+	quiet := map[*run]float64{}
 	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs))}
 	for _, r := range runs {
-		beat.Leases = append(beat.Leases, protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch})
+		quiet[r] = r.quietSeconds(now())
+		beat.Leases = append(beat.Leases, protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]})
 	}
 	reply, sent, err := a.send(ctx, beat)
 	if problem.Is(err, problem.NotFound) {
@@ -64,6 +66,9 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 			continue
 		}
 		r.renew(sent)
+		if quiet[r] > 0 {
+			r.noticed()
+		}
 		r.direct(reply.Directives[r.lease.Trial])
 	}
 	return nil

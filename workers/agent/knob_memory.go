@@ -29,6 +29,9 @@ type memoryLimit interface {
 	// set bounds the memory of the command, and of its processes where it has
 	// started.
 	set(s *subject, bytes int64) error
+	// shortage is how many processes the kernel has ended at the limit so far, and
+	// the most memory there was, in bytes; 0 where it does not tell.
+	shortage(s *subject) (ended, peak int64)
 	unset(s *subject)
 }
 
@@ -112,6 +115,10 @@ func (groupLimit) set(s *subject, bytes int64) error {
 	return os.WriteFile(s.cage.file("memory.max"), []byte(strconv.FormatInt(bytes, 10)), 0)
 }
 
+func (groupLimit) shortage(s *subject) (ended, peak int64) {
+	return memoryStat(s.cage.file("memory.events"), "oom_kill"), wholeNumber(s.cage.file("memory.peak"))
+}
+
 func (groupLimit) unset(s *subject) {
 	_ = os.WriteFile(s.cage.file("memory.max"), []byte("max"), 0) // gone with its group, if that is gone
 }
@@ -132,6 +139,10 @@ func (l *oldGroupLimit) set(s *subject, bytes int64) error {
 	return eachProcess(s, func(pid int) error {
 		return os.WriteFile(filepath.Join(l.folder, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 	})
+}
+
+func (l *oldGroupLimit) shortage(*subject) (ended, peak int64) {
+	return memoryStat(filepath.Join(l.folder, "memory.oom_control"), "oom_kill"), wholeNumber(filepath.Join(l.folder, "memory.max_usage_in_bytes"))
 }
 
 // unset moves what still runs back to where it came from.
@@ -160,6 +171,9 @@ func (processLimit) set(s *subject, bytes int64) error {
 	}
 	return eachProcess(s, func(pid int) error { return limitData(pid, uint64(bytes)) })
 }
+
+// shortage knows of none: such a process is refused memory, and not ended.
+func (processLimit) shortage(*subject) (ended, peak int64) { return 0, 0 }
 
 func (processLimit) unset(s *subject) {
 	var own unix.Rlimit
@@ -226,4 +240,18 @@ func memoryStat(path, name string) int64 {
 		return number
 	}
 	return 0
+}
+
+// wholeNumber is the number that is all of a file of the kernel; 0 if it is not
+// there.
+func wholeNumber(path string) int64 {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	number, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
 }

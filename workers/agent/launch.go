@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"syscall"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/system"
 )
 
@@ -62,8 +63,9 @@ func (r *run) handOver(own map[string]string) error {
 // The caller holds the reports.
 func (r *run) measure() {
 	p, used := r.seat.process, 0.0
-	r.output = &capture{log: r.log, line: func(line []byte) {
+	r.output = &capture{log: r.log, heard: &r.vigil.heard, line: func(line []byte) {
 		if report, ok := parseLine(line); ok {
+			r.keep(protocol.Report{LeaseEpoch: r.lease.LeaseEpoch, Epoch: report.Epoch, Metrics: report.Metrics})
 			r.lines <- report
 		}
 	}}

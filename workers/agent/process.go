@@ -162,6 +162,16 @@ func (p *process) send(signal unix.Signal) {
 	}
 }
 
+// ended reports whether the command has.
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (p *process) kill() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -192,7 +202,9 @@ type exit struct {
 	code   int            // -1 when it was ended by a signal
 	signal syscall.Signal // 0 when it ended by itself
 	killed bool           // by us
-	peak   int64          // most memory one of its processes had, in bytes
+	peak   int64          // most memory that it, or one of its processes, had, in bytes
+	// outOfMemory says that the kernel ended a process of it at its limit.
+	outOfMemory bool
 }
 
 // exit is valid once done is closed.

@@ -36,6 +36,7 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	if r.sealed {
 		return protocol.Directive{}, problem.New(problem.LeaseLost, "the run is over")
 	}
+	defer r.noteAnswer(said.epoch)
 	p := r.soFar()
 	if p.reported && (said.epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
 		return p.answer, nil // a script may go on before it hears that its budget is spent
@@ -44,6 +45,7 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	var directive protocol.Directive
 	if err == nil {
 		report := r.measured(said, arrived)
+		r.keep(report)
 		r.awaitEmulation()
 		err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
 			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
@@ -66,6 +68,17 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	r.mark, r.setup = r.agent.company.stand(), 0
 	r.take(directive)
 	return directive, nil
+}
+
+// noteAnswer notes that the report needs not be sent again, unless the run has
+// ended before it was answered.
+func (r *run) noteAnswer(epoch int) {
+	if r.ctx.Err() != nil {
+		return
+	}
+	if err := r.outbox.answered(epoch); err != nil && r.agent.news("outbox") {
+		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
+	}
 }
 
 func (r *run) soFar() progress {

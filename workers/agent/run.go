@@ -44,6 +44,7 @@ type run struct {
 	directive protocol.Directive
 	told      bool   // the script knows the directive
 	client    bool   // the script uses the socket
+	free      bool   // the lease was let go of without the server's word
 	busy      int    // calls of the script that we have not answered
 	sign      moment // the script's last sign of life
 	stopAt    moment // when a stop that is ignored is enforced; 0: not wanted
@@ -58,6 +59,8 @@ type run struct {
 	committing    sync.Mutex // held while a checkpoint is on its way
 	committed     string     // fingerprint of what the server has
 	publishes     atomic.Bool
+	outbox        *outbox
+	vigil         vigil
 	emulation     chan struct{}  // closed when all about the model is found out; nil without one
 	emulating     sync.WaitGroup // what does that
 	stopEmulation context.CancelFunc
@@ -94,6 +97,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)
 	}
+	r.openOutbox()
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.preparing, r.abandon = context.WithCancel(r.ctx)
 	defer r.cancel(nil)
@@ -140,6 +144,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 		}
 	}
 	p := r.settled()
+	result = r.remembered(result)
 	r.release()
 	if result.ok() {
 		r.commitAtEnd(p)
@@ -148,6 +153,21 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	return verdict(result, r.ending, r.directive, r.progress, r.output.errors.lines(5)), true
+}
+
+// remembered adds what the kernel tells of the command's memory.
+func (r *run) remembered(result exit) exit {
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	limit := r.seat.subject.memory
+	if limit == nil {
+		return result
+	}
+	ended, peak := limit.shortage(r.seat.subject)
+	result.outOfMemory = ended > r.seat.shortages
+	result.peak = max(result.peak, peak)
+	r.seat.shortages = ended
+	return result
 }
 
 // awaitEnd returns how the command ended. One that asks for another trial has
@@ -193,7 +213,11 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 	if errors.As(err, new(studyFault)) {
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: err.Error()}, true
 	}
-	return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: "this worker cannot run it: " + err.Error()}, false
+	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: "this worker cannot run it: " + err.Error()}
+	if errors.As(err, new(unusable)) {
+		request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: err.Error(), Unusable: r.lease.Checkpoint.Artifact}
+	}
+	return request, false
 }
 
 // finish sends the rest of the log and ends the lease, unless it is lost.
@@ -204,6 +228,7 @@ func (r *run) finish(request protocol.FinishRequest) {
 	r.mutex.Unlock()
 	if gone {
 		r.logger.Warn("lost the lease", "reason", context.Cause(r.ctx))
+		r.leaveBehind(protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: "the worker let go of it, as no heartbeat was answered for nine tenths of a lease"})
 		return
 	}
 	r.log.close()
@@ -216,9 +241,11 @@ func (r *run) finish(request protocol.FinishRequest) {
 		return err
 	})
 	if err != nil {
+		r.leaveBehind(request)
 		r.logger.Warn("the end of the lease was not taken", "error", err, "cause", context.Cause(r.ctx))
 		return
 	}
+	r.outbox.remove()
 	r.logger.Info("finished", "outcome", request.Outcome, "reason", request.Reason, "state", reply.State)
 }
 

@@ -21,6 +21,8 @@ type seat struct {
 	outlets outlets
 	// fixed are the applied knobs that hold as long as the process.
 	fixed system.Configuration
+	// shortages is how often the kernel ended a process of it at its limit of memory.
+	shortages int64
 	// former is the socket of the run before: it says that that one is over.
 	former *socket
 	// asking is the script's call for its next trial, idle takes what it writes

@@ -36,6 +36,8 @@ type server struct {
 	registered    int
 	left          int
 	beats         int
+	asked         int     // how often a trial was asked for
+	quiet         float64 // the longest silence that a heartbeat told of
 	trials        []*task
 	artifacts     map[string][]byte
 	writes        []write
@@ -158,6 +160,7 @@ func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heart
 	reply := protocol.HeartbeatReply{Directives: map[trial.ID]protocol.Directive{}}
 	for _, held := range beat.Leases {
 		t, err := s.held(held.Trial, held.LeaseEpoch)
+		s.quiet = max(s.quiet, held.QuietSeconds)
 		if err != nil {
 			reply.Lost = append(reply.Lost, held.Trial)
 			s.writes = append(s.writes, write{"heartbeat", held.LeaseEpoch, err})
@@ -170,6 +173,7 @@ func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heart
 }
 
 func (s *server) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
+	s.change(func() { s.asked++ })
 	wait := time.After(time.Duration(request.WaitSeconds * float64(time.Second)))
 	for {
 		s.mutex.Lock()
@@ -287,6 +291,9 @@ func (s *server) Finish(_ context.Context, id trial.ID, request protocol.FinishR
 			t.rung++
 			t.queued = !t.hold
 		case request.Outcome == protocol.Interrupted:
+			if t.checkpoint != nil && request.Unusable == t.checkpoint.Artifact {
+				t.checkpoint = nil
+			}
 			t.queued = t.directive.Action == "" && !t.hold
 		}
 		return nil

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -51,15 +52,34 @@ func fellShort(p progress) string {
 	}
 }
 
+// memoryErrors are how languages and libraries say that there is no memory left,
+// on the host or on the GPU.
+var memoryErrors = []string{"MemoryError", "OutOfMemoryError", "CUDA out of memory", "CUDA error: out of memory", "std::bad_alloc", "Cannot allocate memory", "cannot allocate memory"}
+
+// lacksMemory reports whether the last thing that a command said is that it
+// could not have memory.
+func lacksMemory(lastErrors []string) bool {
+	if len(lastErrors) == 0 {
+		return false
+	}
+	last := lastErrors[len(lastErrors)-1]
+	return slices.ContainsFunc(memoryErrors, func(said string) bool { return strings.Contains(last, said) })
+}
+
 // describe words how a command failed, with the end of its standard error.
 func describe(result exit, lastErrors []string) string {
 	reason := fmt.Sprintf("exit code %d", result.code)
+	most := float64(result.peak) / (1 << 30)
 	switch {
+	case result.outOfMemory:
+		reason = fmt.Sprintf("out of memory: the kernel ended a process of it at its limit (it had %.2f GiB at most; memory_gib is the limit)", most)
 	case result.signal == syscall.SIGKILL && !result.killed:
-		reason = fmt.Sprintf("killed by SIGKILL, and not by this worker: most often memory ran out (one of its processes had %.1f GiB; the kernel's log tells more)",
-			float64(result.peak)/(1<<30))
+		reason = fmt.Sprintf("killed by SIGKILL, and not by this worker: most often memory ran out (one of its processes had %.2f GiB; the kernel's log tells more)", most)
 	case result.signal != 0:
 		reason = fmt.Sprintf("ended by signal %d (%v)", int(result.signal), result.signal)
+	}
+	if !result.outOfMemory && lacksMemory(lastErrors) {
+		reason = fmt.Sprintf("out of memory (one of its processes had %.2f GiB at most): %s", most, reason)
 	}
 	switch len(lastErrors) {
 	case 0:

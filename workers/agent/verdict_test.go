@@ -39,7 +39,7 @@ func TestVerdict(t *testing.T) {
 		{"silent", exit{code: -1, signal: syscall.SIGKILL, killed: true}, ending{silent, "no report for 5 s"}, none, some, nil, protocol.CommandFailed, "no report for 5 s"},
 		{"gave up on an absent server", exit{code: 1}, ending{}, none, cutOff, []string{"UnavailableError"}, protocol.Interrupted, "could not be reached: exit code 1: UnavailableError"},
 		{"signal", exit{code: -1, signal: syscall.SIGSEGV}, ending{}, none, some, nil, protocol.CommandFailed, "signal 11"},
-		{"out of memory", exit{code: -1, signal: syscall.SIGKILL, peak: 3 << 30}, ending{}, none, some, nil, protocol.CommandFailed, "had 3.0 GiB"},
+		{"out of memory", exit{code: -1, signal: syscall.SIGKILL, peak: 3 << 30}, ending{}, none, some, nil, protocol.CommandFailed, "had 3.00 GiB"},
 		{"killed by us", exit{code: -1, signal: syscall.SIGKILL, killed: true}, ending{}, none, some, nil, protocol.CommandFailed, "signal 9"},
 		{"says why", exit{code: 2}, ending{}, none, some, []string{"a", "b"}, protocol.CommandFailed, "exit code 2: b\nstandard error ended with:\na\nb"},
 	}
@@ -58,5 +58,26 @@ func TestFenceComesBeforeTheServersDeadline(t *testing.T) {
 		if at := fence(1000, lease); at <= 1000 || at >= 1000+moment(seconds(lease)) {
 			t.Errorf("a lease of %g s is fenced %d ns after its renewal was sent", lease, at-1000)
 		}
+	}
+}
+
+func TestMemoryThatRanOutIsSaid(t *testing.T) {
+	for name, test := range map[string]struct {
+		exit   exit
+		errors []string
+		want   string
+	}{
+		"at the limit of its group":      {exit{code: -1, signal: syscall.SIGKILL, peak: 1 << 29, outOfMemory: true}, nil, "out of memory: the kernel ended a process of it at its limit (it had 0.50 GiB at most"},
+		"a child of it":                  {exit{code: 1, peak: 1 << 29, outOfMemory: true}, []string{"a worker died"}, "out of memory: the kernel ended a process of it"},
+		"python":                         {exit{code: 1, peak: 3 << 29}, []string{"Traceback", "MemoryError"}, "out of memory (one of its processes had 1.50 GiB at most): exit code 1: MemoryError"},
+		"numpy":                          {exit{code: 1}, []string{"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB"}, "out of memory ("},
+		"cuda":                           {exit{code: 1}, []string{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"}, "out of memory ("},
+		"said before something else was": {exit{code: 1}, []string{"MemoryError", "ValueError: x"}, "exit code 1: ValueError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := describe(test.exit, test.errors); !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -27,6 +27,8 @@ type workspace struct {
 	sockets string
 	cage    *cage
 	number  atomic.Int64
+	// inherited is what agents that were killed had not told the server yet.
+	inherited []letter
 }
 
 // What lies outside of the folder is named in these files, for the next agent
@@ -43,7 +45,7 @@ func openWorkspace(scratch string, restore func(journal string) error, logger *s
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
-	removeAbandoned(scratch, restore, logger)
+	letters := removeAbandoned(scratch, restore, logger)
 	directory, err := os.MkdirTemp(scratch, "w")
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
@@ -52,10 +54,16 @@ func openWorkspace(scratch string, restore func(journal string) error, logger *s
 	if err := w.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
+	if w.inherited, err = w.adopt(letters); err != nil {
+		logger.Warn("cannot keep what a killed worker had not told the server", "error", err)
+	}
 	return w, nil
 }
 
 func (w *workspace) prepare() (err error) {
+	if err := os.Mkdir(w.outboxes(), 0o700); err != nil {
+		return err
+	}
 	if w.lock, err = newLock(w.directory); err != nil {
 		return err
 	}
@@ -120,11 +128,12 @@ func takeLock(path string) (*os.File, error) {
 }
 
 // removeAbandoned cleans up after agents that were killed. Their commands died
-// with them; what these had started may still run.
-func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) {
+// with them; what these had started may still run. It returns what they had not
+// told the server.
+func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []letter) {
 	folders, err := filepath.Glob(filepath.Join(escaped(scratch), "w*"))
 	if err != nil {
-		return
+		return nil
 	}
 	for _, folder := range folders {
 		lock, err := takeLock(filepath.Join(folder, "lock"))
@@ -134,6 +143,7 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 		if killed := killMarked(variableScratch + folder + "/"); killed > 0 {
 			logger.Warn("ended processes that a killed worker had left behind", "processes", killed)
 		}
+		left = append(left, lettersIn(folder)...)
 		if err := restore(filepath.Join(folder, journalRecord)); err != nil {
 			logger.Error("cannot put back what a killed worker had set of the machine; the next start tries again", "folder", folder, "error", err)
 			_ = lock.Close() // the folder stays, with the journal in it
@@ -143,6 +153,7 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 			logger.Warn("cannot remove a killed worker's folder", "folder", folder, "error", err)
 		}
 	}
+	return left
 }
 
 // removeOutside removes what a killed agent had outside of its folder.

@@ -20,7 +20,10 @@ export function columns(study) {
       fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`),
         ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)])),
     },
-    { id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state, fill: (cell, trial) => cell.replaceChildren(badge(trial.state)) },
+    {
+      id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state + (trial.stalled ? ", stalled" : ""),
+      fill: (cell, trial) => cell.replaceChildren(badge(trial.state), ...(trial.stalled ? [make("span", { class: "tag", title: trial.reason }, "stalled")] : [])),
+    },
     ...study.definition.objective.map((one, index) => ({
       id: index === 0 ? "value" : `value.${index}`, title: label(one), numeric: true, first: one.direction === "maximize" ? "desc" : "asc",
       help: "value of the newest rung it completed; of a repeated trial the mean of its trainings",

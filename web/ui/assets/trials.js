@@ -190,7 +190,7 @@ export const wentUp = (trial, rung) => trial.rung > rung;
 // An event's trial has every field that is set; one that was unset since, such
 // as the worker, is absent in it and must not survive from before.
 function withoutGaps(trial) {
-  return { reason: undefined, checkpoint: undefined, finished: undefined, ...trial };
+  return { reason: undefined, stalled: undefined, checkpoint: undefined, finished: undefined, ...trial };
 }
 
 function added(sum, part) {

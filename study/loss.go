@@ -1,0 +1,136 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// maxLosses is how often the infrastructure may lose a trial before it is
+// given up; maxMachinesLost how many different machines may lose it without one
+// report in between, after which the trial itself is suspected.
+const (
+	maxLosses       = 20
+	maxMachinesLost = 3
+)
+
+// A trial that was lost again rests, twice as long each time, so that a machine
+// that dies of it is not sent the next one at once.
+const (
+	firstRest   = 5 * time.Second
+	longestRest = 5 * time.Minute
+)
+
+// restAfter is how long a trial rests that was lost so many times: not at all
+// after the first.
+func restAfter(losses int) time.Duration {
+	if losses < 2 {
+		return 0
+	}
+	rest := firstRest
+	for range losses - 2 {
+		rest = min(2*rest, longestRest)
+	}
+	return rest
+}
+
+// lose decides what becomes of a trial whose worker vanished. It never costs
+// the user's retries.
+func (tx *transaction) lose(t trial.Trial, how string) error {
+	if t.MeasuredAt(t.Rung) {
+		_, err := tx.measured(t)
+		return err
+	}
+	t.Losses++
+	if where := orElse(t.Host, t.Worker); !slices.Contains(t.LostOn, where) {
+		t.LostOn = append(slices.Clone(t.LostOn), where)
+	}
+	suspected := suspicion(t)
+	t, err := tx.state(t, trial.Lost, how+suspected)
+	if err != nil {
+		return err
+	}
+	if suspected != "" {
+		_, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung})
+		return err
+	}
+	t.Finished = nil
+	waits := "waits for another worker"
+	if rest := restAfter(t.Losses); rest > 0 {
+		waits = fmt.Sprintf("rests for %g s, then waits for another worker", rest.Seconds())
+		tx.resting = map[int]time.Time{t.Number: tx.now.Add(rest)}
+	}
+	_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost %d of at most %d times; %s", t.Losses, maxLosses, waits))
+	return err
+}
+
+// suspicion says why a trial is not given to another worker; empty if it is.
+func suspicion(t trial.Trial) string {
+	const again = "; enqueue its configuration to try it again"
+	switch {
+	case len(t.LostOn) >= maxMachinesLost:
+		return fmt.Sprintf("; quarantined, as it was lost on %d machines without a report in between (%s)%s", len(t.LostOn), strings.Join(t.LostOn, ", "), again)
+	case t.Losses >= maxLosses:
+		return fmt.Sprintf("; given up, as it was lost %d times%s", t.Losses, again)
+	default:
+		return ""
+	}
+}
+
+// nextQueued is the first queued trial that does not rest.
+func (r *runtime) nextQueued(now time.Time) (number int, found bool) {
+	for _, number := range r.queue {
+		if until, rests := r.resting[number]; !rests || !now.Before(until) {
+			return number, true
+		}
+	}
+	return 0, false
+}
+
+// rested reports whether a trial's rest has ended since it was asked last.
+func (r *runtime) rested(now time.Time) bool {
+	ended := false
+	for number, until := range r.resting {
+		if !now.Before(until) {
+			delete(r.resting, number)
+			ended = true
+		}
+	}
+	return ended
+}
+
+// wake tells the workers that wait of trials that have rested.
+func (s *Service) wake(now time.Time) {
+	rested := false
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		rested = r.rested(now) || rested
+		r.mutex.Unlock()
+	}
+	if rested {
+		s.notify()
+	}
+}
+
+// stalls reports whether a worker says for the first time that the trial's
+// script shows no sign of life.
+func (r *runtime) stalls(t trial.Trial, held protocol.HeldLease) bool {
+	limit := r.study.Definition.StallSeconds
+	return limit > 0 && held.QuietSeconds >= limit && !t.Stalled && t.State.Held() && !t.MeasuredAt(t.Rung)
+}
+
+// stall notes it, for people to see. Its worker ends the script where the study
+// wants that.
+func (tx *transaction) stall(t trial.Trial, held protocol.HeldLease) {
+	t.Stalled = true
+	t.Reason = fmt.Sprintf("stalled: no report, no output and next to no CPU time for %.0f s", held.QuietSeconds)
+	tx.stage(t)
+	told := t
+	told.SystemUse = nil // as in every line of the log
+	tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(t.State), Worker: t.Worker, Reason: t.Reason}, told)
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// letGo ends a run whose lease the server may give away, without its word for
+// it. What it had reported by then is told when the server is back, and so is
+// that it can have the trial: if the server was asleep, or its answers did not
+// arrive, then nobody else has it yet.
+func (r *run) letGo() {
+	r.mutex.Lock()
+	r.free = r.ending.kind != lost
+	r.mutex.Unlock()
+	r.lose("no heartbeat was answered for so long that the server may give it away")
+}
+
+// leaveBehind leaves to the agent what is still to be told of the lease, if it is
+// for this run to tell.
+func (r *run) leaveBehind(end protocol.FinishRequest) {
+	r.mutex.Lock()
+	free := r.free
+	r.mutex.Unlock()
+	if !free {
+		r.outbox.remove()
+		return
+	}
+	left, err := r.outbox.seal()
+	if err != nil {
+		r.logger.Warn("what was not reported of a lease is lost", "error", err)
+		r.outbox.remove()
+		return
+	}
+	left.end = end
+	r.agent.deliverLater(left)
+}
+
+// deliverLater tells the server what is left of a lease as soon as it answers.
+func (a *Agent) deliverLater(l letter) {
+	a.deliveries.Go(func() {
+		told, err := a.deliver(a.alive, l)
+		logger := a.options.Logger.With("trial", l.held.Trial, "lease", l.held.LeaseEpoch, "reports", told)
+		switch {
+		case a.alive.Err() != nil:
+			return // the next agent may find it
+		case err != nil:
+			logger.Info("what was left of a lease is not wanted any more", "error", err)
+		default:
+			logger.Info("told the server what was left of a lease", "outcome", l.end.Outcome)
+		}
+		_ = os.Remove(l.path) // what stays is removed with the folder
+	})
+}
+
+// deliver sends the reports in order and ends the lease. It returns how many
+// reports were accepted, and the error of a lease that is another's by now.
+func (a *Agent) deliver(ctx context.Context, l letter) (told int, err error) {
+	server := a.options.Server
+	for _, report := range l.reports {
+		err := insist(ctx, callPatience, func(error) {}, func(ctx context.Context) error {
+			_, err := server.Report(ctx, l.held.Trial, report)
+			return err
+		})
+		switch {
+		case err == nil:
+			told++
+		case ctx.Err() != nil || problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound):
+			return told, err
+		default:
+			a.options.Logger.Warn("a report that had waited was refused", "trial", l.held.Trial, "epoch", report.Epoch, "error", err)
+		}
+	}
+	l.end.LeaseEpoch = l.held.LeaseEpoch
+	return told, insist(ctx, callPatience, func(error) {}, func(ctx context.Context) error {
+		_, err := server.Finish(ctx, l.held.Trial, l.end)
+		return err
+	})
+}
+
+// deliverInherited tells what agents that were killed had not told. Their trials
+// are lost: the server need not wait until their leases are over.
+func (a *Agent) deliverInherited(letters []letter) {
+	for _, l := range letters {
+		l.end = protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("its worker was killed, as the next one on %s found", a.options.Name)}
+		a.deliverLater(l)
+	}
+}
+
+// openOutbox begins to keep what this run reports. Without room on the disk it
+// goes on all the same.
+func (r *run) openOutbox() {
+	var err error
+	if r.outbox, err = r.agent.workspace.openOutbox(protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch}); err != nil {
+		r.outbox.remove()
+		r.outbox = nil
+		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
+	}
+}
+
+// keep notes a report before it is sent.
+func (r *run) keep(report protocol.Report) {
+	if err := r.outbox.keep(report); err != nil && r.agent.news("outbox") {
+		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
+	}
+}

@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// outbox keeps on disk what the server has not answered of a lease's reports, in
+// their order, so that neither a server that is away for longer than the lease
+// nor the death of this process loses them. It survives the process, not the
+// machine: it is not synced. A nil outbox keeps nothing.
+type outbox struct {
+	path  string
+	mutex sync.Mutex
+	file  *os.File // nil once it is closed
+}
+
+// outboxLine is a line of the file: what the lease is in the first one, then
+// reports, and the epochs of those that were answered. A report of the same
+// epoch replaces the one before.
+type outboxLine struct {
+	Lease    *protocol.HeldLease `json:"lease,omitempty"`
+	Report   *protocol.Report    `json:"report,omitempty"`
+	Answered int                 `json:"answered,omitempty"`
+}
+
+// letter is what is still to be told of a lease.
+type letter struct {
+	held    protocol.HeldLease
+	reports []protocol.Report // in order
+	end     protocol.FinishRequest
+	path    string // of the file it is in
+}
+
+const outboxSuffix = ".jsonl"
+
+func (w *workspace) outboxes() string { return filepath.Join(w.directory, "outbox") }
+
+// openOutbox makes the outbox of a lease.
+func (w *workspace) openOutbox(held protocol.HeldLease) (*outbox, error) {
+	file, err := os.CreateTemp(w.outboxes(), "*"+outboxSuffix)
+	if err != nil {
+		return nil, err
+	}
+	o := &outbox{path: file.Name(), file: file}
+	return o, o.append(outboxLine{Lease: &held})
+}
+
+func (o *outbox) append(line outboxLine) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.file == nil {
+		return nil
+	}
+	_, err = o.file.Write(append(text, '\n'))
+	return err
+}
+
+// keep notes a report that is to be sent.
+func (o *outbox) keep(report protocol.Report) error {
+	if o == nil {
+		return nil
+	}
+	return o.append(outboxLine{Report: &report})
+}
+
+// answered notes that the server has answered the report of the epoch.
+func (o *outbox) answered(epoch int) error {
+	if o == nil {
+		return nil
+	}
+	return o.append(outboxLine{Answered: epoch})
+}
+
+// seal returns what is left to tell; nothing is added any more.
+func (o *outbox) seal() (letter, error) {
+	if o == nil {
+		return letter{}, errors.New("there was no room for it on the disk")
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.file != nil {
+		_ = o.file.Close() // what was written is read back below
+		o.file = nil
+	}
+	return readLetter(o.path)
+}
+
+// remove forgets all of it.
+func (o *outbox) remove() {
+	if o == nil {
+		return
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.file != nil {
+		_ = o.file.Close()
+		o.file = nil
+	}
+	_ = os.Remove(o.path) // what stays is removed with the folder
+}
+
+// readLetter reads an outbox. The last line may be torn: its writer was killed.
+func readLetter(path string) (letter, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return letter{}, err
+	}
+	l := letter{path: path}
+	scanner := bufio.NewScanner(bytes.NewReader(content))
+	scanner.Buffer(nil, largestBody)
+	for scanner.Scan() {
+		var line outboxLine
+		if json.Unmarshal(scanner.Bytes(), &line) != nil {
+			break
+		}
+		l.take(line)
+	}
+	if l.held.Trial == "" {
+		return l, errors.New("it does not say which lease it is of")
+	}
+	return l, nil
+}
+
+func (l *letter) take(line outboxLine) {
+	epoch := line.Answered
+	switch {
+	case line.Lease != nil:
+		l.held = *line.Lease
+		return
+	case line.Report != nil:
+		epoch = line.Report.Epoch
+	}
+	at := slices.IndexFunc(l.reports, func(known protocol.Report) bool { return known.Epoch == epoch })
+	switch {
+	case line.Report == nil && at >= 0:
+		l.reports = slices.Delete(l.reports, at, at+1)
+	case line.Report != nil && at >= 0:
+		l.reports[at] = *line.Report
+	case line.Report != nil:
+		l.reports = append(l.reports, *line.Report)
+	}
+}
+
+// lettersIn are what a dead agent has left to tell in its folder.
+func lettersIn(folder string) []letter {
+	files, err := filepath.Glob(filepath.Join(escaped(folder), "outbox", "*"+outboxSuffix))
+	if err != nil {
+		return nil
+	}
+	var letters []letter
+	for _, file := range files {
+		if l, err := readLetter(file); err == nil {
+			letters = append(letters, l)
+		}
+	}
+	return letters
+}
+
+// adopt copies what a dead agent had to tell into this agent's folder, where it
+// stays until it is told.
+func (w *workspace) adopt(letters []letter) (adopted []letter, err error) {
+	for _, l := range letters {
+		o, made := w.openOutbox(l.held)
+		for _, report := range l.reports {
+			if made == nil {
+				made = o.keep(report)
+			}
+		}
+		if made != nil {
+			err = errors.Join(err, made)
+			continue
+		}
+		kept, read := o.seal()
+		if err = errors.Join(err, read); read == nil {
+			adopted = append(adopted, kept)
+		}
+	}
+	return adopted, err
+}
