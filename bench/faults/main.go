@@ -5,6 +5,7 @@
 //	go run ./bench/faults -runs 3 -seed 7
 //	go run ./bench/faults -- --database postgres://... # more flags for "tandem serve"
 //	go run ./bench/faults -disturb 'pg_ctl restart -m immediate -D /tmp/pg' -- --database ...
+//	go run ./bench/faults -postgres -lease-seconds 15    # two servers on one database, which crashes too
 //
 // A trial's script reports epochs that take -epoch and checkpoints each of them.
 // It notes what it was told is saved. At the end the server is killed once more,
@@ -37,7 +38,7 @@ type options struct {
 	lease                              float64
 	epoch, longest                     time.Duration
 	disturb                            string
-	verbose                            bool
+	postgres, verbose                  bool
 }
 
 func main() {
@@ -55,6 +56,7 @@ func main() {
 	flag.DurationVar(&o.epoch, "epoch", 20*time.Millisecond, "how long an epoch takes")
 	flag.DurationVar(&o.longest, "longest", 30*time.Minute, "how long a run may take")
 	flag.StringVar(&o.disturb, "disturb", "", "a command, run by sh, that is one more blow")
+	flag.BoolVar(&o.postgres, "postgres", false, "two servers on a PostgreSQL database of this machine, which crashes too")
 	flag.BoolVar(&o.verbose, "v", false, "say every blow")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -130,6 +132,20 @@ func once(ctx context.Context, o options, binary, folder string, seed uint64) (s
 	if o.verbose {
 		made.Tell = func(what string) { fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), what) }
 	}
+	if o.postgres {
+		return onShared(ctx, made)
+	}
+	return storm.Run(ctx, made)
+}
+
+// onShared makes the storm over two servers on one database.
+func onShared(ctx context.Context, made storm.Options) (result storm.Result, err error) {
+	shared, err := storm.NewShared(ctx, made)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, shared.Close()) }()
+	made.Serve, made.Disturb = shared.Serve, shared.Disturb
 	return storm.Run(ctx, made)
 }
 

@@ -148,13 +148,13 @@ func (s *site) strike(ctx context.Context, random *rand.Rand) (string, error) {
 		time.Sleep(span(time.Second))
 		return "kill -9 of the server", s.start()
 	case 1:
-		return "server stopped for a while", s.stop(s.server.Process, span(lease*3/2))
+		return "server stopped for a while", freeze(s.server.Process, span(lease*3/2))
 	case 2:
 		s.agents[agent].Kill()
 		s.agents = append(s.agents[:agent], s.agents[agent+1:]...)
 		return "kill -9 of an agent", s.startAgent()
 	case 3:
-		return "agent stopped for a while", s.stop(s.agents[agent], span(lease*2))
+		return "agent stopped for a while", freeze(s.agents[agent], span(lease*2))
 	case 4:
 		s.agents[agent].Kill()
 		s.server.Kill()
@@ -165,8 +165,8 @@ func (s *site) strike(ctx context.Context, random *rand.Rand) (string, error) {
 	}
 }
 
-// stop lets a process stand still for the span.
-func (s *site) stop(process *launch.Process, span time.Duration) error {
+// freeze lets a process stand still for the span.
+func freeze(process *launch.Process, span time.Duration) error {
 	if err := syscall.Kill(process.PID(), syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop process %d: %w", process.PID(), err)
 	}

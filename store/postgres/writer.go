@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tandem-tune/tandem/failpoint"
 	"github.com/tandem-tune/tandem/problem"
 )
 
@@ -55,12 +56,17 @@ func (s *Store) transact(group []change, outcomes []error) ([]error, error) {
 	s.written++
 	number := s.written
 	run := session{ctx: ctx, connection: connection.Conn(), batch: &pgx.Batch{}}
-	err = run.group(group, outcomes, s.fence(number))
+	if err = run.group(group, outcomes, s.fence(number)); err == nil {
+		err = failpoint.Here(failpoint.StoreCommitting)
+	}
 	if err != nil {
 		run.rollback()
 		return outcomes, late(ctx, err)
 	}
 	tag, err := run.connection.Exec(ctx, "commit")
+	if err == nil {
+		err = failpoint.Here(failpoint.StoreCommitted) // an error there is an answer that was lost
+	}
 	switch {
 	case err == nil && tag.String() == "COMMIT":
 		return outcomes, nil
