@@ -23,13 +23,14 @@ func newDeployedStudy(t *testing.T, name, model string) study {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Abs(model)
+	saved, err := os.ReadFile(model)
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := filepath.Join(filepath.Dir(s.file), "model.onnx")
 	file := strings.NewReplacer("train.py", "deployed.py", "environment: {", "environment: {MODEL: "+path+", ").Replace(string(content)) +
 		"inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 4}}\n"
-	for path, data := range map[string][]byte{s.file: []byte(file), filepath.Join(filepath.Dir(s.file), "deployed.py"): script} {
+	for path, data := range map[string][]byte{s.file: []byte(file), filepath.Join(filepath.Dir(s.file), "deployed.py"): script, path: saved} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ func (s *site) must(args ...string) string {
 
 func (s *site) worker(args ...string) *launch.Process {
 	s.t.Helper()
-	args = append([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, args...)
+	args = slices.Concat([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, opened(s.t), args)
 	line := append(append(slices.Clone(s.within), binary), args...)
 	worker, err := launch.Start(line[0], s.environment(), line[1:]...)
 	if err != nil {
@@ -157,6 +157,7 @@ func TestRunIsKilled(t *testing.T) {
 	s := newStudy(t, "run-killed", threeRungs, "0.05", 20)
 	data := t.TempDir()
 	args := []string{"run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--lease-seconds", "3", "--heartbeat-seconds", "1", "--scratch", filepath.Join(data, "scratch")}
+	args = append(args, opened(t)...)
 	killed, err := launch.Start(binary, nil, args...)
 	if err != nil {
 		t.Fatal(err)

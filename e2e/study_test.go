@@ -71,6 +71,9 @@ func cliBy(t *testing.T, by, environment []string, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
+	if args[0] == "run" {
+		args = append(args, opened(t)...)
+	}
 	line := append(append(slices.Clone(by), binary), args...)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Env = append(os.Environ(), environment...)
@@ -82,6 +85,27 @@ func cliBy(t *testing.T, by, environment []string, args ...string) outcome {
 		t.Fatalf("tandem %v: %v", args, err)
 	}
 	return outcome{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// opened are the flags of a worker whose commands are in its sandbox and may use
+// the client of this repository, and keep their ledgers.
+func opened(t *testing.T) []string {
+	t.Helper()
+	client, err := filepath.Abs("../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--allow-read", client, "--allow-write", ledgers(t)}
+}
+
+// ledgers is where the scripts of the test keep theirs.
+func ledgers(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(filepath.Dir(t.TempDir()), "ledgers")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // study is a study file in a folder of its own, with the script and its ledger.
@@ -122,7 +146,7 @@ func newStudy(t *testing.T, name, budget, epochSeconds string, trials int) study
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := study{t: t, name: name, file: filepath.Join(folder, "study.yaml"), ledger: filepath.Join(folder, "ledger")}
+	s := study{t: t, name: name, file: filepath.Join(folder, "study.yaml"), ledger: filepath.Join(ledgers(t), name)}
 	content := fmt.Sprintf(studyFile, name, client, s.ledger, epochSeconds, budget, trials)
 	for path, data := range map[string][]byte{s.file: []byte(content), filepath.Join(folder, "train.py"): script} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {

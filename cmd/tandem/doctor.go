@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 func doctorCommand() *cobra.Command {
@@ -19,7 +20,7 @@ func doctorCommand() *cobra.Command {
 		Short: "Say what this machine can measure and control, and why not",
 		Long: `Say what this machine can measure and control: performance counters, energy
 meters (RAPL, NVML), cgroups, CPU frequency, what training and inference need,
-and which knobs a study can tune here. What is missing comes with its reason and
+which knobs a study can tune here, and what holds training scripts. What is missing comes with its reason and
 the remedy. Nothing of it is required: a study runs without, and then says what
 is an estimate.`,
 		Example: `  tandem doctor
@@ -28,6 +29,7 @@ is an estimate.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := append(profiler.Detect(command.Context(), options), agent.Knobs("/")...)
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
+			found = append(found, sandbox.Capabilities(command.Context())...)
 			if asJSON {
 				return writeJSON(command.OutOrStdout(), found)
 			}

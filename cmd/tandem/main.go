@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // The exit codes, the same for every command.
@@ -32,6 +34,9 @@ const (
 var errNoResult = errors.New("the study ended without a measured trial")
 
 func main() {
+	if slices.Equal(os.Args[1:], sandbox.Subcommand()) {
+		os.Exit(sandbox.Process())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -16,11 +16,12 @@ import (
 
 	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // TestMain is the binary itself for the tests that need it as a process.
 func TestMain(m *testing.M) {
-	if os.Getenv("TANDEM_TEST_MAIN") != "" || slices.Equal(os.Args[1:], emulator.Subcommand()) {
+	if os.Getenv("TANDEM_TEST_MAIN") != "" || slices.Equal(os.Args[1:], emulator.Subcommand()) || slices.Equal(os.Args[1:], sandbox.Subcommand()) {
 		main()
 	}
 	os.Exit(m.Run())

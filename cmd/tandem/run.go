@@ -189,7 +189,7 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 		return view, err
 	}
 	options := f.worker
-	options.study, options.name = view.ID, hostName()
+	options.study, options.name, options.protected = view.ID, hostName(), []string{f.server.data}
 	worker, err := agent.New(options.agent(client, f.server.logger))
 	if err != nil {
 		return view, err

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 var _ agent.Server = (*rest.Client)(nil)
@@ -29,6 +30,10 @@ type workerOptions struct {
 	noModels     bool
 	library      string
 	events       eventList
+	sandbox      sandboxMode
+	read, write  []string
+	// protected are files and folders that no command may read.
+	protected []string
 }
 
 func workerCommand() *cobra.Command {
@@ -42,16 +47,23 @@ func workerCommand() *cobra.Command {
 report every epoch, keep checkpoints, and give the trials back on Ctrl-C.
 
 Commands start without a shell, in a process group of their own, with a clean
-environment, in the study's directory (relative to --directory). They run as
-the user the worker runs as: whoever may create studies may run programs here.`,
+environment, in the study's directory (relative to --directory), and in a
+sandbox: they read the system's programs and libraries, the study's folder and
+what --allow-read names, write to folders of their own, and see nothing of the
+worker and of each other. "tandem doctor" tells which layers of it this machine
+has; docs/sandbox.md tells what each does.`,
 		Example: `  TANDEM_TOKEN=... tandem worker --server http://127.0.0.1:7171
   TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
+  TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
   TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := server.open()
 			if err != nil {
 				return err
+			}
+			if server.tokenFile != "" {
+				options.protected = append(options.protected, server.tokenFile)
 			}
 			worker, err := agent.New(options.agent(client, newLogger(command.ErrOrStderr(), verbose)))
 			if err != nil {
@@ -82,6 +94,10 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
 	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
 	flags.Var(&options.events, "events", eventsUsage)
+	options.sandbox = sandboxMode(sandbox.Auto)
+	flags.Var(&options.sandbox, "sandbox", "how commands are held: auto (all layers there are), strict (none runs unless all layers are there, and without a network), off")
+	flags.StringSliceVar(&options.read, "allow-read", nil, "file or folder that commands may read, beside the study's folder (repeatable)")
+	flags.StringSliceVar(&options.write, "allow-write", nil, "file or folder that commands may read and write (repeatable)")
 }
 
 // agent is what the flags say, for the agent.
@@ -89,6 +105,7 @@ func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) agent.Opt
 	made := agent.Options{
 		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.sandbox), Read: o.read, Write: o.write, Protected: o.protected},
 	}
 	if !o.noModels {
 		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}

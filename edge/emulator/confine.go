@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/workers/sandbox/filter"
 )
 
 // startBytes is what the process may take before the model's limit is set: this
@@ -98,12 +99,12 @@ func byLandlock() Layer {
 // byFilter forbids all system calls but those of a computation.
 func byFilter() Layer {
 	layer := Layer{Name: "seccomp"}
-	audit, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	convention, known := filter.Architecture()
 	if !known {
 		layer.Detail = "there is no filter for " + runtime.GOARCH
 		return layer
 	}
-	if err := install(filter(audit, unix.Getpid())); err != nil {
+	if err := filter.Install(computation(convention, unix.Getpid()), true); err != nil {
 		layer.Detail = err.Error()
 		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
 			layer.Detail = "the kernel does not offer it: " + layer.Detail

@@ -1,10 +1,9 @@
 package emulator
 
 import (
-	"runtime"
-	"unsafe"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/workers/sandbox/filter"
 )
 
 // computing are the system calls that a computation in this process needs, once
@@ -24,38 +23,17 @@ func computing() []uint32 {
 	}
 }
 
-// Where the fields of the kernel's struct seccomp_data are. Arguments are of 64
-// bits; their lower halves come first on the processors we have a filter for.
-const (
-	callAt     = 0
-	audited    = 4
-	argumentAt = 16
-)
-
-// filter is a program that allows the calls of a computation: threads, but no
-// processes; signals and cores for this process only.
-func filter(audit uint32, pid int) []unix.SockFilter {
-	const (
-		allow  = unix.SECCOMP_RET_ALLOW
-		refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-		// Told that the newer call does not exist, the C library makes threads
-		// with clone, whose flags a filter can see.
-		missing = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
-	)
-	load := func(at uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
-	}
-	jump := func(how uint16, value uint32, yes, no uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | how, Jt: yes, Jf: no, K: value}
-	}
-	end := func(with uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with}
-	}
-	program := []unix.SockFilter{load(audited), jump(unix.BPF_JEQ, audit, 1, 0), end(refuse), load(callAt)}
+// computation is a program that allows the calls of a computation: threads, but
+// no processes; signals and cores for this process only.
+func computation(convention uint32, pid int) []unix.SockFilter {
+	allow, refuse := filter.End(filter.Allow), filter.End(filter.Refuse(unix.EPERM))
+	program := filter.Begin(convention)
 	for _, call := range computing() {
-		program = append(program, jump(unix.BPF_JEQ, call, 0, 1), end(allow))
+		program = append(program, filter.Jump(unix.BPF_JEQ, call, 0, 1), allow)
 	}
-	program = append(program, jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(missing))
+	// Told that the newer call does not exist, the C library makes threads with
+	// clone, whose flags a filter can see.
+	program = append(program, filter.Jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), filter.End(filter.Refuse(unix.ENOSYS)))
 	// The rest depends on the first argument.
 	for _, one := range []struct {
 		call, value uint32
@@ -66,18 +44,7 @@ func filter(audit uint32, pid int) []unix.SockFilter {
 		{unix.SYS_SCHED_SETAFFINITY, 0, unix.BPF_JEQ},
 		{unix.SYS_PRCTL, unix.PR_SET_NAME, unix.BPF_JEQ},
 	} {
-		program = append(program, jump(unix.BPF_JEQ, one.call, 0, 4), load(argumentAt), jump(one.how, one.value, 0, 1), end(allow), end(refuse))
+		program = append(program, filter.Jump(unix.BPF_JEQ, one.call, 0, 4), filter.Load(filter.Low(0)), filter.Jump(one.how, one.value, 0, 1), allow, refuse)
 	}
-	return append(program, end(refuse))
-}
-
-// install puts the program before the system calls of all threads.
-func install(program []unix.SockFilter) error {
-	set := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, code := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&set)))
-	runtime.KeepAlive(program)
-	if code != 0 {
-		return code
-	}
-	return nil
+	return append(program, refuse)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // Agent runs trials on this machine until it is told to stop.
@@ -32,6 +33,7 @@ type Agent struct {
 	id        string
 	workspace *workspace
 	cache     *cache
+	sandbox   *sandbox.Sandbox
 	meter     *profiler.Meter
 	controls  *controls
 	cores     int
@@ -107,6 +109,9 @@ func (a *Agent) ID() string { return a.id }
 // unregisters. It returns nil after a drain, or when the one study it was
 // restricted to is over; an error when it cannot work at all.
 func (a *Agent) Run(ctx context.Context) (err error) {
+	if a.sandbox, err = sandbox.Open(ctx, a.options.confinement()); err != nil {
+		return err
+	}
 	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: openGPUs})
 	defer a.controls.close()
 	if a.workspace, err = openWorkspace(a.options.Scratch, a.controls.dials.restore, a.options.Logger); err != nil {

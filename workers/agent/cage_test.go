@@ -73,7 +73,7 @@ func TestEmptyGroupsOfDeadAgentsAreRemoved(t *testing.T) {
 		return path
 	}
 	dead, busy, alive := group(ended.Process.Pid, "a"), group(ended.Process.Pid, "b"), group(os.Getpid(), "c")
-	inside, err := start(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "1000"}}, &cage{filepath.Join(busy, "1")}, nil, nil)
+	inside, err := (&process{cage: &cage{filepath.Join(busy, "1")}}).start(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "1000"}})
 	if err != nil {
 		t.Skipf("no sleep: %v", err)
 	}
@@ -93,7 +93,7 @@ func TestCommandRunsWithoutItsCage(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no true")
 	}
-	p, err := start(&exec.Cmd{Path: program, Args: []string{"true"}}, &cage{t.TempDir()}, nil, nil)
+	p, err := (&process{cage: &cage{t.TempDir()}}).start(&exec.Cmd{Path: program, Args: []string{"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ func (r *run) startCommand() error {
 	if err != nil {
 		return err
 	}
+	r.directory = command.Dir
 	environment := r.agent.options.environment(r.lease, r.agent.cores)
 	threads := map[string]string{}
 	for _, name := range threadVariables {
@@ -41,6 +42,7 @@ func (r *run) startCommand() error {
 		var own map[string]string
 		if own, err = trialVariables(r.lease, r.place); err == nil && s.process == nil {
 			maps.Copy(environment, own)
+			r.agent.settle(environment, s.home, r.lease)
 			err = r.launch(command, environment)
 		} else if err == nil {
 			maps.Copy(threads, own)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // home is where a command lives, however many runs it has: its folder, its
@@ -22,12 +24,18 @@ type room struct{ directory, checkpoint, socket string }
 func (w *workspace) home() (*home, error) {
 	number := fmt.Sprint(w.number.Add(1))
 	h := &home{directory: filepath.Join(w.directory, number), sockets: filepath.Join(w.sockets, number)}
-	if err := errors.Join(os.MkdirAll(h.directory, 0o700), os.MkdirAll(h.sockets, 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(h.temporary(), 0o700), os.MkdirAll(h.user(), 0o700), os.MkdirAll(h.sockets, 0o700)); err != nil {
 		return nil, errors.Join(err, h.remove())
 	}
 	h.cage = w.cage.inner(number)
 	return h, nil
 }
+
+// temporary and user are the folders that stand for the machine's temporary files
+// and the user's own ones, for a command in a sandbox.
+func (h *home) temporary() string { return filepath.Join(h.directory, sandbox.Temporary) }
+
+func (h *home) user() string { return filepath.Join(h.directory, "home") }
 
 // mark is what marks the environments of the command's processes, in all of its
 // runs.

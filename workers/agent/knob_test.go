@@ -284,7 +284,7 @@ func TestCoresAreSharedOut(t *testing.T) {
 // family starts a shell with children, in no control group.
 func family(t *testing.T) *subject {
 	t.Helper()
-	p, err := start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}}, nil, nil, nil)
+	p, err := (&process{}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}

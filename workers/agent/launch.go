@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // launch starts the prepared command and the measurement of its first epoch.
@@ -25,13 +26,17 @@ func (r *run) launch(command *exec.Cmd, environment map[string]string) (err erro
 	defer r.reporting.Unlock()
 	r.apply()
 	command.Env, command.Stdout, command.Stderr = s.subject.environment, stdout, stderr
-	p, err := start(command, s.home.cage, r.agent.events, s.subject.cores)
+	p := &process{cage: s.home.cage, events: r.agent.events, cores: s.subject.cores}
+	if p.held, err = r.agent.hold(command, s.home); err == nil {
+		p, err = p.start(command)
+	}
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
 	if err != nil {
 		outlets.close()
-		return startFault(command, err)
+		return r.startFault(command, err)
 	}
 	s.process, s.subject.process, s.outlets = p, p, outlets
+	close(s.begun)
 	for _, about := range system.Catalogue() {
 		if value, has := r.setting.applied[about.Name]; has && !about.Live {
 			s.fixed[about.Name] = value
@@ -82,11 +87,18 @@ func (r *run) measure() {
 
 // startFault tells a command that cannot be started from a worker that is out
 // of something.
-func startFault(command *exec.Cmd, err error) error {
+func (r *run) startFault(command *exec.Cmd, err error) error {
+	if errors.As(err, new(sandbox.Failure)) {
+		return err
+	}
 	for _, scarce := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
 		if errors.Is(err, scarce) {
 			return fmt.Errorf("start the command: %w", err)
 		}
 	}
-	return studyFault{fmt.Sprintf("the command cannot be started: %s: %v", command.Path, errors.Unwrap(err))}
+	reason := fmt.Sprintf("the command cannot be started: %s: %v", command.Path, errors.Unwrap(err))
+	if r.agent.sandbox.Mode() != sandbox.Off && errors.Is(err, syscall.EACCES) {
+		reason += "; " + sandbox.HowToGrant(command.Path)
+	}
+	return studyFault{reason}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // Options make an [Agent]. Only Server is required.
@@ -65,6 +66,9 @@ type Options struct {
 	Events []profiler.Event
 	// Models looks at the models that scripts save; nil: nobody does.
 	Models Models
+	// Sandbox is how commands are held; with an empty mode they are not. Search,
+	// Home and Scratch are filled in.
+	Sandbox sandbox.Options
 	// Root is prefixed to the paths of the kernel's settings that trials may
 	// change, such as the frequency of the cores; "/" when empty.
 	Root string

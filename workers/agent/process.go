@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // privateMask keeps what a command writes readable to its user only, unless it
@@ -30,7 +31,9 @@ type process struct {
 	// when it is not profiled.
 	events []profiler.Event
 	// cores are where it starts; nil: wherever this process may run.
-	cores    []int
+	cores []int
+	// held is the launcher that becomes the command; nil without a sandbox.
+	held     *sandbox.Held
 	recorder *profiler.Recorder
 	done     chan struct{} // closed when the leader has ended and the group is killed
 
@@ -42,8 +45,8 @@ type process struct {
 
 // start starts the command. It dies with this process: the kernel kills it when
 // the thread that started it ends, so one thread stays with it.
-func start(command *exec.Cmd, in *cage, events []profiler.Event, cores []int) (*process, error) {
-	p := &process{cage: in, events: events, cores: cores, done: make(chan struct{})}
+func (p *process) start(command *exec.Cmd) (*process, error) {
+	p.done = make(chan struct{})
 	started := make(chan error, 1)
 	go p.launch(command, started)
 	if err := <-started; err != nil {
@@ -65,11 +68,18 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	if p.events != nil {
 		counters = profiler.OpenFirst(p.events, maxEvents) // what this thread starts inherits them
 	}
+	environment := command.Env
+	if p.held != nil {
+		command = p.held.Command
+	}
 	command, caged, err := startIn(command, p.cage)
 	if err == nil {
 		p.pid, p.caged = command.Process.Pid, caged
 	}
-	p.record(counters, err == nil, command.Env)
+	p.record(counters, err == nil, environment)
+	if p.held != nil {
+		err = p.become(command, err)
+	}
 	started <- err
 	if err != nil {
 		return
@@ -87,6 +97,25 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	_ = command.Wait() // says how it ended, as ProcessState does
 	p.state, p.reaped = command.ProcessState, true
 	close(p.done)
+}
+
+// become returns when the launcher, if it was started, is the command. What it
+// did before is not the command's.
+func (p *process) become(launcher *exec.Cmd, err error) error {
+	defer p.held.Close()
+	if err != nil {
+		return err
+	}
+	if err = p.held.Await(); err == nil {
+		p.lap()
+		return nil
+	}
+	if p.recorder != nil {
+		p.recorder.Stop()
+	}
+	_ = unix.Kill(-p.pid, unix.SIGKILL) // it may have ended
+	_ = launcher.Wait()                 // what it had to say, it has said
+	return err
 }
 
 // record begins to look at the started command; without one it gives the
@@ -124,14 +153,18 @@ func (p *process) lap() {
 // startIn starts the command in the control group, or without one: the kernel or
 // a container may refuse it. It returns the command that was started, and where.
 func startIn(command *exec.Cmd, in *cage) (started *exec.Cmd, caged bool, err error) {
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	}
 	group := in.open()
 	if group < 0 {
 		return command, false, command.Start()
 	}
 	defer unix.Close(group)
-	started = &exec.Cmd{Path: command.Path, Args: command.Args, Dir: command.Dir, Env: command.Env, Stdout: command.Stdout, Stderr: command.Stderr}
-	started.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, UseCgroupFD: true, CgroupFD: group}
+	started = &exec.Cmd{Path: command.Path, Args: command.Args, Dir: command.Dir, Env: command.Env, Stdout: command.Stdout, Stderr: command.Stderr, ExtraFiles: command.ExtraFiles}
+	attributes := *command.SysProcAttr
+	attributes.UseCgroupFD, attributes.CgroupFD = true, group
+	started.SysProcAttr = &attributes
 	if started.Start() == nil {
 		return started, true, nil
 	}

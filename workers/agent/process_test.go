@@ -19,7 +19,7 @@ func TestOrphansCountInAControlGroup(t *testing.T) {
 	outer := newCage("orphans")
 	t.Cleanup(outer.remove)
 	const work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
-	p, err := start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c '" + work + "; echo done' & wait"}}, outer.inner("1"), nil, nil)
+	p, err := (&process{cage: outer.inner("1")}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c '" + work + "; echo done' & wait"}})
 	if err != nil {
 		t.Skipf("no sh: %v", err)
 	}

@@ -18,11 +18,13 @@ type run struct {
 	lease  protocol.Lease
 	logger *slog.Logger
 	seat   *seat // nil before there is a process for it, or a place for one
-	place  room
-	socket *socket
-	log    *logBook
-	output *capture
-	lines  chan epochLine
+	// directory is where its command runs.
+	directory string
+	place     room
+	socket    *socket
+	log       *logBook
+	output    *capture
+	lines     chan epochLine
 	// reading ends when all lines are dealt with.
 	reading sync.WaitGroup
 	asked   chan struct{} // closed when the script asks for another trial
@@ -152,7 +154,8 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
-	return verdict(result, r.ending, r.directive, r.progress, r.output.errors.lines(5)), true
+	lastErrors := r.output.errors.lines(5)
+	return r.explain(verdict(result, r.ending, r.directive, r.progress, lastErrors), lastErrors), true
 }
 
 // remembered adds what the kernel tells of the command's memory.

@@ -20,11 +20,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // The test binary is also the training script: started with the variable
 // ROLE it plays that part instead of running tests.
 func TestMain(m *testing.M) {
+	if slices.Equal(os.Args[1:], sandbox.Subcommand()) {
+		os.Exit(sandbox.Process())
+	}
 	if role, ok := roles()[os.Getenv("ROLE")]; ok {
 		os.Exit(role())
 	}
@@ -37,6 +42,7 @@ func roles() map[string]func() int {
 		"sleep": forever, "flood": flood, "quiet": quiet, "faulty": faulty, "show": show, "wait": reportAndWait,
 		"short": short, "agent": killableAgent, "victim": victim, "careless": careless, "gated": gated, "parent": parent, "stale": stale,
 		"begins": begins, "serial": serial, "configured": configured, "saves": saves, "saves-and-leaves": savesAndLeaves, "pinned": pinned,
+		"pry": pry, "exposed": exposed, "brood": brood,
 	}
 }
 

@@ -30,6 +30,8 @@ type seat struct {
 	asking *asking
 	idle   *capture
 	taken  chan struct{}
+	// begun is closed once process is set.
+	begun chan struct{}
 }
 
 // kind is what two leases must have in common for one process to serve both:
@@ -57,7 +59,7 @@ func (a *Agent) newSeat(kind string) (*seat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the command's folder: %w", err)
 	}
-	return &seat{agent: a, kind: kind, home: home, subject: &subject{cage: home.cage, mark: home.mark()}, fixed: system.Configuration{}}, nil
+	return &seat{agent: a, kind: kind, home: home, subject: &subject{cage: home.cage, mark: home.mark()}, fixed: system.Configuration{}, begun: make(chan struct{})}, nil
 }
 
 // childrenEnd is how long processes that the script has ended may take to be

@@ -52,7 +52,8 @@ func listen(r *run) (*socket, error) {
 		return nil, problem.New(problem.NotFound, "there is no %s %s: see docs/training-scripts.md for the calls", request.Method, request.URL.Path)
 	}))
 	s := &socket{server: &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerPatience, MaxHeaderBytes: 16 << 10,
+		ConnContext: withPeer,
+		Handler:     mux, ReadHeaderTimeout: headerPatience, MaxHeaderBytes: 16 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), // a script that hangs up is no news
 	}}
 	s.done.Go(func() { _ = s.server.Serve(listener) }) // returns when it is closed
@@ -73,7 +74,12 @@ func (r *run) answer(call func(*http.Request) (any, error)) http.HandlerFunc {
 
 // answerUpTo is answer for a body of at most so many bytes.
 func (r *run) answerUpTo(most int64, call func(*http.Request) (any, error)) http.HandlerFunc {
+	seat := r.seat
 	return func(out http.ResponseWriter, request *http.Request) {
+		if err := seat.admits(request.Context()); err != nil {
+			respond(out, nil, err)
+			return
+		}
 		r.mutex.Lock()
 		r.client = true
 		over := r.asking != nil
@@ -83,19 +89,24 @@ func (r *run) answerUpTo(most int64, call func(*http.Request) (any, error)) http
 			call = r.isOver
 		}
 		content, err := call(request)
-		status, kind := http.StatusOK, "application/json"
-		if err != nil {
-			document := newDocument(err)
-			content, status, kind = document, document.Status, "application/problem+json"
-		}
-		body, err := json.Marshal(content)
-		if err != nil {
-			status, body = http.StatusInternalServerError, []byte(`{"title":"Internal Server Error","status":500,"code":"internal"}`)
-		}
-		out.Header().Set("Content-Type", kind)
-		out.WriteHeader(status)
-		_, _ = out.Write(body) // a script that hung up asks again
+		respond(out, content, err)
 	}
+}
+
+// respond writes what a call returned.
+func respond(out http.ResponseWriter, content any, err error) {
+	status, kind := http.StatusOK, "application/json"
+	if err != nil {
+		document := newDocument(err)
+		content, status, kind = document, document.Status, "application/problem+json"
+	}
+	body, err := json.Marshal(content)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"title":"Internal Server Error","status":500,"code":"internal"}`)
+	}
+	out.Header().Set("Content-Type", kind)
+	out.WriteHeader(status)
+	_, _ = out.Write(body) // a script that hung up asks again
 }
 
 // trialAnswer is what GET /v1/trial answers.

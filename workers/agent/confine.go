@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/sandbox"
+)
+
+// confinement is how commands are held, with what the agent knows.
+func (o Options) confinement() sandbox.Options {
+	held := o.Sandbox
+	if held.Mode == "" {
+		held.Mode = sandbox.Off
+	}
+	held.Home, _ = os.UserHomeDir() // a user without a home has nothing in it
+	held.Protected = append(slices.Clone(held.Protected), o.Scratch)
+	held.Search = append(slices.Clone(o.Path), filepath.SplitList(os.Getenv("PATH"))...)
+	// What this process was told to find things in, it tells its commands.
+	for _, name := range [...]string{"PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"} {
+		for _, folder := range filepath.SplitList(os.Getenv(name)) {
+			if _, err := os.Stat(folder); err == nil && filepath.IsAbs(folder) && folder != "/" {
+				held.Read = append(slices.Clip(held.Read), folder)
+			}
+		}
+	}
+	return held
+}
+
+// hold prepares a command's launcher; nil without a sandbox.
+func (a *Agent) hold(command *exec.Cmd, home *home) (*sandbox.Held, error) {
+	if a.sandbox.Mode() == sandbox.Off {
+		return nil, nil
+	}
+	return a.sandbox.Hold(sandbox.Job{Command: command, Own: []string{home.directory, home.sockets}})
+}
+
+// settle gives a command in a sandbox folders of its own for temporary files and
+// in place of the user's, unless its study or the worker's owner says which.
+func (a *Agent) settle(environment map[string]string, home *home, lease protocol.Lease) {
+	if a.sandbox.Mode() == sandbox.Off {
+		return
+	}
+	set := func(name, value string) {
+		_, chosen := lease.Environment[name]
+		if !chosen && !slices.Contains(a.options.PassEnvironment, name) {
+			environment[name] = value
+		}
+	}
+	set("TMPDIR", home.temporary())
+	set("HOME", home.user())
+	// Python looks for what its user has installed below HOME.
+	if user, err := os.UserHomeDir(); err == nil {
+		if _, err := os.Stat(filepath.Join(user, ".local", "lib")); err == nil {
+			set("PYTHONUSERBASE", filepath.Join(user, ".local"))
+		}
+	}
+}
+
+// peer is the key of a connection's process in the context of its requests.
+type peer struct{}
+
+// withPeer notes which process is at the other end of a connection.
+func withPeer(ctx context.Context, connection net.Conn) context.Context {
+	unixConnection, ok := connection.(*net.UnixConn)
+	if !ok {
+		return ctx
+	}
+	raw, err := unixConnection.SyscallConn()
+	if err != nil {
+		return ctx
+	}
+	_ = raw.Control(func(descriptor uintptr) { // fails when it is closed, and then nobody asks
+		if who, err := unix.GetsockoptUcred(int(descriptor), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			ctx = context.WithValue(ctx, peer{}, int(who.Pid))
+		}
+	})
+	return ctx
+}
+
+// admits refuses requests of processes that are not the command's: where nothing
+// hides one command's socket from the others, they could speak in its name.
+func (s *seat) admits(ctx context.Context) error {
+	if s.agent.sandbox.Mode() == sandbox.Off {
+		return nil
+	}
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	pid, known := ctx.Value(peer{}).(int)
+	if known && s.process.owns(pid) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "process %d is not of this trial, or has left its session and its parents: only the trial's own processes may use its socket", pid)
+}
+
+// owns reports whether the process is one of the command's, by what the process
+// itself cannot choose: its control group, its session, its parents.
+func (p *process) owns(pid int) bool {
+	if p.caged {
+		return slices.Contains(groupProcesses(p.cage.directory), pid)
+	}
+	if session, err := unix.Getsid(pid); err == nil && session == p.pid {
+		return true
+	}
+	all := relatives()
+	for at, steps := pid, 0; at > 1 && steps < 1000; at, steps = all[at].parent, steps+1 {
+		if at == p.pid {
+			return true
+		}
+	}
+	return false
+}
+
+// explain adds to a command's failure what the sandbox may have to do with it.
+func (r *run) explain(request protocol.FinishRequest, lastErrors []string) protocol.FinishRequest {
+	if request.Outcome != protocol.CommandFailed {
+		return request
+	}
+	if hint := r.agent.sandbox.Explain(lastErrors, r.directory); hint != "" {
+		request.Reason = fmt.Sprintf("%s\ntandem: %s", request.Reason, hint)
+	}
+	return request
+}

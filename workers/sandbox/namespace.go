@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownMounts are the folders that a command has for itself in its namespace: in
+// them are the sockets of services that would do things on its behalf, and what
+// other commands keep in memory.
+var ownMounts = []string{"/tmp", "/var/tmp", "/run"}
+
+const sharedMemory = "/dev/shm"
+
+// attributes are how the launcher is started: the leader of a session of its own,
+// without a terminal, ended with the worker, and in namespaces of its own if
+// these are wanted. A user who may not mount is made one of the same number in a
+// namespace of users, where the launcher may.
+func attributes(namespaces bool) *syscall.SysProcAttr {
+	made := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if !namespaces {
+		return made
+	}
+	made.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if !mayMount() {
+		made.Cloneflags |= unix.CLONE_NEWUSER
+		made.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		made.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		made.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
+	}
+	return made
+}
+
+// separate makes the own mounts. The namespace is there already: this process
+// was started in it.
+func (o order) separate() (string, error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return "", fmt.Errorf("keep mounts apart: %w", err)
+	}
+	if err := unix.Mount("tmpfs", sharedMemory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+		return "", fmt.Errorf("mount %s: %w", sharedMemory, err)
+	}
+	own := []string{sharedMemory}
+	for _, folder := range ownMounts {
+		made, err := o.cover(folder)
+		if err != nil {
+			return "", fmt.Errorf("mount %s: %w", folder, err)
+		}
+		if made {
+			own = append(own, folder)
+		}
+	}
+	return "of its own: " + strings.Join(own, ", ") + ", System V IPC", nil
+}
+
+// cover puts an empty folder over the folder, with only those parts of it that
+// were granted. It is left as it is where all of it was granted, or there is none.
+func (o order) cover(folder string) (bool, error) {
+	about, err := os.Lstat(folder)
+	if err != nil || !about.IsDir() {
+		return false, nil
+	}
+	var parts []string
+	for _, path := range slices.Concat(o.Reach.Read, o.Reach.Write, o.Reach.List) {
+		if within(folder, path) {
+			return false, nil
+		}
+		if within(path, folder) {
+			parts = append(parts, path)
+		}
+	}
+	slices.Sort(parts) // what contains others comes first
+	opened := map[string]int{}
+	defer func() {
+		for _, descriptor := range opened {
+			_ = unix.Close(descriptor)
+		}
+	}()
+	for _, path := range parts {
+		if descriptor, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+			opened[path] = descriptor
+		}
+	}
+	if o.Temporary != "" && folder != "/run" {
+		err = unix.Mount(o.Temporary, folder, "", unix.MS_BIND, "")
+	} else {
+		err = unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=16m")
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, path := range parts {
+		if descriptor, has := opened[path]; has {
+			if err := bind(descriptor, path); err != nil {
+				return false, fmt.Errorf("keep %s: %w", path, err)
+			}
+		}
+	}
+	return true, nil
+}
+
+// bind shows an open file or folder at the path, in place of what is there now.
+func bind(descriptor int, path string) error {
+	var about unix.Stat_t
+	if err := unix.Fstat(descriptor, &about); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if about.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	} else if _, err := os.Lstat(path); err != nil {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", descriptor), path, "", unix.MS_BIND|unix.MS_REC, "")
+}
