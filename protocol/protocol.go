@@ -46,6 +46,24 @@ type WorkerRegistration struct {
 	// Elastic says that the worker runs as many trials as its cores have room
 	// for, at most Slots: the server decides how many those are.
 	Elastic bool `json:"elastic,omitempty" doc:"run as many trials as the cores have room for, at most slots"`
+	// Sandbox is what holds the commands; absent where the worker does not say.
+	Sandbox *Sandbox `json:"sandbox,omitempty" doc:"what holds the commands it runs"`
+}
+
+// Sandbox is what holds the commands that a worker runs.
+type Sandbox struct {
+	Mode   string   `json:"mode" enum:"auto,strict,off"`
+	Layers []string `json:"layers" maxItems:"32" doc:"layers that hold"`
+	// Missing are the other layers there are, each with the reason.
+	Missing []string `json:"missing,omitempty" maxItems:"32" doc:"layers that are missing, each with the reason"`
+}
+
+// StrictSandbox is what a study wants that runs only where all layers hold.
+const StrictSandbox = "strict"
+
+// Complete reports whether all layers hold.
+func (s *Sandbox) Complete() bool {
+	return s != nil && s.Mode != "off" && len(s.Layers) > 0 && len(s.Missing) == 0
 }
 
 // Timing is the clock a worker has to keep.
@@ -63,6 +81,8 @@ type Worker struct {
 	LastSeenSeconds float64    `json:"last_seen_seconds"`
 	Alive           bool       `json:"alive"`
 	Trials          []trial.ID `json:"trials"`
+	// Refuses has the studies that it does not run, by id, each with the reason.
+	Refuses map[string]string `json:"refuses,omitempty" doc:"ids of studies that it does not run, each with the reason"`
 }
 
 // LeaseRequest asks for a trial to run.
@@ -100,6 +120,11 @@ type Lease struct {
 	// worker tells the server so; with StallEnds it then ends the script. 0: never.
 	StallSeconds float64 `json:"stall_seconds,omitempty"`
 	StallEnds    bool    `json:"stall_ends,omitempty"`
+	// Sandbox is "strict" where the command may run only in one with all layers,
+	// without a network.
+	Sandbox string `json:"sandbox,omitempty"`
+	// Secrets are names of what the worker's owner gives the command.
+	Secrets []string `json:"secrets,omitempty" doc:"names of secrets that the worker's owner provides; never their values"`
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`
@@ -164,12 +189,13 @@ const (
 	CommandFailed Outcome = "failed"         // the user's command failed
 	Interrupted   Outcome = "interrupted"    // the worker gives it back: drained, paused or stopped
 	Vanished      Outcome = "vanished"       // the worker died under it, as the next one on its machine found
+	Refused       Outcome = "refused"        // the worker's owner does not let it run there: it is not offered again
 )
 
 // FinishRequest ends a lease.
 type FinishRequest struct {
 	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
-	Outcome    Outcome          `json:"outcome" enum:"budget_reached,failed,interrupted,vanished"`
+	Outcome    Outcome          `json:"outcome" enum:"budget_reached,failed,interrupted,vanished,refused"`
 	Reason     string           `json:"reason,omitempty" maxLength:"4096"`
 	// Unusable, with the outcome interrupted, is the lease's checkpoint if that
 	// could not be restored: the next lease then goes on from the one before it.

@@ -27,6 +27,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 		s.release(held)
 		return answered(r, protocol.FinishReply{State: t.State, Rung: t.Rung}, nil)
 	}
+	worker := t.Worker
 	tx := s.begin(r)
 	t, err = tx.end(t, request)
 	if err != nil {
@@ -38,6 +39,11 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 		return protocol.FinishReply{}, err
 	}
 	s.release(held)
+	if request.Outcome == protocol.Refused {
+		s.poolMutex.Lock()
+		defer s.poolMutex.Unlock()
+		s.workers.Refuse(worker, r.study.ID, orElse(request.Reason, "the worker refuses it"))
+	}
 	return reply, nil
 }
 
@@ -56,7 +62,7 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 	switch {
 	case t.MeasuredAt(t.Rung):
 		return tx.measured(t)
-	case request.Outcome == protocol.Interrupted:
+	case request.Outcome == protocol.Interrupted, request.Outcome == protocol.Refused:
 		return tx.interrupted(t, request)
 	case request.Outcome == protocol.Vanished:
 		err := tx.lose(t, orElse(request.Reason, "worker "+t.Worker+" died under it"))

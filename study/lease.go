@@ -115,6 +115,9 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply prot
 	if r.broken != nil {
 		return reply, false, r.broken
 	}
+	if !s.suits(r, worker) {
+		return reply, false, nil
+	}
 	here, fits := s.reserve(r, worker)
 	if !fits {
 		return reply, true, nil
@@ -128,6 +131,16 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply prot
 type unsettled struct{ error }
 
 func (u unsettled) Unwrap() error { return u.error }
+
+// suits reports whether the study may run on the worker, by what its owner has
+// said of it and what the study wants.
+func (s *Service) suits(r *runtime, worker string) bool {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	member, _ := s.workers.Member(worker)
+	_, refused := member.Refuses[r.study.ID]
+	return !refused && (r.study.Definition.Sandbox != protocol.StrictSandbox || member.Registration.Sandbox.Complete())
+}
 
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
@@ -250,6 +263,7 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
+		Sandbox: def.Sandbox, Secrets: def.Secrets,
 		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: s.timing(),
 	}
 	if t.Setting != nil {

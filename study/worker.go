@@ -44,7 +44,7 @@ func (s *Service) Workers() []protocol.Worker {
 		silent := now.Sub(member.LastSeen)
 		workers = append(workers, protocol.Worker{
 			WorkerRegistration: member.Registration, LastSeenSeconds: silent.Seconds(),
-			Alive: silent < s.leaseTerm(), Trials: s.leases.HeldBy(member.Registration.ID),
+			Alive: silent < s.leaseTerm(), Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses,
 		})
 	}
 	return workers

@@ -29,7 +29,7 @@ is an estimate.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := append(profiler.Detect(command.Context(), options), agent.Knobs("/")...)
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
-			found = append(found, sandbox.Capabilities(command.Context())...)
+			found = append(found, sandbox.Detect(command.Context())...)
 			if asJSON {
 				return writeJSON(command.OutOrStdout(), found)
 			}

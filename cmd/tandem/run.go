@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 const (
@@ -190,7 +191,14 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	}
 	options := f.worker
 	options.study, options.name, options.protected = view.ID, hostName(), []string{f.server.data}
-	worker, err := agent.New(options.agent(client, f.server.logger))
+	if view.Definition.Sandbox == protocol.StrictSandbox {
+		options.sandbox = sandboxMode(sandbox.Strict) // says at once what is missing for it
+	}
+	made, err := options.agent(client, f.server.logger)
+	if err != nil {
+		return view, err
+	}
+	worker, err := agent.New(made)
 	if err != nil {
 		return view, err
 	}

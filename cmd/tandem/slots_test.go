@@ -43,7 +43,7 @@ func TestSlotsFlag(t *testing.T) {
 				t.Errorf("%v: got %d, %v", test.given, options.slots, err)
 			}
 		}
-		if made := options.agent(nil, nil); made.Elastic != (options.slots == 0) || made.Slots != int(options.slots) {
+		if made, err := options.agent(nil, nil); err != nil || made.Elastic != (options.slots == 0) || made.Slots != int(options.slots) {
 			t.Errorf("%v: the agent gets %d slots, elastic %v", test.given, made.Slots, made.Elastic)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,10 @@ type workerOptions struct {
 	sandbox      sandboxMode
 	read, write  []string
 	// protected are files and folders that no command may read.
-	protected []string
+	protected   []string
+	commands    []string
+	directories []string
+	secrets     []string
 }
 
 func workerCommand() *cobra.Command {
@@ -65,7 +69,11 @@ has; docs/sandbox.md tells what each does.`,
 			if server.tokenFile != "" {
 				options.protected = append(options.protected, server.tokenFile)
 			}
-			worker, err := agent.New(options.agent(client, newLogger(command.ErrOrStderr(), verbose)))
+			made, err := options.agent(client, newLogger(command.ErrOrStderr(), verbose))
+			if err != nil {
+				return err
+			}
+			worker, err := agent.New(made)
 			if err != nil {
 				return err
 			}
@@ -97,20 +105,33 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 	options.sandbox = sandboxMode(sandbox.Auto)
 	flags.Var(&options.sandbox, "sandbox", "how commands are held: auto (all layers there are), strict (none runs unless all layers are there, and without a network), off")
 	flags.StringSliceVar(&options.read, "allow-read", nil, "file or folder that commands may read, beside the study's folder (repeatable)")
+	flags.StringArrayVar(&options.commands, "allow-command", nil, "command line that studies may run, as patterns word by word, such as 'python train.py **'; ** at the end for any arguments (repeatable; default: all)")
+	flags.StringSliceVar(&options.directories, "allow-directory", nil, "folder in which studies may run (repeatable; default: all)")
+	flags.StringSliceVar(&options.secrets, "secret", nil, "NAME=FILE, or NAME of a variable of this environment: a secret that studies may ask for by name (repeatable)")
 	flags.StringSliceVar(&options.write, "allow-write", nil, "file or folder that commands may read and write (repeatable)")
 }
 
 // agent is what the flags say, for the agent.
-func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) agent.Options {
+func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Options, error) {
+	secrets, err := agent.ReadSecrets(o.secrets)
+	if err != nil {
+		return agent.Options{}, usageError{err}
+	}
+	for _, one := range o.secrets {
+		if _, file, has := strings.Cut(one, "="); has {
+			o.protected = append(o.protected, file)
+		}
+	}
 	made := agent.Options{
 		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Policy: agent.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.sandbox), Read: o.read, Write: o.write, Protected: o.protected},
 	}
 	if !o.noModels {
 		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
 	}
-	return made
+	return made, nil
 }
 
 func hostName() string {

@@ -89,6 +89,55 @@ func (d *decoder) environment(s section) map[string]string {
 	return variables
 }
 
+// maxSecrets bounds the secrets of a study.
+const maxSecrets = 100
+
+// secrets reads names of variables whose values workers have.
+func (d *decoder) secrets(s section, environment map[string]string) []string {
+	n, at := s.get("secrets")
+	if n == nil {
+		return nil
+	}
+	if n.kind != list {
+		d.wrong(at, n, "a list of names, such as [HF_TOKEN]; workers' owners give the values with --secret HF_TOKEN=FILE")
+		return nil
+	}
+	if len(n.items) > maxSecrets {
+		d.fault(at, n, "has %d names: at most %d", len(n.items), maxSecrets)
+		return nil
+	}
+	var names []string
+	for i, item := range n.items {
+		name, ok := d.written(index(at, i), item, maxArgument)
+		if !ok {
+			continue
+		}
+		_, given := environment[name]
+		switch wrong := variableName(name); {
+		case wrong != "":
+			d.fault(index(at, i), item, "%s", wrong)
+		case given:
+			d.fault(index(at, i), item, "is in environment too: a secret's value is the worker's")
+		case slices.Contains(names, name):
+			d.fault(index(at, i), item, "is there twice")
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sandbox reads what the study wants of the workers' sandbox.
+func (d *decoder) sandbox(s section) string {
+	wish, before := "", len(d.faults)
+	s.text("sandbox", 16, &wish)
+	if n, at := s.get("sandbox"); n != nil && len(d.faults) == before && wish != "strict" {
+		d.fault(at, n, "must be strict, for a study that runs only where all layers of the sandbox hold, and without a network; leave it out for what each worker has")
+		return ""
+	}
+	return wish
+}
+
 // variableName says what is wrong with a name, or nothing.
 func variableName(name string) string {
 	valid, _ := regexp.MatchString(`^[A-Za-z_][A-Za-z0-9_]*$`, name)

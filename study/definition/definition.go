@@ -127,6 +127,11 @@ type Definition struct {
 	// EpochTimeoutSeconds is the longest silence allowed between two reports
 	// (the first counts from the start); 0 means no limit.
 	EpochTimeoutSeconds float64 `json:"epoch_timeout_seconds,omitempty"`
+	// Sandbox is "strict" for a study whose commands run only where all layers of
+	// the sandbox hold, and without a network; else empty.
+	Sandbox string `json:"sandbox,omitempty"`
+	// Secrets are names of variables that workers' owners give its commands.
+	Secrets []string `json:"secrets,omitempty"`
 	// StallSeconds is after how long without a sign of life (a report, output, or
 	// CPU time worth mentioning) a script counts as stalled; 0 means never. It is
 	// told in the study's events; with StallEnds the script is ended as well and

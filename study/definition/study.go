@@ -16,13 +16,15 @@ func (d *decoder) study(root *node) Definition {
 		return def
 	}
 	s, _ := d.section("", root,
-		"name", "description", "command", "directory", "environment", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
+		"name", "description", "command", "directory", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "priority")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
 	def.Command = d.command(s)
 	s.text("directory", 4096, &def.Directory)
 	def.Environment = d.environment(s)
+	def.Secrets = d.secrets(s, def.Environment)
+	def.Sandbox = d.sandbox(s)
 	s.number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
 	d.stall(s, &def)
 	def.Objectives = d.objectives(s)

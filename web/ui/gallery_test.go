@@ -130,7 +130,7 @@ func broken(protocol.Lease, int, float64, *rand.Rand) epoch {
 // crewMembers are two machines; only one of them meters its energy.
 func crewMembers() []protocol.WorkerRegistration {
 	return []protocol.WorkerRegistration{
-		{ID: "worker-desk", Name: "desk", Slots: 2, Machine: protocol.Machine{
+		{ID: "worker-desk", Name: "desk", Slots: 2, Sandbox: &protocol.Sandbox{Mode: "auto", Layers: []string{"limits"}, Missing: []string{"namespaces: the kernel refuses them"}}, Machine: protocol.Machine{
 			Host: "desk.example", CPUModel: "AMD Ryzen 7 5800X", Cores: 8, MemoryBytes: 33 << 30, EnergyMethod: modelled}},
 		{ID: "worker-lab-03", Name: "lab-03", Slots: 4, Machine: protocol.Machine{
 			Host: "lab-03.example", CPUModel: "AMD EPYC 7543", Cores: 32, MemoryBytes: 256 << 30, GPUs: []string{"NVIDIA A30"}, EnergyMethod: "rapl"}},

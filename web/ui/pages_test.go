@@ -35,6 +35,7 @@ func TestPages(t *testing.T) {
 		{"system configurations are shown with what they saved", trySystem},
 		{"a model's deployments are shown for each device", tryDeploy},
 		{"what runs taught is shown by type of machine", tryGroundTruth},
+		{"workers show what holds their commands, and what they refuse", tryWorkers},
 		{"a lost connection is told, and made good", tryConnection},
 		{"a page whose study is deleted says so", tryDeleted},
 		{"keys do what links do", tryKeys},

@@ -21,6 +21,7 @@ const pipeLinger = 2 * time.Second
 type capture struct {
 	log     *logBook
 	heard   *atomic.Int64 // moment of the last output; nil: nobody wants to know
+	secrets []string      // see mask
 	line    func([]byte)
 	readers sync.WaitGroup
 	from    outlets
@@ -64,12 +65,16 @@ func (c *capture) read(from outlets) {
 }
 
 func (c *capture) copy(pipe *os.File, to sink) {
-	stream, buffer := textStream{}, make([]byte, 64<<10)
+	stream, masked, buffer := textStream{}, mask{secrets: c.secrets}, make([]byte, 64<<10)
 	take := func(p []byte) {
 		if c.heard != nil {
 			c.heard.Store(int64(now()))
 		}
-		c.log.write(stream.text(p))
+		text := masked.text(stream.text(p))
+		c.log.write(text)
+		if len(c.secrets) > 0 {
+			p = []byte(text)
+		}
 		to.write(p)
 	}
 	for {
@@ -83,7 +88,11 @@ func (c *capture) copy(pipe *os.File, to sink) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			takeRest(pipe, buffer, take)
 		}
-		c.log.write(stream.end())
+		rest := masked.text(stream.end()) + masked.end()
+		c.log.write(rest)
+		if len(c.secrets) > 0 {
+			to.write([]byte(rest))
+		}
 		to.end()
 		return
 	}

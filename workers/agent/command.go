@@ -25,6 +25,14 @@ func (r *run) startCommand() error {
 		return err
 	}
 	r.directory = command.Dir
+	if err := r.agent.options.allows(command, r.lease); err != nil {
+		return err
+	}
+	secrets, err := r.agent.options.secrets(r.lease)
+	if err != nil {
+		return err
+	}
+	r.secrets = newMask(secrets)
 	environment := r.agent.options.environment(r.lease, r.agent.cores)
 	threads := map[string]string{}
 	for _, name := range threadVariables {
@@ -41,6 +49,7 @@ func (r *run) startCommand() error {
 	if err = r.prepare(); err == nil {
 		var own map[string]string
 		if own, err = trialVariables(r.lease, r.place); err == nil && s.process == nil {
+			maps.Copy(environment, secrets)
 			maps.Copy(environment, own)
 			r.agent.settle(environment, s.home, r.lease)
 			err = r.launch(command, environment)

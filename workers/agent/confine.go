@@ -36,12 +36,28 @@ func (o Options) confinement() sandbox.Options {
 	return held
 }
 
+// sandboxed is what holds commands, as the server is told.
+func (a *Agent) sandboxed() *protocol.Sandbox {
+	told := &protocol.Sandbox{Mode: string(a.sandbox.Mode()), Layers: []string{}}
+	for _, one := range a.sandbox.Layers() {
+		if one.Active {
+			told.Layers = append(told.Layers, one.Name)
+		}
+	}
+	if a.sandbox.Mode() != sandbox.Off {
+		for _, one := range sandbox.Missing(a.sandbox.Layers()) {
+			told.Missing = append(told.Missing, truncate(one, 512))
+		}
+	}
+	return told
+}
+
 // hold prepares a command's launcher; nil without a sandbox.
-func (a *Agent) hold(command *exec.Cmd, home *home) (*sandbox.Held, error) {
-	if a.sandbox.Mode() == sandbox.Off {
+func (a *Agent) hold(command *exec.Cmd, home *home, strict bool) (*sandbox.Held, error) {
+	if a.sandbox.Mode() == sandbox.Off && !strict {
 		return nil, nil
 	}
-	return a.sandbox.Hold(sandbox.Job{Command: command, Own: []string{home.directory, home.sockets}})
+	return a.sandbox.Hold(sandbox.Job{Command: command, Own: []string{home.directory, home.sockets}, Strict: strict})
 }
 
 // settle gives a command in a sandbox folders of its own for temporary files and

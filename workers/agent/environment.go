@@ -80,10 +80,7 @@ func (o Options) passes(name string) bool {
 	if slices.Contains(secret[:], name) {
 		return false
 	}
-	allows := func(pattern string) bool {
-		prefix, open := strings.CutSuffix(pattern, "*")
-		return name == pattern || open && strings.HasPrefix(name, prefix)
-	}
+	allows := func(pattern string) bool { return covers(pattern, name) }
 	return slices.ContainsFunc(passed[:], allows) || slices.ContainsFunc(o.PassEnvironment, allows)
 }
 

@@ -27,7 +27,7 @@ func (r *run) launch(command *exec.Cmd, environment map[string]string) (err erro
 	r.apply()
 	command.Env, command.Stdout, command.Stderr = s.subject.environment, stdout, stderr
 	p := &process{cage: s.home.cage, events: r.agent.events, cores: s.subject.cores}
-	if p.held, err = r.agent.hold(command, s.home); err == nil {
+	if p.held, err = r.agent.hold(command, s.home, r.lease.Sandbox == string(sandbox.Strict)); err == nil {
 		p, err = p.start(command)
 	}
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
@@ -68,7 +68,7 @@ func (r *run) handOver(own map[string]string) error {
 // The caller holds the reports.
 func (r *run) measure() {
 	p, used := r.seat.process, 0.0
-	r.output = &capture{log: r.log, heard: &r.vigil.heard, line: func(line []byte) {
+	r.output = &capture{log: r.log, secrets: r.secrets.secrets, heard: &r.vigil.heard, line: func(line []byte) {
 		if report, ok := parseLine(line); ok {
 			r.keep(protocol.Report{LeaseEpoch: r.lease.LeaseEpoch, Epoch: report.Epoch, Metrics: report.Metrics})
 			r.lines <- report

@@ -66,6 +66,11 @@ type Options struct {
 	Events []profiler.Event
 	// Models looks at the models that scripts save; nil: nobody does.
 	Models Models
+	// Policy is what studies may run here.
+	Policy Policy
+	// Secrets are what studies may ask for by name. Commands get them in their
+	// environment; they are taken out of what goes to the server of a log.
+	Secrets map[string]string
 	// Sandbox is how commands are held; with an empty mode they are not. Search,
 	// Home and Scratch are filled in.
 	Sandbox sandbox.Options
@@ -118,6 +123,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return o, fmt.Errorf("the scratch directory: %w", err)
+	}
+	if o.Policy, err = o.Policy.complete(); err != nil {
+		return o, err
 	}
 	o.Path, err = absolute(o.Path)
 	return o, err

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,9 @@ type run struct {
 	lease  protocol.Lease
 	logger *slog.Logger
 	seat   *seat // nil before there is a process for it, or a place for one
-	// directory is where its command runs.
+	// directory is where its command runs, secrets what its log does not show.
 	directory string
+	secrets   *mask
 	place     room
 	socket    *socket
 	log       *logBook
@@ -211,6 +213,10 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 	r.mutex.Unlock()
 	if ended.kind != notEnded {
 		return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: ended.reason}, true
+	}
+	if errors.As(err, new(refusal)) {
+		r.logger.Warn("the study is not run here", "study", r.lease.Study, "reason", err)
+		return protocol.FinishRequest{Outcome: protocol.Refused, Reason: fmt.Sprintf("worker %s does not run it: %v", r.agent.options.Name, err)}, true
 	}
 	r.logger.Warn("the command was not started", "error", err)
 	if errors.As(err, new(studyFault)) {

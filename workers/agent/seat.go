@@ -50,7 +50,7 @@ func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 			delete(environment, name)
 		}
 	}
-	return fmt.Sprintf("%q %q %q %q %q %q %t %t", lease.StudyID, command.Path, command.Args, command.Dir, environment, fixed.Key(), bounded, switches)
+	return fmt.Sprintf("%q %q %q %q %q %q %q %q %t %t", lease.StudyID, lease.Sandbox, lease.Secrets, command.Path, command.Args, command.Dir, environment, fixed.Key(), bounded, switches)
 }
 
 // newSeat makes a command's folder; the command is started by a run.

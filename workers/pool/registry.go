@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ type Member struct {
 	Short bool
 	// Reserved is how many cores are kept for a trial that is being chosen.
 	Reserved int
+	// Refuses has the studies that it does not run, with the reasons.
+	Refuses map[string]string
 }
 
 // Registry holds the workers by id. The zero value is empty and ready.
@@ -55,6 +58,25 @@ func (r *Registry) NoteShort(id string, short bool) {
 		member.Short = short
 		r.byID[id] = member
 	}
+}
+
+// mostRefused bounds the studies that a worker is known to refuse. Of more it is
+// asked again.
+const mostRefused = 1000
+
+// Refuse notes that the worker does not run the study, until it registers anew.
+func (r *Registry) Refuse(id, study, reason string) {
+	member, ok := r.byID[id]
+	if !ok {
+		return
+	}
+	refused := maps.Clone(member.Refuses)
+	if refused == nil || len(refused) >= mostRefused {
+		refused = map[string]string{}
+	}
+	refused[study] = reason
+	member.Refuses = refused
+	r.byID[id] = member
 }
 
 // Reserve keeps cores of the worker for a trial that is being chosen; 0 lets

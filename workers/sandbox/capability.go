@@ -15,9 +15,9 @@ var remedies = map[string]string{
 	Calls:      "use a kernel with seccomp filters on amd64 or arm64, and a container that allows them",
 }
 
-// Capabilities say which layers hold training scripts on this machine: each is
+// Detect says which layers hold training scripts on this machine: each is
 // tried.
-func Capabilities(ctx context.Context) []profiler.Capability {
+func Detect(ctx context.Context) []profiler.Capability {
 	found, err := Probe(ctx)
 	if err != nil {
 		return []profiler.Capability{{Name: "sandbox", Reason: err.Error(), Remedy: "tandem worker --sandbox off runs commands with all the rights of the worker"}}

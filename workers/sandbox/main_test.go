@@ -44,9 +44,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "worker":
 		os.Exit(work())
-	case "bomb":
-		fmt.Println(bomb(50))
-		os.Exit(0)
 	case "limited":
 		// As a worker whose user may have forty processes.
 		err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 40, Max: 40})

@@ -62,6 +62,7 @@ func (o order) separate() (string, error) {
 
 // cover puts an empty folder over the folder, with only those parts of it that
 // were granted. It is left as it is where all of it was granted, or there is none.
+// Temporary files can be written where it has no such parts.
 func (o order) cover(folder string) (bool, error) {
 	about, err := os.Lstat(folder)
 	if err != nil || !about.IsDir() {
@@ -88,7 +89,9 @@ func (o order) cover(folder string) (bool, error) {
 			opened[path] = descriptor
 		}
 	}
-	if o.Temporary != "" && folder != "/run" {
+	// Landlock asks for the rights of all folders above, also of those above a
+	// mount: below a folder that may be written to, nothing can be for reading only.
+	if o.Temporary != "" && folder != "/run" && len(parts) == 0 {
 		err = unix.Mount(o.Temporary, folder, "", unix.MS_BIND, "")
 	} else {
 		err = unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=16m")

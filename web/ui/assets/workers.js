@@ -17,6 +17,7 @@ function fill(row, worker, names) {
     make("td", {}, badge(worker.alive ? "alive" : "silent")),
     make("td", {}, machine.cpu_model || nothing, make("span", { class: "sub" }, parts.filter(Boolean).join(", "))),
     make("td", {}, method.startsWith("estimate") ? make("span", { title: method }, "a model ", make("span", { class: "tag" }, "estimate")) : method || nothing),
+    make("td", {}, sandbox(worker), ...refusals(worker, names)),
     make("td", { class: "number" }, `${count(worker.trials?.length ?? 0)} of ${worker.elastic ? "as many as fit" : count(worker.slots)}`),
     make("td", { class: "trial-links" }, ...(worker.trials?.length ? worker.trials.map((id) => trialLink(id, names)) : [nothing])),
     make("td", { class: "number" }, ago(worker.last_seen_seconds)),
@@ -26,6 +27,21 @@ function fill(row, worker, names) {
     if (!old) row.append(cell);
     else if (!old.isEqualNode(cell)) old.replaceWith(cell);
   });
+}
+
+/** What holds the commands of a worker; its title has the layers, or why one is missing. */
+function sandbox({ sandbox: told }) {
+  if (!told) return nothing;
+  if (told.mode === "off") return make("span", { title: "Commands have all the rights of the worker." }, "off");
+  const missing = told.missing ?? [];
+  if (missing.length === 0) return make("span", { title: `Layers: ${told.layers.join(", ")}` }, told.mode, make("span", { class: "sub" }, "all layers"));
+  const names = missing.map((one) => one.split(":")[0]).join(", ");
+  return make("span", { title: missing.join("\n") }, told.mode, make("span", { class: "sub" }, `without ${names}`));
+}
+
+/** The studies that a worker's owner does not let it run. */
+function refusals({ refuses }, names) {
+  return Object.entries(refuses ?? {}).map(([study, reason]) => make("span", { class: "sub", title: reason }, `refuses ${names.get(study) ?? study}`));
 }
 
 /** A trial's id is the study's id, a dash and the number. */

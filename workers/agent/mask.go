@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// shortestSecret is how many bytes a secret has at least: what is shorter is in
+// every text by chance.
+const shortestSecret = 6
+
+// hidden stands for a secret in what a command writes.
+const hidden = "***"
+
+// mask takes secrets out of a text that comes in pieces. It holds back what may
+// be the beginning of one.
+type mask struct {
+	secrets []string // the longest first
+	rest    string
+}
+
+// newMask takes out the values, and their lines where they have several: a log
+// shows them apart.
+func newMask(values map[string]string) *mask {
+	m := &mask{}
+	for _, value := range values {
+		m.secrets = append(m.secrets, value)
+		for line := range strings.SplitSeq(value, "\n") {
+			if line = strings.TrimSpace(line); len(line) >= shortestSecret {
+				m.secrets = append(m.secrets, line)
+			}
+		}
+	}
+	slices.SortFunc(m.secrets, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	m.secrets = slices.Compact(m.secrets)
+	return m
+}
+
+// text is what of the piece, and of what was held back, can be shown.
+func (m *mask) text(piece string) string {
+	if len(m.secrets) == 0 {
+		return piece
+	}
+	text := m.clean(m.rest + piece)
+	keep := 0
+	for _, secret := range m.secrets {
+		for length := min(len(secret)-1, len(text)); length > keep; length-- {
+			if strings.HasSuffix(text, secret[:length]) {
+				keep = length
+				break
+			}
+		}
+	}
+	m.rest = text[len(text)-keep:]
+	return text[:len(text)-keep]
+}
+
+// end is what was held back.
+func (m *mask) end() string {
+	rest := m.rest
+	m.rest = ""
+	return rest
+}
+
+func (m *mask) clean(text string) string {
+	for _, secret := range m.secrets {
+		text = strings.ReplaceAll(text, secret, hidden)
+	}
+	return text
+}
