@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -94,9 +95,13 @@ func (s *site) start() error {
 func (s *site) startAgent() error {
 	s.started++
 	scratch := filepath.Join(s.options.Folder, fmt.Sprintf("agent-%d", s.started))
+	if err := os.MkdirAll(filepath.Dir(s.ledger()), 0o700); err != nil {
+		return err
+	}
 	environment := append([]string{"TANDEM_SERVER=http://" + s.listen, "TANDEM_TOKEN=" + s.token}, s.options.Environment...)
 	agent, err := launch.Start(s.options.Binary, environment,
-		"worker", "--name", fmt.Sprintf("agent-%d", s.started), "--scratch", scratch, "--slots", fmt.Sprint(s.options.Slots), "--drain", "5s", "--no-profile", "--no-models")
+		"worker", "--name", fmt.Sprintf("agent-%d", s.started), "--scratch", scratch, "--slots", fmt.Sprint(s.options.Slots), "--drain", "5s", "--no-profile", "--no-models",
+		"--allow-write", filepath.Dir(s.ledger()))
 	if err != nil {
 		return fmt.Errorf("start an agent: %w", err)
 	}

@@ -273,7 +273,8 @@ func (s *site) tell(format string, args ...any) {
 	}
 }
 
-func (s *site) ledger() string { return filepath.Join(s.options.Folder, "ledger") }
+// ledger is in a folder that scripts may write to, and has nothing else in it.
+func (s *site) ledger() string { return filepath.Join(s.options.Folder, "ledgers", "ledger") }
 
 // newClient is a client that waits for a server that is away, or does not.
 func newClient(url, token string, patience time.Duration) (*rest.Client, error) {
