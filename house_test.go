@@ -60,6 +60,8 @@ var mayImport = map[string][]string{
 	"store/postgres":          {"failpoint", "problem", "edge", "similarity", "store/artifact", "store/group", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/storetest":         {"problem", "edge", "edge/graph", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"failpoint", "problem"},
+	"store/backup":            {"problem", "store/artifact", "store/sqlite"},
+	"store/lossydisk":         {},
 	"profiler":                {"problem"},
 	"workers/agent":           {"failpoint", "problem", "edge", "edge/graph", "protocol", "trial", "budget", "study/space", "profiler", "system", "workers/sandbox"},
 	"workers/sandbox":         {"problem", "profiler", "workers/sandbox/filter"},
@@ -112,6 +114,7 @@ var doors = map[string][]string{
 	"github.com/goccy/go-yaml":         {"study/definition", "edge/device", "edge/backend"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"edge/emulator", "workers/sandbox"},
+	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},          // for tests of others, like the package itself
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
 	"github.com/pressly/goose/v3":      {"store/sqlite", "store/postgres"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},

@@ -48,10 +48,18 @@ type Error struct {
 	cause  error
 }
 
+// ErrDiskFull is the cause of an [Unavailable] error that passes as soon as
+// somebody makes room.
+var ErrDiskFull = errors.New("the server's disk is full")
+
 // New returns an Error with a formatted detail; %w wraps a cause.
 func New(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: code, Detail: err.Error(), cause: errors.Unwrap(err)}
+	cause := errors.Unwrap(err)
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		cause = errors.Join(several.Unwrap()...)
+	}
+	return &Error{Code: code, Detail: err.Error(), cause: cause}
 }
 
 // WithFields returns an [Invalid] error that carries every fault found.

@@ -119,17 +119,8 @@ func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
 			return nil, err
 		}
 		for _, t := range trials {
-			if t.Checkpoint != nil {
-				used[t.Checkpoint.Artifact] = true
-			}
-			if t.Earlier != nil && !t.State.Terminal() {
-				used[t.Earlier.Artifact] = true
-			}
-			for _, result := range t.Results {
-				// As long as the study is not over, a child may continue from it.
-				if result.Checkpoint != nil && !study.Status.Over() {
-					used[result.Checkpoint.Artifact] = true
-				}
+			for _, checkpoint := range t.Kept(study.Status.Over()) {
+				used[checkpoint.Artifact] = true
 			}
 		}
 	}

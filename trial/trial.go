@@ -220,3 +220,22 @@ func (t Trial) Value(objective int) (Float, bool) {
 	}
 	return values[objective], true
 }
+
+// Kept are the checkpoints that may still be needed: the newest one, the one
+// before as long as the trial may go on, and those of its results as long as its
+// study is not over, since children may continue from them.
+func (t Trial) Kept(over bool) []Checkpoint {
+	var kept []Checkpoint
+	if t.Checkpoint != nil {
+		kept = append(kept, *t.Checkpoint)
+	}
+	if t.Earlier != nil && !t.State.Terminal() {
+		kept = append(kept, *t.Earlier)
+	}
+	for _, result := range t.Results {
+		if result.Checkpoint != nil && !over {
+			kept = append(kept, *result.Checkpoint)
+		}
+	}
+	return kept
+}

@@ -21,7 +21,7 @@ const (
 // answer was for good.
 func againAfter(response *http.Response) time.Duration {
 	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusInsufficientStorage:
 		return retryAfter(response.Header)
 	}
 	return never
@@ -72,7 +72,7 @@ func codeOf(status int) problem.Code {
 		return problem.Conflict
 	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
 		return problem.Exhausted
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout, http.StatusInsufficientStorage:
 		return problem.Unavailable
 	}
 	if status >= http.StatusInternalServerError {

@@ -148,7 +148,7 @@ func TestAnswersOfOthersHaveACodeToo(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]problem.Code{
 		400: problem.Invalid, 401: problem.Unauthorized, 403: problem.Forbidden, 404: problem.NotFound, 408: problem.Unavailable, 409: problem.Conflict,
-		413: problem.Exhausted, 429: problem.Exhausted, 500: problem.Internal, 501: problem.Internal, 502: problem.Unavailable, 503: problem.Unavailable, 504: problem.Unavailable,
+		413: problem.Exhausted, 429: problem.Exhausted, 500: problem.Internal, 501: problem.Internal, 502: problem.Unavailable, 503: problem.Unavailable, 504: problem.Unavailable, 507: problem.Unavailable,
 	} {
 		for _, body := range []string{"", "<html>no</html>", `{"code":7}`, `[]`, `{"detail":"no code"}`, strings.Repeat("x", 2<<20)} {
 			s := &server{t: t, answer: always(status, body)}

@@ -17,13 +17,13 @@ import (
 func TestOneKeyForAllAttemptsOfACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{t: t, answer: failing(`{"id":"a"}`, refused, status(503), status(429), status(502), status(504), cut)}
+		s := &server{t: t, answer: failing(`{"id":"a"}`, refused, status(503), status(429), status(502), status(504), status(507), cut)}
 		client := s.client()
 		if view, err := client.CreateStudy(t.Context(), []byte("name: x"), "application/yaml"); err != nil || view.ID != "a" {
 			t.Fatalf("%+v: %v", view, err)
 		}
 		seen := s.requests()
-		if len(seen) != 7 {
+		if len(seen) != 8 {
 			t.Fatalf("%d attempts", len(seen))
 		}
 		key := seen[0].header.Get("Idempotency-Key")
@@ -39,7 +39,7 @@ func TestOneKeyForAllAttemptsOfACall(t *testing.T) {
 		if _, err := client.Studies(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		seen = s.requests()[7:]
+		seen = s.requests()[8:]
 		if other := seen[0].header.Get("Idempotency-Key"); other == key || other == "" {
 			t.Errorf("another call has the key %q", other)
 		}

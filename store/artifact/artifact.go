@@ -33,10 +33,15 @@ type Store struct {
 	mutex sync.Mutex
 }
 
+// at is the store in the directory, which need not be there.
+func at(dir string) *Store {
+	return &Store{files: filepath.Join(dir, "sha256"), temporary: filepath.Join(dir, "temporary")}
+}
+
 // Open makes the directory if there is none and returns its store. What a
 // crash left half received is removed.
 func Open(dir string) (*Store, error) {
-	s := &Store{files: filepath.Join(dir, "sha256"), temporary: filepath.Join(dir, "temporary")}
+	s := at(dir)
 	if err := os.RemoveAll(s.temporary); err != nil {
 		return nil, fmt.Errorf("remove unfinished artifacts: %w", err)
 	}
@@ -55,9 +60,13 @@ func (s *Store) Open(sha256 string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	return open(path, sha256)
+}
+
+func open(path, name string) (io.ReadCloser, int64, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, Missing(sha256)
+		return nil, 0, Missing(name)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("open an artifact: %w", err)

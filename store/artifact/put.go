@@ -120,7 +120,7 @@ func discard(received string) error {
 // something that passes, since somebody can make room.
 func storage(doing string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return problem.New(problem.Unavailable, "%s: the server's disk is full, make room on it: %w", doing, err)
+		return problem.New(problem.Unavailable, "%s: %w, make room on it: %w", doing, problem.ErrDiskFull, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

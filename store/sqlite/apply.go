@@ -31,16 +31,13 @@ func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome 
 	return s.writer.submit(ctx, write.run)
 }
 
-// encoded is a change with its documents as text, made before the writer's
-// turn so that the writer only writes.
+// encoded is a change as rows, made before the writer's turn so that the writer
+// only writes.
 type encoded struct {
 	change     study.Change
 	definition string
-	trials     []string
-	reports    []string
-	records    []string
-	// architectures are documents, in the order of the change's.
-	architectures []string
+	// In the order of the change's lists.
+	trials, reports, events, records, architectures [][]any
 }
 
 func encode(change study.Change) (encoded, error) {
@@ -51,35 +48,48 @@ func encode(change study.Change) (encoded, error) {
 			return e, err
 		}
 	}
-	for _, write := range change.Trials {
-		document, err := record.FormatTrial(write.Trial)
-		if err != nil {
-			return e, err
-		}
-		e.trials = append(e.trials, document)
+	if e.trials, err = rows(change.Trials, trialRow); err != nil {
+		return e, err
 	}
-	for _, report := range change.Reports {
-		document, err := record.FormatReport(report)
-		if err != nil {
-			return e, err
-		}
-		e.reports = append(e.reports, document)
+	if e.reports, err = rows(change.Reports, reportRow); err != nil {
+		return e, err
 	}
-	for _, one := range change.Records {
-		document, err := record.FormatRecord(one)
-		if err != nil {
-			return e, err
-		}
-		e.records = append(e.records, document)
+	if e.events, err = rows(change.Events, eventRow); err != nil {
+		return e, err
 	}
-	for _, one := range change.Architectures {
-		document, err := record.FormatArchitecture(one)
-		if err != nil {
-			return e, err
-		}
-		e.architectures = append(e.architectures, document)
+	if e.records, err = rows(change.Records, recordRow); err != nil {
+		return e, err
 	}
-	return e, nil
+	e.architectures, err = rows(change.Architectures, architectureRow)
+	return e, err
+}
+
+func rows[T any](list []T, row func(T) ([]any, error)) ([][]any, error) {
+	made := make([][]any, 0, len(list))
+	for _, one := range list {
+		columns, err := row(one)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, columns)
+	}
+	return made, nil
+}
+
+func trialRow(write study.TrialWrite) ([]any, error) {
+	t := write.Trial
+	document, err := record.FormatTrial(t)
+	return row("trial", string(t.ID), t.Study, int64(t.Number), string(t.State), int64(t.LeaseEpoch), document), err
+}
+
+func reportRow(r trial.Report) ([]any, error) {
+	document, err := record.FormatReport(r)
+	return row("report", string(r.Trial), int64(r.Rung), int64(r.Epoch), document), err
+}
+
+func eventRow(e study.Event) ([]any, error) {
+	return row("event", e.Study, e.Sequence, record.FormatTime(e.At), string(e.Kind), string(e.Trial),
+		e.State, e.Worker, e.Reason, string(e.Data)), nil
 }
 
 func (e encoded) run(s *session) error {
@@ -125,10 +135,16 @@ func (e encoded) insertStudy(s *session) error {
 	if one == nil {
 		return nil
 	}
-	err := s.exec(`INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		one.ID, one.Definition.Name, e.definition, string(one.Status), one.Reason,
-		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
+	// The position is part of the checksum, so it is not left to SQLite.
+	position, err := s.number("SELECT coalesce(max(position), 0) + 1 FROM study")
+	if err != nil {
+		return err
+	}
+	created := record.FormatTime(one.Created)
+	fixed := checksum("study", position, one.ID, one.Definition.Name, e.definition, created)
+	changing := row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
+	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, checksum, position, name, definition, created)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Definition.Name, e.definition, created)...)
 	if taken(err) {
 		return record.StudyTaken(*one)
 	}
@@ -140,8 +156,9 @@ func (e encoded) updateStudy(s *session) error {
 	if one == nil {
 		return nil
 	}
-	rows, err := s.affect("UPDATE study SET status = ?, reason = ?, elapsed = ?, since = ?, finished = ? WHERE id = ?",
-		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), one.ID)
+	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6,
+		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6) WHERE id = ?1`,
+		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
 	if err == nil && rows == 0 {
 		return record.NoStudy(one.ID)
 	}
@@ -173,10 +190,9 @@ func (e encoded) writeTrials(s *session) error {
 	return nil
 }
 
-func (s *session) insertTrial(write study.TrialWrite, document string) error {
+func (s *session) insertTrial(write study.TrialWrite, row []any) error {
 	t := write.Trial
-	err := s.exec("INSERT INTO trial (id, study, number, state, lease_epoch, document) VALUES (?, ?, ?, ?, ?, ?)",
-		string(t.ID), t.Study, t.Number, string(t.State), int64(t.LeaseEpoch), document)
+	err := s.exec("INSERT INTO trial (id, study, number, state, lease_epoch, document, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)", row...)
 	switch {
 	case taken(err):
 		return record.TrialTaken(t)
@@ -186,12 +202,11 @@ func (s *session) insertTrial(write study.TrialWrite, document string) error {
 	return err
 }
 
-func (s *session) replaceTrial(write study.TrialWrite, document string) error {
+func (s *session) replaceTrial(write study.TrialWrite, row []any) error {
 	t, guard := write.Trial, *write.Guard
-	rows, err := s.affect(`UPDATE trial SET state = ?, lease_epoch = ?, document = ?
-		WHERE id = ? AND study = ? AND number = ? AND lease_epoch = ? AND state = ?`,
-		string(t.State), int64(t.LeaseEpoch), document,
-		string(t.ID), t.Study, t.Number, int64(guard.LeaseEpoch), string(guard.State))
+	rows, err := s.affect(`UPDATE trial SET state = ?4, lease_epoch = ?5, document = ?6, checksum = ?7
+		WHERE id = ?1 AND study = ?2 AND number = ?3 AND lease_epoch = ?8 AND state = ?9`,
+		append(row, int64(guard.LeaseEpoch), string(guard.State))...)
 	if err != nil || rows > 0 {
 		return err
 	}
@@ -208,8 +223,8 @@ func (s *session) replaceTrial(write study.TrialWrite, document string) error {
 
 func (e encoded) insertReports(s *session) error {
 	for i, report := range e.change.Reports {
-		err := s.exec("INSERT INTO report (trial, rung, epoch, document) VALUES (?, ?, ?, ?) ON CONFLICT (trial, rung, epoch) DO NOTHING",
-			string(report.Trial), report.Rung, report.Epoch, e.reports[i])
+		err := s.exec(`INSERT INTO report (trial, rung, epoch, document, checksum) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (trial, rung, epoch) DO NOTHING`, e.reports[i]...)
 		if err := orphaned(err, report.Trial); err != nil {
 			return err
 		}
@@ -222,36 +237,32 @@ func (e encoded) insertReports(s *session) error {
 const eventRows = 3
 
 func (e encoded) insertEvents(s *session) error {
-	for some := range slices.Chunk(e.change.Events, eventRows) {
+	done := 0
+	for some := range slices.Chunk(e.events, eventRows) {
 		err := s.insertEvents(some)
 		if broken(err) {
 			return err
 		}
-		if err == nil {
-			continue
-		}
-		for _, event := range some { // the statement did nothing: which one was it?
-			if err := s.insertEvent(event); err != nil {
-				return err
+		if err != nil { // the statement did nothing: which one was it?
+			for i, one := range some {
+				if err := s.insertEvent(e.change.Events[done+i], one); err != nil {
+					return err
+				}
 			}
 		}
+		done += len(some)
 	}
 	return nil
 }
 
-func (s *session) insertEvents(events []study.Event) error {
-	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	args := make([]any, 0, 9*eventRows)
-	for _, event := range events {
-		args = append(args, event.Study, event.Sequence, record.FormatTime(event.At), string(event.Kind), string(event.Trial),
-			event.State, event.Worker, event.Reason, string(event.Data))
-	}
-	return s.exec("INSERT INTO event (study, sequence, at, kind, trial, state, worker, reason, data) VALUES "+
-		row+strings.Repeat(", "+row, len(events)-1), args...)
+func (s *session) insertEvents(rows [][]any) error {
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	return s.exec("INSERT INTO event (study, sequence, at, kind, trial, state, worker, reason, data, checksum) VALUES "+
+		row+strings.Repeat(", "+row, len(rows)-1), slices.Concat(rows...)...)
 }
 
-func (s *session) insertEvent(event study.Event) error {
-	err := s.insertEvents([]study.Event{event})
+func (s *session) insertEvent(event study.Event, row []any) error {
+	err := s.insertEvents([][]any{row})
 	switch {
 	case taken(err):
 		return record.SequenceTaken(event)
@@ -266,10 +277,10 @@ func (e encoded) putSnapshot(s *session) error {
 	if one == nil {
 		return nil
 	}
-	err := s.exec(`INSERT INTO snapshot (study, sequence, state) VALUES (?, ?, ?)
-		ON CONFLICT (study) DO UPDATE SET sequence = excluded.sequence, state = excluded.state
+	err := s.exec(`INSERT INTO snapshot (study, sequence, state, checksum) VALUES (?, ?, ?, ?)
+		ON CONFLICT (study) DO UPDATE SET sequence = excluded.sequence, state = excluded.state, checksum = excluded.checksum
 		WHERE excluded.sequence >= sequence`,
-		one.Study, one.Sequence, string(one.State))
+		row("snapshot", one.Study, one.Sequence, string(one.State))...)
 	if orphan(err) {
 		return record.NoStudy(one.Study)
 	}
@@ -281,8 +292,8 @@ func (e encoded) insertReceipt(s *session) error {
 	if one == nil {
 		return nil
 	}
-	err := s.exec("INSERT INTO receipt (key, request, answer, at) VALUES (?, ?, ?, ?)",
-		one.Key, one.Request, string(one.Answer), record.FormatTime(one.At))
+	err := s.exec("INSERT INTO receipt (key, request, answer, at, checksum) VALUES (?, ?, ?, ?, ?)",
+		row("receipt", one.Key, one.Request, string(one.Answer), record.FormatTime(one.At))...)
 	if taken(err) {
 		return record.KeyTaken(one.Key)
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/store/record"
@@ -10,9 +11,9 @@ import (
 )
 
 func (e encoded) writeArchitectures(s *session) error {
-	for i, one := range e.change.Architectures {
-		if err := s.exec("INSERT OR REPLACE INTO architecture (key, seen, document) VALUES (?, ?, ?)",
-			one.Key, record.FormatTime(one.Seen), e.architectures[i]); err != nil {
+	for _, row := range e.architectures {
+		if err := s.exec(`INSERT INTO architecture (key, seen, document, checksum) VALUES (?, ?, ?, ?)
+			ON CONFLICT (key) DO UPDATE SET seen = excluded.seen, document = excluded.document, checksum = excluded.checksum`, row...); err != nil {
 			return err
 		}
 	}
@@ -22,21 +23,56 @@ func (e encoded) writeArchitectures(s *session) error {
 	return s.exec("DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC LIMIT -1 OFFSET ?)", study.MaxArchitectures)
 }
 
+func architectureRow(a edge.Architecture) ([]any, error) {
+	document, err := record.FormatArchitecture(a)
+	return row("architecture", a.Key, record.FormatTime(a.Seen), document), err
+}
+
+const selectArchitecture = "SELECT key, seen, document, checksum FROM architecture "
+
 // Architecture returns the architecture with the key.
 func (s *Store) Architecture(ctx context.Context, key string) (edge.Architecture, error) {
-	found, err := collect(ctx, s, scanArchitecture, "SELECT document FROM architecture WHERE key = ?", key)
-	return only(found, err, record.NoArchitecture(key))
+	return look(ctx, s, func(v view) (edge.Architecture, error) {
+		found, err := collect(v, proven(scanArchitecture), selectArchitecture+"WHERE key = ?", key)
+		is := func(one edge.Architecture) bool { return one.Key == key }
+		return only(found, err, is, func() error {
+			return v.missing(absence{
+				table: "architecture", key: key, missing: record.NoArchitecture(key),
+				count: "SELECT count(*), coalesce(sum(key = ?), 0) FROM architecture NOT INDEXED",
+			})
+		})
+	})
 }
 
 // Architectures returns up to limit of them, the newest first.
 func (s *Store) Architectures(ctx context.Context, limit int) ([]edge.Architecture, error) {
-	return collect(ctx, s, scanArchitecture, "SELECT document FROM architecture ORDER BY seen DESC, key DESC LIMIT max(?, 0)", limit)
+	return look(ctx, s, func(v view) ([]edge.Architecture, error) {
+		page, err := collect(v, proven(scanArchitecture), selectArchitecture+"ORDER BY seen DESC, key DESC LIMIT max(?, 0)", limit)
+		if err != nil {
+			return nil, err
+		}
+		// The index orders them; the table itself must say the same.
+		keys, err := collect(v, scanText, "SELECT key FROM architecture NOT INDEXED ORDER BY seen DESC, key DESC")
+		if err != nil {
+			return nil, err
+		}
+		written, err := v.tally(list{kind: "architecture"})
+		same := slices.EqualFunc(page, keys[:min(len(keys), max(limit, 0))], func(one edge.Architecture, key string) bool { return one.Key == key })
+		if err == nil && (!same || int64(len(keys)) != written.entries) {
+			err = damage{"architecture", "the list of all", "its index finds other rows than are there"}
+		}
+		return page, err
+	})
 }
 
-func scanArchitecture(row *sql.Rows) (edge.Architecture, error) {
-	document, err := scanText(row)
-	if err != nil {
-		return edge.Architecture{}, err
+func scanArchitecture(rows *sql.Rows) (one edge.Architecture, sum int64, err error) {
+	var key, seen, document string
+	if err = columns("architecture", rows, &key, &seen, &document, &sum); err != nil {
+		return one, sum, err
 	}
-	return record.ParseArchitecture(document)
+	if err = prove("architecture", sum, checksum("architecture", key, seen, document), key); err != nil {
+		return one, sum, err
+	}
+	one, err = record.ParseArchitecture(document)
+	return one, sum, err
 }

@@ -25,6 +25,7 @@ const (
 	childPath  = "TANDEM_STORE_CHILD_PATH"
 	childRound = "TANDEM_STORE_CHILD_ROUND"
 	childLimit = "TANDEM_STORE_CHILD_LIMIT"
+	childPower = "TANDEM_STORE_CHILD_POWER" // set on a disk whose power is cut
 )
 
 func TestMain(m *testing.M) {
@@ -32,8 +33,21 @@ func TestMain(m *testing.M) {
 	if role == "" {
 		os.Exit(m.Run())
 	}
-	roles := map[string]func(*sqlite.Store) error{"writer": childWrites, "limited": childMeetsLimit}
-	if err := child(roles[role]); err != nil {
+	roles := map[string]func() error{
+		"writer":    func() error { return child(childWrites) },
+		"limited":   func() error { return child(childMeetsLimit) },
+		"migrating": childMigrates,
+		"failing":   childFails,
+		"careless": func() error {
+			return child(func(store *sqlite.Store) error {
+				if err := store.Careless(); err != nil {
+					return err
+				}
+				return childWrites(store)
+			})
+		},
+	}
+	if err := roles[role](); err != nil {
 		fmt.Println("failed:", strings.ReplaceAll(err.Error(), "\n", " "))
 		os.Exit(1)
 	}
@@ -41,7 +55,7 @@ func TestMain(m *testing.M) {
 }
 
 func child(role func(*sqlite.Store) error) error {
-	store, err := sqlite.Open(context.Background(), os.Getenv(childPath), sqlite.Options{})
+	store, err := sqlite.Open(context.Background(), os.Getenv(childPath), sqlite.Options{AllowNetworkFilesystem: os.Getenv(childPower) != ""})
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
-
 	"github.com/tandem-tune/tandem/problem"
 )
 
@@ -29,16 +27,19 @@ func source(path string, settings url.Values) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode()
 }
 
+// writing names the database to the driver, for the connection that writes.
+func writing(path string) string {
+	return source(path, url.Values{
+		"mode": {"rw"}, "_txlock": {"immediate"},
+		"_synchronous": {"full"},
+	})
+}
+
 // openWrites opens the one connection that writes, brings the schema up to
 // date and returns it. A suspect database is checked before anything is
 // written to it.
 func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error) {
-	database, err := sql.Open("sqlite3", source(path, url.Values{
-		"mode": {"rw"}, "_txlock": {"immediate"}, "_synchronous": {"full"},
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
+	database := sql.OpenDB(connector{writing(path)})
 	database.SetMaxOpenConns(1)
 	steps := []func() error{
 		func() error { return identify(ctx, database, path) },
@@ -48,8 +49,10 @@ func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error)
 			}
 			return nil
 		},
+		func() error { return checkAcknowledged(ctx, database, path) },
 		func() error { return makeDurable(ctx, database, path) },
 		func() error { return migrate(ctx, database, path) },
+		func() error { return checkLookups(ctx, database, path) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -61,10 +64,7 @@ func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error)
 
 // openReads opens the connections that read, which cannot write.
 func openReads(ctx context.Context, path string) (*sql.DB, error) {
-	database, err := sql.Open("sqlite3", source(path, url.Values{"mode": {"ro"}}))
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
+	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
 	database.SetMaxOpenConns(readers)
 	database.SetMaxIdleConns(readers)
 	if err := database.PingContext(ctx); err != nil {
@@ -99,6 +99,7 @@ func makeDurable(ctx context.Context, database *sql.DB, path string) error {
 		{"synchronous", "2"}, // FULL
 		{"foreign_keys", "1"},
 		{"wal_autocheckpoint = 0", "0"}, // it swallows errors, so the writer does it
+		{"auto_vacuum", "0"},            // as we make it: a header that says otherwise is damaged
 		{"journal_size_limit = 67108864", "67108864"},
 	} {
 		var got string
@@ -119,7 +120,12 @@ func makeDurable(ctx context.Context, database *sql.DB, path string) error {
 
 // check looks for damage after a shutdown that was not clean.
 func check(ctx context.Context, database *sql.DB, path string) error {
-	rows, err := database.QueryContext(ctx, "PRAGMA quick_check(10)")
+	return checkWith(ctx, database, path, "PRAGMA quick_check(10)")
+}
+
+// checkWith runs one of SQLite's own checks.
+func checkWith(ctx context.Context, database *sql.DB, path, pragma string) error {
+	rows, err := database.QueryContext(ctx, pragma)
 	if err != nil {
 		return damaged(path, err.Error())
 	}
@@ -141,10 +147,39 @@ func check(ctx context.Context, database *sql.DB, path string) error {
 	return damaged(path, strings.Join(faults, "; "))
 }
 
+// checkLookups makes sure of the rows whose absence is believed when they are
+// asked for: every receipt and token that was written is there, and its index
+// leads to it.
+func checkLookups(ctx context.Context, database *sql.DB, path string) error {
+	for kind, query := range map[string]string{
+		"receipt": `SELECT count(*), coalesce(sum(checksum), 0),
+			coalesce(sum(NOT EXISTS (SELECT 1 FROM receipt AS found WHERE found.key = receipt.key)), 0) FROM receipt NOT INDEXED`,
+		"token": `SELECT count(*), coalesce(sum(checksum), 0),
+			coalesce(sum(NOT EXISTS (SELECT 1 FROM token AS found WHERE found.id = token.id)), 0) FROM token NOT INDEXED`,
+	} {
+		var seen, written tally
+		var lost int64
+		err := database.QueryRowContext(ctx, query).Scan(&seen.entries, &seen.total, &lost)
+		if err == nil {
+			err = database.QueryRowContext(ctx, "SELECT coalesce(sum(entries), 0), coalesce(sum(total), 0) FROM tally WHERE kind = ?", kind).
+				Scan(&written.entries, &written.total)
+		}
+		switch {
+		case err != nil:
+			return damaged(path, err.Error())
+		case seen != written:
+			return damaged(path, damage{kind, "all rows", fmt.Sprintf("%d are there, and %d were written, or they are not the same", seen.entries, written.entries)}.Error())
+		case lost > 0:
+			return damaged(path, damage{kind, "the index", fmt.Sprintf("it does not lead to %d of %d rows", lost, seen.entries)}.Error())
+		}
+	}
+	return nil
+}
+
 func damaged(path, finding string) error {
 	return problem.New(problem.Unavailable,
-		`the database %[1]s is damaged, so it is not served (SQLite says: %[2]s).
-What to do: keep a copy of %[1]s, %[1]s-wal and %[1]s-shm, remove them, and put your last backup in place of %[1]s.
-Without a backup, "sqlite3 %[1]s .recover | sqlite3 recovered.db" saves what can be read. Check the disk before you go on.`,
+		`the database %[1]s is damaged, so it is not served: %[2]s.
+What to do: check the disk, and make a new data folder from your last backup with "tandem restore BACKUP --data FOLDER"; "tandem verify" says all that is damaged in a folder.
+Without a backup, keep a copy of %[1]s and %[1]s-wal first; then "sqlite3 %[1]s .recover | sqlite3 recovered.db" saves what can be read`,
 		path, finding)
 }

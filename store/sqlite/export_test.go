@@ -3,26 +3,33 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
-	"io/fs"
 	"os"
+	"sync/atomic"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/pressly/goose/v3"
 )
 
+// Newest returns the newest schema version.
+func Newest() int64 {
+	names, err := migrations.ReadDir("migrations")
+	if err != nil {
+		panic(err)
+	}
+	newest, err := goose.NumericComponent(names[len(names)-1].Name())
+	if err != nil {
+		panic(err)
+	}
+	return newest
+}
+
 // MakeOld makes a database with the schema as it was at the version.
 func MakeOld(ctx context.Context, path string, version int64) (err error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	database, err := sql.Open("sqlite3", path)
-	if err != nil {
-		return err
-	}
+	database := sql.OpenDB(connector{path})
 	defer func() { err = errors.Join(err, database.Close(), os.Chmod(path, 0o600)) }()
-	provider, err := goose.NewProvider(goose.DialectSQLite3, database, files,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	provider, err := migrator(database)
 	if err != nil {
 		return err
 	}
@@ -41,7 +48,72 @@ func (s *Store) Pragma(ctx context.Context, setting string) (value string, err e
 	return value, err
 }
 
+// Careless makes commits that do not wait for the disk. It is for a store that
+// nobody writes to yet.
+func (s *Store) Careless() error { return s.writer.session.exec("PRAGMA synchronous = NORMAL") }
+
 // Statement writes what no caller can, in a group with what the callers write.
 func (s *Store) Statement(ctx context.Context, query string) error {
 	return s.writer.do(ctx, func(session *session) error { return session.exec(query) })
+}
+
+// Migrate brings a database up to date, and calls before each statement with
+// its number, from 1.
+func Migrate(ctx context.Context, path string, before func(statement int64)) (err error) {
+	database := sql.OpenDB(counting{connector{writing(path)}, new(atomic.Int64), before})
+	database.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, database.Close()) }()
+	if err := makeDurable(ctx, database, path); err != nil {
+		return err
+	}
+	return migrate(ctx, database, path)
+}
+
+// counting opens connections that count their statements.
+type counting struct {
+	connector
+	count  *atomic.Int64
+	before func(int64)
+}
+
+func (c counting) Connect(ctx context.Context) (driver.Conn, error) {
+	connection, err := c.connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return countingConnection{connection.(*sqlite3.SQLiteConn), c}, nil
+}
+
+type countingConnection struct {
+	*sqlite3.SQLiteConn
+	counting
+}
+
+func (c countingConnection) next() { c.before(c.count.Add(1)) }
+
+func (c countingConnection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.next()
+	return c.SQLiteConn.ExecContext(ctx, query, args)
+}
+
+func (c countingConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.next()
+	return c.SQLiteConn.QueryContext(ctx, query, args)
+}
+
+func (c countingConnection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	c.next()
+	tx, err := c.SQLiteConn.BeginTx(ctx, options)
+	return countingTx{tx, c}, err
+}
+
+type countingTx struct {
+	driver.Tx
+	connection countingConnection
+}
+
+func (t countingTx) Commit() error {
+	t.connection.next()
+	defer t.connection.next() // just behind it
+	return t.Tx.Commit()
 }

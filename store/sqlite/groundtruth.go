@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"slices"
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
@@ -26,8 +28,8 @@ func (e encoded) forgetRecords(s *session) error {
 func (e encoded) writeRecords(s *session) error {
 	grown := make(map[string]bool)
 	for i, one := range e.change.Records {
-		updated := record.FormatTime(one.Updated)
-		rows, err := s.affect("UPDATE ground_truth SET updated = ?, document = ? WHERE id = ? AND machine = ?", updated, e.records[i], one.ID, one.Machine)
+		row := e.records[i]
+		rows, err := s.affect("UPDATE ground_truth SET updated = ?3, document = ?4, checksum = ?5 WHERE id = ?1 AND machine = ?2", row...)
 		if err != nil {
 			return err
 		}
@@ -35,8 +37,9 @@ func (e encoded) writeRecords(s *session) error {
 			continue
 		}
 		// One of another type of machine moves to this one.
-		if err := s.exec("INSERT OR REPLACE INTO ground_truth (id, machine, updated, document) VALUES (?, ?, ?, ?)",
-			one.ID, one.Machine, updated, e.records[i]); err != nil {
+		if err := s.exec(`INSERT INTO ground_truth (id, machine, updated, document, checksum) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET machine = excluded.machine, updated = excluded.updated,
+				document = excluded.document, checksum = excluded.checksum`, row...); err != nil {
 			return err
 		}
 		grown[one.Machine] = true
@@ -51,29 +54,51 @@ func (e encoded) writeRecords(s *session) error {
 	return nil
 }
 
+func recordRow(r similarity.Record) ([]any, error) {
+	document, err := record.FormatRecord(r)
+	return row("ground_truth", r.ID, r.Machine, record.FormatTime(r.Updated), document), err
+}
+
+const selectRecord = "SELECT id, machine, updated, document, checksum FROM ground_truth "
+
 // Records returns the ground truth of the type of machine, the oldest first.
 func (s *Store) Records(ctx context.Context, machine string) ([]similarity.Record, error) {
-	const columns = "SELECT document FROM ground_truth "
-	if machine == "" {
-		return collect(ctx, s, scanRecord, columns+"ORDER BY updated, id")
-	}
-	return collect(ctx, s, scanRecord, columns+"WHERE machine = ? ORDER BY updated, id", machine)
+	return look(ctx, s, func(v view) ([]similarity.Record, error) {
+		if machine == "" {
+			return whole(v, scanRecord, list{kind: "ground_truth", all: true}, selectRecord+"ORDER BY updated, id")
+		}
+		return whole(v, scanRecord, list{kind: "ground_truth", owner: machine}, selectRecord+"WHERE machine = ? ORDER BY updated, id", machine)
+	})
 }
 
 // RecordTypes returns the types of machine that there are records of, sorted.
 func (s *Store) RecordTypes(ctx context.Context) ([]string, error) {
-	return collect(ctx, s, scanText, "SELECT DISTINCT machine FROM ground_truth ORDER BY machine")
+	return look(ctx, s, func(v view) ([]string, error) {
+		found, err := collect(v, scanText, "SELECT DISTINCT machine FROM ground_truth ORDER BY machine")
+		if err != nil {
+			return nil, err
+		}
+		tallied, err := collect(v, scanText, "SELECT owner FROM tally WHERE kind = 'ground_truth' AND entries > 0 ORDER BY owner")
+		if err == nil && !slices.Equal(found, tallied) {
+			err = damage{"ground_truth", "the types of machine", fmt.Sprintf("they are %q, and %q were written", found, tallied)}
+		}
+		return found, err
+	})
 }
 
-func scanRecord(row *sql.Rows) (similarity.Record, error) {
-	document, err := scanText(row)
-	if err != nil {
-		return similarity.Record{}, err
+func scanRecord(rows *sql.Rows) (one similarity.Record, sum int64, err error) {
+	var id, machine, updated, document string
+	if err = columns("ground_truth", rows, &id, &machine, &updated, &document, &sum); err != nil {
+		return one, sum, err
 	}
-	return record.ParseRecord(document)
+	if err = prove("ground_truth", sum, checksum("ground_truth", id, machine, updated, document), id); err != nil {
+		return one, sum, err
+	}
+	one, err = record.ParseRecord(document)
+	return one, sum, err
 }
 
-func scanText(row *sql.Rows) (text string, err error) {
-	err = row.Scan(&text)
+func scanText(rows *sql.Rows) (text string, err error) {
+	err = rows.Scan(&text)
 	return text, err
 }

@@ -16,12 +16,15 @@ import (
 // trusted. A disk that failed to write may pretend to have written at the next
 // try (Rebello et al., USENIX ATC 2020), so there is no way back from it.
 type health struct {
+	path   string // of the database
 	broken chan struct{}
 	mutex  sync.Mutex
 	cause  error
 }
 
-func newHealth() *health { return &health{broken: make(chan struct{})} }
+func newHealth(path string) *health {
+	return &health{path: path, broken: make(chan struct{})}
+}
 
 // Err returns why the store is broken, nil while it is not.
 func (h *health) Err() error {
@@ -31,11 +34,16 @@ func (h *health) Err() error {
 }
 
 func (h *health) fail(cause error) error {
+	return h.stop(problem.New(problem.Unavailable,
+		"the store has stopped because the database or its disk failed: %w; check the disk, then start the server again", cause))
+}
+
+// stop makes the first cause the answer to everything.
+func (h *health) stop(cause error) error {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if h.cause == nil {
-		h.cause = problem.New(problem.Unavailable,
-			"the store has stopped because the database or its disk failed: %w; check the disk, then start the server again", cause)
+		h.cause = cause
 		close(h.broken)
 	}
 	return h.cause
@@ -46,9 +54,12 @@ func (h *health) fail(cause error) error {
 func (h *health) explain(err error) error {
 	var refusal *problem.Error
 	var fault sqlite3.Error
+	var found damage
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &found):
+		return h.stop(damaged(h.path, found.Error()))
 	case errors.As(err, &refusal):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -62,9 +73,12 @@ func (h *health) explain(err error) error {
 	case passing:
 		return problem.New(problem.Unavailable, "the database cannot be used right now: %w; try again", err)
 	case full:
-		return problem.New(problem.Unavailable, "nothing can be stored because the disk (or its quota) is full: %w; free some space, no restart is needed", err)
+		return problem.New(problem.Unavailable, "%w (or its quota), so nothing can be stored: %w; free some space, no restart is needed", problem.ErrDiskFull, err)
 	case defect:
 		return problem.New(problem.Internal, "the store: %w", err)
+	}
+	if fault.Code == sqlite3.ErrCorrupt || fault.Code == sqlite3.ErrNotADB {
+		return h.stop(damaged(h.path, err.Error()))
 	}
 	return h.fail(err)
 }

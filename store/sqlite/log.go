@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -43,14 +44,19 @@ func (s *session) appendLog(id trial.ID, epoch trial.LeaseEpoch, chunk record.Ch
 		return nil
 	}
 	for _, piece := range pieces {
-		err := s.exec("INSERT INTO log_chunk (trial, lease_epoch, start, stop, text) VALUES (?, ?, ?, ?, ?)",
-			string(id), int64(epoch), piece.Start, piece.Stop, piece.Text)
+		err := s.exec("INSERT INTO log_chunk (trial, lease_epoch, start, stop, text, checksum) VALUES (?, ?, ?, ?, ?, ?)",
+			row("log_chunk", string(id), int64(epoch), piece.Start, piece.Stop, piece.Text)...)
 		if err != nil {
 			return err
 		}
 	}
-	return s.exec(`INSERT INTO log (trial, bytes, "full") VALUES (?, ?, ?)
-		ON CONFLICT (trial) DO UPDATE SET bytes = excluded.bytes, "full" = excluded."full"`, string(id), log.Bytes, log.Full)
+	full := int64(0)
+	if log.Full {
+		full = 1
+	}
+	return s.exec(`INSERT INTO log (trial, bytes, "full", checksum) VALUES (?, ?, ?, ?)
+		ON CONFLICT (trial) DO UPDATE SET bytes = excluded.bytes, "full" = excluded."full", checksum = excluded.checksum`,
+		row("log", string(id), log.Bytes, full)...)
 }
 
 // spans returns the kept spans of the lease that touch the span, in order.
@@ -80,16 +86,47 @@ func (s *session) spans(id trial.ID, epoch trial.LeaseEpoch, touching record.Spa
 
 // Log returns the trial's log, the leases in order.
 func (s *Store) Log(ctx context.Context, id trial.ID) (string, error) {
-	var full bool
-	chunks, err := collect(ctx, s, func(row *sql.Rows) (string, error) {
-		var text string
-		return text, row.Scan(&text, &full)
-	}, `SELECT text, log."full" FROM log_chunk JOIN log USING (trial) WHERE trial = ? ORDER BY lease_epoch, start`, string(id))
-	if err := s.orMissing(ctx, len(chunks), err, trialExists(id)); err != nil {
-		return "", err
+	return look(ctx, s, func(v view) (string, error) {
+		chunks, err := whole(v, scanChunk, list{kind: "log_chunk", owner: string(id)},
+			`SELECT trial, lease_epoch, start, stop, text, checksum FROM log_chunk WHERE trial = ? ORDER BY lease_epoch, start`, string(id))
+		if err := v.orNoTrial(len(chunks), err, id); err != nil {
+			return "", err
+		}
+		logs, err := collect(v, scanLog, `SELECT trial, bytes, "full", checksum FROM log WHERE trial = ?`, string(id))
+		if err != nil {
+			return "", err
+		}
+		var log record.Log // an empty one has no row
+		if len(logs) > 0 {
+			log = logs[0]
+		}
+		text := strings.Join(chunks, "")
+		if log.Bytes != int64(len(text)) {
+			return "", damage{"log", fmt.Sprintf("row %q", id), fmt.Sprintf("it counts %d bytes of text, and %d are there", log.Bytes, len(text))}
+		}
+		if log.Full {
+			text += record.LogNotice(record.LogLimit)
+		}
+		return text, nil
+	})
+}
+
+func scanChunk(rows *sql.Rows) (text string, sum int64, err error) {
+	var of string
+	var lease, start, stop int64
+	if err = columns("log_chunk", rows, &of, &lease, &start, &stop, &text, &sum); err != nil {
+		return text, sum, err
 	}
-	if full {
-		chunks = append(chunks, record.LogNotice(record.LogLimit))
+	computed := checksum("log_chunk", of, lease, start, stop, text)
+	return text, sum, prove("log_chunk", sum, computed, "from byte ", start, " of lease ", lease, " of trial ", of)
+}
+
+func scanLog(rows *sql.Rows) (log record.Log, err error) {
+	var of string
+	var full, sum int64
+	if err = columns("log", rows, &of, &log.Bytes, &full, &sum); err != nil {
+		return log, err
 	}
-	return strings.Join(chunks, ""), nil
+	log.Full = full != 0
+	return log, prove("log", sum, checksum("log", of, log.Bytes, full), of)
 }

@@ -2,8 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
@@ -11,67 +11,146 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const selectStudy = "SELECT id, definition, status, reason, created, elapsed, since, finished FROM study "
+const selectStudy = `SELECT position, id, name, definition, created, fixed_checksum,
+	status, reason, elapsed, since, finished, checksum FROM study `
 
 // Study finds a study by its id or its name; an id goes first.
 func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
-	found, err := collect(ctx, s, scanStudy, selectStudy+"WHERE id = ?1 OR name = ?1 ORDER BY id <> ?1 LIMIT 1", ref)
-	return only(found, err, record.NoStudy(ref))
+	return look(ctx, s, func(v view) (study.Study, error) { return v.study(ref) })
+}
+
+func (v view) study(ref string) (study.Study, error) {
+	found, err := collect(v, proven(scanStudy), selectStudy+"WHERE id = ?1 OR name = ?1 ORDER BY id <> ?1 LIMIT 1", ref)
+	is := func(one study.Study) bool { return one.ID == ref || one.Definition.Name == ref }
+	return only(found, err, is, func() error {
+		all, err := v.studies()
+		if err == nil && slices.ContainsFunc(all, is) {
+			err = damage{"study", fmt.Sprintf("row %q", ref), "it is there, but its index does not lead to it"}
+		}
+		if err != nil {
+			return err
+		}
+		return record.NoStudy(ref)
+	})
 }
 
 // Studies returns all studies, the newest first.
 func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
-	return collect(ctx, s, scanStudy, selectStudy+"ORDER BY created DESC, position DESC")
+	return look(ctx, s, view.studies)
 }
+
+func (v view) studies() ([]study.Study, error) {
+	return whole(v, scanStudy, list{kind: "study"}, selectStudy+"ORDER BY created DESC, position DESC")
+}
+
+const selectTrial = "SELECT id, study, number, state, lease_epoch, document, checksum FROM trial "
 
 // Trials returns a study's trials by number.
 func (s *Store) Trials(ctx context.Context, id string) ([]trial.Trial, error) {
-	list, err := collect(ctx, s, scanTrial, "SELECT document FROM trial WHERE study = ? ORDER BY number", id)
-	return list, s.orMissing(ctx, len(list), err, studyExists(id))
+	return look(ctx, s, func(v view) ([]trial.Trial, error) {
+		found, err := whole(v, scanTrial, list{kind: "trial", owner: id}, selectTrial+"WHERE study = ? ORDER BY number", id)
+		return found, v.orNoStudy(len(found), err, id)
+	})
 }
 
 // Trial returns the trial.
 func (s *Store) Trial(ctx context.Context, id trial.ID) (trial.Trial, error) {
-	found, err := collect(ctx, s, scanTrial, "SELECT document FROM trial WHERE id = ?", string(id))
-	return only(found, err, record.NoTrial(id))
+	return look(ctx, s, func(v view) (trial.Trial, error) { return v.trial(id) })
+}
+
+func (v view) trial(id trial.ID) (trial.Trial, error) {
+	found, err := collect(v, proven(scanTrial), selectTrial+"WHERE id = ?", string(id))
+	is := func(one trial.Trial) bool { return one.ID == id }
+	return only(found, err, is, func() error {
+		return v.missing(absence{
+			table: "trial", key: string(id), missing: record.NoTrial(id),
+			count: "SELECT count(*), coalesce(sum(id = ?), 0) FROM trial NOT INDEXED",
+		})
+	})
 }
 
 // Reports returns the trial's reports in the order they were accepted.
 func (s *Store) Reports(ctx context.Context, id trial.ID) ([]trial.Report, error) {
-	list, err := collect(ctx, s, scanReport, "SELECT document FROM report WHERE trial = ? ORDER BY position", string(id))
-	return list, s.orMissing(ctx, len(list), err, trialExists(id))
+	return look(ctx, s, func(v view) ([]trial.Report, error) {
+		found, err := whole(v, scanReport, list{kind: "report", owner: string(id)},
+			"SELECT trial, rung, epoch, document, checksum FROM report WHERE trial = ? ORDER BY position", string(id))
+		return found, v.orNoTrial(len(found), err, id)
+	})
 }
 
-const selectEvent = "SELECT study, sequence, at, kind, trial, state, worker, reason, data FROM event "
+const selectEvent = "SELECT study, sequence, at, kind, trial, state, worker, reason, data, checksum FROM event "
 
 // Events returns up to limit events of the study with sequence > after.
 func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
-	// SQLite takes a negative limit for none.
-	list, err := collect(ctx, s, scanEvent, selectEvent+"WHERE study = ? AND sequence > ? ORDER BY sequence LIMIT max(?, 0)", id, after, limit)
-	return list, s.orMissing(ctx, len(list), err, studyExists(id))
+	return look(ctx, s, func(v view) ([]study.Event, error) {
+		// SQLite takes a negative limit for none.
+		page, err := collect(v, proven(scanEvent), selectEvent+"WHERE study = ? AND sequence > ? ORDER BY sequence LIMIT max(?, 0)", id, after, limit)
+		if err != nil || limit <= 0 {
+			return page, v.orNoStudy(len(page), err, id)
+		}
+		written, err := v.tally(list{kind: "event", owner: id})
+		if err == nil && !seamless(page, after, limit, written.newest) {
+			page, err = v.page(id, after, limit)
+		}
+		return page, v.orNoStudy(len(page), err, id)
+	})
+}
+
+// seamless reports whether nothing can be missing in a page of events: each
+// follows the one before, and the last one is where the page or the log ends.
+func seamless(page []study.Event, after int64, limit int, newest int64) bool {
+	last := after
+	for _, one := range page {
+		if one.Sequence-1 != last {
+			return false
+		}
+		last = one.Sequence
+	}
+	return len(page) == limit || last >= newest
+}
+
+// page is a page of events from the proven list of all.
+func (v view) page(id string, after int64, limit int) ([]study.Event, error) {
+	all, err := whole(v, scanEvent, list{kind: "event", owner: id}, selectEvent+"WHERE study = ? ORDER BY sequence", id)
+	page := slices.DeleteFunc(all, func(one study.Event) bool { return one.Sequence <= after })
+	return page[:min(len(page), limit)], err
 }
 
 // TrialEvents returns every event of one trial, in order.
 func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]study.Event, error) {
-	list, err := collect(ctx, s, scanEvent, selectEvent+"WHERE trial = ? AND trial <> '' AND study = ? ORDER BY sequence", string(id), studyID)
-	exists := trialExists(id)
-	exists.query, exists.args = exists.query+" AND study = ?", append(exists.args, studyID)
-	return list, s.orMissing(ctx, len(list), err, exists)
+	return look(ctx, s, func(v view) ([]study.Event, error) {
+		found, err := whole(v, scanEvent, list{kind: told, owner: string(id)},
+			selectEvent+"WHERE trial = ? AND trial <> '' ORDER BY sequence", string(id))
+		found = slices.DeleteFunc(found, func(one study.Event) bool { return one.Study != studyID })
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
+		of, err := v.trial(id)
+		if err == nil && of.Study != studyID {
+			err = record.NoTrial(id)
+		}
+		return nil, err
+	})
 }
 
 // Snapshot returns the study's newest snapshot.
 func (s *Store) Snapshot(ctx context.Context, id string) (study.Snapshot, error) {
-	found, err := collect(ctx, s, scanSnapshot, "SELECT study, sequence, state FROM snapshot WHERE study = ?", id)
-	if err := s.orMissing(ctx, len(found), err, studyExists(id)); err != nil {
-		return study.Snapshot{}, err
-	}
-	return only(found, nil, record.NoSnapshot(id))
+	return look(ctx, s, func(v view) (study.Snapshot, error) {
+		found, err := whole(v, scanSnapshot, list{kind: "snapshot", owner: id},
+			"SELECT study, sequence, state, checksum FROM snapshot WHERE study = ?", id)
+		is := func(one study.Snapshot) bool { return one.Study == id }
+		return only(found, v.orNoStudy(len(found), err, id), is, func() error { return record.NoSnapshot(id) })
+	})
 }
 
-// Receipt returns the answer stored under the key.
+// Receipt returns the answer stored under the key. That there is none is the
+// usual case and not looked into: Open has checked that every receipt is found.
 func (s *Store) Receipt(ctx context.Context, key string) (study.Receipt, error) {
-	found, err := collect(ctx, s, scanReceipt, "SELECT key, request, answer, at FROM receipt WHERE key = ?", key)
-	return only(found, err, record.NoReceipt(key))
+	return look(ctx, s, func(v view) (study.Receipt, error) {
+		found, err := collect(v, proven(scanReceipt), "SELECT key, request, answer, at, checksum FROM receipt WHERE key = ?", key)
+		is := func(one study.Receipt) bool { return one.Key == key }
+		return only(found, err, is, func() error { return record.NoReceipt(key) })
+	})
 }
 
 // PurgeReceipts deletes the receipts older than the time and returns how many.
@@ -84,62 +163,23 @@ func (s *Store) PurgeReceipts(ctx context.Context, before time.Time) (int, error
 	return int(purged), err
 }
 
-// collect runs a query on a reading connection.
-func collect[T any](ctx context.Context, s *Store, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	rows, err := s.readers.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, s.health.explain(err)
-	}
-	var list []T
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, s.health.explain(errors.Join(err, rows.Close()))
-		}
-		list = append(list, one)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, s.health.explain(err)
-	}
-	return list, nil
-}
-
-// only is the one row found, or what is said when there is none.
-func only[T any](found []T, err, missing error) (T, error) {
-	var none T
-	switch {
-	case err != nil:
-		return none, err
-	case len(found) == 0:
-		return none, missing
-	}
-	return found[0], nil
-}
-
-// existence asks whether there is something to have an empty list at all.
-type existence struct {
-	query   string
-	args    []any
-	missing error
-}
-
-func studyExists(id string) existence {
-	return existence{"SELECT 1 FROM study WHERE id = ?", []any{id}, record.NoStudy(id)}
-}
-
-func trialExists(id trial.ID) existence {
-	return existence{"SELECT 1 FROM trial WHERE id = ?", []any{string(id)}, record.NoTrial(id)}
-}
-
-// orMissing tells an empty list from one of something that does not exist.
-func (s *Store) orMissing(ctx context.Context, count int, err error, exists existence) error {
+// orNoStudy tells an empty list from one of a study that does not exist.
+func (v view) orNoStudy(count int, err error, id string) error {
 	if err != nil || count > 0 {
 		return err
 	}
-	found, err := collect(ctx, s, func(*sql.Rows) (struct{}, error) { return struct{}{}, nil }, exists.query, exists.args...)
-	_, err = only(found, err, exists.missing)
+	one, err := v.study(id)
+	if err == nil && one.ID != id { // found by its name
+		err = record.NoStudy(id)
+	}
+	return err
+}
+
+// orNoTrial tells an empty list from one of a trial that does not exist.
+func (v view) orNoTrial(count int, err error, id trial.ID) error {
+	if err != nil || count > 0 {
+		return err
+	}
+	_, err = v.trial(id)
 	return err
 }

@@ -10,75 +10,97 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func scanStudy(row *sql.Rows) (study.Study, error) {
-	var one study.Study
-	var document, status, created string
-	var elapsed int64
+func scanStudy(rows *sql.Rows) (one study.Study, sum int64, err error) {
+	var position, fixed, elapsed int64
+	var name, document, created, status string
 	var since, finished sql.NullString
-	err := row.Scan(&one.ID, &document, &status, &one.Reason, &created, &elapsed, &since, &finished)
+	err = columns("study", rows, &position, &one.ID, &name, &document, &created, &fixed, &status, &one.Reason, &elapsed, &since, &finished, &sum)
 	if err != nil {
-		return one, err
+		return one, sum, err
+	}
+	if err = prove("study", fixed, checksum("study", position, one.ID, name, document, created), one.ID); err != nil {
+		return one, sum, err
+	}
+	changing := checksum("study", one.ID, fixed, status, one.Reason, elapsed, textOrNil(since), textOrNil(finished))
+	if err = prove("study", sum, changing, one.ID); err != nil {
+		return one, sum, err
 	}
 	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
 	if one.Definition, err = record.ParseDefinition(document); err != nil {
-		return one, err
+		return one, sum, err
 	}
 	if one.Created, err = record.ParseTime(created); err != nil {
-		return one, err
+		return one, sum, err
 	}
 	if one.Since, err = parseOptional(since); err != nil {
-		return one, err
+		return one, sum, err
 	}
 	one.Finished, err = parseOptional(finished)
-	return one, err
+	return one, sum, err
 }
 
-func scanTrial(row *sql.Rows) (trial.Trial, error) {
-	var document string
-	if err := row.Scan(&document); err != nil {
-		return trial.Trial{}, err
+func scanTrial(rows *sql.Rows) (one trial.Trial, sum int64, err error) {
+	var id, of, state, document string
+	var number, lease int64
+	if err = columns("trial", rows, &id, &of, &number, &state, &lease, &document, &sum); err != nil {
+		return one, sum, err
 	}
-	return record.ParseTrial(document)
-}
-
-func scanReport(row *sql.Rows) (trial.Report, error) {
-	var document string
-	if err := row.Scan(&document); err != nil {
-		return trial.Report{}, err
+	if err = prove("trial", sum, checksum("trial", id, of, number, state, lease, document), id); err != nil {
+		return one, sum, err
 	}
-	return record.ParseReport(document)
+	one, err = record.ParseTrial(document)
+	return one, sum, err
 }
 
-func scanEvent(row *sql.Rows) (study.Event, error) {
-	var one study.Event
-	var at, data string
-	err := row.Scan(&one.Study, &one.Sequence, &at, &one.Kind, &one.Trial, &one.State, &one.Worker, &one.Reason, &data)
+func scanReport(rows *sql.Rows) (one trial.Report, sum int64, err error) {
+	var of, document string
+	var rung, epoch int64
+	if err = columns("report", rows, &of, &rung, &epoch, &document, &sum); err != nil {
+		return one, sum, err
+	}
+	computed := checksum("report", of, rung, epoch, document)
+	if err = prove("report", sum, computed, "epoch ", epoch, " at rung ", rung, " of trial ", of); err != nil {
+		return one, sum, err
+	}
+	one, err = record.ParseReport(document)
+	return one, sum, err
+}
+
+func scanEvent(rows *sql.Rows) (one study.Event, sum int64, err error) {
+	var at, kind, of, data string
+	err = columns("event", rows, &one.Study, &one.Sequence, &at, &kind, &of, &one.State, &one.Worker, &one.Reason, &data, &sum)
 	if err != nil {
-		return one, err
+		return one, sum, err
 	}
-	one.Data = record.RawOrNil(data)
+	computed := checksum("event", one.Study, one.Sequence, at, kind, of, one.State, one.Worker, one.Reason, data)
+	if err = prove("event", sum, computed, "event ", one.Sequence, " of study ", one.Study); err != nil {
+		return one, sum, err
+	}
+	one.Kind, one.Trial, one.Data = study.EventKind(kind), trial.ID(of), record.RawOrNil(data)
 	one.At, err = record.ParseTime(at)
-	return one, err
+	return one, sum, err
 }
 
-func scanSnapshot(row *sql.Rows) (study.Snapshot, error) {
-	var one study.Snapshot
+func scanSnapshot(rows *sql.Rows) (one study.Snapshot, sum int64, err error) {
 	var state string
-	err := row.Scan(&one.Study, &one.Sequence, &state)
+	if err = columns("snapshot", rows, &one.Study, &one.Sequence, &state, &sum); err != nil {
+		return one, sum, err
+	}
 	one.State = record.RawOrNil(state)
-	return one, err
+	return one, sum, prove("snapshot", sum, checksum("snapshot", one.Study, one.Sequence, state), "of study ", one.Study)
 }
 
-func scanReceipt(row *sql.Rows) (study.Receipt, error) {
-	var one study.Receipt
+func scanReceipt(rows *sql.Rows) (one study.Receipt, sum int64, err error) {
 	var answer, at string
-	if err := row.Scan(&one.Key, &one.Request, &answer, &at); err != nil {
-		return one, err
+	if err = columns("receipt", rows, &one.Key, &one.Request, &answer, &at, &sum); err != nil {
+		return one, sum, err
 	}
-	var err error
+	if err = prove("receipt", sum, checksum("receipt", one.Key, one.Request, answer, at), one.Key); err != nil {
+		return one, sum, err
+	}
 	one.Answer = record.RawOrNil(answer)
 	one.At, err = record.ParseTime(at)
-	return one, err
+	return one, sum, err
 }
 
 func parseOptional(text sql.NullString) (*time.Time, error) {
@@ -87,4 +109,12 @@ func parseOptional(text sql.NullString) (*time.Time, error) {
 	}
 	at, err := record.ParseTime(text.String)
 	return &at, err
+}
+
+// textOrNil is an optional text as a checksum takes it.
+func textOrNil(text sql.NullString) any {
+	if !text.Valid {
+		return nil
+	}
+	return text.String
 }

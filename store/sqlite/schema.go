@@ -16,28 +16,79 @@ import (
 var migrations embed.FS
 
 // migrate brings the schema up to date, each step in a transaction, and
-// refuses a schema this program is too old for.
+// refuses a schema this program is too old for. It keeps a copy of a database
+// that it changes.
 func migrate(ctx context.Context, database *sql.DB, path string) error {
-	files, err := fs.Sub(migrations, "migrations")
+	provider, err := migrator(database)
 	if err != nil {
 		return err
+	}
+	current, newest, err := provider.GetVersions(ctx)
+	switch {
+	case err != nil:
+		return problem.New(problem.Unavailable, "read the schema version of %s: %w", path, err)
+	case current > newest:
+		return tooNew(path, current, newest)
+	case current == newest:
+		return checkSchema(ctx, database, path)
+	case current > 0:
+		if err := copyInto(ctx, database, olderPath(path, current)); err != nil {
+			return problem.New(problem.Unavailable,
+				"%s has schema version %d and is not brought to %d, because no copy of it could be made first: %w; make room beside it, then start again",
+				path, current, newest, err)
+		}
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return problem.New(problem.Unavailable, "bring %s from schema version %d to %d: %w", path, current, newest, err)
+	}
+	_, err = database.ExecContext(ctx, "UPDATE server SET schema_checksum = ("+schemaChecksum+")")
+	if err != nil {
+		return problem.New(problem.Unavailable, "complete the schema of %s: %w", path, err)
+	}
+	return nil
+}
+
+func migrator(database *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
 	}
 	provider, err := goose.NewProvider(goose.DialectSQLite3, database, files,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+		return nil, fmt.Errorf("read the migrations: %w", err)
 	}
-	current, newest, err := provider.GetVersions(ctx)
-	if err != nil {
-		return problem.New(problem.Unavailable, "read the schema version of %s: %w", path, err)
+	return provider, nil
+}
+
+// olderPath is where the copy of a database is kept before its schema changes.
+func olderPath(path string, version int64) string { return fmt.Sprintf("%s.schema-%d", path, version) }
+
+func tooNew(path string, current, newest int64) error {
+	return problem.New(problem.Invalid,
+		"the database %s has schema version %d, and this program knows versions up to %d: run the version of tandem that wrote it, or a newer one",
+		path, current, newest)
+}
+
+// schemaChecksum is of all that the schema says.
+const schemaChecksum = `SELECT coalesce(sum(row_checksum(type, name, tbl_name, coalesce(sql, ''))), 0) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'`
+
+// checkSchema refuses a schema that is not the one the migrations made: a flaw
+// in the text of a trigger, say, would make the tallies wrong one day.
+func checkSchema(ctx context.Context, database *sql.DB, path string) error {
+	var computed, stored int64
+	if err := database.QueryRowContext(ctx, schemaChecksum).Scan(&computed); err != nil {
+		return damaged(path, err.Error())
 	}
-	if current > newest {
-		return problem.New(problem.Invalid,
-			"the database %s has schema version %d, and this program knows versions up to %d: run the version of tandem that wrote it, or a newer one",
-			path, current, newest)
+	if err := database.QueryRowContext(ctx, "SELECT schema_checksum FROM server").Scan(&stored); err != nil {
+		return damaged(path, err.Error())
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return problem.New(problem.Unavailable, "bring %s from schema version %d to %d: %w", path, current, newest, err)
+	if stored == 0 { // the last start ended just behind the migration
+		_, err := database.ExecContext(ctx, "UPDATE server SET schema_checksum = ?", computed)
+		return err
+	}
+	if computed != stored {
+		return damaged(path, "its schema is not the one that tandem made (tables, indexes and triggers are not to be changed by hand)")
 	}
 	return nil
 }

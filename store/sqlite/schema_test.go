@@ -1,48 +1,189 @@
 package sqlite_test
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
-	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/sqlite"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
-func TestDatabaseOfAnEarlierVersionIsBroughtUpToDate(t *testing.T) {
+// earlier are the schema versions that databases may have.
+var earlier = []int64{1, 2, 3} // and 5, once there is a newer one
+
+// of makes a database as a server with the schema wrote it: with its tables, and
+// rows in all of them (testdata/schema-N.sql has those of the tables that came
+// with version N).
+func of(t *testing.T, version int64) (path string) {
+	t.Helper()
+	path = fresh(t)
+	if err := sqlite.MakeOld(t.Context(), path, version); err != nil {
+		t.Fatal(err)
+	}
+	database := raw(t, path)
+	for _, older := range earlier {
+		if older > version {
+			break
+		}
+		rows, err := os.ReadFile(fmt.Sprintf("testdata/schema-%d.sql", older))
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, database, string(rows))
+	}
+	if err := database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// golden is everything a store shows of such a database.
+func golden(t *testing.T, version int64) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("testdata/schema-%d.json", version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func TestDatabasesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	for _, version := range earlier {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			t.Parallel()
+			path := of(t, version)
+			want := golden(t, version)
+			for range 2 { // the second time nothing is left to do
+				store := open(t, path)
+				if got := storetest.Picture(t, store); got != want {
+					t.Errorf("the store shows\n%s\nwant\n%s", got, want)
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if contents, err := sqlite.Verify(t.Context(), path); err != nil || contents.Schema != sqlite.Newest() || contents.Rows["report"] != 4 {
+				t.Errorf("the database has %+v, %v", contents, err)
+			}
+			store := open(t, path) // it can be written to
+			apply(t, store, newStudy("s9"))
+			apply(t, store, step("s9", 0))
+			if _, err := storetest.Look(t.Context(), store); err != nil {
+				t.Error(err)
+			}
+			before := fmt.Sprintf("%s.schema-%d", path, version)
+			contents, err := sqlite.Verify(t.Context(), before)
+			if err != nil || contents.Schema != version || contents.Rows["report"] != 4 {
+				t.Errorf("the copy from before has %+v, %v", contents, err)
+			}
+			if info, err := os.Stat(before); err != nil || info.Mode() != 0o600 {
+				t.Errorf("the copy from before: %v, %v", info, err)
+			}
+		})
+	}
+}
+
+func TestNewDatabaseLeavesNoCopy(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
-	if err := sqlite.MakeOld(t.Context(), path, 1); err != nil {
+	open(t, path)
+	if left, err := filepath.Glob(path + ".schema-*"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// A server is killed at each statement of a migration: the database then has
+// the schema of before or of one of the steps, whole, and the next start ends
+// what was begun.
+func TestMigrationKilledAtEachStatement(t *testing.T) {
+	t.Parallel()
+	schemas := map[string]int64{}
+	for _, version := range append(slices.Clone(earlier), sqlite.Newest()) {
+		path := fresh(t)
+		if err := sqlite.MakeOld(t.Context(), path, version); err != nil {
+			t.Fatal(err)
+		}
+		schemas[schemaOf(t, path)] = version
+	}
+	template := of(t, 1)
+	data, err := os.ReadFile(template)
+	if err != nil {
 		t.Fatal(err)
 	}
-	old := raw(t, path)
-	execute(t, old,
-		`INSERT INTO study (id, name, definition, status, reason, created, elapsed) VALUES
-			('s1', 'as before', '{"name":"as before"}', 'paused', 'because', '2026-01-02T03:04:05.000000006Z', 7)`,
-		`INSERT INTO event (study, sequence, at, kind, trial, state, worker, reason, data) VALUES
-			('s1', 1, '2026-01-02T03:04:05.000000006Z', 'status', '', 'paused', '', 'because', '')`)
-	var tables int
-	if err := old.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name = 'ground_truth'").Scan(&tables); err != nil || tables != 0 {
-		t.Fatalf("the database of version 1 has the newer table %d times: %v", tables, err)
-	}
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for round := range 2 {
+	want := golden(t, 1)
+	met := map[int64]int{}
+	for at := 1; ; at++ {
+		path := filepath.Join(quick(t), "tandem.db")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server := start(t, "migrating", path, fmt.Sprintf("%s=%d", childRound, at))
+		said := server.acknowledged(t, map[string][]int{}, 1<<30)
+		err := server.command.Wait()
+		if len(said) > 0 {
+			t.Fatalf("killed at statement %d: %q", at, said)
+		}
+		version, whole := schemas[schemaOf(t, path)]
+		if !whole {
+			t.Fatalf("killed at statement %d, the schema is none of ours:\n%s", at, schemaOf(t, path))
+		}
+		met[version]++
 		store := open(t, path)
-		got, err := store.Study(t.Context(), "s1")
-		if err != nil || got.Definition.Name != "as before" || got.Reason != "because" || got.Elapsed != 7 {
-			t.Errorf("the study is %+v, %v", got, err)
+		if got := storetest.Picture(t, store); got != want {
+			t.Fatalf("killed at statement %d, the store shows\n%s\nwant\n%s", at, got, want)
 		}
-		if events, err := store.Events(t.Context(), "s1", 0, 10); err != nil || len(events) != 1 {
-			t.Errorf("%d events of 1: %v", len(events), err)
-		}
-		records, err := store.Records(t.Context(), "")
-		if err != nil || len(records) != round {
-			t.Errorf("%d records of %d: %v", len(records), round, err)
-		}
-		apply(t, store, study.Change{Records: []similarity.Record{{ID: "r1", Machine: "x86"}}})
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
+		if err == nil { // it was not killed any more: that were all statements
+			t.Logf("killed at %d statements, with these schemas left: %v", at-1, met)
+			if at < 60 || len(met) != len(schemas) {
+				t.Errorf("too few statements (%d) or schemas (%v) were met", at, met)
+			}
+			return
+		}
 	}
+}
+
+// schemaOf is all that the database's schema says.
+func schemaOf(t *testing.T, path string) string {
+	t.Helper()
+	rows, err := raw(t, path).QueryContext(t.Context(),
+		"SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// childMigrates brings the database up to date and is killed at a statement.
+func childMigrates() error {
+	var at int64
+	if _, err := fmt.Sscan(os.Getenv(childRound), &at); err != nil {
+		return err
+	}
+	return sqlite.Migrate(context.Background(), os.Getenv(childPath), func(statement int64) {
+		if statement == at {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // until it arrives
+		}
+	})
 }

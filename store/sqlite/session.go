@@ -18,6 +18,8 @@ type session struct {
 	// server counts the servers that have opened this file; ours is the
 	// newest as long as the file says the same.
 	server int64
+	// commits is the number of the transaction that is open, or was the last.
+	commits int64
 }
 
 func openSession(ctx context.Context, database *sql.DB) (*session, error) {
@@ -96,19 +98,17 @@ func (s *session) apart(group []operation) ([]error, error) {
 	return outcomes, nil
 }
 
-// begin begins a transaction, unless the file has got another server.
+// begin begins a transaction and numbers it, unless the file has got another
+// server.
 func (s *session) begin() error {
 	if err := s.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	newest, err := s.number("SELECT epoch FROM server")
-	if err != nil {
-		return err
-	}
-	if newest != s.server {
+	err := s.row("UPDATE server SET commits = commits + 1 WHERE epoch = ? RETURNING commits", []any{s.server}, &s.commits)
+	if errors.Is(err, sql.ErrNoRows) {
 		return errors.New("another server has opened it, although this one still ran")
 	}
-	return nil
+	return err
 }
 
 // attempt runs one change inside a savepoint. The first error is the change's

@@ -55,7 +55,7 @@ func Open(ctx context.Context, path string, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{owner: owner, health: newHealth()}
+	s := &Store{owner: owner, health: newHealth(path)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(err, owner.release())
 	}
@@ -74,7 +74,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if s.writer, err = startWriter(ctx, writing, s.health); err != nil {
+	if s.writer, err = startWriter(ctx, writing, path, s.health); err != nil {
 		return errors.Join(err, writing.Close())
 	}
 	if s.readers, err = openReads(ctx, path); err != nil {

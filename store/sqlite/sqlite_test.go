@@ -210,7 +210,7 @@ func TestFilesBelongToTheOwnerAlone(t *testing.T) {
 	store := open(t, path)
 	apply(t, store, newStudy("s1"))
 	files, err := filepath.Glob(path + "*")
-	if err != nil || len(files) != 5 { // the database, its log and index, the lock, the mark
+	if err != nil || len(files) != 6 { // the database, its log and index, the lock, the mark, the last commit
 		t.Errorf("files %v, %v", files, err)
 	}
 	for _, file := range files {

@@ -12,8 +12,13 @@ import (
 // InsertToken adds a token; an id that is taken is a conflict.
 func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	return s.writer.do(ctx, func(session *session) error {
-		err := session.exec("INSERT INTO token (id, name, scope, hash, created, expires) VALUES (?, ?, ?, ?, ?, ?)",
-			token.ID, token.Name, string(token.Scope), token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires))
+		// The position is part of the checksum, so it is not left to SQLite.
+		position, err := session.number("SELECT coalesce(max(position), 0) + 1 FROM token")
+		if err != nil {
+			return err
+		}
+		err = session.exec("INSERT INTO token (position, id, name, scope, hash, created, expires, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			row("token", position, token.ID, token.Name, string(token.Scope), token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires))...)
 		if taken(err) {
 			return record.TokenTaken(token.ID)
 		}
@@ -21,17 +26,23 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	})
 }
 
-const selectToken = "SELECT id, name, scope, hash, created, expires FROM token "
+const selectToken = "SELECT position, id, name, scope, hash, created, expires, checksum FROM token "
 
-// Token finds a token by id.
+// Token finds a token by id. That there is none is not looked into, as anybody
+// may ask: Open has checked that every token is found.
 func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
-	found, err := collect(ctx, s, scanToken, selectToken+"WHERE id = ?", id)
-	return only(found, err, record.NoToken(id))
+	return look(ctx, s, func(v view) (auth.Token, error) {
+		found, err := collect(v, proven(scanToken), selectToken+"WHERE id = ?", id)
+		is := func(one auth.Token) bool { return one.ID == id }
+		return only(found, err, is, func() error { return record.NoToken(id) })
+	})
 }
 
 // Tokens lists all tokens, the oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
-	return collect(ctx, s, scanToken, selectToken+"ORDER BY created, position")
+	return look(ctx, s, func(v view) ([]auth.Token, error) {
+		return whole(v, scanToken, list{kind: "token"}, selectToken+"ORDER BY created, position")
+	})
 }
 
 // DeleteToken removes a token.
@@ -45,21 +56,25 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 	})
 }
 
-func scanToken(row *sql.Rows) (auth.Token, error) {
-	var one auth.Token
+func scanToken(rows *sql.Rows) (one auth.Token, sum int64, err error) {
+	var position int64
+	var scope, created string
 	var hash []byte
-	var created string
 	var expires sql.NullString
-	err := row.Scan(&one.ID, &one.Name, &one.Scope, &hash, &created, &expires)
-	if err != nil {
-		return one, err
+	if err = columns("token", rows, &position, &one.ID, &one.Name, &scope, &hash, &created, &expires, &sum); err != nil {
+		return one, sum, err
+	}
+	computed := checksum("token", position, one.ID, one.Name, scope, hash, created, textOrNil(expires))
+	if err = prove("token", sum, computed, one.ID); err != nil {
+		return one, sum, err
 	}
 	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
-		return one, fmt.Errorf("the stored hash of token %s is damaged", one.ID)
+		return one, sum, damage{"token", one.ID, fmt.Sprintf("its hash has %d bytes instead of %d", len(hash), len(one.Hash))}
 	}
+	one.Scope = auth.Scope(scope)
 	if one.Created, err = record.ParseTime(created); err != nil {
-		return one, err
+		return one, sum, err
 	}
 	one.Expires, err = parseOptional(expires)
-	return one, err
+	return one, sum, err
 }

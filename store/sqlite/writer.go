@@ -39,12 +39,14 @@ type operation struct {
 // writer is the one goroutine that writes. While it waits for the disk, further
 // changes queue; they share the next commit and its fsync.
 type writer struct {
-	database    *sql.DB
-	session     *session
-	health      *health
-	checkpoints checkpoints
-	queue       chan operation
-	ended       chan struct{}
+	database *sql.DB
+	session  *session
+	health   *health
+	// acknowledged gets the number of each commit before its callers hear of it.
+	acknowledged acknowledged
+	checkpoints  checkpoints
+	queue        chan operation
+	ended        chan struct{}
 
 	mutex   sync.RWMutex // guards stopped against sends on queue
 	stopped bool
@@ -52,13 +54,17 @@ type writer struct {
 	changes, refused, commits, waiting atomic.Int64
 }
 
-func startWriter(ctx context.Context, database *sql.DB, health *health) (*writer, error) {
+func startWriter(ctx context.Context, database *sql.DB, path string, health *health) (*writer, error) {
 	session, err := openSession(ctx, database)
 	if err != nil {
 		return nil, err
 	}
+	acknowledged, err := openAcknowledged(path)
+	if err != nil {
+		return nil, errors.Join(err, session.close())
+	}
 	w := &writer{
-		database: database, session: session, health: health,
+		database: database, session: session, health: health, acknowledged: acknowledged,
 		queue: make(chan operation, maxGroup), ended: make(chan struct{}),
 	}
 	go w.loop()
@@ -122,7 +128,7 @@ func (w *writer) close() error {
 	if w.health.Err() == nil {
 		err = w.health.explain(w.session.empty())
 	}
-	return errors.Join(err, w.session.close(), w.database.Close())
+	return errors.Join(err, w.session.close(), w.database.Close(), w.acknowledged.close())
 }
 
 func (w *writer) loop() {
@@ -174,6 +180,9 @@ func (w *writer) commit(group []operation) {
 	if err == nil {
 		outcomes, err = w.session.transact(group)
 		err = w.judge(err)
+	}
+	if err == nil {
+		w.acknowledged.write(w.session.commits)
 	}
 	for i, one := range group {
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study"
@@ -49,7 +50,10 @@ func Fill(t *testing.T, store Everything) {
 	f.seed(t, "s1", "s2")
 	f.fill(t, "s1", "key-1")
 	f.fill(t, "s2", "key-2")
-	f.apply(t, study.Change{Records: []similarity.Record{sampleRecord("r1", "arm, 4 cores", 2), sampleRecord("r2", "x86, 2 cores", 1)}})
+	f.apply(t, study.Change{
+		Records:       []similarity.Record{sampleRecord("r1", "arm, 4 cores", 2), sampleRecord("r2", "x86, 2 cores", 1)},
+		Architectures: []edge.Architecture{sampleArchitecture("a1", 0), sampleArchitecture("a2", 1)},
+	})
 	if err := store.InsertToken(t.Context(), sampleToken("t1", 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +63,16 @@ func Fill(t *testing.T, store Everything) {
 func Picture(t testing.TB, store Everything) string {
 	t.Helper()
 	return fixture{store}.picture(t)
+}
+
+// Look is Picture for a store that may refuse to be read.
+func Look(ctx context.Context, store Everything) (string, error) {
+	p, err := take(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	data, err := json.MarshalIndent(p, "", " ")
+	return string(data), err
 }
 
 // check is one test of the suite; its name is a sentence about stores.
@@ -101,11 +115,11 @@ func (f fixture) seed(t *testing.T, ids ...string) {
 // picture is everything the store shows, as text.
 func (f fixture) picture(t testing.TB) string {
 	t.Helper()
-	p, err := take(t.Context(), f.store)
+	p, err := Look(t.Context(), f.store)
 	if err != nil {
 		t.Fatalf("read the whole store: %v", err)
 	}
-	return text(t, p)
+	return p
 }
 
 func wantCode(t testing.TB, what string, err error, want problem.Code) {

@@ -62,8 +62,11 @@ func (s *server) documentOf(ctx context.Context, err error) *document {
 	}
 	status := protocol.StatusOf(told.Code)
 	var special withStatus
-	if errors.As(err, &special) {
+	switch {
+	case errors.As(err, &special):
 		status = special.status
+	case errors.Is(err, problem.ErrDiskFull):
+		status = http.StatusInsufficientStorage
 	}
 	return newDocument(status, told.Code, told.Detail, told.Fields)
 }
@@ -104,7 +107,7 @@ func (d *document) GetHeaders() http.Header {
 	switch d.Status {
 	case http.StatusUnauthorized:
 		headers.Set("WWW-Authenticate", `Bearer realm="tandem"`)
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusInsufficientStorage:
 		headers.Set("Retry-After", "10")
 	case http.StatusServiceUnavailable:
 		headers.Set("Retry-After", "1")

@@ -146,6 +146,7 @@ _BY_STATUS: dict[int, type[TandemError]] = {
     502: UnavailableError,
     503: UnavailableError,
     504: UnavailableError,
+    507: UnavailableError,
 }
 
 

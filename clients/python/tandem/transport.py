@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Callable, Optional, Union
 
 from .errors import TandemError, UnavailableError, from_problem
 
-_PASSING = frozenset({429, 502, 503, 504})
+_PASSING = frozenset({429, 502, 503, 504, 507})
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _LONGEST_PROBLEM = 1 << 20
 

@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// row is a table's row as it is stored: its values and their checksum.
+func row(table string, values ...any) []any {
+	return append(values, checksum(table, values...))
+}
+
+// castagnoli is the polynomial that processors have an instruction for.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is the CRC-32C of a row: of its table's name and its values, each
+// with its type and length. The values are of SQLite's types.
+func checksum(table string, values ...any) int64 {
+	// Enough for most rows; larger ones grow it once.
+	data := appendValue(make([]byte, 0, 1024), table)
+	for _, value := range values {
+		data = appendValue(data, value)
+	}
+	return int64(crc32.Checksum(data, castagnoli))
+}
+
+func appendValue(data []byte, value any) []byte {
+	long := func(kind byte, bits uint64) []byte { return binary.LittleEndian.AppendUint64(append(data, kind), bits) }
+	switch value := value.(type) {
+	case nil:
+		return append(data, 'n')
+	case int64:
+		return long('i', uint64(value)) //nolint:gosec // all bits count
+	case float64:
+		return long('f', math.Float64bits(value))
+	case string:
+		return append(long('t', uint64(len(value))), value...)
+	case []byte:
+		if value == nil { // a NULL, as the driver hands it to functions
+			return append(data, 'n')
+		}
+		return append(long('b', uint64(len(value))), value...)
+	}
+	panic(fmt.Sprintf("a checksum of a %T, which is no type of SQLite's", value))
+}
+
+// rowDriver is SQLite with our function row_checksum(table, values...), which
+// migrations and checks of whole tables use.
+var rowDriver = &sqlite3.SQLiteDriver{ConnectHook: func(connection *sqlite3.SQLiteConn) error {
+	return connection.RegisterFunc("row_checksum", checksum, true)
+}}
+
+// connector opens connections to one database.
+type connector struct{ source string }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) { return rowDriver.Open(c.source) }
+func (c connector) Driver() driver.Driver                        { return rowDriver }
+
+// damage is a row that is not what was written, or a list that lacks one.
+type damage struct {
+	table   string
+	row     string // names the row or the list to people
+	finding string
+}
+
+func (d damage) Error() string {
+	return fmt.Sprintf("table %s, %s: %s", d.table, d.row, d.finding)
+}
+
+// prove compares a row's checksum with the one that was stored with it. The
+// words name the row.
+func prove(table string, stored, computed int64, words ...any) error {
+	if stored == computed {
+		return nil
+	}
+	return damage{table, fmt.Sprint(words...), fmt.Sprintf("its checksum is %08x, and %08x was stored with it: it is not what was written", computed, stored)}
+}
+
+// columns reads the present row. What does not fit into the columns' types was
+// never written.
+func columns(table string, rows *sql.Rows, into ...any) error {
+	if err := rows.Scan(into...); err != nil {
+		return damage{table, "a row", err.Error()}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// copyInto writes the state that the database has now to a file, which appears
+// complete and durable or not at all. Others go on reading and writing meanwhile.
+func copyInto(ctx context.Context, database *sql.DB, to string) (err error) {
+	// The empty file gives the copy its mode, which is 0600.
+	file, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".*.partial")
+	if err != nil {
+		return fmt.Errorf("make a copy of the database: %w", err)
+	}
+	partial := file.Name()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, remove(partial))
+		}
+	}()
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("make a copy of the database: %w", err)
+	}
+	if _, err := database.ExecContext(ctx, "VACUUM INTO ?", partial); err != nil {
+		return fmt.Errorf("copy the database to %s: %w", partial, err)
+	}
+	if err := syncFile(partial); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, to); err != nil {
+		return fmt.Errorf("name the copy of the database: %w", err)
+	}
+	return syncFile(to)
+}
+
+// Copy writes the state that the database has now to a new file, durably. A
+// server may have the database open and go on; nothing is locked for it.
+func Copy(ctx context.Context, path, to string) error {
+	if _, err := os.Stat(path); err != nil {
+		return problem.New(problem.Invalid, "there is no database: %w", err)
+	}
+	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
+	err := identify(ctx, database, path)
+	if err == nil {
+		err = copyInto(ctx, database, to)
+	}
+	return errors.Join(err, database.Close())
+}
