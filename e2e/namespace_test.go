@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -152,8 +153,8 @@ func TestPartitionsOfARealNetwork(t *testing.T) {
 				t.Fatal(err)
 			}
 			places.start(places.server, []string{forwarding + "=" + serverPlace + ":7171 " + at.listen}, self)
-			places.start(places.other, []string{"TANDEM_TOKEN=" + at.token}, binary,
-				"worker", "--scratch", t.TempDir(), "--drain", "5s", "--insecure", "--server", "http://"+serverPlace+":7171")
+			places.start(places.other, []string{"TANDEM_TOKEN=" + at.token}, slices.Concat([]string{binary,
+				"worker", "--scratch", t.TempDir(), "--drain", "5s", "--insecure", "--server", "http://" + serverPlace + ":7171"}, opened(t))...)
 			at.must("study", "create", s.file)
 			until(t, "two acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 2 })
 			script := s.entries("trained")[0].pid

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,7 @@ var short = []string{"--lease-seconds", "3", "--heartbeat-seconds", "1"}
 // proxied starts a worker that reaches the server only through the proxy.
 func (s *site) proxied(proxy *trouble.Proxy, args ...string) *launch.Process {
 	s.t.Helper()
-	args = append([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s", "--server", "http://" + proxy.Address()}, args...)
+	args = slices.Concat([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s", "--server", "http://" + proxy.Address()}, opened(s.t), args)
 	worker, err := launch.Start(binary, []string{"TANDEM_TOKEN=" + s.token}, args...)
 	if err != nil {
 		s.t.Fatal(err)
