@@ -82,7 +82,7 @@ func copySource(ctx context.Context, into string) error {
 		return fmt.Errorf("list the source: %w", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimSpace(string(list)), "\n") {
-		info, err := os.Stat(name)
+		info, err := os.Lstat(name)
 		if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}

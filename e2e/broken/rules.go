@@ -38,7 +38,7 @@ var rules = []rule{
 	{
 		name: "a lost trial is queued again in a second transaction",
 		edits: []edit{
-			{"study/finish.go", "	t.Finished = nil\n	_, err = tx.state(t, trial.Queued, fmt.Sprintf(\"lost %d of at most %d times; waits for another worker\", t.Losses, maxLosses))\n	return err", "	return nil"},
+			{"study/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
 			{"study/finish.go", "	s.release(lease)\n	return nil\n}\n\nfunc (s *Service) renewed(", requeueLater + "	s.release(lease)\n	return nil\n}\n\nfunc (s *Service) renewed("},
 		},
 		tests: []string{simulation},
@@ -95,7 +95,7 @@ var rules = []rule{
 }
 
 // requeueLater is what Optuna does: the retry comes behind the commit.
-const requeueLater = `	if now := r.trials[t.Number]; now.State == trial.Lost && now.Losses < maxLosses && len(now.LostOn) < maxWorkersLost {
+const requeueLater = `	if now := r.trials[t.Number]; now.State == trial.Lost && suspicion(now) == "" {
 		tx = s.begin(r)
 		now.Finished = nil
 		if _, err := tx.state(now, trial.Queued, "later"); err != nil {

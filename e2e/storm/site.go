@@ -30,7 +30,6 @@ type site struct {
 	client, impatient *rest.Client
 	study             string
 	agents            []*launch.Process
-	started           int // agents so far
 	result            Result
 }
 
@@ -45,7 +44,7 @@ func newSite(options Options) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{options: options, listen: listener.Addr().String(), result: Result{Blows: make(map[string]int)}}
+	s := &site{options: options, listen: listener.Addr().String(), agents: make([]*launch.Process, options.Agents), result: Result{Blows: make(map[string]int)}}
 	if s.options.Serve == nil {
 		s.options.Serve = s.serve
 	}
@@ -91,21 +90,21 @@ func (s *site) start() error {
 	return err
 }
 
-// startAgent starts a worker with a folder of its own.
-func (s *site) startAgent() error {
-	s.started++
-	scratch := filepath.Join(s.options.Folder, fmt.Sprintf("agent-%d", s.started))
+// startAgent starts a worker in the place of the one before, with the folder
+// that one has left.
+func (s *site) startAgent(at int) error {
+	name := fmt.Sprintf("agent-%d", at+1)
 	if err := os.MkdirAll(filepath.Dir(s.ledger()), 0o700); err != nil {
 		return err
 	}
 	environment := append([]string{"TANDEM_SERVER=http://" + s.listen, "TANDEM_TOKEN=" + s.token}, s.options.Environment...)
 	agent, err := launch.Start(s.options.Binary, environment,
-		"worker", "--name", fmt.Sprintf("agent-%d", s.started), "--scratch", scratch, "--slots", fmt.Sprint(s.options.Slots), "--drain", "5s", "--no-profile", "--no-models",
+		"worker", "--name", name, "--scratch", filepath.Join(s.options.Folder, name), "--slots", fmt.Sprint(s.options.Slots), "--drain", "5s", "--no-profile", "--no-models",
 		"--allow-write", filepath.Dir(s.ledger()))
 	if err != nil {
 		return fmt.Errorf("start an agent: %w", err)
 	}
-	s.agents = append(s.agents, agent)
+	s.agents[at] = agent
 	return nil
 }
 
@@ -117,13 +116,12 @@ func (s *site) tend() error {
 			return err
 		}
 	}
-	for i := len(s.agents) - 1; i >= 0; i-- {
-		if !s.agents[i].Ended() {
+	for at, agent := range s.agents {
+		if !agent.Ended() {
 			continue
 		}
-		s.died("an agent", s.agents[i])
-		s.agents = append(s.agents[:i], s.agents[i+1:]...)
-		if err := s.startAgent(); err != nil {
+		s.died("an agent", agent)
+		if err := s.startAgent(at); err != nil {
 			return err
 		}
 	}
@@ -156,15 +154,13 @@ func (s *site) strike(ctx context.Context, random *rand.Rand) (string, error) {
 		return "server stopped for a while", freeze(s.server.Process, span(lease*3/2))
 	case 2:
 		s.agents[agent].Kill()
-		s.agents = append(s.agents[:agent], s.agents[agent+1:]...)
-		return "kill -9 of an agent", s.startAgent()
+		return "kill -9 of an agent", s.startAgent(agent)
 	case 3:
 		return "agent stopped for a while", freeze(s.agents[agent], span(lease*2))
 	case 4:
 		s.agents[agent].Kill()
 		s.server.Kill()
-		s.agents = append(s.agents[:agent], s.agents[agent+1:]...)
-		return "kill -9 of an agent and the server", errors.Join(s.start(), s.startAgent())
+		return "kill -9 of an agent and the server", errors.Join(s.start(), s.startAgent(agent))
 	default:
 		return s.options.Disturb(ctx)
 	}
@@ -186,7 +182,9 @@ func freeze(process *launch.Process, span time.Duration) error {
 func (s *site) close() error {
 	var failures []error
 	for _, agent := range s.agents {
-		agent.Kill()
+		if agent != nil {
+			agent.Kill()
+		}
 	}
 	if s.server != nil {
 		if err := s.server.Stop(); err != nil {

@@ -93,8 +93,8 @@ func Run(ctx context.Context, options Options) (result Result, err error) {
 	if err := s.create(ctx); err != nil {
 		return Result{}, err
 	}
-	for range options.Agents {
-		if err := s.startAgent(); err != nil {
+	for at := range options.Agents {
+		if err := s.startAgent(at); err != nil {
 			return Result{}, err
 		}
 	}
