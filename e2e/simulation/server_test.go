@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -266,7 +267,7 @@ func (d *disk) serve() {
 		if !alive {
 			return
 		}
-		if d.invite(0.004) || d.dice.chance(0.5) {
+		if d.invite(riskOf(one.change)) || d.dice.chance(0.5) {
 			time.Sleep(d.dice.upTo(200 * time.Millisecond))
 		}
 		d.mutex.Lock()
@@ -278,6 +279,17 @@ func (d *disk) serve() {
 		d.mutex.Unlock()
 		one.outcome.Settle(err)
 	}
+}
+
+// riskOf is how likely the server dies right behind the change. What follows a
+// loss is rare, and worth looking at.
+func riskOf(change study.Change) float64 {
+	for _, event := range change.Events {
+		if event.Kind == study.TrialState && event.State == string(trial.Lost) {
+			return 0.3
+		}
+	}
+	return 0.004
 }
 
 // invite asks for a crash right now, while a change is on its way.
