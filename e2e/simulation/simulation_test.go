@@ -75,8 +75,9 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 func TestNothingIsLostAndNothingCountsTwice(t *testing.T) {
 	seeds, first := number(t, "TANDEM_SEEDS", 30), number(t, "TANDEM_FIRST_SEED", 0)
 	total := map[string]int{}
-	for seed := first; seed < first+seeds; seed++ {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+	failed := 0
+	for seed := first; seed < first+seeds && failed < 2; seed++ { // the third tells nothing new, and takes as long
+		passed := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, seed, total)
 				operations, books := w.play(1+int(seed%7), fileOf(seed))
@@ -89,6 +90,9 @@ func TestNothingIsLostAndNothingCountsTwice(t *testing.T) {
 				t.Logf("run it again with TANDEM_FIRST_SEED=%d TANDEM_SEEDS=1", seed)
 			}
 		})
+		if !passed {
+			failed++
+		}
 	}
 	t.Log(total)
 	if t.Failed() || seeds < 30 {
@@ -157,7 +161,7 @@ func (w *world) play(agents int, file []byte) ([]history.Operation, history.Book
 		if err == nil && view.Status.Over() {
 			break
 		}
-		if time.Since(start) > 30*24*time.Hour {
+		if time.Since(start) > 48*time.Hour { // a few hours are usual
 			w.t.Errorf("the study is stuck: %s, %v, %v", view.Status, view.Progress.Trials, err)
 			break
 		}
