@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,5 +97,57 @@ func TestABrokenModelFailsNoTrial(t *testing.T) {
 	}
 	if log := here.must("study", "log", s.name, "0"); !strings.Contains(log, "the model was not emulated") {
 		t.Errorf("the log says\n%s", log)
+	}
+}
+
+// TestExampleForTheEdge runs the example that is tuned for where it will run, in
+// small: a model of PyTorch that the script exports itself.
+func TestExampleForTheEdge(t *testing.T) {
+	python := os.Getenv("TANDEM_EXAMPLE_PYTHON")
+	if os.Getenv("TANDEM_EXAMPLE") != "lenet-fashion-mnist" || python == "" {
+		t.Skip("it needs PyTorch: scripts/setup-python did not find it (TANDEM_EXAMPLE, TANDEM_EXAMPLE_PYTHON)")
+	}
+	folder, err := filepath.Abs("../examples/lenet-fashion-mnist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.ReadFile(filepath.Join(folder, "edge.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := strings.NewReplacer("max: 9}", "max: 2}", "eta: 3", "eta: 2", "trials: 27", "trials: 3", "high: 16}", "high: 2}").Replace(string(full)) +
+		"\ndirectory: " + folder + "\nenvironment: {FASHION_MNIST_DIR: sample}\n"
+	file := filepath.Join(t.TempDir(), "edge.yaml")
+	if err := os.WriteFile(file, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var environment []string
+	if len(libraries) > 0 {
+		environment = []string{"TANDEM_ONNXRUNTIME=" + libraries[0]}
+	}
+	got := cli(t, environment, "run", file, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--path", filepath.Dir(python), "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	answer := read[result](t, got.stdout).Recommendation
+	if len(answer.Deployments) != 2 || answer.Deployments[0].Device != "raspberry-pi-4" || answer.Deployments[1].Device != "this-machine" {
+		t.Fatalf("the deployments are %+v\n%s", answer.Deployments, got.stderr)
+	}
+	if own := answer.Deployments[1]; own.Estimated() != (len(libraries) == 0) {
+		t.Errorf("with the libraries %v it is %+v on this machine", libraries, own)
+	}
+	if answer.Best == nil || len(answer.Best.Values) != 2 {
+		t.Fatalf("the best is %+v\n%s", answer.Best, got.stderr)
+	}
+	objective, deployed := float64(answer.Best.Values[1]), 1e3*answer.Deployments[0].LatencySeconds.Value
+	if !(objective > 0) || math.Abs(objective/deployed-1) > 1e-6 {
+		t.Errorf("the winner's latency is %v ms as an objective and %v ms in its deployment", objective, deployed)
+	}
+	if answer.Pareto == nil {
+		t.Error("there is no front of accuracy and latency")
 	}
 }

@@ -36,14 +36,16 @@ def main() -> None:
             f"training on {len(share)} of {len(training)} images, validating on {len(validation)}, from {source}",
             flush=True,
         )
-        train(trial, share, validation)
+        train(trial, share, validation, options.save_model)
 
 
-def train(trial: tandem.Trial, training: Split, validation: Split) -> None:
+def train(trial: tandem.Trial, training: Split, validation: Split, save_model: bool) -> None:
     torch.set_num_threads(trial.system.get("cpu_threads", 1))
     torch.manual_seed(trial.seed % 2**63)
     model = lenet5(trial.params["conv_channels"], trial.params["dropout"])
     optimizer = torch.optim.Adam(model.parameters(), lr=trial.params["learning_rate"])
+    if save_model:
+        trial.save_model(model, validation.images[:1])
 
     # Only tensors are kept: they can be loaded without running code from the
     # file, and everything else follows from the trial's parameters.
@@ -120,6 +122,11 @@ def arguments() -> argparse.Namespace:
         type=int,
         default=int(os.environ.get("FASHION_MNIST_IMAGES") or 0) or None,
         help="training images at most (default: the whole sample, or 20000 of the full set)",
+    )
+    parser.add_argument(
+        "--save-model",
+        action="store_true",
+        help="hand the model over before training, for a study with a section inference (edge.yaml)",
     )
     return parser.parse_args()
 
