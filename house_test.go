@@ -24,19 +24,20 @@ const module = "github.com/tandem-tune/tandem/"
 var mayImport = map[string][]string{
 	"problem":                 {},
 	"budget":                  {"problem"},
+	"linear":                  {},
 	"study/space":             {"problem"},
 	"system":                  {"study/space"},
 	"trial":                   {"problem", "budget", "study/space"},
 	"similarity":              {"system", "trial"},
-	"system/probing":          {"system"},
+	"system/probing":          {"linear", "system"},
 	"system/advice":           {"similarity", "study/space", "system", "system/probing", "trial"},
 	"edge":                    {"edge/graph", "problem"},
 	"edge/deployment":         {"edge", "edge/device", "edge/estimate", "edge/tuning", "problem"},
 	"edge/graph":              {"problem"},
 	"edge/device":             {"problem"},
 	"edge/batching":           {"problem"},
-	"edge/backend":            {"problem", "edge/graph"},
-	"edge/estimate":           {"edge/graph"},
+	"edge/backend":            {"problem", "edge/graph", "linear"},
+	"edge/estimate":           {"edge/graph", "linear"},
 	"edge/emulator":           {"problem", "edge/graph", "edge/onnx", "profiler", "workers/sandbox/filter"},
 	"edge/gather":             {"problem", "edge/batching"},
 	"edge/onnx":               {"problem", "edge/graph"},
@@ -80,8 +81,9 @@ var mayImport = map[string][]string{
 	"simulator":               {"problem", "protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/agents":            {"clients/rest", "e2e/launch", "problem", "protocol", "trial"},
 	"bench/faults":            {"e2e/launch", "e2e/storm"},
-	"bench/edgetune/backend":  {"edge/backend", "edge/graph"},
-	"bench/edgetune":          {"edge/estimate", "edge/graph", "bench/edgetune/zoo"},
+	"bench/edgetune/backend":  {"bench/edgetune/runs", "edge/backend", "edge/estimate", "edge/graph"},
+	"bench/edgetune":          {"edge/estimate", "edge/graph", "bench/edgetune/runs", "bench/edgetune/zoo"},
+	"bench/edgetune/runs":     {"edge/estimate"},
 	"bench/edgetune/zoo":      {"edge/graph"},
 	"bench/edgetune/batching": {"edge/batching", "edge/gather"},
 	"bench/latency":           {"protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch"},
@@ -94,7 +96,7 @@ var mayImport = map[string][]string{
 	"bench/search":            {"simulator", "protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/wholemachine":      {"profiler"},
-	"bench/edgetune/here":     {"edge/device", "edge/emulator", "edge/estimate", "edge/onnx", "profiler"},
+	"bench/edgetune/here":     {"bench/edgetune/runs", "edge/deployment", "edge/device", "edge/emulator", "edge/estimate", "edge/onnx"},
 	"bench/edgetune/study":    {"bench/wholemachine", "clients/rest", "e2e/launch", "edge", "edge/deployment", "edge/device", "edge/onnx", "edge/tuning", "trial"},
 	"bench/profiler":          {"profiler", "clients/rest", "e2e/launch"},
 	"bench/similarity":        {"profiler", "similarity", "study/space", "system", "trial"},
@@ -102,7 +104,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history"}
+var pure = []string{"problem", "linear", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -122,8 +124,8 @@ var doors = map[string][]string{
 	"github.com/yalue/onnxruntime_go":  {"edge/emulator"},
 	"gonum.org/v1/gonum":               {"study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "edge/emulator", "cmd/tandem", "workers/sandbox", "workers/sandbox/filter"},
-	"github.com/chromedp/chromedp":     {}, // tests only
-	"google.golang.org/protobuf":       {"edge/onnx"},
+	"github.com/chromedp/chromedp":     {},                                  // tests only
+	"google.golang.org/protobuf":       {"edge/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
 }
 

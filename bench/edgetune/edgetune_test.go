@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/edgetune/runs"
+	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
 	"github.com/tandem-tune/tandem/edge/estimate"
 	"github.com/tandem-tune/tandem/edge/graph"
 )
@@ -152,3 +156,66 @@ func TestReportOfATable(t *testing.T) {
 }
 
 func ftoa(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// What is learned from are networks of the zoo, as they are today, and none of
+// those that the estimates of ONNX Runtime are tested with.
+func TestOwnRunsAreOfTheZooAndOfNoneHeldOut(t *testing.T) {
+	own, err := runs.Parse(ownRuns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := runs.Read("../../edge/estimate/testdata/onnxruntime.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := zoo.Runnable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[estimate.Workload]bool{}
+	for _, g := range all {
+		workload := estimate.Summarize(g)
+		workload.Name = ""
+		want[workload] = true
+	}
+	for name, workload := range own.Workloads {
+		workload.Name = ""
+		if !want[workload] {
+			t.Errorf("%s is no network of the zoo, or does other work now: measure again (bench/edgetune/here)", name)
+		}
+		if _, known := held.Workloads[name]; known {
+			t.Errorf("%s is learned from and tested with", name)
+		}
+		delete(want, workload)
+	}
+	if len(want) > 0 || len(own.Runs) < 100 {
+		t.Errorf("%d networks were not run, there are %d runs", len(want), len(own.Runs))
+	}
+	known, err := estimate.Known()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := known.Time[len(known.Time)-1]
+	if last.Name != ownEngine || !slices.Contains(known.Devices, own.Device.Name) {
+		t.Errorf("the program does not bring along what was learned from them: the last engine is %q, the devices are %v", last.Name, known.Devices)
+	}
+}
+
+// What is learned of our networks makes each of them better known that was left out.
+func TestOwnRunsHelp(t *testing.T) {
+	var out bytes.Buffer
+	if err := reportOwn(&out); err != nil {
+		t.Fatal(err)
+	}
+	var before, beforeHigh, after, afterHigh float64
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if strings.HasPrefix(line, "| all |") {
+			if _, err := fmt.Sscanf(line, "| all | %f / %f | %f / %f |", &before, &beforeHigh, &after, &afterHigh); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+		}
+	}
+	if !(after > 0 && after < before/3) {
+		t.Errorf("median error %.0f %% becomes %.0f %%\n%s", before, after, out.String())
+	}
+}

@@ -3,11 +3,14 @@
 //	go run ./bench/edgetune accuracy             # tables for docs/benchmarks.md
 //	go run ./bench/edgetune accuracy -table tx2  # of one source
 //	go run ./bench/edgetune learn > edge/estimate/knowledge.json
+//	go run ./bench/edgetune networks FOLDER      # ten networks as ONNX files
 //
 // accuracy holds latencies and joules that edge/estimate predicts against what
 // others have measured on real devices, with 0, 10 and 20 calibration
 // measurements. What a device is predicted with was never learned from that
-// device. learn makes the knowledge that the program brings along.
+// device. learn makes the knowledge that the program brings along: from these
+// tables, and for ONNX Runtime from onnxruntime.json, where bench/edgetune/here
+// kept runs of the networks that "networks" writes.
 //
 // The tables are read from TANDEM_DATA (../shared/data if unset); devices and
 // models that are added to them are found without a change here.
@@ -36,12 +39,15 @@ func main() {
 
 func run(arguments []string, out io.Writer) error {
 	if len(arguments) == 0 {
-		return errors.New("say what to do: accuracy or learn")
+		return errors.New("say what to do: accuracy, learn or networks")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
-	table := flags.String("table", "", "only this source: mlperf, nb201, tx2 or unicorn")
+	table := flags.String("table", "", "only this source: mlperf, nb201, tx2, unicorn or onnxruntime")
 	if err := flags.Parse(arguments[1:]); err != nil {
 		return err
+	}
+	if arguments[0] == "networks" {
+		return networks(flags.Arg(0))
 	}
 	all, err := load(os.Stderr)
 	if err != nil {
@@ -53,10 +59,12 @@ func run(arguments []string, out io.Writer) error {
 	}
 	switch arguments[0] {
 	case "accuracy":
-		report(out, all, *table)
-		return nil
+		return report(out, all, *table)
 	case "learn":
-		knowledge := estimate.Learn(others(all, func(*series) bool { return true }))
+		knowledge, err := extend(estimate.Learn(others(all, func(*series) bool { return true })), func(string) bool { return true })
+		if err != nil {
+			return err
+		}
 		for _, priors := range [][]estimate.Prior{knowledge.Time, knowledge.Energy} {
 			for _, p := range priors {
 				brief(p.Mean)
@@ -67,7 +75,7 @@ func run(arguments []string, out io.Writer) error {
 		}
 		return json.NewEncoder(out).Encode(knowledge)
 	}
-	return fmt.Errorf("%q: accuracy or learn", arguments[0])
+	return fmt.Errorf("%q: accuracy, learn or networks", arguments[0])
 }
 
 // brief keeps six digits.

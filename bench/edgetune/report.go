@@ -26,20 +26,26 @@ type line struct {
 
 // report prints, for each source and quantity, a table with a line for each
 // series, and what they have in common.
-func report(out io.Writer, all []*series, only string) {
-	knowledge := lookups(all)
+func report(out io.Writer, all []*series, only string) error {
+	knowledge, err := lookups(all)
+	if err != nil {
+		return err
+	}
 	half := chosen(all)
 	for _, table := range []string{"mlperf", "nb201", "tx2", "unicorn"} {
-		if only != "" && table != only {
-			continue
-		}
 		for _, of := range []quantity{seconds(), joules()} {
 			var lines []line
 			for _, s := range all {
-				if s.table == table && measured(s, of) >= fewest {
-					lines = append(lines, judge(s, all, of, knowledge(s)))
-					lines[len(lines)-1].chosen = half[s.Device.Name]
+				if s.table != table || only != "" && table != only || measured(s, of) < fewest {
+					continue
 				}
+				known, err := knowledge(s)
+				if err != nil {
+					return err
+				}
+				one := judge(s, all, of, known)
+				one.chosen = half[s.Device.Name]
+				lines = append(lines, one)
 			}
 			if len(lines) > 0 {
 				fmt.Fprintf(out, "\n**%s, %s** (%d series)\n\n", table, of.name, len(lines))
@@ -47,6 +53,10 @@ func report(out io.Writer, all []*series, only string) {
 			}
 		}
 	}
+	if only == "" || only == "onnxruntime" {
+		return reportOwn(out)
+	}
+	return nil
 }
 
 func measured(s *series, of quantity) int {
@@ -62,23 +72,28 @@ func measured(s *series, of quantity) int {
 // lookups finds knowledge for a device that it was not learned from: that which
 // the program brings along if it does not know the device, otherwise the same
 // without it.
-func lookups(all []*series) func(*series) estimate.Knowledge {
+func lookups(all []*series) (func(*series) (estimate.Knowledge, error), error) {
 	shipped, err := estimate.Known()
 	if err != nil {
-		shipped = estimate.Knowledge{}
+		return nil, err
 	}
 	without := map[string]estimate.Knowledge{}
-	return func(s *series) estimate.Knowledge {
-		if !slices.Contains(shipped.Devices, s.Device.Name) && err == nil {
-			return shipped
+	return func(s *series) (estimate.Knowledge, error) {
+		if !slices.Contains(shipped.Devices, s.Device.Name) {
+			return shipped, nil
 		}
 		if _, known := without[s.Device.Name]; !known {
-			without[s.Device.Name] = estimate.Learn(others(all, func(o *series) bool {
-				return o.Device.Name != s.Device.Name && (err != nil || slices.Contains(shipped.Devices, o.Device.Name))
+			learned := estimate.Learn(others(all, func(o *series) bool {
+				return o.Device.Name != s.Device.Name && slices.Contains(shipped.Devices, o.Device.Name)
 			}))
+			extended, err := extend(learned, func(string) bool { return true })
+			if err != nil {
+				return learned, err
+			}
+			without[s.Device.Name] = extended
 		}
-		return without[s.Device.Name]
-	}
+		return without[s.Device.Name], nil
+	}, nil
 }
 
 // chosen is every second device by name: with these, constants were chosen.

@@ -3,6 +3,8 @@ package backend
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/linear"
 )
 
 // network is a feed-forward network with tanh units between its layers and a
@@ -50,7 +52,7 @@ func (n network) forward(input []float64) [][]float64 {
 		values[l] = make([]float64, n.sizes[l])
 		for unit := range values[l] {
 			end := at + n.sizes[l-1]
-			sum := dot(n.weights[at:end], values[l-1]) + n.weights[end]
+			sum := linear.Dot(n.weights[at:end], values[l-1]) + n.weights[end]
 			at = end + 1
 			if l < len(n.sizes)-1 {
 				sum = math.Tanh(sum)

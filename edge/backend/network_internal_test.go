@@ -64,27 +64,3 @@ func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 		checkGradient(t, a.weights(), func(gradient []float64) float64 { return a.gradientAt(input, target, noise, gradient) })
 	}))
 }
-
-func TestTheFactorOfAMatrixSolvesIt(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		n := rapid.IntRange(1, 8).Draw(t, "size")
-		var rows [][]float64
-		for range n {
-			rows = append(rows, draw(random, n))
-		}
-		b := draw(random, n)
-		factor := cholesky(gram(rows, penalty))
-		x := solveUpper(factor, solveLower(factor, b))
-		a := gram(rows, penalty)
-		for i := range b {
-			sum := 0.0
-			for j := range x {
-				sum += a[max(i, j)][min(i, j)] * x[j]
-			}
-			if math.Abs(sum-b[i]) > 1e-8 {
-				t.Fatalf("row %d: %v, want %v", i, sum, b[i])
-			}
-		}
-	})
-}

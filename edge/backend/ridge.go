@@ -1,6 +1,11 @@
 package backend
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/linear"
+)
 
 // ridge is Bayesian linear regression: effects that all backends share, and
 // for each backend those that are its own, which a prior keeps small until its
@@ -24,7 +29,7 @@ const penalty = 0.3
 
 // posterior is of the weights of one target.
 type posterior struct {
-	factor  [][]float64 // Cholesky, lower
+	factor  linear.Matrix // Cholesky, lower
 	weights []float64
 	noise   float64 // variance
 }
@@ -55,9 +60,9 @@ func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
 		if fit == nil {
 			continue
 		}
-		mean[o] = dot(fit.weights, x)
-		root := solveLower(fit.factor, x)
-		deviation[o] = math.Sqrt(fit.noise * (1 + dot(root, root)))
+		mean[o] = linear.Dot(fit.weights, x)
+		root := fit.factor.Forward(slices.Clone(x))
+		deviation[o] = math.Sqrt(fit.noise * (1 + linear.Dot(root, root)))
 	}
 	return r.scale.output(mean, deviation)
 }
@@ -99,42 +104,42 @@ func (r *ridge) refit() {
 		if len(x) == 0 {
 			continue
 		}
-		var factor [][]float64
+		var factor linear.Matrix
 		if same { // the same runs have this target as the one before
 			factor = r.fits[o-1].factor
 		} else {
-			factor = cholesky(gram(x, penalty))
+			factor = gram(x, penalty).Factor()
 		}
 		r.fits[o] = infer(factor, x, y)
 	}
 }
 
 // infer finds the weights, and the noise by the errors for runs left out.
-func infer(factor, x [][]float64, y []float64) *posterior {
+func infer(factor linear.Matrix, x [][]float64, y []float64) *posterior {
 	sum := make([]float64, len(x[0]))
 	for i := range x {
 		for j, value := range x[i] {
 			sum[j] += value * y[i]
 		}
 	}
-	p := &posterior{factor: factor, weights: solveUpper(factor, solveLower(factor, sum))}
+	p := &posterior{factor: factor, weights: factor.Backward(factor.Forward(sum))}
 	// One run more, that is as far off as all targets are, keeps the noise of few
 	// runs from being nothing.
 	p.noise = 1
 	count := min(len(x), checked)
 	for at := range count {
 		i := at * len(x) / count
-		root := solveLower(factor, x[i])
-		left := (y[i] - dot(p.weights, x[i])) / max(1-dot(root, root), 0.05)
+		root := factor.Forward(slices.Clone(x[i]))
+		left := (y[i] - linear.Dot(p.weights, x[i])) / max(1-linear.Dot(root, root), 0.05)
 		p.noise += left * left
 	}
 	p.noise /= float64(count + 1)
 	return p
 }
 
-func gram(x [][]float64, diagonal float64) [][]float64 {
+func gram(x [][]float64, diagonal float64) linear.Matrix {
 	size := len(x[0])
-	a := make([][]float64, size)
+	a := make(linear.Matrix, size)
 	for i := range a {
 		a[i] = make([]float64, i+1)
 		a[i][i] = diagonal
@@ -150,46 +155,4 @@ func gram(x [][]float64, diagonal float64) [][]float64 {
 		}
 	}
 	return a
-}
-
-// cholesky factors a symmetric positive matrix, given by its lower half, in place.
-func cholesky(a [][]float64) [][]float64 {
-	for i := range a {
-		for j := range a[i] {
-			sum := a[i][j] - dot(a[i][:j], a[j][:j])
-			if i == j {
-				a[i][i] = math.Sqrt(max(sum, 1e-12))
-			} else {
-				a[i][j] = sum / a[j][j]
-			}
-		}
-	}
-	return a
-}
-
-func solveLower(factor [][]float64, b []float64) []float64 {
-	x := make([]float64, len(b))
-	for i := range x {
-		x[i] = (b[i] - dot(factor[i][:i], x[:i])) / factor[i][i]
-	}
-	return x
-}
-
-func solveUpper(factor [][]float64, b []float64) []float64 {
-	x := append([]float64{}, b...)
-	for i := len(x) - 1; i >= 0; i-- {
-		x[i] /= factor[i][i]
-		for j := range i {
-			x[j] -= factor[i][j] * x[i]
-		}
-	}
-	return x
-}
-
-func dot(a, b []float64) float64 {
-	sum := 0.0
-	for i, value := range a {
-		sum += value * b[i]
-	}
-	return sum
 }

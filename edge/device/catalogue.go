@@ -84,27 +84,5 @@ func isNear(name, known string) bool {
 	if len(name) < 3 || len(name) > maxNameBytes {
 		return false
 	}
-	return distance(name, known) <= most || distance(name, known[:min(len(name), len(known))]) <= most
-}
-
-// distance counts the insertions, deletions and replacements of bytes that turn
-// a into b (Levenshtein).
-func distance(a, b string) int {
-	last := make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			replaced := last[j-1]
-			if a[i-1] != b[j-1] {
-				replaced++
-			}
-			row[j] = min(replaced, last[j]+1, row[j-1]+1)
-		}
-		last = row
-	}
-	return last[len(b)]
+	return problem.Typos(name, known) <= most || problem.Typos(name, known[:min(len(name), len(known))]) <= most
 }

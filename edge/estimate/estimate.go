@@ -24,8 +24,9 @@ import "github.com/tandem-tune/tandem/edge/graph"
 // Device is what a device is made of, as a catalogue says it.
 type Device struct {
 	Name string
-	// Engine runs the graph: tflite, armnn neon, armnn opencl, pytorch. What is
-	// known of an engine is used where anything is; it may be empty.
+	// Engine runs the graph: tflite, armnn neon, armnn opencl, pytorch,
+	// onnx-runtime. What is known of an engine is used where anything is; it may be
+	// empty.
 	Engine string
 	// Cores are those that one inference may use.
 	Cores int

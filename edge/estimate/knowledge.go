@@ -1,6 +1,11 @@
 package estimate
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/linear"
+)
 
 // Knowledge is how the factors of time and of energy are spread over devices. It
 // is learned from devices on which many inferences were measured.
@@ -39,11 +44,43 @@ func (d Device) energySample(w Workload, c Configuration, joules float64) sample
 	return sample{terms: append(d.seconds(w, c), d.power(c)...), place: d.place(w, c), log: math.Log(joules)}
 }
 
+// Extend adds a prior of time for an engine that was measured on fewer devices than
+// [Learn] needs to tell how devices with it differ. Its factors are the mean of what
+// the devices show, seen from the prior of all devices; how far a device may be from
+// them stays as it is over all devices. Engines have kernels of their own for each
+// kind of core, so it is taken for devices alone whose cores compute about as wide as
+// those it was learned from.
+func (k Knowledge) Extend(engine string, series []Series) Knowledge {
+	var groups [][]sample
+	width := 0.0
+	k.Devices = slices.Clone(k.Devices)
+	for _, one := range series {
+		if s := timeSamples(one); len(s) > 0 {
+			groups = append(groups, s)
+			k.Devices = append(k.Devices, one.Device.Name)
+			width += one.Device.Float32PerCycle
+		}
+	}
+	if len(groups) == 0 || len(k.Time) == 0 {
+		return k
+	}
+	all, mean := k.Time[0], make([]float64, terms)
+	for _, samples := range groups {
+		for i, factor := range all.fit(samples, all.Mean, nil).factors {
+			mean[i] += factor / float64(len(groups))
+		}
+	}
+	p := all
+	p.Name, p.Mean, p.Float32PerCycle = engine, mean, width/float64(len(groups))
+	k.Time = append(slices.Clone(k.Time), p)
+	return k
+}
+
 // initial is the prior before any device was seen: a device reaches about a third
 // of its peak, within a factor of ten to either side. The lengths and the
 // deviations were chosen on every second series (docs/benchmarks.md).
 func initial(size int) Prior {
-	p := Prior{Mean: make([]float64, size), Covariance: square(size), Amplitude: 0.12, Noise: 0.03, Lengths: make([]float64, coordinates)}
+	p := Prior{Mean: make([]float64, size), Covariance: linear.Square(size), Amplitude: 0.12, Noise: 0.03, Lengths: make([]float64, coordinates)}
 	for i := range p.Mean {
 		p.Mean[i] = 1
 		p.Covariance[i][i] = 2.25
@@ -77,13 +114,7 @@ func Learn(series []Series) Knowledge {
 			k.Devices = append(k.Devices, one.Device.Name)
 		}
 	}
-	k.Time = learnEngines(series, terms, func(s Series) []sample {
-		var out []sample
-		for _, m := range s.Measurements {
-			out = append(out, s.Device.timeSample(m.Workload, m.Configuration, m.Seconds))
-		}
-		return out
-	})
+	k.Time = learnEngines(series, terms, timeSamples)
 	k.Energy = learnEngines(series, terms+powers, func(s Series) []sample {
 		var out []sample
 		for _, m := range s.Measurements {
@@ -94,6 +125,14 @@ func Learn(series []Series) Knowledge {
 		return out
 	})
 	return k
+}
+
+func timeSamples(s Series) []sample {
+	var out []sample
+	for _, m := range s.Measurements {
+		out = append(out, s.Device.timeSample(m.Workload, m.Configuration, m.Seconds))
+	}
+	return out
 }
 
 // fewestSeries make a prior of their own.
@@ -152,7 +191,7 @@ func learn(groups [][]sample, p Prior, engine bool) Prior {
 }
 
 // maximize alternates between the devices' factors and their spread.
-func (p *Prior) maximize(groups [][]sample, from [][]float64, base matrix, times int) []*posterior {
+func (p *Prior) maximize(groups [][]sample, from [][]float64, base linear.Matrix, times int) []*posterior {
 	size := len(p.Mean)
 	fits := make([]*posterior, len(groups))
 	for range times {
@@ -165,7 +204,7 @@ func (p *Prior) maximize(groups [][]sample, from [][]float64, base matrix, times
 				mean[i] += f / float64(len(groups))
 			}
 		}
-		covariance := square(size)
+		covariance := linear.Square(size)
 		// What a few devices show is mixed with the first guess, which counts as
 		// two devices that are closer together.
 		count := float64(len(groups)) + 2
@@ -182,19 +221,19 @@ func (p *Prior) maximize(groups [][]sample, from [][]float64, base matrix, times
 
 // spread adds what one device says of the covariance: how far its factors are
 // from the mean, and how little is known of them.
-func (q *posterior) spread(covariance matrix, mean []float64, count float64) {
+func (q *posterior) spread(covariance linear.Matrix, mean []float64, count float64) {
 	n, size := len(q.samples), len(mean)
-	known := square(max(size, n))[:size] // half of the samples' covariance with each factor
+	known := linear.Square(max(size, n))[:size] // half of the samples' covariance with each factor
 	for k := range size {
 		known[k] = known[k][:n]
 		for i := range n {
-			known[k][i] = dot(q.prior.Covariance[k], q.slopes[i])
+			known[k][i] = linear.Dot(q.prior.Covariance[k], q.slopes[i])
 		}
-		q.factored.forward(known[k])
+		q.factored.Forward(known[k])
 	}
 	for k := range size {
 		for l := range size {
-			rest := q.prior.Covariance[k][l] - dot(known[k], known[l])
+			rest := q.prior.Covariance[k][l] - linear.Dot(known[k], known[l])
 			covariance[k][l] += (rest + (q.factors[k]-mean[k])*(q.factors[l]-mean[l])) / count
 		}
 	}

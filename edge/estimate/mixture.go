@@ -1,6 +1,10 @@
 package estimate
 
-import "math"
+import (
+	"math"
+
+	"github.com/tandem-tune/tandem/linear"
+)
 
 // mixture is several posteriors, each as probable as its evidence makes it: the
 // engine on a device is like one of the known ones or like all, and leaves more
@@ -56,9 +60,9 @@ func (q *posterior) worst(out []bool) int {
 	for i := range q.samples {
 		unit := make([]float64, len(q.samples))
 		unit[i] = 1
-		half := q.factored.forward(unit)
+		half := q.factored.Forward(unit)
 		// What is left out of the inverse is that one's own variance.
-		if off := math.Abs(q.weights[i]) / math.Sqrt(dot(half, half)); off > most && !out[i] {
+		if off := math.Abs(q.weights[i]) / math.Sqrt(linear.Dot(half, half)); off > most && !out[i] {
 			worst, most = i, off
 		}
 	}
@@ -69,12 +73,12 @@ func (q *posterior) worst(out []bool) int {
 // others of the engine that it is said to have.
 const own = 3
 
-func mix(priors []Prior, engine string, samples []sample) mixture {
+func mix(priors []Prior, device Device, samples []sample) mixture {
 	var m mixture
 	for i := range priors {
 		p := &priors[i]
 		if len(samples) == 0 {
-			if known := p.Name == engine && engine != ""; known || i == 0 {
+			if p.of(device) || i == 0 {
 				m.posteriors, m.priors = []*posterior{p.fit(nil, nil, nil)}, []*Prior{p}
 			}
 			continue
@@ -82,7 +86,7 @@ func mix(priors []Prior, engine string, samples []sample) mixture {
 		from, rest := p.Mean, p.without(samples)
 		for _, spread := range spreads() {
 			fit := p.scaled(spread).robust(rest, from)
-			if p.Name == engine && engine != "" {
+			if p.of(device) {
 				fit.evidence += own
 			}
 			m.posteriors, m.priors, from = append(m.posteriors, fit), append(m.priors, p), fit.factors

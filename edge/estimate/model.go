@@ -27,8 +27,8 @@ func Fit(device Device, measurements []Measurement, knowledge Knowledge) *Model 
 	return &Model{
 		device: device,
 		times:  len(times), energies: len(energies),
-		time:   mix(knowledge.Time, device.Engine, times),
-		energy: mix(knowledge.Energy, device.Engine, energies),
+		time:   mix(knowledge.Time, device, times),
+		energy: mix(knowledge.Energy, device, energies),
 		watts:  device.LoadWatts > 0 || len(energies) > 0,
 	}
 }

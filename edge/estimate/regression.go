@@ -1,12 +1,19 @@
 package estimate
 
-import "math"
+import (
+	"math"
+
+	"github.com/tandem-tune/tandem/linear"
+)
 
 // Prior is what is known of a sum before anything is measured: the logarithms of
 // the factors are normal, and so is what the sum leaves over.
 type Prior struct {
 	// Name is of the engine that the prior is of; empty for all.
 	Name string `json:"name,omitempty"`
+	// Float32PerCycle is how wide the cores of the devices compute that it was
+	// learned from, if it is only for such; 0 for all devices with the engine.
+	Float32PerCycle float64 `json:"float32_per_cycle,omitempty"`
 	// Mean and Covariance of the factors' logarithms, by term.
 	Mean       []float64   `json:"mean"`
 	Covariance [][]float64 `json:"covariance"`
@@ -20,12 +27,25 @@ type Prior struct {
 	Usual Usual `json:"usual"`
 }
 
+// asWide is by what factor the cores of a device may compute wider or narrower than
+// those that a prior was learned from.
+const asWide = 2
+
+// of says whether the prior is that of the device's engine.
+func (p *Prior) of(d Device) bool {
+	if d.Engine == "" || p.Name != d.Engine {
+		return false
+	}
+	ratio := d.Float32PerCycle / p.Float32PerCycle
+	return p.Float32PerCycle == 0 || d.Accelerator == nil && ratio <= asWide && ratio >= 1.0/asWide
+}
+
 // scaled is the prior for a device that is less or more like the others.
 func (p *Prior) scaled(by spread) *Prior {
 	out := *p
 	out.Amplitude, out.Noise = by.amplitude*p.Amplitude, by.noise*p.Noise
 	if by.covariance != 1 {
-		wider := square(len(p.Covariance))
+		wider := linear.Square(len(p.Covariance))
 		for i, row := range p.Covariance {
 			for j, x := range row {
 				wider[i][j] = by.covariance * x
@@ -49,13 +69,13 @@ type posterior struct {
 	prior    *Prior
 	factors  []float64 // logarithms, the most probable
 	samples  []sample
-	left     matrix      // covariance of what the sums leave over, lower half
-	slopes   [][]float64 // of the samples' logarithms by factor
-	factored matrix      // of the covariance of the samples
-	weights  []float64   // its inverse times what the samples are off the prior
-	evidence float64     // logarithm, by the same linearization
-	penalty  float64     // part of the evidence: for outliers
-	cost     float64     // what the most probable factors minimize
+	left     linear.Matrix // covariance of what the sums leave over, lower half
+	slopes   [][]float64   // of the samples' logarithms by factor
+	factored linear.Matrix // of the covariance of the samples
+	weights  []float64     // its inverse times what the samples are off the prior
+	evidence float64       // logarithm, by the same linearization
+	penalty  float64       // part of the evidence: for outliers
+	cost     float64       // what the most probable factors minimize
 }
 
 // value of the logarithm of the sums, and its slope by every factor.
@@ -100,7 +120,7 @@ func (p *Prior) fit(samples []sample, from []float64, out []bool) *posterior {
 	if len(samples) == 0 {
 		return &posterior{prior: p, factors: p.Mean}
 	}
-	left := square(len(samples))
+	left := linear.Square(len(samples))
 	for i, one := range samples {
 		for j := range i {
 			left[i][j] = p.shared(one.place, samples[j].place)
@@ -137,7 +157,7 @@ func (p *Prior) step(at *posterior) []float64 {
 			pull[k] += s * at.weights[i]
 		}
 	}
-	next := matrix(p.Covariance).times(pull)
+	next := linear.Matrix(p.Covariance).Times(pull)
 	for i := range next {
 		next[i] += p.Mean[i]
 	}
@@ -145,9 +165,9 @@ func (p *Prior) step(at *posterior) []float64 {
 }
 
 // linearize computes the samples' covariance with the slopes at these factors.
-func (p *Prior) linearize(at []float64, samples []sample, left matrix) *posterior {
+func (p *Prior) linearize(at []float64, samples []sample, left linear.Matrix) *posterior {
 	n := len(samples)
-	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n), factored: square(n)}
+	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n), factored: linear.Square(n)}
 	residual, off := make([]float64, n), make([]float64, n)
 	for i, one := range samples {
 		predicted, slope := value(at, one.terms)
@@ -157,16 +177,16 @@ func (p *Prior) linearize(at []float64, samples []sample, left matrix) *posterio
 		for k, s := range slope {
 			off[i] += s * (at[k] - p.Mean[k])
 		}
-		spread := matrix(p.Covariance).times(slope)
+		spread := linear.Matrix(p.Covariance).Times(slope)
 		for j := range i + 1 {
-			out.factored[i][j] = dot(spread, out.slopes[j]) + left[i][j]
+			out.factored[i][j] = linear.Dot(spread, out.slopes[j]) + left[i][j]
 		}
 	}
-	out.factored.cholesky()
-	half := out.factored.forward(append([]float64(nil), off...))
-	out.evidence = -dot(half, half)/2 - out.factored.halfLogDeterminant()
-	out.weights = out.factored.backward(half)
-	out.cost = p.distance(at) + left.distance(residual)
+	out.factored.Factor()
+	half := out.factored.Forward(append([]float64(nil), off...))
+	out.evidence = -linear.Dot(half, half)/2 - out.factored.HalfLogDeterminant()
+	out.weights = out.factored.Backward(half)
+	out.cost = p.distance(at) + halfSquare(left, residual)
 	return out
 }
 
@@ -176,32 +196,32 @@ func (p *Prior) distance(factors []float64) float64 {
 	for i := range away {
 		away[i] = factors[i] - p.Mean[i]
 	}
-	return matrix(p.Covariance).distance(away)
+	return halfSquare(p.Covariance, away)
 }
 
-// distance is half of the squared length of a vector by a covariance, of which
+// halfSquare is half of the squared length of a vector by a covariance, of which
 // only the lower half is read.
-func (m matrix) distance(v []float64) float64 {
-	factor := square(len(m))
-	for i := range m {
-		copy(factor[i][:i+1], m[i][:i+1])
+func halfSquare(covariance linear.Matrix, v []float64) float64 {
+	factor := linear.Square(len(covariance))
+	for i := range covariance {
+		copy(factor[i][:i+1], covariance[i][:i+1])
 	}
-	factor.cholesky()
-	half := factor.forward(append([]float64(nil), v...))
-	return dot(half, half) / 2
+	factor.Factor()
+	half := factor.Forward(append([]float64(nil), v...))
+	return linear.Dot(half, half) / 2
 }
 
 // predict is the mean and the standard deviation of a logarithm.
 func (q *posterior) predict(one sample) (mean, deviation float64) {
 	mean, slope := value(q.factors, one.terms)
-	spread := matrix(q.prior.Covariance).times(slope)
-	variance := dot(spread, slope) + q.prior.Amplitude*q.prior.Amplitude + q.prior.Noise*q.prior.Noise
+	spread := linear.Matrix(q.prior.Covariance).Times(slope)
+	variance := linear.Dot(spread, slope) + q.prior.Amplitude*q.prior.Amplitude + q.prior.Noise*q.prior.Noise
 	cross := make([]float64, len(q.samples))
 	for i, other := range q.samples {
 		left := q.prior.shared(one.place, other.place)
 		mean += left * q.weights[i]
-		cross[i] = left + dot(spread, q.slopes[i])
+		cross[i] = left + linear.Dot(spread, q.slopes[i])
 	}
-	q.factored.forward(cross)
-	return mean, math.Sqrt(max(variance-dot(cross, cross), q.prior.Noise*q.prior.Noise))
+	q.factored.Forward(cross)
+	return mean, math.Sqrt(max(variance-linear.Dot(cross, cross), q.prior.Noise*q.prior.Noise))
 }

@@ -8,7 +8,7 @@ const (
 	spatial = iota
 	pointwise
 	depthwise
-	linear
+	products // of matrices
 	denseBytes
 	depthwiseBytes
 	weightBytes
@@ -124,7 +124,7 @@ func (w Work) seconds(out []float64, s setting, peak float64) {
 	out[spatial] = s.batch * w.Spatial / peak
 	out[pointwise] = s.batch * w.Pointwise / peak
 	out[depthwise] = s.batch * w.Depthwise / peak
-	out[linear] = s.batch * w.Linear / peak
+	out[products] = s.batch * w.Linear / peak
 	out[denseBytes] = s.batch * w.DenseBytes / s.bandwidth
 	out[depthwiseBytes] = s.batch * w.DepthwiseBytes / s.bandwidth
 	out[curvedBytes] = s.batch * w.CurvedBytes / s.bandwidth

@@ -3,6 +3,8 @@ package estimate
 import (
 	"fmt"
 	"math"
+
+	"github.com/tandem-tune/tandem/linear"
 )
 
 // Usual is what sums leave over on all devices of an engine alike: that it is slow
@@ -68,7 +70,7 @@ func (p *Prior) learnUsual(fits []*posterior) {
 			counts[at]++
 		}
 	}
-	covariance := square(len(places))
+	covariance := linear.Square(len(places))
 	for i, a := range places {
 		sums[i] /= counts[i]
 		for j := range i {
@@ -76,8 +78,8 @@ func (p *Prior) learnUsual(fits []*posterior) {
 		}
 		covariance[i][i] = p.Amplitude*p.Amplitude + (p.Amplitude*p.Amplitude+p.Noise*p.Noise)/counts[i]
 	}
-	covariance.cholesky()
-	pulls := covariance.backward(covariance.forward(sums))
+	covariance.Factor()
+	pulls := covariance.Backward(covariance.Forward(sums))
 	for i := range pulls {
 		pulls[i] *= p.Amplitude * p.Amplitude
 	}

@@ -1,5 +1,7 @@
 package probing
 
+import "github.com/tandem-tune/tandem/linear"
+
 // doubt is one epoch that might have been disturbed: what would change if it had
 // not been measured. It is the only one of its run under its configuration.
 type doubt struct {
@@ -49,20 +51,20 @@ func (m *Model) doubts(beliefs []belief) []doubt {
 func (m *Model) without(direction []float64, value, strength float64, beliefs []belief) (doubt, bool) {
 	prior := make([]float64, len(m.points)) // prior covariances of the points with the direction
 	for i, row := range m.before {
-		prior[i] = dot(direction, row)
+		prior[i] = linear.Dot(direction, row)
 	}
-	solved := m.core.times(prior)
-	variance := dot(prior, direction) - dot(prior, solved)
+	solved := m.core.Times(prior)
+	variance := linear.Dot(prior, direction) - linear.Dot(prior, solved)
 	left := 1 - strength*variance
 	if left < 1e-9 {
 		return doubt{}, false
 	}
 	d := doubt{
-		gain: strength * (dot(prior, m.posterior.mean) - value) / left,
+		gain: strength * (linear.Dot(prior, m.posterior.mean) - value) / left,
 		pull: strength / left,
 	}
 	for _, b := range beliefs {
-		d.shared = append(d.shared, dot(b.shared, direction)-dot(b.shared, solved))
+		d.shared = append(d.shared, linear.Dot(b.shared, direction)-linear.Dot(b.shared, solved))
 	}
 	return d, true
 }

@@ -2,13 +2,15 @@
 //
 //	TANDEM_DATA=... go run ./bench/edgetune/backend            # under a minute; the tables of docs/benchmarks.md
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -seeds 3   # a look
+//	go run ./bench/edgetune/backend -real bench/edgetune/onnxruntime.json,edge/estimate/testdata/onnxruntime.json
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -runs vim4 > runs.jsonl   # for 'tandem edge backend --runs'
 //
 // The data are MLPerf Inference results: 94 image models, each on several
 // runtimes of a device, with latency, energy and accuracy. A stream of requests
 // asks for a backend, model by model, with priorities drawn for each; only the
 // chosen backend is then run and learned from. Since all were measured, the
-// best in hindsight is known.
+// best in hindsight is known. With -real they are runs of ONNX Runtime that
+// bench/edgetune/here kept, on one and two cores: these have CPU use and memory.
 package main
 
 import (
@@ -17,13 +19,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func main() {
 	seeds := flag.Int("seeds", 10, "how many streams for each problem and method")
 	only := flag.String("problem", "", "only this problem")
 	runs := flag.String("runs", "", "write the runs of this problem as JSON lines, and stop")
+	kept := flag.String("real", "", "files of runs with CPU use and memory, with commas between: compare predictors on these, and stop")
 	flag.Parse()
+	if *kept != "" {
+		if err := reportReal(os.Stdout, strings.Split(*kept, ","), *seeds); err != nil {
+			fmt.Fprintln(os.Stderr, "bench/edgetune/backend:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := bench(*seeds, *only, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/edgetune/backend:", err)
 		os.Exit(1)

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
+	"github.com/tandem-tune/tandem/edge/estimate"
 	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/edge/onnx"
 )
 
 func cost(g graph.Graph) (multiplications, parameters float64) {
@@ -53,6 +55,7 @@ func TestCostIsAsPublished(t *testing.T) {
 		{"EfficientNet-lite2", zoo.EfficientNetLite(2, f), 899, 6.1},
 		{"EfficientNet-lite3", zoo.EfficientNetLite(3, f), 1440, 8.2},
 		{"EfficientNet-lite4", zoo.EfficientNetLite(4, f), 2640, 13.0},
+		{"AlexNet", zoo.AlexNet(f), 714, 61.1},
 		{"ResNet-50", zoo.ResNet50(224, f), 4100, 25.6},
 		{"Inception v3", zoo.InceptionV3(299, f), 5713, 23.8},
 		{"Xception", zoo.Xception(299, f), 8400, 22.9},
@@ -98,5 +101,48 @@ func TestWhatACellDoesNotNeedCostsNothing(t *testing.T) {
 	more, _ := cost(full)
 	if less > 12 || more < less+30 {
 		t.Errorf("%.1f million multiplications without the branch, %.1f with it", less, more)
+	}
+}
+
+// What is run is what is estimated: a network read back from its file does the
+// same work. The two whose weights take hundreds of megabytes have only operators
+// that others have too, and are left out.
+func TestAFileIsTheNetwork(t *testing.T) {
+	all, err := zoo.Runnable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, g := range all {
+		names[g.Name] = true
+		if estimate.Summarize(g).Float.WeightBytes > 20e6 {
+			continue
+		}
+		content, err := zoo.File(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := onnx.Read(content, onnx.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", g.Name, err)
+		}
+		if got, want := estimate.Summarize(read), estimate.Summarize(g); got != want {
+			t.Errorf("%s:\n%+v read from the file\n%+v in the zoo", g.Name, got, want)
+		}
+	}
+	if len(names) != 10 {
+		t.Errorf("%d names for ten networks: %v", len(names), names)
+	}
+}
+
+func TestWhatHasNoFileIsRefused(t *testing.T) {
+	empty, err := zoo.NASBench201("|none~0|+|none~0|none~1|+|nor_conv_1x1~0|none~1|none~2|", graph.Float32, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []graph.Graph{zoo.MobileNetV1(0.25, 128, graph.Int8), empty} {
+		if _, err := zoo.File(g); err == nil {
+			t.Errorf("%s was written", g.Name)
+		}
 	}
 }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tandem-tune/tandem/bench/edgetune/runs"
+	"github.com/tandem-tune/tandem/edge/backend"
+	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/edge/graph"
+)
+
+// real are runs of ONNX Runtime on one machine that have CPU time and memory. Its
+// backends are numbers of cores, of which each costs the same.
+type real struct {
+	profiles []backend.Profile
+	models   map[string]backend.Model
+	names    []string
+	batches  []int
+	measured map[setting]backend.Measured
+}
+
+// setting is a model with a batch on a backend.
+type setting struct {
+	model          string
+	batch, backend int
+}
+
+// realMemoryBytes of a backend are enough for every model here, so that no choice is
+// decided by it.
+const realMemoryBytes = 8 << 30
+
+func readReal(paths []string) (*real, error) {
+	r := &real{models: map[string]backend.Model{}, measured: map[setting]backend.Measured{}}
+	for _, path := range paths {
+		all, err := runs.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		for name, workload := range all.Workloads {
+			r.models[name] = realFeatures(name, workload)
+		}
+		for _, one := range all.Runs {
+			b := slices.IndexFunc(r.profiles, func(p backend.Profile) bool { return p.Cores == float64(one.Threads) })
+			if b < 0 {
+				b = len(r.profiles)
+				r.profiles = append(r.profiles, backend.Profile{Name: fmt.Sprintf("cores-%d", one.Threads), Cores: float64(one.Threads),
+					MemoryBytes: realMemoryBytes, CostPerHour: float64(one.Threads)})
+			}
+			busy := min(1, one.CPUSeconds/(one.Seconds*float64(one.Threads)))
+			memory := float64(one.MemoryBytes)
+			r.measured[setting{one.Model, one.Batch, b}] = backend.Measured{CPUUtilization: &busy, MemoryBytes: &memory, LatencySeconds: &one.Seconds}
+			if !slices.Contains(r.names, one.Model) {
+				r.names = append(r.names, one.Model)
+			}
+			if !slices.Contains(r.batches, one.Batch) {
+				r.batches = append(r.batches, one.Batch)
+			}
+		}
+	}
+	for _, name := range r.names {
+		for _, batch := range r.batches {
+			for b := range r.profiles {
+				if _, there := r.measured[setting{name, batch, b}]; !there {
+					return nil, fmt.Errorf("%v: %s was not run with a batch of %d on %s", paths, name, batch, r.profiles[b].Name)
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+// realFeatures are what a workload says of a model.
+func realFeatures(name string, w estimate.Workload) backend.Model {
+	f := w.Float
+	return backend.Model{Name: name, Operations: f.Operations(), Parameters: f.WeightBytes / 4, WeightBytes: f.WeightBytes,
+		ActivationBytes: f.DenseBytes + f.DepthwiseBytes + f.CurvedBytes + f.LightBytes,
+		Layers:          map[graph.Class]float64{graph.Convolution: f.Heavy, graph.Elementwise: f.Light}}
+}
+
+func (r *real) run(at setting) backend.Run {
+	return backend.Run{Model: r.models[at.model], Request: backend.Request{Batch: float64(at.batch)}, Backend: r.profiles[at.backend].Name, Measured: r.measured[at]}
+}
+
+// realMeasures are what the runs have.
+func realMeasures() []backend.Measure {
+	return []backend.Measure{backend.LatencySeconds, backend.MemoryBytes, backend.CPUUtilization}
+}
+
+// realScore is what a stream gave: percentage errors of each measure for models
+// that were in no request, after ten runs and at the end, and regret.
+type realScore struct {
+	early, late [3]float64
+	regret      [2]float64 // of the two halves of the stream
+	fixed       [2]float64 // of always taking the backend that is best in hindsight
+}
+
+// play asks for each model and batch twice in random order, with drawn priorities
+// of latency against cost, and learns from the chosen backend alone. A quarter of
+// the models is held out.
+func (r *real) play(settings backend.Settings) (s realScore, err error) {
+	chooser, err := backend.New(r.profiles, settings)
+	if err != nil {
+		return s, err
+	}
+	random := rand.New(rand.NewPCG(settings.Seed, 78))
+	names := slices.Clone(r.names)
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	heldOut, asked := names[:len(names)/4], names[len(names)/4:]
+	var requests []setting
+	for range 2 {
+		first := len(requests)
+		for _, name := range asked {
+			for _, batch := range r.batches {
+				requests = append(requests, setting{model: name, batch: batch})
+			}
+		}
+		pass := requests[first:]
+		random.Shuffle(len(pass), func(i, j int) { pass[i], pass[j] = pass[j], pass[i] })
+	}
+	half := len(requests) / 2
+	always := make([][2]float64, len(r.profiles))
+	for i, at := range requests {
+		if i == 10 {
+			s.early = r.percent(chooser, heldOut)
+		}
+		weight := random.Float64()
+		wishes := backend.Wishes{Weights: map[backend.Criterion]float64{backend.ByLatency: weight, backend.ByCost: 1 - weight}}
+		losses := r.losses(at, wishes)
+		least := slices.Min(losses)
+		choice, err := chooser.Choose(r.models[at.model], backend.Request{Batch: float64(at.batch)}, wishes)
+		if err != nil {
+			return s, err
+		}
+		at.backend = max(choice.Chosen, 0)
+		s.regret[i/half] += (losses[at.backend] - least) / float64(half)
+		for b, loss := range losses {
+			always[b][i/half] += (loss - least) / float64(half)
+		}
+		run := r.run(at)
+		run.Explored = choice.Explored
+		if err := chooser.Learn(run); err != nil {
+			return s, err
+		}
+	}
+	s.fixed = slices.MinFunc(always, func(a, b [2]float64) int { return cmp.Compare(a[0]+a[1], b[0]+b[1]) })
+	s.late = r.percent(chooser, heldOut)
+	return s, nil
+}
+
+func (r *real) losses(at setting, wishes backend.Wishes) []float64 {
+	var losses []float64
+	for b, profile := range r.profiles {
+		at.backend = b
+		values := r.measured[at].Values()
+		losses = append(losses, wishes.Loss(backend.Judge(profile, r.models[at.model], backend.Request{Batch: float64(at.batch)}, values)))
+	}
+	return losses
+}
+
+// percent is the mean absolute percentage error of each measure.
+func (r *real) percent(chooser *backend.Chooser, models []string) (errors [3]float64) {
+	count := float64(len(models) * len(r.batches) * len(r.profiles))
+	for _, name := range models {
+		for _, batch := range r.batches {
+			for b, values := range chooser.Predict(r.models[name], backend.Request{Batch: float64(batch)}) {
+				really := r.measured[setting{name, batch, b}].Values()
+				for i, measure := range realMeasures() {
+					errors[i] += math.Abs(values[measure]-really[measure]) / really[measure] / count
+				}
+			}
+		}
+	}
+	return errors
+}
+
+// reportReal prints what every predictor makes of the runs.
+func reportReal(out io.Writer, paths []string, seeds int) error {
+	r, err := readReal(paths)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d models, %d batch sizes, %d backends\n\n", len(r.names), len(r.batches), len(r.profiles))
+	fmt.Fprintln(out, "| predictor | MAPE of latency: after 10 runs > at the end | of memory | of CPU use | regret %: first half > second half |")
+	fmt.Fprintln(out, "|---|---|---|---|---|")
+	var scores []realScore
+	for _, kind := range backend.Kinds() {
+		scores = make([]realScore, seeds)
+		for seed := range seeds {
+			if scores[seed], err = r.play(backend.Settings{Predictor: kind, Exploration: backend.Optimism, Share: 0.1, Seed: uint64(seed)}); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(out, "| %s |", kind)
+		for i := range realMeasures() {
+			fmt.Fprintf(out, " %s > %s |", spread(scores, func(s realScore) float64 { return s.early[i] }), spread(scores, func(s realScore) float64 { return s.late[i] }))
+		}
+		fmt.Fprintf(out, " %s > %s |\n", spread(scores, func(s realScore) float64 { return s.regret[0] }), spread(scores, func(s realScore) float64 { return s.regret[1] }))
+	}
+	fmt.Fprintf(out, "| one backend, the best in hindsight | | | | %s > %s |\n", spread(scores, func(s realScore) float64 { return s.fixed[0] }), spread(scores, func(s realScore) float64 { return s.fixed[1] }))
+	return nil
+}

@@ -1,0 +1,28 @@
+package problem
+
+// Typos counts the insertions, deletions and replacements of bytes and the swaps
+// of neighbours that turn a into b (optimal string alignment): how far a name that
+// is not known is from one that was perhaps meant. It takes time with the product
+// of both lengths, so callers bound them.
+func Typos(a, b string) int {
+	beforeLast, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replaced := last[j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
+			}
+			row[j] = min(replaced, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], beforeLast[j-2]+1)
+			}
+		}
+		beforeLast, last = last, row
+	}
+	return last[len(b)]
+}
