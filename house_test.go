@@ -68,9 +68,12 @@ var mayImport = map[string][]string{
 	"workers/sandbox":         {"problem", "profiler", "workers/sandbox/filter"},
 	"workers/sandbox/filter":  {},
 	"web/auth":                {"problem"},
-	"web/api":                 {"problem", "similarity", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth"},
+	"web/certificate":         {"problem"},
+	"web/limit":               {},
+	"web/monitoring":          {"study"},
+	"web/api":                 {"problem", "similarity", "protocol", "budget", "trial", "study", "study/space", "study/definition", "web/auth", "web/limit"},
 	"web/ui":                  {},
-	"clients/rest":            {"problem", "edge", "similarity", "protocol", "budget", "trial", "study/definition", "web/auth"},
+	"clients/rest":            {"problem", "edge", "similarity", "protocol", "budget", "trial", "study/definition", "web/auth", "web/certificate"},
 	"importer":                {"problem", "protocol", "trial", "study/space", "study/definition"},
 	"failpoint":               {},
 	"e2e/broken":              {},
@@ -127,6 +130,9 @@ var doors = map[string][]string{
 	"github.com/chromedp/chromedp":     {},                                  // tests only
 	"google.golang.org/protobuf":       {"edge/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
+
+	"github.com/prometheus/client_golang": {"web/monitoring"},
+	"golang.org/x/time":                   {"web/limit"},
 }
 
 type source struct {

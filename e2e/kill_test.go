@@ -60,6 +60,9 @@ func (s *site) start() {
 }
 
 func (s *site) environment() []string {
+	if slices.Contains(s.args, "--tls") {
+		return []string{"TANDEM_SERVER=https://" + s.listen, "TANDEM_TOKEN=" + s.token, "TANDEM_CA=" + filepath.Join(s.data, "tls", "authority.pem")}
+	}
 	return []string{"TANDEM_SERVER=http://" + s.listen, "TANDEM_TOKEN=" + s.token}
 }
 

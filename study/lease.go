@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
@@ -268,6 +269,9 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 	}
 	if t.Setting != nil {
 		lease.System = t.Setting.Configuration
+	}
+	if lease.System == nil {
+		lease.System = map[string]space.Value{} // an object, as the interface promises
 	}
 	if t.ResumesAt(rung) {
 		lease.Checkpoint = t.Checkpoint

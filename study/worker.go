@@ -21,9 +21,7 @@ func (s *Service) RegisterWorker(_ context.Context, registration protocol.Worker
 func (s *Service) RemoveWorker(_ context.Context, worker string) error {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	if !s.workers.Remove(worker) {
-		return unknownWorker(worker)
-	}
+	s.workers.Remove(worker)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.turns, worker)

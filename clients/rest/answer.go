@@ -55,6 +55,9 @@ func problemOf(r request, response *http.Response) error {
 	if response.StatusCode/100 == 3 {
 		return problem.New(problem.Invalid, "%s %s is answered at %s: use that address", r.method, r.path, response.Header.Get("Location"))
 	}
+	if strings.HasPrefix(string(data), "Client sent an HTTP request to an HTTPS server") {
+		return problem.New(problem.Unavailable, "%s speaks TLS: use https:// in the server's address, and --ca FILE (or TANDEM_CA) with its authority.pem if it made its certificate itself", response.Request.URL.Host)
+	}
 	return problem.New(codeOf(response.StatusCode), "%s %s: the server answered %s", r.method, r.path, response.Status)
 }
 

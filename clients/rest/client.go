@@ -9,6 +9,8 @@ package rest
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -29,6 +31,9 @@ type Options struct {
 	HTTPClient *http.Client
 	// UserAgent names the program to the server.
 	UserAgent string
+	// Authorities are whom the client trusts to sign the server's certificate;
+	// nil: whom the machine trusts. It is ignored with an HTTPClient.
+	Authorities *x509.CertPool
 	// Insecure allows the token to go to another machine without TLS.
 	Insecure bool
 	// Patience is how long a call is tried again when the server cannot be
@@ -64,7 +69,7 @@ func New(options Options) (*Client, error) {
 	if client.patience == 0 {
 		client.patience = defaultPatience
 	}
-	sender := http.Client{Transport: newTransport()}
+	sender := http.Client{Transport: newTransport(options.Authorities)}
 	if options.HTTPClient != nil {
 		sender = *options.HTTPClient
 	}
@@ -75,13 +80,16 @@ func New(options Options) (*Client, error) {
 }
 
 // newTransport is the standard one with room for a worker's parallel calls.
-func newTransport() http.RoundTripper {
+func newTransport(authorities *x509.CertPool) http.RoundTripper {
 	standard, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return http.DefaultTransport
 	}
 	transport := standard.Clone()
 	transport.MaxIdleConnsPerHost = 16
+	if authorities != nil {
+		transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	}
 	return transport
 }
 

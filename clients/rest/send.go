@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/web/certificate"
 )
 
 const (
@@ -169,8 +170,8 @@ func (r request) content() (io.Reader, int64, error) {
 
 // whether says if another attempt could find what this one did not.
 func whether(err error, local *source) time.Duration {
-	var certificate *tls.CertificateVerificationError
-	if local.err() != nil || errors.As(err, &certificate) {
+	var refused *tls.CertificateVerificationError
+	if local.err() != nil || errors.As(err, &refused) || errors.Is(err, http.ErrSchemeMismatch) {
 		return never
 	}
 	return 0
@@ -179,12 +180,14 @@ func whether(err error, local *source) time.Duration {
 // unanswered is the error of an attempt without an answer: what went wrong on
 // our side, or that there is no server.
 func (c *Client) unanswered(ctx context.Context, err error, local *source) error {
-	var certificate *tls.CertificateVerificationError
+	if told, refused := certificate.Explain(err, c.base.String()); refused {
+		return problem.New(problem.Unavailable, "%s", told)
+	}
 	switch {
 	case local.err() != nil:
 		return fmt.Errorf("read what is to be uploaded: %w", local.err())
-	case errors.As(err, &certificate):
-		return problem.New(problem.Unavailable, "%s has no certificate that this machine trusts: %w", c.base, certificate.Err)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return problem.New(problem.Unavailable, "%s does not speak TLS: use http://%s if it is on this machine, or start the server with --tls", c.base, c.base.Host)
 	case errors.Is(context.Cause(ctx), errSilent):
 		err = errSilent
 	}

@@ -15,6 +15,7 @@ type connection struct {
 	token     string
 	tokenFile string
 	insecure  bool
+	ca        string
 }
 
 // connectionFlags are the flags of every command that talks to a server.
@@ -26,6 +27,7 @@ func connectionFlags(command *cobra.Command, c *connection) {
 	flags := command.PersistentFlags()
 	flags.StringVar(&c.url, "server", url, "address of the server (or TANDEM_SERVER)")
 	flags.StringVar(&c.tokenFile, "token-file", "", "file that holds the token (or TANDEM_TOKEN in the environment)")
+	flags.StringVar(&c.ca, "ca", os.Getenv("TANDEM_CA"), "PEM file with the authority that signed the server's certificate; nobody else is trusted then (or TANDEM_CA)")
 	flags.BoolVar(&c.insecure, "insecure", false, "send the token over plain HTTP to another machine")
 }
 
@@ -43,5 +45,9 @@ func (c *connection) open() (*rest.Client, error) {
 		}
 		token = strings.TrimSpace(string(content))
 	}
-	return rest.New(rest.Options{URL: c.url, Token: token, Insecure: c.insecure, UserAgent: "tandem/" + version()})
+	authorities, err := readAuthorities(c.ca)
+	if err != nil {
+		return nil, err
+	}
+	return rest.New(rest.Options{URL: c.url, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: "tandem/" + version()})
 }

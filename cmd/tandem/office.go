@@ -73,6 +73,7 @@ func (o *office) handler() http.Handler {
 	return api.New(api.Config{
 		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, UI: ui.Handler(),
 		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret,
+		Ready: o.server.ready, Monitor: o.server.monitor, OpenMetrics: o.server.options.openMetrics, Limits: o.server.options.perSecond(),
 	})
 }
 

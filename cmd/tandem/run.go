@@ -95,9 +95,9 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if len(def.Command) == 0 {
 		return usageError{fmt.Errorf("%s has no command to run: give one, or drive the study from Python with ask and tell", path)}
 	}
-	f.server.logger = newLogger(command.ErrOrStderr(), f.verbose)
-	if !f.verbose {
-		f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelWarn)
+	f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelWarn)
+	if f.verbose {
+		f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelDebug)
 	}
 	here, err := f.open(ctx, command)
 	if err != nil {

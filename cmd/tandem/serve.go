@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -14,7 +13,7 @@ const defaultListen = "127.0.0.1:7171"
 
 func serveCommand() *cobra.Command {
 	var options serverOptions
-	var verbose bool
+	var log logging
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the study server",
@@ -26,14 +25,23 @@ once; only its hash is kept.
 
 With --database everything is in a PostgreSQL database instead, and several
 servers may share it: one of them owns it, the others pass requests on to that
-one, and one of those takes over when it is gone (docs/postgresql.md).`,
+one, and one of those takes over when it is gone (docs/postgresql.md).
+
+On an address that other machines can reach it takes TLS: --tls makes an
+authority and certificates in the data folder, and clients are given the
+authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 		Example: `  tandem serve
   tandem serve --data /srv/tandem --listen 127.0.0.1:8080
-  tandem serve --listen 10.0.0.5:7171 --allow-host tuning.example.org   # behind a TLS proxy
-  PGPASSWORD=... tandem serve --database postgres://tandem@db.example.org/tandem --listen 10.0.0.5:7171`,
+  tandem serve --listen 10.0.0.5:7171 --tls
+  tandem serve --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem --allow-host tuning.example.org
+  tandem serve --allow-host tuning.example.org   # behind a TLS proxy on this machine
+  PGPASSWORD=... tandem serve --database postgres://tandem@db.example.org/tandem --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			options.logger = newLogger(command.ErrOrStderr(), verbose)
+			var err error
+			if options.logger, err = log.open(command.ErrOrStderr()); err != nil {
+				return err
+			}
 			options.database.resolve()
 			opened, err := openServer(command.Context(), options)
 			if err != nil {
@@ -51,7 +59,8 @@ one, and one of those takes over when it is gone (docs/postgresql.md).`,
 	databaseFlags(command, &options.database,
 		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
 	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")
-	command.Flags().BoolVar(&verbose, "verbose", false, "log every request")
+	tlsFlags(command, &options.tls)
+	logFlags(command, &log)
 	return command
 }
 
@@ -63,6 +72,8 @@ func serverFlags(command *cobra.Command, options *serverOptions) {
 	flags.Float64Var(&options.leaseSeconds, "lease-seconds", 60, "how long a silent worker keeps its trials")
 	flags.Float64Var(&options.heartbeatSeconds, "heartbeat-seconds", 10, "how often workers say that they are alive")
 	flags.StringSliceVar(&options.allowedHosts, "allow-host", nil, "further host name the server may be addressed by (repeatable)")
+	flags.BoolVar(&options.tls.plain, "plain-http", false, "answer without TLS on an address that other machines can reach, for a TLS proxy")
+	limitFlags(command, options)
 	flags.BoolVar(&options.allowNetworkDisk, "allow-network-filesystem", false, "open the data folder on NFS or SMB, where SQLite's locks may not hold")
 }
 
@@ -77,21 +88,15 @@ func defaultData() string {
 	return "tandem-data"
 }
 
-func newLogger(out io.Writer, verbose bool) *slog.Logger {
-	if verbose {
-		return loggerAt(out, slog.LevelDebug)
-	}
-	return loggerAt(out, slog.LevelInfo)
-}
-
-func loggerAt(out io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
-}
-
 // greet says where the server is, and the first token. It is one write: who
 // reads it from a pipe gets all of it or nothing.
 func greet(out io.Writer, opened *server, token string) {
 	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.url(), opened.place())
+	trust := ""
+	if opened.own != nil {
+		trust = " --ca authority.pem"
+		text += fmt.Sprintf("Clients trust it with --ca authority.pem (or TANDEM_CA), a copy of %s\nIts SHA-256 fingerprint: %s\n", opened.own.File(), opened.own.Fingerprint())
+	}
 	if token != "" {
 		text += fmt.Sprintf(`
 This is the admin token. It is shown this once and stored only as a hash:
@@ -99,10 +104,10 @@ This is the admin token. It is shown this once and stored only as a hash:
   export TANDEM_TOKEN=%s
 
 Web page:   %s/login#token=%s
-A worker:   TANDEM_TOKEN=... tandem worker --server %s
+A worker:   TANDEM_TOKEN=... tandem worker --server %s%s
 More tokens (for workers, for viewers): tandem token create --scope worker
 
-`, token, opened.url(), token, opened.url())
+`, token, opened.url(), token, opened.url(), trust)
 	}
 	io.WriteString(out, text) //nolint:errcheck // nobody may be reading
 }

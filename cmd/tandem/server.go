@@ -21,6 +21,9 @@ import (
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/certificate"
+	"github.com/tandem-tune/tandem/web/limit"
+	"github.com/tandem-tune/tandem/web/monitoring"
 )
 
 // serverOptions are the flags that make a server.
@@ -32,14 +35,25 @@ type serverOptions struct {
 	allowedHosts     []string
 	allowNetworkDisk bool
 	database         databaseOptions
+	tls              tlsOptions
+	maxConnections   int
+	limits           api.Limits
+	openMetrics      bool
 	logger           *slog.Logger
 }
 
-// check refuses a timing under which workers that are well lose their trials, and
-// a database that cannot be meant.
+// check refuses flags that cannot be meant: a timing under which workers that are
+// well lose their trials, a database that there cannot be, and tokens in plain
+// text on a network.
 func (o serverOptions) check() error {
 	if err := o.database.check(); err != nil {
 		return err
+	}
+	if err := o.tls.check(o.listen, o.database.chosen()); err != nil {
+		return err
+	}
+	if o.maxConnections < 1 || o.limits.Requests < 0 {
+		return usageError{fmt.Errorf("--max-connections (%d) must be at least 1, and --requests-per-second (%g) at least 0, which bounds nothing", o.maxConnections, o.limits.Requests)}
 	}
 	if o.heartbeatSeconds > 0 && o.heartbeatSeconds <= o.leaseSeconds/2 && o.leaseSeconds <= maxLeaseSeconds {
 		return nil
@@ -61,6 +75,14 @@ type server struct {
 	// the one that owns it; nil: this server has a data folder of its own.
 	database *postgres.Database
 	standby  *api.Standby
+	bounded  *limit.Listener // below the listener's TLS
+	// ending is set when the server drains.
+	ending atomic.Bool
+	// certificates are what the server shows; nil: it speaks plain HTTP. own is
+	// the same where the server makes them itself.
+	certificates certificate.Source
+	own          *certificate.Own
+	monitor      *monitoring.Monitor
 }
 
 // Housekeeping intervals.
@@ -84,6 +106,7 @@ func openServer(ctx context.Context, options serverOptions) (*server, error) {
 	}
 	tuneCollector()
 	s := &server{options: options}
+	s.monitor = monitoring.New(monitoring.Options{Version: version(), State: s.state, Logger: options.logger})
 	open := s.openFolder
 	if options.database.chosen() {
 		open = s.openDatabase
@@ -125,6 +148,10 @@ func (s *server) listen() (err error) {
 	if s.listener, err = net.Listen("tcp", s.options.listen); err != nil {
 		return fmt.Errorf("listen on %s: %w", s.options.listen, err)
 	}
+	s.bound()
+	if err := s.encrypt(s.hosts()); err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
 	return nil
 }
 
@@ -153,7 +180,13 @@ func (s *server) hosts() []string {
 }
 
 // url is where the server answers.
-func (s *server) url() string { return "http://" + s.listener.Addr().String() }
+func (s *server) url() string {
+	scheme := "http"
+	if s.certificates != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String()
+}
 
 func random() uint64 {
 	var bits [8]byte
@@ -182,6 +215,7 @@ func (s *server) serve(ctx context.Context) error {
 		err = errors.Join(err, late)
 	default:
 	}
+	s.ending.Store(true)
 	cancel() // ends long polls and event streams, so that the drain is quick
 	drain, stop := context.WithTimeout(context.Background(), drainTime)
 	defer stop()

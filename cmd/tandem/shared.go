@@ -99,7 +99,11 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 	if address, err := netip.ParseAddrPort(s.listener.Addr().String()); err == nil && address.Addr().IsUnspecified() && s.options.database.advertise == "" {
 		return usageError{fmt.Errorf("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", s.options.listen, address.Port())}
 	}
-	s.standby = api.NewStandby(api.StandbyConfig{Hosts: s.hosts(), Logger: s.options.logger})
+	authorities, err := readAuthorities(s.options.tls.ca)
+	if err != nil {
+		return err
+	}
+	s.standby = api.NewStandby(api.StandbyConfig{Hosts: s.hosts(), Authorities: authorities, Logger: s.options.logger})
 	s.switchboard.connect(s.standby)
 	looking, stop := context.WithCancel(ctx)
 	defer stop()

@@ -43,7 +43,7 @@ type workerOptions struct {
 func workerCommand() *cobra.Command {
 	var server connection
 	var options workerOptions
-	var verbose bool
+	var log logging
 	command := &cobra.Command{
 		Use:   "worker",
 		Short: "Run trials on this machine",
@@ -69,7 +69,11 @@ has; docs/sandbox.md tells what each does.`,
 			if server.tokenFile != "" {
 				options.protected = append(options.protected, server.tokenFile)
 			}
-			made, err := options.agent(client, newLogger(command.ErrOrStderr(), verbose))
+			logger, err := log.open(command.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			made, err := options.agent(client, logger)
 			if err != nil {
 				return err
 			}
@@ -86,7 +90,7 @@ has; docs/sandbox.md tells what each does.`,
 	command.Flags().StringVar(&options.name, "name", hostName(), "what people see the worker as")
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
-	command.Flags().BoolVar(&verbose, "verbose", false, "log every request and report")
+	logFlags(command, &log)
 	return command
 }
 

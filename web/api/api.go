@@ -41,6 +41,15 @@ type Config struct {
 	// PeerSecret is what other servers show with requests that they pass on; empty:
 	// there are none.
 	PeerSecret string
+	// Ready returns why no further work should be sent here, though what is
+	// under way goes on: the server is about to end, say; nil: it is ready.
+	Ready func() error
+	// Monitor is told of every request and answers /metrics; nil: nobody is.
+	Monitor Monitor
+	// OpenMetrics lets programs on this machine read /metrics without a token.
+	OpenMetrics bool
+	// Limits bound what clients may take.
+	Limits Limits
 	// ArtifactLimit bounds one artifact in bytes; 0: 4 GiB.
 	ArtifactLimit int64
 	// Now is the clock of tokens and sessions; nil: the wall clock.
@@ -61,12 +70,15 @@ type server struct {
 	artifacts     Artifacts
 	tokens        auth.Store
 	authenticator *auth.Authenticator
-	signIns       *auth.Limiter
 	ui            http.Handler
 	hosts         hostList
 	logger        *slog.Logger
 	healthy       func() error
 	peerSecret    string
+	ready         func() error
+	monitor       Monitor
+	openMetrics   bool
+	limits        limits
 	artifactLimit int64
 
 	origins   *http.CrossOriginProtection
@@ -88,6 +100,7 @@ func newServer(config Config) *server {
 	s := &server{
 		studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
 		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy, peerSecret: config.PeerSecret,
+		ready: config.Ready, monitor: config.Monitor, openMetrics: config.OpenMetrics,
 		artifactLimit: config.ArtifactLimit, origins: http.NewCrossOriginProtection(), mux: chi.NewMux(),
 		table: make(map[string]route), attempts: attempts{inside: make(map[string]chan struct{})}, followers: make(chan struct{}, maxFollowers), uploads: make(chan struct{}, maxUploads),
 	}
@@ -97,6 +110,12 @@ func newServer(config Config) *server {
 	if s.healthy == nil {
 		s.healthy = func() error { return nil }
 	}
+	if s.ready == nil {
+		s.ready = func() error { return nil }
+	}
+	if s.monitor == nil {
+		s.monitor = unwatched{}
+	}
 	if s.artifactLimit <= 0 {
 		s.artifactLimit = defaultArtifactLimit
 	}
@@ -104,7 +123,7 @@ func newServer(config Config) *server {
 	if now == nil {
 		now = time.Now
 	}
-	s.authenticator, s.signIns = auth.NewAuthenticator(config.Tokens, now), auth.NewLimiter(now)
+	s.authenticator, s.limits = auth.NewAuthenticator(config.Tokens, now), newLimits(config.Limits, now)
 	s.register()
 	return s
 }

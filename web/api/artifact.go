@@ -15,8 +15,12 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 )
 
-// stall is how long a transfer may stand still.
-const stall = 60 * time.Second
+// stall is how long a transfer may stand still, and pace how many bytes have to
+// come in that time: an upload that brings less keeps its place from others.
+const (
+	stall = 60 * time.Second
+	pace  = 16 << 10
+)
 
 type BlobRef struct {
 	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the bytes, in lower-case hexadecimal"`
@@ -112,14 +116,19 @@ func describeBlob(header http.Header, sha256 string, size int64) {
 type patientReader struct {
 	io.Reader
 	connection *http.ResponseController
+	due        time.Time // until when the pace must be met
+	came       int       // since the pace was met last
 }
 
-// Read reads what comes within the time of a stall.
+// Read reads what comes while the pace is kept.
 func (p *patientReader) Read(into []byte) (int, error) {
-	now := time.Now()
-	_ = p.connection.SetReadDeadline(now.Add(stall))
-	_ = p.connection.SetWriteDeadline(now.Add(2 * stall)) // for the answer
+	if p.due.IsZero() || p.came >= pace {
+		p.due, p.came = time.Now().Add(stall), 0
+		_ = p.connection.SetReadDeadline(p.due)
+		_ = p.connection.SetWriteDeadline(p.due.Add(stall)) // for the answer
+	}
 	count, err := p.Reader.Read(into)
+	p.came += count
 	if errors.Is(err, io.EOF) {
 		_ = p.connection.SetReadDeadline(time.Time{})
 	}

@@ -32,6 +32,12 @@ const (
 // was one, and else lets it through.
 func (s *server) call(w http.ResponseWriter, r *http.Request, found route) {
 	if found.mutates() {
+		give, err := s.takeBody(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		defer give()
 		body, err := readBody(w, r)
 		if err != nil {
 			s.refuse(w, r, err)

@@ -45,7 +45,7 @@ func tokenOf(ctx context.Context) auth.Token {
 func (s *server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		seen := &witness{ResponseWriter: w}
+		seen := &witness{ResponseWriter: w, route: noRoute}
 		defer func() { s.note(seen, r, started) }()
 		defer s.recover(seen, r)
 		setDeadlines(w, r, started)
@@ -55,12 +55,26 @@ func (s *server) handler() http.Handler {
 			s.refuse(seen, r, problem.New(problem.Forbidden, "this server is not addressed as %q: start it with --allow-host to answer to that name", r.Host))
 			return
 		}
-		if r.URL.Path == healthPath || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
+		if err := s.takeAddress(r); err != nil {
+			s.refuse(seen, r, err)
+			return
+		}
+		if ofAPI(r.URL.Path) {
 			s.serveAPI(seen, r)
 			return
 		}
+		seen.route = pageRoute
 		s.servePage(seen, r)
 	})
+}
+
+// ofAPI reports whether the API answers the path.
+func ofAPI(path string) bool {
+	switch path {
+	case healthPath, readyPath, metricsPath, "/api":
+		return true
+	}
+	return strings.HasPrefix(path, "/api/")
 }
 
 // setDeadlines bounds how long the client may take. Also a body that nobody
@@ -75,16 +89,24 @@ func setDeadlines(w http.ResponseWriter, r *http.Request, now time.Time) {
 }
 
 // serveAPI lets a request through to its route if the table says so.
-func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveAPI(w *witness, r *http.Request) {
 	if err := s.origins.Check(r); err != nil {
 		s.refuse(w, r, problem.New(problem.Forbidden, "a page of another origin may not change anything here"))
 		return
 	}
 	found, exists := s.match(r)
 	known := request{name: found.name()}
-	if !exists || found.access != everybody {
+	if exists {
+		w.route = known.name
+	}
+	open := exists && (found.access == everybody || s.opensMetrics(found, r))
+	if !open {
 		var err error
 		if known.token, err = s.identify(r); err != nil {
+			s.refuse(w, r, s.takeWrong(r, err))
+			return
+		}
+		if err := s.takeToken(known.token.ID); err != nil {
 			s.refuse(w, r, err)
 			return
 		}
@@ -93,7 +115,7 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		s.missing(w, r)
 		return
 	}
-	if found.access != everybody && !found.access.allows(known.token.Scope) {
+	if !open && !found.access.allows(known.token.Scope) {
 		s.refuse(w, r, problem.New(problem.Forbidden, "a token with the scope %s does not open %s: it takes %s", known.token.Scope, known.name, found.access))
 		return
 	}
@@ -150,8 +172,8 @@ func (s *server) identify(r *http.Request) (auth.Token, error) {
 		}
 		return s.authenticator.Token(r.Context(), auth.Secret(strings.TrimSpace(secret)))
 	}
-	if cookie, err := r.Cookie(sessionCookie); err == nil {
-		return s.authenticator.Session(r.Context(), auth.Secret(cookie.Value))
+	if secret, given := sessionOf(r); given {
+		return s.authenticator.Session(r.Context(), secret)
 	}
 	return auth.Token{}, problem.New(problem.Unauthorized, "this takes a token: send it as Authorization: Bearer TOKEN")
 }
@@ -169,11 +191,12 @@ func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path != "/login" && !strings.HasPrefix(r.URL.Path, "/assets/") {
-		cookie, err := r.Cookie(sessionCookie)
-		if err == nil {
-			_, err = s.authenticator.Session(r.Context(), auth.Secret(cookie.Value))
+		secret, given := sessionOf(r)
+		if given {
+			_, err := s.authenticator.Session(r.Context(), secret)
+			given = err == nil
 		}
-		if err != nil {
+		if !given {
 			w.Header().Set("Cache-Control", "no-store")
 			http.Redirect(w, r, loginFor(r.URL), http.StatusSeeOther)
 			return
@@ -209,8 +232,10 @@ func secure(header http.Header, r *http.Request) {
 
 // note logs the request: what it was and how it ended, nothing it carried.
 func (s *server) note(w *witness, r *http.Request, started time.Time) {
+	took := time.Since(started)
+	s.monitor.Answered(w.route, w.status, took)
 	s.logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.Int("status", w.status), slog.Duration("took", time.Since(started)), slog.String("from", r.RemoteAddr))
+		slog.Int("status", w.status), slog.Duration("took", took), slog.String("from", r.RemoteAddr))
 }
 
 // hostList is what requests may be addressed to. A page of a foreign name that

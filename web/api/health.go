@@ -19,6 +19,14 @@ func (s *server) health(context.Context, *nothing) (*healthAnswer, error) {
 	return &healthAnswer{Body: health{Status: "ok"}}, nil
 }
 
+// readiness is health, and that the server is not about to end.
+func (s *server) readiness(ctx context.Context, input *nothing) (*healthAnswer, error) {
+	if err := s.ready(); err != nil {
+		return nil, problem.New(problem.Unavailable, "the server takes no further work: %w", err)
+	}
+	return s.health(ctx, input)
+}
+
 func (s *server) document(context.Context, *nothing) (*textAnswer, error) {
 	return &textAnswer{ContentType: "application/json", Body: s.openAPI}, nil
 }

@@ -34,6 +34,9 @@ type reportInput struct {
 type directiveAnswer struct{ Body protocol.Directive }
 
 func (s *server) report(ctx context.Context, input *reportInput) (*directiveAnswer, error) {
+	if err := s.takeReport(input.Trial, input.Body); err != nil {
+		return nil, err
+	}
 	directive, err := s.studies.Report(ctx, input.Trial, input.Body)
 	return &directiveAnswer{Body: directive}, err
 }

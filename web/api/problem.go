@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -23,6 +26,8 @@ type document struct {
 	Detail string          `json:"detail" doc:"what went wrong, and what to do about it"`
 	Code   problem.Code    `json:"code" enum:"invalid,not_found,conflict,lease_lost,exhausted,unavailable,unauthorized,forbidden,key_reused,internal" doc:"the class of the problem: what a program may decide on"`
 	Errors []problem.Field `json:"errors,omitempty" doc:"every fault found in the request"`
+
+	after time.Duration // of Retry-After; 0: what is usual for the status
 }
 
 const problemType = "application/problem+json"
@@ -34,6 +39,7 @@ const maxShown = 256
 type withStatus struct {
 	problem *problem.Error
 	status  int
+	after   time.Duration // when to try again; 0: what is usual
 }
 
 // Error returns the problem's text.
@@ -68,7 +74,9 @@ func (s *server) documentOf(ctx context.Context, err error) *document {
 	case errors.Is(err, problem.ErrDiskFull):
 		status = http.StatusInsufficientStorage
 	}
-	return newDocument(status, told.Code, told.Detail, told.Fields)
+	answer := newDocument(status, told.Code, told.Detail, told.Fields)
+	answer.after = special.after
+	return answer
 }
 
 func newDocument(status int, code problem.Code, detail string, fields []problem.Field) *document {
@@ -108,7 +116,11 @@ func (d *document) GetHeaders() http.Header {
 	case http.StatusUnauthorized:
 		headers.Set("WWW-Authenticate", `Bearer realm="tandem"`)
 	case http.StatusTooManyRequests, http.StatusInsufficientStorage:
-		headers.Set("Retry-After", "10")
+		wait := 10
+		if d.after > 0 {
+			wait = int(math.Ceil(d.after.Seconds()))
+		}
+		headers.Set("Retry-After", strconv.Itoa(wait))
 	case http.StatusServiceUnavailable:
 		headers.Set("Retry-After", "1")
 	}

@@ -14,6 +14,7 @@ import (
 type witness struct {
 	http.ResponseWriter
 	status int
+	route  string // as the monitor is told
 }
 
 // WriteHeader notes the status; of several only the first one counts.

@@ -36,6 +36,8 @@ const (
 const (
 	prefix      = "/api/v1"
 	healthPath  = "/healthz"
+	readyPath   = "/readyz"
+	metricsPath = "/metrics"
 	sessionPath = prefix + "/session"
 	studyPath   = prefix + "/studies/{study}"
 	trialPath   = studyPath + "/trials/{number}"
@@ -49,13 +51,14 @@ const (
 func (s *server) routes() []route {
 	return []route{
 		{"GET", healthPath, everybody, 200, call, "health", "Say whether the server can be used", handle(s, s.health), nil},
-		{"GET", prefix + "/openapi.json", everybody, 200, call, "openapi", "This document", handle(s, s.document), bytesAnswer("application/json")},
-
+		{"GET", readyPath, everybody, 200, call, "ready", "Say whether work should be sent to this server", handle(s, s.readiness), nil},
+		{"GET", metricsPath, readers, 200, stream, "metrics", "Get what monitoring systems watch, in Prometheus' text format", handle(s, s.metrics), bytesAnswer("text/plain")},
+		{"GET", prefix + "/openapi.json", everybody, 200, call, "openapi", "This document", handle(s, s.document), describeDocument},
 		{"POST", sessionPath, everybody, 204, secret, "sign-in", "Start a browser's session with a token", handle(s, s.signIn), nil},
 		{"DELETE", sessionPath, holders, 204, secret, "sign-out", "End the browser's session", handle(s, s.signOut), nil},
 		{"POST", prefix + "/tokens", admins, 201, secret, "create-token", "Create a token", handle(s, s.createToken), nil},
 		{"GET", prefix + "/tokens", admins, 200, call, "list-tokens", "List the tokens", handle(s, s.listTokens), nil},
-		{"DELETE", prefix + "/tokens/{token}", admins, 204, call, "delete-token", "Delete a token and its sessions", handle(s, s.deleteToken), nil},
+		{"DELETE", prefix + "/tokens/{token}", admins, 204, secret, "delete-token", "Delete a token and its sessions", handle(s, s.deleteToken), nil},
 
 		{"POST", prefix + "/studies", admins, 201, studyFile, "create-study", "Create a study, or preview its plan", handle(s, s.createStudy), describeCreate},
 		{"GET", prefix + "/studies", readers, 200, call, "list-studies", "List the studies, the newest first", handle(s, s.listStudies), nil},
@@ -156,6 +159,12 @@ func problemResponse(registry huma.Registry) *huma.Response {
 	return &huma.Response{Description: "A problem", Content: map[string]*huma.MediaType{
 		problemType: {Schema: schemaOf[document](registry)},
 	}}
+}
+
+// describeDocument says that the document is one, though it is sent as bytes.
+func describeDocument(operation *huma.Operation, _ huma.Registry) {
+	operation.Responses[strconv.Itoa(operation.DefaultStatus)] = &huma.Response{Description: http.StatusText(operation.DefaultStatus),
+		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
 }
 
 // bytesAnswer describes an answer that is not one JSON value.

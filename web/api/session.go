@@ -5,13 +5,42 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-// sessionCookie is the cookie that holds a browser's session.
-const sessionCookie = "tandem_session"
+// sessionCookie is the cookie that holds a browser's session. Over TLS it has a
+// prefix, with which browsers take it from this host alone and send it over TLS
+// alone, whatever another server under the same domain may say.
+const (
+	sessionCookie = "tandem_session"
+	hostPrefix    = "__Host-"
+)
+
+// cookieName is the session cookie's name.
+func cookieName(secure bool) string {
+	if secure {
+		return hostPrefix + sessionCookie
+	}
+	return sessionCookie
+}
+
+// overTLS reports whether the browser talks TLS, to this server or to the proxy
+// before it. A proxy that says so is believed: it only makes cookies stricter.
+func overTLS(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// sessionOf is the session's secret in the request's cookie.
+func sessionOf(r *http.Request) (secret auth.Secret, given bool) {
+	cookie, err := r.Cookie(cookieName(overTLS(r)))
+	if err != nil {
+		return "", false
+	}
+	return auth.Secret(cookie.Value), true
+}
 
 // signInRequest is what a browser signs in with.
 type signInRequest struct {
@@ -26,9 +55,8 @@ type signInInput struct {
 
 // Resolve notes where the request comes from.
 func (i *signInInput) Resolve(ctx huma.Context) []error {
-	i.from = ctx.RemoteAddr()
-	// A proxy that says so is believed: the flag only makes the cookie stricter.
-	i.secure = ctx.TLS() != nil || ctx.Header("X-Forwarded-Proto") == "https"
+	r, _ := humachi.Unwrap(ctx)
+	i.from, i.secure = r.RemoteAddr, overTLS(r)
 	return i.Content.Resolve(ctx)
 }
 
@@ -37,13 +65,13 @@ type cookieAnswer struct {
 }
 
 func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer, error) {
-	if err := s.signIns.Allow(input.from); err != nil {
+	if err := s.takeSignIn(input.from); err != nil {
 		return nil, err
 	}
 	token, err := s.authenticator.Token(ctx, auth.Secret(input.Body.Token))
 	if err != nil {
 		if problem.Is(err, problem.Unauthorized) {
-			s.signIns.Failed(input.from)
+			s.limits.signIns.Failed(input.from)
 		}
 		return nil, err
 	}
@@ -57,14 +85,23 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 }
 
 func newCookie(value string, secure bool) *http.Cookie {
-	return &http.Cookie{Name: sessionCookie, Value: value, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: cookieName(secure), Value: value, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
 }
 
-func (s *server) signOut(ctx context.Context, _ *nothing) (*cookieAnswer, error) {
+type signOutInput struct{ secure bool }
+
+// Resolve notes which cookie the browser has.
+func (i *signOutInput) Resolve(ctx huma.Context) []error {
+	r, _ := humachi.Unwrap(ctx)
+	i.secure = overTLS(r)
+	return nil
+}
+
+func (s *server) signOut(ctx context.Context, input *signOutInput) (*cookieAnswer, error) {
 	if err := s.authenticator.EndSession(ctx, tokenOf(ctx)); err != nil {
 		return nil, err
 	}
-	cookie := newCookie("", false)
+	cookie := newCookie("", input.secure)
 	cookie.MaxAge = -1
 	return &cookieAnswer{SetCookie: cookie.String()}, nil
 }

@@ -91,9 +91,26 @@ func TestSecureCookieBehindTLS(t *testing.T) {
 	s := newStage(t)
 	got := s.do(ask{method: "POST", path: "/api/v1/session", body: fmt.Sprintf(`{"token":%q}`, s.secrets[auth.Admin]),
 		header: map[string]string{"X-Forwarded-Proto": "https"}})
-	if !strings.Contains(got.header.Get("Set-Cookie"), "; Secure") {
-		t.Fatalf("cookie %q", got.header.Get("Set-Cookie"))
+	set := got.header.Get("Set-Cookie")
+	if !strings.HasPrefix(set, "__Host-tandem_session=") || !strings.Contains(set, "; Secure") || !strings.Contains(set, "; Path=/;") || strings.Contains(set, "Domain") {
+		t.Fatalf("cookie %q", set)
 	}
+	cookie, _, _ := strings.Cut(set, ";")
+	with := func(method, path, cookie string) ask {
+		return ask{method: method, path: path, header: map[string]string{"Cookie": cookie, "X-Forwarded-Proto": "https"}}
+	}
+	for _, path := range []string{"/api/v1/studies", "/studies"} {
+		if got := s.do(with("GET", path, cookie)); got.status != 200 {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	// A cookie that another server under the domain could set is not taken.
+	s.do(with("GET", "/api/v1/studies", strings.TrimPrefix(cookie, "__Host-"))).problem(t, 401, problem.Unauthorized)
+	out := s.do(with("DELETE", "/api/v1/session", cookie))
+	if set := out.header.Get("Set-Cookie"); out.status != 204 || !strings.HasPrefix(set, "__Host-tandem_session=;") || !strings.Contains(set, "Max-Age=0") {
+		t.Fatalf("signed out with %d, %q", out.status, set)
+	}
+	s.do(with("GET", "/api/v1/studies", cookie)).problem(t, 401, problem.Unauthorized)
 }
 
 func TestFailedSignInsAreLimited(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
@@ -169,6 +170,28 @@ func (s *stage) doChunked(a ask, body io.Reader) answer {
 		s.t.Fatal(err)
 	}
 	return answer{response.StatusCode, response.Header, content}
+}
+
+// hand gives the handler a request from an address, without a network.
+func (s *stage) hand(method, target, secret, from, body string, headers ...string) answer {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(s.t.Context(), method, target, strings.NewReader(body))
+	r.Host, r.RemoteAddr = "localhost", from
+	if secret != "" {
+		r.Header.Set("Authorization", "Bearer "+secret)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	s.handler.ServeHTTP(recorder, r)
+	return answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
+}
+
+// onTheClock runs a test in a bubble, whose time only passes while all wait.
+func onTheClock(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, run)
 }
 
 // admin asks with the admin's token.

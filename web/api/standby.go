@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
@@ -34,9 +36,12 @@ const (
 // StandbyConfig is what a Standby is made from.
 type StandbyConfig struct {
 	// Hosts are as in Config.
-	Hosts  []string
-	Logger *slog.Logger
-	// Transport reaches the owner; nil: one of our own.
+	Hosts []string
+	// Authorities are whom it trusts to sign the owner's certificate; nil: whom
+	// the machine trusts.
+	Authorities *x509.CertPool
+	Logger      *slog.Logger
+	// Transport reaches the owner; nil: one of our own, with the authorities.
 	Transport http.RoundTripper
 }
 
@@ -57,7 +62,7 @@ type Standby struct {
 
 // NewStandby returns a Standby that knows of no owner.
 func NewStandby(config StandbyConfig) *Standby {
-	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, origins: http.NewCrossOriginProtection()}}
+	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection()}}
 	if s.server.logger == nil {
 		s.server.logger = slog.New(slog.DiscardHandler)
 	}
@@ -68,6 +73,7 @@ func NewStandby(config StandbyConfig) *Standby {
 			ExpectContinueTimeout: 5 * time.Second,
 			IdleConnTimeout:       30 * time.Second,
 			MaxIdleConnsPerHost:   64,
+			TLSClientConfig:       &tls.Config{RootCAs: config.Authorities, MinVersion: tls.VersionTLS12},
 		}
 	}
 	s.following, s.leave = context.WithCancel(context.Background())
@@ -183,6 +189,7 @@ func (s *server) fromPeer(r *http.Request) {
 	r.Header.Del(fromHeader)
 	if s.peerSecret != "" && subtle.ConstantTimeCompare([]byte(shown), []byte(s.peerSecret)) == 1 {
 		r.RemoteAddr = from
+		r.Header.Set("Via", "tandem") // it is not from this machine, whatever its address says
 	}
 }
 

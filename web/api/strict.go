@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -21,7 +22,9 @@ import (
 const maxDepth = 32
 
 // checkJSON refuses what parsers disagree about: text that is not UTF-8, a
-// name that comes twice in one object, and anything behind the value.
+// name that comes twice in one object, half of a surrogate pair, and anything
+// behind the value; and NUL, which ends texts in other languages and which not
+// every database keeps. Only the text of a log may have it: there it is replaced.
 func checkJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return undecodable(data, 0, "body", "is not UTF-8 text")
@@ -56,9 +59,13 @@ func (j jsonWalker) fail(path, message string) error {
 }
 
 func (j jsonWalker) value(path string, depth int) error {
+	start := j.decoder.InputOffset()
 	token, err := j.decoder.Token()
 	if err != nil {
 		return j.fail(path, syntaxMessage(err))
+	}
+	if words, ok := token.(string); ok {
+		return j.words(path, words, start)
 	}
 	open, ok := token.(json.Delim)
 	if !ok {
@@ -86,6 +93,56 @@ func (j jsonWalker) number(path string, token json.Token) error {
 	return nil
 }
 
+// words refuses what is text to one parser and not to another, or not the same.
+// The string was read from start on.
+func (j jsonWalker) words(path, words string, start int64) error {
+	switch {
+	case halved(j.data[start:j.decoder.InputOffset()]):
+		return j.fail(path, "has half of a surrogate pair: it must be Unicode text")
+	case path != logText && strings.ContainsRune(words, 0):
+		return j.fail(path, "contains a NUL character: remove it")
+	}
+	return nil
+}
+
+// logText is where a piece of a log stands in its body.
+const logText = "text"
+
+// halved reports whether a JSON string, as it is written, has an escaped half of
+// a surrogate pair without the other.
+func halved(written []byte) bool {
+	for i := 0; i < len(written); i++ {
+		if written[i] != '\\' {
+			continue
+		}
+		unit, escaped := codeUnit(written[i:])
+		switch {
+		case !escaped:
+			i++ // the escaped character, which may be a backslash
+		case unit >= 0xdc00 && unit < 0xe000:
+			return true
+		case unit >= 0xd800 && unit < 0xdc00:
+			low, paired := codeUnit(written[min(i+6, len(written)):])
+			if !paired || low < 0xdc00 || low >= 0xe000 {
+				return true
+			}
+			i += 11
+		default:
+			i += 5
+		}
+	}
+	return false
+}
+
+// codeUnit reads what begins with \uXXXX.
+func codeUnit(written []byte) (unit uint64, ok bool) {
+	if len(written) < 6 || written[0] != '\\' || written[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(written[2:6]), 16, 16)
+	return unit, err == nil
+}
+
 func syntaxMessage(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "ends too early"
@@ -105,12 +162,16 @@ func (j jsonWalker) list(path string, depth int) error {
 func (j jsonWalker) object(path string, depth int) error {
 	seen := make(map[string]bool)
 	for j.decoder.More() {
+		start := j.decoder.InputOffset()
 		token, err := j.decoder.Token()
 		if err != nil {
 			return j.fail(path, syntaxMessage(err))
 		}
 		name, _ := token.(string) // the decoder allows nothing else here
 		inside := below(path, name)
+		if err := j.words(inside, name, start); err != nil {
+			return err
+		}
 		if seen[name] {
 			return j.fail(inside, "comes twice")
 		}

@@ -151,17 +151,30 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 func TestUploadsMayLastButNotStandStill(t *testing.T) {
 	t.Parallel()
 	onWire(t, func(w *wire, _ func()) {
-		connection := w.say("", "PUT /api/v1/artifacts/"+strings.Repeat("0", 64)+" HTTP/1.1", host, w.bearer(auth.Worker), "Content-Length: 1000", "", "")
+		connection := w.say("", "PUT /api/v1/artifacts/"+strings.Repeat("0", 64)+" HTTP/1.1", host, w.bearer(auth.Worker), "Content-Length: 200000", "", "")
 		began := time.Now()
 		for range 10 { // far longer than a call may last
 			time.Sleep(50 * time.Second)
-			if _, err := io.WriteString(connection, "x"); err != nil {
+			if _, err := io.WriteString(connection, strings.Repeat("x", 16<<10)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		w.answered(connection).problem(t, 408, problem.Unavailable)
 		if took := time.Since(began); took != 560*time.Second {
 			t.Fatalf("cut off after %v", took)
+		}
+		// A byte now and then is no progress.
+		connection = w.say("", "PUT /api/v1/artifacts/"+strings.Repeat("0", 64)+" HTTP/1.1", host, w.bearer(auth.Worker), "Content-Length: 200000", "", "")
+		began = time.Now()
+		for range 5 {
+			time.Sleep(10 * time.Second)
+			if _, err := io.WriteString(connection, "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.answered(connection).problem(t, 408, problem.Unavailable)
+		if took := time.Since(began); took != 60*time.Second {
+			t.Fatalf("an upload that crawls is cut off after %v", took)
 		}
 	})
 }

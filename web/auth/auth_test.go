@@ -296,36 +296,6 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-func TestLimiterCountsByOrigin(t *testing.T) {
-	t.Parallel()
-	watch := newClock()
-	limiter := auth.NewLimiter(watch.now)
-	for i := range 10 {
-		if err := limiter.Allow("192.0.2.1:99"); err != nil {
-			t.Fatalf("attempt %d: %v", i, err)
-		}
-		limiter.Failed(fmt.Sprintf("192.0.2.1:%d", i))
-		limiter.Failed(fmt.Sprintf("[2001:db8::%x]:1", i)) // one network
-	}
-	for _, from := range []string{"192.0.2.1:1", "[::ffff:192.0.2.1]:1", "192.0.2.1", "[2001:db8::ffff]:1", "[2001:db8:0:0:9::1%eth0]:1"} {
-		if err := limiter.Allow(from); !problem.Is(err, problem.Exhausted) {
-			t.Errorf("%s: %v", from, err)
-		}
-	}
-	for _, from := range []string{"192.0.2.2:1", "[2001:db8:0:1::1]:1", "nonsense"} {
-		if err := limiter.Allow(from); err != nil {
-			t.Errorf("%s: %v", from, err)
-		}
-	}
-	for i := range 30000 {
-		limiter.Failed(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
-	}
-	watch.pass(time.Minute)
-	if err := limiter.Allow("192.0.2.1:1"); err != nil {
-		t.Errorf("a minute later: %v", err)
-	}
-}
-
 func TestSecretsDoNotShow(t *testing.T) {
 	t.Parallel()
 	secret := auth.Secret("hunter2")

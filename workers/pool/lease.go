@@ -122,6 +122,9 @@ func (l *Leases) Postpone(span time.Duration, latest time.Time) {
 	}
 }
 
+// Count is how many leases are out.
+func (l *Leases) Count() int { return len(l.byTrial) }
+
 // HeldBy returns the trials leased to the worker, in order of their ids.
 func (l *Leases) HeldBy(worker string) []trial.ID {
 	held := []trial.ID{}

@@ -99,7 +99,7 @@ def train(config: dict[str, Any], job: dict[str, Any]) -> None:
     checkpoint = tune.get_checkpoint()
     if checkpoint:
         with checkpoint.as_directory() as folder:
-            state = torch.load(Path(folder) / "state")
+            state = torch.load(Path(folder) / "state", weights_only=True)
         first = int(state.pop("epoch")) + 1
         training.load(state)
     for epoch in range(first, job["epochs"] + 1):

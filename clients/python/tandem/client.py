@@ -30,13 +30,24 @@ class Client:
     """The studies of one server.
 
     ``url`` is TANDEM_SERVER or http://127.0.0.1:7171 when not given, ``token``
-    is TANDEM_TOKEN. For ``patience`` seconds a call is tried again when the
-    server cannot be reached or asks to come back later.
+    is TANDEM_TOKEN. ``ca`` (or TANDEM_CA) is a PEM file with the authority that
+    signed the server's certificate, such as the ``authority.pem`` of a server
+    that was started with ``--tls``: nobody else is trusted then. For
+    ``patience`` seconds a call is tried again when the server cannot be reached
+    or asks to come back later.
     """
 
-    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, patience: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        *,
+        ca: Union[str, os.PathLike[str], None] = None,
+        patience: float = 60.0,
+    ) -> None:
         self.url = (url or os.environ.get("TANDEM_SERVER") or DEFAULT_URL).rstrip("/")
-        self.transport = _transport(self.url, token or os.environ.get("TANDEM_TOKEN", ""), patience)
+        token = token or os.environ.get("TANDEM_TOKEN", "")
+        self.transport = _transport(self.url, token, ca or os.environ.get("TANDEM_CA"), patience)
 
     def __repr__(self) -> str:
         return f"<tandem.Client {self.url}>"
@@ -106,7 +117,7 @@ class Client:
         return Study(self, view)
 
 
-def _transport(url: str, token: str, patience: float) -> Transport:
+def _transport(url: str, token: str, ca: Union[str, os.PathLike[str], None], patience: float) -> Transport:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
         raise ValueError(f"the server's address is http://HOST:PORT or https://HOST:PORT, not {url!r}")
@@ -115,9 +126,20 @@ def _transport(url: str, token: str, patience: float) -> Transport:
     if token:
         headers["Authorization"] = f"Bearer {token}"
     if parts.scheme == "https":
-        context = ssl.create_default_context()
+        context = _trusting(ca)
         return Transport(url, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience)
     return Transport(url, lambda: http.client.HTTPConnection(host, port), headers, patience)
+
+
+def _trusting(ca: Union[str, os.PathLike[str], None]) -> ssl.SSLContext:
+    """Trusts the authorities in the file; without one, those of the machine."""
+    if ca is None:
+        return ssl.create_default_context()
+    try:
+        return ssl.create_default_context(cafile=os.fspath(ca))
+    except (OSError, ssl.SSLError) as error:
+        advice = "it is a copy of the file authority.pem in the folder tls of the server's data folder"
+        raise ValueError(f"ca (or TANDEM_CA) {os.fspath(ca)!r} cannot be used: {error}; {advice}") from error
 
 
 def _warm_body(definition: Definition, warm_start: WarmStart) -> Body:

@@ -24,6 +24,8 @@ from .errors import TandemError, UnavailableError, from_problem
 _PASSING = frozenset({429, 502, 503, 504, 507})
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _LONGEST_PROBLEM = 1 << 20
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""How the versions of OpenSSL say that the other side answered in plain text."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +139,13 @@ class Transport:
             return self._result(request, response)
         except ssl.SSLCertVerificationError as error:
             self.close()
-            message = f"{request.what}: {self.place} has no certificate this machine trusts: {error}"
-            raise TandemError(message) from error
+            raise TandemError(f"{request.what}: {_distrust(self.place, error)}") from error
+        except ssl.SSLError as error:
+            self.close()
+            if not any(sign in str(error) for sign in _NO_TLS):
+                raise _Passing(UnavailableError(f"{request.what}: {self.place} cannot be reached: {error}")) from error
+            advice = "use http:// if it is on this machine, or start the server with --tls"
+            raise TandemError(f"{request.what}: {self.place} does not speak TLS: {advice}") from error
         except (OSError, http.client.HTTPException) as error:
             self.close()
             said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -186,12 +193,26 @@ class Transport:
     def _result(self, request: Request, response: http.client.HTTPResponse) -> Any:
         if 200 <= response.status < 300:
             return request.read(response)
-        error = from_problem(response.status, _problem(response), request.what)
+        told = _problem(response)
+        if str(told.get("detail", "")).startswith("Client sent an HTTP request to an HTTPS server"):
+            told = {"detail": "it speaks TLS: use https:// and its authority.pem (ca=FILE or TANDEM_CA)"}
+        error = from_problem(response.status, told, request.what)
         if response.will_close:
             self.close()
         if response.status in _PASSING:
             raise _Passing(error, _retry_after(response))
         raise error
+
+
+def _distrust(place: str, error: ssl.SSLCertVerificationError) -> str:
+    """What to do about a certificate that was refused."""
+    said = error.verify_message
+    if "mismatch" in said.lower() or "not valid for" in said.lower():
+        return f"the certificate of {place} is for another name: use an address that it names ({said})"
+    if "expired" in said.lower() or "not yet valid" in said.lower():
+        return f"the certificate of {place} is not valid at this time: compare the clocks of both machines ({said})"
+    advice = "copy authority.pem from the folder tls of the server's data folder, and name it with ca=FILE or TANDEM_CA"
+    return f"nobody whom this machine trusts has signed the certificate of {place}: {advice} ({said})"
 
 
 class _Passing(Exception):

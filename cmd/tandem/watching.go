@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/limit"
+	"github.com/tandem-tune/tandem/web/monitoring"
+)
+
+const (
+	// defaultConnections is room for 5,000 workers with three connections each.
+	defaultConnections = 16384
+	// reservedFiles are for what is no connection: the database, artifacts that
+	// are uploaded or read, logs.
+	reservedFiles = 256
+	// busyAnswer is what a connection that is one too many is told.
+	busyAnswer = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 5\r\nConnection: close\r\n\r\n" +
+		`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"too many connections: try again later","code":"unavailable"}` + "\n"
+)
+
+// limitFlags are the flags about what clients may take, and who may watch.
+func limitFlags(command *cobra.Command, options *serverOptions) {
+	flags := command.Flags()
+	flags.IntVar(&options.maxConnections, "max-connections", defaultConnections, "open connections; further ones are answered 503 (over TLS: closed) at once")
+	flags.Float64Var(&options.limits.Requests, "requests-per-second", 10_000, "requests that one token may make a second; one address may make twice as many; 0: no bound")
+	flags.BoolVar(&options.openMetrics, "open-metrics", false, "let programs on this machine read /metrics without a token")
+}
+
+// perSecond are the limits as the API takes them, to which 0 is its default.
+func (o serverOptions) perSecond() api.Limits {
+	if o.limits.Requests == 0 {
+		return api.Limits{Requests: -1}
+	}
+	return o.limits
+}
+
+// bound bounds the connections, to what the kernel lets the process open as
+// well.
+func (s *server) bound() {
+	most := s.options.maxConnections
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(most)+reservedFiles {
+		most = max(1, int(files.Cur)-reservedFiles)
+		s.options.logger.Warn("fewer connections than --max-connections are possible: raise the limit on open files (LimitNOFILE in a systemd unit, ulimit -n)",
+			"connections", most, "open_files", files.Cur)
+	}
+	words := busyAnswer
+	if s.options.tls.on() {
+		words = ""
+	}
+	s.bounded = limit.Listen(s.listener, most, words)
+	s.listener = s.bounded
+}
+
+// errEnding is why a server that drains takes nothing new.
+var errEnding = errors.New("it is about to end")
+
+// ready returns why nobody should send work here any more.
+func (s *server) ready() error {
+	if s.ending.Load() {
+		return errEnding
+	}
+	return nil
+}
+
+// state is what /metrics tells.
+func (s *server) state(context.Context) monitoring.State {
+	state := monitoring.State{
+		Healthy: true, Connections: s.bounded.Open(), Shed: s.bounded.Shed(), FreeBytes: -1, DatabaseBytes: -1,
+	}
+	if o := s.office.Load(); o != nil {
+		state.Census, state.Healthy = o.studies.Census(), o.store.Err() == nil
+	}
+	if s.database == nil {
+		state.FreeBytes, state.DatabaseBytes = freeBytes(s.options.data), databaseBytes(s.options.data)
+	}
+	if s.certificates != nil {
+		state.CertificateExpires = s.certificates.Expires()
+	}
+	return state
+}
+
+// freeBytes is the room on the folder's disk that this user may fill; -1 where
+// that cannot be told.
+func freeBytes(folder string) int64 {
+	var disk unix.Statfs_t
+	if unix.Statfs(folder, &disk) != nil {
+		return -1
+	}
+	return int64(disk.Bavail) * int64(disk.Bsize)
+}
+
+// databaseBytes is the size of the database with its log; -1 where there is none
+// in the folder.
+func databaseBytes(folder string) int64 {
+	info, err := os.Stat(filepath.Join(folder, "tandem.db"))
+	if err != nil {
+		return -1
+	}
+	size := info.Size()
+	if log, err := os.Stat(filepath.Join(folder, "tandem.db-wal")); err == nil {
+		size += log.Size()
+	}
+	return size
+}

@@ -1,0 +1,53 @@
+package study
+
+import (
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Census counts what the server has to do at one moment.
+type Census struct {
+	// Studies counts those that are not over, by status.
+	Studies map[protocol.StudyStatus]int
+	// Trials counts the trials of these, by state; every state is present.
+	Trials map[trial.State]int
+	// Alive counts the workers that were heard of within the term of a lease,
+	// Silent the others that are still remembered. Slots is how many trials the
+	// living ones offer to run at once, Leases how many trials are out.
+	Alive, Silent, Slots, Leases int
+}
+
+// Census counts what is in memory: it asks the store for nothing, so that it
+// can be taken often.
+func (s *Service) Census() Census {
+	census := Census{
+		Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 0, protocol.StudyPaused: 0},
+		Trials:  make(map[trial.State]int),
+	}
+	for _, state := range trial.States() {
+		census.Trials[state] = 0
+	}
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		if !r.study.Status.Over() {
+			census.Studies[r.study.Status]++
+			for _, t := range r.trials {
+				census.Trials[t.State]++
+			}
+		}
+		r.mutex.Unlock()
+	}
+	now := s.options.Now()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	for _, member := range s.workers.Members() {
+		if now.Sub(member.LastSeen) >= s.leaseTerm() {
+			census.Silent++
+			continue
+		}
+		census.Alive++
+		census.Slots += member.Registration.Slots
+	}
+	census.Leases = s.leases.Count()
+	return census
+}

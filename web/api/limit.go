@@ -1,0 +1,156 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/limit"
+)
+
+// Limits bound what clients may take in a second. A zero stands for the
+// default, a negative number for no bound.
+type Limits struct {
+	// Requests is how many requests one token may make, 10,000 by default: a
+	// token may be that of thousands of workers. One address may make twice as
+	// many, as there may be a proxy behind it. Four times as many may come at
+	// once.
+	Requests float64
+	// Points is how many measured values one trial may report, 1,000 by
+	// default; ten times as many may come at once.
+	Points float64
+}
+
+const (
+	defaultRequests = 10_000
+	defaultPoints   = 1_000
+	// requestBurst and pointBurst are how many seconds' worth may come at once.
+	requestBurst = 4
+	pointBurst   = 10
+
+	// wrongTokens is how many requests a second may come from one address with
+	// tokens that open nothing, and wrongBurst how many at once. A right token
+	// is not shut out by wrong ones of its neighbours.
+	wrongTokens = 10
+	wrongBurst  = 600
+
+	// maxNames is how many different metrics a trial may report under a lease.
+	maxNames = 1_000
+	// maxPrincipals, maxOrigins and maxTrials bound what is remembered.
+	maxPrincipals = 10_000
+	maxOrigins    = 10_000
+	maxTrials     = 10_000
+	// maxBodies bounds the bytes of all bodies that are in memory at once.
+	maxBodies = 256 << 20
+)
+
+// limits are the bounds on what clients may take, with what was taken.
+type limits struct {
+	tokens, addresses, wrong *limit.Rates
+	points                   *limit.Rates
+	names                    *limit.Names
+	bodies                   *limit.Budget
+	signIns                  *limit.Failures
+}
+
+// newLimits returns the limits. now is the clock of sign-ins; what is counted by
+// the second goes by time itself.
+func newLimits(given Limits, now func() time.Time) limits {
+	requests, points := orDefault(given.Requests, defaultRequests), orDefault(given.Points, defaultPoints)
+	rates := func(second float64, seconds, most int) *limit.Rates {
+		return limit.NewRates(second, int(math.Ceil(max(second, 1)*float64(seconds))), most, time.Now)
+	}
+	return limits{
+		tokens: rates(requests, requestBurst, maxPrincipals), addresses: rates(2*requests, requestBurst, maxOrigins),
+		wrong:  limit.NewRates(wrongTokens, wrongBurst, maxOrigins, time.Now),
+		points: rates(points, pointBurst, maxTrials), names: limit.NewNames(maxNames, maxTrials),
+		bodies: limit.NewBudget(maxBodies), signIns: limit.NewFailures(now),
+	}
+}
+
+func orDefault(given, otherwise float64) float64 {
+	if given == 0 {
+		return otherwise
+	}
+	return given
+}
+
+// tooMuch refuses what would be all right later.
+func tooMuch(wait time.Duration, format string, args ...any) error {
+	return withStatus{problem: problem.New(problem.Exhausted, format, args...), status: http.StatusTooManyRequests, after: wait}
+}
+
+// limited tells the monitor which bound was met, and returns the refusal.
+func (s *server) limited(bound string, refusal error) error {
+	s.monitor.Limited(bound)
+	return refusal
+}
+
+// takeAddress counts a request of an address.
+func (s *server) takeAddress(r *http.Request) error {
+	if wait := s.limits.addresses.Take(limit.Origin(r.RemoteAddr).String(), 1); wait > 0 {
+		return s.limited("address", tooMuch(wait, "too many requests from this address"))
+	}
+	return nil
+}
+
+// takeToken counts a request of a token; a token's sessions count as it does.
+func (s *server) takeToken(id string) error {
+	principal, _, _ := strings.Cut(id, ".")
+	if wait := s.limits.tokens.Take(principal, 1); wait > 0 {
+		return s.limited("token", tooMuch(wait, "too many requests with this token"))
+	}
+	return nil
+}
+
+// takeWrong counts a request with a token that opens nothing, and returns what
+// it is answered.
+func (s *server) takeWrong(r *http.Request, refusal error) error {
+	if !problem.Is(refusal, problem.Unauthorized) || r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" {
+		return refusal
+	}
+	if wait := s.limits.wrong.Take(limit.Origin(r.RemoteAddr).String(), 1); wait > 0 {
+		return s.limited("wrong_token", tooMuch(wait, "too many wrong tokens from this address"))
+	}
+	return refusal
+}
+
+// takeReport counts what a trial reports. It is counted by lease, so that a
+// worker that has lost the trial takes nothing from the one that has it.
+func (s *server) takeReport(id trial.ID, report protocol.Report) error {
+	key := fmt.Sprintf("%s/%d", id, report.LeaseEpoch)
+	if wait := s.limits.points.Take(key, len(report.Metrics)); wait > 0 {
+		return s.limited("points", tooMuch(wait, "trial %s reports more values than are taken in a second: report less often, or fewer metrics", id))
+	}
+	if !s.limits.names.Admit(key, maps.Keys(report.Metrics)) {
+		return s.limited("names", problem.WithFields("the report is not valid", []problem.Field{{Path: "metrics",
+			Message: fmt.Sprintf("a trial may report at most %d different metrics: a name must not have a step or a time in it", maxNames)}}))
+	}
+	return nil
+}
+
+// takeBody holds the memory of a request's body until it is answered.
+func (s *server) takeBody(r *http.Request) (give func(), err error) {
+	size := r.ContentLength
+	if size < 0 || size > maxBody { // nobody knows, or it will be refused
+		size = maxBody
+	}
+	if !s.limits.bodies.Take(size) {
+		return nil, s.limited("bodies", problem.New(problem.Unavailable, "too much is being sent to this server at once: try again"))
+	}
+	return func() { s.limits.bodies.Give(size) }, nil
+}
+
+// takeSignIn refuses an attempt to sign in from where too many have failed.
+func (s *server) takeSignIn(from string) error {
+	if wait := s.limits.signIns.Wait(from); wait > 0 {
+		return s.limited("sign_in", tooMuch(wait, "too many failed sign-ins from this address: wait for %v", wait.Round(time.Second)))
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+// Package limit answers: is this too much?
+//
+// Each type bounds one thing that somebody could take so much of that nothing
+// is left for others: requests and measured values a second ([Rates]), sign-ins
+// that fail ([Failures]), bytes in memory ([Budget]), names of metrics
+// ([Names]), connections ([Listener]). What is kept about whom is bounded too.
+// The package refuses nothing itself: it says whether there is room, and
+// otherwise when there will be. All types are safe for concurrent use.
+package limit
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Rates bounds how often each key may do something: so many a second, and so
+// many at once after a pause.
+type Rates struct {
+	now    func() time.Time
+	second rate.Limit
+	burst  int
+	most   int
+
+	mutex sync.Mutex
+	kept  map[string]*rate.Limiter
+}
+
+// NewRates returns Rates of so many a second and at once, for at most so many
+// keys at the same time; of more, those that used nothing lately are forgotten,
+// or all. A rate of 0 or less bounds nothing.
+func NewRates(second float64, burst, most int, now func() time.Time) *Rates {
+	return &Rates{now: now, second: rate.Limit(second), burst: burst, most: most, kept: make(map[string]*rate.Limiter)}
+}
+
+// Take takes count for the key and returns 0, or takes nothing and returns how
+// long it is until there will be as many. More at once than there can ever be
+// are taken as soon as all is there.
+func (r *Rates) Take(key string, count int) time.Duration {
+	if r.second <= 0 {
+		return 0
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	now := r.now()
+	limiter, known := r.kept[key]
+	if !known {
+		if len(r.kept) >= r.most {
+			r.tidy(now)
+		}
+		limiter = rate.NewLimiter(r.second, r.burst)
+		r.kept[key] = limiter
+	}
+	reserved := limiter.ReserveN(now, min(count, r.burst))
+	wait := reserved.DelayFrom(now)
+	if wait > 0 {
+		reserved.CancelAt(now)
+	}
+	return wait
+}
+
+// tidy forgets the keys that have used nothing lately, which loses nothing;
+// where there are none, all.
+func (r *Rates) tidy(now time.Time) {
+	for key, limiter := range r.kept {
+		if limiter.TokensAt(now) >= float64(r.burst) {
+			delete(r.kept, key)
+		}
+	}
+	if len(r.kept) >= r.most {
+		clear(r.kept)
+	}
+}
+
+// Budget bounds a sum of amounts that are held at the same time, such as bytes.
+type Budget struct {
+	most int64
+	held atomic.Int64
+}
+
+// NewBudget returns a Budget of so much.
+func NewBudget(most int64) *Budget { return &Budget{most: most} }
+
+// Take holds the amount, and reports whether there was room for it. What was
+// taken has to be given back.
+func (b *Budget) Take(amount int64) bool {
+	if b.held.Add(amount) <= b.most {
+		return true
+	}
+	b.held.Add(-amount)
+	return false
+}
+
+// Give gives back what was taken.
+func (b *Budget) Give(amount int64) { b.held.Add(-amount) }
+
+// Held is how much is held now.
+func (b *Budget) Held() int64 { return b.held.Load() }
+
+// Origin is who stands behind an address ("host:port"): in IPv6 one customer
+// has a whole /64. Addresses that cannot be read count as one.
+func Origin(remote string) netip.Prefix {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	address = address.Unmap().WithZone("")
+	bits := address.BitLen()
+	if address.Is6() {
+		bits = 64
+	}
+	prefix, err := address.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return prefix
+}
