@@ -171,7 +171,7 @@ func TestAServerThatSleptBlamesNobody(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "sleeping-server", nineEpochs, "0.2", 3)
 	at := newSite(t, "--lease-seconds", "5", "--heartbeat-seconds", "1")
-	at.worker("--slots", "2")
+	worker := at.worker("--slots", "2")
 	at.must("study", "create", s.file)
 	until(t, "four acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 4 })
 	scripts := map[int]bool{}
@@ -200,4 +200,15 @@ func TestAServerThatSleptBlamesNobody(t *testing.T) {
 			t.Errorf("trial %d has %d losses and %d failures: %s", tr.Number, tr.Losses, tr.Failures, tr.Reason)
 		}
 	}
+	if t.Failed() {
+		for number := range 3 {
+			t.Log(trialHistory(at.must("study", "trial", s.name, fmt.Sprint(number))))
+		}
+		t.Logf("the worker said\n%s\nthe server said\n%s", worker.Output(), at.server.Output())
+	}
+}
+
+// trialHistory is the last table of what "study trial" prints.
+func trialHistory(printed string) string {
+	return printed[strings.LastIndex(printed, "\nAT ")+1:]
 }

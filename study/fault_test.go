@@ -186,6 +186,25 @@ func TestAHeartbeatBeforeTheFirstTickIsOneTerm(t *testing.T) {
 	})(t)
 }
 
+// TestAServerThatSleptBeforeItsFirstTickBlamesNoWorker stops a server in its
+// first second.
+func TestAServerThatSleptBeforeItsFirstTickBlamesNoWorker(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create()
+		w.register("worker-1")
+		lease := w.mustLease("worker-1")
+		time.Sleep(10 * time.Hour)
+		w.sleep(50 * time.Second)
+		if stored := w.trial(lease.Trial); stored.Losses != 0 || !stored.State.Held() {
+			t.Errorf("the trial was lost %d times and is %s, before its worker could be heard", stored.Losses, stored.State)
+		}
+		w.sleep(25 * time.Second)
+		if stored := w.trial(lease.Trial); stored.Losses != 1 {
+			t.Errorf("after a term of silence the trial was lost %d times", stored.Losses)
+		}
+	})(t)
+}
+
 // TestARenewalCountsUntilTheLeaseIsTaken renews a lease while the tick that
 // found it expired is still busy with another one.
 func TestARenewalCountsUntilTheLeaseIsTaken(t *testing.T) {

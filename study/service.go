@@ -85,6 +85,9 @@ func New(store Store, logs LogStore, options Options) *Service {
 // costs no live trial. The time without a server does not count as the
 // studies' time.
 func (s *Service) Start(ctx context.Context) error {
+	s.poolMutex.Lock()
+	s.lastTick = s.options.Now() // it may fall asleep before its first one
+	s.poolMutex.Unlock()
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
 		return fmt.Errorf("load the studies: %w", err)

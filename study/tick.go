@@ -18,7 +18,7 @@ const forgetWorkersAfter = 24 * time.Hour
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.options.Now()
 	s.poolMutex.Lock()
-	if late := now.Sub(s.lastTick); !s.lastTick.IsZero() && late > s.leaseTerm()/2 {
+	if late := now.Sub(s.lastTick); late > s.leaseTerm()/2 {
 		// It was this server that slept (a stopped process, a busy machine):
 		// heartbeats could not be taken, so no worker is late by that time.
 		s.leases.Postpone(late, now.Add(s.leaseTerm()))
