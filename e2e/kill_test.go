@@ -83,8 +83,13 @@ func (s *site) must(args ...string) string {
 
 func (s *site) worker(args ...string) *launch.Process {
 	s.t.Helper()
-	args = slices.Concat([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, opened(s.t), args)
-	line := append(append(slices.Clone(s.within), binary), args...)
+	return s.workerBy(s.within, args...)
+}
+
+// workerBy is worker run by another command.
+func (s *site) workerBy(by []string, args ...string) *launch.Process {
+	s.t.Helper()
+	line := slices.Concat(by, []string{binary, "worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, opened(s.t), args)
 	worker, err := launch.Start(line[0], s.environment(), line[1:]...)
 	if err != nil {
 		s.t.Fatal(err)

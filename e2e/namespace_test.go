@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -153,8 +152,7 @@ func TestPartitionsOfARealNetwork(t *testing.T) {
 				t.Fatal(err)
 			}
 			places.start(places.server, []string{forwarding + "=" + serverPlace + ":7171 " + at.listen}, self)
-			places.start(places.other, []string{"TANDEM_TOKEN=" + at.token}, slices.Concat([]string{binary,
-				"worker", "--scratch", t.TempDir(), "--drain", "5s", "--insecure", "--server", "http://" + serverPlace + ":7171"}, opened(t))...)
+			at.workerBy(within(places.other), "--insecure", "--server", "http://"+serverPlace+":7171")
 			at.must("study", "create", s.file)
 			until(t, "two acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 2 })
 			script := s.entries("trained")[0].pid

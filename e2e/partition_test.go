@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,13 +18,7 @@ var short = []string{"--lease-seconds", "3", "--heartbeat-seconds", "1"}
 // proxied starts a worker that reaches the server only through the proxy.
 func (s *site) proxied(proxy *trouble.Proxy, args ...string) *launch.Process {
 	s.t.Helper()
-	args = slices.Concat([]string{"worker", "--scratch", s.t.TempDir(), "--drain", "5s", "--server", "http://" + proxy.Address()}, opened(s.t), args)
-	worker, err := launch.Start(binary, []string{"TANDEM_TOKEN=" + s.token}, args...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(worker.Kill)
-	return worker
+	return s.worker(append([]string{"--server", "http://" + proxy.Address()}, args...)...)
 }
 
 func (s *site) proxy(seed uint64) *trouble.Proxy {
