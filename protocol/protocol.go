@@ -93,6 +93,10 @@ type LeaseRequest struct {
 	Study string `json:"study,omitempty" maxLength:"128"`
 	// WaitSeconds is how long the server may hold the request open.
 	WaitSeconds float64 `json:"wait_seconds,omitempty" minimum:"0" maximum:"60"`
+	// Key names the call over all its attempts, and is sent as its Idempotency-Key:
+	// who asks again with the same one hears of the trial that an attempt before was
+	// given. Empty: the call is one of its own.
+	Key string `json:"-"`
 }
 
 // Lease is the permission to run a trial up to a budget.

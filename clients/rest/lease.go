@@ -11,6 +11,7 @@ import (
 )
 
 // Lease asks for a trial to run, and waits for one as long as the request says.
+// With a key it may be called again until it is answered.
 func (c *Client) Lease(ctx context.Context, ask protocol.LeaseRequest) (protocol.LeaseReply, error) {
 	var reply protocol.LeaseReply
 	r, err := post(path("leases"), ask)
@@ -18,6 +19,7 @@ func (c *Client) Lease(ctx context.Context, ask protocol.LeaseRequest) (protocol
 		return reply, err
 	}
 	r.wait = time.Duration(ask.WaitSeconds * float64(time.Second))
+	r.key = ask.Key
 	err = c.call(ctx, r, &reply)
 	return reply, err
 }

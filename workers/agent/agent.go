@@ -172,10 +172,10 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // slot runs one trial after the other.
 func (a *Agent) slot(ctx context.Context) error {
-	faults, unknown := newPause(time.Second, time.Minute), 0
+	faults, unknown, ask := newPause(time.Second, time.Minute), 0, newQuestion()
 	for ctx.Err() == nil {
 		registrations := a.registered()
-		reply, sent, err := a.lease(ctx)
+		reply, sent, err := a.ask(ctx, &ask)
 		if !problem.Is(err, problem.NotFound) {
 			unknown = 0
 		}
@@ -222,18 +222,6 @@ const (
 	longPoll = 30 * time.Second
 	minPoll  = 500 * time.Millisecond
 )
-
-// lease asks for a trial and returns when it asked: the lease was granted no
-// earlier than that. The request is held open for at most half a lease, so
-// that a granted one has time left for its first heartbeat.
-func (a *Agent) lease(ctx context.Context) (protocol.LeaseReply, moment, error) {
-	wait := min(longPoll, seconds(a.times().LeaseSeconds)/2)
-	ctx, cancel := context.WithTimeout(ctx, wait+callPatience)
-	defer cancel()
-	sent := now()
-	reply, err := a.options.Server.Lease(ctx, protocol.LeaseRequest{Worker: a.id, Study: a.options.Study, WaitSeconds: wait.Seconds()})
-	return reply, sent, err
-}
 
 func (a *Agent) times() protocol.Timing {
 	a.mutex.Lock()

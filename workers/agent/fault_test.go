@@ -332,3 +332,40 @@ func spawning(place string) map[string]string {
 	}
 	return environment
 }
+
+func TestALeaseWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := newServer()
+	s.swallows = 2
+	trial := s.add(script(t), as("lines", t.TempDir()), 1)
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	s.change(func() {
+		if s.swallowed != 2 || trial.lease.LeaseEpoch != 1 || trial.outcomes() != "budget_reached" {
+			t.Errorf("behind %d lost answers lease %d ended as %s", s.swallowed, trial.lease.LeaseEpoch, trial.outcomes())
+		}
+	})
+	// The next question is another one.
+	next := s.add(script(t), as("lines", t.TempDir()), 1)
+	s.await(t, "the next one is finished", func() bool { return len(next.finishes) == 1 })
+}
+
+func TestALeaseThatWasGivenAwayBeforeItsAnswerCameIsNotRun(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := newServer()
+	s.swallows = 1
+	trial := s.add(script(t), as("lines", t.TempDir()), 1)
+	s.since = func() { trial.holder, trial.queued = "", true } // the lease has run out
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	s.change(func() {
+		if trial.lease.LeaseEpoch != 2 || len(trial.resumed) != 2 {
+			t.Errorf("it was leased %d times, and ended under lease %d", len(trial.resumed), trial.lease.LeaseEpoch)
+		}
+		for _, one := range s.writes {
+			if one.epoch == 1 && one.call != "heartbeat" {
+				t.Errorf("it was run under a lease that had been over: %+v", one)
+			}
+		}
+	})
+}

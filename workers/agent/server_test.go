@@ -36,8 +36,12 @@ type server struct {
 	registered    int
 	left          int
 	beats         int
-	asked         int     // how often a trial was asked for
-	quiet         float64 // the longest silence that a heartbeat told of
+	asked         int                       // how often a trial was asked for
+	swallows      int                       // answers with a lease that get lost
+	swallowed     int                       // those that did
+	since         func()                    // what happens when one does
+	given         map[string]protocol.Lease // by the call's key
+	quiet         float64                   // the longest silence that a heartbeat told of
 	trials        []*task
 	artifacts     map[string][]byte
 	writes        []write
@@ -51,7 +55,7 @@ var _ agent.Server = (*server)(nil)
 func newServer() *server {
 	return &server{
 		timing:  protocol.Timing{LeaseSeconds: 60, HeartbeatSeconds: 0.1},
-		changed: make(chan struct{}), workers: map[string]int{}, artifacts: map[string][]byte{},
+		changed: make(chan struct{}), workers: map[string]int{}, given: map[string]protocol.Lease{}, artifacts: map[string][]byte{},
 	}
 }
 
@@ -183,7 +187,7 @@ func (s *server) Lease(ctx context.Context, request protocol.LeaseRequest) (prot
 		}
 		var granted *protocol.Lease
 		if err == nil {
-			granted = s.grant(request.Worker)
+			granted, err = s.answer(request)
 		}
 		changed, over := s.changed, s.over
 		s.mutex.Unlock()
@@ -198,6 +202,29 @@ func (s *server) Lease(ctx context.Context, request protocol.LeaseRequest) (prot
 			return protocol.LeaseReply{}, ctx.Err()
 		}
 	}
+}
+
+// answer gives the call what it was given before, or a trial that waits.
+func (s *server) answer(request protocol.LeaseRequest) (*protocol.Lease, error) {
+	lease, given := s.given[request.Key]
+	if !given {
+		granted := s.grant(request.Worker)
+		if granted == nil {
+			return nil, nil
+		}
+		lease = *granted
+		s.given[request.Key] = lease
+	}
+	if s.swallows > 0 {
+		s.swallows--
+		s.swallowed++
+		if s.since != nil {
+			s.since()
+		}
+		s.announce()
+		return nil, problem.New(problem.Unavailable, "the answer is lost")
+	}
+	return &lease, nil
 }
 
 func (s *server) grant(worker string) *protocol.Lease {
