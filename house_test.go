@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "edge", "similarity", "store/record", "study", "trial", "web/auth"},
-	"store/sqlite":            {"failpoint", "problem", "edge", "similarity", "store/record", "study", "protocol", "trial", "web/auth"},
+	"store/sqlite":            {"failpoint", "problem", "edge", "similarity", "store/group", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/postgres":          {"failpoint", "problem", "edge", "similarity", "store/artifact", "store/group", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/storetest":         {"problem", "edge", "edge/graph", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"failpoint", "problem"},

@@ -23,6 +23,7 @@ const Most = 256
 // Writer commits what others hand in. It is safe for concurrent use.
 type Writer[C any] struct {
 	commit func([]C) []error
+	after  func()
 	queue  chan operation[C]
 	ended  chan struct{}
 
@@ -39,9 +40,10 @@ type operation[C any] struct {
 }
 
 // Start returns a Writer that commits with the function: it makes the group
-// durable and returns the outcome of each change, in their order.
-func Start[C any](commit func([]C) []error) *Writer[C] {
-	w := &Writer[C]{commit: commit, queue: make(chan operation[C], Most), ended: make(chan struct{})}
+// durable and returns the outcome of each change, in their order. after, if set,
+// is called behind each group, when its callers have been answered.
+func Start[C any](commit func([]C) []error, after func()) *Writer[C] {
+	w := &Writer[C]{commit: commit, after: after, queue: make(chan operation[C], Most), ended: make(chan struct{})}
 	go w.loop()
 	return w
 }
@@ -107,6 +109,9 @@ func (w *Writer[C]) loop() {
 		}
 		for i, err := range w.commit(changes) {
 			w.settle(group[i], err)
+		}
+		if w.after != nil {
+			w.after()
 		}
 	}
 }

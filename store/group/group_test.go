@@ -30,7 +30,7 @@ func TestChangesThatComeDuringACommitShareTheNextOne(t *testing.T) {
 			}
 		}
 		return outcomes
-	})
+	}, nil)
 	outcomes := make([]*study.Outcome, group.Most)
 	for i := range outcomes {
 		outcomes[i] = w.Submit(t.Context(), i)
@@ -67,10 +67,11 @@ func TestChangesThatComeDuringACommitShareTheNextOne(t *testing.T) {
 func TestWhoGaveUpOrComesTooLateChangesNothing(t *testing.T) {
 	t.Parallel()
 	var made []string
+	behind := 0
 	w := group.Start(func(changes []string) []error {
 		made = append(made, changes...)
 		return make([]error, len(changes))
-	})
+	}, func() { behind++ })
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if err := w.Do(gone, "given up"); !problem.Is(err, problem.Unavailable) {
@@ -84,7 +85,7 @@ func TestWhoGaveUpOrComesTooLateChangesNothing(t *testing.T) {
 	if err := w.Do(t.Context(), "late"); !problem.Is(err, problem.Unavailable) {
 		t.Errorf("a caller behind the end: %v", err)
 	}
-	if !slices.Equal(made, []string{"made"}) {
-		t.Errorf("made: %v", made)
+	if !slices.Equal(made, []string{"made"}) || behind != 1 {
+		t.Errorf("made: %v, and %d groups were followed by what comes behind", made, behind)
 	}
 }

@@ -19,19 +19,19 @@ func (s *Store) Apply(ctx context.Context, change study.Change) error {
 // Submit hands the change to the writer. A caller can give up until the change
 // is queued; from then on only the outcome is an honest answer.
 func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome {
-	documents, err := record.FormatChange(change)
+	texts, err := encode(change)
 	if err != nil {
 		outcome := study.NewOutcome()
 		outcome.Settle(err)
 		return outcome
 	}
-	return s.writer.Submit(ctx, encoded{change, documents}.run)
+	return s.writer.Submit(ctx, encoded{change, texts}.run)
 }
 
 // encoded is a change with its documents as text.
 type encoded struct {
 	change    study.Change
-	documents record.Documents
+	documents documents
 }
 
 func (e encoded) run(s *session) error {
@@ -72,7 +72,7 @@ func (e encoded) insertStudy(s *session) {
 	}
 	s.do(unless(record.StudyTaken(*one), nil), `INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		one.ID, one.Definition.Name, e.documents.Definition, string(one.Status), one.Reason,
+		one.ID, one.Definition.Name, e.documents.definition, string(one.Status), one.Reason,
 		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
 }
 
@@ -95,9 +95,9 @@ func (e encoded) deleteStudy(s *session) {
 func (e encoded) writeTrials(s *session) {
 	for i, write := range e.change.Trials {
 		if write.Guard == nil {
-			insertTrial(s, write, e.documents.Trials[i])
+			insertTrial(s, write, e.documents.trials[i])
 		} else {
-			replaceTrial(s, write, e.documents.Trials[i])
+			replaceTrial(s, write, e.documents.trials[i])
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (e encoded) insertReports(s *session) {
 	for i, report := range e.change.Reports {
 		s.do(unless(nil, record.NoTrial(report.Trial)),
 			"INSERT INTO report (trial, rung, epoch, document) VALUES ($1, $2, $3, $4) ON CONFLICT (trial, rung, epoch) DO NOTHING",
-			string(report.Trial), report.Rung, report.Epoch, e.documents.Reports[i])
+			string(report.Trial), report.Rung, report.Epoch, e.documents.reports[i])
 	}
 }
 

@@ -59,7 +59,7 @@ func (h *health) explain(err error) error {
 	case passing:
 		return away(err)
 	case full:
-		return problem.New(problem.Unavailable, "nothing can be stored because the database has no room or no memory left: %w; give it some, no restart is needed", err)
+		return problem.New(problem.Unavailable, "%w, or that of its database, so nothing can be stored: %w; free some space, no restart is needed", problem.ErrDiskFull, err)
 	case defect:
 		return problem.New(problem.Internal, "the store: %w", err)
 	}
@@ -77,7 +77,7 @@ type weight int
 
 const (
 	fatal   weight = iota // the data cannot be trusted
-	full                  // there is no room
+	full                  // no write fits
 	passing               // the transaction is over, the next may work
 	defect                // one statement was wrong, and only it failed
 )
@@ -86,9 +86,10 @@ func weigh(fault *pgconn.PgError) weight {
 	switch code := fault.Code; {
 	case strings.HasPrefix(code, "XX001"), strings.HasPrefix(code, "XX002"), code == "58030": // data or index corrupted, I/O error
 		return fatal
-	case strings.HasPrefix(code, "53"): // no disk, no memory, no connections
+	case code == "53100":
 		return full
 	case strings.HasPrefix(code, "08"), // connection
+		strings.HasPrefix(code, "53"),    // no memory, no connections left
 		strings.HasPrefix(code, "57"),    // shut down, not up yet, cancelled
 		strings.HasPrefix(code, "40"),    // deadlock
 		code == "25P03", code == "25P04", // it took too long

@@ -45,7 +45,7 @@ func (d *Database) reign(owner Owner, sent time.Time) *Store {
 		database: d, health: newHealth(), term: owner.Term, owner: owner, until: sent.Add(silence),
 		closed: make(chan struct{}), muted: make(chan struct{}),
 	}
-	s.writer = group.Start(s.commit)
+	s.writer = group.Start(s.commit, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.living.Go(func() { s.live(ctx) })
 	s.living.Go(func() {
@@ -60,7 +60,7 @@ func (d *Database) reign(owner Owner, sent time.Time) *Store {
 // close ends its use.
 func (d *Database) Guest() (tokens auth.Store, close func()) {
 	s := &Store{database: d, health: newHealth(), closed: make(chan struct{})}
-	s.writer = group.Start(s.commit)
+	s.writer = group.Start(s.commit, nil)
 	return s, s.writer.Stop
 }
 

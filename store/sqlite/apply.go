@@ -28,7 +28,7 @@ func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome 
 		outcome.Settle(err)
 		return outcome
 	}
-	return s.writer.submit(ctx, write.run)
+	return s.writer.Submit(ctx, write.run)
 }
 
 // encoded is a change as rows, made before the writer's turn so that the writer

@@ -42,7 +42,7 @@ func RefuseNetwork(number uint32) error { return refuseNetwork("/data", number, 
 
 // Pragma reads or sets a setting of the connection that writes.
 func (s *Store) Pragma(ctx context.Context, setting string) (value string, err error) {
-	err = s.writer.do(ctx, func(session *session) error {
+	err = s.writer.Do(ctx, func(session *session) error {
 		return session.row("PRAGMA "+setting, nil, &value)
 	})
 	return value, err
@@ -54,7 +54,7 @@ func (s *Store) Careless() error { return s.writer.session.exec("PRAGMA synchron
 
 // Statement writes what no caller can, in a group with what the callers write.
 func (s *Store) Statement(ctx context.Context, query string) error {
-	return s.writer.do(ctx, func(session *session) error { return session.exec(query) })
+	return s.writer.Do(ctx, func(session *session) error { return session.exec(query) })
 }
 
 // Migrate brings a database up to date, and calls before each statement with

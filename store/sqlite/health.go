@@ -10,6 +10,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/store/record"
 )
 
 // health remembers the first failure after which the store is not to be
@@ -63,9 +64,9 @@ func (h *health) explain(err error) error {
 	case errors.As(err, &refusal):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return problem.New(problem.Unavailable, "the caller gave up: %w", err)
+		return record.GaveUp(err)
 	case errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed":
-		return errClosed()
+		return record.Closed()
 	case !errors.As(err, &fault):
 		return problem.New(problem.Internal, "the store: %w", err)
 	}
@@ -81,10 +82,6 @@ func (h *health) explain(err error) error {
 		return h.stop(damaged(h.path, err.Error()))
 	}
 	return h.fail(err)
-}
-
-func errClosed() error {
-	return problem.New(problem.Unavailable, "the store is closed: the server is stopping or starting")
 }
 
 // weight is how far an error of SQLite reaches.

@@ -19,7 +19,7 @@ func (s *Store) AppendLog(ctx context.Context, id trial.ID, epoch trial.LeaseEpo
 	if err := chunk.Check(); err != nil {
 		return err
 	}
-	return s.writer.do(ctx, func(session *session) error { return session.appendLog(id, epoch, chunk) })
+	return s.writer.Do(ctx, func(session *session) error { return session.appendLog(id, epoch, chunk) })
 }
 
 func (s *session) appendLog(id trial.ID, epoch trial.LeaseEpoch, chunk record.Chunk) error {

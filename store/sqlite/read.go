@@ -156,7 +156,7 @@ func (s *Store) Receipt(ctx context.Context, key string) (study.Receipt, error) 
 // PurgeReceipts deletes the receipts older than the time and returns how many.
 func (s *Store) PurgeReceipts(ctx context.Context, before time.Time) (int, error) {
 	var purged int64
-	err := s.writer.do(ctx, func(session *session) (err error) {
+	err := s.writer.Do(ctx, func(session *session) (err error) {
 		purged, err = session.affect("DELETE FROM receipt WHERE at < ?", record.FormatTime(before))
 		return err
 	})

@@ -39,7 +39,7 @@ type stuckError struct{ error }
 
 // transact runs the operations in one transaction and returns each one's own
 // refusal. When it returns an error, nothing of them was written.
-func (s *session) transact(group []operation) ([]error, error) {
+func (s *session) transact(group []change) ([]error, error) {
 	outcomes, err := s.run(group)
 	if err == nil {
 		err = failpoint.Here(failpoint.StoreCommitting)
@@ -66,12 +66,12 @@ func (s *session) transact(group []operation) ([]error, error) {
 
 // run first makes the group as if nothing in it could be refused, which is
 // nearly always so; else each change once more, by itself.
-func (s *session) run(group []operation) ([]error, error) {
+func (s *session) run(group []change) ([]error, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
 	for _, one := range group {
-		if err := one.run(s); broken(err) {
+		if err := one(s); broken(err) {
 			return nil, err
 		} else if err != nil {
 			return s.apart(group)
@@ -81,7 +81,7 @@ func (s *session) run(group []operation) ([]error, error) {
 }
 
 // apart runs each change of the group in a savepoint of its own, from the start.
-func (s *session) apart(group []operation) ([]error, error) {
+func (s *session) apart(group []change) ([]error, error) {
 	if err := s.exec("ROLLBACK"); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *session) apart(group []operation) ([]error, error) {
 	outcomes := make([]error, len(group))
 	for i, one := range group {
 		var err error
-		if outcomes[i], err = s.attempt(one.run); err != nil {
+		if outcomes[i], err = s.attempt(one); err != nil {
 			return nil, err
 		}
 	}

@@ -78,7 +78,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 		return errors.Join(err, writing.Close())
 	}
 	if s.readers, err = openReads(ctx, path); err != nil {
-		s.writer.stop()
+		s.writer.Stop()
 		return errors.Join(err, s.writer.close())
 	}
 	return nil
@@ -92,7 +92,7 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) close() error {
-	s.writer.stop()
+	s.writer.Stop()
 	// The writing connection goes last, since only it can empty the log.
 	err := errors.Join(s.readers.Close(), s.writer.close())
 	if err == nil && s.Err() == nil {

@@ -11,7 +11,7 @@ import (
 
 // InsertToken adds a token; an id that is taken is a conflict.
 func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
-	return s.writer.do(ctx, func(session *session) error {
+	return s.writer.Do(ctx, func(session *session) error {
 		// The position is part of the checksum, so it is not left to SQLite.
 		position, err := session.number("SELECT coalesce(max(position), 0) + 1 FROM token")
 		if err != nil {
@@ -47,7 +47,7 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
 
 // DeleteToken removes a token.
 func (s *Store) DeleteToken(ctx context.Context, id string) error {
-	return s.writer.do(ctx, func(session *session) error {
+	return s.writer.Do(ctx, func(session *session) error {
 		rows, err := session.affect("DELETE FROM token WHERE id = ?", id)
 		if err == nil && rows == 0 {
 			return record.NoToken(id)

@@ -4,18 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/store/group"
 )
-
-// maxGroup is how many changes share a commit at most.
-const maxGroup = 256
 
 // Statistics is what the writer has done since the store was opened.
 type Statistics struct {
@@ -30,28 +24,21 @@ type Statistics struct {
 	Checkpoints int64
 }
 
-// operation is one change and where its outcome goes.
-type operation struct {
-	run     func(*session) error
-	outcome *study.Outcome
-}
+// change is something to write, in a transaction it shares with others.
+type change func(*session) error
 
 // writer is the one goroutine that writes. While it waits for the disk, further
 // changes queue; they share the next commit and its fsync.
 type writer struct {
+	*group.Writer[change]
 	database *sql.DB
 	session  *session
 	health   *health
 	// acknowledged gets the number of each commit before its callers hear of it.
 	acknowledged acknowledged
 	checkpoints  checkpoints
-	queue        chan operation
-	ended        chan struct{}
 
-	mutex   sync.RWMutex // guards stopped against sends on queue
-	stopped bool
-
-	changes, refused, commits, waiting atomic.Int64
+	changes, refused, commits atomic.Int64
 }
 
 func startWriter(ctx context.Context, database *sql.DB, path string, health *health) (*writer, error) {
@@ -63,62 +50,9 @@ func startWriter(ctx context.Context, database *sql.DB, path string, health *hea
 	if err != nil {
 		return nil, errors.Join(err, session.close())
 	}
-	w := &writer{
-		database: database, session: session, health: health, acknowledged: acknowledged,
-		queue: make(chan operation, maxGroup), ended: make(chan struct{}),
-	}
-	go w.loop()
+	w := &writer{database: database, session: session, health: health, acknowledged: acknowledged}
+	w.Writer = group.Start(w.commit, w.copyLog)
 	return w, nil
-}
-
-// do runs the change in the next group and returns once it is durable or
-// refused.
-func (w *writer) do(ctx context.Context, run func(*session) error) error {
-	return w.submit(ctx, run).Wait()
-}
-
-// submit queues the change for the next group. Changes are made in the order
-// in which they were queued.
-func (w *writer) submit(ctx context.Context, run func(*session) error) *study.Outcome {
-	one := operation{run: run, outcome: study.NewOutcome()}
-	w.waiting.Add(1)
-	if err := w.enqueue(ctx, one); err != nil {
-		w.settle(one, err)
-	}
-	return one.outcome
-}
-
-func (w *writer) settle(one operation, err error) {
-	w.waiting.Add(-1)
-	one.outcome.Settle(err)
-}
-
-func (w *writer) enqueue(ctx context.Context, one operation) error {
-	w.mutex.RLock()
-	defer w.mutex.RUnlock()
-	if w.stopped {
-		return errClosed()
-	}
-	if ctx.Err() == nil {
-		select {
-		case w.queue <- one:
-			return nil
-		case <-ctx.Done():
-		}
-	}
-	return problem.New(problem.Unavailable, "the caller gave up: %w", ctx.Err())
-}
-
-// stop ends the writer behind what is queued. Further calls do nothing.
-func (w *writer) stop() {
-	w.mutex.Lock()
-	already := w.stopped
-	w.stopped = true
-	w.mutex.Unlock()
-	if !already {
-		close(w.queue)
-	}
-	<-w.ended
 }
 
 // close empties the log into the database and closes the stopped writer's
@@ -131,73 +65,43 @@ func (w *writer) close() error {
 	return errors.Join(err, w.session.close(), w.database.Close(), w.acknowledged.close())
 }
 
-func (w *writer) loop() {
-	defer close(w.ended)
-	for first := range w.queue {
-		w.commit(w.gather(first))
-		if w.health.Err() == nil {
-			// The changes are durable already. Whatever keeps the log from
-			// being copied and is not fatal will be met again.
-			_ = w.health.explain(w.checkpoints.run(w.session))
-		}
-	}
-}
-
-// gather takes what is queued, and lets whoever is ready to run hand in more as
-// long as more comes of it. It waits for nothing: when nobody is ready, the
-// group is complete.
-func (w *writer) gather(first operation) []operation {
-	group := []operation{first}
-	for before := 0; len(group) > before && len(group) < maxGroup; {
-		before = len(group)
-		runtime.Gosched()
-		group = w.take(group)
-	}
-	return group
-}
-
-// take adds what is queued to the group.
-func (w *writer) take(group []operation) []operation {
-	for len(group) < maxGroup {
-		select {
-		case next, open := <-w.queue:
-			if !open {
-				return group
-			}
-			group = append(group, next)
-		default:
-			return group
-		}
-	}
-	return group
-}
-
-// commit runs a group in one transaction and answers it. A change that is
-// refused is rolled back alone; a failure of the transaction fails them all.
-func (w *writer) commit(group []operation) {
+// commit runs a group in one transaction and returns the outcome of each. A
+// change that is refused is rolled back alone; a failure of the transaction
+// fails them all.
+func (w *writer) commit(group []change) []error {
+	outcomes := make([]error, len(group))
 	err := w.health.Err()
-	var outcomes []error
 	if err == nil {
 		outcomes, err = w.session.transact(group)
 		err = w.judge(err)
 	}
-	if err == nil {
-		w.acknowledged.write(w.session.commits)
-	}
-	for i, one := range group {
-		if err != nil {
-			w.settle(one, err)
-			continue
+	if err != nil {
+		outcomes = make([]error, len(group))
+		for i := range outcomes {
+			outcomes[i] = err
 		}
-		if outcomes[i] == nil {
+		return outcomes
+	}
+	w.acknowledged.write(w.session.commits)
+	for i, refusal := range outcomes {
+		if refusal == nil {
 			w.changes.Add(1)
 		} else {
 			w.refused.Add(1)
 		}
-		w.settle(one, w.health.explain(outcomes[i]))
+		outcomes[i] = w.health.explain(refusal)
 	}
-	if err == nil {
-		w.commits.Add(1)
+	w.commits.Add(1)
+	return outcomes
+}
+
+// copyLog copies the log into the database when it is time, behind a group
+// whose callers have been answered.
+func (w *writer) copyLog() {
+	if w.health.Err() == nil {
+		// The changes are durable already. Whatever keeps the log from being
+		// copied and is not fatal will be met again.
+		_ = w.health.explain(w.checkpoints.run(w.session))
 	}
 }
 
@@ -217,6 +121,6 @@ func (s *Store) Statistics() Statistics {
 	w := s.writer
 	return Statistics{
 		Changes: w.changes.Load(), Refused: w.refused.Load(), Commits: w.commits.Load(),
-		Waiting: w.waiting.Load(), Checkpoints: w.checkpoints.done.Load(),
+		Waiting: w.Waiting(), Checkpoints: w.checkpoints.done.Load(),
 	}
 }
