@@ -52,7 +52,7 @@ func TestRunFromOneCommand(t *testing.T) {
 
 func TestRunWithABudgetInSeconds(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t, "timed", "seconds, seconds: {min: 0.1, max: 0.9}, eta: 3", "0.03", 9)
+	s := newStudy(t, "timed", "seconds, seconds: {min: 0.5, max: 4.5}, eta: 3", "0.1", 9) // starts of seconds must not spend it all
 	got := cli(t, nil, "run", s.file, "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--json")
 	if got.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -62,7 +62,7 @@ func TestRunWithABudgetInSeconds(t *testing.T) {
 	if found.Study.Status != protocol.StudyCompleted || p.Trials[trial.Failed] > 0 || p.Promotions == 0 || p.Resumes == 0 {
 		t.Errorf("the study is %s: %+v", found.Study.Status, p)
 	}
-	if best := found.Recommendation; !best.FullBudget || float64(best.Seconds) < 0.9 || best.Best.Budget.Seconds != 0.9 {
+	if best := found.Recommendation; !best.FullBudget || float64(best.Seconds) < 4.5 || best.Best.Budget.Seconds != 4.5 {
 		t.Errorf("the winner was trained for %v s of %+v", best.Seconds, best.Best)
 	}
 	checkTrainedOnce(t, s)

@@ -22,15 +22,16 @@ func refused() []uint32 {
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-		unix.SYS_PTRACE, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_SETNS,
+		unix.SYS_PTRACE, unix.SYS_SETNS,
 		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_SYSLOG,
 	}
 }
 
-// lookingIn are calls by which one process uses another's memory. Libraries of
-// many processes use them among themselves; Landlock confines them to that.
+// lookingIn are calls by which one process uses what another has: memory, files.
+// Libraries that train with many processes use them among these; Landlock
+// confines them to that.
 func lookingIn() []uint32 {
-	return []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV}
+	return []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP}
 }
 
 // newNamespaces are the flags of clone and unshare that make some.

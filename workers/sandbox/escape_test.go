@@ -111,7 +111,7 @@ func attempts() map[string]attempt {
 		"mount": unix.SYS_MOUNT, "unmount": unix.SYS_UMOUNT2, "load a program into the kernel": unix.SYS_BPF, "count events": unix.SYS_PERF_EVENT_OPEN,
 		"use a key ring": unix.SYS_KEYCTL, "add a key": unix.SYS_ADD_KEY, "handle page faults": unix.SYS_USERFAULTFD,
 		"call by way of memory": unix.SYS_IO_URING_SETUP, "replace the kernel": unix.SYS_KEXEC_LOAD,
-		"enter a namespace": unix.SYS_SETNS, "compare with other processes": unix.SYS_KCMP,
+		"enter a namespace": unix.SYS_SETNS,
 	} {
 		// No argument makes sense, so that nothing happens where it is allowed.
 		list[name] = attempt{layer: Calls, try: func() error {
@@ -119,6 +119,8 @@ func attempts() map[string]attempt {
 		}}
 	}
 	list["load a module"] = attempt{layer: Calls, try: func() error { return call(unix.SYS_INIT_MODULE) }}
+	list["compare itself with the worker"] = attempt{layer: Files, try: func() error { return call(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), kcmpMemory) }}
+	list["take a descriptor of the worker"] = attempt{layer: Files, try: func() error { return takesDescriptor(pid) }}
 	list["make a user of its own"] = attempt{layer: Calls, try: func() error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER) }}
 	return list
 }
@@ -151,6 +153,22 @@ func readsMemory(pid int) error {
 	local := []unix.Iovec{{Base: &buffer[0], Len: 1}}
 	_, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: 1, Len: 1}}, 0)
 	return asked(err)
+}
+
+// kcmpMemory asks kcmp whether two processes share their memory.
+const kcmpMemory = 1
+
+func takesDescriptor(pid int) error {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(process)
+	taken, err := unix.PidfdGetfd(process, 1, 0)
+	if err == nil {
+		err = unix.Close(taken)
+	}
+	return err
 }
 
 func changesLimits(pid int) error {
