@@ -12,20 +12,25 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Newest returns the newest schema version.
-func Newest() int64 {
-	names, err := migrations.ReadDir("migrations")
+// Versions returns the numbers of all schema versions, in order.
+func Versions() ([]int64, error) {
+	files, err := migrations.ReadDir("migrations")
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	newest, err := goose.NumericComponent(names[len(names)-1].Name())
-	if err != nil {
-		panic(err)
+	var versions []int64
+	for _, file := range files {
+		version, err := goose.NumericComponent(file.Name())
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, version)
 	}
-	return newest
+	return versions, nil
 }
 
-// MakeOld makes a database with the schema as it was at the version.
+// MakeOld makes a database with the schema as it was at the version, or brings
+// an older one up to that.
 func MakeOld(ctx context.Context, path string, version int64) (err error) {
 	database := sql.OpenDB(connector{path})
 	defer func() { err = errors.Join(err, database.Close(), os.Chmod(path, 0o600)) }()

@@ -161,7 +161,7 @@ func (c *Contents) unproven(v view) (found []string, err error) {
 	if err := v.tx.QueryRowContext(v.ctx, "SELECT ("+schemaChecksum+"), schema_checksum, commits FROM server").Scan(&computed, &stored, &c.Commits); err != nil {
 		return nil, err
 	}
-	if computed != stored {
+	if stored != 0 && computed != stored { // 0 until the next start, if one was killed behind a migration
 		found = append(found, "the schema is not the one that tandem made")
 	}
 	for _, one := range tables() {
