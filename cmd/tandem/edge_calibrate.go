@@ -110,7 +110,7 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(f.output, append(content, '\n'), 0o644); err != nil { // #nosec G306 -- a device is nobody's secret
+		if err := os.WriteFile(f.output, append(content, '\n'), 0o644); err != nil {
 			return err
 		}
 	}

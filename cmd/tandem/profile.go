@@ -113,7 +113,7 @@ func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 
 // profile runs the command to its end.
 func (f *profileFlags) profile(args []string, wanted []profiler.Event, stdout, stderr io.Writer) (profiled, error) {
-	command := exec.Command(args[0], args[1:]...) // #nosec G204 -- running a command of the user's is what it is for
+	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stderr = os.Stdin, stderr
 	var output *epochReader
 	if f.direct {

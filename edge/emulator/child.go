@@ -50,7 +50,7 @@ func start(ctx context.Context, job Job) (*child, error) {
 	c.orders, c.answers = orders, answers
 	var alive context.Context
 	alive, c.cancel = context.WithCancel(ctx)
-	command := exec.CommandContext(alive, thisProgram, Subcommand()...) // #nosec G204 -- this very program
+	command := exec.CommandContext(alive, thisProgram, Subcommand()...)
 	command.Dir, command.Env = c.folder, []string{"LANG=C", "GOTRACEBACK=single"}
 	command.Stdin, command.Stderr = theirOrders, c.printed
 	command.ExtraFiles = []*os.File{model, theirAnswers}

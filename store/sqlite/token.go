@@ -26,7 +26,7 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	})
 }
 
-const selectToken = "SELECT position, id, name, scope, hash, created, expires, checksum FROM token " // #nosec G101 -- the name of a table
+const selectToken = "SELECT position, id, name, scope, hash, created, expires, checksum FROM token "
 
 // Token finds a token by id. That there is none is not looked into, as anybody
 // may ask: Open has checked that every token is found.

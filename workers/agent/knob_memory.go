@@ -87,7 +87,7 @@ func (k *memoryKnob) oldGroup() memoryLimit {
 	}
 	sweepOld(k.folder)
 	group := filepath.Join(k.folder, fmt.Sprintf("%s%d-memory-%d", cagePrefix, os.Getpid(), k.number.Add(1)))
-	if os.Mkdir(group, 0o755) != nil { // #nosec G301 -- control groups are read by everybody
+	if os.Mkdir(group, 0o755) != nil {
 		return nil
 	}
 	return &oldGroupLimit{group}
