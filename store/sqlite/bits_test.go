@@ -418,7 +418,7 @@ func TestListsAreProvenWhileTheyGrow(t *testing.T) {
 			}
 		})
 	}
-	for number := range 150 {
+	for number := range 50 {
 		apply(t, store, step("s1", number))
 	}
 	apply(t, store, study.Change{Delete: "s1"})

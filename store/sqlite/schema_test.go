@@ -141,7 +141,8 @@ func TestMigrationKilledAtEachStatement(t *testing.T) {
 	want := golden(t, 1)
 	met := map[int64]int{}
 	for at := 1; ; at++ {
-		path := filepath.Join(quick(t), "tandem.db")
+		dir := quick(t)
+		path := filepath.Join(dir, "tandem.db")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -161,6 +162,9 @@ func TestMigrationKilledAtEachStatement(t *testing.T) {
 			t.Fatalf("killed at statement %d, the store shows\n%s\nwant\n%s", at, got, want)
 		}
 		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(dir); err != nil { // they may share a small memory
 			t.Fatal(err)
 		}
 		if err == nil { // it was not killed any more: that were all statements

@@ -29,7 +29,7 @@ func smallDisk(t *testing.T) string {
 		t.Skipf("a small file system cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(folder, 0); err != nil {
+		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
