@@ -57,7 +57,7 @@ func TestONNXRuntimeIsKnown(t *testing.T) {
 	}{{0, 0.5}, {10, 0.3}, {20, 0.25}} {
 		var errors []float64
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 5 {
+		for range 3 {
 			order := random.Perm(len(all))
 			var calibration []estimate.Measurement
 			for _, i := range order[:test.points] {
