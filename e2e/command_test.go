@@ -115,9 +115,9 @@ func TestTokens(t *testing.T) {
 		t.Errorf("without a token: exit code %d, and no advice: %s", got.code, got.stderr)
 	}
 	id := strings.Split(viewer, "_")[2]
-	at.must("token", "delete", id)
+	at.must("token", "revoke", id)
 	if got := cli(t, as(viewer), "study", "list"); got.code == 0 {
-		t.Error("a deleted token is still accepted")
+		t.Error("a revoked token is still accepted")
 	}
 	if list := at.must("token", "list"); strings.Contains(list, "dashboard") || !strings.Contains(list, "first start") {
 		t.Errorf("the tokens are:\n%s", list)

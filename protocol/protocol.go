@@ -90,7 +90,7 @@ type LeaseRequest struct {
 	Worker string `json:"worker" minLength:"8" maxLength:"64" doc:"the worker's id"`
 	// Study restricts the request to one study, by name or id. Studies without
 	// a command are leased only this way.
-	Study string `json:"study,omitempty" maxLength:"128"`
+	Study string `json:"study,omitempty" maxLength:"200"`
 	// WaitSeconds is how long the server may hold the request open.
 	WaitSeconds float64 `json:"wait_seconds,omitempty" minimum:"0" maximum:"60"`
 	// Key names the call over all its attempts, and is sent as its Idempotency-Key:

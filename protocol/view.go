@@ -12,6 +12,7 @@ import (
 type StudyView struct {
 	ID         string                `json:"id"`
 	Name       string                `json:"name"`
+	Owner      string                `json:"owner" doc:"the user whose it is; admin: the administrators"`
 	Status     StudyStatus           `json:"status"`
 	Reason     string                `json:"reason,omitempty"`
 	Created    time.Time             `json:"created"`

@@ -64,8 +64,8 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 		return protocol.StudyView{}, err
 	}
 	now := s.options.Now()
-	created := Study{ID: s.newID(), Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := &runtime{study: created, ladder: def.Budget.Ladder(), method: method, use: use{}}
+	created := Study{ID: s.newID(), Owner: callerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
+	r := &runtime{owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: use{}}
 	r.mutex.Lock()
 	defer r.leave()
 	tx := s.begin(r)

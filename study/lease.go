@@ -20,7 +20,7 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 	defer cancel()
 	for {
 		changed := s.changes()
-		if err := s.seen(request.Worker); err != nil {
+		if err := s.seen(ctx, request.Worker); err != nil {
 			return protocol.LeaseReply{}, err
 		}
 		reply, err := s.tryLease(ctx, request)
@@ -58,7 +58,7 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 	if request.Study != "" {
 		return s.leaseFrom(ctx, request.Study, request.Worker)
 	}
-	for _, candidate := range s.candidates() {
+	for _, candidate := range s.candidates(callerOf(ctx)) {
 		reply, lacks, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
 		short = short || lacks
 		switch {
@@ -80,9 +80,12 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 }
 
 // candidates are the running studies with a command, in the pool's order.
-func (s *Service) candidates() []pool.Candidate {
+func (s *Service) candidates(caller Caller) []pool.Candidate {
 	var candidates []pool.Candidate
 	for _, r := range s.loaded() {
+		if !caller.sees(r.owner) {
+			continue
+		}
 		r.mutex.Lock()
 		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle()) {
 			candidates = append(candidates, pool.Candidate{
@@ -147,6 +150,8 @@ func (s *Service) suits(r *runtime, worker string) bool {
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
 	tx.host = here.host
+	holder := callerOf(ctx).Holder
+	tx.holder = holder
 	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
 	leased, err := tx.nextTrial(worker)
 	if err != nil {
@@ -170,7 +175,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		s.poolMutex.Lock()
 		defer s.poolMutex.Unlock()
 		s.leases.Grant(pool.Lease{
-			Trial: reply.Lease.Trial, Epoch: reply.Lease.LeaseEpoch, Worker: worker, Deadline: tx.now.Add(s.leaseTerm()),
+			Trial: reply.Lease.Trial, Epoch: reply.Lease.LeaseEpoch, Worker: worker, Holder: holder, Deadline: tx.now.Add(s.leaseTerm()),
 			Cores: r.occupies(*leased, here.room.Machine), MemoryBytes: r.resident,
 		})
 	}
@@ -239,7 +244,7 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 		return nil, err
 	}
 	t.LeaseEpoch++
-	t.Worker, t.Host, t.Setting = worker, tx.host, setting
+	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.host, tx.holder, setting
 	if t.Started == nil {
 		t.Started = &tx.now
 	}

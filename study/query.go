@@ -11,14 +11,17 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Studies returns every study, the newest first.
+// Studies returns every study that the caller sees, the newest first.
 func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	stored, err := s.store.Studies(ctx)
 	if err != nil {
 		return nil, err
 	}
-	views := make([]protocol.StudyView, 0, len(stored))
+	caller, views := callerOf(ctx), make([]protocol.StudyView, 0, len(stored))
 	for _, one := range stored {
+		if !caller.sees(one.Owner) {
+			continue
+		}
 		view, err := s.glance(ctx, one.ID)
 		if problem.Is(err, problem.NotFound) {
 			continue // deleted since

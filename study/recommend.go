@@ -108,12 +108,20 @@ func (r *runtime) measuredAt(rung int) int {
 // Checkpoints returns the artifacts that some trial's checkpoint refers to. An
 // artifact that is not among them is garbage once its upload is long over.
 func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
+	return s.checkpoints(ctx, callerOf(ctx))
+}
+
+// checkpoints is [Service.Checkpoints] of the studies that the caller sees.
+func (s *Service) checkpoints(ctx context.Context, caller Caller) (map[string]bool, error) {
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
 		return nil, err
 	}
 	used := make(map[string]bool)
 	for _, study := range studies {
+		if !caller.sees(study.Owner) {
+			continue
+		}
 		trials, err := s.store.Trials(ctx, study.ID)
 		if err != nil {
 			return nil, err

@@ -31,7 +31,7 @@ func TestAWorkerThatRefusesAStudyIsNotAskedAgain(t *testing.T) {
 			t.Errorf("asked for that study alone it gets %+v, %v", reply, err)
 		}
 		var refused map[string]string
-		for _, worker := range w.service.Workers() {
+		for _, worker := range w.service.Workers(w.ctx) {
 			if worker.ID == "careful" {
 				refused = worker.Refuses
 			}
@@ -49,7 +49,7 @@ func TestAWorkerThatRefusesAStudyIsNotAskedAgain(t *testing.T) {
 		if next := w.mustLease("careful"); next.StudyID != created.ID && next.StudyID != other.ID {
 			t.Errorf("it gets %s", next.Study)
 		}
-		if workers := w.service.Workers(); len(workers[0].Refuses)+len(workers[1].Refuses) > 0 {
+		if workers := w.service.Workers(w.ctx); len(workers[0].Refuses)+len(workers[1].Refuses) > 0 {
 			t.Errorf("something is refused still: %+v", workers)
 		}
 	})(t)

@@ -25,6 +25,7 @@ import (
 // have, plus the search. When a write is refused, it is marked stale and loaded
 // again.
 type runtime struct {
+	owner string // of the study; it never changes
 	mutex sync.Mutex
 	stale bool
 	// newest is the outcome of the last change that is shown here; nil when all
@@ -218,7 +219,7 @@ func (s *Service) regrant(r *runtime) {
 	for _, t := range r.trials {
 		if t.State.Held() && !s.leases.Has(t.ID, t.LeaseEpoch) {
 			s.leases.Grant(pool.Lease{
-				Trial: t.ID, Epoch: t.LeaseEpoch, Worker: t.Worker, Deadline: now.Add(s.leaseTerm()), Cores: r.occupies(t, 0),
+				Trial: t.ID, Epoch: t.LeaseEpoch, Worker: t.Worker, Holder: t.Holder, Deadline: now.Add(s.leaseTerm()), Cores: r.occupies(t, 0),
 			})
 		}
 	}

@@ -183,22 +183,23 @@ func (s *Service) loaded() []*runtime {
 	return slices.Collect(maps.Values(s.runtimes))
 }
 
-// runtime returns the study's runtime by id or name, loading it when needed.
+// runtime returns the study's runtime, loading it when needed. It is the one
+// way to a study: what the caller may not see is not found here.
 func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
 	s.mutex.Lock()
-	if r, ok := s.runtimes[ref]; ok {
+	if r, ok := s.runtimes[ref]; ok && callerOf(ctx).sees(r.owner) {
 		s.mutex.Unlock()
 		return r, nil
 	}
 	s.mutex.Unlock()
-	stored, err := s.store.Study(ctx, ref)
+	stored, err := s.find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	s.mutex.Lock()
 	r, ok := s.runtimes[stored.ID]
 	if !ok {
-		r = &runtime{study: stored, stale: true}
+		r = &runtime{owner: stored.Owner, study: stored, stale: true}
 		s.runtimes[stored.ID] = r
 	}
 	s.mutex.Unlock()
@@ -222,8 +223,9 @@ func (s *Service) locked(ctx context.Context, ref string) (*runtime, error) {
 	return r, nil
 }
 
-// lockedTrial returns the runtime of a trial's study, locked, and the trial.
-// A trial that does not exist (its study was deleted) is a lost lease.
+// lockedTrial returns the runtime of a trial's study, locked, and the trial, to
+// whom may write under its lease. A trial that does not exist (its study was
+// deleted) is a lost lease, and so is one that somebody else holds.
 func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*runtime, trial.Trial, error) {
 	study, _, ok := strings.Cut(string(id), "-")
 	if !ok {
@@ -231,7 +233,7 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*runtime, trial
 	}
 	r, err := s.locked(ctx, study)
 	if problem.Is(err, problem.NotFound) {
-		return nil, trial.Trial{}, problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id)
+		return nil, trial.Trial{}, insteadOf(err, problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id))
 	}
 	if err != nil {
 		return nil, trial.Trial{}, err
@@ -241,7 +243,12 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*runtime, trial
 		r.mutex.Unlock()
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
 	}
-	return r, r.trials[number], nil
+	t := r.trials[number]
+	if !callerOf(ctx).holds(t.Holder) {
+		r.mutex.Unlock()
+		return nil, trial.Trial{}, denial{problem.New(problem.LeaseLost, "trial %s is out under a lease of another worker: stop working on it", id)}
+	}
+	return r, t, nil
 }
 
 // notify wakes everybody who waits for work or for events.

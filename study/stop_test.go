@@ -77,7 +77,7 @@ func TestALoserIsStoppedByTheAnswerToItsReport(t *testing.T) {
 			t.Errorf("the loser became %+v", after)
 		}
 		w.sleep(2 * time.Minute / 3) // the leases of two workers are still alive, the loser's is gone
-		for _, one := range w.service.Workers() {
+		for _, one := range w.service.Workers(w.ctx) {
 			if one.ID == "worker-2" && len(one.Trials) > 0 {
 				t.Errorf("worker-2 still holds %v", one.Trials)
 			}

@@ -40,7 +40,7 @@ type Change struct {
 	// change to be made. So a change that was decided on what another one
 	// would write is refused when that one was.
 	Behind *Position
-	// Insert adds a study. A name that another study has is a conflict.
+	// Insert adds a study. A reference that another study has is a conflict.
 	Insert *Study
 	// Update replaces a study's Status, Reason, Elapsed, Since and Finished.
 	Update *Study
@@ -85,7 +85,7 @@ type Store interface {
 	// were handed in. The change belongs to the store from then on.
 	Submit(ctx context.Context, change Change) *Outcome
 
-	// Study finds a study by its id or its name.
+	// Study finds a study by its id or its reference.
 	Study(ctx context.Context, ref string) (Study, error)
 	// Studies returns all studies, the newest first.
 	Studies(ctx context.Context) ([]Study, error)

@@ -22,7 +22,9 @@ import (
 
 // Study is a stored study.
 type Study struct {
-	ID         string                `json:"id"`
+	ID string `json:"id"`
+	// Owner is the user whose it is; empty for a study of the administrators.
+	Owner      string                `json:"owner,omitempty"`
 	Definition definition.Definition `json:"definition"`
 	Status     protocol.StudyStatus  `json:"status"`
 	Reason     string                `json:"reason,omitempty"`

@@ -27,6 +27,8 @@ type transaction struct {
 	host string
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
+	// holder is to whom the lease of a trial that is leased belongs.
+	holder string
 	// beginning chooses the system configuration of a trial that is leased.
 	beginning func(trial.Trial) (*trial.Setting, error)
 	// regret is the bound that this transaction computed, if it did.

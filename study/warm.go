@@ -81,7 +81,7 @@ func (s *Service) prior(ctx context.Context, def *definition.Definition, sent []
 		warm.Studies, warm.Similar = def.Search.WarmStart.Studies, def.Search.WarmStart.Similar
 	}
 	for i, ref := range warm.Studies {
-		if err := s.resultsOf(ctx, ref, *def, &g); err != nil {
+		if err := s.resultsOf(ctx, ref, ref, *def, &g); err != nil {
 			return nil, inStudies(err, i)
 		}
 	}
@@ -151,8 +151,9 @@ func inStudies(err error, i int) error {
 	})
 }
 
-// resultsOf takes in what an earlier study measured, at every rung.
-func (s *Service) resultsOf(ctx context.Context, ref string, def definition.Definition, into *gathered) error {
+// resultsOf takes in what an earlier study measured, at every rung, as results
+// of the source.
+func (s *Service) resultsOf(ctx context.Context, ref, source string, def definition.Definition, into *gathered) error {
 	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
 	if err != nil {
 		return err
@@ -161,12 +162,12 @@ func (s *Service) resultsOf(ctx context.Context, ref string, def definition.Defi
 	if err != nil {
 		return err
 	}
-	into.source(ref) // also if it measured nothing
+	into.source(source) // also if it measured nothing
 	// Of what was trained again the mean counts: the lucky ones would be tried first.
 	for _, t := range boardOf(now.trials, now.study.Definition.Objectives).standing {
 		for _, result := range t.Results {
 			o := search.Observation{
-				Params: t.Configuration, Cost: float64(result.Budget.Epochs) * result.Budget.DataFraction, Source: ref,
+				Params: t.Configuration, Cost: float64(result.Budget.Epochs) * result.Budget.DataFraction, Source: source,
 			}
 			for _, place := range places {
 				o.Values = append(o.Values, result.Values[place])
@@ -188,17 +189,20 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 	if err != nil {
 		return err
 	}
-	taken := 0
+	taken, caller := 0, callerOf(ctx)
 	for _, one := range studies {
 		if taken == warm.Similar {
 			break
 		}
-		if _, err := objectivesIn(one.Definition, def); err != nil || !sameParameters(one.Definition.Space, def.Space) ||
-			slices.Contains(warm.Studies, one.ID) || slices.Contains(warm.Studies, one.Definition.Name) {
+		// Only its own: what somebody else's study measured is not the caller's to use.
+		if one.Owner != caller.Owner || !caller.sees(one.Owner) || named(warm.Studies, one) {
+			continue
+		}
+		if _, err := objectivesIn(one.Definition, def); err != nil || !sameParameters(one.Definition.Space, def.Space) {
 			continue
 		}
 		found := gathered{space: def.Space}
-		if err := s.resultsOf(ctx, one.Definition.Name, def, &found); problem.Is(err, problem.NotFound) {
+		if err := s.resultsOf(ctx, one.ID, one.Definition.Name, def, &found); problem.Is(err, problem.NotFound) {
 			continue // deleted since
 		} else if err != nil {
 			return err
@@ -210,6 +214,11 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 		taken++
 	}
 	return nil
+}
+
+// named reports whether the study is among those that its owner names.
+func named(refs []string, one Study) bool {
+	return slices.Contains(refs, one.ID) || slices.Contains(refs, one.Definition.Name) || slices.Contains(refs, one.Reference())
 }
 
 // sameParameters reports whether two spaces have the same parameters, whatever their ranges.

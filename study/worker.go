@@ -2,6 +2,9 @@ package study
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
@@ -10,17 +13,27 @@ import (
 
 // RegisterWorker notes a worker and tells it the timing to keep. Workers are
 // known in memory only: after a restart of the server they register again.
-func (s *Service) RegisterWorker(_ context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
+//
+// The worker then belongs to the caller: an id that belongs to another is a
+// conflict.
+func (s *Service) RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
+	caller := callerOf(ctx)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	s.workers.Register(registration, s.options.Now())
+	if present, known := s.workers.Member(registration.ID); known && !caller.holds(present.Holder) {
+		return protocol.Timing{}, denial{problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID)}
+	}
+	s.workers.Register(registration, caller.Holder, s.options.Now())
 	return s.timing(), nil
 }
 
 // RemoveWorker forgets a worker. Leases it still holds run out by themselves.
-func (s *Service) RemoveWorker(_ context.Context, worker string) error {
+func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
+	if member, known := s.workers.Member(worker); known && !callerOf(ctx).holds(member.Holder) {
+		return nil // as of one that is not there
+	}
 	s.workers.Remove(worker)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -32,8 +45,49 @@ func unknownWorker(worker string) error {
 	return problem.New(problem.NotFound, "worker %q is not registered: register it (again) with POST /api/v1/workers", worker)
 }
 
-// Workers returns the registered workers.
-func (s *Service) Workers() []protocol.Worker {
+// mine returns not_found unless the worker is registered and the caller's. The
+// pool's lock is held.
+func (s *Service) mine(ctx context.Context, worker string) error {
+	member, known := s.workers.Member(worker)
+	if !known {
+		return unknownWorker(worker)
+	}
+	if !callerOf(ctx).holds(member.Holder) {
+		return denial{unknownWorker(worker)}
+	}
+	return nil
+}
+
+// Workers returns the registered workers, each with what it has to do with
+// studies that the caller sees.
+func (s *Service) Workers(ctx context.Context) []protocol.Worker {
+	workers := s.registered()
+	caller := callerOf(ctx)
+	if caller.Sight == All {
+		return workers
+	}
+	for i, worker := range workers {
+		workers[i].Trials = slices.DeleteFunc(worker.Trials, func(id trial.ID) bool {
+			study, _, _ := strings.Cut(string(id), "-")
+			return !s.seenBy(caller, study)
+		})
+		refuses := maps.Clone(worker.Refuses) // the registry's own
+		maps.DeleteFunc(refuses, func(study, _ string) bool { return !s.seenBy(caller, study) })
+		workers[i].Refuses = refuses
+	}
+	return workers
+}
+
+// seenBy reports whether the caller sees the study of a trial that is out.
+func (s *Service) seenBy(caller Caller, study string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	r, loaded := s.runtimes[study]
+	return loaded && caller.sees(r.owner)
+}
+
+// registered returns the registered workers.
+func (s *Service) registered() []protocol.Worker {
 	now := s.options.Now()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
@@ -48,20 +102,21 @@ func (s *Service) Workers() []protocol.Worker {
 	return workers
 }
 
-// seen notes that the worker was heard of.
-func (s *Service) seen(worker string) error {
+// seen notes that the worker was heard of, by whom it belongs to.
+func (s *Service) seen(ctx context.Context, worker string) error {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	if !s.workers.Seen(worker, s.options.Now()) {
-		return unknownWorker(worker)
+	if err := s.mine(ctx, worker); err != nil {
+		return err
 	}
+	s.workers.Seen(worker, s.options.Now())
 	return nil
 }
 
 // Heartbeat renews the leases a worker holds and tells it which of them it has
 // lost or should end. It writes nothing to the store.
 func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
-	if err := s.seen(worker); err != nil {
+	if err := s.seen(ctx, worker); err != nil {
 		return protocol.HeartbeatReply{}, err
 	}
 	reply := protocol.HeartbeatReply{Lost: []trial.ID{}, Directives: map[trial.ID]protocol.Directive{}}

@@ -139,6 +139,9 @@ type Trial struct {
 	Worker string `json:"worker,omitempty"`
 	// Host is the name of that worker's machine, which outlives it.
 	Host string `json:"host,omitempty"`
+	// Holder is to whom that lease belongs: only the holder writes under it. Empty
+	// where it was not noted.
+	Holder string `json:"holder,omitempty"`
 	// Rung and Budget are what the trial is on, or was last on.
 	Rung       int           `json:"rung"`
 	Budget     budget.Budget `json:"budget"`

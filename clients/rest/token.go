@@ -33,3 +33,8 @@ func (c *Client) CreateToken(ctx context.Context, ask protocol.TokenRequest) (pr
 func (c *Client) DeleteToken(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("tokens", id)}, nil)
 }
+
+// Identity says whose token the client shows.
+func (c *Client) Identity(ctx context.Context) (protocol.Identity, error) {
+	return get[protocol.Identity](ctx, c, path("session"), "")
+}

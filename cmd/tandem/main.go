@@ -128,7 +128,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studyCommand(), groundTruthCommand(), tokenCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(),
+	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studyCommand(), groundTruthCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(),
 		backupCommand(), restoreCommand(), verifyCommand())
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/ui"
 )
@@ -49,12 +51,24 @@ type office struct {
 	studies *study.Service
 	// peerSecret is what other servers show with requests that they pass on.
 	peerSecret string
+	// audit is who did what on this server.
+	audit *audit.Log
 }
 
 // open recovers what was running and lets requests in.
-func (o *office) open(ctx context.Context) error {
+func (o *office) open(ctx context.Context) (err error) {
 	options := o.server.options
 	o.opened = time.Now()
+	if o.audit, err = audit.Open(filepath.Join(options.data, auditFolder), audit.Options{}); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.closeAudit())
+		}
+	}()
+	lines, hash := o.audit.Head()
+	options.logger.Info("audit log", "lines", lines, "hash", hash) // what 'tandem audit verify --expect' takes later
 	o.studies = study.New(o.store, o.store, study.Options{
 		Now: time.Now, Random: random, Logger: options.logger,
 		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds,
@@ -71,7 +85,7 @@ func (o *office) open(ctx context.Context) error {
 // handler answers requests.
 func (o *office) handler() http.Handler {
 	return api.New(api.Config{
-		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, UI: ui.Handler(),
+		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Audit: o.audit, UI: ui.Handler(),
 		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret,
 		Ready: o.server.ready, Monitor: o.server.monitor, OpenMetrics: o.server.options.openMetrics, Limits: o.server.options.perSecond(),
 	})
@@ -84,7 +98,7 @@ func (o *office) close(ctx context.Context) error {
 	if o.store.Err() == nil {
 		err = o.studies.Close(ctx)
 	}
-	return errors.Join(err, o.store.Close())
+	return errors.Join(err, o.closeAudit(), o.store.Close())
 }
 
 // housekeep runs what time makes due, until the context ends or the store
@@ -168,6 +182,6 @@ func (o *office) firstToken(ctx context.Context) (string, error) {
 	if err != nil || slices.ContainsFunc(tokens, auth.Token.Lasting) {
 		return "", err
 	}
-	secret, _, err := auth.Issue(ctx, o.store, "first start", auth.Admin, 0)
+	secret, _, err := o.issue(ctx, auth.Request{Name: "first start", Scope: auth.Admin})
 	return secret, err
 }

@@ -160,7 +160,7 @@ func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, er
 
 // access makes a token of the scope and a client that shows it.
 func (l *local) access(ctx context.Context, scope auth.Scope) (*rest.Client, string, error) {
-	secret, token, err := auth.Issue(ctx, l.server.office.Load().store, runTokenName, scope, runTokenLife)
+	secret, token, err := l.server.office.Load().issue(ctx, auth.Request{Name: runTokenName, Scope: scope, Life: runTokenLife})
 	if err != nil {
 		return nil, "", err
 	}

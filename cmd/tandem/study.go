@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,7 +28,8 @@ func studyCommand() *cobra.Command {
 		Short:   "Create, look at and control studies on a server",
 		Long: `Create, look at and control studies on a server.
 
-A study is named by its name or its id. The server is --server or
+A study is named by its name or its id; with an admin's token, a user's study as
+OWNER:NAME. The server is --server or
 TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	})
 	connectionFlags(command, &flags.server)
@@ -95,17 +97,25 @@ func (f *studyFlags) completeStudy(command *cobra.Command, args []string, _ stri
 }
 
 func listCommand(flags *studyFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the studies, the newest first",
-		Example: `  tandem study list`,
-		Args:    arguments(0, "no arguments"),
+	var owner string
+	var mine bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the studies, the newest first",
+		Long: `List the studies, the newest first: a user's own, or those of all with the token
+of an admin or a viewer.`,
+		Example: `  tandem study list
+  tandem study list --owner alice`,
+		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
+			if mine && owner != "" {
+				return usageError{fmt.Errorf("--mine and --owner %s exclude each other: give one of them", owner)}
+			}
 			client, err := flags.server.open()
 			if err != nil {
 				return err
 			}
-			studies, err := client.Studies(command.Context())
+			studies, err := ownedBy(command.Context(), client, owner, mine)
 			if err != nil {
 				return err
 			}
@@ -115,6 +125,29 @@ func listCommand(flags *studyFlags) *cobra.Command {
 			return printStudies(command.OutOrStdout(), studies)
 		},
 	}
+	command.Flags().StringVar(&owner, "owner", "", "only the studies of this user; admin: of the administrators")
+	command.Flags().BoolVar(&mine, "mine", false, "only the studies of whoever the token is of")
+	return command
+}
+
+// ownedBy returns the studies of the owner, of the token's own, or all that the
+// token sees.
+func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) ([]protocol.StudyView, error) {
+	if mine {
+		identity, err := client.Identity(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if identity.Owner == "" {
+			return nil, usageError{fmt.Errorf("--mine: a token with the scope %s has no studies of its own", identity.Scope)}
+		}
+		owner = identity.Owner
+	}
+	studies, err := client.Studies(ctx)
+	if err != nil || owner == "" {
+		return studies, err
+	}
+	return slices.DeleteFunc(studies, func(study protocol.StudyView) bool { return study.Owner != owner }), nil
 }
 
 func printStudies(out io.Writer, studies []protocol.StudyView) error {
@@ -134,11 +167,11 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 			trials += "/" + strconv.Itoa(p.MaxTrials)
 		}
 		rows = append(rows, []string{
-			plainText(study.Name), string(study.Status), best, trials, strconv.Itoa(p.Epochs),
+			plainText(study.Name), plainText(study.Owner), string(study.Status), best, trials, strconv.Itoa(p.Epochs),
 			shownSeconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
 		})
 	}
-	return table(out, []string{"NAME", "STATUS", "BEST", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
+	return table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
 }
 
 func showCommand(flags *studyFlags) *cobra.Command {
@@ -168,7 +201,7 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if view.Reason != "" {
 		status += ": " + plainText(view.Reason)
 	}
-	fmt.Fprintf(out, "%s (%s)  %s\n", plainText(view.Name), view.ID, status)
+	fmt.Fprintf(out, "%s (%s) of %s  %s\n", plainText(view.Name), view.ID, plainText(view.Owner), status)
 	if view.Definition.Description != "" {
 		fmt.Fprintln(out, plainText(view.Definition.Description))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -20,19 +22,20 @@ func tokenCommand() *cobra.Command {
 	var flags studyFlags
 	command := group(&cobra.Command{
 		Use:   "token",
-		Short: "Create, list and delete tokens",
-		Long: `Create, list and delete the tokens a server accepts.
+		Short: "Create, list and revoke tokens",
+		Long: `Create, list and revoke the tokens a server accepts.
 
-Scopes: admin may do everything; worker may run trials; viewer may read.`,
+Scopes: admin may do everything; user has studies of its own and sees no others;
+worker may run trials; viewer may read everything.`,
 	})
 	connectionFlags(command, &flags.server)
 	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
-	command.AddCommand(tokenCreateCommand(&flags), tokenListCommand(&flags), tokenDeleteCommand(&flags))
+	command.AddCommand(tokenCreateCommand(&flags), tokenListCommand(&flags), tokenRevokeCommand(&flags))
 	return command
 }
 
 func tokenCreateCommand(flags *studyFlags) *cobra.Command {
-	var data, name, scope string
+	var data, name, scope, worker string
 	var database databaseOptions
 	var life time.Duration
 	command := &cobra.Command{
@@ -42,13 +45,17 @@ func tokenCreateCommand(flags *studyFlags) *cobra.Command {
 
 If the last admin token was lost, stop the server and make one in its data
 folder with --data, or make one in its database with --database.`,
-		Example: `  tandem token create --scope worker --name rack-7
-  tandem token create --scope viewer --name dashboard --valid-for 720h
+		Example: `  tandem token create --scope user --name alice
+  tandem token create --scope worker --worker rack-7
+  tandem token create --scope viewer --name dashboard --expires 720h
   tandem token create --scope admin --data ~/.local/share/tandem`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			ask := protocol.TokenRequest{Name: name, Scope: scope, TTLSeconds: life.Seconds()}
-			issued, err := createToken(command.Context(), flags, data, database, ask)
+			ask, err := tokenRequest(name, scope, worker, life)
+			if err != nil {
+				return err
+			}
+			issued, err := createToken(command.Context(), flags, tokenPlace{data, database}, ask)
 			if err != nil {
 				return err
 			}
@@ -59,63 +66,92 @@ folder with --data, or make one in its database with --database.`,
 			return err
 		},
 	}
-	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, worker or viewer")
-	command.Flags().StringVar(&name, "name", hostName(), "who or what will use it")
-	command.Flags().DurationVar(&life, "valid-for", 0, "how long it is valid; 0 means for ever")
+	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker or viewer")
+	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scope user, the name of the user (default the worker, or this host)")
+	command.Flags().StringVar(&worker, "worker", "", "for the scope worker: the worker it is for, by the name it is started with; * for any number of them (default the first that uses it)")
+	command.Flags().DurationVar(&life, "expires", 0, "how long it is valid, such as 720h; 0 means for ever")
 	command.Flags().StringVar(&data, "data", "", "make it in this data folder, whose server is stopped")
 	databaseFlags(command, &database, "make it in this PostgreSQL database, whose servers may run: postgres://USER@HOST/DATABASE")
 	return command
 }
 
-func createToken(ctx context.Context, flags *studyFlags, data string, database databaseOptions, ask protocol.TokenRequest) (issued protocol.IssuedToken, err error) {
-	if database.chosen() {
-		return createTokenIn(ctx, database, ask)
+// tokenRequest names a token after what is known of it where nobody named it.
+func tokenRequest(name, scope, worker string, life time.Duration) (protocol.TokenRequest, error) {
+	switch {
+	case life < 0:
+		return protocol.TokenRequest{}, usageError{fmt.Errorf("--expires (%v) must be a time from now, such as 720h, or 0 for a token that never expires", life)}
+	case name == "" && scope == string(auth.User):
+		return protocol.TokenRequest{}, usageError{fmt.Errorf("--name must be the user's name, such as alice: all tokens of that name are the same user's")}
+	case name == "" && worker != "" && worker != auth.AnyWorker:
+		name = worker
+	case name == "":
+		name = hostName()
 	}
-	if data == "" {
+	return protocol.TokenRequest{Name: name, Scope: scope, Worker: worker, TTLSeconds: life.Seconds()}, nil
+}
+
+// tokenPlace is where a token is made: in a data folder, in a database, or, if
+// neither is named, by the server.
+type tokenPlace struct {
+	data     string
+	database databaseOptions
+}
+
+func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
+	request := auth.Request{
+		Name: ask.Name, Scope: auth.Scope(ask.Scope), Worker: ask.Worker, Life: time.Duration(ask.TTLSeconds * float64(time.Second)),
+	}
+	create := createTokenIn
+	switch {
+	case place.database.chosen():
+	case place.data != "":
+		create = createTokenAt
+	default:
 		client, err := flags.server.open()
 		if err != nil {
-			return issued, err
+			return protocol.IssuedToken{}, err
 		}
 		return client.CreateToken(ctx, ask)
 	}
-	path := filepath.Join(data, "tandem.db")
+	secret, token, err := create(ctx, place, request)
+	if err != nil {
+		return protocol.IssuedToken{}, err
+	}
+	return protocol.IssuedToken{Token: secret, TokenView: protocol.TokenView{
+		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker, Created: token.Created, Expires: token.Expires,
+	}}, nil
+}
+
+// createTokenAt makes the token in a data folder that no server has.
+func createTokenAt(ctx context.Context, place tokenPlace, request auth.Request) (secret string, token auth.Token, err error) {
+	path := filepath.Join(place.data, "tandem.db")
 	if _, err := os.Stat(path); err != nil {
-		return issued, usageError{fmt.Errorf("--data: there is no server's data in %s: %w", data, err)}
+		return "", token, usageError{fmt.Errorf("--data: there is no server's data in %s: %w", place.data, err)}
 	}
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
-		return issued, err
+		return "", token, err
 	}
-	defer func() {
-		if closed := store.Close(); err == nil {
-			err = closed
-		}
-	}()
-	return issue(ctx, store, ask)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	log, err := audit.Open(filepath.Join(place.data, auditFolder), audit.Options{})
+	if err != nil {
+		return "", token, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	return issueLogged(ctx, store, log, request)
 }
 
 // createTokenIn makes the token in the database itself, beside servers that may
-// be at work.
-func createTokenIn(ctx context.Context, options databaseOptions, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
-	database, err := options.open(ctx)
+// be at work. Their audit logs are elsewhere, and hear nothing of it.
+func createTokenIn(ctx context.Context, place tokenPlace, request auth.Request) (string, auth.Token, error) {
+	database, err := place.database.open(ctx)
 	if err != nil {
-		return protocol.IssuedToken{}, err
+		return "", auth.Token{}, err
 	}
 	defer database.Close()
 	tokens, closeTokens := database.Guest()
 	defer closeTokens()
-	return issue(ctx, tokens, ask)
-}
-
-func issue(ctx context.Context, store auth.Store, ask protocol.TokenRequest) (issued protocol.IssuedToken, err error) {
-	life := time.Duration(ask.TTLSeconds * float64(time.Second))
-	secret, token, err := auth.Issue(ctx, store, ask.Name, auth.Scope(ask.Scope), life)
-	if err != nil {
-		return issued, err
-	}
-	return protocol.IssuedToken{Token: secret, TokenView: protocol.TokenView{
-		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Created: token.Created, Expires: token.Expires,
-	}}, nil
+	return auth.Issue(ctx, tokens, request)
 }
 
 func tokenListCommand(flags *studyFlags) *cobra.Command {
@@ -144,20 +180,35 @@ func tokenListCommand(flags *studyFlags) *cobra.Command {
 func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 	rows := make([][]string, 0, len(tokens))
 	for _, token := range tokens {
-		expires := "never"
-		if token.Expires != nil {
-			expires = token.Expires.Local().Format("2006-01-02 15:04")
+		worker := plainText(token.Worker)
+		switch {
+		case token.Scope != string(auth.Worker):
+			worker = "-"
+		case token.Worker == "":
+			worker = "the first that uses it"
+		case token.Worker == auth.AnyWorker:
+			worker = "any"
 		}
-		rows = append(rows, []string{token.ID, plainText(token.Name), token.Scope, token.Created.Local().Format("2006-01-02 15:04"), expires})
+		rows = append(rows, []string{
+			token.ID, plainText(token.Name), token.Scope, worker, shownTime(&token.Created, ""), shownTime(token.Expires, "never"), shownTime(token.Used, "never"),
+		})
 	}
-	return table(out, []string{"ID", "NAME", "SCOPE", "CREATED", "EXPIRES"}, rows)
+	return table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)
 }
 
-func tokenDeleteCommand(flags *studyFlags) *cobra.Command {
+// shownTime is a time to the minute, or what is said when there is none.
+func shownTime(at *time.Time, none string) string {
+	if at == nil {
+		return none
+	}
+	return at.Local().Format("2006-01-02 15:04")
+}
+
+func tokenRevokeCommand(flags *studyFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "delete ID",
-		Short:   "Delete a token; whoever uses it is refused from now on",
-		Example: `  tandem token delete 3fX9kQ2mLp0a`,
+		Use:     "revoke ID",
+		Short:   "Revoke a token; whoever uses it is refused from now on",
+		Example: `  tandem token revoke 3fX9kQ2mLp0a`,
 		Args:    arguments(1, "the id of a token, as 'tandem token list' shows it"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
@@ -171,9 +222,9 @@ func tokenDeleteCommand(flags *studyFlags) *cobra.Command {
 				return err
 			}
 			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]string{"deleted": args[0]})
+				return writeJSON(command.OutOrStdout(), map[string]string{"revoked": args[0]})
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Token %s was deleted\n", args[0])
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Token %s was revoked\n", args[0])
 			return err
 		},
 	}

@@ -82,7 +82,11 @@ func newWorld(t *testing.T, seed uint64, stats map[string]int) *world {
 		artifacts: &shelf{kept: map[string][]byte{}}, secrets: map[auth.Scope]string{}, stats: stats, doom: make(chan struct{}, 1),
 	}
 	for _, scope := range []auth.Scope{auth.Admin, auth.Worker} {
-		secret, _, err := auth.Issue(t.Context(), w.store, "simulation", scope, 0)
+		request := auth.Request{Name: "simulation", Scope: scope}
+		if scope == auth.Worker {
+			request.Worker = auth.AnyWorker
+		}
+		secret, _, err := auth.Issue(t.Context(), w.store, request)
 		if err != nil {
 			t.Fatal(err)
 		}

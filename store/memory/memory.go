@@ -31,7 +31,7 @@ type Store struct {
 	// order counts studies, so that equal times of creation keep theirs.
 	order      int
 	studies    map[string]*shelf
-	names      map[string]string // study id by name
+	names      map[string]string // study id by reference
 	trials     map[trial.ID]*entry
 	receipts   map[string]study.Receipt
 	records    map[string]lesson    // by id

@@ -16,7 +16,7 @@ func (s *Store) insertStudy(undo *undoing, inserted study.Study) error {
 	if err != nil {
 		return err
 	}
-	id, name := inserted.ID, inserted.Definition.Name
+	id, name := inserted.ID, inserted.Reference()
 	if s.studies[id] != nil || s.names[name] != "" {
 		return record.StudyTaken(inserted)
 	}
@@ -72,7 +72,7 @@ func (s *Store) deleteStudy(undo *undoing, id string) error {
 	return nil
 }
 
-// Study finds a study by its id or its name.
+// Study finds a study by its id or its reference.
 func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
 	if err := alive(ctx); err != nil {
 		return study.Study{}, err

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -22,7 +23,7 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	if s.tokenAt(token.ID) >= 0 {
 		return record.TokenTaken(token.ID)
 	}
-	token.Created, token.Expires = record.UTC(token.Created), record.UTCOrNil(token.Expires)
+	token.Created, token.Expires, token.Used = record.UTC(token.Created), record.UTCOrNil(token.Expires), record.UTCOrNil(token.Used)
 	s.tokens = append(s.tokens, token)
 	slices.SortStableFunc(s.tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
 	return nil
@@ -39,9 +40,7 @@ func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
 	if at < 0 {
 		return auth.Token{}, record.NoToken(id)
 	}
-	token := s.tokens[at]
-	token.Expires = record.UTCOrNil(token.Expires)
-	return token, nil
+	return unshared(s.tokens[at]), nil
 }
 
 // Tokens lists all tokens, the oldest first.
@@ -53,9 +52,49 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
 	defer s.mutex.RUnlock()
 	list := slices.Clone(s.tokens)
 	for i := range list {
-		list[i].Expires = record.UTCOrNil(list[i].Expires)
+		list[i] = unshared(list[i])
 	}
 	return list, nil
+}
+
+// unshared shares nothing with the token.
+func unshared(token auth.Token) auth.Token {
+	token.Expires, token.Used = record.UTCOrNil(token.Expires), record.UTCOrNil(token.Used)
+	return token
+}
+
+// BindToken makes a token the machine's that belongs to none.
+func (s *Store) BindToken(ctx context.Context, id, worker string) error {
+	return s.changeToken(ctx, id, func(token *auth.Token) error {
+		if token.Worker != "" && token.Worker != worker {
+			return record.TokenBound(id, token.Worker)
+		}
+		token.Worker = worker
+		return nil
+	})
+}
+
+// UseToken notes when a token was last used.
+func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
+	return s.changeToken(ctx, id, func(token *auth.Token) error {
+		if token.Used == nil || token.Used.Before(at) {
+			token.Used = record.UTCOrNil(&at)
+		}
+		return nil
+	})
+}
+
+func (s *Store) changeToken(ctx context.Context, id string, change func(*auth.Token) error) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := s.tokenAt(id)
+	if at < 0 {
+		return record.NoToken(id)
+	}
+	return change(&s.tokens[at])
 }
 
 // DeleteToken removes a token.

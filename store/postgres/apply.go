@@ -72,7 +72,7 @@ func (e encoded) insertStudy(s *session) {
 	}
 	s.do(unless(record.StudyTaken(*one), nil), `INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		one.ID, one.Definition.Name, e.documents.definition, string(one.Status), one.Reason,
+		one.ID, one.Reference(), e.documents.definition, string(one.Status), one.Reason,
 		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
 }
 

@@ -207,7 +207,7 @@ func TestAGuestMakesTokensBesideTheOwner(t *testing.T) {
 	store := own(t, connect(t, address))
 	tokens, closeTokens := connect(t, address).Guest()
 	defer closeTokens()
-	_, token, err := auth.Issue(t.Context(), tokens, "guest", auth.Admin, 0)
+	_, token, err := auth.Issue(t.Context(), tokens, auth.Request{Name: "guest", Scope: auth.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}

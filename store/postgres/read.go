@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const selectStudy = "SELECT id, definition, status, reason, created, elapsed, since, finished FROM study "
+const selectStudy = "SELECT id, name, definition, status, reason, created, elapsed, since, finished FROM study "
 
-// Study finds a study by its id or its name; an id goes first.
+// Study finds a study by its id or its reference; an id goes first.
 func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
 	found, err := collect(ctx, s, scanStudy, selectStudy+"WHERE id = $1 OR name = $1 ORDER BY id <> $1 LIMIT 1", ref)
 	return only(found, err, record.NoStudy(ref))

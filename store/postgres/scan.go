@@ -13,13 +13,14 @@ import (
 
 func scanStudy(row pgx.CollectableRow) (study.Study, error) {
 	var one study.Study
-	var document, status, created string
+	var name, document, status, created string
 	var elapsed int64
 	var since, finished *string
-	err := row.Scan(&one.ID, &document, &status, &one.Reason, &created, &elapsed, &since, &finished)
+	err := row.Scan(&one.ID, &name, &document, &status, &one.Reason, &created, &elapsed, &since, &finished)
 	if err != nil {
 		return one, err
 	}
+	one.Owner = study.OwnerOf(name)
 	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
 	if one.Definition, err = record.ParseDefinition(document); err != nil {
 		return one, err

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,13 +15,13 @@ import (
 func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	return s.writer.Do(ctx, func(run *session) error {
 		run.do(unless(record.TokenTaken(token.ID), nil),
-			"INSERT INTO token (id, name, scope, hash, created, expires) VALUES ($1, $2, $3, $4, $5, $6)",
-			token.ID, token.Name, string(token.Scope), token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires))
+			"INSERT INTO token (id, name, scope, worker, hash, created, expires, used) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+			token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires), formatOptional(token.Used))
 		return nil
 	})
 }
 
-const selectToken = "SELECT id, name, scope, hash, created, expires FROM token "
+const selectToken = "SELECT id, name, scope, worker, hash, created, expires, used FROM token "
 
 // Token finds a token by id.
 func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
@@ -31,6 +32,36 @@ func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
 // Tokens lists all tokens, the oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
 	return collect(ctx, s, scanToken, selectToken+"ORDER BY created, position")
+}
+
+// BindToken makes a token the machine's that belongs to none.
+func (s *Store) BindToken(ctx context.Context, id, worker string) error {
+	return s.writer.Do(ctx, func(run *session) error {
+		run.do(func(results pgx.BatchResults) error {
+			var present *string
+			var written bool
+			switch err := results.QueryRow().Scan(&present, &written); {
+			case err != nil:
+				return err
+			case present == nil:
+				return record.NoToken(id)
+			case !written:
+				return record.TokenBound(id, *present)
+			}
+			return nil
+		}, `WITH written AS (UPDATE token SET worker = $1 WHERE id = $2 AND worker IN ('', $1) RETURNING 1)
+			SELECT (SELECT worker FROM token WHERE id = $2), EXISTS (SELECT 1 FROM written)`, worker, id)
+		return nil
+	})
+}
+
+// UseToken notes when a token was last used.
+func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
+	return s.writer.Do(ctx, func(run *session) error {
+		run.do(touching(func() error { return record.NoToken(id) }),
+			"UPDATE token SET used = greatest(coalesce(used, ''), $1) WHERE id = $2", record.FormatTime(at), id)
+		return nil
+	})
 }
 
 // DeleteToken removes a token.
@@ -45,8 +76,8 @@ func scanToken(row pgx.CollectableRow) (auth.Token, error) {
 	var one auth.Token
 	var hash []byte
 	var scope, created string
-	var expires *string
-	err := row.Scan(&one.ID, &one.Name, &scope, &hash, &created, &expires)
+	var expires, used *string
+	err := row.Scan(&one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used)
 	if err != nil {
 		return one, err
 	}
@@ -57,6 +88,9 @@ func scanToken(row pgx.CollectableRow) (auth.Token, error) {
 	if one.Created, err = record.ParseTime(created); err != nil {
 		return one, err
 	}
-	one.Expires, err = parseOptional(expires)
+	if one.Expires, err = parseOptional(expires); err != nil {
+		return one, err
+	}
+	one.Used, err = parseOptional(used)
 	return one, err
 }

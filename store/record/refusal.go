@@ -39,7 +39,7 @@ func NoToken(id string) error {
 // StudyTaken says that the study's name or id belongs to another study.
 func StudyTaken(s study.Study) error {
 	return problem.New(problem.Conflict,
-		"there is a study named %q (or with the id %q) already: choose another name, or delete that study", s.Definition.Name, s.ID)
+		"there is a study named %q (or with the id %q) already: choose another name, or delete that study", s.Reference(), s.ID)
 }
 
 // TrialTaken says that the trial's id or number in its study is taken.
@@ -60,6 +60,11 @@ func KeyTaken(key string) error {
 // TokenTaken says that a token has the id.
 func TokenTaken(id string) error {
 	return problem.New(problem.Conflict, "there is a token %q already", id)
+}
+
+// TokenBound says that the token belongs to another machine.
+func TokenBound(id, worker string) error {
+	return problem.New(problem.Conflict, "token %q belongs to the worker %q", id, worker)
 }
 
 // GuardBroken says that the trial is no longer what the guard demands.

@@ -141,10 +141,10 @@ func (e encoded) insertStudy(s *session) error {
 		return err
 	}
 	created := record.FormatTime(one.Created)
-	fixed := checksum("study", position, one.ID, one.Definition.Name, e.definition, created)
+	fixed := checksum("study", position, one.ID, one.Reference(), e.definition, created)
 	changing := row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
 	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, checksum, position, name, definition, created)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Definition.Name, e.definition, created)...)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
 	if taken(err) {
 		return record.StudyTaken(*one)
 	}

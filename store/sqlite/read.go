@@ -14,14 +14,14 @@ import (
 const selectStudy = `SELECT position, id, name, definition, created, fixed_checksum,
 	status, reason, elapsed, since, finished, checksum FROM study `
 
-// Study finds a study by its id or its name; an id goes first.
+// Study finds a study by its id or its reference; an id goes first.
 func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
 	return look(ctx, s, func(v view) (study.Study, error) { return v.study(ref) })
 }
 
 func (v view) study(ref string) (study.Study, error) {
 	found, err := collect(v, proven(scanStudy), selectStudy+"WHERE id = ?1 OR name = ?1 ORDER BY id <> ?1 LIMIT 1", ref)
-	is := func(one study.Study) bool { return one.ID == ref || one.Definition.Name == ref }
+	is := func(one study.Study) bool { return one.ID == ref || one.Reference() == ref }
 	return only(found, err, is, func() error {
 		all, err := v.studies()
 		if err == nil && slices.ContainsFunc(all, is) {
@@ -169,7 +169,7 @@ func (v view) orNoStudy(count int, err error, id string) error {
 		return err
 	}
 	one, err := v.study(id)
-	if err == nil && one.ID != id { // found by its name
+	if err == nil && one.ID != id { // found by its reference
 		err = record.NoStudy(id)
 	}
 	return err

@@ -25,6 +25,7 @@ func scanStudy(rows *sql.Rows) (one study.Study, sum int64, err error) {
 	if err = prove("study", sum, changing, one.ID); err != nil {
 		return one, sum, err
 	}
+	one.Owner = study.OwnerOf(name)
 	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
 	if one.Definition, err = record.ParseDefinition(document); err != nil {
 		return one, sum, err

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -17,8 +19,9 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 		if err != nil {
 			return err
 		}
-		err = session.exec("INSERT INTO token (position, id, name, scope, hash, created, expires, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			row("token", position, token.ID, token.Name, string(token.Scope), token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires))...)
+		err = session.exec("INSERT INTO token (position, id, name, scope, worker, hash, created, expires, used, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			row("token", position, token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created),
+				formatOptional(token.Expires), formatOptional(token.Used))...)
 		if taken(err) {
 			return record.TokenTaken(token.ID)
 		}
@@ -26,7 +29,7 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	})
 }
 
-const selectToken = "SELECT position, id, name, scope, hash, created, expires, checksum FROM token "
+const selectToken = "SELECT position, id, name, scope, worker, hash, created, expires, used, checksum FROM token "
 
 // Token finds a token by id. That there is none is not looked into, as anybody
 // may ask: Open has checked that every token is found.
@@ -45,6 +48,48 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
 	})
 }
 
+// intact holds for a token that is what was written: what is changed of another
+// one must not make it look so.
+const intact = " AND checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, used)"
+
+// BindToken makes a token the machine's that belongs to none.
+func (s *Store) BindToken(ctx context.Context, id, worker string) error {
+	return s.writer.Do(ctx, func(session *session) error {
+		rows, err := session.affect(`UPDATE token
+			SET worker = ?1, checksum = row_checksum('token', position, id, name, scope, ?1, hash, created, expires, used)
+			WHERE id = ?2 AND worker IN ('', ?1)`+intact, worker, id)
+		if err != nil || rows > 0 {
+			return err
+		}
+		var present string
+		err = session.row("SELECT worker FROM token WHERE id = ?", []any{id}, &present)
+		if errors.Is(err, sql.ErrNoRows) {
+			return record.NoToken(id)
+		}
+		if err != nil {
+			return err
+		}
+		return record.TokenBound(id, present)
+	})
+}
+
+// UseToken notes when a token was last used.
+func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
+	return s.writer.Do(ctx, func(session *session) error {
+		rows, err := session.affect(`UPDATE token
+			SET used = ?1, checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, ?1)
+			WHERE id = ?2 AND coalesce(used, '') < ?1`+intact, record.FormatTime(at), id)
+		if err != nil || rows > 0 {
+			return err
+		}
+		known, err := session.number("SELECT count(*) FROM token WHERE id = ?", id)
+		if err == nil && known == 0 {
+			return record.NoToken(id)
+		}
+		return err
+	})
+}
+
 // DeleteToken removes a token.
 func (s *Store) DeleteToken(ctx context.Context, id string) error {
 	return s.writer.Do(ctx, func(session *session) error {
@@ -60,11 +105,11 @@ func scanToken(rows *sql.Rows) (one auth.Token, sum int64, err error) {
 	var position int64
 	var scope, created string
 	var hash []byte
-	var expires sql.NullString
-	if err = columns("token", rows, &position, &one.ID, &one.Name, &scope, &hash, &created, &expires, &sum); err != nil {
+	var expires, used sql.NullString
+	if err = columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &sum); err != nil {
 		return one, sum, err
 	}
-	computed := checksum("token", position, one.ID, one.Name, scope, hash, created, textOrNil(expires))
+	computed := checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used))
 	if err = prove("token", sum, computed, one.ID); err != nil {
 		return one, sum, err
 	}
@@ -75,6 +120,9 @@ func scanToken(rows *sql.Rows) (one auth.Token, sum int64, err error) {
 	if one.Created, err = record.ParseTime(created); err != nil {
 		return one, sum, err
 	}
-	one.Expires, err = parseOptional(expires)
+	if one.Expires, err = parseOptional(expires); err != nil {
+		return one, sum, err
+	}
+	one.Used, err = parseOptional(used)
 	return one, sum, err
 }

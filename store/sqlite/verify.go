@@ -59,7 +59,7 @@ func tables() []table {
 		{"receipt", "key", proof("'receipt', key, request, answer, at"), by("receipt", "''")},
 		{"log", "trial", proof(`'log', trial, bytes, "full"`), nil},
 		{"log_chunk", "trial || ' ' || lease_epoch || ' ' || start", proof("'log_chunk', trial, lease_epoch, start, stop, text"), by("log_chunk", "trial")},
-		{"token", "id", proof("'token', position, id, name, scope, hash, created, expires"), by("token", "''")},
+		{"token", "id", proof("'token', position, id, name, scope, worker, hash, created, expires, used"), by("token", "''")},
 		{"ground_truth", "id", proof("'ground_truth', id, machine, updated, document"), by("ground_truth", "machine")},
 		{"architecture", "key", proof("'architecture', key, seen, document"), by("architecture", "''")},
 	}

@@ -183,6 +183,8 @@ func changeGivenUp(t *testing.T, f fixture) {
 		"Insert":   func() error { return store.InsertToken(gone, auth.Token{ID: "t1"}) },
 		"Token":    func() error { _, err := store.Token(gone, "t1"); return err },
 		"Tokens":   func() error { _, err := store.Tokens(gone); return err },
+		"Bind":     func() error { return store.BindToken(gone, "t1", "rack-1") },
+		"Use":      func() error { return store.UseToken(gone, "t1", moment(1)) },
 		"Delete":   func() error { return store.DeleteToken(gone, "t1") },
 	}
 	for name, call := range calls {

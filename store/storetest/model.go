@@ -111,7 +111,7 @@ func (m model) behind(p *study.Position) error {
 
 func (m *model) applyStudy(change study.Change) error {
 	if one := change.Insert; one != nil {
-		if slices.ContainsFunc(m.studies, func(s study.Study) bool { return s.ID == one.ID || s.Definition.Name == one.Definition.Name }) {
+		if slices.ContainsFunc(m.studies, func(s study.Study) bool { return s.ID == one.ID || s.Reference() == one.Reference() }) {
 			return record.StudyTaken(*one)
 		}
 		m.studies = append(m.studies, *one)
@@ -256,6 +256,29 @@ func (m *model) deleteToken(id string) error {
 		return record.NoToken(id)
 	}
 	m.tokens = slices.Delete(m.tokens, at, at+1)
+	return nil
+}
+
+func (m *model) bindToken(id, worker string) error {
+	at := m.token(id)
+	if at < 0 {
+		return record.NoToken(id)
+	}
+	if bound := m.tokens[at].Worker; bound != "" && bound != worker {
+		return record.TokenBound(id, bound)
+	}
+	m.tokens[at].Worker = worker
+	return nil
+}
+
+func (m *model) useToken(id string, used time.Time) error {
+	at := m.token(id)
+	if at < 0 {
+		return record.NoToken(id)
+	}
+	if before := m.tokens[at].Used; before == nil || before.Before(used) {
+		m.tokens[at].Used = &used
+	}
 	return nil
 }
 

@@ -44,9 +44,15 @@ func modelAgrees(t *testing.T, f fixture) {
 			},
 			"token": func(r *rapid.T) {
 				token := sampleToken(rapid.SampledFrom([]string{"t1", "t2"}).Draw(r, "token"), secondOf(r))
-				if rapid.Bool().Draw(r, "insert") {
+				switch rapid.IntRange(0, 3).Draw(r, "do") {
+				case 0:
 					agree("InsertToken", f.store.InsertToken(ctx, token), m.insertToken(token))
-				} else {
+				case 1:
+					worker := rapid.SampledFrom([]string{"rack-1", "rack-2"}).Draw(r, "worker")
+					agree("BindToken", f.store.BindToken(ctx, token.ID, worker), m.bindToken(token.ID, worker))
+				case 2:
+					agree("UseToken", f.store.UseToken(ctx, token.ID, token.Created), m.useToken(token.ID, token.Created))
+				default:
 					agree("DeleteToken", f.store.DeleteToken(ctx, token.ID), m.deleteToken(token.ID))
 				}
 			},

@@ -76,7 +76,7 @@ func sampleTrial(studyID string, number int, state trial.State) trial.Trial {
 		Configuration: space.Configuration{
 			"rate": space.Float(1), "layers": space.Int(1), "optimizer": space.String("sgd 'x'"), "nesterov": space.Bool(true),
 		},
-		State: state, LeaseEpoch: 1, Worker: "worker ☃", Rung: 1, Budget: budget.Budget{Epochs: 3, DataFraction: 0.215443},
+		State: state, LeaseEpoch: 1, Worker: "worker ☃", Holder: "user:o'brien", Rung: 1, Budget: budget.Budget{Epochs: 3, DataFraction: 0.215443},
 		Checkpoint: &trial.Checkpoint{Epoch: 1, Artifact: "ab12", Bytes: math.MaxInt64},
 		Results:    []trial.Result{{Budget: budget.Budget{Epochs: 1, DataFraction: 0.1}, Values: []trial.Float{trial.Float(math.NaN())}}},
 		Epochs:     1, LastEpoch: 1, Last: map[string]trial.Float{"loss": trial.Float(math.Inf(1))},

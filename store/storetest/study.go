@@ -15,6 +15,7 @@ func studyChecks() []check {
 		{"a study is read as it was written", studyRoundTrip},
 		{"a study is found by its id before its name", studyByReference},
 		{"names and ids of studies are unique", studyUnique},
+		{"each owner has names of its own", studyOwners},
 		{"an update replaces a study's status and nothing else", studyUpdate},
 		{"studies come the newest first", studyOrder},
 		{"a study is deleted with all that belongs to it", studyDelete},
@@ -24,7 +25,7 @@ func studyChecks() []check {
 func studyRoundTrip(t *testing.T, f fixture) {
 	for name, one := range map[string]study.Study{
 		"all-fields": {
-			ID: "s1", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
+			ID: "s1", Owner: "alice", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
 			Elapsed: time.Hour + time.Nanosecond, Since: pointer(moment(1)), Finished: pointer(moment(2)),
 		},
 		"no-optional-field": {ID: "s2", Definition: full(t, "no-optional-field"), Status: protocol.StudyPaused, Created: moment(3)},
@@ -37,7 +38,7 @@ func studyRoundTrip(t *testing.T, f fixture) {
 		t.Run(name, func(t *testing.T) {
 			f.apply(t, study.Change{Insert: &one})
 			one.Created = one.Created.UTC()
-			for _, ref := range []string{one.ID, name} {
+			for _, ref := range []string{one.ID, one.Reference()} {
 				got, err := f.store.Study(t.Context(), ref)
 				if err != nil {
 					t.Fatal(err)
@@ -73,6 +74,34 @@ func studyUnique(t *testing.T, f fixture) {
 	}
 	fine := sampleStudy("s2", "Name-s1")
 	f.apply(t, study.Change{Insert: &fine})
+}
+
+func studyOwners(t *testing.T, f fixture) {
+	f.seed(t, "s1")
+	for id, owner := range map[string]string{"s2": "alice", "s3": "bob"} {
+		one := sampleStudy(id, "name-s1")
+		one.Owner = owner
+		f.apply(t, study.Change{Insert: &one})
+		again := sampleStudy("s4", "name-s1")
+		again.Owner = owner
+		f.refuse(t, study.Change{Insert: &again}, problem.Conflict)
+	}
+	for ref, want := range map[string]string{"name-s1": "", "alice:name-s1": "alice", "bob:name-s1": "bob"} {
+		if got, err := f.store.Study(t.Context(), ref); err != nil || got.Owner != want || got.Definition.Name != "name-s1" {
+			t.Errorf("Study(%q) is %q of %q, %v", ref, got.Definition.Name, got.Owner, err)
+		}
+	}
+	update := sampleStudy("s2", "name-s1") // without the owner: an update replaces none
+	f.apply(t, study.Change{Update: &update})
+	if got, err := f.store.Study(t.Context(), "s2"); err != nil || got.Owner != "alice" {
+		t.Errorf("after an update it is %q's: %v", got.Owner, err)
+	}
+	f.apply(t, study.Change{Delete: "s2"})
+	_, err := f.store.Study(t.Context(), "alice:name-s1")
+	wantCode(t, "a deleted study by its reference", err, problem.NotFound)
+	free := sampleStudy("s5", "name-s1")
+	free.Owner = "alice"
+	f.apply(t, study.Change{Insert: &free})
 }
 
 func studyUpdate(t *testing.T, f fixture) {

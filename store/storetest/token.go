@@ -12,6 +12,8 @@ func tokenChecks() []check {
 	return []check{
 		{"a token is read as it was written", tokenRoundTrip},
 		{"tokens come the oldest first", tokenOrder},
+		{"a token belongs to one worker", tokenBinding},
+		{"a token remembers its latest use", tokenUse},
 	}
 }
 
@@ -23,6 +25,7 @@ func tokenRoundTrip(t *testing.T, f fixture) {
 	ctx := t.Context()
 	expiring, lasting := sampleToken("t1", 0), sampleToken("t2", 1)
 	expiring.Expires, lasting.Scope, lasting.Name = pointer(moment(30)), auth.Admin, ""
+	expiring.Worker, expiring.Used = "rack ☃", pointer(moment(20))
 	for _, want := range []auth.Token{expiring, lasting} {
 		_, err := f.store.Token(ctx, want.ID)
 		wantCode(t, "Token before it is there", err, problem.NotFound)
@@ -35,7 +38,7 @@ func tokenRoundTrip(t *testing.T, f fixture) {
 		}
 		same(t, "the token", got, want)
 		if got.Expires != nil {
-			*got.Expires = moment(59) // must not reach into the store
+			*got.Expires, *got.Used = moment(59), moment(59) // must not reach into the store
 		}
 	}
 	before := f.picture(t)
@@ -54,6 +57,45 @@ func tokenRoundTrip(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	same(t, "what is left", list, []auth.Token{lasting})
+}
+
+func tokenBinding(t *testing.T, f fixture) {
+	ctx, want := t.Context(), sampleToken("t1", 0)
+	if err := f.store.InsertToken(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := f.store.BindToken(ctx, "t1", "rack 1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, "BindToken of another's", f.store.BindToken(ctx, "t1", "rack 2"), problem.Conflict)
+	wantCode(t, "BindToken of none", f.store.BindToken(ctx, "t2", "rack 1"), problem.NotFound)
+	want.Worker = "rack 1"
+	got, err := f.store.Token(ctx, "t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the token", got, want)
+}
+
+func tokenUse(t *testing.T, f fixture) {
+	ctx, want := t.Context(), sampleToken("t1", 0)
+	if err := f.store.InsertToken(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, second := range []int{7, 9, 8} {
+		if err := f.store.UseToken(ctx, "t1", moment(second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, "UseToken of none", f.store.UseToken(ctx, "t2", moment(1)), problem.NotFound)
+	want.Used = pointer(moment(9))
+	got, err := f.store.Token(ctx, "t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the token", got, want)
 }
 
 func tokenOrder(t *testing.T, f fixture) {

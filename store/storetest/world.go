@@ -120,8 +120,9 @@ func (w world) inserted(r *rapid.T) study.Study {
 	free := slices.DeleteFunc(studyIDs(), func(id string) bool { return w.study(id) >= 0 })
 	one := w.updated(r)
 	one.ID = likely(r, "id", free, ids)
+	one.Owner = rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(r, "owner")
 	unused := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.ContainsFunc(w.studies, func(s study.Study) bool { return s.Definition.Name == name })
+		return slices.ContainsFunc(w.studies, func(s study.Study) bool { return s.Owner == one.Owner && s.Definition.Name == name })
 	})
 	one.Definition = definition.Definition{Name: likely(r, "name", unused, names)}
 	one.Created = moment(secondOf(r))

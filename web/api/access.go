@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -13,14 +14,17 @@ const (
 	nobody access = 0
 
 	admins access = 1 << iota
+	users
 	workers
 	viewers
 	// everybody needs no token.
 	everybody
 
-	readers = admins | viewers // who reads studies
-	runners = admins | workers // who runs trials
-	holders = admins | workers | viewers
+	onlookers = admins | viewers         // who sees what all users do
+	owners    = admins | users           // who has studies
+	readers   = admins | users | viewers // who reads studies
+	runners   = admins | users | workers // who runs trials
+	holders   = admins | users | workers | viewers
 )
 
 // allows reports whether a token with the scope opens the route.
@@ -28,12 +32,34 @@ func (a access) allows(scope auth.Scope) bool {
 	switch scope {
 	case auth.Admin:
 		return a&admins != 0
+	case auth.User:
+		return a&users != 0
 	case auth.Worker:
 		return a&workers != 0
 	case auth.Viewer:
 		return a&viewers != 0
 	}
 	return false
+}
+
+// callerOf is on whose behalf a request with the token is made. A route that
+// needs no token is called on nobody's.
+func callerOf(token auth.Token) study.Caller {
+	switch token.Scope {
+	case auth.Admin:
+		return study.Caller{Holder: study.Administrators}
+	case auth.User:
+		return study.Caller{Owner: token.Name, Sight: study.Own, Holder: "user:" + token.Name}
+	case auth.Worker:
+		holder := "token:" + token.ID
+		if token.Worker != "" && token.Worker != auth.AnyWorker {
+			holder = "worker:" + token.Worker
+		}
+		return study.Caller{Sight: study.Held, Holder: holder}
+	case auth.Viewer:
+		return study.Caller{Holder: "viewer:" + token.ID}
+	}
+	return study.Nobody()
 }
 
 // scopes lists the scopes that open the route.

@@ -20,6 +20,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
 
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	Limits Limits
 	// ArtifactLimit bounds one artifact in bytes; 0: 4 GiB.
 	ArtifactLimit int64
+	// Audit takes what has to be known later of who did what; nil: nobody does.
+	Audit Audit
 	// Now is the clock of tokens and sessions; nil: the wall clock.
 	Now func() time.Time
 }
@@ -70,6 +73,8 @@ type server struct {
 	artifacts     Artifacts
 	tokens        auth.Store
 	authenticator *auth.Authenticator
+	audit         Audit
+	refusals      *audit.Limiter
 	ui            http.Handler
 	hosts         hostList
 	logger        *slog.Logger
@@ -119,11 +124,15 @@ func newServer(config Config) *server {
 	if s.artifactLimit <= 0 {
 		s.artifactLimit = defaultArtifactLimit
 	}
+	if s.audit = config.Audit; s.audit == nil {
+		s.audit = noAudit{}
+	}
 	now := config.Now
 	if now == nil {
 		now = time.Now
 	}
 	s.authenticator, s.limits = auth.NewAuthenticator(config.Tokens, now), newLimits(config.Limits, now)
+	s.refusals = audit.NewLimiter(now)
 	s.register()
 	return s
 }

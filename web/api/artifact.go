@@ -76,8 +76,16 @@ func describeUpload(operation *huma.Operation, _ huma.Registry) {
 	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {}}}
 }
 
-func (s *server) getArtifact(_ context.Context, input *BlobRef) (*huma.StreamResponse, error) {
-	bytes, size, err := s.artifacts.Open(input.SHA256)
+// open returns the artifact, if the caller may read it.
+func (s *server) open(ctx context.Context, sha256 string) (io.ReadCloser, int64, error) {
+	if err := s.studies.CheckArtifact(ctx, sha256); err != nil {
+		return nil, 0, err
+	}
+	return s.artifacts.Open(sha256)
+}
+
+func (s *server) getArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+	bytes, size, err := s.open(ctx, input.SHA256)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +100,8 @@ func (s *server) getArtifact(_ context.Context, input *BlobRef) (*huma.StreamRes
 	}}, nil
 }
 
-func (s *server) headArtifact(_ context.Context, input *BlobRef) (*huma.StreamResponse, error) {
-	bytes, size, err := s.artifacts.Open(input.SHA256)
+func (s *server) headArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+	bytes, size, err := s.open(ctx, input.SHA256)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ type brittle struct {
 	err error
 }
 
-func (b brittle) Workers() []protocol.Worker { panic("out of workers") }
+func (b brittle) Workers(context.Context) []protocol.Worker { panic("out of workers") }
 
 func (b brittle) Studies(context.Context) ([]protocol.StudyView, error) { return nil, b.err }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -26,7 +27,15 @@ type requestKey struct{}
 // request is what the guard found out before a handler runs.
 type request struct {
 	name  string // method and pattern, for logs: never the query
+	id    string // of the route
+	path  string
+	from  string // network address
 	token auth.Token
+}
+
+// in is the request with what is known of it.
+func (k request) in(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, k))
 }
 
 // nameOf names the request a context belongs to.
@@ -51,6 +60,7 @@ func (s *server) handler() http.Handler {
 		setDeadlines(w, r, started)
 		s.fromPeer(r)
 		secure(seen.Header(), r)
+		r = request{path: r.URL.Path, from: r.RemoteAddr}.in(r)
 		if !s.hosts.allow(r.Host) {
 			s.refuse(seen, r, problem.New(problem.Forbidden, "this server is not addressed as %q: start it with --allow-host to answer to that name", r.Host))
 			return
@@ -95,7 +105,8 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 		return
 	}
 	found, exists := s.match(r)
-	known := request{name: found.name()}
+	known := request{name: found.name(), id: found.id, path: r.URL.Path, from: r.RemoteAddr}
+	r = known.in(r)
 	if exists {
 		w.route = known.name
 	}
@@ -110,6 +121,7 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 			s.refuse(w, r, err)
 			return
 		}
+		r = known.in(r)
 	}
 	if !exists {
 		s.missing(w, r)
@@ -120,14 +132,7 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 		return
 	}
 	r.Header.Del("Accept") // every answer has one form: there is nothing to negotiate
-	ctx := context.WithValue(r.Context(), requestKey{}, known)
-	if found.kind == stream {
-		s.mux.ServeHTTP(w, r.WithContext(ctx))
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	s.call(w, r.WithContext(ctx), found)
+	s.serve(w, r.WithContext(study.WithCaller(r.Context(), callerOf(known.token))), found)
 }
 
 // match finds the request's route, by the router that will serve it.

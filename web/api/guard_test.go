@@ -40,38 +40,38 @@ func (s *stage) published() map[string]map[string]operation {
 // fails here. "" stands for everybody.
 var expectedAccess = map[string]string{
 	"GET /healthz": "", "GET /readyz": "", "GET /metrics": "admin viewer", "GET /api/v1/openapi.json": "", "POST /api/v1/session": "",
-	"DELETE /api/v1/session": "admin worker viewer",
-	"POST /api/v1/tokens":    "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
-	"POST /api/v1/studies": "admin", "GET /api/v1/studies": "admin viewer",
-	"GET /api/v1/studies/{study}": "admin viewer", "DELETE /api/v1/studies/{study}": "admin",
-	"POST /api/v1/studies/{study}/enqueue": "admin",
-	"POST /api/v1/studies/{study}/pause":   "admin", "POST /api/v1/studies/{study}/resume": "admin", "POST /api/v1/studies/{study}/stop": "admin",
-	"GET /api/v1/studies/{study}/recommendation": "admin viewer", "GET /api/v1/studies/{study}/pareto": "admin viewer", "GET /api/v1/studies/{study}/importance": "admin viewer", "GET /api/v1/studies/{study}/ablation": "admin viewer", "GET /api/v1/studies/{study}/correlations": "admin viewer", "GET /api/v1/studies/{study}/export": "admin viewer",
-	"GET /api/v1/studies/{study}/events": "admin viewer", "GET /api/v1/studies/{study}/trials": "admin viewer",
-	"GET /api/v1/studies/{study}/trials/{number}": "admin viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin viewer",
-	"POST /api/v1/workers": "admin worker", "GET /api/v1/workers": "admin viewer",
-	"POST /api/v1/workers/{worker}/heartbeat": "admin worker", "DELETE /api/v1/workers/{worker}": "admin worker",
-	"POST /api/v1/leases": "admin worker", "POST /api/v1/trials/{trial}/reports": "admin worker",
-	"POST /api/v1/trials/{trial}/architecture": "admin worker", "POST /api/v1/trials/{trial}/inferences": "admin worker",
-	"GET /api/v1/studies/{study}/trials/{number}/deployments": "admin viewer",
+	"GET /api/v1/session": "admin user worker viewer", "DELETE /api/v1/session": "admin user worker viewer",
+	"POST /api/v1/tokens": "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
+	"POST /api/v1/studies": "admin user", "GET /api/v1/studies": "admin user viewer",
+	"GET /api/v1/studies/{study}": "admin user viewer", "DELETE /api/v1/studies/{study}": "admin user",
+	"POST /api/v1/studies/{study}/enqueue": "admin user",
+	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
+	"GET /api/v1/studies/{study}/recommendation": "admin user viewer", "GET /api/v1/studies/{study}/pareto": "admin user viewer", "GET /api/v1/studies/{study}/importance": "admin user viewer", "GET /api/v1/studies/{study}/ablation": "admin user viewer", "GET /api/v1/studies/{study}/correlations": "admin user viewer", "GET /api/v1/studies/{study}/export": "admin user viewer",
+	"GET /api/v1/studies/{study}/events": "admin user viewer", "GET /api/v1/studies/{study}/trials": "admin user viewer",
+	"GET /api/v1/studies/{study}/trials/{number}": "admin user viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin user viewer",
+	"POST /api/v1/workers": "admin user worker", "GET /api/v1/workers": "admin user viewer",
+	"POST /api/v1/workers/{worker}/heartbeat": "admin user worker", "DELETE /api/v1/workers/{worker}": "admin user worker",
+	"POST /api/v1/leases": "admin user worker", "POST /api/v1/trials/{trial}/reports": "admin user worker",
+	"POST /api/v1/trials/{trial}/architecture": "admin user worker", "POST /api/v1/trials/{trial}/inferences": "admin user worker",
+	"GET /api/v1/studies/{study}/trials/{number}/deployments": "admin user viewer",
 	"GET /api/v1/architectures":                               "admin viewer", "POST /api/v1/architectures": "admin",
-	"POST /api/v1/trials/{trial}/checkpoint": "admin worker", "POST /api/v1/trials/{trial}/finish": "admin worker",
-	"POST /api/v1/trials/{trial}/log": "admin worker", "PUT /api/v1/artifacts/{sha256}": "admin worker",
-	"GET /api/v1/ground-truth": "admin viewer", "GET /api/v1/ground-truth/machines": "admin viewer",
-	"GET /api/v1/ground-truth/runs": "admin viewer", "GET /api/v1/ground-truth/clusters": "admin viewer",
+	"POST /api/v1/trials/{trial}/checkpoint": "admin user worker", "POST /api/v1/trials/{trial}/finish": "admin user worker",
+	"POST /api/v1/trials/{trial}/log": "admin user worker", "PUT /api/v1/artifacts/{sha256}": "admin user worker",
+	"GET /api/v1/ground-truth": "admin user viewer", "GET /api/v1/ground-truth/machines": "admin user viewer",
+	"GET /api/v1/ground-truth/runs": "admin user viewer", "GET /api/v1/ground-truth/clusters": "admin user viewer",
 	"POST /api/v1/ground-truth": "admin", "DELETE /api/v1/ground-truth": "admin",
-	"GET /api/v1/artifacts/{sha256}": "admin worker viewer", "HEAD /api/v1/artifacts/{sha256}": "admin worker viewer",
+	"GET /api/v1/artifacts/{sha256}": "admin user worker viewer", "HEAD /api/v1/artifacts/{sha256}": "admin user worker viewer",
 }
 
 func TestEveryRouteIsOpenToItsScopesOnly(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	expired, _, err := auth.Issue(t.Context(), s.store, "expired", auth.Admin, time.Hour)
+	expired, _, err := auth.Issue(t.Context(), s.store, auth.Request{Name: "expired", Scope: auth.Admin, Life: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.pass(2 * time.Hour)
-	foreign, _, err := auth.Issue(t.Context(), memory.New(), "of another server", auth.Admin, 0)
+	foreign, _, err := auth.Issue(t.Context(), memory.New(), auth.Request{Name: "of another server", Scope: auth.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,7 @@ func fault(status int, code problem.Code, format string, args ...any) error {
 // documentOf turns any error into its document. What is no problem.Error, or
 // is a defect of ours, is logged and told to nobody.
 func (s *server) documentOf(ctx context.Context, err error) *document {
+	s.noteRefusal(ctx, err)
 	var told *problem.Error
 	if !errors.As(err, &told) || told.Code == problem.Internal {
 		if ctx.Err() != nil {

@@ -2,12 +2,16 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -44,7 +48,7 @@ func sessionOf(r *http.Request) (secret auth.Secret, given bool) {
 
 // signInRequest is what a browser signs in with.
 type signInRequest struct {
-	Token string `json:"token" maxLength:"256" doc:"the secret of an admin's or a viewer's token"`
+	Token string `json:"token" maxLength:"256" doc:"the secret of an admin's, a user's or a viewer's token"`
 }
 
 type signInInput struct {
@@ -79,6 +83,11 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 	if err != nil {
 		return nil, err
 	}
+	entry := entryOf(ctx, audit.Done)
+	entry.Token, entry.Who = token.ID, whoOf(token)
+	if err := s.audit.Append(entry); err != nil {
+		return nil, errors.Join(err, s.authenticator.EndSession(ctx, session))
+	}
 	cookie := newCookie(secret.Reveal(), input.secure)
 	cookie.Expires = *session.Expires
 	return &cookieAnswer{SetCookie: cookie.String()}, nil
@@ -104,4 +113,20 @@ func (s *server) signOut(ctx context.Context, input *signOutInput) (*cookieAnswe
 	cookie := newCookie("", input.secure)
 	cookie.MaxAge = -1
 	return &cookieAnswer{SetCookie: cookie.String()}, nil
+}
+
+type identityAnswer struct{ Body protocol.Identity }
+
+// whoAmI says whose token this is, for clients that only have the token.
+func (s *server) whoAmI(ctx context.Context, _ *nothing) (*identityAnswer, error) {
+	token := tokenOf(ctx)
+	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope)}
+	switch token.Scope {
+	case auth.Admin:
+		identity.Owner = study.Administrators
+	case auth.User:
+		identity.Owner = token.Name
+	case auth.Worker, auth.Viewer:
+	}
+	return &identityAnswer{Body: identity}, nil
 }

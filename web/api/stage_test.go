@@ -70,7 +70,7 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 		return random.Uint64()
 	}})
 	for _, scope := range auth.Scopes() {
-		secret, _, err := auth.Issue(t.Context(), s.store, "test", scope, 0)
+		secret, _, err := auth.Issue(t.Context(), s.store, auth.Request{Name: "test", Scope: scope})
 		if err != nil {
 			t.Fatal(err)
 		}

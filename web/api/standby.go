@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/web/audit"
 )
 
 // Owner is the server that has the data which several servers share.
@@ -62,7 +63,7 @@ type Standby struct {
 
 // NewStandby returns a Standby that knows of no owner.
 func NewStandby(config StandbyConfig) *Standby {
-	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection()}}
+	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection(), audit: noAudit{}, refusals: audit.NewLimiter(time.Now)}}
 	if s.server.logger == nil {
 		s.server.logger = slog.New(slog.DiscardHandler)
 	}

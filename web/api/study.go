@@ -19,7 +19,7 @@ type nothing struct{}
 
 // StudyRef names a study in a path.
 type StudyRef struct {
-	Study string `path:"study" maxLength:"128" doc:"the study's id or name"`
+	Study string `path:"study" maxLength:"200" doc:"the study's id, or its name: alone for one of your own, as OWNER:NAME for a user's"`
 }
 
 type studyAnswer struct{ Body protocol.StudyView }
@@ -33,7 +33,7 @@ type studiesAnswer struct{ Body studyList }
 type createInput struct {
 	ContentType string `header:"Content-Type" hidden:"true"`
 	DryRun      bool   `query:"dry_run" doc:"answer the plan and create nothing"`
-	Like        string `query:"like" maxLength:"128" doc:"with dry_run: an earlier study, whose pace the plan's costs are estimated by"`
+	Like        string `query:"like" maxLength:"200" doc:"with dry_run: an earlier study, whose pace the plan's costs are estimated by"`
 	Workers     int    `query:"workers" default:"1" minimum:"1" maximum:"1000000" doc:"with dry_run: how many trials are trained at once"`
 	RawBody     []byte `contentType:"application/yaml"`
 }
@@ -69,6 +69,7 @@ func (s *server) createStudy(ctx context.Context, input *createInput) (*createAn
 	if err != nil {
 		return nil, err
 	}
+	s.wrote(ctx, s.made(ctx, "study "+view.ID, view.Owner+":"+view.Name))
 	return &createAnswer{Status: http.StatusCreated, Body: view}, nil
 }
 

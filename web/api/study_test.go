@@ -141,7 +141,7 @@ func TestLeaseWaitsForWork(t *testing.T) {
 		leased <- err
 	}()
 	eventually(t, "the worker is seen", func() bool {
-		list := s.studies.Workers()
+		list := s.studies.Workers(t.Context())
 		return len(list) == 1
 	})
 	s.create()

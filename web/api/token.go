@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -17,8 +18,16 @@ type tokenAnswer struct{ Body protocol.IssuedToken }
 
 func (s *server) createToken(ctx context.Context, input *tokenInput) (*tokenAnswer, error) {
 	ttl := time.Duration(math.Ceil(input.Body.TTLSeconds * float64(time.Second))) // 0 only if 0 was asked for
-	secret, token, err := auth.Issue(ctx, s.tokens, input.Body.Name, auth.Scope(input.Body.Scope), ttl)
-	return &tokenAnswer{Body: protocol.IssuedToken{TokenView: viewOf(token), Token: secret}}, err
+	secret, token, err := auth.Issue(ctx, s.tokens, auth.Request{
+		Name: input.Body.Name, Scope: auth.Scope(input.Body.Scope), Worker: input.Body.Worker, Life: ttl,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.made(ctx, "token "+token.ID, whoOf(token)); err != nil {
+		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
+	}
+	return &tokenAnswer{Body: protocol.IssuedToken{TokenView: viewOf(token), Token: secret}}, nil
 }
 
 type tokenList struct {
@@ -47,5 +56,8 @@ func (s *server) deleteToken(ctx context.Context, input *tokenRef) (*nothing, er
 }
 
 func viewOf(token auth.Token) protocol.TokenView {
-	return protocol.TokenView{ID: token.ID, Name: token.Name, Scope: string(token.Scope), Created: token.Created, Expires: token.Expires}
+	return protocol.TokenView{
+		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker,
+		Created: token.Created, Expires: token.Expires, Used: token.Used,
+	}
 }

@@ -86,7 +86,7 @@ func onRig(t *testing.T, open func(*testing.T) (keeper, func() error), test func
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.token, _, err = auth.Issue(r.ctx, r.store, "test", auth.Admin, 0); err != nil {
+		if r.token, _, err = auth.Issue(r.ctx, r.store, auth.Request{Name: "test", Scope: auth.Admin}); err != nil {
 			t.Fatal(err)
 		}
 		studies := study.New(r.store, r.store, study.Options{Now: time.Now, Random: sequence(1), LeaseSeconds: 3600, HeartbeatSeconds: 10})

@@ -42,7 +42,7 @@ type WorkerUseCases interface {
 	RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	RemoveWorker(ctx context.Context, worker string) error
-	Workers() []protocol.Worker
+	Workers(ctx context.Context) []protocol.Worker
 }
 
 // LeaseUseCases are what workers do with the trials they run.
@@ -72,6 +72,11 @@ type EdgeUseCases interface {
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
+// ArtifactUseCases say who may read which artifact.
+type ArtifactUseCases interface {
+	CheckArtifact(ctx context.Context, sha256 string) error
+}
+
 // Receipts finds the answers of calls that were made before.
 type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
@@ -85,6 +90,7 @@ type UseCases interface {
 	WorkerUseCases
 	LeaseUseCases
 	GroundTruthUseCases
+	ArtifactUseCases
 	Receipts
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
 )
 
 type registerInput struct {
@@ -13,7 +14,11 @@ type registerInput struct {
 type timingAnswer struct{ Body protocol.Timing }
 
 func (s *server) registerWorker(ctx context.Context, input *registerInput) (*timingAnswer, error) {
-	timing, err := s.studies.RegisterWorker(ctx, input.Body)
+	token, err := s.authenticator.Bind(ctx, tokenOf(ctx), input.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	timing, err := s.studies.RegisterWorker(study.WithCaller(ctx, callerOf(token)), input.Body)
 	return &timingAnswer{Body: timing}, err
 }
 
@@ -23,8 +28,8 @@ type workerList struct {
 
 type workersAnswer struct{ Body workerList }
 
-func (s *server) listWorkers(context.Context, *nothing) (*workersAnswer, error) {
-	return &workersAnswer{Body: workerList{Workers: orEmpty(s.studies.Workers())}}, nil
+func (s *server) listWorkers(ctx context.Context, _ *nothing) (*workersAnswer, error) {
+	return &workersAnswer{Body: workerList{Workers: orEmpty(s.studies.Workers(ctx))}}, nil
 }
 
 // WorkerRef names a worker in a path.

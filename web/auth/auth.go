@@ -15,6 +15,7 @@ type Scope string
 // The scopes, each including nothing of the others unless said.
 const (
 	Admin  Scope = "admin"  // everything
+	User   Scope = "user"   // the studies of the user that the token is named after, and running their trials
 	Worker Scope = "worker" // register, lease, report, artifacts; reads nothing else
 	Viewer Scope = "viewer" // every read, no write
 )
@@ -22,15 +23,25 @@ const (
 // Token is a stored token.
 type Token struct {
 	// ID is the public part, shown in listings.
-	ID    string
+	ID string
+	// Name is the user's for a token of a user: all tokens of that name are the
+	// same user's. For others it says who or what uses the token.
 	Name  string
 	Scope Scope
+	// Worker is the machine that a worker's token belongs to: empty until it is
+	// first used, [AnyWorker] for one that many machines share.
+	Worker string
 	// Hash is the SHA-256 of the secret part.
 	Hash    [32]byte
 	Created time.Time
 	// Expires, if set, is when it stops being valid.
 	Expires *time.Time
+	// Used is when it was last used, to within ten minutes; nil: never.
+	Used *time.Time
 }
+
+// AnyWorker is the Worker of a token that many machines share.
+const AnyWorker = "*"
 
 // Store keeps tokens. Implementations pass store/storetest.
 type Store interface {
@@ -40,6 +51,13 @@ type Store interface {
 	Token(ctx context.Context, id string) (Token, error)
 	// Tokens lists all tokens, the oldest first.
 	Tokens(ctx context.Context) ([]Token, error)
+	// BindToken makes a token the worker's that belongs to none. One that is its
+	// own already stays so; another's is a conflict, and not_found if there is no
+	// such token.
+	BindToken(ctx context.Context, id, worker string) error
+	// UseToken notes when a token was last used: the latest time stays. not_found
+	// if there is none.
+	UseToken(ctx context.Context, id string, at time.Time) error
 	// DeleteToken removes a token; not_found if there is none.
 	DeleteToken(ctx context.Context, id string) error
 }

@@ -49,7 +49,7 @@ func (c *counting) Token(ctx context.Context, id string) (auth.Token, error) {
 
 func issue(t testing.TB, store auth.Store, scope auth.Scope, ttl time.Duration) (string, auth.Token) {
 	t.Helper()
-	secret, token, err := auth.Issue(t.Context(), store, "test", scope, ttl)
+	secret, token, err := auth.Issue(t.Context(), store, auth.Request{Name: "test", Scope: scope, Life: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,17 +72,23 @@ func TestIssuedTokensOpen(t *testing.T) {
 			t.Errorf("%s: %+v, %v", scope, token, err)
 		}
 	}
+	refusal := func(request auth.Request) error {
+		_, _, err := auth.Issue(t.Context(), store, request)
+		return err
+	}
 	for name, err := range map[string]error{
-		"no name": second(auth.Issue(t.Context(), store, "", auth.Admin, 0)), "long name": second(auth.Issue(t.Context(), store, strings.Repeat("x", 129), auth.Admin, 0)),
-		"scope": second(auth.Issue(t.Context(), store, "x", "root", 0)), "ttl": second(auth.Issue(t.Context(), store, "x", auth.Admin, -1)),
+		"no name": refusal(auth.Request{Scope: auth.Admin}), "long name": refusal(auth.Request{Name: strings.Repeat("x", 129), Scope: auth.Admin}),
+		"scope": refusal(auth.Request{Name: "x", Scope: "root"}), "life": refusal(auth.Request{Name: "x", Scope: auth.Admin, Life: -1}),
+		"a user's worker": refusal(auth.Request{Name: "x", Scope: auth.User, Worker: "rack"}), "long worker": refusal(auth.Request{Name: "x", Scope: auth.Worker, Worker: strings.Repeat("x", 129)}),
+		"reserved": refusal(auth.Request{Name: "admin", Scope: auth.User}), "capital": refusal(auth.Request{Name: "Alice", Scope: auth.User}),
+		"colon": refusal(auth.Request{Name: "a:b", Scope: auth.User}), "hidden": refusal(auth.Request{Name: ".a", Scope: auth.User}),
+		"letters that look alike": refusal(auth.Request{Name: "аlice", Scope: auth.User}), "long user": refusal(auth.Request{Name: strings.Repeat("x", 65), Scope: auth.User}),
 	} {
 		if !problem.Is(err, problem.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
-
-func second(_ string, _ auth.Token, err error) error { return err }
 
 func TestEveryOtherSecretIsRefused(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,10 @@ import (
 // behind our back, in the store itself, works that much longer.
 const keepFor = 5 * time.Second
 
+// noteEvery is how often a token's use is written down: what is shown of it is
+// exact to within that.
+const noteEvery = 10 * time.Minute
+
 // maxKept bounds the tokens in memory.
 const maxKept = 4096
 
@@ -26,6 +30,7 @@ type Authenticator struct {
 
 	mutex sync.Mutex
 	kept  map[string]keptToken
+	noted map[string]time.Time // when a token's use was last written down
 	// deletions counts: a look-up that began before a deletion is not kept.
 	deletions uint64
 }
@@ -37,7 +42,7 @@ type keptToken struct {
 
 // NewAuthenticator returns an Authenticator on the store and the clock.
 func NewAuthenticator(store Store, now func() time.Time) *Authenticator {
-	return &Authenticator{store: store, now: now, kept: make(map[string]keptToken)}
+	return &Authenticator{store: store, now: now, kept: make(map[string]keptToken), noted: make(map[string]time.Time)}
 }
 
 // Token returns the token whose secret was shown. The error is unauthorized if
@@ -111,6 +116,53 @@ func (a *Authenticator) Delete(ctx context.Context, id string) error {
 	return err
 }
 
+// Bind makes a worker's token the machine's that uses it, if it belongs to none,
+// and returns it as it is then. The error is forbidden if it is another's.
+func (a *Authenticator) Bind(ctx context.Context, token Token, worker string) (Token, error) {
+	if token.Scope != Worker || token.Worker == AnyWorker || token.Worker == worker {
+		return token, nil
+	}
+	if token.Worker == "" {
+		err := a.store.BindToken(ctx, token.ID, worker)
+		a.forget(token.ID)
+		if err == nil {
+			token.Worker = worker
+			return token, nil
+		}
+		if !problem.Is(err, problem.Conflict) {
+			return Token{}, err
+		}
+		if token, err = a.store.Token(ctx, token.ID); err != nil {
+			return Token{}, err
+		}
+	}
+	return Token{}, problem.New(problem.Forbidden,
+		"this token belongs to the worker %q, and this one is %q: make another with 'tandem token create --scope worker --worker %s', or one for many machines with --worker '*'",
+		token.Worker, worker, worker)
+}
+
+// note writes down that the token was used, now and then: that it cannot be is
+// no reason to refuse whoever uses it.
+func (a *Authenticator) note(ctx context.Context, token Token) {
+	id, now := token.ID, a.now()
+	if parent := token.parent(); parent != "" {
+		id = parent
+	}
+	a.mutex.Lock()
+	last, known := a.noted[id]
+	due := !known || now.Sub(last) >= noteEvery
+	if due {
+		if len(a.noted) >= maxKept {
+			clear(a.noted)
+		}
+		a.noted[id] = now
+	}
+	a.mutex.Unlock()
+	if due {
+		_ = a.store.UseToken(ctx, id, now.UTC())
+	}
+}
+
 // Lasting reports whether the token can always make another one.
 func (t Token) Lasting() bool { return t.Scope == Admin && t.Expires == nil && !t.Session() }
 
@@ -131,6 +183,7 @@ func (a *Authenticator) proven(ctx context.Context, shown parsed) (Token, error)
 	if !shown.proves(token) {
 		return Token{}, errUnknown()
 	}
+	a.note(ctx, token)
 	return token, nil
 }
 
@@ -181,11 +234,12 @@ func (a *Authenticator) forget(id string) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	delete(a.kept, id)
+	delete(a.noted, id)
 	a.deletions++
 }
 
 // errUnknown is the one answer to every secret that opens nothing, so that
 // nobody learns which ids exist.
 func errUnknown() error {
-	return problem.New(problem.Unauthorized, "the token is not valid: it is unknown, was deleted or has expired")
+	return problem.New(problem.Unauthorized, "the token is not valid: it is unknown, was revoked or has expired")
 }

@@ -36,7 +36,7 @@ func (t Token) parent() string {
 // nothing it could read.
 func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, Token, error) {
 	if token.Scope == Worker {
-		return "", Token{}, problem.New(problem.Forbidden, "a worker's token cannot sign in: use an admin's or a viewer's token")
+		return "", Token{}, problem.New(problem.Forbidden, "a worker's token cannot sign in: use an admin's, a user's or a viewer's token")
 	}
 	if err := a.tidySessions(ctx, token.ID); err != nil {
 		return "", Token{}, err

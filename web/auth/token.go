@@ -28,44 +28,81 @@ const (
 
 const (
 	maxName  = 128
+	maxUser  = 64
 	maxToken = 256
 )
 
 // Scopes lists every scope.
-func Scopes() []Scope { return []Scope{Admin, Worker, Viewer} }
+func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer} }
+
+// Request is what a token is made from.
+type Request struct {
+	Name  string
+	Scope Scope
+	// Worker is the machine that a worker's token is for: empty for the first
+	// that uses it, [AnyWorker] for any number of them.
+	Worker string
+	// Life is how long it is valid; 0: it never expires.
+	Life time.Duration
+}
 
 // Issue makes a token, stores it without its secret and returns the secret: it
-// cannot be shown again. A ttl of 0 means that it never expires.
+// cannot be shown again.
 //
-// The error is invalid for an empty name, an unknown scope or a negative ttl.
-func Issue(ctx context.Context, store Store, name string, scope Scope, ttl time.Duration) (string, Token, error) {
-	token := Token{ID: draw(idLetters), Name: name, Scope: scope, Created: time.Now().UTC()}
-	if ttl != 0 {
-		expires := token.Created.Add(ttl)
-		token.Expires = &expires
-	}
-	if err := check(token, ttl); err != nil {
+// The error is invalid and names every fault of the request: a name that is
+// empty, or none for a user; an unknown scope; a worker for another scope; a
+// negative life.
+func Issue(ctx context.Context, store Store, request Request) (string, Token, error) {
+	if err := request.check(); err != nil {
 		return "", Token{}, err
 	}
-	secret, err := insert(ctx, store, string(scope), &token)
+	token := Token{ID: draw(idLetters), Name: request.Name, Scope: request.Scope, Worker: request.Worker, Created: time.Now().UTC()}
+	if request.Life != 0 {
+		expires := token.Created.Add(request.Life)
+		token.Expires = &expires
+	}
+	secret, err := insert(ctx, store, string(token.Scope), &token)
 	return secret, token, err
 }
 
-func check(token Token, ttl time.Duration) error {
+func (r Request) check() error {
 	var faults []problem.Field
-	if token.Name == "" || len(token.Name) > maxName {
-		faults = append(faults, problem.Field{Path: "name", Value: token.Name, Message: "must have 1 to 128 bytes: say who or what uses the token"})
+	fault := func(path string, value any, message string) {
+		faults = append(faults, problem.Field{Path: path, Value: value, Message: message})
 	}
-	if !slices.Contains(Scopes(), token.Scope) {
-		faults = append(faults, problem.Field{Path: "scope", Value: string(token.Scope), Message: "must be admin, worker or viewer"})
+	switch {
+	case r.Name == "" || len(r.Name) > maxName:
+		fault("name", r.Name, "must have 1 to 128 bytes: say who or what uses the token")
+	case r.Scope == User && !isUser(r.Name):
+		fault("name", r.Name, "must name a user: 1 to 64 lower-case letters, digits and . _ -, the first a letter or a digit, and not admin")
 	}
-	if ttl < 0 {
-		faults = append(faults, problem.Field{Path: "ttl_seconds", Value: ttl.Seconds(), Message: "must be positive, or 0 for a token that never expires"})
+	if !slices.Contains(Scopes(), r.Scope) {
+		fault("scope", string(r.Scope), "must be admin, user, worker or viewer")
+	}
+	if r.Worker != "" && r.Scope != Worker {
+		fault("worker", r.Worker, "must be empty: only a token with the scope worker belongs to a machine")
+	}
+	if len(r.Worker) > maxName {
+		fault("worker", r.Worker, "must have at most 128 bytes, as names of workers do")
+	}
+	if r.Life < 0 {
+		fault("ttl_seconds", r.Life.Seconds(), "must be positive, or 0 for a token that never expires")
 	}
 	if len(faults) > 0 {
 		return problem.WithFields("the token is not valid", faults)
 	}
 	return nil
+}
+
+// isUser reports whether the name may be a user's. It stands before the names of
+// studies, and "admin" for the administrators'.
+func isUser(name string) bool {
+	if len(name) > maxUser || name == string(Admin) || strings.ContainsRune("._-", rune(name[0])) {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+	}) < 0
 }
 
 // insert draws the secret, stores its hash with the token and returns it.

@@ -27,6 +27,7 @@ func TestPages(t *testing.T) {
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
 		{"a study is deleted with a question", tryDelete},
 		{"a viewer is told that it may not", tryViewer},
+		{"a user sees and changes its own studies, an admin all", tryUsers},
 		{"a trial shows its curve, history and log, and follows them", tryTrial},
 		{"what is recommended can be copied", tryRecommendation},
 		{"what mattered is shown for each rung", tryImportance},

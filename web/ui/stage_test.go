@@ -74,8 +74,8 @@ func newStage(t *testing.T) *stage {
 	if err := s.studies.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, scope := range []auth.Scope{auth.Admin, auth.Viewer} {
-		secret, _, err := auth.Issue(t.Context(), s.store, "browser", scope, 0)
+	for _, scope := range []auth.Scope{auth.Admin, auth.User, auth.Viewer} {
+		secret, _, err := auth.Issue(t.Context(), s.store, auth.Request{Name: "browser", Scope: scope})
 		if err != nil {
 			t.Fatal(err)
 		}

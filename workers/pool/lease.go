@@ -17,9 +17,11 @@ import (
 
 // Lease is one trial in a worker's hands.
 type Lease struct {
-	Trial    trial.ID
-	Epoch    trial.LeaseEpoch
-	Worker   string
+	Trial  trial.ID
+	Epoch  trial.LeaseEpoch
+	Worker string
+	// Holder is to whom the worker belongs.
+	Holder   string
 	Deadline time.Time
 	// Cores is how many cores it keeps busy; 0: all of the machine.
 	Cores int
@@ -124,6 +126,18 @@ func (l *Leases) Postpone(span time.Duration, latest time.Time) {
 
 // Count is how many leases are out.
 func (l *Leases) Count() int { return len(l.byTrial) }
+
+// HeldFor returns the trials that workers of the holder have, sorted.
+func (l *Leases) HeldFor(holder string) []trial.ID {
+	held := []trial.ID{}
+	for id, lease := range l.byTrial {
+		if lease.Holder == holder {
+			held = append(held, id)
+		}
+	}
+	slices.Sort(held)
+	return held
+}
 
 // HeldBy returns the trials leased to the worker, in order of their ids.
 func (l *Leases) HeldBy(worker string) []trial.ID {

@@ -106,9 +106,9 @@ func TestRegistry(t *testing.T) {
 	if registry.Seen("a", at(0)) || registry.Remove("a") {
 		t.Error("a worker nobody registered is known")
 	}
-	registry.Register(protocol.WorkerRegistration{ID: "b", Name: "rack"}, at(0))
-	registry.Register(protocol.WorkerRegistration{ID: "a", Name: "rack"}, at(0))
-	registry.Register(protocol.WorkerRegistration{ID: "c", Name: "desk"}, at(0))
+	registry.Register(protocol.WorkerRegistration{ID: "b", Name: "rack"}, "", at(0))
+	registry.Register(protocol.WorkerRegistration{ID: "a", Name: "rack"}, "", at(0))
+	registry.Register(protocol.WorkerRegistration{ID: "c", Name: "desk"}, "", at(0))
 	if !registry.Seen("a", at(100)) {
 		t.Error("a registered worker is not known")
 	}

@@ -12,7 +12,9 @@ import (
 // Member is a registered worker.
 type Member struct {
 	Registration protocol.WorkerRegistration
-	LastSeen     time.Time
+	// Holder is to whom it belongs.
+	Holder   string
+	LastSeen time.Time
 	// Short says that a trial was ready and had no room on it, when it last
 	// asked for one.
 	Short bool
@@ -28,11 +30,11 @@ type Registry struct {
 }
 
 // Register adds a worker, or replaces what it said before.
-func (r *Registry) Register(registration protocol.WorkerRegistration, now time.Time) {
+func (r *Registry) Register(registration protocol.WorkerRegistration, holder string, now time.Time) {
 	if r.byID == nil {
 		r.byID = make(map[string]Member)
 	}
-	r.byID[registration.ID] = Member{Registration: registration, LastSeen: now}
+	r.byID[registration.ID] = Member{Registration: registration, Holder: holder, LastSeen: now}
 }
 
 // Seen notes that the worker was heard of; false if it is not registered.

@@ -27,12 +27,16 @@ _PAGE = 1000
 
 
 class Study:
-    """One study of a server. Its numbers are asked for anew at each access."""
+    """One study of a server. Its numbers are asked for anew at each access.
+
+    ``owner`` is the user whose it is; ``admin`` stands for the administrators.
+    """
 
     def __init__(self, client: Client, view: Mapping[str, Any]) -> None:
         self.client = client
         self.id = str(view["id"])
         self.name = str(view["name"])
+        self.owner = str(view.get("owner", "admin"))
         self._session: Optional[Session] = None
         self._asked: dict[str, tuple[Trial, LeaseLink]] = {}
 

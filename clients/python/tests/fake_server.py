@@ -125,7 +125,7 @@ class FakeServer:
             return 200, {"rungs": [{"index": i} for i in range(len(self.ladder))]}
         if any(s["name"] == definition["name"] for s in self.studies.values()):
             raise Problem(409, "conflict", f"there is a study named {definition['name']}")
-        study = {"id": f"s{len(self.studies) + 1}", "name": definition["name"], "status": "running"}
+        study = {"id": f"s{len(self.studies) + 1}", "name": definition["name"], "owner": "alice", "status": "running"}
         self.studies[study["id"]] = study
         return 201, self.view(study)
 

@@ -28,7 +28,7 @@ def test_an_objective_that_returns_a_value(start_server: StartServer) -> None:
         (3, "completed", 0.3),
     ]
     assert (study.best_trial.number, study.best_value, study.best_params) == (3, 0.3, {"x": 3, "rate": 0.5})
-    assert study.status == "completed"
+    assert (study.status, study.owner) == ("completed", "alice")
     assert server.workers == {}
 
 

@@ -43,7 +43,7 @@ UPDATE snapshot SET checksum = row_checksum('snapshot', study, sequence, state);
 UPDATE receipt SET checksum = row_checksum('receipt', key, request, answer, at);
 UPDATE log SET checksum = row_checksum('log', trial, bytes, "full");
 UPDATE log_chunk SET checksum = row_checksum('log_chunk', trial, lease_epoch, start, stop, text);
-UPDATE token SET checksum = row_checksum('token', position, id, name, scope, hash, created, expires);
+UPDATE token SET checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, used);
 UPDATE ground_truth SET checksum = row_checksum('ground_truth', id, machine, updated, document);
 UPDATE architecture SET checksum = row_checksum('architecture', key, seen, document);
 
@@ -174,6 +174,11 @@ END;
 CREATE TRIGGER token_inserted AFTER INSERT ON token BEGIN
     INSERT INTO tally VALUES ('', 'token', 1, new.checksum, 0)
         ON CONFLICT (owner, kind) DO UPDATE SET entries = entries + 1, total = total + excluded.total;
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER token_updated AFTER UPDATE ON token BEGIN
+    UPDATE tally SET total = total - old.checksum + new.checksum WHERE owner = '' AND kind = 'token';
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin

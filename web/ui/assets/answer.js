@@ -1,5 +1,5 @@
 // The recommendation: the leading configuration, ready to be used elsewhere.
-import { address, studyPath } from "./api.js";
+import { address, referenceOf, studyPath } from "./api.js";
 import { copyButton } from "./copy.js";
 import { byId, fillFacts, make } from "./dom.js";
 import { budget, bytes, duration, energy, measured, parameter, sentence } from "./format.js";
@@ -31,14 +31,14 @@ export class Answer {
   /** What to do where nothing was measured. */
   #none({ status }) {
     const failed = this.trials.ranked().findLast((trial) => trial.state === "failed");
-    const why = failed ? ["The log of ", make("a", { href: studyPath(this.study.name, `/trials/${failed.number}`) }, `trial ${failed.number}`), " tells why it failed."] : [];
+    const why = failed ? ["The log of ", make("a", { href: studyPath(referenceOf(this.study), `/trials/${failed.number}`) }, `trial ${failed.number}`), " tells why it failed."] : [];
     return [["running", "paused"].includes(status) ? "Nothing yet: the first measured trial will stand here. " : "Nothing was measured. ", ...why];
   }
 
   #lead({ best, pareto, full_budget: full }) {
     const further = (pareto?.objectives ?? []).slice(1).flatMap((one, index) => [` · ${one.name} `, make("strong", {}, measured(best.values?.[index + 1]) + margin(best.repeated, index + 1))]);
     return make("p", { class: "answer-lead" },
-      make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `Trial ${best.number}`),
+      make("a", { href: studyPath(referenceOf(this.study), `/trials/${best.number}`) }, `Trial ${best.number}`),
       ` · ${best.metric} `, make("strong", {}, measured(best.value) + margin(best.repeated)), ...further,
       best.repeated?.results > 1 ? make("span", { class: "tag", title: `trials ${best.repeated.trials.join(", ")}: the same parameters with other seeds; ± is the standard error of the mean` }, `mean of ${best.repeated.results}`) : null,
       best.violation ? make("span", { class: "tag", title: "by how much it misses the constraints, in parts of their bounds" }, `infeasible by ${measured(best.violation)}`) : null,

@@ -29,6 +29,9 @@ export async function change(method, path, body) {
   return response.status === 204 ? null : decode(response);
 }
 
+/** How a study is named among those of all owners: a user's with the user before it. */
+export const referenceOf = (study) => (study.owner === "admin" ? study.name : `${study.owner}:${study.name}`);
+
 /** Address of a study's resource, for links and event streams. */
 export const studyPath = (study, rest = "") => `/studies/${encodeURIComponent(study)}${rest}`;
 

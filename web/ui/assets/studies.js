@@ -1,5 +1,5 @@
 // The list of studies.
-import { get, studyPath } from "./api.js";
+import { get, referenceOf, studyPath } from "./api.js";
 import { badge, byId, make, setText, show, stackedBar } from "./dom.js";
 import { count, duration, energy, measured, moment, nothing, roughly } from "./format.js";
 import { offerFrame } from "./frame.js";
@@ -15,8 +15,9 @@ function fill(row, study) {
   const used = energy(progress.energy);
   const cells = [
     make("th", { scope: "row" },
-      make("a", { href: studyPath(study.name) }, study.name),
+      make("a", { href: studyPath(referenceOf(study)) }, study.name),
       definition.description ? make("span", { class: "sub" }, definition.description) : null),
+    make("td", {}, study.owner),
     make("td", { title: study.reason }, badge(study.status)),
     make("td", { class: "progress" },
       make("span", {}, progress.max_trials > 0 ? `${count(progress.created)} of ${count(progress.max_trials)} trials` : `${count(progress.created)} trials`),

@@ -1,5 +1,5 @@
 // A study in numbers: figures, ladder and set-up of the study's page.
-import { studyPath } from "./api.js";
+import { referenceOf, studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
 import { budget, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
@@ -46,7 +46,7 @@ export class Summary {
       this.#figures.set("best", { term: `${aim} ${label(objective)}`, value: nothing, detail: "nothing measured yet" });
       return;
     }
-    const link = make("a", { href: studyPath(this.study.name, `/trials/${best.number}`) }, `trial ${best.number}`);
+    const link = make("a", { href: studyPath(referenceOf(this.study), `/trials/${best.number}`) }, `trial ${best.number}`);
     this.#figures.set("best", {
       term: `${aim} ${label(objective)}`, value: measured(best.value), title: String(best.value),
       detail: make("span", {}, link, `, ${budget(best.budget, true)} data${best.repeated?.results > 1 ? `, mean of ${best.repeated.results}` : ""}`), key: `${best.number} ${best.rung} ${best.repeated?.results ?? 1}`,
@@ -167,6 +167,7 @@ export function drawSetup(study) {
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
     ...(knobs(set.system).length > 0 ? [["System", systemOf(set.system)]] : []),
     ["Command", set.command?.length ? make("code", {}, set.command.join(" ")) : "none: driven by ask and tell"],
+    ["Owner", study.owner],
     ["Created", moment(study.created)],
     ["Id", make("code", {}, study.id)],
     [`Space`, make("ul", { class: "space" }, ...set.space.parameters.map((one) => make("li", {}, make("code", {}, one.name), ` ${domain(one)}`)))],

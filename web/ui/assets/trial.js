@@ -1,5 +1,5 @@
 // The page of one trial: its curves, its history and its log.
-import { address, get, studyPath } from "./api.js";
+import { address, get, referenceOf, studyPath } from "./api.js";
 import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
@@ -127,7 +127,7 @@ async function start() {
   const study = await get(path());
   document.title = `Trial ${number} · ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);
-  byId("study-link").href = studyPath(study.name);
+  byId("study-link").href = studyPath(referenceOf(study));
   // First where the events stand, then the trial: nothing between is missed.
   const { sequence, total } = await get(path("/trials?limit=1"));
   await learnWorkers().catch(() => {}); // without names the ids are shown

@@ -1,0 +1,183 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// as is the environment of whoever has the token.
+func (s *site) as(token string) []string {
+	return []string{"TANDEM_SERVER=http://" + s.listen, "TANDEM_TOKEN=" + strings.TrimSpace(token)}
+}
+
+// TestUsersShareAServer lets two users, an administrator and a worker meet on
+// one server, by the command line.
+func TestUsersShareAServer(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "shared", nineEpochs, "0.01", 1)
+	at := newSite(t)
+	alice := at.as(at.must("token", "create", "--scope", "user", "--name", "alice"))
+	bob := at.as(at.must("token", "create", "--scope", "user", "--name", "bob"))
+	rack := at.as(at.must("token", "create", "--scope", "worker", "--worker", "rack-7"))
+
+	must := func(as []string, args ...string) string {
+		t.Helper()
+		got := cli(t, as, args...)
+		if got.code != 0 {
+			t.Fatalf("tandem %v: exit code %d\n%s%s", args, got.code, got.stdout, got.stderr)
+		}
+		return got.stdout
+	}
+	must(alice, "study", "create", s.file)
+	for _, args := range [][]string{{"study", "show", "shared"}, {"study", "stop", "shared"}, {"study", "delete", "shared", "--yes"}, {"study", "export", "alice:shared"}} {
+		if got := cli(t, bob, args...); got.code != 1 || !strings.Contains(got.stderr, "there is no study") {
+			t.Errorf("bob's tandem %v: exit code %d, %s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
+	if list := must(bob, "study", "list"); !strings.Contains(list, "No studies yet") {
+		t.Errorf("bob sees\n%s", list)
+	}
+	must(bob, "study", "create", s.file) // under the same name, which tells him nothing
+	must(bob, "study", "stop", "shared")
+
+	// A worker's token is one machine's.
+	stranger, err := launch.Start(binary, rack, "worker", "--name", "desk", "--scratch", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Wait(2 * time.Minute); err == nil || !strings.Contains(stranger.Output(), `belongs to the worker "rack-7"`) {
+		t.Errorf("a worker of another name ended with %v:\n%s", err, stranger.Output())
+	}
+	worker, err := launch.Start(binary, rack, append([]string{"worker", "--name", "rack-7", "--scratch", t.TempDir(), "--drain", "5s"}, opened(t)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := worker.Stop(); err != nil {
+			t.Errorf("the worker: %v\n%s", err, worker.Output())
+		}
+	})
+	result := read[result](t, must(alice, "study", "watch", "shared", "--json"))
+	if result.Study.Owner != "alice" || result.Study.Status != protocol.StudyCompleted {
+		t.Errorf("the study of %s is %s", result.Study.Owner, result.Study.Status)
+	}
+
+	// An administrator sees both, and chooses.
+	var studies struct{ Studies []protocol.StudyView }
+	for selection, want := range map[string]int{"": 2, "--mine": 0, "--owner=alice": 1, "--owner=nobody": 0} {
+		args := strings.Fields("study list --json " + selection)
+		if err := json.Unmarshal([]byte(at.must(args...)), &studies); err != nil || len(studies.Studies) != want {
+			t.Errorf("tandem %v: %d studies, %v", args, len(studies.Studies), err)
+		}
+	}
+	if list := at.must("study", "list"); !strings.Contains(list, "OWNER") || !strings.Contains(list, "alice") {
+		t.Errorf("the list does not name the owners:\n%s", list)
+	}
+	if text := at.must("study", "show", "alice:shared"); !strings.Contains(text, "of alice") {
+		t.Errorf("show says\n%s", text)
+	}
+	if list := must(alice, "study", "list", "--mine"); !strings.Contains(list, "shared") {
+		t.Errorf("alice's own studies are\n%s", list)
+	}
+	at.must("study", "delete", "bob:shared", "--yes")
+}
+
+func TestTokensExpireAndAreRevoked(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	short := at.as(at.must("token", "create", "--scope", "user", "--name", "carol", "--expires", "1ms")) // over before the next process starts
+	long := at.must("token", "create", "--scope", "user", "--name", "dave", "--expires", "720h")
+	if got := cli(t, short, "study", "list"); got.code != 1 || !strings.Contains(got.stderr, "expired") {
+		t.Errorf("an expired token: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := cli(t, at.as(long), "study", "list"); got.code != 0 {
+		t.Errorf("a token of 720 h: %s", got.stderr)
+	}
+	var list struct{ Tokens []protocol.TokenView }
+	if err := json.Unmarshal([]byte(at.must("token", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range list.Tokens {
+		if token.Name == "dave" && (token.Expires == nil || token.Expires.Sub(token.Created) != 720*time.Hour || token.Used == nil) {
+			t.Errorf("%+v", token)
+		}
+		if token.Name == "carol" && token.Used != nil {
+			t.Errorf("an expired token was used: %+v", token)
+		}
+	}
+	for text, want := range map[string]string{at.must("token", "list"): "LAST USED", at.must("token", "revoke", strings.Split(long, "_")[2]): "was revoked"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if got := cli(t, at.as(long), "study", "list"); got.code != 1 || !strings.Contains(got.stderr, "revoked") {
+		t.Errorf("a revoked token: exit code %d, %s", got.code, got.stderr)
+	}
+	for _, wrong := range [][]string{
+		{"token", "create", "--expires", "-1h"}, {"token", "create", "--scope", "user"}, {"token", "create", "--scope", "user", "--name", "Not A Name"},
+		{"token", "create", "--scope", "viewer", "--worker", "rack"}, {"token", "create", "--scope", "root"}, {"token", "revoke", long},
+	} {
+		if got := at.cli(wrong...); got.code != 2 {
+			t.Errorf("tandem %v: exit code %d\n%s%s", wrong, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "audited", nineEpochs, "0.01", 1)
+	at := newSite(t)
+	alice := at.must("token", "create", "--scope", "user", "--name", "alice")
+	if got := cli(t, at.as(alice), "study", "create", s.file); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	if got := cli(t, at.as(alice), "token", "list"); got.code != 1 {
+		t.Errorf("a user lists the tokens: %s", got.stdout)
+	}
+	at.server.Kill() // what was logged is there after that
+	at.start()
+	list := at.must("audit", "list", "--data", at.data, "--since", "1h")
+	for _, want := range []string{"create-token", "user:alice", "create-study", "alice:audited", "refused", "list-tokens"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("%q is not in\n%s", want, list)
+		}
+	}
+	if strings.Contains(list, strings.Split(alice, "_")[3]) {
+		t.Error("the log has a secret")
+	}
+	if none := at.must("audit", "list", "--data", at.data, "--since", "2999-01-01", "--json"); none != "" {
+		t.Errorf("from the future there is\n%s", none)
+	}
+	if text := at.must("audit", "verify", "--data", at.data); !strings.Contains(text, "as they were written") {
+		t.Errorf("verify says\n%s", text)
+	}
+	files, err := filepath.Glob(filepath.Join(at.data, "audit", "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "audit")
+	if err := os.MkdirAll(damaged, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(content), "alice:audited", "mallory:none", 1)
+	if err := os.WriteFile(filepath.Join(damaged, filepath.Base(files[0])), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := at.cli("audit", "verify", "--data", filepath.Dir(damaged)); got.code != 1 || !strings.Contains(got.stderr, "line 5: it was changed") {
+		t.Errorf("a line that was changed: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	if wrong := at.cli("audit", "list", "--data", at.data, "--since", "yesterday"); wrong.code != 2 {
+		t.Errorf("since yesterday: exit code %d", wrong.code)
+	}
+}

@@ -1,0 +1,175 @@
+package study
+
+import (
+	"context"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// Administrators is shown as the owner of the studies that no user owns. No
+// user has this name.
+const Administrators = "admin"
+
+// separator stands between the owner and the name of a user's study. Neither
+// has it.
+const separator = ":"
+
+// Caller is on whose behalf a use case is called. What it may see and change is
+// decided here and in [Service.runtime], below everything that takes requests.
+//
+// The zero Caller is the program itself, which may do everything.
+type Caller struct {
+	// Owner is to whom the studies belong that the caller creates; empty: to the
+	// administrators.
+	Owner string
+	// Sight is which studies exist for it.
+	Sight Sight
+	// Holder is to whom its workers and their leases belong. Only that holder may
+	// write under them, besides the administrators and the program itself.
+	Holder string
+}
+
+// Sight is which studies exist for a caller.
+type Sight uint8
+
+// The sights.
+const (
+	All  Sight = iota // every study
+	Own               // those of its owner
+	Held              // of every study, the trials that it holds
+)
+
+// Nobody is who has not said who it is: it has no studies and no leases.
+func Nobody() Caller { return Caller{Owner: separator, Sight: Own, Holder: separator} }
+
+// callerKey is the context key of the caller.
+type callerKey struct{}
+
+// WithCaller makes the use case called with the context act for the caller.
+func WithCaller(ctx context.Context, caller Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// callerOf is the caller of a use case; the program itself without one.
+func callerOf(ctx context.Context) Caller {
+	caller, _ := ctx.Value(callerKey{}).(Caller)
+	return caller
+}
+
+// sees reports whether the studies of the owner exist for the caller.
+func (c Caller) sees(owner string) bool { return c.Sight != Own || c.Owner == owner }
+
+// holds reports whether the caller may write under what the holder was granted.
+// What was granted before holders were noted has none, and is open as it was.
+func (c Caller) holds(holder string) bool {
+	return c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder
+}
+
+// Reference is how the study is named among those of all owners: its name, with
+// its owner before it when that is a user: "alice:lenet". No two studies share it.
+func (s Study) Reference() string { return reference(s.Owner, s.Definition.Name) }
+
+// OwnerOf is the owner of the study with the reference.
+func OwnerOf(reference string) string {
+	owner, _, found := strings.Cut(reference, separator)
+	if !found {
+		return ""
+	}
+	return owner
+}
+
+func reference(owner, name string) string {
+	if owner == "" {
+		return name
+	}
+	return owner + separator + name
+}
+
+// denial is an error that hides from a caller what there is.
+type denial struct{ told error }
+
+// Error returns what the caller is told.
+func (d denial) Error() string { return d.told.Error() }
+
+// Unwrap returns what the caller is told.
+func (d denial) Unwrap() error { return d.told }
+
+// insteadOf is what is told in place of an error, a denial if that was one.
+func insteadOf(err error, told error) error {
+	if Denied(err) {
+		return denial{told}
+	}
+	return told
+}
+
+// Denied reports whether the error hides from its caller something that there
+// is: it reads as if there were nothing.
+func Denied(err error) bool {
+	for err != nil {
+		if _, ok := err.(denial); ok {
+			return true
+		}
+		unwrapping, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return false
+		}
+		err = unwrapping.Unwrap()
+	}
+	return false
+}
+
+// find returns the study that the caller means: by its id, by the name of one
+// of its own, or by the reference of any. One that does not exist for the
+// caller is missing in the same words as one that does not exist.
+func (s *Service) find(ctx context.Context, ref string) (Study, error) {
+	caller := callerOf(ctx)
+	found, err := s.store.Study(ctx, ref)
+	if err == nil && caller.sees(found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
+		return found, err
+	}
+	if caller.Owner != "" && !strings.Contains(ref, separator) {
+		own, missing := s.store.Study(ctx, reference(caller.Owner, ref))
+		if !problem.Is(missing, problem.NotFound) {
+			return own, missing
+		}
+	}
+	if err == nil {
+		err = denial{problem.New(problem.NotFound, "there is no study %q", ref)}
+	}
+	return Study{}, err
+}
+
+// CheckArtifact returns not_found unless the caller may read the artifact: a
+// user those that checkpoints in its studies refer to, a worker the checkpoints
+// of the trials it holds, and whoever sees every study all of them.
+func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
+	caller := callerOf(ctx)
+	switch caller.Sight {
+	case All:
+		return nil
+	case Own:
+		used, err := s.checkpoints(ctx, caller)
+		if err != nil || used[sha256] {
+			return err
+		}
+	case Held:
+	}
+	s.poolMutex.Lock()
+	held := s.leases.HeldFor(caller.Holder)
+	s.poolMutex.Unlock()
+	for _, id := range held {
+		r, t, err := s.lockedTrial(ctx, id)
+		if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.mutex.Unlock()
+		if t.State.Held() && t.Checkpoint != nil && t.Checkpoint.Artifact == sha256 {
+			return nil
+		}
+	}
+	return denial{problem.New(problem.NotFound, "there is no artifact %s", sha256)}
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/audit"
+	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/limit"
+)
+
+// Audit keeps the entries of the audit log. When Append returns nil, the entry
+// is on the disk.
+type Audit interface {
+	Append(entry audit.Entry) error
+}
+
+// noAudit is the log of a server without one.
+type noAudit struct{}
+
+// Append forgets the entry.
+func (noAudit) Append(audit.Entry) error { return nil }
+
+// audited names the routes whose requests are written to the audit log before
+// anything is done or sent, besides those of any route that are refused. One that
+// then fails has a second line.
+var audited = map[string]bool{
+	"create-token": true, "delete-token": true, "create-study": true, "delete-study": true, "stop-study": true,
+	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
+}
+
+// tokenLike is whatever might be a token that somebody has put into a path.
+var tokenLike = regexp.MustCompile(`(?i)tandem_[^/]*`)
+
+// entryOf is an entry about the request that the context belongs to. It has the
+// path and no query, no header and no body.
+func entryOf(ctx context.Context, outcome audit.Outcome) audit.Entry {
+	known, _ := ctx.Value(requestKey{}).(request)
+	entry := audit.Entry{Action: known.id, Outcome: outcome, From: known.from, On: tokenLike.ReplaceAllString(known.path, "***")}
+	if entry.Action == "" {
+		entry.Action = "unknown"
+	}
+	if token := known.token; token.ID != "" {
+		entry.Token, entry.Who = token.ID, whoOf(token)
+	}
+	return entry
+}
+
+// whoOf says whose a token is.
+func whoOf(token auth.Token) string { return string(token.Scope) + ":" + token.Name }
+
+// serve lets a request through to its handler, with the lines in the audit log
+// that its route asks for. What cannot be logged is not done.
+func (s *server) serve(w http.ResponseWriter, r *http.Request, found route) {
+	if !audited[found.id] || found.daily(r, tokenOf(r.Context())) {
+		s.dispatch(w, r, found)
+		return
+	}
+	if err := s.audit.Append(entryOf(r.Context(), audit.Asked)); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	seen := &witness{ResponseWriter: w}
+	s.dispatch(seen, r, found)
+	if seen.status >= http.StatusBadRequest {
+		failed := entryOf(r.Context(), audit.Failed)
+		failed.Detail = "status " + strconv.Itoa(seen.status)
+		s.wrote(r.Context(), s.audit.Append(failed))
+	}
+}
+
+// dispatch lets a request through to its handler.
+func (s *server) dispatch(w http.ResponseWriter, r *http.Request, found route) {
+	if found.kind == stream {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTime)
+	defer cancel()
+	s.call(w, r.WithContext(ctx), found)
+}
+
+// wrote tells of a line that could not be written and that nothing depends on.
+func (s *server) wrote(ctx context.Context, err error) {
+	if err != nil {
+		s.logger.LogAttrs(ctx, slog.LevelError, "audit log", slog.Any("error", err))
+	}
+}
+
+// daily reports whether the request is nothing out of the ordinary: a plan that
+// is only shown, or a worker that reads the checkpoint of a trial that it holds,
+// which the events of the study tell of.
+func (r route) daily(asked *http.Request, token auth.Token) bool {
+	return r.path == blobPath && token.Scope == auth.Worker || r.id == "create-study" && asked.URL.RawQuery == "dry_run=true"
+}
+
+// made writes what a handler has made. If it cannot be written, the handler has
+// to take it back or to fail.
+func (s *server) made(ctx context.Context, on, detail string) error {
+	entry := entryOf(ctx, audit.Done)
+	entry.On, entry.Detail = on, detail
+	return s.audit.Append(entry)
+}
+
+// noteRefusal writes that a request was refused for who asked, unless too many
+// were. The refusal stands also if it cannot be written.
+func (s *server) noteRefusal(ctx context.Context, err error) {
+	denied := study.Denied(err)
+	if !denied && !problem.Is(err, problem.Unauthorized) && !problem.Is(err, problem.Forbidden) {
+		return
+	}
+	entry := entryOf(ctx, audit.Refused)
+	entry.Detail = string(problem.CodeOf(err))
+	if denied {
+		entry.Detail = "belongs to somebody else"
+	}
+	// One token, or one address without a token, of each kind.
+	kind := entry.Token
+	if kind == "" {
+		kind = limit.Origin(entry.From).String()
+	}
+	if entry.Count = s.refusals.Count(kind + " " + entry.Action + " " + entry.Detail); entry.Count == 0 {
+		return
+	}
+	if entry.Count == 1 {
+		entry.Count = 0
+	}
+	s.wrote(ctx, s.audit.Append(entry))
+}
