@@ -15,7 +15,7 @@ import (
 // arrive, then nobody else has it yet.
 func (r *run) letGo() {
 	r.mutex.Lock()
-	r.free = r.ending.kind != lost
+	r.free = r.free || r.ending.kind != lost // it is asked for again until the run is over
 	r.mutex.Unlock()
 	r.lose("no heartbeat was answered for so long that the server may give it away")
 }

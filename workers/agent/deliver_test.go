@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -51,9 +52,9 @@ func TestWhatIsLeftOfALostLeaseIsDropped(t *testing.T) {
 		trial.lease.LeaseEpoch++
 		trial.holder = "another worker"
 	})
-	s.await(t, "the late report was refused", func() bool {
+	s.await(t, "what it told late was refused", func() bool {
 		for _, w := range s.writes {
-			if w.call == "report" && w.epoch == 1 && w.err != nil {
+			if w.call != "heartbeat" && w.epoch == 1 && problem.Is(w.err, problem.LeaseLost) {
 				return true
 			}
 		}

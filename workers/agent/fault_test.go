@@ -24,7 +24,7 @@ func TestLostLeaseKillsEverything(t *testing.T) {
 	s.change(func() { trial.lease.LeaseEpoch++; trial.holder = "another worker" })
 	awaitGone(t, file(t, place, "pids"))
 	s.change(func() {
-		if late := s.afterLoss(1); len(late) > 0 {
+		if late := s.afterLoss(trial.lease.Trial, 1); len(late) > 0 {
 			t.Errorf("wrote after the lease was lost: %+v", late)
 		}
 	})
@@ -61,8 +61,8 @@ func TestLateWriteLosesTheLease(t *testing.T) {
 	}
 	awaitGone(t, file(t, place, "pids"))
 	s.change(func() {
-		if len(trial.reports) != 1 || len(trial.finishes) != 0 || len(s.afterLoss(1)) > 0 {
-			t.Errorf("reports %v, finishes %+v, late writes %+v", trial.epochs(), trial.finishes, s.afterLoss(1))
+		if len(trial.reports) != 1 || len(trial.finishes) != 0 || len(s.afterLoss(trial.lease.Trial, 1)) > 0 {
+			t.Errorf("reports %v, finishes %+v, late writes %+v", trial.epochs(), trial.finishes, s.afterLoss(trial.lease.Trial, 1))
 		}
 	})
 }

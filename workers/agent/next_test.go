@@ -213,7 +213,7 @@ func TestALostLeaseEndsTheProcessOfEarlierRuns(t *testing.T) {
 	if runs, different := processes(t, place); runs != 2 || different != 1 || first.outcomes() != "budget_reached" || len(second.finishes) != 0 {
 		t.Errorf("%d runs in %d processes, ended %q and %q", runs, different, first.outcomes(), second.outcomes())
 	}
-	if late := s.afterLoss(1); len(late) > 0 {
+	if late := s.afterLoss(second.lease.Trial, 1); len(late) > 0 {
 		t.Errorf("wrote after the lease was lost: %+v", late)
 	}
 }

@@ -167,7 +167,7 @@ func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heart
 		s.quiet = max(s.quiet, held.QuietSeconds)
 		if err != nil {
 			reply.Lost = append(reply.Lost, held.Trial)
-			s.writes = append(s.writes, write{"heartbeat", held.LeaseEpoch, err})
+			s.writes = append(s.writes, write{"heartbeat", held.Trial, held.LeaseEpoch, err})
 		} else if t.directive.Action != "" {
 			reply.Directives[held.Trial] = t.directive
 		}
@@ -272,7 +272,7 @@ func (s *server) fenced(call string, id trial.ID, epoch trial.LeaseEpoch, do fun
 	if err == nil {
 		err = do(t)
 	}
-	s.writes = append(s.writes, write{call, epoch, err})
+	s.writes = append(s.writes, write{call, id, epoch, err})
 	s.announce()
 	return err
 }

@@ -31,6 +31,7 @@ type task struct {
 // write is a call under a lease, and what it was answered.
 type write struct {
 	call  string
+	trial trial.ID
 	epoch trial.LeaseEpoch
 	err   error
 }
@@ -72,11 +73,11 @@ func (s *server) calls(call string) int {
 
 // afterLoss are the writes that came under a lease epoch after it was answered
 // that the lease is lost.
-func (s *server) afterLoss(epoch trial.LeaseEpoch) []write {
-	told := slices.IndexFunc(s.writes, func(w write) bool { return w.epoch == epoch && problem.Is(w.err, problem.LeaseLost) })
+func (s *server) afterLoss(id trial.ID, epoch trial.LeaseEpoch) []write {
+	told := slices.IndexFunc(s.writes, func(w write) bool { return w.trial == id && w.epoch == epoch && problem.Is(w.err, problem.LeaseLost) })
 	var late []write
 	for i, w := range s.writes {
-		if told >= 0 && i > told && w.epoch == epoch && w.call != "heartbeat" {
+		if told >= 0 && i > told && w.trial == id && w.epoch == epoch && w.call != "heartbeat" {
 			late = append(late, w)
 		}
 	}
