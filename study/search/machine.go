@@ -163,6 +163,7 @@ func (m *machine) creation() (Action, bool) {
 	}
 	at := m.promotion.start(m.history)
 	number := m.history.create(p, at)
+	m.dry = false // one that was enqueued may be what the next proposal waited for
 	return Action{
 		Kind: Create, Trial: number, Rung: at.rung,
 		Configuration: p.configuration, Origin: p.origin, Reason: p.reason,
