@@ -21,7 +21,7 @@ type TokenView struct {
 	Worker  string     `json:"worker,omitempty" doc:"the name of the worker it belongs to; empty: it was not used yet; *: any number of them"`
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"`
-	Used    *time.Time `json:"used,omitempty" doc:"when it was last used, to within ten minutes"`
+	Used    *time.Time `json:"used,omitempty" doc:"when it was last used"`
 }
 
 // IssuedToken is a new token with its secret, which is shown this once.

@@ -52,13 +52,15 @@ type office struct {
 	// peerSecret is what other servers show with requests that they pass on.
 	peerSecret string
 	// audit is who did what on this server.
-	audit *audit.Log
+	audit         *audit.Log
+	authenticator *auth.Authenticator
 }
 
 // open recovers what was running and lets requests in.
 func (o *office) open(ctx context.Context) (err error) {
 	options := o.server.options
 	o.opened = time.Now()
+	o.authenticator = auth.NewAuthenticator(o.store, time.Now)
 	if o.audit, err = audit.Open(filepath.Join(options.data, auditFolder), audit.Options{}); err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (o *office) open(ctx context.Context) (err error) {
 // handler answers requests.
 func (o *office) handler() http.Handler {
 	return api.New(api.Config{
-		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Audit: o.audit, UI: ui.Handler(),
+		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Authenticator: o.authenticator, Audit: o.audit, UI: ui.Handler(),
 		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret,
 		Ready: o.server.ready, Monitor: o.server.monitor, OpenMetrics: o.server.options.openMetrics, Limits: o.server.options.perSecond(),
 	})
@@ -96,7 +98,7 @@ func (o *office) handler() http.Handler {
 func (o *office) close(ctx context.Context) error {
 	var err error
 	if o.store.Err() == nil {
-		err = o.studies.Close(ctx)
+		err = errors.Join(o.studies.Close(ctx), o.authenticator.Flush(ctx))
 	}
 	return errors.Join(err, o.closeAudit(), o.store.Close())
 }
@@ -125,10 +127,13 @@ func (o *office) housekeep(ctx context.Context) {
 	}
 }
 
-// sweep deletes old receipts and artifacts no checkpoint refers to. A worker
-// that uploaded one before the server was down may still commit it, so the
-// first grace of a server deletes none.
+// sweep notes which tokens were used, and deletes old receipts and artifacts that
+// no checkpoint refers to. A worker that uploaded one before the server was down
+// may still commit it, so the first grace of a server deletes none.
 func (o *office) sweep(ctx context.Context) error {
+	if err := o.authenticator.Flush(ctx); err != nil {
+		return err
+	}
 	if _, err := o.store.PurgeReceipts(ctx, time.Now().Add(-receiptLife)); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Studies   UseCases
 	Artifacts Artifacts
 	Tokens    auth.Store
+	// Authenticator says whose token was shown; nil: one on Tokens and Now.
+	Authenticator *auth.Authenticator
 	// UI answers the paths that are not the API's. /login and what is below
 	// /assets/ is public, the rest is for signed-in browsers; nil: no pages.
 	UI http.Handler
@@ -131,7 +133,9 @@ func newServer(config Config) *server {
 	if now == nil {
 		now = time.Now
 	}
-	s.authenticator, s.limits = auth.NewAuthenticator(config.Tokens, now), newLimits(config.Limits, now)
+	if s.authenticator, s.limits = config.Authenticator, newLimits(config.Limits, now); s.authenticator == nil {
+		s.authenticator = auth.NewAuthenticator(config.Tokens, now)
+	}
 	s.refusals = audit.NewLimiter(now)
 	s.register()
 	return s

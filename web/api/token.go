@@ -37,7 +37,7 @@ type tokenList struct {
 type tokensAnswer struct{ Body tokenList }
 
 func (s *server) listTokens(ctx context.Context, _ *nothing) (*tokensAnswer, error) {
-	tokens, err := s.tokens.Tokens(ctx)
+	tokens, err := s.authenticator.Tokens(ctx)
 	views := []protocol.TokenView{}
 	for _, token := range tokens {
 		if !token.Session() {

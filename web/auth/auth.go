@@ -36,7 +36,7 @@ type Token struct {
 	Created time.Time
 	// Expires, if set, is when it stops being valid.
 	Expires *time.Time
-	// Used is when it was last used, to within ten minutes; nil: never.
+	// Used is when it was last used; nil: never, as far as was written down.
 	Used *time.Time
 }
 

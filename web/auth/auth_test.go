@@ -350,3 +350,47 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+func TestUsesAreWrittenDownLater(t *testing.T) {
+	t.Parallel()
+	store, watch := memory.New(), newClock()
+	authenticator := auth.NewAuthenticator(store, watch.now)
+	secret, token := issue(t, store, auth.Admin, 0)
+	gone, revoked := issue(t, store, auth.Viewer, 0)
+	used := func(tokens []auth.Token, err error) *time.Time {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range tokens {
+			if one.ID == token.ID {
+				return one.Used
+			}
+		}
+		t.Fatal("the token is not listed")
+		return nil
+	}
+	for range 2 {
+		watch.pass(time.Minute)
+		for _, one := range []string{secret, gone} {
+			if _, err := authenticator.Token(t.Context(), auth.Secret(one)); err != nil && one == secret {
+				t.Fatal(err)
+			}
+		}
+		if at := used(authenticator.Tokens(t.Context())); at == nil || !at.Equal(watch.now()) {
+			t.Errorf("used at %v, shown as %v", watch.now(), at)
+		}
+		if at := used(store.Tokens(t.Context())); at != nil && at.Equal(watch.now()) {
+			t.Error("a request has waited for it to be stored")
+		}
+		if err := store.DeleteToken(t.Context(), revoked.ID); err != nil && !problem.Is(err, problem.NotFound) {
+			t.Fatal(err)
+		}
+		if err := authenticator.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if at := used(store.Tokens(t.Context())); at == nil || !at.Equal(watch.now()) {
+			t.Errorf("used at %v, stored as %v", watch.now(), at)
+		}
+	}
+}

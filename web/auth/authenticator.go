@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -12,10 +13,6 @@ import (
 // keepFor is how long a token that was looked up is trusted: a token deleted
 // behind our back, in the store itself, works that much longer.
 const keepFor = 5 * time.Second
-
-// noteEvery is how often a token's use is written down: what is shown of it is
-// exact to within that.
-const noteEvery = 10 * time.Minute
 
 // maxKept bounds the tokens in memory.
 const maxKept = 4096
@@ -30,7 +27,7 @@ type Authenticator struct {
 
 	mutex sync.Mutex
 	kept  map[string]keptToken
-	noted map[string]time.Time // when a token's use was last written down
+	used  map[string]time.Time // the latest uses that are not in the store yet
 	// deletions counts: a look-up that began before a deletion is not kept.
 	deletions uint64
 }
@@ -42,7 +39,7 @@ type keptToken struct {
 
 // NewAuthenticator returns an Authenticator on the store and the clock.
 func NewAuthenticator(store Store, now func() time.Time) *Authenticator {
-	return &Authenticator{store: store, now: now, kept: make(map[string]keptToken), noted: make(map[string]time.Time)}
+	return &Authenticator{store: store, now: now, kept: make(map[string]keptToken), used: make(map[string]time.Time)}
 }
 
 // Token returns the token whose secret was shown. The error is unauthorized if
@@ -141,26 +138,60 @@ func (a *Authenticator) Bind(ctx context.Context, token Token, worker string) (T
 		token.Worker, worker, worker)
 }
 
-// note writes down that the token was used, now and then: that it cannot be is
-// no reason to refuse whoever uses it.
-func (a *Authenticator) note(ctx context.Context, token Token) {
-	id, now := token.ID, a.now()
+// note remembers that the token was used: what only reads must not wait for a
+// write, nor fail with it.
+func (a *Authenticator) note(token Token) {
+	id := token.ID
 	if parent := token.parent(); parent != "" {
 		id = parent
 	}
 	a.mutex.Lock()
-	last, known := a.noted[id]
-	due := !known || now.Sub(last) >= noteEvery
-	if due {
-		if len(a.noted) >= maxKept {
-			clear(a.noted)
+	defer a.mutex.Unlock()
+	if _, known := a.used[id]; !known && len(a.used) >= maxKept {
+		clear(a.used)
+	}
+	a.used[id] = a.now().UTC()
+}
+
+// Tokens lists all tokens, the oldest first, with their latest uses.
+func (a *Authenticator) Tokens(ctx context.Context) ([]Token, error) {
+	tokens, err := a.store.Tokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for i := range tokens {
+		if used, known := a.used[tokens[i].ID]; known {
+			tokens[i].Used = &used
 		}
-		a.noted[id] = now
 	}
+	return tokens, nil
+}
+
+// Flush writes down when tokens were last used. It is called now and then, and
+// at the end: what a crash takes along is not missed.
+func (a *Authenticator) Flush(ctx context.Context) error {
+	a.mutex.Lock()
+	used := a.used
+	a.used = make(map[string]time.Time)
 	a.mutex.Unlock()
-	if due {
-		_ = a.store.UseToken(ctx, id, now.UTC())
+	failures := make(chan error, len(used))
+	var all sync.WaitGroup
+	for id, at := range used {
+		all.Go(func() { // together, so that they share the wait for the disk
+			if err := a.store.UseToken(ctx, id, at); !problem.Is(err, problem.NotFound) { // revoked since
+				failures <- err
+			}
+		})
 	}
+	all.Wait()
+	close(failures)
+	var err error
+	for failure := range failures {
+		err = errors.Join(err, failure)
+	}
+	return err
 }
 
 // Lasting reports whether the token can always make another one.
@@ -183,7 +214,7 @@ func (a *Authenticator) proven(ctx context.Context, shown parsed) (Token, error)
 	if !shown.proves(token) {
 		return Token{}, errUnknown()
 	}
-	a.note(ctx, token)
+	a.note(token)
 	return token, nil
 }
 
@@ -234,7 +265,7 @@ func (a *Authenticator) forget(id string) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	delete(a.kept, id)
-	delete(a.noted, id)
+	delete(a.used, id)
 	a.deletions++
 }
 
