@@ -90,19 +90,19 @@ func (b Bursty) Times(requests int, seed uint64) []float64 {
 	random := stream(seed, arrivalStream)
 	times := make([]float64, 0, requests)
 	burst := random.Float64()*(b.CalmSeconds+b.BurstSeconds) < b.BurstSeconds
-	now := 0.0
+	clock := 0.0
 	for len(times) < requests {
 		rate, mean := b.CalmRate, b.CalmSeconds
 		if burst {
 			rate, mean = b.BurstRate, b.BurstSeconds
 		}
-		end := now + random.ExpFloat64()*mean
+		end := clock + random.ExpFloat64()*mean
 		// What is left of a gap at the end of a state needs no memory: the gap
 		// is exponential, so the next state draws a new one.
-		for now += random.ExpFloat64() / rate; now < end && len(times) < requests; now += random.ExpFloat64() / rate {
-			times = append(times, now)
+		for clock += random.ExpFloat64() / rate; clock < end && len(times) < requests; clock += random.ExpFloat64() / rate {
+			times = append(times, clock)
 		}
-		now, burst = end, !burst
+		clock, burst = end, !burst
 	}
 	return times
 }
