@@ -134,6 +134,10 @@ func models(gpus gpuReader) []string {
 	return names
 }
 
+// ErrGPULost is of a GPU that the driver cannot reach any more, until the
+// machine is mended (NVML_ERROR_GPU_IS_LOST).
+var ErrGPULost = errors.New("the GPU has fallen off the bus")
+
 // nvmlNoFunction is NVML's code for a function that it does not have.
 const nvmlNoFunction = 13
 
@@ -151,7 +155,7 @@ func nvmlFault(code int) error {
 	case nvmlNoFunction:
 		return errors.New("the NVIDIA driver is too old to tell it")
 	case 15:
-		return errors.New("the GPU has fallen off the bus")
+		return ErrGPULost
 	case 18:
 		return errors.New("the NVIDIA driver was updated and not reloaded since")
 	default:

@@ -16,6 +16,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -112,7 +113,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if a.sandbox, err = sandbox.Open(ctx, a.options.confinement()); err != nil {
 		return err
 	}
-	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: openGPUs})
+	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: a.options.openGPUs})
 	defer a.controls.close()
 	if a.workspace, err = openWorkspace(a.options.Scratch, a.controls.dials.restore, a.options.Logger); err != nil {
 		return err
@@ -183,9 +184,12 @@ func (a *Agent) slot(ctx context.Context) error {
 		case reply.Lease != nil:
 			if a.run(ctx, *reply.Lease, sent) {
 				faults.reset()
-			} else {
-				faults.wait(ctx)
+				continue
 			}
+			if err := a.controls.gpus.lost(); err != nil {
+				return fmt.Errorf("%w: this worker takes no more trials; mend the machine (nvidia-smi tells more), then start it again", err)
+			}
+			faults.wait(ctx)
 		case err == nil && reply.StudyFinished && a.options.Study != "":
 			return nil
 		case err == nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -366,6 +367,35 @@ func TestALeaseThatWasGivenAwayBeforeItsAnswerCameIsNotRun(t *testing.T) {
 			if one.epoch == 1 && one.call != "heartbeat" {
 				t.Errorf("it was run under a lease that had been over: %+v", one)
 			}
+		}
+	})
+}
+
+// A broken GPU is not the trial's failure. The worker goes on, as the command's
+// word does not prove it, unless the driver says that the GPU is gone.
+func TestABrokenGPUIsNotTheTrialsFailure(t *testing.T) {
+	broken := []string{"/bin/sh", "-c", "echo 'RuntimeError: CUDA error: uncorrectable ECC error encountered' >&2; exit 1"}
+	t.Run("says the command", func(t *testing.T) {
+		s := newServer()
+		one, two := s.add(broken, nil, 1), s.add(script(t), as("lines", t.TempDir()), 1)
+		work(t, s, agent.Options{})
+		s.await(t, "both are finished", func() bool { return len(one.finishes) == 1 && len(two.finishes) == 1 })
+		if one.outcomes() != "vanished" || !strings.Contains(one.reason(), "uncorrectable ECC error") || two.outcomes() != "budget_reached" {
+			t.Errorf("ended %q (%s) and %q", one.outcomes(), one.reason(), two.outcomes())
+		}
+	})
+	t.Run("says the driver", func(t *testing.T) {
+		s := newServer()
+		one, two := s.add(broken, nil, 1), s.add(script(t), as("lines", t.TempDir()), 1)
+		worker, err := agent.New(agent.Options{Server: s, Scratch: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}.WithLostGPU())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "GPU 0 (GPU-0): the GPU has fallen off the bus: this worker takes no more trials") {
+			t.Errorf("the worker ended with %v", err)
+		}
+		if one.outcomes() != "vanished" || len(two.finishes) != 0 || s.left != 1 {
+			t.Errorf("ended %q; %d of the other trial; the worker left %d times", one.outcomes(), len(two.finishes), s.left)
 		}
 	})
 }

@@ -79,6 +79,9 @@ type Options struct {
 	Root string
 	// Logger is told what the agent does; slog.Default when nil.
 	Logger *slog.Logger
+
+	// openGPUs opens the driver of the GPUs; tests have another.
+	openGPUs func() (gpuControl, error)
 }
 
 // mostElastic bounds the trials, and so the open requests, of a large machine.
@@ -101,6 +104,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Root == "" {
 		o.Root = "/"
+	}
+	if o.openGPUs == nil {
+		o.openGPUs = openGPUs
 	}
 	if o.Elastic {
 		o.Slots = orElse(o.Slots, min(profiler.ThisMachine().Cores, mostElastic))

@@ -157,7 +157,8 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	lastErrors := r.output.errors.lines(5)
-	return r.explain(verdict(result, r.ending, r.directive, r.progress, lastErrors), lastErrors), true
+	request = r.explain(verdict(result, r.ending, r.directive, r.progress, lastErrors), lastErrors)
+	return request, request.Outcome != protocol.Vanished
 }
 
 // remembered adds what the kernel tells of the command's memory.

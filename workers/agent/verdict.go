@@ -11,7 +11,8 @@ import (
 
 // verdict says how a lease ended, from how its command did. A trial that
 // reached its budget did so whatever ended it afterwards; what we or the server
-// ended is given back; everything else is the command's failure.
+// ended is given back, and so is what a broken GPU ended; everything else is
+// the command's failure.
 func verdict(result exit, ended ending, directive protocol.Directive, p progress, lastErrors []string) protocol.FinishRequest {
 	interrupted := func(reason string) protocol.FinishRequest {
 		return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: reason}
@@ -31,6 +32,9 @@ func verdict(result exit, ended ending, directive protocol.Directive, p progress
 	case p.unreachable:
 		return interrupted("the command ended while the server could not be reached: " + describe(result, lastErrors))
 	case !result.ok():
+		if fault := gpuFault(lastErrors); fault != "" {
+			return brokeHere(result, fault)
+		}
 		return failed(describe(result, lastErrors))
 	case directive.Action == protocol.Pause:
 		return interrupted(directive.Reason)

@@ -41,6 +41,8 @@ func TestVerdict(t *testing.T) {
 		{"signal", exit{code: -1, signal: syscall.SIGSEGV}, ending{}, none, some, nil, protocol.CommandFailed, "signal 11"},
 		{"out of memory", exit{code: -1, signal: syscall.SIGKILL, peak: 3 << 30}, ending{}, none, some, nil, protocol.CommandFailed, "had 3.00 GiB"},
 		{"killed by us", exit{code: -1, signal: syscall.SIGKILL, killed: true}, ending{}, none, some, nil, protocol.CommandFailed, "signal 9"},
+		{"a broken GPU", exit{code: 1}, ending{}, none, some, []string{"RuntimeError: CUDA error: uncorrectable ECC error encountered", "and how to debug it"}, protocol.Vanished, "a GPU of its worker failed (exit code 1): RuntimeError: CUDA error: uncorrectable ECC"},
+		{"a broken GPU behind the last report", exit{code: 1}, ending{}, none, all, []string{"GPU is lost"}, protocol.Vanished, "GPU is lost"},
 		{"says why", exit{code: 2}, ending{}, none, some, []string{"a", "b"}, protocol.CommandFailed, "exit code 2: b\nstandard error ended with:\na\nb"},
 	}
 	for _, test := range tests {
