@@ -6,8 +6,10 @@ import importlib.util
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,61 @@ def test_lenet_resumes_as_if_it_had_never_paused(monkeypatch: pytest.MonkeyPatch
     assert straight[-1]["metrics"]["accuracy"] > 0.6
 
 
+@pytest.mark.parametrize(
+    ("example", "library", "params"),
+    [
+        ("xgboost-digits", "xgboost", {"learning_rate": 0.3, "max_depth": 3, "subsample": 0.7, "min_child_weight": 1.0}),
+        ("keras-digits", "keras", {"units": 48, "layers": 2, "dropout": 0.2, "learning_rate": 0.01, "batch_size": 32}),
+    ],
+)
+def test_a_library_resumes_as_if_it_had_never_paused(
+    example: str, library: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (library, "sklearn"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    climbed = run(example, [(1, 1.0), (3, 1.0)], params, monkeypatch)
+    straight = run(example, [(3, 1.0)], params, monkeypatch)
+    assert [r["epoch"] for r in climbed] == [1, 2, 3]
+    for one, other in zip(climbed, straight):
+        assert one["metrics"] == pytest.approx(other["metrics"], abs=1e-5)
+    assert straight[-1]["metrics"]["accuracy"] > 0.85
+
+
+def test_a_c_plus_plus_program_resumes_from_its_file(tmp_path: Path) -> None:
+    for command in ("make", "g++", "gzip"):
+        if shutil.which(command) is None:
+            pytest.skip(f"there is no {command}")
+    # Built in a folder of its own: what is in the example's may be of another machine.
+    folder = tmp_path / "examples" / "cplusplus"
+    shutil.copytree(EXAMPLES / "cplusplus", folder, ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(EXAMPLES / "lenet-fashion-mnist" / "data", tmp_path / "examples" / "lenet-fashion-mnist" / "data")
+    subprocess.run(["make", "--silent"], cwd=folder, check=True)
+
+    def epochs(first: int, last: int, state: Path) -> list[dict[str, float]]:
+        state.mkdir(exist_ok=True)
+        values = {"hidden_units": 16, "learning_rate": 0.05, "momentum": 0.9, "batch_size": 32, "weight_decay": 1e-4}
+        return reported(
+            {
+                **os.environ,
+                "TANDEM_PARAMS": json.dumps(values),
+                "TANDEM_FIRST_EPOCH": str(first),
+                "TANDEM_EPOCHS": str(last),
+                "TANDEM_DATA_FRACTION": "0.5",
+                "TANDEM_SEED": str(2**64 - 1),
+                "TANDEM_CHECKPOINT_DIR": str(state),
+            },
+            ["build/train"],
+            folder,
+        )
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    climbed = epochs(1, 1, one) + epochs(2, 3, one)
+    assert climbed == epochs(1, 3, other)
+    assert [p.name for p in one.iterdir()] == ["state"]
+    assert climbed[-1]["accuracy"] > 0.7
+
+
 def test_any_language_resumes_from_its_file(tmp_path: Path) -> None:
     def epochs(first: int, last: int, folder: Path) -> list[dict[str, float]]:
         folder.mkdir(exist_ok=True)
@@ -83,10 +140,13 @@ def test_any_language_says_when_it_diverges() -> None:
     assert math.isnan(report["loss"])
 
 
-def reported(environment: dict[str, str]) -> list[dict[str, float]]:
+def reported(
+    environment: dict[str, str],
+    command: Sequence[str] = ("sh", "train.sh"),
+    folder: Path = EXAMPLES / "any-language",
+) -> list[dict[str, float]]:
     """The lines a worker would take for reports."""
-    folder = EXAMPLES / "any-language"
-    out = subprocess.run(["sh", "train.sh"], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    out = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in out.stdout.splitlines() if line.startswith("{")]
 
 
