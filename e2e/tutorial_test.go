@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tutorial is the script of a tutorial: its blocks of sh, and its files where
+// they have a title, in their order. Blocks with a prompt (console) are for
+// machines that a test has not.
+func tutorial(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../docs/tutorials", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	for _, block := range regexp.MustCompile("(?ms)^```(\\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$").FindAllStringSubmatch(string(content), -1) {
+		language, file, text := block[1], block[2], block[3]
+		switch {
+		case file != "":
+			fmt.Fprintf(&script, "cat > '%s' <<'END OF FILE'\n%sEND OF FILE\n", file, text)
+		case language == "sh":
+			script.WriteString(text)
+		}
+	}
+	return script.String()
+}
+
+// classroom is a folder as a clone is after "make build" and
+// "scripts/setup-python".
+func classroom(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := t.TempDir()
+	if err := os.Mkdir(filepath.Join(place, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(tandem, filepath.Join(place, "bin", "tandem")); err != nil {
+		t.Fatal(err)
+	}
+	if python := os.Getenv("TANDEM_EXAMPLE_PYTHON"); python != "" {
+		if err := os.Symlink(filepath.Dir(filepath.Dir(python)), filepath.Join(place, ".venv")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(place, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	return place
+}
+
+// follow runs the tutorials one after the other, as somebody would who reads
+// them in that order, and returns what the last one said.
+func follow(t *testing.T, names ...string) (said string) {
+	t.Helper()
+	place := classroom(t)
+	port := 20000 + rand.IntN(10000) // below those that the kernel gives to clients
+	for i, name := range names {
+		script := tutorial(t, name)
+		for _, written := range []string{"7373", "7374"} {
+			script = strings.ReplaceAll(script, written, fmt.Sprint(port))
+		}
+		command := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
+		command.Dir = place
+		command.Env = append(os.Environ(), "HOME="+place, "NO_COLOR=1")
+		output, err := command.CombinedOutput()
+		said = string(output)
+		if err != nil {
+			logs, _ := filepath.Glob(filepath.Join(place, "*", "*.log"))
+			for _, log := range logs {
+				content, _ := os.ReadFile(log)
+				t.Logf("%s:\n%s", filepath.Base(log), content)
+			}
+			t.Fatalf("%s, the %d. of them: %v\n%s", name, i+1, err, said)
+		}
+		t.Logf("%s:\n%s", name, said)
+	}
+	return said
+}
+
+func TestTheTutorialOnThreeBoxes(t *testing.T) {
+	t.Parallel()
+	said := follow(t, "three-gpu-boxes.md")
+	for _, wanted := range []string{"box-1", "box-2", "box-3", "Recommended: trial", "30 trials", "with-a-loss"} {
+		if !strings.Contains(said, wanted) {
+			t.Errorf("it does not say %q", wanted)
+		}
+	}
+}
+
+func TestTheTutorialsOnPyTorchAndTheRaspberryPi(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("TANDEM_EXAMPLE") != "lenet-fashion-mnist" {
+		t.Skip("PyTorch is not set up: scripts/test does it, and says so in TANDEM_EXAMPLE")
+	}
+	said := follow(t, "pytorch.md", "raspberry-pi.md")
+	for _, wanted := range []string{"Recommended: trial", "raspberry-pi-4", "clothes.onnx", "(estimate)"} {
+		if !strings.Contains(said, wanted) {
+			t.Errorf("it does not say %q", wanted)
+		}
+	}
+}
