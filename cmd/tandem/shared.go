@@ -93,6 +93,9 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 	if s.database, err = s.options.database.open(ctx); err != nil {
 		return err
 	}
+	if s.database.Unchecked() {
+		s.options.logger.Warn("the database's pages have no checksums, so that damage by its disk would go unnoticed: stop PostgreSQL and run pg_checksums --enable", "database", s.database.Place())
+	}
 	if err := s.listen(); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func NewDatabase(ctx context.Context) (*Database, error) {
 		err = os.Chown(d.folder, int(d.credential.Uid), int(d.credential.Gid))
 	}
 	if err == nil {
-		err = d.run(ctx, "initdb", "--pgdata", d.data(), "--username", "tandem", "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+		err = d.run(ctx, "initdb", "--pgdata", d.data(), "--username", "tandem", "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync", "--data-checksums")
 	}
 	if err == nil {
 		err = d.Start(ctx)
@@ -105,6 +105,9 @@ func otherThanRoot() (*syscall.Credential, error) {
 	}
 	return nil, fmt.Errorf("%w: root may not start one, and there is no user postgres or nobody", ErrNoPostgreSQL)
 }
+
+// File is where it keeps what pg_relation_filepath names.
+func (d *Database) File(path string) string { return filepath.Join(d.data(), path) }
 
 func (d *Database) data() string { return filepath.Join(d.folder, "data") }
 

@@ -3,8 +3,11 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/problem"
@@ -221,5 +224,73 @@ func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
 	trials, err := store.Trials(t.Context(), "s1")
 	if err != nil || len(trials) != acknowledged {
 		t.Errorf("%d trials of %d that were acknowledged: %v", len(trials), acknowledged, err)
+	}
+}
+
+// TestADamagedPageIsNotServed flips a bit of what the database's server has on
+// its disk.
+func TestADamagedPageIsNotServed(t *testing.T) {
+	t.Parallel()
+	if shared == nil {
+		t.Skip("there is no PostgreSQL server here")
+	}
+	server, err := launch.NewDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	address, err := server.Create(t.Context(), "damaged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := connect(t, address)
+	store := own(t, database)
+	apply(t, store, newStudy("s1"))
+	for i := range 5 {
+		apply(t, store, step("s1", i))
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if database.Unchecked() {
+		t.Error("the database is said to have no checksums")
+	}
+	direct, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path string
+	if err := direct.QueryRow(t.Context(), "SELECT pg_relation_filepath('event')").Scan(&path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := direct.Exec(t.Context(), "CHECKPOINT"); err != nil { // so that the log restores nothing of it
+		t.Fatal(err)
+	}
+	if err := direct.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	file := server.File(path)
+	content, err := os.ReadFile(file)
+	if err != nil || len(content) < 8192 {
+		t.Fatalf("%s has %d bytes: %v", file, len(content), err)
+	}
+	content[8100] ^= 0x10 // rows fill a page from its end
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store = own(t, connect(t, address))
+	if events, err := store.Events(t.Context(), "s1", 0, 100); !problem.Is(err, problem.Unavailable) || store.Err() == nil {
+		t.Errorf("%d events, %v; the store says %v", len(events), err, store.Err())
+	}
+	if err := store.Apply(t.Context(), step("s1", 5)); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("a write to the damaged database: %v", err)
 	}
 }

@@ -36,6 +36,8 @@ type Database struct {
 	// reads takes the queries and the uploads, writes the transactions of the
 	// owner: whoever reads much holds up no write.
 	reads, writes *pgxpool.Pool
+	// unchecked says that its pages have no checksums.
+	unchecked bool
 }
 
 // Open connects, makes sure of what our promises stand on and brings the
@@ -86,10 +88,10 @@ func (d *Database) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var version int
-	var commit, fsync, pages, encoding string
+	var commit, fsync, pages, encoding, checksums string
 	err := d.writes.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit'),
-		current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding')`).
-		Scan(&version, &commit, &fsync, &pages, &encoding)
+		current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding'), current_setting('data_checksums')`).
+		Scan(&version, &commit, &fsync, &pages, &encoding, &checksums)
 	if err != nil {
 		return problem.New(problem.Unavailable, "the database at %s cannot be used: %w", d.Place(), err)
 	}
@@ -107,8 +109,13 @@ func (d *Database) check(ctx context.Context) error {
 				d.Place(), setting.name, setting.got, setting.want, setting.change)
 		}
 	}
+	d.unchecked = checksums != "on"
 	return nil
 }
+
+// Unchecked reports whether the database's pages have no checksums, so that
+// what its disk damages is served as if it were true.
+func (d *Database) Unchecked() bool { return d.unchecked }
 
 // Place names the database to people, without secrets.
 func (d *Database) Place() string {
