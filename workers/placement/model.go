@@ -1,0 +1,213 @@
+package placement
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tandem-tune/tandem/linear"
+)
+
+// Observation is what a task took on a machine of a type.
+type Observation struct {
+	Type     string
+	Features []float64
+	Took     Prediction
+	// Probe says that it is of a probing task, which stays for ever: a type of
+	// which no tasks are known is predicted from its probes.
+	Probe bool
+}
+
+// ModelSettings bound what [Models] remember.
+type ModelSettings struct {
+	// Window is how many observations of each type are remembered beside the
+	// probes, the newest ones; 512 when 0.
+	Window int
+	// LeastError is from which relative error of the seconds or joules on an
+	// observation is learned from: what is predicted well already teaches
+	// nothing (section 3.3.3). 0.05 when 0; negative to learn from all.
+	LeastError float64
+}
+
+const (
+	defaultWindow     = 512
+	defaultLeastError = 0.05
+	// ridge keeps the regression of few observations near the mean: the weight
+	// of the prior belief that a feature changes nothing, in observations.
+	ridge = 0.1
+)
+
+// Models predict from the features of a task what it takes, with two
+// regressions for each type of machine (section 3.3.1). They are of the
+// logarithms of seconds and joules, so that no prediction is negative and errors
+// count by their ratio; the thesis leaves the scale open. Not safe for
+// concurrent use.
+type Models struct {
+	settings ModelSettings
+	kinds    map[string]*model
+}
+
+// NewModels returns models that know nothing.
+func NewModels(settings ModelSettings) *Models {
+	if settings.Window <= 0 {
+		settings.Window = defaultWindow
+	}
+	if settings.LeastError == 0 {
+		settings.LeastError = defaultLeastError
+	}
+	return &Models{settings: settings, kinds: map[string]*model{}}
+}
+
+type model struct {
+	probes, window []Observation
+	fitted         bool
+	seconds        regression
+	joules         regression
+}
+
+// Observe learns from what a task took. It reports whether that taught
+// anything, and is an error for what cannot have been: times and energies that
+// are not positive, and another number of features than other observations of
+// the type have.
+func (m *Models) Observe(one Observation) (learned bool, err error) {
+	if !one.Took.usable() {
+		return false, fmt.Errorf("a task took %g s and %g J: both must be positive", one.Took.Seconds, one.Took.Joules)
+	}
+	if slices.ContainsFunc(one.Features, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+		return false, fmt.Errorf("the features %v must be finite", one.Features)
+	}
+	kind, known := m.kinds[one.Type]
+	if !known {
+		kind = &model{}
+		m.kinds[one.Type] = kind
+	}
+	if width, some := kind.width(); some && width != len(one.Features) {
+		return false, fmt.Errorf("a task of %d features on %s, where tasks have %d", len(one.Features), one.Type, width)
+	}
+	one.Features = slices.Clone(one.Features)
+	if one.Probe {
+		kind.probes = append(kind.probes, one)
+		kind.fitted = false
+		return true, nil
+	}
+	if p, said := m.Predict(one.Type, Task{Features: one.Features}); said && relativeError(p, one.Took) < m.settings.LeastError {
+		return false, nil
+	}
+	kind.window = append(kind.window, one)
+	if over := len(kind.window) - m.settings.Window; over > 0 {
+		kind.window = slices.Delete(kind.window, 0, over)
+	}
+	kind.fitted = false
+	return true, nil
+}
+
+// relativeError is the larger of those of seconds and joules.
+func relativeError(predicted, took Prediction) float64 {
+	return max(math.Abs(predicted.Seconds/took.Seconds-1), math.Abs(predicted.Joules/took.Joules-1))
+}
+
+// Predict is what the task should take on a machine of the type; false where
+// nothing of the type was observed.
+func (m *Models) Predict(kind string, task Task) (Prediction, bool) {
+	one, known := m.kinds[kind]
+	if !known {
+		return Prediction{}, false
+	}
+	if width, some := one.width(); !some || width != len(task.Features) {
+		return Prediction{}, false
+	}
+	if !one.fitted {
+		one.fit()
+	}
+	return Prediction{Seconds: math.Exp(one.seconds.at(task.Features)), Joules: math.Exp(one.joules.at(task.Features))}, true
+}
+
+func (k *model) width() (features int, some bool) {
+	for _, list := range [][]Observation{k.probes, k.window} {
+		if len(list) > 0 {
+			return len(list[0].Features), true
+		}
+	}
+	return 0, false
+}
+
+func (k *model) fit() {
+	all := slices.Concat(k.probes, k.window)
+	features := make([][]float64, len(all))
+	seconds, joules := make([]float64, len(all)), make([]float64, len(all))
+	for i, one := range all {
+		features[i], seconds[i], joules[i] = one.Features, math.Log(one.Took.Seconds), math.Log(one.Took.Joules)
+	}
+	scale := standardize(features)
+	k.seconds, k.joules = fit(scale, features, seconds), fit(scale, features, joules)
+	k.fitted = true
+}
+
+// regression is a linear one of standardized features.
+type regression struct {
+	scale   scale
+	mean    float64
+	weights []float64
+}
+
+func (r regression) at(features []float64) float64 {
+	return r.mean + linear.Dot(r.weights, r.scale.of(features))
+}
+
+// scale takes features to mean 0 and deviation 1. A feature that never changes
+// says nothing.
+type scale struct{ mean, deviation []float64 }
+
+func standardize(features [][]float64) scale {
+	width := len(features[0])
+	s := scale{make([]float64, width), make([]float64, width)}
+	for _, row := range features {
+		for j, x := range row {
+			s.mean[j] += x / float64(len(features))
+		}
+	}
+	for _, row := range features {
+		for j, x := range row {
+			s.deviation[j] += (x - s.mean[j]) * (x - s.mean[j]) / float64(len(features))
+		}
+	}
+	for j := range s.deviation {
+		s.deviation[j] = math.Sqrt(s.deviation[j])
+	}
+	return s
+}
+
+func (s scale) of(features []float64) []float64 {
+	out := make([]float64, len(features))
+	for j, x := range features {
+		if s.deviation[j] > 1e-12*math.Abs(s.mean[j]) && s.deviation[j] > 0 {
+			out[j] = (x - s.mean[j]) / s.deviation[j]
+		}
+	}
+	return out
+}
+
+// fit solves the normal equations, with a ridge.
+func fit(by scale, features [][]float64, values []float64) regression {
+	r := regression{scale: by}
+	for _, value := range values {
+		r.mean += value / float64(len(values))
+	}
+	width := len(by.mean)
+	normal, right := linear.Square(width), make([]float64, width)
+	for i, row := range features {
+		x := by.of(row)
+		for j := range x {
+			right[j] += x[j] * (values[i] - r.mean)
+			for l := range j + 1 {
+				normal[j][l] += x[j] * x[l]
+			}
+		}
+	}
+	for j := range normal {
+		normal[j][j] += ridge
+	}
+	factor := normal.Factor()
+	r.weights = factor.Backward(factor.Forward(right))
+	return r
+}

@@ -1,0 +1,212 @@
+// Package placement answers: on which of the machines does a task run, so that
+// it takes the time and the energy that its user wants?
+//
+// It is HEATS (I. Rocha's thesis, Neuchâtel 2021, chapter 3): a regression for
+// each type of machine predicts seconds and joules of a task ([Models]), a score
+// weighs both by the user's H ([Scores], algorithm 4), pending tasks are placed
+// in their order ([Place], algorithm 2), and running ones move where a better
+// machine has become free and the gain pays for the move ([Reschedule],
+// algorithm 3). Its one invariant: what is placed on a machine fits into what is
+// free there, whatever was predicted. It does no I/O and knows no clock.
+package placement
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Resources are what a task needs, and what a machine has free.
+type Resources struct {
+	// Cores is a number of processor cores, GPUs of whole GPUs.
+	Cores, GPUs int
+	MemoryBytes int64
+}
+
+// Holds reports whether the need fits into the resources.
+func (r Resources) Holds(need Resources) bool {
+	return need.Cores <= r.Cores && need.GPUs <= r.GPUs && need.MemoryBytes <= r.MemoryBytes
+}
+
+func (r Resources) less(need Resources) Resources {
+	return Resources{Cores: r.Cores - need.Cores, GPUs: r.GPUs - need.GPUs, MemoryBytes: r.MemoryBytes - need.MemoryBytes}
+}
+
+func (r Resources) plus(more Resources) Resources {
+	return Resources{Cores: r.Cores + more.Cores, GPUs: r.GPUs + more.GPUs, MemoryBytes: r.MemoryBytes + more.MemoryBytes}
+}
+
+// Machine is a machine with what is free of it. Machines of one type take the
+// same seconds and joules for a task.
+type Machine struct {
+	Name, Type string
+	Free       Resources
+}
+
+// Task is what wants to run.
+type Task struct {
+	Name  string
+	Needs Resources
+	// Features describe it to the models: the same ones, in the same order, for
+	// every task.
+	Features []float64
+	// Energy is the user's H, from 0 (as fast as possible) to 1 (with the least
+	// energy): the weight e_w, with p_w = 1 − e_w.
+	Energy float64
+}
+
+// Prediction is what a task takes on a machine, by itself.
+type Prediction struct {
+	Seconds, Joules float64
+}
+
+func (p Prediction) usable() bool {
+	return p.Seconds > 0 && p.Joules > 0 && !math.IsInf(p.Seconds, 0) && !math.IsInf(p.Joules, 0)
+}
+
+// Predictor predicts what a task takes on a type of machine. Without an answer
+// nothing is known of that type.
+type Predictor interface {
+	Predict(kind string, task Task) (Prediction, bool)
+}
+
+// Scores are those of algorithm 4, line 7, for machines with these predictions:
+// e_w(1 − n_e/max_e) + p_w(n_p/max_p), where n_e is the energy and n_p the
+// performance, one divided by the seconds. They are from 0 to 1, higher is
+// better. A machine of which nothing is known (a zero prediction) has 0.
+func Scores(predictions []Prediction, energy float64) []float64 {
+	mostJoules, leastSeconds := 0.0, math.Inf(1)
+	for _, one := range predictions {
+		if one.usable() {
+			mostJoules, leastSeconds = max(mostJoules, one.Joules), min(leastSeconds, one.Seconds)
+		}
+	}
+	scores := make([]float64, len(predictions))
+	for i, one := range predictions {
+		if one.usable() {
+			scores[i] = energy*(1-one.Joules/mostJoules) + (1-energy)*leastSeconds/one.Seconds
+		}
+	}
+	return scores
+}
+
+// Assignment is a task's place. Machine is empty where no machine had room.
+type Assignment struct {
+	Task, Machine string
+	// Score is what the machine had, Predicted what the task should take there;
+	// both are zero where nothing was known.
+	Score     float64
+	Predicted Prediction
+}
+
+// Place gives each pending task, in their order, the machine with the highest
+// score of those with room. A task that fits nowhere holds up nobody. Where
+// nothing is known of any machine with room, it gets the one that it fills most.
+// Of machines with the same score the one that is left with the fewest free
+// cores is taken, so that large tasks find room later.
+func Place(pending []Task, machines []Machine, predictor Predictor) []Assignment {
+	s := newSite(machines)
+	assignments := make([]Assignment, 0, len(pending))
+	for _, task := range pending {
+		assignment := Assignment{Task: task.Name}
+		if at, score, predicted := s.best(task, predictor, nil); at >= 0 {
+			assignment.Machine, assignment.Score, assignment.Predicted = machines[at].Name, score, predicted
+			s.take(at, task.Needs)
+		}
+		assignments = append(assignments, assignment)
+	}
+	return assignments
+}
+
+// site is what is free of the machines, which are grouped by type: the score is
+// the same for all of a type, so that only types are compared.
+type site struct {
+	free  []Resources
+	kinds []kind
+	of    []int // the kind of each machine
+}
+
+type kind struct {
+	name     string
+	machines []int // ordered by free cores, then place: the fullest first
+}
+
+func newSite(machines []Machine) *site {
+	s := &site{free: make([]Resources, len(machines)), of: make([]int, len(machines))}
+	index := map[string]int{}
+	for i, one := range machines {
+		s.free[i] = one.Free
+		at, known := index[one.Type]
+		if !known {
+			at = len(s.kinds)
+			index[one.Type] = at
+			s.kinds = append(s.kinds, kind{name: one.Type})
+		}
+		s.of[i] = at
+		s.kinds[at].machines = append(s.kinds[at].machines, i)
+	}
+	for _, one := range s.kinds {
+		slices.SortFunc(one.machines, s.fuller)
+	}
+	return s
+}
+
+// fuller orders machines by their free cores, GPUs, memory, and place.
+func (s *site) fuller(a, b int) int {
+	return cmp.Or(cmp.Compare(s.free[a].Cores, s.free[b].Cores), cmp.Compare(s.free[a].GPUs, s.free[b].GPUs),
+		cmp.Compare(s.free[a].MemoryBytes, s.free[b].MemoryBytes), cmp.Compare(a, b))
+}
+
+// room is the fullest machine of the kind that holds the need; -1 if none does.
+func (s *site) room(of kind, need Resources) int {
+	from, _ := slices.BinarySearchFunc(of.machines, need.Cores, func(at, cores int) int { return cmp.Compare(s.free[at].Cores, cores) })
+	for _, at := range of.machines[from:] {
+		if s.free[at].Holds(need) {
+			return at
+		}
+	}
+	return -1
+}
+
+// take fills a part of the machine, or gives it back (a negative need), and
+// keeps the order.
+func (s *site) take(at int, need Resources) {
+	list := s.kinds[s.of[at]].machines
+	place := slices.Index(list, at)
+	list = slices.Delete(list, place, place+1)
+	s.free[at] = s.free[at].less(need)
+	place, _ = slices.BinarySearchFunc(list, at, s.fuller)
+	s.kinds[s.of[at]].machines = slices.Insert(list, place, at)
+}
+
+// best is the machine with the highest score that has room, and what it has of
+// it. What is predicted of a type goes through adjust first, where there is one:
+// it is given a machine of the type with room.
+func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Prediction) Prediction) (at int, score float64, predicted Prediction) {
+	var rooms []int
+	var predictions []Prediction
+	for _, one := range s.kinds {
+		room := s.room(one, task.Needs)
+		if room < 0 {
+			continue
+		}
+		p, known := predictor.Predict(one.name, task)
+		if !known || !p.usable() {
+			p = Prediction{}
+		} else if adjust != nil {
+			p = adjust(room, p)
+		}
+		rooms, predictions = append(rooms, room), append(predictions, p)
+	}
+	at = -1
+	for i, value := range Scores(predictions, task.Energy) {
+		better := at < 0 || value > score
+		if at >= 0 && value == score {
+			better = s.fuller(rooms[i], at) < 0
+		}
+		if better {
+			at, score, predicted = rooms[i], value, predictions[i]
+		}
+	}
+	return at, score, predicted
+}
