@@ -1,0 +1,295 @@
+package forecast
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// The encoders of section 4.1.
+const (
+	GRU           = "gru"
+	BiLSTM        = "bi-lstm"
+	Convolutional = "cnn"
+)
+
+// Settings of a [Network].
+type Settings struct {
+	// Encoder is GRU where it is empty.
+	Encoder string
+	// Hidden is the width of the encoder; 24 when 0.
+	Hidden int
+	// Quantiles to train jointly, ascending, with the median among them; those
+	// of the paper when nil.
+	Quantiles []float64
+	// Point trains the median alone with the squared error instead, as point
+	// forecasts do.
+	Point bool
+	// Samples is how many windows are learned from in all, drawn at random;
+	// 60,000 when 0. Batch is how many a step takes; 32 when 0.
+	Samples, Batch int
+	// Rate is that of the first step; 0.003 when 0. It falls to nothing.
+	Rate float64
+	Seed uint64
+}
+
+func (s Settings) complete() (Settings, error) {
+	if s.Encoder == "" {
+		s.Encoder = GRU
+	}
+	for value, otherwise := range map[*int]int{&s.Hidden: 24, &s.Samples: 60_000, &s.Batch: 32} {
+		if *value == 0 {
+			*value = otherwise
+		}
+	}
+	if s.Rate == 0 {
+		s.Rate = 0.003
+	}
+	if s.Quantiles == nil {
+		s.Quantiles = Quantiles()
+	}
+	if s.Point {
+		s.Quantiles = []float64{0.5}
+	}
+	switch {
+	case s.Hidden < 1 || s.Samples < 1 || s.Batch < 1 || !(s.Rate > 0):
+		return s, fmt.Errorf("hidden %d, samples %d, batch %d, rate %g: all must be positive", s.Hidden, s.Samples, s.Batch, s.Rate)
+	case !slices.IsSorted(s.Quantiles) || !slices.Contains(s.Quantiles, 0.5) || s.Quantiles[0] <= 0 || s.Quantiles[len(s.Quantiles)-1] >= 1:
+		return s, fmt.Errorf("the quantiles %v must be ascending, between 0 and 1, with 0.5 among them", s.Quantiles)
+	}
+	return s, nil
+}
+
+// Network is an encoder of the last two hours, and a decoder that tells all
+// minutes ahead at once (figure 2). What it sees and tells is the difference to
+// the demand now, in units of what demand usually changes by within the horizon.
+type Network struct {
+	settings Settings
+	median   int
+	encoder  encoder
+	middle   *tensor // of the context, what the window is like, and 1
+	last     *tensor
+	scale    float64
+	mean     float64
+	spread   float64
+
+	// of the last window
+	sequence, input, active, said []float64
+}
+
+// extras are what the decoder is told beside the context: the level, how
+// restless the window was, and 1.
+const (
+	extras      = 3
+	middleUnits = 48
+	narrow      = -2.0 // the first distance between quantiles, before softplus
+)
+
+// Train learns from a series of demand, a value for each minute.
+func Train(series []float64, settings Settings) (*Network, error) {
+	settings, err := settings.complete()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSeries(series, Lookback+Horizon+settings.Batch); err != nil {
+		return nil, err
+	}
+	n, err := newNetwork(settings)
+	if err != nil {
+		return nil, err
+	}
+	n.measure(series)
+	random := rand.New(rand.NewPCG(settings.Seed, 1)) //nolint:gosec // what is drawn has to repeat
+	optimizer := adam{}
+	parts := n.parts()
+	steps := (settings.Samples + settings.Batch - 1) / settings.Batch
+	blame := make([]float64, n.last.rows)
+	for step := range steps {
+		optimizer.rate = settings.Rate * (1 + math.Cos(math.Pi*float64(step)/float64(steps))) / 2
+		for range settings.Batch {
+			now := Lookback - 1 + random.IntN(len(series)-Lookback-Horizon+1)
+			said := n.forward(series[now-Lookback+1 : now+1])
+			n.loss(said, series[now:now+Horizon+1], blame, float64(settings.Batch))
+			n.backward(blame)
+		}
+		optimizer.step(parts)
+	}
+	for _, part := range parts {
+		if slices.ContainsFunc(part.value, math.IsNaN) {
+			return nil, errors.New("the training diverged: take a smaller rate")
+		}
+	}
+	return n, nil
+}
+
+func newNetwork(settings Settings) (*Network, error) {
+	random := rand.New(rand.NewPCG(settings.Seed, 0)) //nolint:gosec // what is drawn has to repeat
+	n := &Network{settings: settings, median: slices.Index(settings.Quantiles, 0.5), scale: 1, spread: 1}
+	switch settings.Encoder {
+	case GRU:
+		n.encoder = newGRU(settings.Hidden, random)
+	case BiLSTM:
+		n.encoder = newBidirectional(settings.Hidden, random)
+	case Convolutional:
+		n.encoder = newConvolutional(settings.Hidden, random)
+	default:
+		return nil, fmt.Errorf("the encoder %q is none of %s, %s and %s", settings.Encoder, GRU, BiLSTM, Convolutional)
+	}
+	n.middle = newTensor(middleUnits, n.encoder.width()+extras, random)
+	n.last = newTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
+	for i := range n.last.rows {
+		if i%len(settings.Quantiles) != n.median {
+			n.last.row(i)[middleUnits] = narrow
+		}
+	}
+	return n, nil
+}
+
+func (n *Network) parts() []*tensor { return append(slices.Clone(n.encoder.parts()), n.middle, n.last) }
+
+// measure finds the units.
+func (n *Network) measure(series []float64) {
+	square := 0.0
+	for i := Horizon; i < len(series); i++ {
+		change := series[i] - series[i-Horizon]
+		square += change * change / float64(len(series)-Horizon)
+	}
+	sum, squares := 0.0, 0.0
+	for _, x := range series {
+		sum += x
+	}
+	n.mean = sum / float64(len(series))
+	for _, x := range series {
+		squares += (x - n.mean) * (x - n.mean) / float64(len(series))
+	}
+	n.scale, n.spread = orOne(math.Sqrt(square)), orOne(math.Sqrt(squares))
+}
+
+func orOne(x float64) float64 {
+	if x < 1e-9 {
+		return 1
+	}
+	return x
+}
+
+// forward is what the last layer says of a window: the median of each minute,
+// and beside it how far the quantiles are from each other, before softplus.
+func (n *Network) forward(window []float64) []float64 {
+	now := window[len(window)-1]
+	n.sequence = n.sequence[:0]
+	restless := 0.0
+	for i, x := range window {
+		n.sequence = append(n.sequence, math.Asinh((x-now)/n.scale)) // bursts are large: their order counts
+		if i > 0 {
+			restless += math.Abs(x-window[i-1]) / n.scale / float64(len(window)-1)
+		}
+	}
+	context := n.encoder.forward(n.sequence)
+	n.input = append(append(n.input[:0], context...), (now-n.mean)/n.spread, math.Log(0.01+restless)/3, 1)
+	n.active = slices.Grow(n.active[:0], middleUnits+1)[:middleUnits+1]
+	clear(n.active)
+	n.middle.apply(n.input, n.active[:middleUnits])
+	for i := range middleUnits {
+		n.active[i] = math.Tanh(n.active[i])
+	}
+	n.active[middleUnits] = 1
+	n.said = slices.Grow(n.said[:0], n.last.rows)[:n.last.rows]
+	clear(n.said)
+	n.last.apply(n.active, n.said)
+	return n.said
+}
+
+// unfold turns what the last layer says of a minute into its quantiles, in
+// units of the scale.
+func (n *Network) unfold(said, quantiles []float64) {
+	quantiles[n.median] = said[n.median]
+	for i := n.median + 1; i < len(said); i++ {
+		quantiles[i] = quantiles[i-1] + softplus(said[i])
+	}
+	for i := n.median - 1; i >= 0; i-- {
+		quantiles[i] = quantiles[i+1] - softplus(said[i])
+	}
+}
+
+func softplus(x float64) float64 {
+	if x > 30 {
+		return x
+	}
+	return math.Log1p(math.Exp(x))
+}
+
+// loss fills in the blame of what was said: the derivative of the loss, which
+// it returns. The actual demand begins with that of now.
+func (n *Network) loss(said, actual, blame []float64, share float64) float64 {
+	width := len(n.settings.Quantiles)
+	quantiles, slope := make([]float64, width), make([]float64, width)
+	total := 0.0
+	for minute := range Horizon {
+		part := said[minute*width : (minute+1)*width]
+		n.unfold(part, quantiles)
+		truth := (actual[minute+1] - actual[0]) / n.scale
+		weight := 1 / (share * Horizon * float64(width))
+		for i, q := range n.settings.Quantiles {
+			switch {
+			case n.settings.Point:
+				total += weight * (quantiles[i] - truth) * (quantiles[i] - truth)
+				slope[i] = weight * 2 * (quantiles[i] - truth)
+			case truth > quantiles[i]:
+				total += weight * Pinball(q, truth, quantiles[i])
+				slope[i] = -weight * q
+			default:
+				total += weight * Pinball(q, truth, quantiles[i])
+				slope[i] = weight * (1 - q)
+			}
+		}
+		// A distance moves all quantiles beyond it.
+		into := blame[minute*width : (minute+1)*width]
+		into[n.median] = 0
+		for _, s := range slope {
+			into[n.median] += s
+		}
+		beyond := 0.0
+		for i := width - 1; i > n.median; i-- {
+			beyond += slope[i]
+			into[i] = beyond * sigmoid(part[i])
+		}
+		beyond = 0
+		for i := range n.median {
+			beyond += slope[i]
+			into[i] = -beyond * sigmoid(part[i])
+		}
+	}
+	return total
+}
+
+func (n *Network) backward(blame []float64) {
+	ofActive := make([]float64, middleUnits+1)
+	n.last.learn(n.active, blame, ofActive)
+	for i := range middleUnits {
+		ofActive[i] *= 1 - n.active[i]*n.active[i]
+	}
+	ofInput := make([]float64, len(n.input))
+	n.middle.learn(n.input, ofActive[:middleUnits], ofInput)
+	n.encoder.backward(ofInput[:n.encoder.width()])
+}
+
+// Forecast needs two hours of history. It is not safe for concurrent use.
+func (n *Network) Forecast(history []float64) (Forecast, error) {
+	window := history[max(0, len(history)-Lookback):]
+	if err := checkSeries(window, Lookback); err != nil {
+		return Forecast{}, err
+	}
+	said, width := n.forward(window), len(n.settings.Quantiles)
+	f := Forecast{Quantiles: n.settings.Quantiles}
+	for minute := range Horizon {
+		row := make([]float64, width)
+		n.unfold(said[minute*width:(minute+1)*width], row)
+		for i := range row {
+			row[i] = window[Lookback-1] + n.scale*row[i]
+		}
+		f.Demand = append(f.Demand, row)
+	}
+	return tidy(f), nil
+}
