@@ -1,0 +1,44 @@
+// Command pool measures the decisions of the worker pool on recorded traces:
+//
+//	go run ./bench/pool forecast   GPU demand with uncertainty (CUFF)
+//	go run ./bench/pool place      how long 1,000 placements take
+//
+// The traces are read from ../shared/data, or from where TANDEM_DATA says.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/pool:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	data := os.Getenv("TANDEM_DATA")
+	if data == "" {
+		data = "../shared/data"
+	}
+	if len(os.Args) < 2 {
+		return fmt.Errorf("say what to measure: forecast or place")
+	}
+	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
+	flags.StringVar(&data, "data", data, "folder with the recorded traces")
+	runs := flags.Int("runs", 5, "how often to repeat, with other seeds")
+	samples := flags.Int("samples", 0, "forecast: windows a training learns from (default the package's)")
+	if err := flags.Parse(os.Args[2:]); err != nil {
+		return err
+	}
+	switch os.Args[1] {
+	case "forecast":
+		return forecasts(data, *runs, *samples)
+	case "place":
+		return places(*runs)
+	}
+	return fmt.Errorf("%q cannot be measured: forecast or place", os.Args[1])
+}
