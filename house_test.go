@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"study/definition":        {"problem", "edge/deployment", "edge/device", "edge/tuning", "budget", "study/space", "study/search", "study/objective", "system"},
 	"protocol":                {"problem", "edge", "edge/deployment", "edge/graph", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
+	"workers/deflate":         {},
 	"workers/forecast":        {},
 	"workers/placement":       {"linear"},
 	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
