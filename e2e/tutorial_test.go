@@ -45,7 +45,7 @@ func classroom(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(place, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(tandem, filepath.Join(place, "bin", "tandem")); err != nil {
+	if err := os.Symlink(binary, filepath.Join(place, "bin", "tandem")); err != nil {
 		t.Fatal(err)
 	}
 	if python := os.Getenv("TANDEM_EXAMPLE_PYTHON"); python != "" {

@@ -87,81 +87,93 @@ func forecasts(data string, runs, samples int) error {
 		fmt.Printf("\n**%s**: %d minutes, %d %s; trained on the first 70%%, tested on the last 20%%\n\n", t.name, n, t.total, t.unit)
 		fmt.Println("| | run | trained s | forecast ms | MAE at 0.5 | under at 0.5 | under at 0.9 | under at 0.9, high load | pinball | covered at 0.1, 0.5, 0.9, 0.99 |")
 		fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
-		type candidate struct {
-			name  string
-			train func(seed uint64) (forecast.Forecaster, error)
-		}
-		network := func(encoder string, point bool) func(uint64) (forecast.Forecaster, error) {
-			return func(seed uint64) (forecast.Forecaster, error) {
-				return forecast.Train(training, forecast.Settings{Encoder: encoder, Point: point, Samples: samples, Seed: seed})
-			}
-		}
-		seasonal := func(period int) func(uint64) (forecast.Forecaster, error) {
-			return func(uint64) (forecast.Forecaster, error) {
-				return forecast.NewSeasonal(training, period, forecast.Quantiles())
-			}
-		}
-		var chosen forecast.Forecaster
-		var point forecast.Forecaster
-		for _, one := range []candidate{
-			{"persistence", seasonal(0)}, {"a day ago", seasonal(1440)},
-			{"GRU", network(forecast.GRU, false)}, {"Bi-LSTM", network(forecast.BiLSTM, false)}, {"CNN", network(forecast.Convolutional, false)},
-			{"GRU, point", network(forecast.GRU, true)},
-		} {
+		first := map[string]forecast.Forecaster{}
+		for _, one := range candidates(training, samples) {
 			for run := range runs {
-				if run > 0 && (one.name == "persistence" || one.name == "a day ago") {
-					break // nothing is drawn
+				if run > 0 && !one.drawn {
+					break
 				}
-				begin := time.Now()
-				f, err := one.train(uint64(run))
+				f, err := one.measure(run, testing)
 				if err != nil {
 					return err
 				}
-				took := time.Since(begin)
-				begin = time.Now()
-				const looks = 200
-				for i := range looks {
-					if _, err := f.Forecast(testing[:1441+i]); err != nil {
-						return err
-					}
-				}
-				each := time.Since(begin) / looks
-				median, err := forecast.Judge(f, testing, 1441, 1, 0.5)
-				if err != nil {
-					return err
-				}
-				high, err := forecast.Judge(f, testing, 1441, 1, 0.9)
-				if err != nil {
-					return err
-				}
-				busy, err := underAtHighLoad(f, testing, 0.9)
-				if err != nil {
-					return err
-				}
-				covered := "-"
-				if len(median.Coverage) > 1 {
-					covered = ""
-					for i, q := range forecast.Quantiles() {
-						if slices.Contains([]float64{0.1, 0.5, 0.9, 0.99}, q) {
-							covered += fmt.Sprintf("%.2f ", median.Coverage[i])
-						}
-					}
-				}
-				fmt.Printf("| %s | %d | %.1f | %.2f | %.2f | %.1f%% | %.1f%% | %.1f%% | %.3f | %s|\n", one.name, run+1, took.Seconds(), each.Seconds()*1000,
-					median.MAE, 100*median.Under, 100*high.Under, 100*busy, median.Pinball, covered)
-				if one.name == "GRU" && run == 0 {
-					chosen = f
-				}
-				if one.name == "GRU, point" && run == 0 {
-					point = f
+				if run == 0 {
+					first[one.name] = f
 				}
 			}
 		}
-		if err := knobs(t, chosen, point, choosing, testing); err != nil {
+		if err := knobs(t, first["GRU"], first["GRU, point"], choosing, testing); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// candidate is a way to forecast. What is drawn differs with the seed.
+type candidate struct {
+	name  string
+	drawn bool
+	train func(seed uint64) (forecast.Forecaster, error)
+}
+
+func candidates(training []float64, samples int) []candidate {
+	network := func(encoder string, point bool) func(uint64) (forecast.Forecaster, error) {
+		return func(seed uint64) (forecast.Forecaster, error) {
+			return forecast.Train(training, forecast.Settings{Encoder: encoder, Point: point, Samples: samples, Seed: seed})
+		}
+	}
+	seasonal := func(period int) func(uint64) (forecast.Forecaster, error) {
+		return func(uint64) (forecast.Forecaster, error) {
+			return forecast.NewSeasonal(training, period, forecast.Quantiles())
+		}
+	}
+	return []candidate{
+		{"persistence", false, seasonal(0)}, {"a day ago", false, seasonal(1440)},
+		{"GRU", true, network(forecast.GRU, false)}, {"Bi-LSTM", true, network(forecast.BiLSTM, false)}, {"CNN", true, network(forecast.Convolutional, false)},
+		{"GRU, point", true, network(forecast.GRU, true)},
+	}
+}
+
+// measure trains it once, judges it and prints a line.
+func (c candidate) measure(run int, testing []float64) (forecast.Forecaster, error) {
+	begin := time.Now()
+	f, err := c.train(uint64(run)) //nolint:gosec // a small number
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(begin)
+	begin = time.Now()
+	const looks = 200
+	for i := range looks {
+		if _, err := f.Forecast(testing[:1441+i]); err != nil {
+			return nil, err
+		}
+	}
+	each := time.Since(begin) / looks
+	median, err := forecast.Judge(f, testing, 1441, 1, 0.5)
+	if err != nil {
+		return nil, err
+	}
+	high, err := forecast.Judge(f, testing, 1441, 1, 0.9)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := underAtHighLoad(f, testing, 0.9)
+	if err != nil {
+		return nil, err
+	}
+	covered := "-"
+	if len(median.Coverage) > 1 {
+		covered = ""
+		for i, q := range forecast.Quantiles() {
+			if slices.Contains([]float64{0.1, 0.5, 0.9, 0.99}, q) {
+				covered += fmt.Sprintf("%.2f ", median.Coverage[i])
+			}
+		}
+	}
+	fmt.Printf("| %s | %d | %.1f | %.2f | %.2f | %.1f%% | %.1f%% | %.1f%% | %.3f | %s|\n", c.name, run+1, took.Seconds(), each.Seconds()*1000,
+		median.MAE, 100*median.Under, 100*high.Under, 100*busy, median.Pinball, covered)
+	return f, nil
 }
 
 // underAtHighLoad is the share of minutes, of the tenth with the highest

@@ -24,7 +24,7 @@ func TestTheReferenceIsThatOfTheCommands(t *testing.T) {
 	}
 	var got bytes.Buffer
 	got.WriteString("# The command line\n\nWhat `tandem COMMAND --help` says, of every command. Made from the commands themselves: `go test ./cmd/tandem -run Reference -update`.\n")
-	describe(&got, rootCommand())
+	refer(&got, rootCommand())
 	if *update {
 		if err := os.WriteFile(reference, got.Bytes(), 0o644); err != nil { //nolint:gosec // a document
 			t.Fatal(err)
@@ -39,8 +39,8 @@ func TestTheReferenceIsThatOfTheCommands(t *testing.T) {
 	}
 }
 
-// describe writes a section for a command and each of those below it.
-func describe(out *bytes.Buffer, command *cobra.Command) {
+// refer writes a section for a command and each of those below it.
+func refer(out *bytes.Buffer, command *cobra.Command) {
 	if command.Hidden || command.Name() == "help" {
 		return
 	}
@@ -79,7 +79,7 @@ func describe(out *bytes.Buffer, command *cobra.Command) {
 		fmt.Fprintf(out, "\n| flag | | default |\n|---|---|---|\n%s\n", strings.Join(rows, "\n"))
 	}
 	for _, below := range command.Commands() {
-		describe(out, below)
+		refer(out, below)
 	}
 }
 

@@ -2,10 +2,10 @@ package deflate_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
@@ -88,39 +88,35 @@ func TestStagesAreThoseOfTheEquation(t *testing.T) {
 
 // The model against the simulation, for random queues of two and three classes.
 func TestTheModelAgreesWithTheSimulation(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		count := rapid.IntRange(2, 3).Draw(r, "classes")
-		load := rapid.Float64Range(0.3, 0.8).Draw(r, "load")
+	random := rand.New(rand.NewPCG(5, 6))
+	between := func(low, high float64) float64 { return low + (high-low)*random.Float64() }
+	for round := range 8 {
+		count, load := 2+random.IntN(2), between(0.3, 0.8)
 		var classes []deflate.Class
 		for range count {
-			service, err := deflate.Stages(rapid.IntRange(1, 4).Draw(r, "slots"),
-				deflate.Stage{Seconds: rapid.Float64Range(0.1, 2).Draw(r, "setup"), Tasks: []float64{1}},
-				deflate.Stage{Seconds: rapid.Float64Range(0.1, 2).Draw(r, "task"), Tasks: []float64{0.2, 0.3, 0, 0.5}, Drop: rapid.Float64Range(0, 0.6).Draw(r, "drop")})
+			service, err := deflate.Stages(1+random.IntN(4), deflate.Stage{Seconds: between(0.1, 2), Tasks: []float64{1}},
+				deflate.Stage{Seconds: between(0.1, 2), Tasks: []float64{0.2, 0.3, 0, 0.5}, Drop: between(0, 0.6)})
 			if err != nil {
-				r.Fatal(err)
+				t.Fatal(err)
 			}
 			mean, _ := service.Moments()
 			classes = append(classes, deflate.Class{Rate: load / float64(count) / mean, Service: service})
 		}
 		q, err := deflate.NewQueue(classes)
 		if err != nil {
-			r.Fatal(err)
+			t.Fatal(err)
 		}
 		played := deflate.Play(classes, deflate.NonPreemptive, 40_000, 1)
 		for k := range classes {
 			// Of 40,000 correlated responses; the limits are wide for chance.
-			if off := math.Abs(played[k].Mean/q.Mean(k) - 1); off > 0.15 {
-				r.Errorf("class %d: a mean of %g, and played %g", k, q.Mean(k), played[k].Mean)
-			}
+			near(t, fmt.Sprintf("round %d, class %d: the mean", round, k), q.Mean(k), played[k].Mean, 0.15)
 			last, err := q.Quantile(k, 0.95)
 			if err != nil {
-				r.Fatal(err)
+				t.Fatal(err)
 			}
-			if off := math.Abs(played[k].Tail/last - 1); off > 0.2 {
-				r.Errorf("class %d: 95%% within %g, and played %g", k, last, played[k].Tail)
-			}
+			near(t, fmt.Sprintf("round %d, class %d: the quantile", round, k), last, played[k].Tail, 0.2)
 		}
-	})
+	}
 }
 
 func TestEvictionWastesWorkAndWaitingDoesNot(t *testing.T) {

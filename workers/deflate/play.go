@@ -137,10 +137,15 @@ func Play(classes []Class, policy Policy, jobs int, seed uint64) []Outcome {
 		}
 		start(at)
 	}
-	outcomes := make([]Outcome, len(classes))
+	return outcomesOf(responses, wasted/max(busy, 1e-300))
+}
+
+// outcomesOf sums up the responses of each class.
+func outcomesOf(responses [][]float64, wasted float64) []Outcome {
+	outcomes := make([]Outcome, len(responses))
 	for k, list := range responses {
 		slices.Sort(list)
-		o := Outcome{Jobs: len(list), Wasted: wasted / max(busy, 1e-300)}
+		o := Outcome{Jobs: len(list), Wasted: wasted}
 		for _, one := range list {
 			o.Mean += one / float64(len(list))
 		}

@@ -25,7 +25,7 @@ func TestNetworksLearnWavesAndTheirNoise(t *testing.T) {
 	for _, encoder := range []string{forecast.GRU, forecast.BiLSTM, forecast.Convolutional} {
 		t.Run(encoder, func(t *testing.T) {
 			t.Parallel()
-			n, err := forecast.Train(waves(3000, 4, 1), forecast.Settings{Encoder: encoder, Hidden: 8, Samples: 4000, Rate: 0.01, Seed: 5, Quantiles: []float64{0.1, 0.5, 0.9}})
+			n, err := forecast.Train(waves(3000, 4, 1), forecast.Settings{Encoder: encoder, Hidden: 8, Samples: 2500, Rate: 0.01, Seed: 5, Quantiles: []float64{0.1, 0.5, 0.9}})
 			if err != nil {
 				t.Fatal(err)
 			}

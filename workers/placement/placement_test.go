@@ -182,7 +182,7 @@ func TestARunningTaskMovesWhereItPays(t *testing.T) {
 		"early":                       {running(0.9, cheap), nil, true},
 		"when it costs more":          {running(0.9, placement.Prediction{Seconds: 5, Joules: 300}), nil, false},
 		"when little is left":         {running(0.05, placement.Prediction{}), nil, false},
-		"when little is left to gain": {running(0.15, cheap), nil, false},
+		"when little is left to gain": {running(0.12, cheap), nil, false},
 		"while others wait":           {running(0.9, cheap), waiting, false},
 		"while none can start":        {running(0.9, cheap), none, true},
 	} {

@@ -28,6 +28,7 @@ class Budget:
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Budget:
+        """From a lease or from the worker's socket."""
         return Budget(
             epochs=int(document["epochs"]),
             data_fraction=float(document["data_fraction"]),
@@ -55,6 +56,7 @@ class Directive:
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Directive:
+        """From the answer to a report."""
         return Directive(
             action=str(document.get("action", "continue")),
             reason=str(document.get("reason") or ""),

@@ -52,6 +52,7 @@ class InvalidError(TandemError):
 
     @property
     def errors(self) -> list[Fault]:
+        """Each thing that is wrong, with its path and value; empty where the server names none."""
         found = self.problem.get("errors")
         return [_fault(f) for f in found if isinstance(f, Mapping)] if isinstance(found, list) else []
 

@@ -75,6 +75,7 @@ class TrialRecord:
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> TrialRecord:
+        """From the server's answer."""
         energy = document.get("energy") or {}
         return TrialRecord(
             number=int(document["number"]),
@@ -129,6 +130,7 @@ class Recommendation:
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Recommendation:
+        """From the server's answer."""
         best = document.get("best")
         repeated = (best or {}).get("repeated") or {}
         errors = repeated.get("standard_errors")

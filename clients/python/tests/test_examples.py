@@ -61,7 +61,11 @@ def test_lenet_resumes_as_if_it_had_never_paused(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("example", "library", "params"),
     [
-        ("xgboost-digits", "xgboost", {"learning_rate": 0.3, "max_depth": 3, "subsample": 0.7, "min_child_weight": 1.0}),
+        (
+            "xgboost-digits",
+            "xgboost",
+            {"learning_rate": 0.3, "max_depth": 3, "subsample": 0.7, "min_child_weight": 1.0},
+        ),
         ("keras-digits", "keras", {"units": 48, "layers": 2, "dropout": 0.2, "learning_rate": 0.01, "batch_size": 32}),
     ],
 )

@@ -31,7 +31,7 @@ def test_everything_public_is_described() -> None:
     missing = []
     for name in tandem.__all__:
         thing = getattr(tandem, name)
-        if callable(thing) and inspect.getdoc(thing) is None:
+        if (inspect.isclass(thing) or inspect.isfunction(thing)) and inspect.getdoc(thing) is None:
             missing.append(name)
         if inspect.isclass(thing) and thing.__module__.startswith("tandem"):
             missing += [f"{name}.{member}" for member, value in members(thing) if inspect.getdoc(value) is None]
