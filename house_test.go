@@ -101,6 +101,7 @@ var mayImport = map[string][]string{
 	"bench/repeats":           {"simulator", "study", "study/definition", "study/space"},
 	"bench/search":            {"simulator", "protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":            {"protocol", "trial", "clients/rest", "e2e/launch"},
+	"bench/ui":                {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/wholemachine":      {"profiler"},
 	"bench/edgetune/here":     {"bench/edgetune/runs", "edge/deployment", "edge/device", "edge/emulator", "edge/estimate", "edge/onnx"},
 	"bench/edgetune/study":    {"bench/wholemachine", "clients/rest", "e2e/launch", "edge", "edge/deployment", "edge/device", "edge/onnx", "edge/tuning", "trial"},
@@ -130,7 +131,7 @@ var doors = map[string][]string{
 	"github.com/yalue/onnxruntime_go":  {"edge/emulator"},
 	"gonum.org/v1/gonum":               {"study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "edge/emulator", "cmd/tandem", "workers/sandbox", "workers/sandbox/filter"},
-	"github.com/chromedp/chromedp":     {},                                  // tests only
+	"github.com/chromedp/chromedp":     {"bench/ui"},                        // and tests
 	"google.golang.org/protobuf":       {"edge/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
 

@@ -29,10 +29,18 @@ type TrialQuery struct {
 	States []trial.State
 	// Rung, if set, keeps only trials measured or training at the rung.
 	Rung *int
-	// Sort is "rank" (default: the highest measured rung first, then the best
-	// value), "number", "value", "seconds", "epochs" or "joules".
+	// Find keeps only trials that have every word, upper or lower case: "#12" is a
+	// trial's number, "batch_size=64" the start of a parameter's value, anything
+	// else a part of a parameter, state, origin, worker, host or reason.
+	Find string
+	// Sort is a column: "rank" (default: the highest measured rung first, then the
+	// best value), "number", "state", "value" (of the newest completed rung; "value.1"
+	// is the second objective's), "violation", "rung", "budget", "latest" (the
+	// objective's metric in the newest report), "epochs", "seconds", "joules" or
+	// "params.NAME". Whatever the direction, NaN stands behind every value, and what
+	// has nothing there last; equal trials go by rank.
 	Sort string
-	// Descending reverses the order.
+	// Descending puts the largest value of the column first.
 	Descending bool
 	// Limit bounds the answer (0: 100, at most 10,000), Offset skips.
 	Limit, Offset int
@@ -67,6 +75,8 @@ type TrialPage struct {
 	Trials []RankedTrial `json:"trials"`
 	// Total is how many match the query.
 	Total int `json:"total"`
+	// All is how many trials the study has.
+	All int `json:"all" doc:"trials that the study has"`
 	// Sequence is the last event these rows contain: follow the events after it.
 	Sequence int64 `json:"sequence"`
 }

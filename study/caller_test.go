@@ -44,6 +44,7 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Pareto"] = w.service.Pareto(w.ctx, ref)
 	_, errs["Importance"] = w.service.Importance(w.ctx, ref, protocol.ImportanceQuery{})
 	_, errs["Correlations"] = w.service.Correlations(w.ctx, ref)
+	_, errs["Measurements"] = w.service.Measurements(w.ctx, ref, 10)
 	_, errs["Ablation"] = w.service.Ablation(w.ctx, ref, protocol.AblationQuery{})
 	_, errs["Enqueue"] = w.service.Enqueue(w.ctx, ref, protocol.EnqueueRequest{})
 	_, errs["Pause"] = w.service.Pause(w.ctx, ref)

@@ -131,6 +131,13 @@ func (g goal) lacks(name string, report protocol.Report, inferred bool) string {
 	}
 }
 
+// result is the outcome, with when it was measured.
+func (tx *transaction) result(t trial.Trial, metrics map[string]trial.Float) trial.Result {
+	result, at := tx.runtime.outcome(t, metrics), tx.now
+	result.At = &at
+	return result
+}
+
 // outcome is the trial's result at its rung, with the report that ended the
 // budget counted in. Nothing it needs is missing: the report was checked.
 func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.Result {

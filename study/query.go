@@ -1,7 +1,6 @@
 package study
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -37,56 +36,6 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 // Study returns one study by id or name.
 func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return look(ctx, s, ref, func(r *runtime) (protocol.StudyView, error) { return r.view(s.options.Now()), nil })
-}
-
-// maxTrialPage bounds one page of trials.
-const maxTrialPage = 10000
-
-// Trials returns one page of the study's trials.
-func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error) {
-	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
-	if err != nil {
-		return protocol.TrialPage{}, err
-	}
-	objectives := now.study.Definition.Objectives
-	ranked := rank(now.trials, objectives)
-	ranked = slices.DeleteFunc(ranked, func(t protocol.RankedTrial) bool {
-		return len(query.States) > 0 && !slices.Contains(query.States, t.State) || query.Rung != nil && t.Rung != *query.Rung
-	})
-	switch query.Sort {
-	case "", "rank":
-	case "value":
-		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareValue(&a.Trial, &b.Trial, objectives[0].Direction) })
-	case "number", "seconds", "epochs", "joules":
-		slices.SortStableFunc(ranked, func(a, b protocol.RankedTrial) int { return compareBy(query.Sort, a.Trial, b.Trial) })
-	default:
-		return protocol.TrialPage{}, problem.WithFields("the query is not valid", []problem.Field{
-			{Path: "sort", Value: query.Sort, Message: "must be rank, number, value, seconds, epochs or joules"}})
-	}
-	if query.Descending {
-		slices.Reverse(ranked)
-	}
-	page := protocol.TrialPage{Total: len(ranked), Sequence: now.sequence}
-	limit := query.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	first := min(max(query.Offset, 0), len(ranked))
-	page.Trials = ranked[first:min(first+min(limit, maxTrialPage), len(ranked))]
-	return page, nil
-}
-
-func compareBy(column string, a, b trial.Trial) int {
-	switch column {
-	case "seconds":
-		return cmp.Compare(a.Seconds, b.Seconds)
-	case "epochs":
-		return cmp.Compare(a.Epochs, b.Epochs)
-	case "joules":
-		return cmp.Compare(a.Energy.Joules, b.Energy.Joules)
-	default:
-		return cmp.Compare(a.Number, b.Number)
-	}
 }
 
 // TrialDetail returns one trial with its reports and its history.

@@ -15,17 +15,29 @@ import (
 // [board.fronts]); NaN is last, and equal trials go by number. Configurations
 // that were trained again come first in their rung, by their means; a repeat has
 // no rank, as the trial that it repeats has one.
-func rank(trials []trial.Trial, objectives []definition.Objective) []protocol.RankedTrial {
+func rank(trials []trial.Trial, objectives []definition.Objective) []place {
 	b := boardOf(trials, objectives)
 	order := b.ordered()
-	ranked := make([]protocol.RankedTrial, len(order))
+	places := make([]place, len(order))
 	for i, t := range order {
-		ranked[i].Trial, ranked[i].Repeated = trials[t.Number], b.repeated[t.Number]
+		places[i] = place{trial: &trials[t.Number], repeated: b.repeated[t.Number]}
 		if len(t.Results) > 0 {
-			ranked[i].Rank = i + 1
+			places[i].rank = i + 1
 		}
 	}
-	return ranked
+	return places
+}
+
+// place is a trial on the leaderboard.
+type place struct {
+	trial *trial.Trial
+	rank  int // 0 for a trial that has none
+	// repeated is there for a trial that was repeated.
+	repeated *protocol.Repeated
+}
+
+func (p place) ranked() protocol.RankedTrial {
+	return protocol.RankedTrial{Trial: *p.trial, Rank: p.rank, Repeated: p.repeated}
 }
 
 func (b *board) ordered() []*trial.Trial {
@@ -121,6 +133,13 @@ func compareValue(a, b *trial.Trial, direction definition.Direction) int {
 		return trueFirst(hasX)
 	case !hasX:
 		return 0
+	}
+	return compareFloats(x, y, direction)
+}
+
+// compareFloats puts the better value first, and NaN behind every number.
+func compareFloats(x, y trial.Float, direction definition.Direction) int {
+	switch {
 	case x.IsNaN() || y.IsNaN():
 		if x.IsNaN() == y.IsNaN() {
 			return 0

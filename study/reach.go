@@ -64,7 +64,7 @@ func (tx *transaction) passed(t trial.Trial, action search.Action) (bool, error)
 	if !t.Budget.Measured() || !t.Budget.Reached(spent(t)) {
 		return false, nil
 	}
-	t.Results = append(append([]trial.Result{}, t.Results...), tx.runtime.outcome(t, t.Last))
+	t.Results = append(append([]trial.Result{}, t.Results...), tx.result(t, t.Last))
 	_, err := tx.measured(t)
 	return true, err
 }

@@ -208,7 +208,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 		t.SystemUse = trial.Using(t.SystemUse, accepted)
 	}
 	if reaches(t, report.Epoch) {
-		t.Results = append(slices.Clone(t.Results), tx.runtime.outcome(t, report.Metrics))
+		t.Results = append(slices.Clone(t.Results), tx.result(t, report.Metrics))
 	}
 	tx.change.Reports = append(tx.change.Reports, accepted)
 	tx.change.Records = append(tx.change.Records, guidance.records...)

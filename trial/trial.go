@@ -53,6 +53,9 @@ type Result struct {
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Estimated says that joules which are an estimate went into a value.
 	Estimated bool `json:"estimated,omitempty"`
+	// At is when it was measured, by the server's clock; nil for one that an
+	// earlier version stored.
+	At *time.Time `json:"at,omitempty"`
 }
 
 // Energy is what a span of training consumed.

@@ -95,6 +95,16 @@ func (c *Client) Correlations(ctx context.Context, study string) (protocol.Corre
 	return get[protocol.Correlations](ctx, c, path("studies", study, "correlations"), "")
 }
 
+// Measurements returns what was measured in the study, in the order in which it was:
+// at most so many points, 2,000 where that is 0.
+func (c *Client) Measurements(ctx context.Context, study string, points int) (protocol.Measurements, error) {
+	values := url.Values{}
+	if points != 0 {
+		values.Set("points", strconv.Itoa(points))
+	}
+	return get[protocol.Measurements](ctx, c, path("studies", study, "measurements"), values.Encode())
+}
+
 // Pareto returns the trials that no other beats in all objectives.
 func (c *Client) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
 	return get[protocol.Pareto](ctx, c, path("studies", study, "pareto"), "")

@@ -24,6 +24,9 @@ func (c *Client) Trials(ctx context.Context, study string, query protocol.TrialQ
 	if query.Rung != nil {
 		values.Set("rung", strconv.Itoa(*query.Rung))
 	}
+	if query.Find != "" {
+		values.Set("find", query.Find)
+	}
 	if query.Sort != "" {
 		values.Set("sort", query.Sort)
 	}

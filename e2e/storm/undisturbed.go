@@ -150,6 +150,9 @@ type outcome struct {
 
 func outcomeOf(t trial.Trial) outcome {
 	o := outcome{t.Configuration, t.Seed, t.State, t.Rung, slices.Clone(t.Results), t.LastEpoch, t.Promotions}
+	for i := range o.Results {
+		o.Results[i].At = nil // when it was measured is a matter of time
+	}
 	if o.State == trial.Lost {
 		o.State = trial.Failed
 	}

@@ -71,6 +71,10 @@ func ParseDefinition(text string) (definition.Definition, error) {
 // FormatTrial returns the trial as a JSON document.
 func FormatTrial(t trial.Trial) (string, error) {
 	t.Created, t.Started, t.Finished = UTC(t.Created), UTCOrNil(t.Started), UTCOrNil(t.Finished)
+	t.Results = slices.Clone(t.Results)
+	for i, result := range t.Results {
+		t.Results[i].At = UTCOrNil(result.At)
+	}
 	return format("trial "+string(t.ID), t)
 }
 

@@ -78,7 +78,7 @@ func sampleTrial(studyID string, number int, state trial.State) trial.Trial {
 		},
 		State: state, LeaseEpoch: 1, Worker: "worker ☃", Holder: "user:o'brien", Rung: 1, Budget: budget.Budget{Epochs: 3, DataFraction: 0.215443},
 		Checkpoint: &trial.Checkpoint{Epoch: 1, Artifact: "ab12", Bytes: math.MaxInt64},
-		Results:    []trial.Result{{Budget: budget.Budget{Epochs: 1, DataFraction: 0.1}, Values: []trial.Float{trial.Float(math.NaN())}}},
+		Results:    []trial.Result{{Budget: budget.Budget{Epochs: 1, DataFraction: 0.1}, Values: []trial.Float{trial.Float(math.NaN())}, At: pointer(moment(3))}},
 		Epochs:     1, LastEpoch: 1, Last: map[string]trial.Float{"loss": trial.Float(math.Inf(1))},
 		Seconds: 1.5, Energy: trial.Energy{Joules: 3.25, Method: "rapl"},
 		Failures: 1, Losses: 2, LostOn: []string{"w1", "w2"}, Reason: "because",

@@ -46,7 +46,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/studies/{study}": "admin user viewer", "DELETE /api/v1/studies/{study}": "admin user",
 	"POST /api/v1/studies/{study}/enqueue": "admin user",
 	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
-	"GET /api/v1/studies/{study}/recommendation": "admin user viewer", "GET /api/v1/studies/{study}/pareto": "admin user viewer", "GET /api/v1/studies/{study}/importance": "admin user viewer", "GET /api/v1/studies/{study}/ablation": "admin user viewer", "GET /api/v1/studies/{study}/correlations": "admin user viewer", "GET /api/v1/studies/{study}/export": "admin user viewer",
+	"GET /api/v1/studies/{study}/recommendation": "admin user viewer", "GET /api/v1/studies/{study}/pareto": "admin user viewer", "GET /api/v1/studies/{study}/importance": "admin user viewer", "GET /api/v1/studies/{study}/ablation": "admin user viewer", "GET /api/v1/studies/{study}/correlations": "admin user viewer", "GET /api/v1/studies/{study}/measurements": "admin user viewer", "GET /api/v1/studies/{study}/export": "admin user viewer",
 	"GET /api/v1/studies/{study}/events": "admin user viewer", "GET /api/v1/studies/{study}/trials": "admin user viewer",
 	"GET /api/v1/studies/{study}/trials/{number}": "admin user viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin user viewer",
 	"POST /api/v1/workers": "admin user worker", "GET /api/v1/workers": "admin user viewer",

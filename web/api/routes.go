@@ -71,6 +71,7 @@ func (s *server) routes() []route {
 		{"POST", studyPath + "/stop", owners, 200, call, "stop-study", "End a study now", handle(s, s.stopStudy), nil},
 		{"GET", studyPath + "/recommendation", readers, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
 		{"GET", studyPath + "/correlations", readers, 200, call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, s.correlations), nil},
+		{"GET", studyPath + "/measurements", readers, 200, call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, s.measurements), nil},
 		{"GET", studyPath + "/pareto", readers, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, s.pareto), nil},
 		{"GET", studyPath + "/importance", readers, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
 		{"GET", studyPath + "/ablation", readers, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},

@@ -181,6 +181,18 @@ func (s *server) correlations(ctx context.Context, input *StudyRef) (*correlatio
 	return &correlationsAnswer{Body: answer}, err
 }
 
+type measurementsInput struct {
+	StudyRef
+	Points int `query:"points" minimum:"1" maximum:"100000" default:"2000" doc:"how many results to answer at most; of more, the best and the middle one of each stretch of time are chosen, by rung"`
+}
+
+type measurementsAnswer struct{ Body protocol.Measurements }
+
+func (s *server) measurements(ctx context.Context, input *measurementsInput) (*measurementsAnswer, error) {
+	answer, err := s.studies.Measurements(ctx, input.Study, input.Points)
+	return &measurementsAnswer{Body: answer}, err
+}
+
 type paretoAnswer struct{ Body protocol.Pareto }
 
 func (s *server) pareto(ctx context.Context, input *StudyRef) (*paretoAnswer, error) {

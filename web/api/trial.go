@@ -11,8 +11,9 @@ type trialsInput struct {
 	StudyRef
 	State  []trial.State `query:"state" doc:"only trials in one of these states, separated by commas"`
 	Rung   int           `query:"rung" default:"-1" minimum:"-1" doc:"only trials at this rung; -1: at any"`
-	Sort   string        `query:"sort" enum:"rank,number,value,seconds,epochs,joules" default:"rank"`
-	Order  string        `query:"order" enum:"asc,desc" default:"asc"`
+	Find   string        `query:"find" maxLength:"500" doc:"only trials that have every word: #12 is a number, batch_size=64 the start of a parameter's value, anything else a part of a parameter, state, origin, worker, host or reason"`
+	Sort   string        `query:"sort" maxLength:"200" default:"rank" doc:"a column: rank, number, state, value (value.1: of the second objective), violation, rung, budget, latest, epochs, seconds, joules or params.NAME"`
+	Order  string        `query:"order" enum:"asc,desc" default:"asc" doc:"NaN stands behind every value in both, and what has nothing in the column last"`
 	Limit  int           `query:"limit" minimum:"1" maximum:"10000" default:"100"`
 	Offset int           `query:"offset" minimum:"0" maximum:"1000000000"`
 }
@@ -21,7 +22,7 @@ type trialsAnswer struct{ Body protocol.TrialPage }
 
 func (s *server) listTrials(ctx context.Context, input *trialsInput) (*trialsAnswer, error) {
 	query := protocol.TrialQuery{
-		States: input.State, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
+		States: input.State, Find: input.Find, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
 	}
 	if input.Rung >= 0 {
 		query.Rung = &input.Rung

@@ -2,13 +2,18 @@ package ui
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,17 +23,26 @@ var assetFiles embed.FS
 // asset is one embedded file, ready to be sent.
 type asset struct {
 	content []byte
+	packed  []byte // the same, compressed with gzip; nil where that makes it no smaller
 	kind    string // its Content-Type
 	tag     string // its ETag: embedded files have no modification time
 }
 
-// assets maps the path under /assets/ to the file.
-type assets map[string]asset
+// assets are all embedded files.
+type assets struct {
+	files map[string]asset // by their path under /assets/
+	// base is the folder that pages name them under. It has the hash of them all:
+	// what is below it never changes, so that a browser asks once.
+	base string
+}
 
-// newAssets reads every embedded file once. A type that is missing from kinds
-// is a programming error and panics.
-func newAssets() assets {
-	list := assets{}
+// embedded reads and compresses every file, when it is first needed.
+var embedded = sync.OnceValue(newAssets)
+
+// newAssets panics for a type that is missing from kindOf: a programming error.
+func newAssets() *assets {
+	list := &assets{files: make(map[string]asset)}
+	all := sha256.New()
 	err := fs.WalkDir(assetFiles, "assets", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -38,15 +52,31 @@ func newAssets() assets {
 			return err
 		}
 		sum := sha256.Sum256(content)
-		list[strings.TrimPrefix(name, "assets/")] = asset{
-			content: content, kind: kindOf(name), tag: `"` + hex.EncodeToString(sum[:16]) + `"`,
+		all.Write([]byte(name))
+		all.Write(sum[:])
+		list.files[strings.TrimPrefix(name, "assets/")] = asset{
+			content: content, packed: pack(content), kind: kindOf(name), tag: hex.EncodeToString(sum[:16]),
 		}
 		return nil
 	})
 	if err != nil {
 		panic("ui: the embedded assets cannot be read: " + err.Error())
 	}
+	list.base = "/assets/v-" + hex.EncodeToString(all.Sum(nil)[:8])
 	return list
+}
+
+// pack compresses a file as far as gzip goes.
+func pack(content []byte) []byte {
+	var packed bytes.Buffer
+	// The level is a valid one, and a buffer takes every write.
+	writer, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	_, _ = writer.Write(content)
+	_ = writer.Close()
+	if packed.Len() >= len(content) {
+		return nil
+	}
+	return packed.Bytes()
 }
 
 // kindOf is the Content-Type by the file's ending. The machine's own table of
@@ -65,17 +95,69 @@ func kindOf(name string) string {
 	return kind
 }
 
-// ServeHTTP sends an asset. Names stay the same from version to version, so a
-// browser has to ask each time, and is told with 304 that nothing changed.
-func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	file, found := a[r.PathValue("path")]
+var (
+	// anyVersion is the part of a path that names a version of the assets.
+	anyVersion = regexp.MustCompile(`^v-[0-9a-f]{16}/`)
+	// importOf finds what a module imports, over several lines too.
+	importOf = regexp.MustCompile(`(?m)^(?:import|export)\s(?:[^;"]*?\sfrom\s+)?"(\.[^"]+)"`)
+)
+
+// ServeHTTP sends an asset. Under the present version's name it may be kept for
+// good; under any other the browser has to ask each time, and is told with 304
+// that nothing changed. A page of another version, which is still open or came
+// from a server beside this one, gets what there is now.
+func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	wanted, caching := r.PathValue("path"), "no-cache"
+	name := strings.TrimPrefix(wanted, anyVersion.FindString(wanted))
+	if "/assets/"+wanted == a.base+"/"+name {
+		caching = "public, max-age=31536000, immutable"
+	}
+	file, found := a.files[name]
 	if !found {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
 	}
-	header := w.Header()
+	header, content, tag := w.Header(), file.content, file.tag
+	header.Set("Vary", "Accept-Encoding")
+	if file.packed != nil && takesGzip(r) {
+		header.Set("Content-Encoding", "gzip")
+		header.Set("Content-Length", strconv.Itoa(len(file.packed)))
+		content, tag = file.packed, file.tag+"-gzip"
+	}
 	header.Set("Content-Type", file.kind)
-	header.Set("Cache-Control", "no-cache")
-	header.Set("ETag", file.tag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content))
+	header.Set("Cache-Control", caching)
+	header.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+// takesGzip reports whether the client takes an answer compressed with gzip.
+func takesGzip(r *http.Request) bool {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")
+		if strings.EqualFold(coding, "gzip") {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.ToLower(weight), "q="), 64)
+			return err != nil || q > 0
+		}
+	}
+	return false
+}
+
+// modules are the files that a module needs, itself first: what a page names in
+// its head, so that a browser fetches them at once instead of finding them one
+// import after the other.
+func (a *assets) modules(name string) []string {
+	var list []string
+	for next := []string{name}; len(next) > 0; {
+		one := next[0]
+		next = next[1:]
+		file, found := a.files[one]
+		if !found || slices.Contains(list, one) {
+			continue
+		}
+		list = append(list, one)
+		for _, match := range importOf.FindAllSubmatch(file.content, -1) {
+			next = append(next, path.Join(path.Dir(one), string(match[1])))
+		}
+	}
+	return list
 }

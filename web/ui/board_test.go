@@ -142,6 +142,10 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#pager", "1 to 100 of 300 trials")
 	p.do(chromedp.Click(chromedp.Search(`//div[@id="pager"]/button[.="Next"]`)))
 	p.seeText("#pager", "101 to 200 of 300 trials")
+	// Each page comes from the server, and nothing else of the trials does.
+	p.see(`[...new Set(performance.getEntriesByType("resource").map(one => new URL(one.name)).filter(one => one.pathname.endsWith("/trials")).map(one => one.searchParams.get("limit") + " from " + one.searchParams.get("offset")))]`,
+		[]string{"100 from 0", "100 from 100"})
+	p.see(`performance.getEntriesByType("resource").some(one => one.name.includes("events?after=0"))`, false)
 	p.choose("#filter-state", "failed")
 	p.seeText("#pager", "8 trials (300 in all)")
 	p.choose("#filter-state", "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,15 +98,21 @@ func (s *stage) open(browser context.Context, width, height int64, scheme string
 			p.mutex.Unlock()
 		}
 	}()
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	p.show(width, height, scheme)
+	return p
+}
+
+// show gives the tab a size, and the reader's system a colour scheme.
+func (p *tab) show(width, height int64, scheme string) {
+	p.t.Helper()
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 	if err == nil {
-		err = chromedp.Do(ctx, chromedp.EmulateViewport(width, height))
+		err = chromedp.Do(p.ctx, chromedp.EmulateViewport(width, height))
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	return p
 }
 
 // enter opens a tab and signs in as an admin, by the link that serve prints.
@@ -233,8 +240,14 @@ func (p *tab) console() []string {
 // could not be loaded, or a refusal by the content policy.
 func (p *tab) quiet() {
 	p.t.Helper()
+	p.quietBut(func(string) bool { return false })
+}
+
+// quietBut is quiet, but for what is expected.
+func (p *tab) quietBut(expected func(said string) bool) {
+	p.t.Helper()
 	p.get("1") // the console's events come in order, so those of the past are here
-	if said := p.console(); len(said) > 0 {
+	if said := slices.DeleteFunc(p.console(), expected); len(said) > 0 {
 		p.t.Errorf("on the console: %q", said)
 	}
 }

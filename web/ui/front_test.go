@@ -61,7 +61,7 @@ func tryFront(t *testing.T, s *stage, browser context.Context) {
 	p.see(`document.getElementById("front-chart").ariaLabel.includes("4 of 6 trials of rung 0 are on the Pareto front of accuracy and latency_ms")`, true)
 	p.get(`(document.querySelector("#front .table-frame").focus(), 1)`)
 	p.see(`document.activeElement.classList.contains("table-frame")`, true)
-	// The page, which ranks by itself, and the server agree.
+	// The page has the order of the server.
 	page, err := s.studies.Trials(t.Context(), "several", protocol.TrialQuery{})
 	if err != nil {
 		t.Fatal(err)

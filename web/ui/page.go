@@ -19,6 +19,10 @@ type page struct {
 	// Study and Number come from the path; the module fetches what they name.
 	Study  string
 	Number int
+	// Assets is the folder of the assets, Modules what the page's module needs:
+	// both are filled in when the page is written.
+	Assets  string
+	Modules []string
 }
 
 // pages holds one parsed template a page, each with the common layout.
@@ -29,7 +33,7 @@ type pages map[string]*template.Template
 func newPages() pages {
 	layout := template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/deploy.html"))
 	list := pages{}
-	for _, name := range []string{"login", "studies", "study", "trial", "workers", "ground-truth", "missing"} {
+	for _, name := range []string{"login", "studies", "study", "trial", "compare-trials", "workers", "ground-truth", "missing"} {
 		list[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return list
@@ -38,6 +42,7 @@ func newPages() pages {
 // write sends a page. It is rendered whole before the first byte goes out, so
 // that a fault never leaves half a page behind a success.
 func (p pages) write(w http.ResponseWriter, status int, content page) {
+	content.Assets, content.Modules = embedded().base, embedded().modules(content.Name+".js")
 	var body bytes.Buffer
 	if err := p[content.Name].ExecuteTemplate(&body, "layout.html", content); err != nil {
 		http.Error(w, "the page could not be rendered: "+err.Error(), http.StatusInternalServerError)

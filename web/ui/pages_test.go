@@ -23,6 +23,8 @@ func TestPages(t *testing.T) {
 		{"a script without a sign of life is told, until it reports again", tryStalled},
 		{"the leaderboard sorts by any column, and keeps it in the address", trySort},
 		{"the leaderboard shows what the filters leave", tryFilter},
+		{"the reader chooses the columns, and the browser remembers", tryColumns},
+		{"trials are compared side by side, and followed", tryCompare},
 		{"300 trials with conditions, failures and values that are none", tryGallery},
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
 		{"a study is deleted with a question", tryDelete},

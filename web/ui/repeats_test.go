@@ -36,7 +36,7 @@ func tryRepeats(t *testing.T, s *stage, browser context.Context) {
 	p.seeText(`[data-figure="best"]`, "0.2900")
 	p.seeText(`[data-figure="trials"]`, "3 of 3, 2 repeats")
 	p.seeText("#setup", "the best 2 are trained 2 times")
-	// The page, which ranks by itself, and the server agree.
+	// The page has the order of the server.
 	page, err := s.studies.Trials(t.Context(), "again", protocol.TrialQuery{})
 	if err != nil {
 		t.Fatal(err)

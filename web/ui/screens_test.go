@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,56 +14,97 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-// TestScreens writes pictures of the pages into a folder, for the
-// documentation and for a look: go test ./web/ui -run TestScreens -screens DIR
-func TestScreens(t *testing.T) {
-	if *screens == "" {
-		t.Skip("pictures are made on request: -screens DIR")
-	}
+// screen is a page in a state that a reader may find it in.
+type screen struct {
+	name, path string
+	stage      *stage
+	// absent says that the server has not what the address names: the browser's
+	// console tells of that too.
+	absent bool
+}
+
+// TestEveryPage looks at each page in light and dark colours, on a desk and on a
+// phone. None may be wider than its window, say anything on the console, or break
+// a rule of accessibility that axe-core checks. Where TANDEM_SCREENSHOTS names a
+// folder, it writes pictures of them into it.
+func TestEveryPage(t *testing.T) {
 	s, none := newStage(t), newStage(t)
 	survivor := gallery(s)
 	const learned = "AMD EPYC 7763 64-Core Processor, 64 cores"
 	s.learn(learnedRuns(learned, 37, time.Now().Add(-20*time.Minute))...)
-	browser := newBrowser(t)
-	pages := []struct {
-		name, path string
-		stage      *stage
-	}{
-		{"studies", "/studies", s}, {"study", "/studies/lenet-fashion-mnist", s},
-		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s},
-		{"many", "/studies/boosted-or-linear", s}, {"many-trial", "/studies/boosted-or-linear/trials/12", s},
-		{"failing", "/studies/broken-script", s}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s}, {"fresh", "/studies/digits", s},
-		{"workers", "/workers", s}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s}, {"no-ground-truth", "/ground-truth", none}, {"missing", "/nowhere", s}, {"unknown", "/studies/none", s}, {"unknown-trial", "/studies/digits/trials/7", s},
-		{"none", "/studies", none}, {"no-workers", "/workers", none}, {"login", "/login", none},
+	s.create(deployedFile)
+	hand := s.hand()
+	lease := hand.lease("deployed")
+	hand.saves(lease)
+	hand.train(lease, 0.5)
+	s.create(severalFile)
+	for i := range 8 {
+		hand.tell("several", 0.9-0.05*float64(i%5), 0.001*float64(1+i%3), float64(1+2*i))
 	}
-	for _, scheme := range []string{"light", "dark"} {
-		for width, height := range map[int64]int64{1280: 1080, 390: 860} {
-			for _, one := range pages {
-				name := fmt.Sprintf("%s-%s-%d", one.name, scheme, width)
-				t.Run(name, func(t *testing.T) {
-					beat(s.with(t))
-					p := one.stage.with(t).open(browser, width, height, scheme)
-					p.signIn(auth.Admin)
-					p.visit(one.path)
-					p.do(chromedp.Sleep(1500 * time.Millisecond))
-					if overflow := p.get("document.documentElement.scrollWidth - innerWidth"); overflow != "0" {
-						t.Errorf("%s px too wide", overflow)
-					}
-					picture(t, p, name+".png", chromedp.CaptureScreenshot())
-					picture(t, p, name+"-whole.png", chromedp.FullScreenshot(100))
-				})
-			}
-		}
+	browser := newBrowser(t)
+	for _, one := range []screen{
+		{"studies", "/studies", s, false}, {"study", "/studies/lenet-fashion-mnist", s, false},
+		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s, false},
+		{"compare-trials", fmt.Sprintf("/studies/lenet-fashion-mnist/compare?trials=0,9,%d", survivor), s, false}, {"compare-none", "/studies/digits/compare", s, false},
+		{"many", "/studies/boosted-or-linear?page=2&compare=3,17", s, false}, {"many-trial", "/studies/boosted-or-linear/trials/12", s, false},
+		{"several", "/studies/several", s, false}, {"deployed", "/studies/deployed/trials/0", s, false},
+		{"failing", "/studies/broken-script", s, false}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s, false}, {"fresh", "/studies/digits", s, false},
+		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false},
+		{"missing", "/nowhere", s, true}, {"unknown", "/studies/none", s, true}, {"unknown-trial", "/studies/digits/trials/7", s, true},
+		{"none", "/studies", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			beat(s.with(t))
+			p := one.stage.with(t).open(browser, 1280, 1080, "light")
+			p.signIn(auth.Admin)
+			p.visit(one.path)
+			p.atRest()
+			p.inspect(one, "light", 1280, wholeRules)
+			p.show(390, 860, "light")
+			p.inspect(one, "light", 390, colourRules)
+			p.show(390, 860, "dark")
+			p.inspect(one, "dark", 390, wholeRules)
+			p.show(1280, 1080, "dark")
+			p.inspect(one, "dark", 1280, colourRules)
+			p.quietBut(func(said string) bool { return one.absent && strings.Contains(said, "404") })
+		})
 	}
 }
 
-func picture(t *testing.T, p *tab, name string, take chromedp.Action[[]byte]) {
-	t.Helper()
+// atRest waits until the page has loaded and fetches nothing more for a while.
+func (p *tab) atRest() {
+	p.t.Helper()
+	p.settled()
+	p.see(`document.getElementById("loading")?.hidden ?? true`, true)
+	p.see(`performance.now() - Math.max(0, ...performance.getEntriesByType("resource").map(one => one.responseEnd)) > 300`, true)
+}
+
+// inspect checks the page as it is shown now, and takes a picture of it.
+func (p *tab) inspect(one screen, scheme string, width int64, rules string) {
+	p.t.Helper()
+	name := fmt.Sprintf("%s-%s-%d", one.name, scheme, width)
+	if overflow := p.get("Math.max(0, document.documentElement.scrollWidth - innerWidth)"); overflow != "0" {
+		p.t.Errorf("%s is %s px too wide", name, overflow)
+	}
+	p.accessible(name, rules)
+	folder := os.Getenv("TANDEM_SCREENSHOTS")
+	if folder == "" || rules == colourRules { // each page in both colours and at both widths is enough
+		return
+	}
+	p.picture(filepath.Join(folder, name+".png"), chromedp.CaptureScreenshot())
+	p.picture(filepath.Join(folder, name+"-whole.png"), chromedp.FullScreenshot(100))
+}
+
+func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
+	p.t.Helper()
 	content, err := chromedp.Run(p.ctx, take)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*screens, name), content, 0o644); err != nil {
-		t.Fatal(err)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		p.t.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package ui_test
 
 import (
-	"flag"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -22,8 +21,6 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/ui"
 )
-
-var screens = flag.String("screens", "", "folder that TestScreens writes pictures of the pages into")
 
 // clock is real time, except that a simulation may put it to a moment.
 type clock struct {

@@ -26,7 +26,7 @@ const policy = "default-src 'self'; script-src 'self'; style-src 'self'; object-
 func Handler() http.Handler {
 	pages := newPages()
 	mux := http.NewServeMux()
-	mux.Handle("GET /assets/{path...}", newAssets())
+	mux.Handle("GET /assets/{path...}", embedded())
 	mux.Handle("GET /{$}", http.RedirectHandler("/studies", http.StatusSeeOther))
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "login", Title: "Sign in"})
@@ -43,6 +43,10 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /studies/{study}", func(w http.ResponseWriter, r *http.Request) {
 		study := r.PathValue("study")
 		pages.write(w, http.StatusOK, page{Name: "study", Title: study, Study: study})
+	})
+	mux.HandleFunc("GET /studies/{study}/compare", func(w http.ResponseWriter, r *http.Request) {
+		study := r.PathValue("study")
+		pages.write(w, http.StatusOK, page{Name: "compare-trials", Title: "Compare trials of " + study, Study: study})
 	})
 	mux.HandleFunc("GET /studies/{study}/trials/{number}", func(w http.ResponseWriter, r *http.Request) {
 		study := r.PathValue("study")

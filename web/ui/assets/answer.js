@@ -11,15 +11,16 @@ export class Answer {
   #shown = "";
   #form = "json";
 
-  constructor(study, trials) {
+  /** findFailed() answers the newest trial that failed, or undefined, as a promise. */
+  constructor(study, findFailed) {
     this.study = study;
-    this.trials = trials;
+    this.findFailed = findFailed;
     this.box = byId("answer-body");
   }
 
   draw(answer) {
     if (!answer.best) {
-      this.box.replaceChildren(make("p", { class: "muted" }, ...this.#none(answer)));
+      this.#none(answer);
       return;
     }
     const key = JSON.stringify(answer, (name, value) => (typeof value === "bigint" ? String(value) : value));
@@ -29,10 +30,11 @@ export class Answer {
   }
 
   /** What to do where nothing was measured. */
-  #none({ status }) {
-    const failed = this.trials.ranked().findLast((trial) => trial.state === "failed");
-    const why = failed ? ["The log of ", make("a", { href: studyPath(referenceOf(this.study), `/trials/${failed.number}`) }, `trial ${failed.number}`), " tells why it failed."] : [];
-    return [["running", "paused"].includes(status) ? "Nothing yet: the first measured trial will stand here. " : "Nothing was measured. ", ...why];
+  async #none({ status }) {
+    const say = (...words) => this.box.replaceChildren(make("p", { class: "muted" }, ["running", "paused"].includes(status) ? "Nothing yet: the first measured trial will stand here. " : "Nothing was measured. ", ...words));
+    if (!this.failed) say();
+    this.failed ??= await this.findFailed().catch(() => undefined); // the next event asks again
+    if (this.#shown === "" && this.failed) say("The log of ", make("a", { href: studyPath(referenceOf(this.study), `/trials/${this.failed.number}`) }, `trial ${this.failed.number}`), " tells why it failed.");
   }
 
   #lead({ best, pareto, full_budget: full }) {

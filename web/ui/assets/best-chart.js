@@ -1,14 +1,16 @@
-// Best so far: every measurement as a dot, and the leader's value as a line.
+// Best so far: measurements as dots, and the leader's value as a line.
 import { Chart, common, fillLegend, goodRange, hover, leftOut, markValue, palette, remark, rungColour, timeAxis, uPlot, valueAxis } from "./chart.js";
 import { byId } from "./dom.js";
-import { budget, duration, measured } from "./format.js";
+import { budget, count, duration, measured, number } from "./format.js";
 import { better, label } from "./trials.js";
 
 /** open(number) shows a trial. */
 export class BestChart {
-  constructor(study, history, open) {
+  #points = []; // {x, y, rung, number}, finite ones, the earliest first
+
+  constructor(study, measurements, open) {
     this.study = study;
-    this.history = history;
+    this.measurements = measurements;
     this.open = open;
     this.objective = study.definition.objective[0];
     this.chart = new Chart(byId("best-chart"), 232, (colours) => this.#build(colours));
@@ -17,13 +19,15 @@ export class BestChart {
   /** Draws up to the present: seconds since the study was created. */
   draw(now) {
     this.now = now;
-    const { measurements } = this.history;
-    this.fair = goodRange(measurements.map((one) => one.value), this.objective.direction, this.objective.target);
-    const leader = this.history.leaders().at(-1);
+    const { results, leaders, total, untimed } = this.measurements;
+    const timed = results.filter((one) => one.seconds !== undefined).map((one) => ({ x: one.seconds, y: number(one.values[0]), rung: one.rung, number: one.number }));
+    this.#points = timed.filter((one) => Number.isFinite(one.y));
+    this.fair = goodRange(timed.map((one) => one.y), this.objective.direction, this.objective.target);
+    const leader = leaders.at(-1);
     this.chart.draw(
-      leader === undefined || leader === null
+      leader === undefined
         ? "No measurement yet"
-        : `Best ${label(this.objective)} so far ${measured(leader)}, from ${measurements.length} measurements. The leaderboard has the values.`,
+        : `Best ${label(this.objective)} so far ${measured(leader.value)}, from ${count(total)} measurements. The leaderboard has the values.`,
     );
     const colours = palette();
     const last = this.study.rungs.length - 1;
@@ -31,21 +35,26 @@ export class BestChart {
       { colour: colours.accent, text: "leader", line: true },
       ...this.study.rungs.filter((rung) => last < 5 || rung.index === 0 || rung.index === last).map((rung) => ({ colour: rungColour(colours, rung.index, last + 1), text: `rung ${rung.index}` })),
     ]);
-    const notFinite = measurements.filter((one) => !Number.isFinite(one.value)).length;
-    const stepsBack = this.history.leaders().some((value, at, all) => at > 0 && better(all[at - 1], value, this.objective.direction));
-    const notes = [leftOut(this.fair.outside, notFinite), stepsBack ? "The line steps back where a higher rung was measured first: its values count more." : ""];
-    remark(byId("best-note"), measurements.length === 0 ? "No trial has been measured yet." : notes.filter(Boolean).join(" "));
+    const stepsBack = leaders.some((one, at, all) => at > 0 && better(number(all[at - 1].value), number(one.value), this.objective.direction));
+    const notes = [
+      leftOut(this.fair.outside, timed.length - this.#points.length),
+      stepsBack ? "The line steps back where a higher rung was measured first: its values count more." : "",
+      this.measurements.choice(),
+      untimed > 0 ? `${count(untimed)} results of an earlier version have no time and are not drawn.` : "",
+    ];
+    remark(byId("best-note"), total === 0 ? "No trial has been measured yet." : notes.filter(Boolean).join(" "));
   }
 
   #build(colours) {
-    const { measurements } = this.history;
     const rungs = this.study.rungs.length;
-    const times = measurements.map((one) => one.seconds);
-    const leaders = this.history.leaders();
-    const dots = this.study.rungs.map((rung) => measurements.map((one) => (one.rung === rung.index && Number.isFinite(one.value) ? one.value : null)));
-    const end = Math.max(this.now, times.at(-1) ?? 0, 1);
-    times.push(end);
-    leaders.push(leaders.at(-1) ?? null);
+    // Dots and steps share the times; the line goes on from step to step.
+    const moments = [...this.#points, ...this.measurements.leaders.map((one) => ({ x: one.seconds, leads: number(one.value) }))].sort((a, b) => a.x - b.x);
+    let leads = null;
+    const times = moments.map((one) => one.x);
+    const leaders = moments.map((one) => (leads = one.leads ?? leads));
+    const dots = this.study.rungs.map((rung) => moments.map((one) => (one.rung === rung.index ? one.y : null)));
+    times.push(Math.max(this.now, times.at(-1) ?? 0, 1));
+    leaders.push(leads);
     dots.forEach((column) => column.push(null));
     return { shape: "best", options: this.#options(colours, rungs), data: [times, leaders, ...dots] };
   }
@@ -65,8 +74,8 @@ export class BestChart {
       hooks: { draw: [(plot) => this.objective.target !== undefined && markValue(plot, this.objective.target, "target", colours)] },
       plugins: [
         hover({
-          points: () => this.history.measurements.filter((one) => Number.isFinite(one.value)).map((one) => ({ ...one, x: one.seconds, y: one.value })),
-          lines: (one) => [`Trial ${one.number}: ${measured(one.value)}`, budget(this.study.rungs[one.rung].budget), `after ${duration(one.seconds)}`],
+          points: () => this.#points,
+          lines: (one) => [`Trial ${one.number}: ${measured(one.y)}`, budget(this.study.rungs[one.rung].budget), `after ${duration(one.x)}`],
           open: (one) => this.open(one.number),
         }),
       ],

@@ -1,75 +1,65 @@
-// The leaderboard's columns: what each shows and how it sorts.
+// The leaderboard's columns: what each shows, and what the server sorts by.
 import { badge, make, rungMark } from "./dom.js";
-import { budget, count, duration, energy, joules, measured, nothing, number, parameter } from "./format.js";
-import { studyPath } from "./api.js";
+import { budget, count, duration, energy, joules, measured, nothing, parameter } from "./format.js";
+import { referenceOf, studyPath } from "./api.js";
 import { margin } from "./repeats.js";
 import { label, newest, violation } from "./trials.js";
 
 /**
- * Columns of a study. key(trial) is what sorts (undefined: always last),
- * text(trial) what is shown, fill(cell, trial) puts more than text into the
- * cell. "first" is the order of the first click.
+ * Columns of a study. The id is what the server sorts by, text(trial) is what is
+ * shown, fill(cell, trial) puts more than text into the cell. "first" is the order
+ * of the first click; pick(trial) is what chooses a trial for a comparison.
  */
-export function columns(study) {
+export function columns(study, pick) {
   const [objective] = study.definition.objective;
   const rungs = study.rungs.length;
   return [
-    { id: "rank", title: "Rank", numeric: true, key: (trial) => trial.rank || undefined, text: (trial) => (trial.rank ? String(trial.rank) : nothing) },
+    { id: "rank", title: "Rank", numeric: true, text: (trial) => (trial.rank ? String(trial.rank) : nothing) },
     {
-      id: "number", title: "Trial", key: (trial) => trial.number, text: (trial) => `#${trial.number}`,
-      fill: (cell, trial) => cell.replaceChildren(make("a", { href: studyPath(study.name, `/trials/${trial.number}`) }, `#${trial.number}`),
+      id: "number", title: "Trial", text: (trial) => `#${trial.number}`,
+      fill: (cell, trial) => cell.replaceChildren(pick(trial), make("a", { href: studyPath(referenceOf(study), `/trials/${trial.number}`) }, `#${trial.number}`),
         ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)])),
     },
     {
-      id: "state", title: "State", key: (trial) => trial.state, text: (trial) => trial.state + (trial.stalled ? ", stalled" : ""),
+      id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : ""),
       fill: (cell, trial) => cell.replaceChildren(badge(trial.state), ...(trial.stalled ? [make("span", { class: "tag", title: trial.reason }, "stalled")] : [])),
     },
     ...study.definition.objective.map((one, index) => ({
       id: index === 0 ? "value" : `value.${index}`, title: label(one), numeric: true, first: one.direction === "maximize" ? "desc" : "asc",
       help: "value of the newest rung it completed; of a repeated trial the mean of its trainings",
-      key: (trial) => (newest(trial) ? number((trial.repeated?.mean ?? newest(trial).values)[index]) : undefined),
       text: (trial) => (newest(trial) ? measured((trial.repeated?.mean ?? newest(trial).values)[index]) + margin(trial.repeated, index) : nothing),
       hint: (trial) => (trial.repeated ? `mean of ${trial.repeated.results} trainings and its standard error; the trial's own came to ${measured(newest(trial).values[index])}` : null),
     })),
     ...((study.definition.constraints ?? []).length === 0 ? [] : [{
       id: "violation", title: "Violation", numeric: true, help: "by how much it misses the constraints, in parts of their bounds",
-      key: (trial) => (newest(trial) ? violation(trial) : undefined),
       text: (trial) => (newest(trial) ? (violation(trial) > 0 ? measured(violation(trial)) : "none") : nothing),
     }]),
     {
       id: "rung", title: "Rung", first: "desc", help: "the rung it is on, or was last on",
-      key: (trial) => trial.rung, text: (trial) => String(trial.rung),
+      text: (trial) => String(trial.rung),
       fill: (cell, trial) => cell.replaceChildren(rungMark(trial.rung, rungs)),
     },
     ...study.definition.space.parameters.map((one) => ({
       id: "params." + one.name, title: one.name, numeric: (one.values ?? [0]).every((value) => typeof value === "number"), parameter: true,
-      key: (trial) => trial.params[one.name], text: (trial) => parameter(trial.params[one.name], one.type),
+      text: (trial) => parameter(trial.params[one.name], one.type),
       hint: (trial) => (trial.params[one.name] === undefined ? "does not exist in this configuration" : String(trial.params[one.name])),
     })),
     {
       id: "budget", title: "Budget", first: "desc", wide: true, help: "epochs and share of the data on its rung",
-      key: (trial) => trial.budget.seconds ?? trial.budget.joules ?? trial.budget.epochs * trial.budget.data_fraction, text: (trial) => budget(trial.budget, true),
+      text: (trial) => budget(trial.budget, true),
     },
     // A formula has no value between the rungs.
     ...(objective.metric === undefined ? [] : [{
       id: "latest", title: "Latest", numeric: true, first: objective.direction === "maximize" ? "desc" : "asc", wide: true,
       help: `${objective.metric} of its newest epoch`,
-      key: (trial) => (trial.last?.[objective.metric] === undefined ? undefined : number(trial.last[objective.metric])),
       text: (trial) => measured(trial.last?.[objective.metric]),
     }]),
-    { id: "epochs", title: "Epochs", numeric: true, first: "desc", key: (trial) => trial.epochs, text: (trial) => count(trial.epochs) },
-    { id: "seconds", title: "Time", numeric: true, first: "desc", key: (trial) => number(trial.seconds), text: (trial) => (trial.epochs ? duration(trial.seconds) : nothing) },
+    { id: "epochs", title: "Epochs", numeric: true, first: "desc", text: (trial) => count(trial.epochs) },
+    { id: "seconds", title: "Time", numeric: true, first: "desc", text: (trial) => (trial.epochs ? duration(trial.seconds) : nothing) },
     {
       id: "joules", title: "Energy", numeric: true, first: "desc",
-      key: (trial) => (trial.energy?.method ? number(trial.energy.joules) : undefined),
       text: (trial) => (energy(trial.energy) ? (energy(trial.energy).estimate ? "≈ " : "") + joules(trial.energy.joules) : nothing),
       hint: (trial) => trial.energy?.method,
     },
   ];
-}
-
-/** Compares two sort keys of a column, neither undefined nor NaN. */
-export function compareKeys(a, b) {
-  if (typeof a === "number" && typeof b === "number") return a - b || 0; // of two infinities the difference is NaN
-  return typeof a === typeof b && typeof a !== "string" ? Number(a) - Number(b) : String(a).localeCompare(String(b), "en", { numeric: true });
 }

@@ -75,17 +75,35 @@ export function stackedBar(parts) {
   return bar;
 }
 
-/** Runs the function soon, at most once in each span of milliseconds. */
+/**
+ * Runs the function soon: at most once in each span of milliseconds, and one that
+ * is asynchronous one at a time, with pauses four times as long as it takes, so
+ * that a slow server is not asked the harder.
+ */
 export function throttled(milliseconds, run) {
   let timer = null;
-  let last = -Infinity;
-  return () => {
-    if (timer !== null) return;
-    const wait = Math.max(0, last + milliseconds - performance.now());
-    timer = setTimeout(() => {
-      timer = null;
-      last = performance.now();
-      run();
-    }, wait);
-  };
+  let running = false;
+  let again = false;
+  let next = -Infinity;
+
+  async function once() {
+    timer = null;
+    running = true;
+    const began = performance.now();
+    try {
+      await run();
+    } finally {
+      const ended = performance.now();
+      next = Math.max(began + milliseconds, ended + 4 * (ended - began));
+      running = false;
+      if (again) soon();
+    }
+  }
+
+  function soon() {
+    again = running;
+    if (running || timer !== null) return;
+    timer = setTimeout(once, Math.max(0, next - performance.now()));
+  }
+  return soon;
 }

@@ -1,11 +1,11 @@
 // Which trials the leaderboard shows. The choice is kept in the address, so
 // that it survives a reload and can be sent to somebody.
-import { byId, make } from "./dom.js";
+import { byId, make, throttled } from "./dom.js";
 import { budget } from "./format.js";
-import { active, states } from "./trials.js";
+import { states } from "./trials.js";
 
 export class Filter {
-  /** changed() is called after each change. */
+  /** changed() is called after each change; its promise is waited for while somebody types. */
   constructor(study, changed) {
     const asked = new URLSearchParams(location.search);
     this.text = byId("filter-text");
@@ -25,7 +25,7 @@ export class Filter {
     this.rung.value = asked.get("rung") ?? "";
     // A value from an old address that no option has selects nothing at all.
     for (const list of [this.state, this.rung]) if (list.selectedIndex < 0) list.value = "";
-    this.text.addEventListener("input", changed);
+    this.text.addEventListener("input", throttled(150, changed));
     this.state.addEventListener("change", changed);
     this.rung.addEventListener("change", changed);
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
@@ -43,26 +43,4 @@ export class Filter {
   parameters() {
     return { find: this.text.value.trim(), state: this.state.value, rung: this.rung.value };
   }
-
-  /** A predicate for trials. */
-  matcher() {
-    const words = this.text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const state = this.state.value;
-    const rung = this.rung.value === "" ? null : Number(this.rung.value);
-    return (trial) =>
-      (state === "" || trial.state === state || (state === "active" && active.includes(trial.state))) &&
-      (rung === null || trial.rung === rung) &&
-      words.every((word) => found(word, trial));
-  }
-}
-
-/** "#12" is a trial's number, "name=value" the start of a parameter's value, anything else a part of a word. */
-function found(word, trial) {
-  if (/^#?\d+$/.test(word)) return trial.number === Number(word.replace("#", "")) || (!word.startsWith("#") && texts(trial).some((text) => text.includes(word)));
-  return word.includes("=") ? texts(trial).some((text) => text.startsWith(word)) : texts(trial).some((text) => text.includes(word));
-}
-
-function texts(trial) {
-  const parameters = Object.entries(trial.params).map(([name, value]) => `${name}=${value}`);
-  return [...parameters, trial.state, trial.origin, trial.worker, trial.reason].filter(Boolean).map((text) => text.toLowerCase());
 }

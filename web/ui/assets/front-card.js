@@ -1,10 +1,10 @@
 // Several objectives: the first two of each trial as a chart, with the Pareto
 // front, and the front as a table for those who cannot see or point.
 import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, stroke, valueAxis } from "./chart.js";
-import { studyPath } from "./api.js";
+import { referenceOf, studyPath } from "./api.js";
 import { byId, make, show } from "./dom.js";
 import { measured, number } from "./format.js";
-import { label, newest } from "./trials.js";
+import { label } from "./trials.js";
 
 export class FrontCard {
   #points = [];
@@ -12,9 +12,9 @@ export class FrontCard {
   #chart = null;
 
   /** open(number) shows a trial. */
-  constructor(study, trials, open) {
+  constructor(study, measurements, open) {
     this.study = study;
-    this.trials = trials;
+    this.measurements = measurements;
     this.open = open;
     this.objectives = study.definition.objective;
   }
@@ -27,8 +27,8 @@ export class FrontCard {
     this.#chart ??= new Chart(byId("front-chart"), 232, (colours) => this.#build(colours));
     this.#front = pareto.trials.map((one) => this.#point(one, one.values, true));
     const known = new Set(pareto.trials.map((one) => one.number));
-    const others = this.trials.ranked().filter((trial) => !known.has(trial.number) && trial.repeat_of === undefined && newest(trial)?.rung === pareto.rung && !newest(trial).violation);
-    this.#points = [...this.#front, ...others.map((trial) => this.#point(trial, newest(trial).values, false))].sort((a, b) => a.x - b.x);
+    const others = this.measurements.results.filter((one) => !known.has(one.number) && one.rung === pareto.rung && !one.violation);
+    this.#points = [...this.#front, ...others.map((one) => this.#point(one, one.values, false))].sort((a, b) => a.x - b.x);
     this.fair = { x: fairRange(this.#points.map(({ x }) => x)), y: fairRange(this.#points.map(({ y }) => y)) };
     const [across, up] = this.objectives.map(label);
     this.#chart.draw(`${pareto.trials.length} of ${pareto.measured} trials of rung ${pareto.rung} are on the Pareto front of ${across} and ${up}. The table below has them.`);
@@ -39,7 +39,7 @@ export class FrontCard {
     ]);
     const notFinite = this.#points.filter((point) => !finite(point)).length;
     const more = this.objectives.length > 2 ? `The chart has the first two of ${this.objectives.length} objectives, so a trial on the front may seem beaten.` : "";
-    remark(byId("front-note"), [more, leftOut(this.#outside(), notFinite)].filter(Boolean).join(" "));
+    remark(byId("front-note"), [more, leftOut(this.#outside(), notFinite), this.measurements.choice()].filter(Boolean).join(" "));
     this.#table(pareto);
   }
 
@@ -103,12 +103,12 @@ export class FrontCard {
     const cell = (value) => make("td", { class: "number", title: String(value) }, measured(value));
     const reference = objectives.map((one) => `${one.name} ${measured(one.reference)}${one.given ? "" : " (worst so far)"}`).join(", ");
     byId("front-body").replaceChildren(
-      make("div", { class: "table-frame short", tabindex: "0", role: "region", "aria-labelledby": "front-title" },
+      make("div", { class: "table-frame short", tabindex: "0", role: "group", "aria-labelledby": "front-title" },
         make("table", { class: "plain" },
           make("caption", { class: "unseen" }, "The trials on the Pareto front, the best compromise first"),
           make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Trial"), ...this.objectives.map((one) => make("th", { scope: "col", class: "number", title: one.direction }, label(one))))),
           make("tbody", {}, ...trials.map((one) => make("tr", {},
-            make("th", { scope: "row" }, make("a", { href: studyPath(this.study.name, `/trials/${one.number}`) }, `#${one.number}`)), ...one.values.map(cell)))))),
+            make("th", { scope: "row" }, make("a", { href: studyPath(referenceOf(this.study), `/trials/${one.number}`) }, `#${one.number}`)), ...one.values.map(cell)))))),
       make("p", { class: "chart-note" }, hypervolume === undefined ? "" : `Hypervolume ${measured(hypervolume)}, measured from ${reference}.`));
   }
 }

@@ -76,7 +76,7 @@ export function heatMap(all) {
   const rows = profileRows(reports);
   const isConstant = ({ values }) => values.every((value) => !(value > 0));
   const heads = reports.filter((_, at) => at % each === 0).map(({ epoch, rung }) => make("th", { scope: "col", class: "heat", title: `epoch ${epoch} at rung ${rung}` }, String(epoch)));
-  const frame = make("div", { class: "table-frame heat-frame", tabindex: "0", role: "region", "aria-labelledby": "profile-title" },
+  const frame = make("div", { class: "table-frame heat-frame", tabindex: "0", role: "group", "aria-labelledby": "profile-title" },
     make("table", { class: "plain heat-map" },
       make("caption", { class: "unseen" }, "Events and metrics per second, by epoch"),
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Event"), ...heads,

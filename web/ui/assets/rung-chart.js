@@ -3,31 +3,31 @@
 import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, stroke, valueAxis } from "./chart.js";
 import { byId } from "./dom.js";
 import { budget, measured, number } from "./format.js";
-import { newest, wentUp } from "./trials.js";
 
 export class RungChart {
   #points = [];
 
-  constructor(study, trials, open) {
+  /** leader() is the best trial of the study so far, as its view has it; open(number) shows a trial. */
+  constructor(study, measurements, leader, open) {
     this.study = study;
-    this.trials = trials;
+    this.measurements = measurements;
+    this.leader = leader;
     this.open = open;
     this.chart = new Chart(byId("rung-chart"), 232, (colours) => this.#build(colours));
   }
 
   draw() {
-    const results = this.trials.ranked().flatMap((trial) => (trial.results ?? []).map((result) => ({ trial, result })));
-    const leader = this.trials.ranked()[0];
-    this.#points = results
-      .map(({ trial, result }) => ({
+    const leader = this.leader();
+    this.#points = this.measurements.results
+      .map((one) => ({
         // Spread within the rung by the golden ratio: even, and always the same.
-        x: result.rung + ((trial.number * 0.618034) % 1) * 0.56 - 0.28,
-        y: number(result.values[0]), rung: result.rung, number: trial.number,
-        up: wentUp(trial, result.rung), leads: trial === leader && result === newest(trial),
+        x: one.rung + ((one.number * 0.618034) % 1) * 0.56 - 0.28,
+        y: number(one.values[0]), rung: one.rung, number: one.number,
+        up: one.promoted === true, leads: one.number === leader?.number && one.rung === leader.rung,
       }))
       .sort((a, b) => a.x - b.x);
     this.fair = fairRange(this.#points.map((point) => point.y));
-    const summary = this.trials.byRung().map((rung, index) => `rung ${index}: ${rung.measured} measured, ${rung.promoted} went up`);
+    const summary = this.measurements.rungs.map((rung, index) => `rung ${index}: ${rung.measured} measured, ${rung.promoted} went up`);
     this.chart.draw(summary.join("; "));
     const colours = palette();
     fillLegend(byId("rung-legend"), [
@@ -36,7 +36,7 @@ export class RungChart {
       { colour: colours.strong, text: "leader" },
     ]);
     const notFinite = this.#points.filter((point) => !Number.isFinite(point.y)).length;
-    remark(byId("rung-note"), leftOut(this.fair.outside, notFinite));
+    remark(byId("rung-note"), [leftOut(this.fair.outside, notFinite), this.measurements.choice()].filter(Boolean).join(" "));
   }
 
   #build(colours) {

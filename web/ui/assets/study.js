@@ -2,23 +2,18 @@
 import { address, change, get, studyPath } from "./api.js";
 import { Answer } from "./answer.js";
 import { BestChart } from "./best-chart.js";
-import { Board } from "./board.js";
+import { Board, asked } from "./board.js";
 import { confirm } from "./confirm.js";
-import { byId, make, show, showError, throttled } from "./dom.js";
+import { byId, show, showError, throttled } from "./dom.js";
 import { sentence } from "./format.js";
 import { DeployCard } from "./deploy.js";
 import { FrontCard } from "./front-card.js";
-import { History } from "./history.js";
 import { offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Importance } from "./importance.js";
+import { Results } from "./results.js";
 import { RungChart } from "./rung-chart.js";
 import { Summary, drawAgreement, drawLadder, drawSetup } from "./summary.js";
-import { Trials } from "./trials.js";
-
-// Longer histories are read only when asked for: the charts of what happened
-// before need every event of the study.
-const longHistory = 20000;
 
 const reference = byId("main").dataset.study;
 const path = (rest = "") => studyPath(reference, rest);
@@ -84,46 +79,49 @@ function wireActions() {
 }
 
 async function start() {
+  // What the leaderboard shows first does not wait for the study's view.
+  const query = asked(location.search);
+  const first = get(path("/trials") + query);
+  first.catch(() => {}); // whoever waits for it hears of that
   await refresh();
   wireActions();
-  const trials = new Trials(study);
-  const sequence = await trials.load();
+  const board = new Board(study, path("/trials"));
+  await board.start(query, first);
   show(byId("loading"), false);
   show(byId("content"), true);
   drawSetup(study);
 
   const open = (number) => location.assign(path(`/trials/${number}`));
-  const history = new History(study);
-  const board = new Board(study, trials);
-  const bestChart = new BestChart(study, history, open);
-  const rungChart = new RungChart(study, trials, open);
-  const answer = new Answer(study, trials);
-  const front = new FrontCard(study, trials, open);
+  const measurements = new Results(path("/measurements"));
+  const bestChart = new BestChart(study, measurements, open);
+  const rungChart = new RungChart(study, measurements, () => study.progress.best, open);
+  const answer = new Answer(study, () => get(path("/trials?state=failed&sort=number&order=desc&limit=1")).then(({ trials }) => trials[0]));
+  const front = new FrontCard(study, measurements, open);
   const deploy = new DeployCard();
-  const drawBoard = throttled(250, () => board.draw());
-  const drawBest = throttled(1000, () => bestChart.draw(summary.age()));
-  const drawRungs = throttled(1000, () => {
+  let advice = null;
+  const drawCharts = () => {
+    bestChart.draw(summary.age());
     rungChart.draw();
-    drawLadder(study, trials);
-  });
-  const recommend = throttled(2000, () => get(path("/recommendation")).then((advice) => {
+    drawLadder(study, measurements.rungs);
+    if (advice) front.draw(advice);
+  };
+  const failed = () => {}; // of what is asked for again at the next event
+  const measure = throttled(1000, () => measurements.load().then(drawCharts, failed));
+  const recommend = throttled(2000, () => get(path("/recommendation")).then((found) => {
+    advice = found;
     answer.draw(advice);
     front.draw(advice);
     deploy.draw(advice.deployments);
-  }, () => {})); // the next event asks again
+  }, failed));
   const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
-  const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), () => {})); // the next event asks again
-  const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, () => {})); // the next event asks again
-  const refreshSoon = throttled(1500, () => refresh().catch(() => {})); // the regular one reports errors
-  for (const draw of [drawBoard, drawBest, drawRungs, recommend, weigh, agree]) draw();
+  const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));
+  const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, failed));
+  const refreshSoon = throttled(1500, () => refresh().then(() => rungChart.draw(), failed)); // the regular one reports errors
+  for (const ask of [measure, recommend, weigh, agree]) ask();
 
-  const whole = sequence <= longHistory || new URLSearchParams(location.search).has("history");
-  if (!whole) offerHistory(sequence);
-  follow(study.id, whole ? 0 : sequence, (event) => {
-    if (history.apply(event)) drawBest();
-    if (event.sequence <= sequence) return; // the trials were loaded with it
-    if (trials.apply(event)) drawBoard();
-    if (event.kind !== "checkpoint") drawRungs();
+  follow(study.id, board.sequence, (event) => {
+    board.apply(event);
+    if (event.kind === "report" || event.kind === "trial_state") measure();
     if (event.kind === "emulation") recommend();
     if (event.kind === "trial_state" || event.kind === "study_status") {
       recommend();
@@ -132,19 +130,9 @@ async function start() {
     }
     refreshSoon();
   }, () => showGone(`The study ${study.name} was deleted`));
-  addEventListener("themechange", () => {
-    drawBest();
-    drawRungs();
-  });
+  addEventListener("themechange", () => measurements.rungs.length > 0 && drawCharts());
   setInterval(() => summary.tick(), 1000);
   repeat(15000, refresh, tell);
-}
-
-function offerHistory(events) {
-  const here = new URL(location.href);
-  here.searchParams.set("history", "all");
-  const link = make("a", { href: here.href }, "Load it");
-  byId("best-legend").after(make("p", { class: "chart-note" }, `From now on. The history has ${events.toLocaleString("en")} events. `, link, "."));
 }
 
 linkState("loading");

@@ -128,14 +128,13 @@ export class Summary {
   }
 }
 
-/** Fills the table of rungs. */
-export function drawLadder(study, trials) {
-  const tallies = trials.byRung();
+/** Fills the table of rungs; tallies say what is on each. */
+export function drawLadder(study, tallies) {
   const cell = (value, name = "") => make("td", { class: `number ${value > 0 ? name : "muted"}` }, value === null ? nothing : count(value));
   const rows = study.rungs.map((rung, index) => {
     const { active, paused, measured: done, promoted, best } = tallies[index];
     const top = index === study.rungs.length - 1;
-    return make("tr", { title: Number.isNaN(best) ? null : `best value on this rung: ${measured(best)}` },
+    return make("tr", { title: best === undefined ? null : `best value on this rung: ${measured(best)}` },
       make("th", { scope: "row" }, String(rung.index)),
       make("td", {}, budget(rung.budget, true), rung.from_scratch ? make("span", { class: "tag", title: "a trial that comes up to this rung starts again at epoch 1" }, "afresh") : null),
       cell(active, "now"), cell(paused), cell(done), cell(top ? null : promoted));

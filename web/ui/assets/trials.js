@@ -1,10 +1,6 @@
-// The trials of one study, kept up to date from its events.
-import { get, studyPath } from "./api.js";
+// What the pages know of trials: their states and values, and one page of a
+// study's trials, as the server has sorted it, kept up to date from the events.
 import { number } from "./format.js";
-import { arrange, pointOf } from "./pareto.js";
-import { compareRepeated, standings } from "./repeats.js";
-
-const pageSize = 2000;
 
 export const states = ["queued", "leased", "running", "paused", "completed", "pruned", "failed", "lost", "cancelled"];
 
@@ -27,98 +23,67 @@ export function better(a, b, direction) {
 /** By how much the newest result misses the constraints; 0 if it keeps to them. */
 export const violation = (trial) => number(newest(trial)?.violation ?? 0);
 
-/** What no objective decides: measured, feasible, highest measured rung. */
-function compareClass(a, b) {
-  const [x, y] = [newest(a), newest(b)];
-  return Number(y !== undefined) - Number(x !== undefined)
-    || Number(violation(a) > 0) - Number(violation(b) > 0)
-    || (y?.rung ?? -1) - (x?.rung ?? -1);
-}
-
-const compareViolation = (a, b) => (violation(a) === violation(b) ? 0 : violation(a) - violation(b));
-
-/** The leaderboard's order for one objective: then the best value, and the number. */
-function compareRank(a, b, direction) {
-  const byClass = compareClass(a, b);
-  if (byClass !== 0) return byClass;
-  const [x, y] = [newest(a), newest(b)];
-  if (x && y) {
-    const [v, w] = [number(x.values[0]), number(y.values[0])];
-    const byDivergence = Number(Number.isNaN(v)) - Number(Number.isNaN(w)) || compareRepeated(a, b) || compareViolation(a, b);
-    if (byDivergence !== 0) return byDivergence;
-    if (better(v, w, direction)) return -1;
-    if (better(w, v, direction)) return 1;
-  }
-  return a.number - b.number;
-}
-
-/** The leaderboard's order for several objectives: then front by front. */
-function rankBySeveral(trials, objectives) {
-  const entries = trials.map((trial) => ({ trial, point: newest(trial) ? pointOf(newest(trial).values, objectives) : null }));
-  const compareGroup = (a, b) => compareClass(a.trial, b.trial) || Number(a.point === null) - Number(b.point === null) || compareViolation(a.trial, b.trial);
-  entries.sort((a, b) => compareGroup(a, b) || a.trial.number - b.trial.number);
-  const sorted = [];
-  for (let first = 0, next = 0; first < entries.length; first = next) {
-    while (next < entries.length && compareGroup(entries[first], entries[next]) === 0) next++;
-    const group = entries.slice(first, next);
-    if (group[0].point !== null && violation(group[0].trial) === 0) arrange(group);
-    sorted.push(...group.map(({ trial }) => trial));
-  }
-  return sorted;
-}
-
 export class Trials {
+  #order = []; // numbers, as the server sorted them
   #byNumber = new Map();
   // The last event each trial already contains: no event counts twice,
   // whichever of a page of trials and the stream was faster.
   #contains = new Map();
-  #ranked = null;
+
+  /** How many trials match what was asked for, and how many there are. */
+  total = 0;
+  all = 0;
 
   /** The study's view tells the objectives. */
   constructor(study) {
-    this.study = study;
     this.objectives = study.definition.objective;
     this.constrained = (study.definition.constraints ?? []).length > 0;
   }
 
-  /** Fetches all trials; returns the event to follow the stream from. */
-  async load() {
-    let sequence = 0;
-    for (let offset = 0, total = 1; offset < total; offset += pageSize) {
-      const page = await get(studyPath(this.study.id, `/trials?sort=number&limit=${pageSize}&offset=${offset}`));
-      total = page.total;
-      if (offset === 0) sequence = page.sequence;
-      for (const trial of page.trials ?? []) this.#put(trial, page.sequence);
+  /** Takes a page of the server in, in place of the one before. */
+  take(page) {
+    const [known, contained] = [this.#byNumber, this.#contains];
+    this.#byNumber = new Map();
+    this.#contains = new Map();
+    for (const trial of page.trials) {
+      const at = contained.get(trial.number) ?? 0;
+      // Events may have told more of a trial than this page knows.
+      const ahead = at > page.sequence;
+      const { rank, repeated } = trial;
+      this.#byNumber.set(trial.number, ahead ? { ...known.get(trial.number), rank, repeated } : trial);
+      this.#contains.set(trial.number, Math.max(at, page.sequence));
     }
-    return sequence;
+    this.#order = page.trials.map((trial) => trial.number);
+    this.total = page.total;
+    this.all = page.all;
   }
 
-  #put(trial, sequence) {
-    this.#byNumber.set(trial.number, trial);
-    this.#contains.set(trial.number, sequence);
-    this.#ranked = null;
+  /** The page's trials in the server's order. */
+  rows() {
+    return this.#order.map((at) => this.#byNumber.get(at));
   }
 
-  /** Takes an event in; returns whether it changed a trial. */
+  /** Takes an event in; returns whether it changed a trial of the page. */
   apply(event) {
-    if (event.number === undefined || event.sequence <= (this.#contains.get(event.number) ?? 0)) return false;
     const known = this.#byNumber.get(event.number);
+    if (!known || event.sequence <= this.#contains.get(event.number)) return false;
+    const next = this.#after(known, event);
+    if (next === null) return false;
+    this.#byNumber.set(event.number, next);
+    this.#contains.set(event.number, event.sequence);
+    return true;
+  }
+
+  #after(known, event) {
     switch (event.kind) {
       case "trial_state":
-        if (event.data) this.#put({ ...known, ...withoutGaps(event.data) }, event.sequence);
-        else if (known) this.#put({ ...known, state: event.state, reason: event.reason }, event.sequence);
-        else return false; // the lease that follows brings the trial itself
-        return true;
+        return event.data ? { ...known, ...withoutGaps(event.data) } : { ...known, state: event.state, reason: event.reason };
       case "report":
-        if (!known || !event.data) return false;
-        this.#put(this.#reported(known, event), event.sequence);
-        return true;
+        return event.data ? this.#reported(known, event) : null;
       case "checkpoint":
-        if (!known) return false;
-        this.#put({ ...known, checkpoint: event.data }, event.sequence);
-        return true;
+        return { ...known, checkpoint: event.data };
       default:
-        return false;
+        return null;
     }
   }
 
@@ -141,51 +106,7 @@ export class Trials {
     }
     return next;
   }
-
-  get size() {
-    return this.#byNumber.size;
-  }
-
-  /** Every trial, the leader first; rank is 0 for one never measured, and for a repeat. */
-  ranked() {
-    if (this.#ranked === null) {
-      const direction = this.objectives[0].direction;
-      const all = standings([...this.#byNumber.values()], this.objectives);
-      const known = new Map(all.map((one) => [one.standing, one]));
-      const list = all.map(({ standing }) => standing);
-      const order = this.objectives.length > 1 ? rankBySeveral(list, this.objectives) : list.sort((a, b) => compareRank(a, b, direction));
-      this.#ranked = order.map((standing, place) => {
-        const { trial, repeated } = known.get(standing);
-        trial.rank = standing.results?.length ? place + 1 : 0;
-        trial.repeated = repeated;
-        return trial;
-      });
-    }
-    return this.#ranked;
-  }
-
-  /** What happened on each rung, and which trials are on it now: [{active, paused, measured, promoted, best}]. */
-  byRung() {
-    const direction = this.objectives[0].direction;
-    const rungs = this.study.rungs.map(() => ({ active: 0, paused: 0, measured: 0, promoted: 0, best: NaN }));
-    for (const trial of this.#byNumber.values()) {
-      if (active.includes(trial.state)) rungs[trial.rung].active++;
-      if (trial.state === "paused") rungs[trial.rung].paused++;
-      if (trial.repeat_of !== undefined) continue; // its configuration is counted already
-      for (const result of trial.results ?? []) {
-        const rung = rungs[result.rung];
-        rung.measured++;
-        if (wentUp(trial, result.rung)) rung.promoted++;
-        const value = number(result.values[0]);
-        if (better(value, rung.best, direction)) rung.best = value;
-      }
-    }
-    return rungs;
-  }
 }
-
-/** Whether the trial was promoted from the rung. */
-export const wentUp = (trial, rung) => trial.rung > rung;
 
 // An event's trial has every field that is set; one that was unset since, such
 // as the worker, is absent in it and must not survive from before.

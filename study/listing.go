@@ -1,0 +1,228 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// maxTrialPage bounds one page of trials.
+const maxTrialPage = 10000
+
+// Trials returns one page of the study's trials.
+func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error) {
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
+	if err != nil {
+		return protocol.TrialPage{}, err
+	}
+	key, err := columnOf(query.Sort, now.study.Definition)
+	if err != nil {
+		return protocol.TrialPage{}, err
+	}
+	places := rank(now.trials, now.study.Definition.Objectives)
+	page := protocol.TrialPage{All: len(places), Sequence: now.sequence}
+	words := strings.Fields(strings.ToLower(query.Find))
+	places = slices.DeleteFunc(places, func(p place) bool {
+		return len(query.States) > 0 && !slices.Contains(query.States, p.trial.State) ||
+			query.Rung != nil && p.trial.Rung != *query.Rung || !found(words, p.trial)
+	})
+	places = sorted(places, key, query.Descending)
+	page.Total = len(places)
+	limit := query.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	first := min(max(query.Offset, 0), len(places))
+	for _, p := range places[first:min(first+min(limit, maxTrialPage), len(places))] {
+		page.Trials = append(page.Trials, p.ranked())
+	}
+	return page, nil
+}
+
+// sortKey is what a trial has in the column that a list is sorted by. The zero
+// value is a trial that has nothing there.
+type sortKey struct {
+	standing keyStanding
+	number   float64
+	text     string
+}
+
+// keyStanding says which keys compare: whatever the direction, those with a
+// lower standing come last.
+type keyStanding uint8
+
+const (
+	noKey       keyStanding = iota
+	divergedKey             // NaN
+	realKey
+)
+
+func numberKey(value float64) sortKey {
+	if math.IsNaN(value) {
+		return sortKey{standing: divergedKey}
+	}
+	return sortKey{standing: realKey, number: value}
+}
+
+// textKey comes behind every number: a categorical parameter may have both.
+func textKey(text string) sortKey {
+	return sortKey{standing: realKey, number: math.Inf(1), text: text}
+}
+
+// compare orders by the column's values alone.
+func (k sortKey) compare(other sortKey) int {
+	return cmp.Or(cmp.Compare(k.number, other.number), cmp.Compare(k.text, other.text))
+}
+
+// sorted orders places by their keys. Equal ones keep their order, which is that
+// of the ranks, in both directions.
+func sorted(places []place, key func(place) sortKey, descending bool) []place {
+	type keyed struct {
+		place
+		key sortKey
+	}
+	list := make([]keyed, len(places))
+	for i, p := range places {
+		list[i] = keyed{p, key(p)}
+	}
+	slices.SortStableFunc(list, func(a, b keyed) int {
+		if a.key.standing != b.key.standing {
+			return cmp.Compare(b.key.standing, a.key.standing)
+		}
+		if descending {
+			return b.key.compare(a.key)
+		}
+		return a.key.compare(b.key)
+	})
+	for i, one := range list {
+		places[i] = one.place
+	}
+	return places
+}
+
+// columnOf finds what a trial has in a column, by the name that a query sorts by.
+func columnOf(name string, def definition.Definition) (func(place) sortKey, error) {
+	if parameter, ok := strings.CutPrefix(name, "params."); ok && hasParameter(def, parameter) {
+		return func(p place) sortKey { return valueKey(p.trial.Configuration[parameter]) }, nil
+	}
+	if at, ok := objectiveOf(name); ok && at < len(def.Objectives) {
+		return func(p place) sortKey { return p.value(at) }, nil
+	}
+	if of, ok := plainColumns[orElse(name, "rank")]; ok {
+		return of, nil
+	}
+	if name == "latest" && def.Objectives[0].Metric != "" {
+		return func(p place) sortKey {
+			value, ok := p.trial.Last[def.Objectives[0].Metric]
+			return keyIf(ok, float64(value))
+		}, nil
+	}
+	columns := append(slices.Sorted(maps.Keys(plainColumns)), "latest (without a formula), value.N (objective N, from 0), params.NAME")
+	return nil, problem.WithFields("the query is not valid", []problem.Field{{Path: "sort", Value: name,
+		Message: fmt.Sprintf("study %s has no such column: sort by %s", def.Name, strings.Join(columns, ", "))}})
+}
+
+// plainColumns are the columns that every study has.
+var plainColumns = map[string]func(place) sortKey{
+	"rank":    func(p place) sortKey { return keyIf(p.rank > 0, float64(p.rank)) },
+	"number":  func(p place) sortKey { return numberKey(float64(p.trial.Number)) },
+	"state":   func(p place) sortKey { return textKey(string(p.trial.State)) },
+	"value":   func(p place) sortKey { return p.value(0) },
+	"rung":    func(p place) sortKey { return numberKey(float64(p.trial.Rung)) },
+	"epochs":  func(p place) sortKey { return numberKey(float64(p.trial.Epochs)) },
+	"seconds": func(p place) sortKey { return numberKey(float64(p.trial.Seconds)) },
+	"joules":  func(p place) sortKey { return keyIf(p.trial.Energy.Method != "", float64(p.trial.Energy.Joules)) },
+	"violation": func(p place) sortKey {
+		return keyIf(len(p.trial.Results) > 0, float64(violation(p.trial)))
+	},
+	"budget": func(p place) sortKey {
+		b := p.trial.Budget
+		if b.Measured() {
+			return numberKey(b.Seconds + b.Joules) // it is one of the two
+		}
+		return numberKey(float64(b.Epochs) * b.DataFraction)
+	},
+}
+
+func keyIf(has bool, value float64) sortKey {
+	if !has {
+		return sortKey{}
+	}
+	return numberKey(value)
+}
+
+// value is the newest result in an objective; of a repeated trial the mean.
+func (p place) value(objective int) sortKey {
+	value, ok := p.trial.Value(objective)
+	if p.repeated != nil && objective < len(p.repeated.Mean) {
+		value = p.repeated.Mean[objective]
+	}
+	return keyIf(ok, float64(value))
+}
+
+// objectiveOf reads the N of "value.N".
+func objectiveOf(name string) (int, bool) {
+	text, ok := strings.CutPrefix(name, "value.")
+	at, err := strconv.Atoi(text)
+	return at, ok && err == nil && at >= 0
+}
+
+func hasParameter(def definition.Definition, name string) bool {
+	return slices.ContainsFunc(def.Space.Parameters, func(p space.Parameter) bool { return p.Name == name })
+}
+
+// valueKey sorts a parameter: numbers, then booleans and texts; a parameter that
+// does not exist in the configuration is nothing.
+func valueKey(value space.Value) sortKey {
+	if number, ok := value.Number(); ok {
+		return numberKey(number)
+	}
+	if value.IsZero() {
+		return sortKey{}
+	}
+	return textKey(value.String())
+}
+
+// found reports whether a trial has every word, each in lower case: "#12" is a
+// trial's number, "name=value" the start of a parameter's value, anything else a
+// part of a parameter, or of a word about the trial.
+func found(words []string, t *trial.Trial) bool {
+	if len(words) == 0 {
+		return true
+	}
+	texts := []string{string(t.State), t.Origin, t.Worker, t.Host, t.Reason}
+	for name, value := range t.Configuration {
+		texts = append(texts, name+"="+value.String())
+	}
+	for i := range texts {
+		texts[i] = strings.ToLower(texts[i])
+	}
+	for _, word := range words {
+		number, marked := strings.CutPrefix(word, "#")
+		if at, err := strconv.Atoi(number); err == nil && (at == t.Number || marked) {
+			if at != t.Number {
+				return false
+			}
+			continue
+		}
+		in := strings.Contains
+		if strings.Contains(word, "=") {
+			in = strings.HasPrefix
+		}
+		if !slices.ContainsFunc(texts, func(text string) bool { return in(text, word) }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,141 @@
+package study_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// listed are the numbers of the trials that a query finds, in its order.
+func (w *world) listed(study string, query protocol.TrialQuery) string {
+	w.t.Helper()
+	page, err := w.service.Trials(w.ctx, study, query)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var numbers []string
+	for _, one := range page.Trials {
+		numbers = append(numbers, fmt.Sprint(one.Number))
+	}
+	return strings.Join(numbers, " ")
+}
+
+// singleRung replaces the rungs of the default file by one of an epoch.
+var singleRung = []string{"epochs: {min: 1, max: 9}, data_fraction: {min: 0.25, max: 1}", "epochs: 1", "policy: multi, ", ""}
+
+// story is a study of one rung in which trials 0 to 3 were measured at 0.5, NaN,
+// 0.9 and 0.7, 4 failed and 5 is being trained.
+func (w *world) story() protocol.StudyView {
+	w.t.Helper()
+	created := w.create(append(singleRung, "space: {x: {type: float, low: 0, high: 1}}",
+		"space:\n  x: {type: float, low: 0, high: 1}\n  kind: {values: [a, b]}\n  extra: {type: int, low: 1, high: 9, when: {kind: b}}\nretry: {failures: 0}")...)
+	w.register("worker-1")
+	for _, value := range []float64{0.5, math.NaN(), 0.9, 0.7} {
+		lease := w.mustLease("worker-1")
+		w.value(lease, 1, value)
+		if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.comes(w.mustLease("worker-1"), math.NaN()) // fails
+	w.mustLease("worker-1")
+	return created
+}
+
+func TestTrialsAreSortedByAnyColumn(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.story()
+		for _, one := range []struct {
+			sort       string
+			descending bool
+			want       string
+		}{
+			{"", false, "2 3 0 1 4 5"}, {"rank", true, "1 0 3 2 4 5"}, // without a rank last, whatever the direction
+			{"number", true, "5 4 3 2 1 0"},
+			{"value", false, "0 3 2 1 4 5"}, {"value", true, "2 3 0 1 4 5"}, // NaN behind every value
+			{"value.0", true, "2 3 0 1 4 5"},
+			{"latest", true, "2 3 0 1 4 5"},
+			{"state", false, "2 3 0 1 4 5"}, {"state", true, "5 4 2 3 0 1"}, // equal ones by rank
+			{"epochs", false, "4 5 2 3 0 1"},
+			{"joules", true, "2 3 0 1 4 5"}, {"violation", false, "2 3 0 1 4 5"}, {"rung", true, "2 3 0 1 4 5"}, {"budget", false, "2 3 0 1 4 5"},
+		} {
+			if got := w.listed(created.ID, protocol.TrialQuery{Sort: one.sort, Descending: one.descending}); got != one.want {
+				t.Errorf("sorted by %q, descending %t: %s, want %s", one.sort, one.descending, got, one.want)
+			}
+		}
+		_, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Sort: "params.y"})
+		if !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "params.NAME") || !strings.Contains(err.Error(), "sort") {
+			t.Errorf("sorted by what is not there: %v", err)
+		}
+		for _, wrong := range []string{"value.1", "value.-1", "value.x", "params.", "worker"} {
+			if _, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Sort: wrong}); !problem.Is(err, problem.Invalid) {
+				t.Errorf("sorted by %q: %v", wrong, err)
+			}
+		}
+	})(t)
+}
+
+func TestTrialsAreSortedByAParameter(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.story()
+		for _, parameter := range []string{"x", "kind", "extra"} {
+			for _, descending := range []bool{false, true} {
+				page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Sort: "params." + parameter, Descending: descending})
+				if err != nil || len(page.Trials) != 6 {
+					t.Fatalf("%d trials, %v", len(page.Trials), err)
+				}
+				var values []string
+				missing := 0
+				for _, one := range page.Trials {
+					value := one.Configuration[parameter]
+					if value.IsZero() {
+						missing++
+						continue
+					}
+					if missing > 0 {
+						t.Errorf("%s: a trial that has it stands behind one that has not", parameter)
+					}
+					number, _ := value.Number()
+					values = append(values, fmt.Sprintf("%010.7f %s", number, value))
+				}
+				if descending {
+					slices.Reverse(values)
+				}
+				if !slices.IsSorted(values) {
+					t.Errorf("%s, descending %t: %v", parameter, descending, values)
+				}
+			}
+		}
+	})(t)
+}
+
+func TestTrialsAreFoundByTheirWords(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.story()
+		x := w.trial(trial.ID(created.ID + "-3")).Configuration["x"].String()
+		for _, one := range []struct {
+			query protocol.TrialQuery
+			want  string
+		}{
+			{protocol.TrialQuery{Find: "#3"}, "3"},
+			{protocol.TrialQuery{Find: "#33"}, ""}, {protocol.TrialQuery{Find: "FAILED"}, "4"}, {protocol.TrialQuery{Find: "x=" + x}, "3"},
+			{protocol.TrialQuery{Find: "  completed  #2 "}, "2"}, {protocol.TrialQuery{Find: "worker-1 leased"}, "5"},
+			{protocol.TrialQuery{Find: "=" + x}, ""}, // the start of a parameter's name is missing
+			{protocol.TrialQuery{States: []trial.State{trial.Failed, trial.Leased}}, "4 5"},
+		} {
+			if got := w.listed(created.ID, one.query); got != one.want {
+				t.Errorf("%+v finds %s, want %s", one.query, got, one.want)
+			}
+		}
+		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Find: "completed", Limit: 2, Offset: 3})
+		if err != nil || page.Total != 4 || page.All != 6 || len(page.Trials) != 1 || page.Trials[0].Number != 1 || page.Trials[0].Rank != 4 {
+			t.Errorf("the last page: %+v, %v", page, err)
+		}
+	})(t)
+}
