@@ -49,7 +49,7 @@ const (
 
 // routes is the whole interface.
 func (s *server) routes() []route {
-	return []route{
+	return append([]route{
 		{"GET", healthPath, everybody, 200, call, "health", "Say whether the server can be used", handle(s, s.health), nil},
 		{"GET", readyPath, everybody, 200, call, "ready", "Say whether work should be sent to this server", handle(s, s.readiness), nil},
 		{"GET", metricsPath, onlookers, 200, stream, "metrics", "Get what monitoring systems watch, in Prometheus' text format", handle(s, s.metrics), bytesAnswer("text/plain")},
@@ -93,7 +93,12 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, s.inferences), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
+	}, s.sharedRoutes()...)
+}
 
+// sharedRoutes are those of what belongs to no study.
+func (s *server) sharedRoutes() []route {
+	return []route{
 		{"GET", truthPath, readers, 200, call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, s.groundTruth), nil},
 		{"GET", truthPath + "/machines", readers, 200, call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, s.listGroundTruth), nil},
 		{"GET", truthPath + "/runs", readers, 200, call, "list-ground-truth-runs", "Sum up the runs on a type of machine, the newest first", handle(s, s.groundTruthRuns), nil},

@@ -232,6 +232,9 @@ func (r *rig) picture() string {
 	}
 	for _, one := range trials {
 		one.Created, one.Started, one.Finished = time.Time{}, nil, nil
+		for i := range one.Results {
+			one.Results[i].At = nil
+		}
 		note("trial", one)
 		reports, err := r.store.Reports(r.ctx, one.ID)
 		if err != nil {

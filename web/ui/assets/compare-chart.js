@@ -72,12 +72,14 @@ export class CompareChart {
   #names(plot, colours, lines) {
     inside(plot, (context, scale) => {
       context.font = scaledFont(colours, scale);
-      context.textAlign = "right";
       this.#curves.forEach(({ number: at, points: all }, index) => {
         const end = all.findLast((one) => Number.isFinite(one.y));
         if (!end) return;
         context.fillStyle = lines[index];
-        write(context, `#${at}`, plot.valToPos(end.x, "x", true) - 4 * scale, plot.valToPos(end.y, "y", true) - 6 * scale, colours, scale);
+        const x = plot.valToPos(end.x, "x", true);
+        const right = x > plot.bbox.left + 40 * scale; // there is room to the left
+        context.textAlign = right ? "right" : "left";
+        write(context, `#${at}`, x + (right ? -4 : 4) * scale, plot.valToPos(end.y, "y", true) - 6 * scale, colours, scale);
       });
     });
   }
