@@ -26,6 +26,8 @@ var mayImport = map[string][]string{
 	"study/space":             {"problem"},
 	"system":                  {"study/space"},
 	"trial":                   {"problem", "budget", "study/space"},
+	"wording":                 {"budget", "protocol", "study/space", "trial"},
+	"report":                  {"budget", "edge/deployment", "protocol", "study/definition", "study/space", "trial", "wording"},
 	"similarity":              {"system", "trial"},
 	"system/probing":          {"linear", "system"},
 	"system/advice":           {"similarity", "study/space", "system", "system/probing", "trial"},
@@ -111,7 +113,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "linear", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history"}
+var pure = []string{"problem", "linear", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -137,6 +139,7 @@ var doors = map[string][]string{
 
 	"github.com/prometheus/client_golang": {"web/monitoring"},
 	"golang.org/x/time":                   {"web/limit"},
+	"golang.org/x/text":                   {"cmd/tandem"},
 }
 
 type source struct {

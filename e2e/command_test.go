@@ -75,6 +75,28 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if wrong := at.cli("study", "create", s.file, "--name", "warmer", "--warm-start", s.file); wrong.code != 2 || !strings.Contains(wrong.stderr, "wrong number of fields") {
 		t.Errorf("a warm start from a study file: exit code %d, %s", wrong.code, wrong.stderr)
 	}
+	report := filepath.Join(t.TempDir(), "report.html")
+	if text := at.must("study", "report", s.name, "-o", report); !strings.Contains(text, report) {
+		t.Errorf("report says:\n%s", text)
+	}
+	if page, err := os.ReadFile(report); err != nil || strings.Count(string(page), `<svg class="chart"`) < 4 || !strings.Contains(string(page), "is recommended: accuracy") {
+		t.Errorf("the report is %.500s: %v", page, err)
+	}
+	if text := at.must("study", "diff", s.name, "warm"); !strings.Contains(text, "search.warm_start") || !strings.Contains(text, "best accuracy") {
+		t.Errorf("diff says:\n%s", text)
+	}
+	if differs := at.cli("study", "diff", s.name, "warm", "--exit-code", "--json"); differs.code != 5 || !strings.Contains(differs.stdout, `"definition"`) {
+		t.Errorf("diff --exit-code: exit code %d: %s%s", differs.code, differs.stdout, differs.stderr)
+	}
+	if text := at.must("study", "show", s.name, "--watch"); !strings.Contains(text, "controlled  completed") || !strings.Contains(text, "trial 0  completed") {
+		t.Errorf("show --watch of a study that is over says:\n%s", text)
+	}
+	if words := at.must("__complete", "study", "show", ""); !strings.Contains(words, "controlled\tcompleted, best accuracy") {
+		t.Errorf("a shell is offered\n%s", words)
+	}
+	if words := at.must("__complete", "study", "trial", s.name, ""); !strings.Contains(words, "0\ttrial 0  completed") {
+		t.Errorf("a shell is offered\n%s", words)
+	}
 	at.must("study", "delete", "warm", "--yes")
 	if rows := readCSV(t, at.must("study", "export", s.name)); len(rows) != 3 || rows[0]["state"] != "completed" {
 		t.Errorf("the CSV has %d rows: %v", len(rows), rows)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // auditFolder is where the audit log is in the data folder.
@@ -101,7 +102,7 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 		if entry.Count > 1 {
 			more = strings.TrimSpace(more + ", " + strconv.Itoa(entry.Count) + " times")
 		}
-		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), plainText(entry.Action), plainText(who), plainText(entry.On), plainText(more))
+		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), wording.Plain(entry.Action), wording.Plain(who), wording.Plain(entry.On), wording.Plain(more))
 		return err
 	})
 }
@@ -128,7 +129,7 @@ logs it at each start), and give it with --expect later.`,
 				return fmt.Errorf("the audit log is not as it was written: %w", err)
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s, as they were written: %d to %d, in %s\nHash of the last: %s\n",
-				count(int(report.Lines), "line"), report.First, report.Last, count(report.Files, "file"), report.Head)
+				wording.Count(int(report.Lines), "line"), report.First, report.Last, wording.Count(report.Files, "file"), report.Head)
 			return err
 		},
 	}

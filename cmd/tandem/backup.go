@@ -30,7 +30,9 @@ everything that trials reported: keep it like the data folder.`,
 		Args: arguments(1, "the file to write"),
 		RunE: func(command *cobra.Command, args []string) error {
 			source := backup.Source{Data: data, Program: version(), Now: time.Now}
-			made, err := source.Write(command.Context(), args[0])
+			ctx, done := toldOn(command)
+			made, err := source.Write(ctx, args[0])
+			done()
 			if err != nil {
 				return found(command.Context(), err)
 			}
@@ -57,7 +59,9 @@ checkpoints they had.`,
   tandem serve --data /srv/tandem`,
 		Args: arguments(1, "the backup's file"),
 		RunE: func(command *cobra.Command, args []string) error {
-			restored, err := backup.Restore(command.Context(), args[0], data)
+			ctx, done := toldOn(command)
+			restored, err := backup.Restore(ctx, args[0], data)
+			done()
 			if err != nil {
 				return found(command.Context(), err)
 			}
@@ -87,7 +91,9 @@ nothing, and the server may be running.`,
 			if len(args) > 0 {
 				data = args[0]
 			}
-			seen, err := backup.Verify(command.Context(), data)
+			ctx, done := toldOn(command)
+			seen, err := backup.Verify(ctx, data)
+			done()
 			if err != nil {
 				return found(command.Context(), err)
 			}
@@ -96,6 +102,13 @@ nothing, and the server may be running.`,
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	return command
+}
+
+// toldOn is the command's context, with a bar on its terminal, if it has one. done
+// takes the bar away.
+func toldOn(command *cobra.Command) (ctx context.Context, done func()) {
+	shown := newTransfer(command.ErrOrStderr(), "", 0)
+	return backup.WithProgress(command.Context(), shown.at), shown.end
 }
 
 func dataFlags(command *cobra.Command, data *string, asJSON *bool) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
@@ -50,12 +51,12 @@ func printCapabilities(out io.Writer, found []profiler.Capability) error {
 			mark, detail = "no ", c.Reason
 			missing++
 		}
-		fmt.Fprintf(out, "%s  %-22s %s\n", mark, c.Name, plainText(detail))
+		fmt.Fprintf(out, "%s  %-22s %s\n", mark, c.Name, wording.Plain(detail))
 		if c.Available && c.Reason != "" {
-			fmt.Fprintf(out, "%28s%s\n", "", plainText(c.Reason))
+			fmt.Fprintf(out, "%28s%s\n", "", wording.Plain(c.Reason))
 		}
 		if c.Remedy != "" {
-			fmt.Fprintf(out, "%28s-> %s\n", "", plainText(c.Remedy))
+			fmt.Fprintf(out, "%28s-> %s\n", "", wording.Plain(c.Remedy))
 		}
 	}
 	if missing == 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/edge/deployment"
 	"github.com/tandem-tune/tandem/edge/estimate"
 	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // calibrateFlags are the flags of "tandem edge calibrate".
@@ -217,7 +218,7 @@ func errorOf(errors []float64) calibrationError {
 }
 
 func printCalibrated(out io.Writer, c calibrated) error {
-	fmt.Fprintf(out, "%s: %s of %s\n", c.Device, count(c.Measurements, "measurement"), count(c.Models, "model"))
+	fmt.Fprintf(out, "%s: %s of %s\n", c.Device, wording.Count(c.Measurements, "measurement"), wording.Count(c.Models, "model"))
 	rows := [][]string{{"without them", shownError(c.Before.Median), shownError(c.Before.P90)}}
 	if c.After != nil {
 		rows = append(rows, []string{"with those of the other models", shownError(c.After.Median), shownError(c.After.P90)})

@@ -11,16 +11,17 @@ import (
 
 	"github.com/tandem-tune/tandem/edge/device"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // printDevice prints all values of a device with their sources.
 func printDevice(out io.Writer, d device.Device) error {
-	fmt.Fprintf(out, "%s: %s\n", d.Name, plainText(d.Title))
+	fmt.Fprintf(out, "%s: %s\n", d.Name, wording.Plain(d.Title))
 	for i, c := range d.Clusters {
-		fmt.Fprintf(out, "clusters[%d]: %s\n", i, plainText(c.Core))
+		fmt.Fprintf(out, "clusters[%d]: %s\n", i, wording.Plain(c.Core))
 	}
 	for i, a := range d.Accelerators {
-		fmt.Fprintf(out, "accelerators[%d]: %s (%s)\n", i, plainText(a.Name), a.Kind)
+		fmt.Fprintf(out, "accelerators[%d]: %s (%s)\n", i, wording.Plain(a.Name), a.Kind)
 	}
 	fmt.Fprintln(out)
 	var rows [][]string
@@ -29,7 +30,7 @@ func printDevice(out io.Writer, d device.Device) error {
 		if fact.Estimated {
 			kind = "estimate"
 		}
-		rows = append(rows, []string{fact.Name, shownFact(fact), kind, plainText(fact.Source)})
+		rows = append(rows, []string{fact.Name, shownFact(fact), kind, wording.Plain(fact.Source)})
 	}
 	return table(out, []string{"VALUE", "", "", "SOURCE"}, rows)
 }
@@ -57,7 +58,7 @@ func shownFact(fact device.Fact) string {
 	case []float64:
 		return fmt.Sprintf("%d, %s to %s", len(value), unit(value[0]), unit(value[len(value)-1]))
 	}
-	return plainText(fmt.Sprint(fact.Value))
+	return wording.Plain(fmt.Sprint(fact.Value))
 }
 
 // shownSize is a number of bytes in powers of 1024.

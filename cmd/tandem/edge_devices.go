@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/edge/device"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // edgeDevicesCommand lists the devices that models can be deployed on, or shows
@@ -99,7 +100,7 @@ func findDevice(devices []device.Device, name string) (device.Device, error) {
 func printDevices(out io.Writer, devices []device.Device) error {
 	var rows [][]string
 	for _, d := range devices {
-		rows = append(rows, []string{d.Name, plainText(d.Title), strconv.Itoa(d.Cores()),
+		rows = append(rows, []string{d.Name, wording.Plain(d.Title), strconv.Itoa(d.Cores()),
 			perSecond(d.Float32OperationsPerSecond()), shownAccelerators(d.Accelerators), shownSize(d.Memory.Bytes.Value), byteRate(d.Memory.BytesPerSecond.Value),
 			fmt.Sprintf("%g-%g W", d.Power.IdleWatts.Value, d.Power.LoadWatts.Value)})
 	}
@@ -114,7 +115,7 @@ func printDevices(out io.Writer, devices []device.Device) error {
 func shownAccelerators(accelerators []device.Accelerator) string {
 	var parts []string
 	for _, a := range accelerators {
-		parts = append(parts, plainText(a.Name))
+		parts = append(parts, wording.Plain(a.Name))
 	}
 	if len(parts) == 0 {
 		return "-"

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/edge/graph"
 	"github.com/tandem-tune/tandem/edge/onnx"
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // maxModelBytes bounds the model files that are read into memory: the most that
@@ -162,7 +163,7 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 		if len(op.Outputs) > 0 {
 			shape = shownShape(g.Tensors[op.Outputs[0]])
 		}
-		rows = append(rows, []string{plainText(op.Name), plainText(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
+		rows = append(rows, []string{wording.Plain(op.Name), wording.Plain(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
 			shownCount(float64(op.Parameters)), shownSize(op.WeightBytes), shownSize(graph.Product(op.ReadBytes, scale)), shownSize(graph.Product(op.WrittenBytes, scale))})
 	}
 	return table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
@@ -172,16 +173,16 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 func printInspected(out io.Writer, g graph.Graph, cost graph.Cost) error {
 	fmt.Fprintf(out, "\nBatch:        %d", cost.Batch)
 	for _, input := range g.Inputs {
-		fmt.Fprintf(out, ", %s %s %s", plainText(input.Name), input.Type, shownShape(input))
+		fmt.Fprintf(out, ", %s %s %s", wording.Plain(input.Name), input.Type, shownShape(input))
 	}
 	fmt.Fprintf(out, "\nOperations:   %s an inference, %s a sample (a multiplication and an addition are two)\n", shownOperations(cost.Operations), shownOperations(cost.Operations/cost.Batch))
 	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", shownCount(float64(cost.Parameters)), shownSize(cost.StoredBytes))
 	fmt.Fprintf(out, "Activations:  %s at most at once\n", shownSize(cost.PeakActivationBytes))
 	if len(g.Inputs) > 0 && len(g.Inputs[0].Shape) > 1 && g.Inputs[0].Shape[0] > 1 {
-		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", plainText(g.Inputs[0].Name), g.Inputs[0].Shape[0])
+		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", wording.Plain(g.Inputs[0].Name), g.Inputs[0].Shape[0])
 	}
 	if len(cost.Uncounted) > 0 {
-		fmt.Fprintf(out, "Not counted:  operations of %s\n", plainText(strings.Join(cost.Uncounted, ", ")))
+		fmt.Fprintf(out, "Not counted:  operations of %s\n", wording.Plain(strings.Join(cost.Uncounted, ", ")))
 	}
 	_, err := fmt.Fprintf(out, "Architecture: %s\n", g.Key())
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/edge/emulator"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // edgeRunFlags are the flags of "tandem edge run".
@@ -118,7 +119,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	done := 0
 	job.Progress = func(m emulator.Measurement) {
 		done++
-		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, count(m.Threads, "thread"), shownSpan(m.Latency.P50))
+		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, wording.Count(m.Threads, "thread"), shownSpan(m.Latency.P50))
 	}
 	result, failed := emulator.Run(command.Context(), job)
 	if failed != nil && len(result.Cells) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // leaderboardLimit is how many rows a leaderboard has unless told otherwise.
@@ -30,14 +31,14 @@ func printLeaderboard(out io.Writer, def definition.Definition, page protocol.Tr
 	parameters := sortedNames(names)
 	heading := []string{"RANK", "TRIAL"}
 	for _, objective := range def.Objectives {
-		heading = append(heading, plainText(objective.Label()))
+		heading = append(heading, wording.Plain(objective.Label()))
 	}
 	if len(def.Constraints) > 0 {
 		heading = append(heading, "VIOLATION")
 	}
 	heading = append(heading, "STATE", "RUNG", "EPOCHS", "TIME")
 	for _, name := range parameters {
-		heading = append(heading, plainText(name))
+		heading = append(heading, wording.Plain(name))
 	}
 	rows := make([][]string, 0, len(page.Trials))
 	for _, t := range page.Trials {
@@ -63,10 +64,10 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	for objective := range def.Objectives {
 		value := "-"
 		if v, measured := t.Value(objective); measured {
-			value = shownNumber(v)
+			value = wording.Number(v)
 		}
 		if t.Repeated != nil {
-			value = shownMean(*t.Repeated, objective)
+			value = wording.Mean(*t.Repeated, objective)
 		}
 		row = append(row, value)
 	}
@@ -80,8 +81,20 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	if t.Stalled {
 		state += " (stalled)"
 	}
-	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), shownSeconds(float64(t.Seconds)))
+	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), wording.Seconds(float64(t.Seconds)))
 	return append(row, shownConfiguration(t.Configuration, parameters)...)
+}
+
+// shownTrial is a trial in one line.
+func shownTrial(t protocol.RankedTrial, def definition.Definition) string {
+	line := fmt.Sprintf("trial %d  %s  rung %d  %s", t.Number, t.State, t.Rung, wording.Count(t.Epochs, "epoch"))
+	if value, measured := t.Value(0); measured {
+		line += fmt.Sprintf("  %s %s", wording.Plain(def.Objectives[0].Label()), wording.Number(value))
+		if t.Results[len(t.Results)-1].Estimated {
+			line += " (estimate)"
+		}
+	}
+	return line
 }
 
 // shownViolation is by how much the newest result misses the constraints.
@@ -92,7 +105,7 @@ func shownViolation(results []trial.Result) string {
 	case results[len(results)-1].Violation == 0:
 		return "none"
 	}
-	return shownNumber(results[len(results)-1].Violation)
+	return wording.Number(results[len(results)-1].Violation)
 }
 
 // shownConfiguration has a cell for each of the parameters.
@@ -100,7 +113,7 @@ func shownConfiguration(configuration space.Configuration, parameters []string) 
 	cells := make([]string, 0, len(parameters))
 	for _, name := range parameters {
 		if v, has := configuration[name]; has {
-			cells = append(cells, shownValue(v))
+			cells = append(cells, wording.Value(v))
 		} else {
 			cells = append(cells, "-")
 		}
@@ -114,17 +127,17 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		fmt.Fprintln(out, "No recommendation: no trial was measured.")
 	} else {
 		best := answer.Best
-		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, plainText(best.Metric), shownBestValue(*best), shownBudget(best.Budget))
+		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, wording.Plain(best.Metric), wording.BestValue(*best), wording.Budget(best.Budget))
 		if answer.Pareto != nil {
 			for i, one := range answer.Pareto.Objectives[1:] {
-				fmt.Fprintf(out, "  %-22s %s (objective)\n", plainText(one.Name), further(*best, i+1))
+				fmt.Fprintf(out, "  %-22s %s (objective)\n", wording.Plain(one.Name), further(*best, i+1))
 			}
 		}
 		for _, name := range sortedNames(best.Params) {
-			fmt.Fprintf(out, "  %-22s %s\n", plainText(name), shownValue(best.Params[name]))
+			fmt.Fprintf(out, "  %-22s %s\n", wording.Plain(name), wording.Value(best.Params[name]))
 		}
 		for _, name := range sortedNames(answer.System) {
-			fmt.Fprintf(out, "  %-22s %s (system)\n", plainText(name), shownValue(answer.System[name]))
+			fmt.Fprintf(out, "  %-22s %s (system)\n", wording.Plain(name), wording.Value(answer.System[name]))
 		}
 		if answer.Checkpoint != nil {
 			fmt.Fprintf(out, "  %-22s epoch %d, artifact %s\n", "checkpoint", answer.Checkpoint.Epoch, answer.Checkpoint.Artifact)
@@ -135,29 +148,29 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		_ = deploymentTable(out, answer.Deployments) // as the lines around it
 	}
 	for _, note := range answer.Notes {
-		fmt.Fprintf(out, "  Note: %s\n", plainText(note))
+		fmt.Fprintf(out, "  Note: %s\n", wording.Plain(note))
 	}
 }
 
 // further is the value of an objective behind the first.
 func further(best protocol.Best, objective int) string {
 	if best.Repeated != nil {
-		return shownMean(*best.Repeated, objective)
+		return wording.Mean(*best.Repeated, objective)
 	}
-	return shownNumber(best.Values[objective])
+	return wording.Number(best.Values[objective])
 }
 
 // printCosts prints what the study spent.
 func printCosts(out io.Writer, view protocol.StudyView) {
 	p := view.Progress
 	fmt.Fprintf(out, "Spent: %s (%s of training), %s, %.1f data passes, %s\n",
-		shownSeconds(p.ElapsedSeconds), shownSeconds(p.TrialSeconds), count(p.Epochs, "epoch"), p.DataPasses, shownEnergy(p.Energy))
+		wording.Seconds(p.ElapsedSeconds), wording.Seconds(p.TrialSeconds), wording.Count(p.Epochs, "epoch"), p.DataPasses, wording.Energy(p.Energy))
 	if p.Energy.Estimated() {
-		fmt.Fprintf(out, "       how the energy was obtained: %s\n", plainText(p.Energy.Method))
+		fmt.Fprintf(out, "       how the energy was obtained: %s\n", wording.Plain(p.Energy.Method))
 	}
-	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", shownStates(p.Trials), count(p.Promotions, "promotion"), p.Resumes)
+	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", wording.States(p.Trials), wording.Count(p.Promotions, "promotion"), p.Resumes)
 	if p.Repeats > 0 {
-		fmt.Fprintf(out, ", %s", count(p.Repeats, "repeat"))
+		fmt.Fprintf(out, ", %s", wording.Count(p.Repeats, "repeat"))
 	}
 	fmt.Fprintln(out)
 }
@@ -167,9 +180,9 @@ func finished(view protocol.StudyView) error {
 	if view.Progress.Best == nil {
 		reason := view.Reason
 		if failed := view.Progress.Trials[trial.Failed]; failed > 0 {
-			reason = fmt.Sprintf("%s; %s failed, see 'tandem study log %s 0'", reason, count(failed, "trial"), view.Name)
+			reason = fmt.Sprintf("%s; %s failed, see 'tandem study log %s 0'", reason, wording.Count(failed, "trial"), view.Name)
 		}
-		return fmt.Errorf("%w: %s", errNoResult, plainText(reason))
+		return fmt.Errorf("%w: %s", errNoResult, wording.Plain(reason))
 	}
 	return nil
 }

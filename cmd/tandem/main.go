@@ -27,6 +27,7 @@ const (
 	exitUsage       = 2   // the command line or the study file is wrong
 	exitNoResult    = 3   // the study ended, and no trial was measured
 	exitUnreachable = 4   // no server answered
+	exitDiffers     = 5   // "study diff --exit-code": the definitions differ
 	exitInterrupted = 130 // stopped by Ctrl-C
 )
 
@@ -92,6 +93,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.Is(err, errNoResult):
 		return exitNoResult
+	case errors.Is(err, errDiffers):
+		return exitDiffers
 	case errors.As(err, &usage), problem.Is(err, problem.Invalid):
 		return exitUsage
 	case problem.Is(err, problem.Unavailable):
@@ -119,7 +122,8 @@ Or with several machines:  tandem serve                        (on the server)
                            tandem study create study.yaml --watch
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
-3 the study ended without a measured trial, 4 no server answered, 130 interrupted;
+3 the study ended without a measured trial, 4 no server answered, 5 "tandem study
+diff --exit-code" found a difference, 130 interrupted;
 "tandem profile" has the code of the command it ran.`,
 		Version:       version(),
 		SilenceUsage:  true,

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
@@ -205,7 +206,7 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	if options.slots == 0 {
 		fmt.Fprint(out, "As many trials at once as this machine has room for\n\n")
 	} else {
-		fmt.Fprintf(out, "%s at once on this machine\n\n", count(int(options.slots), "trial"))
+		fmt.Fprintf(out, "%s at once on this machine\n\n", wording.Count(int(options.slots), "trial"))
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -251,7 +252,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 		case err != nil:
 			return found, err
 		case !found.Status.Over() && same(found.Definition, def):
-			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", plainText(found.Name), shownStates(found.Progress.Trials))
+			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", wording.Plain(found.Name), wording.States(found.Progress.Trials))
 			if found.Status == protocol.StudyPaused {
 				return client.ResumeStudy(ctx, found.ID)
 			}
@@ -262,13 +263,13 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 }
 
 func describe(out io.Writer, wanted string, view protocol.StudyView) {
-	name := plainText(view.Name)
+	name := wording.Plain(view.Name)
 	if view.Name != wanted {
-		name += fmt.Sprintf(" (there is a study %s already)", plainText(wanted))
+		name += fmt.Sprintf(" (there is a study %s already)", wording.Plain(wanted))
 	}
 	top := view.Rungs[len(view.Rungs)-1].Budget
 	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Methods(), view.Definition.Search.Promotion.OrDefault(),
-		count(len(view.Rungs), "rung"), shownBudget(top), view.Definition.Search.Seed)
+		wording.Count(len(view.Rungs), "rung"), wording.Budget(top), view.Definition.Search.Seed)
 }
 
 // same reports whether a stored study is what the file says. A seed that the

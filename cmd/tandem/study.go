@@ -6,12 +6,12 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // studyFlags are shared by every command below "tandem study".
@@ -36,7 +36,7 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
-		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags),
+		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), diffCommand(&flags), reportCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), deleteCommand(&flags),
 	)
 	return command
@@ -74,59 +74,46 @@ func onStudy(flags *studyFlags, command *cobra.Command, run func(ctx context.Con
 	return command
 }
 
-// completeStudy offers the server's studies to the shell.
-func (f *studyFlags) completeStudy(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	client, err := f.server.open()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	ctx, cancel := context.WithTimeout(command.Context(), 2*time.Second)
-	defer cancel()
-	studies, err := client.Studies(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, study := range studies {
-		names = append(names, study.Name+"\t"+string(study.Status))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 func listCommand(flags *studyFlags) *cobra.Command {
 	var owner string
-	var mine bool
+	var mine, watching bool
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the studies, the newest first",
 		Long: `List the studies, the newest first: a user's own, or those of all with the token
 of an admin or a viewer.`,
 		Example: `  tandem study list
-  tandem study list --owner alice`,
+  tandem study list --owner alice
+  tandem study list --watch`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if mine && owner != "" {
+			switch {
+			case mine && owner != "":
 				return usageError{fmt.Errorf("--mine and --owner %s exclude each other: give one of them", owner)}
+			case watching && flags.json:
+				return usageError{errWatchedJSON}
 			}
 			client, err := flags.server.open()
 			if err != nil {
 				return err
 			}
-			studies, err := ownedBy(command.Context(), client, owner, mine)
-			if err != nil {
-				return err
-			}
 			if flags.json {
+				studies, err := ownedBy(command.Context(), client, owner, mine)
+				if err != nil {
+					return err
+				}
 				return writeJSON(command.OutOrStdout(), map[string]any{"studies": studies})
 			}
-			return printStudies(command.OutOrStdout(), studies)
+			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
+				studies, err := ownedBy(ctx, client, owner, mine)
+				return listingOfStudies(studies), err
+			})
 		},
 	}
 	command.Flags().StringVar(&owner, "owner", "", "only the studies of this user; admin: of the administrators")
 	command.Flags().BoolVar(&mine, "mine", false, "only the studies of whoever the token is of")
+	flagWords(command, "owner", flags.completeOwners)
+	watchFlag(command, &watching)
 	return command
 }
 
@@ -150,6 +137,16 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 	return slices.DeleteFunc(studies, func(study protocol.StudyView) bool { return study.Owner != owner }), nil
 }
 
+// listingOfStudies is the listing of these.
+func listingOfStudies(studies []protocol.StudyView) listing {
+	seen := listing{print: func(out io.Writer) error { return printStudies(out, studies) }}
+	for _, study := range studies {
+		name := wording.Plain(study.Owner) + ":" + wording.Plain(study.Name)
+		seen.things = append(seen.things, thing{name, fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study.Progress.Best), wording.States(study.Progress.Trials))})
+	}
+	return seen
+}
+
 func printStudies(out io.Writer, studies []protocol.StudyView) error {
 	if len(studies) == 0 {
 		_, err := fmt.Fprintln(out, "No studies yet. Create one: tandem study create study.yaml")
@@ -158,56 +155,85 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 	rows := make([][]string, 0, len(studies))
 	for _, study := range studies {
 		p := study.Progress
-		best := "-"
+		best, metric := "-", "-"
 		if p.Best != nil {
-			best = plainText(p.Best.Metric) + " " + shownBestValue(*p.Best)
+			best, metric = wording.BestValue(*p.Best), wording.Plain(p.Best.Metric)
 		}
 		trials := strconv.Itoa(p.Created)
 		if p.MaxTrials > 0 {
 			trials += "/" + strconv.Itoa(p.MaxTrials)
 		}
 		rows = append(rows, []string{
-			plainText(study.Name), plainText(study.Owner), string(study.Status), best, trials, strconv.Itoa(p.Epochs),
-			shownSeconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
+			wording.Plain(study.Name), wording.Plain(study.Owner), string(study.Status), best, metric, trials, strconv.Itoa(p.Epochs),
+			wording.Seconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
 		})
 	}
-	return table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
+	return table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "METRIC", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
 }
 
 func showCommand(flags *studyFlags) *cobra.Command {
-	limit := leaderboardLimit
+	limit, watching := leaderboardLimit, false
 	command := onStudy(flags, &cobra.Command{
 		Use:   "show STUDY",
 		Short: "Show a study's progress and its leaderboard",
 		Example: `  tandem study show lenet-fashion-mnist
   tandem study show lenet-fashion-mnist --trials 50
+  tandem study show lenet-fashion-mnist --watch
   tandem study show lenet-fashion-mnist --json | jq .progress.best`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		view, err := client.Study(ctx, study)
-		if err != nil {
-			return err
-		}
 		if flags.json {
+			if watching {
+				return usageError{errWatchedJSON}
+			}
+			view, err := client.Study(ctx, study)
+			if err != nil {
+				return err
+			}
 			return writeJSON(out, view)
 		}
-		return printStudy(ctx, client, view, limit, out)
+		return list(ctx, out, watching, func(ctx context.Context) (listing, error) {
+			return listingOfStudy(ctx, client, study, limit)
+		})
 	})
 	command.Flags().IntVar(&limit, "trials", leaderboardLimit, "rows of the leaderboard")
+	watchFlag(command, &watching)
 	return command
 }
 
-func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyView, limit int, out io.Writer) error {
+// listingOfStudy is a study with its leaderboard.
+func listingOfStudy(ctx context.Context, client *rest.Client, study string, limit int) (listing, error) {
+	view, err := client.Study(ctx, study)
+	if err != nil {
+		return listing{}, err
+	}
+	correlations, err := client.Correlations(ctx, view.ID)
+	if err != nil {
+		return listing{}, err
+	}
+	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
+	if err != nil {
+		return listing{}, err
+	}
+	seen := listing{over: view.Status.Over(), print: func(out io.Writer) error { return printStudy(out, view, correlations, page) }}
+	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", wording.Plain(view.Name), view.Status, shownBest(view.Progress.Best))})
+	for _, t := range page.Trials {
+		seen.things = append(seen.things, thing{fmt.Sprintf("trial %d", t.Number), shownTrial(t, view.Definition)})
+	}
+	return seen, nil
+}
+
+func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage) error {
 	status := string(view.Status)
 	if view.Reason != "" {
-		status += ": " + plainText(view.Reason)
+		status += ": " + wording.Plain(view.Reason)
 	}
-	fmt.Fprintf(out, "%s (%s) of %s  %s\n", plainText(view.Name), view.ID, plainText(view.Owner), status)
+	fmt.Fprintf(out, "%s (%s) of %s  %s\n", wording.Plain(view.Name), view.ID, wording.Plain(view.Owner), status)
 	if view.Definition.Description != "" {
-		fmt.Fprintln(out, plainText(view.Definition.Description))
+		fmt.Fprintln(out, wording.Plain(view.Definition.Description))
 	}
 	printCosts(out, view)
 	if left := view.Progress.RemainingSeconds; left != nil {
-		fmt.Fprintf(out, "Left:  about %s\n", shownSeconds(*left))
+		fmt.Fprintf(out, "Left:  about %s\n", wording.Seconds(*left))
 	}
 	if bound := view.Progress.RegretBound; bound != nil {
 		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
@@ -215,21 +241,15 @@ func printStudy(ctx context.Context, client *rest.Client, view protocol.StudyVie
 	if err := printStudySystem(out, view.Progress); err != nil {
 		return err
 	}
-	if err := printCorrelations(ctx, client, view.ID, out); err != nil {
-		return err
-	}
+	printCorrelations(out, correlations)
 	fmt.Fprintln(out)
-	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
-	if err != nil {
-		return err
-	}
 	return printLeaderboard(out, view.Definition, page)
 }
 
 // shownRegret says how much could still be gained.
 func shownRegret(bound protocol.RegretBound, metric string) string {
 	return fmt.Sprintf("Gain:  at most %.3g of %s is left, an estimate at %g %% confidence from %s; ends below %g",
-		float64(bound.Value), plainText(metric), 100*bound.Confidence, count(bound.Results, "full result"), bound.Threshold)
+		float64(bound.Value), wording.Plain(metric), 100*bound.Confidence, wording.Count(bound.Results, "full result"), bound.Threshold)
 }
 
 func watchCommand(flags *studyFlags) *cobra.Command {
@@ -268,7 +288,11 @@ func printResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 		return finished(view)
 	}
 	fmt.Fprintln(out)
-	if err := printStudy(ctx, client, view, leaderboardLimit, out); err != nil {
+	whole, err := listingOfStudy(ctx, client, view.ID, leaderboardLimit)
+	if err != nil {
+		return err
+	}
+	if err := whole.print(out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)

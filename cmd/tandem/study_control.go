@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 func pauseCommand(flags *studyFlags) *cobra.Command {
@@ -50,7 +51,7 @@ func changing(flags *studyFlags, command *cobra.Command, change func(*rest.Clien
 		if flags.json {
 			return writeJSON(out, view)
 		}
-		_, err = fmt.Fprintf(out, "Study %s is %s\n", plainText(view.Name), view.Status)
+		_, err = fmt.Fprintf(out, "Study %s is %s\n", wording.Plain(view.Name), view.Status)
 		return err
 	})
 }
@@ -73,7 +74,7 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 				return err
 			}
 			if !sure {
-				question := fmt.Sprintf("Delete study %s with its %s?", plainText(view.Name), count(view.Progress.Created, "trial"))
+				question := fmt.Sprintf("Delete study %s with its %s?", wording.Plain(view.Name), wording.Count(view.Progress.Created, "trial"))
 				if err := confirm(command, question); err != nil {
 					return err
 				}
@@ -84,7 +85,7 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), map[string]string{"deleted": view.ID})
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", plainText(view.Name))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", wording.Plain(view.Name))
 			return err
 		},
 	}

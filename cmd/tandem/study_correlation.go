@@ -1,26 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 
-	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // printCorrelations prints how far each rung's ranking holds at the next one,
 // one line for each pair of neighbours that have trials in common.
-func printCorrelations(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-	answer, err := client.Correlations(ctx, study)
-	if err != nil {
-		return err
-	}
+func printCorrelations(out io.Writer, answer protocol.Correlations) {
 	for _, one := range answer.Rungs {
 		if one.To != one.From+1 {
 			continue
 		}
 		fmt.Fprintf(out, "Rung %d ranks as rung %d does: correlation %.2f (95%%: %.2f to %.2f) among the %s measured at both; among all %d an estimated %.2f\n",
-			one.From, one.To, one.Spearman, one.Low, one.High, count(one.Trials, "trial"), one.Below, one.Corrected)
+			one.From, one.To, one.Spearman, one.Low, one.High, wording.Count(one.Trials, "trial"), one.Below, one.Corrected)
 	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // createFlags are the flags of "tandem study create".
@@ -82,13 +83,13 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if f.json {
 		return writeJSON(out, view)
 	}
-	_, err = fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", plainText(view.Name), view.ID, client.URL(), view.ID)
+	_, err = fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", wording.Plain(view.Name), view.ID, client.URL(), view.ID)
 	return err
 }
 
 func (f *createFlags) follow(ctx context.Context, client *rest.Client, view protocol.StudyView, out io.Writer) error {
 	if !f.json {
-		fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", plainText(view.Name), view.ID, client.URL(), view.ID)
+		fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", wording.Plain(view.Name), view.ID, client.URL(), view.ID)
 	}
 	return follow(ctx, client, view.ID, f.json, out)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/edge/estimate"
 	"github.com/tandem-tune/tandem/edge/tuning"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 func deploymentsCommand(flags *studyFlags) *cobra.Command {
@@ -51,7 +52,7 @@ an inference section; docs/edge.md says more.`,
 }
 
 func printDeployments(out io.Writer, answer protocol.Deployments) error {
-	fmt.Fprintf(out, "Trial %d, architecture %s\n", answer.Trial, plainText(answer.Architecture))
+	fmt.Fprintf(out, "Trial %d, architecture %s\n", answer.Trial, wording.Plain(answer.Architecture))
 	return deploymentTable(out, answer.Devices)
 }
 
@@ -64,7 +65,7 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 		if one.JoulesPerSample.Value > 0 {
 			joules = fmt.Sprintf("%.3g", one.JoulesPerSample.Value)
 		}
-		rows = append(rows, []string{plainText(one.Device), shownDeployment(one.Configuration), latency,
+		rows = append(rows, []string{wording.Plain(one.Device), shownDeployment(one.Configuration), latency,
 			fmt.Sprintf("%.4g", one.SamplesPerSecond), joules, shownSize(one.MemoryBytes), one.Method})
 	}
 	if err := table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
@@ -72,10 +73,10 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 	}
 	for _, one := range devices {
 		for _, unmet := range one.Unmet {
-			fmt.Fprintf(out, "  %s: nothing keeps to the constraints: %s\n", plainText(one.Device), plainText(unmet))
+			fmt.Fprintf(out, "  %s: nothing keeps to the constraints: %s\n", wording.Plain(one.Device), wording.Plain(unmet))
 		}
 		for _, doubtful := range one.Doubtful {
-			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", plainText(one.Device), plainText(doubtful))
+			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", wording.Plain(one.Device), wording.Plain(doubtful))
 		}
 	}
 	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
@@ -85,7 +86,7 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 func shownDeployment(c tuning.Configuration) string {
 	parts := []string{"batch " + strconv.Itoa(c.BatchSize)}
 	if c.Cores > 0 {
-		parts = append(parts, count(c.Cores, "core"))
+		parts = append(parts, wording.Count(c.Cores, "core"))
 	}
 	if c.CPUHertz > 0 {
 		parts = append(parts, fmt.Sprintf("%.4g GHz", c.CPUHertz/1e9))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // importanceFlags are the choices of "study importance"; -1 stands for none.
@@ -57,6 +58,7 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 		return printed(out, flags.json, answer, printImportance)
 	})
 	command.Flags().StringVar(&choice.method, "method", "", "ped-anova (the default) or fanova")
+	flagWords(command, "method", words("ped-anova", "fanova"))
 	command.Flags().IntVar(&choice.objective, "objective", 0, "the place of the objective, from 0")
 	command.Flags().IntVar(&choice.rung, "rung", -1, "only this rung")
 	command.Flags().BoolVar(&choice.ablation, "ablation", false, "walk from one trial to another, one parameter at a time")
@@ -102,13 +104,13 @@ func printImportance(out io.Writer, answer protocol.Importance) error {
 
 func printRung(out io.Writer, rung protocol.RungImportance) error {
 	if rung.Surrogate != nil {
-		fmt.Fprintf(out, "Rung %d (%s): %s, of which %s\n", rung.Rung, shownBudget(rung.Budget), count(rung.Trials, "trial"), shownSurrogate(*rung.Surrogate))
+		fmt.Fprintf(out, "Rung %d (%s): %s, of which %s\n", rung.Rung, wording.Budget(rung.Budget), wording.Count(rung.Trials, "trial"), shownSurrogate(*rung.Surrogate))
 	} else {
-		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, shownBudget(rung.Budget), rung.Best, count(rung.Trials, "trial"))
+		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, wording.Budget(rung.Budget), rung.Best, wording.Count(rung.Trials, "trial"))
 	}
 	heading, rows := []string{"PARAMETER", "SHARE", "CHANCE", ""}, make([][]string, 0, len(rung.Parameters))
 	for _, p := range rung.Parameters {
-		row := []string{plainText(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share)}
+		row := []string{wording.Plain(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share)}
 		if p.Chance == nil {
 			heading = []string{"PARAMETER", "SHARE", "±"}
 			row = append(row, fmt.Sprintf("%.0f%%", 100*p.Spread))
@@ -122,7 +124,7 @@ func printRung(out io.Writer, rung protocol.RungImportance) error {
 	}
 	for _, pair := range rung.Interactions {
 		if pair.Share >= 0.005 {
-			rows = append(rows, []string{plainText(pair.First) + " with " + plainText(pair.Second), fmt.Sprintf("%.0f%%", 100*pair.Share), fmt.Sprintf("%.0f%%", 100*pair.Spread)})
+			rows = append(rows, []string{wording.Plain(pair.First) + " with " + wording.Plain(pair.Second), fmt.Sprintf("%.0f%%", 100*pair.Share), fmt.Sprintf("%.0f%%", 100*pair.Spread)})
 		}
 	}
 	if len(rows) > 0 {
@@ -141,8 +143,8 @@ func shownSurrogate(s protocol.Surrogate) string {
 
 func printNotes(out io.Writer, notes []string, method string) error {
 	for _, note := range notes {
-		fmt.Fprintf(out, "Note: %s\n", plainText(note))
+		fmt.Fprintf(out, "Note: %s\n", wording.Plain(note))
 	}
-	_, err := fmt.Fprintf(out, "Method: %s\n", plainText(method))
+	_, err := fmt.Fprintf(out, "Method: %s\n", wording.Plain(method))
 	return err
 }

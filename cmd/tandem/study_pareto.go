@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 func paretoCommand(flags *studyFlags) *cobra.Command {
@@ -34,7 +35,7 @@ between the front and the reference point.`,
 
 func printPareto(out io.Writer, answer protocol.Pareto) error {
 	if len(answer.Trials) > 0 {
-		fmt.Fprintf(out, "Rung %d (%s): %d of %s on the front\n", answer.Rung, shownBudget(answer.Budget), len(answer.Trials), count(answer.Measured, "trial"))
+		fmt.Fprintf(out, "Rung %d (%s): %d of %s on the front\n", answer.Rung, wording.Budget(answer.Budget), len(answer.Trials), wording.Count(answer.Measured, "trial"))
 		names := map[string]bool{}
 		for _, t := range answer.Trials {
 			for name := range t.Params {
@@ -44,16 +45,16 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 		parameters := sortedNames(names)
 		heading := []string{"RANK", "TRIAL"}
 		for _, one := range answer.Objectives {
-			heading = append(heading, plainText(one.Name))
+			heading = append(heading, wording.Plain(one.Name))
 		}
 		for _, name := range parameters {
-			heading = append(heading, plainText(name))
+			heading = append(heading, wording.Plain(name))
 		}
 		rows := make([][]string, 0, len(answer.Trials))
 		for _, t := range answer.Trials {
 			row := []string{strconv.Itoa(t.Rank), strconv.Itoa(t.Number)}
 			for _, value := range t.Values {
-				row = append(row, shownNumber(value))
+				row = append(row, wording.Number(value))
 			}
 			rows = append(rows, append(row, shownConfiguration(t.Params, parameters)...))
 		}
@@ -62,10 +63,10 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 		}
 	}
 	if answer.Hypervolume != nil {
-		fmt.Fprintf(out, "Hypervolume: %s, measured from %s\n", shownNumber(trial.Float(*answer.Hypervolume)), shownReference(answer.Objectives))
+		fmt.Fprintf(out, "Hypervolume: %s, measured from %s\n", wording.Number(trial.Float(*answer.Hypervolume)), shownReference(answer.Objectives))
 	}
 	for _, note := range answer.Notes {
-		fmt.Fprintf(out, "Note: %s\n", plainText(note))
+		fmt.Fprintf(out, "Note: %s\n", wording.Plain(note))
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func shownReference(objectives []protocol.ParetoObjective) string {
 		if one.Given {
 			source = ""
 		}
-		parts = append(parts, plainText(one.Name)+" "+shownNumber(trial.Float(*one.Reference))+source)
+		parts = append(parts, wording.Plain(one.Name)+" "+wording.Number(trial.Float(*one.Reference))+source)
 	}
 	return strings.Join(parts, ", ")
 }

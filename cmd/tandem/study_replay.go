@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 func replayCommand(flags *studyFlags) *cobra.Command {
@@ -57,6 +58,6 @@ func replay(ctx context.Context, client *rest.Client, name string, asJSON bool, 
 	if asJSON {
 		return writeJSON(out, map[string]any{"study": log.Study.Name, "decisions": decisions, "same": true})
 	}
-	_, err = fmt.Fprintf(out, "Study %s: all %d decisions of its search came out the same.\n", plainText(log.Study.Name), decisions)
+	_, err = fmt.Fprintf(out, "Study %s: all %d decisions of its search came out the same.\n", wording.Plain(log.Study.Name), decisions)
 	return err
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // onTrial is a command about one trial.
 func onTrial(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
 	command.Args = arguments(2, "a study and the number of a trial")
-	command.ValidArgsFunction = flags.completeStudy
+	command.ValidArgsFunction = flags.completeTrial
 	command.RunE = func(command *cobra.Command, args []string) error {
 		number, err := strconv.Atoi(args[1])
 		if err != nil || number < 0 {
@@ -60,21 +61,21 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	t := detail.Trial
 	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
 	if t.Reason != "" {
-		fmt.Fprintf(out, ": %s", plainText(t.Reason))
+		fmt.Fprintf(out, ": %s", wording.Plain(t.Reason))
 	}
-	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, shownBudget(t.Budget), count(t.Epochs, "epoch"), shownSeconds(float64(t.Seconds)), shownEnergy(t.Energy))
+	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, wording.Budget(t.Budget), wording.Count(t.Epochs, "epoch"), wording.Seconds(float64(t.Seconds)), wording.Energy(t.Energy))
 	switch {
 	case t.Parent != nil && t.Inherited > 0:
 		fmt.Fprintf(out, "Continues trial %d from its epoch %d\n", *t.Parent, t.Inherited)
 	case t.Parent != nil:
 		fmt.Fprintf(out, "Child of trial %d, which left no checkpoint to continue\n", *t.Parent)
 	}
-	fmt.Fprintf(out, "Parameters (%s): %s\n", plainText(t.Origin), shownParams(t.Configuration))
+	fmt.Fprintf(out, "Parameters (%s): %s\n", wording.Plain(t.Origin), wording.Parameters(t.Configuration))
 	if t.RepeatOf != nil {
 		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
 	}
 	if t.Repeated != nil {
-		fmt.Fprintf(out, "Repeated: %s; %s\n", shownMean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
+		fmt.Fprintf(out, "Repeated: %s; %s\n", wording.Mean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
 	}
 	fmt.Fprintln(out)
 	metrics := map[string]bool{}
@@ -86,19 +87,19 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	names := sortedNames(metrics)
 	heading := []string{"RUNG", "EPOCH"}
 	for _, name := range names {
-		heading = append(heading, plainText(name))
+		heading = append(heading, wording.Plain(name))
 	}
 	var rows [][]string
 	for _, report := range detail.Reports {
 		row := []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch)}
 		for _, name := range names {
 			if value, has := report.Metrics[name]; has {
-				row = append(row, shownNumber(value))
+				row = append(row, wording.Number(value))
 			} else {
 				row = append(row, "-")
 			}
 		}
-		rows = append(rows, append(row, shownSeconds(float64(report.Seconds)), plainText(report.Worker)))
+		rows = append(rows, append(row, wording.Seconds(float64(report.Seconds)), wording.Plain(report.Worker)))
 	}
 	if err := table(out, append(heading, "TIME", "WORKER"), rows); err != nil {
 		return err
@@ -127,7 +128,7 @@ func printHistory(out io.Writer, events []protocol.Event) error {
 		if event.State == "" {
 			continue
 		}
-		rows = append(rows, []string{event.At.Local().Format("15:04:05"), event.State, plainText(event.Worker), plainText(event.Reason)})
+		rows = append(rows, []string{event.At.Local().Format("15:04:05"), event.State, wording.Plain(event.Worker), wording.Plain(event.Reason)})
 	}
 	return table(out, []string{"AT", "STATE", "WORKER", "WHY"}, rows)
 }
@@ -149,7 +150,7 @@ func logCommand(flags *studyFlags) *cobra.Command {
 		if file, ok := out.(*os.File); ok && isTerminal(file) {
 			lines := strings.Split(text, "\n")
 			for i := range lines {
-				lines[i] = plainText(lines[i])
+				lines[i] = wording.Plain(lines[i])
 			}
 			text = strings.Join(lines, "\n")
 		}
@@ -204,9 +205,12 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 			_, err = io.Copy(out, answer)
 			return err
 		}
-		return saveAs(path, answer)
+		moved := newTransfer(os.Stderr, "Downloading "+wording.Plain(study), 0)
+		defer moved.end()
+		return saveAs(path, moved.reading(answer))
 	})
 	command.Flags().StringVar(&format, "format", "", "csv or json (default csv; json with --json)")
+	flagWords(command, "format", words("csv", "json"))
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
 }

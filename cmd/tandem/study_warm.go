@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/importer"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // warmFlags say what a study begins with.
@@ -53,7 +54,7 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 		return nil, usageError{err}
 	}
 	for _, note := range results.Notes {
-		fmt.Fprintln(notes, plainText(note))
+		fmt.Fprintln(notes, wording.Plain(note))
 	}
 	return results.Observations, nil
 }
@@ -78,8 +79,8 @@ func printWarm(out io.Writer, view protocol.StudyView) {
 	for _, source := range view.Definition.Search.WarmStart.Sources {
 		skipped := ""
 		if source.Skipped > 0 {
-			skipped = fmt.Sprintf(" (%d left out: %s)", source.Skipped, plainText(source.Reason))
+			skipped = fmt.Sprintf(" (%d left out: %s)", source.Skipped, wording.Plain(source.Reason))
 		}
-		fmt.Fprintf(out, "Begins with %s of %s%s\n", count(source.Observations, "result"), plainText(source.Name), skipped)
+		fmt.Fprintf(out, "Begins with %s of %s%s\n", wording.Count(source.Observations, "result"), wording.Plain(source.Name), skipped)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 func tokenCommand() *cobra.Command {
@@ -67,6 +68,7 @@ folder with --data, or make one in its database with --database.`,
 		},
 	}
 	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker or viewer")
+	flagWords(command, "scope", words("admin", "user", "worker", "viewer"))
 	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scope user, the name of the user (default the worker, or this host)")
 	command.Flags().StringVar(&worker, "worker", "", "for the scope worker: the worker it is for, by the name it is started with; * for any number of them (default the first that uses it)")
 	command.Flags().DurationVar(&life, "expires", 0, "how long it is valid, such as 720h; 0 means for ever")
@@ -180,7 +182,7 @@ func tokenListCommand(flags *studyFlags) *cobra.Command {
 func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 	rows := make([][]string, 0, len(tokens))
 	for _, token := range tokens {
-		worker := plainText(token.Worker)
+		worker := wording.Plain(token.Worker)
 		switch {
 		case token.Scope != string(auth.Worker):
 			worker = "-"
@@ -190,7 +192,7 @@ func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 			worker = "any"
 		}
 		rows = append(rows, []string{
-			token.ID, plainText(token.Name), token.Scope, worker, shownTime(&token.Created, ""), shownTime(token.Expires, "never"), shownTime(token.Used, "never"),
+			token.ID, wording.Plain(token.Name), token.Scope, worker, shownTime(&token.Created, ""), shownTime(token.Expires, "never"), shownTime(token.Used, "never"),
 		})
 	}
 	return table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)
@@ -206,10 +208,11 @@ func shownTime(at *time.Time, none string) string {
 
 func tokenRevokeCommand(flags *studyFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a token; whoever uses it is refused from now on",
-		Example: `  tandem token revoke 3fX9kQ2mLp0a`,
-		Args:    arguments(1, "the id of a token, as 'tandem token list' shows it"),
+		Use:               "revoke ID",
+		Short:             "Revoke a token; whoever uses it is refused from now on",
+		Example:           `  tandem token revoke 3fX9kQ2mLp0a`,
+		Args:              arguments(1, "the id of a token, as 'tandem token list' shows it"),
+		ValidArgsFunction: flags.completeToken,
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
 )
 
 const (
@@ -50,31 +48,28 @@ func watch(ctx context.Context, client *rest.Client, study string, out io.Writer
 // display prints progress: one line that changes on a terminal, a line for
 // each news elsewhere.
 type display struct {
-	out      io.Writer
-	terminal int // file descriptor, or -1
-	shown    bool
-	news     string
-	printed  time.Time
+	out     io.Writer
+	screen  *terminal // nil where there is none
+	shown   bool
+	news    string
+	printed time.Time
 }
 
 func newDisplay(out io.Writer) *display {
-	d := &display{out: out, terminal: -1}
-	if file, ok := out.(*os.File); ok && isTerminal(file) {
-		d.terminal = int(file.Fd())
+	d := &display{out: out}
+	if screen, ok := terminalOf(out); ok {
+		d.screen = &screen
 	}
 	return d
 }
 
-func isTerminal(file *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
-	return err == nil
-}
-
 func (d *display) show(view protocol.StudyView) {
 	line := progressLine(view)
-	if d.terminal >= 0 {
-		fmt.Fprintf(d.out, "\r\x1b[K%s", fitted(line, d.width()))
-		d.shown = true
+	if d.screen != nil {
+		if part, known := partDone(view.Progress); known {
+			line = bar(part) + " " + line
+		}
+		d.draw(line)
 		return
 	}
 	news := fmt.Sprint(view.Status, shownBest(view.Progress.Best))
@@ -85,6 +80,20 @@ func (d *display) show(view protocol.StudyView) {
 	fmt.Fprintln(d.out, line)
 }
 
+// draw puts a line in the place of the one before.
+func (d *display) draw(line string) {
+	fmt.Fprintf(d.out, "\r\x1b[K%s", shortened(line, d.screen.columns()-1))
+	d.shown = true
+}
+
+// clear takes the line away.
+func (d *display) clear() {
+	if d.shown {
+		fmt.Fprint(d.out, "\r\x1b[K")
+		d.shown = false
+	}
+}
+
 // end leaves the last line standing.
 func (d *display) end() {
 	if d.shown {
@@ -93,39 +102,41 @@ func (d *display) end() {
 	}
 }
 
-func (d *display) width() int {
-	size, err := unix.IoctlGetWinsize(d.terminal, unix.TIOCGWINSZ)
-	if err != nil || size.Col == 0 {
-		return 80
+// partDone is the part of the study's time that is behind it, an estimate.
+func partDone(p protocol.Progress) (part float64, known bool) {
+	if p.RemainingSeconds == nil || p.ElapsedSeconds+*p.RemainingSeconds <= 0 {
+		return 0, false
 	}
-	return int(size.Col)
+	return p.ElapsedSeconds / (p.ElapsedSeconds + *p.RemainingSeconds), true
 }
 
-func fitted(line string, width int) string {
-	runes := []rune(line)
-	if len(runes) < width {
-		return line
-	}
-	return string(runes[:max(width-2, 0)]) + "…"
+// barWidth is how wide a bar is, without its ends.
+const barWidth = 20
+
+// bar shows a part of 1, in signs that every terminal and screen reader has.
+func bar(part float64) string {
+	part = min(max(part, 0), 1)
+	full := int(part * barWidth)
+	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), 100*part)
 }
 
 // progressLine is a study's state in one line, the most important first.
 func progressLine(view protocol.StudyView) string {
 	p := view.Progress
-	parts := []string{fmt.Sprintf("%s  %s", shownSeconds(p.ElapsedSeconds), shownBest(p.Best))}
+	parts := []string{fmt.Sprintf("%s  %s", wording.Seconds(p.ElapsedSeconds), shownBest(p.Best))}
 	if view.Status != protocol.StudyRunning {
 		parts[0] = string(view.Status) + "  " + parts[0]
 	}
-	trials := shownStates(p.Trials)
+	trials := wording.States(p.Trials)
 	if p.MaxTrials > 0 {
 		trials += fmt.Sprintf(" (%d of %d started)", p.Created, p.MaxTrials)
 	}
-	parts = append(parts, trials, fmt.Sprintf("%s, %.1f data passes", count(p.Epochs, "epoch"), p.DataPasses))
+	parts = append(parts, trials, fmt.Sprintf("%s, %.1f data passes", wording.Count(p.Epochs, "epoch"), p.DataPasses))
 	if p.Energy.Method != "" {
-		parts = append(parts, shownEnergy(p.Energy))
+		parts = append(parts, wording.Energy(p.Energy))
 	}
 	if p.RemainingSeconds != nil {
-		parts = append(parts, "about "+shownSeconds(*p.RemainingSeconds)+" left")
+		parts = append(parts, "about "+wording.Seconds(*p.RemainingSeconds)+" left")
 	}
 	return strings.Join(parts, " | ")
 }

@@ -89,9 +89,11 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	copied := filepath.Join(work, Database)
 	manifest := Manifest{Format: format, Created: s.Now().UTC(), Program: s.Program}
+	meterOf(ctx).begin("copying the database", 0)
 	if err := sqlite.Copy(ctx, filepath.Join(s.Data, Database), copied); err != nil {
 		return Manifest{}, err
 	}
+	meterOf(ctx).begin("checking the copy", 0)
 	if manifest.Contents, err = sqlite.Verify(ctx, copied); err != nil {
 		return Manifest{}, fmt.Errorf("the copy of the database was checked, and is not kept: %w", err)
 	}
@@ -152,6 +154,7 @@ func (m Manifest) fill(ctx context.Context, out *tar.Writer, database string, he
 	if err != nil {
 		return err
 	}
+	meterOf(ctx).begin("writing the archive", info.Size()+m.Bytes)
 	if _, err := m.add(ctx, out, Database, info.Size(), file); err != nil {
 		return err
 	}
@@ -203,7 +206,9 @@ func (u until) Read(p []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return u.from.Read(p)
+	n, err := u.from.Read(p)
+	meterOf(u.ctx).moved(n)
+	return n, err
 }
 
 func sumOf(path string) (string, error) {
@@ -235,11 +240,13 @@ func syncFolder(path string) error {
 func Verify(ctx context.Context, data string) (Manifest, error) {
 	path := filepath.Join(data, Database)
 	var m Manifest
+	meterOf(ctx).begin("checking the database", 0)
 	contents, err := sqlite.Verify(ctx, path)
 	m.Contents = contents
 	if err != nil {
 		return m, err
 	}
+	meterOf(ctx).begin("checking the checkpoints", 0)
 	sizes, damaged, err := artifact.Verify(ctx, filepath.Join(data, Artifacts))
 	if err != nil {
 		return m, err

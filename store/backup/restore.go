@@ -76,6 +76,11 @@ func unpack(ctx context.Context, path, work string) (Manifest, error) {
 		return Manifest{}, problem.New(problem.Invalid, "open the backup: %w", err)
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Manifest{}, fmt.Errorf("open the backup: %w", err)
+	}
+	meterOf(ctx).begin("unpacking", info.Size())
 	in := tar.NewReader(until{ctx, file})
 	manifest, err := readManifest(in)
 	if err != nil {
@@ -164,6 +169,7 @@ func (m Manifest) putDatabase(in io.Reader, to string) error {
 
 // check reads what was unpacked, and compares it with what should be there.
 func (m Manifest) check(ctx context.Context, work string) error {
+	meterOf(ctx).begin("checking what was unpacked", 0)
 	contents, err := sqlite.Verify(ctx, filepath.Join(work, Database))
 	if err != nil {
 		return err

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/report"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/wording"
+)
+
+// errDiffers is what two studies that differ end --exit-code with.
+var errDiffers = errors.New("the definitions differ")
+
+func diffCommand(flags *studyFlags) *cobra.Command {
+	var code bool
+	command := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Say how two studies differ: definitions, results and winners",
+		Long: `Say how two studies differ: what stands differently in their definitions, by
+path; what came of each (best value, time, energy, epochs); and the parameters
+of both recommended trials.
+
+The exit code is 0 whether they differ or not; with --exit-code it is 5 where
+their definitions differ in more than the name.`,
+		Example: `  tandem study diff lenet-bohb lenet-random
+  tandem study diff lenet-bohb lenet-random --json | jq '.definition[].path'
+  tandem study diff nightly-1 nightly-2 --exit-code > /dev/null || echo "not the same study"`,
+		Args:              arguments(2, "the names or the ids of two studies"),
+		ValidArgsFunction: flags.completeStudies(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			var sides [2]report.Side
+			for i, name := range args {
+				if sides[i], err = sideOf(command.Context(), client, name); err != nil {
+					return err
+				}
+			}
+			found, err := report.Compare(sides[0], sides[1])
+			if err != nil {
+				return err
+			}
+			if err := printed(command.OutOrStdout(), flags.json, found, printDifference); err != nil {
+				return err
+			}
+			if code && len(found.Definition) > 0 {
+				return errDiffers
+			}
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&code, "exit-code", false, "end with the exit code 5 where the definitions differ")
+	return command
+}
+
+func sideOf(ctx context.Context, client *rest.Client, name string) (report.Side, error) {
+	view, err := client.Study(ctx, name)
+	if err != nil {
+		return report.Side{}, err
+	}
+	answer, err := client.Recommendation(ctx, view.ID)
+	return report.Side{Study: view, Recommendation: answer}, err
+}
+
+func printDifference(out io.Writer, d report.Difference) error {
+	a, b := wording.Plain(d.A), wording.Plain(d.B)
+	if len(d.Definition) == 0 {
+		fmt.Fprintln(out, "The definitions are the same but for the name.")
+	} else if err := table(out, []string{"DEFINITION", a, b}, shownChanges(d.Definition)); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, one := range d.Results {
+		change := ""
+		if percent, known := one.Percent(); known {
+			change = fmt.Sprintf("%+.1f%%", percent)
+		}
+		rows = append(rows, []string{wording.Plain(one.Name), shownResult(one, one.A, one.EstimateA), shownResult(one, one.B, one.EstimateB), change})
+	}
+	if err := table(out, []string{"RESULT", a, b, "CHANGE"}, rows); err != nil {
+		return err
+	}
+	if len(d.Winner) > 0 {
+		fmt.Fprintln(out)
+		if err := table(out, []string{"RECOMMENDED", a, b, ""}, shownWinners(d.Winner)); err != nil {
+			return err
+		}
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(out, "Note: %s\n", wording.Plain(note))
+	}
+	return nil
+}
+
+func shownChanges(list []report.Change) [][]string {
+	rows := make([][]string, 0, len(list))
+	for _, one := range list {
+		rows = append(rows, []string{wording.Plain(one.Path), shownJSON(one.A), shownJSON(one.B)})
+	}
+	return rows
+}
+
+func shownWinners(list []report.Change) [][]string {
+	rows := shownChanges(list)
+	for i, one := range list {
+		mark := ""
+		if one.Differs() {
+			mark = "differs"
+		}
+		rows[i] = append(rows[i], mark)
+	}
+	return rows
+}
+
+// shownJSON is a value as people write it; absent: -.
+func shownJSON(value json.RawMessage) string {
+	var text string
+	switch {
+	case string(value) == "null":
+		return "-"
+	case json.Unmarshal(value, &text) == nil:
+		return wording.Plain(text)
+	}
+	return wording.Plain(string(value))
+}
+
+func shownResult(one report.Result, value *trial.Float, estimate bool) string {
+	if value == nil {
+		return "-"
+	}
+	said := wording.Number(*value)
+	switch one.Unit {
+	case "s":
+		said = wording.Seconds(float64(*value))
+	case "J":
+		method := "as reported"
+		if estimate {
+			method = "estimate"
+		}
+		return wording.Energy(trial.Energy{Joules: *value, Method: method})
+	}
+	if estimate {
+		said += " (estimate)"
+	}
+	return said
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/text/width"
+)
+
+// The size of a terminal that does not tell it.
+const (
+	usualColumns = 80
+	usualLines   = 24
+)
+
+// terminal is where output can be redrawn.
+type terminal struct{ file *os.File }
+
+// terminalOf returns the terminal that the writer writes to, if it is one that
+// can be redrawn.
+func terminalOf(out io.Writer) (terminal, bool) {
+	file, ok := out.(*os.File)
+	return terminal{file}, ok && isTerminal(file) && os.Getenv("TERM") != "dumb"
+}
+
+func isTerminal(file *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// columns is how wide it is: what COLUMNS says, or else the terminal itself.
+func (t terminal) columns() int {
+	if told, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && told > 0 {
+		return told
+	}
+	if size, err := unix.IoctlGetWinsize(int(t.file.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+		return int(size.Col)
+	}
+	return usualColumns
+}
+
+// lines is how high it is.
+func (t terminal) lines() int {
+	if size, err := unix.IoctlGetWinsize(int(t.file.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 {
+		return int(size.Row)
+	}
+	return usualLines
+}
+
+// page is text that will be shown on a terminal of so many columns.
+type page struct {
+	strings.Builder
+	width int
+}
+
+// columnsOf is how wide what is written may be; 0 where nothing bounds it, as in
+// a file or a pipe.
+func columnsOf(out io.Writer) int {
+	if written, ok := out.(*page); ok {
+		return written.width
+	}
+	if file, ok := out.(*os.File); ok && isTerminal(file) {
+		return terminal{file}.columns()
+	}
+	return 0
+}
+
+// displayWidth is how many columns of a terminal the text takes: two for wide
+// letters, as of Chinese, none for marks that are set over others.
+func displayWidth(text string) int {
+	columns := 0
+	for _, r := range text {
+		columns += runeWidth(r)
+	}
+	return columns
+}
+
+func runeWidth(r rune) int {
+	switch kind := width.LookupRune(r).Kind(); {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// shortened is the text in at most so many columns, with a … where it was cut.
+func shortened(text string, columns int) string {
+	if displayWidth(text) <= columns {
+		return text
+	}
+	taken, end := 1, 0 // one for the …
+	for at, r := range text {
+		if taken += runeWidth(r); taken > columns {
+			break
+		}
+		end = at + len(string(r))
+	}
+	return strings.TrimRight(text[:end], " ") + "…"
+}

@@ -1,0 +1,83 @@
+package report_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/report"
+)
+
+func side(t *testing.T, e *exported) report.Side {
+	t.Helper()
+	return report.Side{Study: e.Study, Recommendation: e.Recommendation}
+}
+
+func TestStudiesDifferByPath(t *testing.T) {
+	t.Parallel()
+	a, b := study(t, 9), study(t, 6)
+	b.Study.Definition = parsed(t, strings.NewReplacer("name: lenet", "name: other", "high: 1e-1", "high: 1.0", "[sgd, adam]", "[sgd, adam, lion]", "trials: 20", "trials: 40").Replace(
+		strings.Replace(studyFile, "  optimizer:", "  momentum: {type: float, low: 0, high: 1}\n  optimizer:", 1)))
+	b.Study.Status = protocol.StudyRunning
+	found, err := report.Compare(side(t, a), side(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, change := range found.Definition {
+		got[change.Path] = string(change.A) + " " + string(change.B)
+	}
+	for path, want := range map[string]string{
+		"space.learning_rate.high": "0.1 1", "space.optimizer.values": `["sgd","adam"] ["sgd","adam","lion"]`, "space.momentum.low": "null 0", "stop.trials": "20 40",
+	} {
+		if got[path] != want {
+			t.Errorf("%s: %q, want %q; all: %v", path, got[path], want, got)
+		}
+	}
+	for path := range got {
+		if path == "name" || strings.HasPrefix(path, "space.optimizer.name") || strings.HasPrefix(path, "space.learning_rate.low") {
+			t.Errorf("%s is told to differ: %s", path, got[path])
+		}
+	}
+	if first := found.Results[0]; first.Name != "best accuracy" || first.A == nil || first.B == nil || *first.A == *first.B {
+		t.Errorf("the first result is %+v", first)
+	}
+	winner := map[string]report.Change{}
+	for _, one := range found.Winner {
+		winner[one.Path] = one
+	}
+	if one := winner["trial"]; string(one.A) != "8" || string(one.B) != "5" || !one.Differs() {
+		t.Errorf("the winners are %s and %s", one.A, one.B)
+	}
+	if len(found.Notes) == 0 || !strings.Contains(found.Notes[0], "still running") {
+		t.Errorf("the notes are %q", found.Notes)
+	}
+}
+
+func TestAStudyDoesNotDifferFromItself(t *testing.T) {
+	t.Parallel()
+	one := side(t, study(t, 9))
+	again := one
+	again.Study.Definition.Name = "another-name"
+	found, err := report.Compare(one, again)
+	if err != nil || len(found.Definition) != 0 || len(found.Notes) != 0 {
+		t.Fatalf("%+v: %v", found, err)
+	}
+	for _, change := range found.Winner {
+		if change.Differs() {
+			t.Errorf("%s differs: %s and %s", change.Path, change.A, change.B)
+		}
+	}
+	for _, result := range found.Results {
+		if percent, known := result.Percent(); known && percent != 0 {
+			t.Errorf("%s changed by %g%%", result.Name, percent)
+		}
+		if estimated := result.Name == "energy"; result.EstimateA != estimated || result.EstimateB != estimated {
+			t.Errorf("%s is an estimate: %v, %v", result.Name, result.EstimateA, result.EstimateB)
+		}
+	}
+	if text, err := json.Marshal(found); err != nil || strings.Contains(string(text), ":null,\"b\":null") {
+		t.Errorf("as JSON it is %s: %v", text, err)
+	}
+}

@@ -1,0 +1,146 @@
+// Package wording says quantities as people read them: numbers with five
+// significant digits, spans of time, joules that are an estimate labelled as
+// one. The command line and reports say the same thing in the same words.
+//
+// Its one invariant: an estimate is never said without saying that it is one.
+// The package is pure.
+package wording
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Number is a measured value with five significant digits.
+func Number(value trial.Float) string {
+	return strconv.FormatFloat(float64(value), 'g', 5, 64)
+}
+
+// Value is a parameter's value, floats with five significant digits.
+func Value(value space.Value) string {
+	if _, whole := value.Integer(); whole {
+		return value.String()
+	}
+	if number, ok := value.Number(); ok {
+		return Number(trial.Float(number))
+	}
+	return Plain(value.String())
+}
+
+// Seconds is a span of time as people say it, from tenths of a second to hours.
+func Seconds(seconds float64) string {
+	span := time.Duration(seconds * float64(time.Second))
+	switch {
+	case seconds < 10:
+		return fmt.Sprintf("%.1fs", seconds)
+	case span < time.Minute:
+		return fmt.Sprintf("%.0fs", seconds)
+	case span < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(span.Minutes()), int(span.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", int(span.Hours()), int(span.Minutes())%60)
+	}
+}
+
+// Energy is an amount in joules, and says that it is an estimate where it is.
+func Energy(energy trial.Energy) string {
+	if energy.Method == "" {
+		return "energy not known"
+	}
+	text := fmt.Sprintf("%.0f J", float64(energy.Joules))
+	if float64(energy.Joules) >= 10_000 {
+		text = fmt.Sprintf("%.1f kJ", float64(energy.Joules)/1000)
+	}
+	if energy.Estimated() {
+		return text + " (estimate)"
+	}
+	return text
+}
+
+// Budget is what a trial has spent or may spend.
+func Budget(b budget.Budget) string {
+	if b.Seconds > 0 {
+		return Seconds(b.Seconds) + " of training"
+	}
+	if b.Joules > 0 {
+		return Energy(trial.Energy{Joules: trial.Float(b.Joules), Method: "budget"})
+	}
+	return fmt.Sprintf("%s, %s%% of data", Count(b.Epochs, "epoch"), strconv.FormatFloat(math.Round(b.DataFraction*1000)/10, 'g', 4, 64))
+}
+
+// Count is so many of a noun: "1 trial", "2 trials".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// States says how many trials are in each state, leaving out empty ones.
+func States(trials map[trial.State]int) string {
+	var parts []string
+	for _, state := range trial.States() {
+		if n := trials[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if len(parts) == 0 {
+		return "no trials yet"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Plain removes what would steer a terminal, and makes one line of the text:
+// names and reasons come from other people's files and scripts.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return ' '
+		case r < 0x20, r >= 0x7f && r < 0xa0:
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// Parameters is a configuration in one line, in the order of its names.
+func Parameters(parameters map[string]space.Value) string {
+	parts := make([]string, 0, len(parameters))
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		parts = append(parts, Plain(name)+"="+Value(parameters[name]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Mean is what the trainings of a repeated configuration came to in one
+// objective: the mean, its standard error and of how many.
+func Mean(came protocol.Repeated, objective int) string {
+	if objective >= len(came.StandardErrors) {
+		return Number(came.Mean[objective])
+	}
+	return fmt.Sprintf("%s ± %.2g (mean of %d)", Number(came.Mean[objective]), float64(came.StandardErrors[objective]), came.Results)
+}
+
+// BestValue is the leading trial's value in the first objective, and says so
+// where joules that are an estimate went into it.
+func BestValue(best protocol.Best) string {
+	said := Number(best.Value)
+	if best.Repeated != nil {
+		said = Mean(*best.Repeated, 0)
+	}
+	if best.Estimated {
+		said += " (estimate)"
+	}
+	return said
+}
