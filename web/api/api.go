@@ -10,10 +10,10 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -91,7 +91,7 @@ type server struct {
 	origins   *http.CrossOriginProtection
 	mux       *chi.Mux
 	table     map[string]route // by method and pattern
-	openAPI   []byte
+	openAPI   func() []byte    // made when somebody asks for it
 	attempts  attempts
 	followers chan struct{}
 	uploads   chan struct{}
@@ -172,11 +172,13 @@ func (s *server) register() {
 		s.table[one.name()] = one
 		one.register(framework, one.operation(framework.OpenAPI().Components.Schemas))
 	}
-	document, err := json.MarshalIndent(framework.OpenAPI(), "", "  ")
-	if err != nil {
-		panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
-	}
-	s.openAPI = append(document, '\n')
+	s.openAPI = sync.OnceValue(func() []byte {
+		document, err := sharpened(framework.OpenAPI())
+		if err != nil {
+			panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
+		}
+		return document
+	})
 }
 
 // NewHTTPServer returns a server with our limits. It has no read or write

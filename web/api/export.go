@@ -29,6 +29,19 @@ type exportInput struct {
 	Format string `query:"format" enum:"csv,json" default:"csv" doc:"csv: a line a trial; json: the study, its trials and its whole history"`
 }
 
+// describeExport says what both formats hold.
+func describeExport(operation *huma.Operation, registry huma.Registry) {
+	operation.Responses["200"] = &huma.Response{Description: "The trials as CSV, or everything as JSON", Content: map[string]*huma.MediaType{
+		"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}},
+		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"study", "recommendation", "trials", "events"}, Properties: map[string]*huma.Schema{
+			"study":          schemaOf[protocol.StudyView](registry),
+			"recommendation": schemaOf[protocol.Recommendation](registry),
+			"trials":         {Type: huma.TypeArray, Items: schemaOf[protocol.RankedTrial](registry)},
+			"events":         {Type: huma.TypeArray, Items: schemaOf[protocol.Event](registry)},
+		}}},
+	}}
+}
+
 func (s *server) export(ctx context.Context, input *exportInput) (*huma.StreamResponse, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
@@ -70,6 +83,7 @@ func (s *server) eachTrial(ctx context.Context, study string, visit func(protoco
 			return err
 		}
 		for _, one := range page.Trials {
+			one.Results = orEmpty(one.Results)
 			if err := visit(one); err != nil {
 				return err
 			}

@@ -28,5 +28,5 @@ func (s *server) readiness(ctx context.Context, input *nothing) (*healthAnswer, 
 }
 
 func (s *server) document(context.Context, *nothing) (*textAnswer, error) {
-	return &textAnswer{ContentType: "application/json", Body: s.openAPI}, nil
+	return &textAnswer{ContentType: "application/json", Body: s.openAPI()}, nil
 }

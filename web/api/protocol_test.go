@@ -40,7 +40,7 @@ func TestTheWalkThroughOfTheDocumentation(t *testing.T) {
 		t.Fatalf("%d blocks: %v\n%s", len(blocks), err, output)
 	}
 	t.Logf("%s", output)
-	for _, said := range []string{`{"status":"ok"}`, "finish\n", "paused\n", `"lease_lost"`, "weights after epoch 1", "completed\n", `{"study_finished":true}`, "event: trial_state"} {
+	for _, said := range []string{`{"status":"ok"}`, "finish\n", "paused\n", `"lease_lost"`, "weights after epoch 1", "completed\n", `{"study_finished":true}`, "event: trial_state", "one epoch, by hand", "running\n"} {
 		if !strings.Contains(string(output), said) {
 			t.Errorf("nothing says %q", said)
 		}

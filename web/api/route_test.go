@@ -125,7 +125,7 @@ type schema struct {
 
 // routeFuzzer is one server with what was learned of it.
 type routeFuzzer struct {
-	t          *testing.T
+	t          testing.TB
 	seed       uint64
 	random     *rand.Rand
 	stage      *stage

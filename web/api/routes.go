@@ -75,7 +75,7 @@ func (s *server) routes() []route {
 		{"GET", studyPath + "/pareto", readers, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, s.pareto), nil},
 		{"GET", studyPath + "/importance", readers, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
 		{"GET", studyPath + "/ablation", readers, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},
-		{"GET", studyPath + "/export", readers, 200, stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, s.export), bytesAnswer("text/csv", "application/json")},
+		{"GET", studyPath + "/export", readers, 200, stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, s.export), describeExport},
 		{"GET", studyPath + "/events", readers, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", readers, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},
 		{"GET", trialPath, readers, 200, call, "get-trial", "Get a trial with its reports and its history", handle(s, s.getTrial), nil},
@@ -178,7 +178,7 @@ func bytesAnswer(types ...string) func(*huma.Operation, huma.Registry) {
 	return func(operation *huma.Operation, _ huma.Registry) {
 		content := make(map[string]*huma.MediaType)
 		for _, one := range types {
-			content[one] = &huma.MediaType{}
+			content[one] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 		}
 		operation.Responses[strconv.Itoa(operation.DefaultStatus)] = &huma.Response{Description: http.StatusText(operation.DefaultStatus), Content: content}
 	}

@@ -169,7 +169,9 @@ func (s *stage) doChunked(a ask, body io.Reader) answer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, content}
+	got := answer{response.StatusCode, response.Header, content}
+	holdToDocument(s.t, a.method, a.path, got)
+	return got
 }
 
 // hand gives the handler a request from an address, without a network.
@@ -185,7 +187,9 @@ func (s *stage) hand(method, target, secret, from, body string, headers ...strin
 	}
 	recorder := httptest.NewRecorder()
 	s.handler.ServeHTTP(recorder, r)
-	return answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
+	got := answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
+	holdToDocument(s.t, method, target, got)
+	return got
 }
 
 // onTheClock runs a test in a bubble, whose time only passes while all wait.

@@ -29,6 +29,9 @@ func (s *server) listTrials(ctx context.Context, input *trialsInput) (*trialsAns
 	}
 	page, err := s.studies.Trials(ctx, input.Study, query)
 	page.Trials = orEmpty(page.Trials)
+	for i := range page.Trials {
+		page.Trials[i].Results = orEmpty(page.Trials[i].Results)
+	}
 	return &trialsAnswer{Body: page}, err
 }
 
@@ -42,6 +45,7 @@ type trialAnswer struct{ Body protocol.TrialDetail }
 
 func (s *server) getTrial(ctx context.Context, input *TrialRef) (*trialAnswer, error) {
 	detail, err := s.studies.TrialDetail(ctx, input.Study, input.Number)
+	detail.Trial.Results = orEmpty(detail.Trial.Results)
 	detail.Reports, detail.Events = orEmpty(detail.Reports), orEmpty(detail.Events)
 	return &trialAnswer{Body: detail}, err
 }
