@@ -100,17 +100,17 @@ func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := book.answerOf("GET", "/api/v1/studies/lenet/trials", 200, "application/json")
+	schema := book.answerOf("GET", "/api/v1/studies", 200, "application/json")
 	if schema == nil {
-		t.Fatal("the document has no answer for the trials of a study")
+		t.Fatal("the document has no answer for the list of studies")
 	}
 	for text, says := range map[string]string{
-		`{"trials":[],"total":0,"sequence":0}`:                 "",
-		`{"trials":null,"total":0,"sequence":0}`:               ".trials is no array",
-		`{"trials":[],"total":0}`:                              "sequence is missing",
-		`{"trials":[],"total":0.5,"sequence":0}`:               ".total is no integer",
-		`{"trials":[],"total":0,"sequence":0,"more":1}`:        "more is not a field",
-		`{"trials":[{"state":"gone"}],"total":0,"sequence":0}`: "is none of",
+		`{"studies":[]}`:   "",
+		`{"studies":null}`: ".studies is no array",
+		`{}`:               "studies is missing",
+		`{"studies":[{"rungs":[{"index":0.5}]}]}`: ".index is no integer",
+		`{"studies":[],"more":1}`:                 "more is not a field",
+		`{"studies":[{"status":"gone"}]}`:         "is none of",
 	} {
 		if got := strings.Join(book.judge(t).faults(schema, valueOf(t, []byte(text)), "answer"), "\n"); (says == "") != (got == "") || !strings.Contains(got, says) {
 			t.Errorf("%s: %q, want %q", text, got, says)
