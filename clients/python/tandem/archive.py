@@ -19,6 +19,10 @@ MAX_FILES = 100_000
 MAX_BYTES = 1 << 40
 
 
+class Damaged(TandemError):
+    """The archive is none, or holds what no checkpoint may: nobody can go on from it."""
+
+
 def pack(directory: Path, out: BinaryIO) -> None:
     """Write the directory's content to out."""
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -34,7 +38,7 @@ def pack(directory: Path, out: BinaryIO) -> None:
 
 
 def unpack(source: BinaryIO, directory: Path) -> None:
-    """Put the archive's content into the directory, which must be empty."""
+    """Put the archive's content into the directory, which must be empty; :class:`Damaged` says that it cannot be."""
     files, size = 0, 0
     try:
         with tarfile.open(fileobj=source, mode="r:*") as archive:
@@ -43,8 +47,10 @@ def unpack(source: BinaryIO, directory: Path) -> None:
                 if files > MAX_FILES or size > MAX_BYTES:
                     raise TandemError(f"the checkpoint has more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes")
                 _extract(archive, member, directory)
-    except tarfile.TarError as error:
-        raise TandemError(f"the checkpoint is not a readable archive: {error}") from error
+    except (tarfile.TarError, EOFError) as error:
+        raise Damaged(f"the checkpoint is not a readable archive: {error}") from error
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+        raise Damaged(f"the checkpoint has a name twice: {error.filename}") from error
 
 
 def digest(file: BinaryIO) -> str:
@@ -67,13 +73,13 @@ def _walk(directory: Path) -> Iterator[Path]:
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or "\\" in member.name:
-        raise TandemError(f"the checkpoint names a file outside of its directory: {member.name!r}")
+        raise Damaged(f"the checkpoint names a file outside of its directory: {member.name!r}")
     target = directory / name
     if member.isdir():
         target.mkdir(parents=True, exist_ok=True)
         return
     if not member.isreg() or member.issparse():
-        raise TandemError(f"the checkpoint holds something that is neither a file nor a folder: {member.name!r}")
+        raise Damaged(f"the checkpoint holds something that is neither a file nor a folder: {member.name!r}")
     target.parent.mkdir(parents=True, exist_ok=True)
     content = archive.extractfile(member)
     # "x": a name that comes twice is refused instead of followed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
+import logging
 import os
 import shutil
 import socket
@@ -13,7 +14,7 @@ import threading
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, BinaryIO, Optional
 
 from . import archive
 from . import metrics as values
@@ -22,6 +23,8 @@ from .client import Client
 from .errors import LeaseLost, NotFoundError, TandemError
 from .transport import Body, Request
 from .trial import Trial
+
+logger = logging.getLogger("tandem")
 
 
 class LeaseLink:
@@ -82,9 +85,15 @@ class LeaseLink:
         """Take what a heartbeat brought."""
         self._wanted = directive
 
-    def finish(self, outcome: str, reason: str = "") -> str:
-        """End the lease; returns the trial's state."""
-        document = {"outcome": outcome, "reason": reason[:4096]}
+    def finish(self, outcome: str, reason: str = "", *, unusable: str = "") -> str:
+        """End the lease; returns the trial's state.
+
+        With the outcome interrupted, ``unusable`` is the SHA-256 of the lease's checkpoint if nobody can go on
+        from it: the next lease goes on from the one before it.
+        """
+        document: dict[str, Any] = {"outcome": outcome, "reason": reason[:4096]}
+        if unusable:
+            document["unusable_checkpoint"] = unusable
         return str(self._post("finish the trial", "finish", document)["state"])
 
     def log(self, text: str) -> None:
@@ -134,16 +143,28 @@ class Session:
             return list(self._held.values())
 
     def lease(self, wait_seconds: float) -> Optional[tuple[Trial, LeaseLink]]:
-        """A trial of the study to run; None if there is none within the time."""
+        """A trial of the study to run; None if there is none within the time.
+
+        One whose checkpoint is damaged is given back, and goes on from the checkpoint before it.
+        """
         request = {"worker": self.id, "study": self._study, "wait_seconds": wait_seconds}
+        while True:
+            answer = self._ask(request)
+            self.study_over = bool(answer.get("study_finished"))
+            lease = answer.get("lease")
+            if not lease:
+                return None
+            try:
+                return self._accept(lease)
+            except archive.Damaged as damaged:
+                logger.warning("trial %s: %s; it goes on from the checkpoint before", lease["trial_id"], damaged)
+
+    def _ask(self, request: Mapping[str, Any]) -> Any:
         try:
-            answer = self._client.post("ask for a trial", request, "leases")
+            return self._client.post("ask for a trial", request, "leases")
         except NotFoundError:
             self._register()  # the server was restarted; a missing study is found by this second try
-            answer = self._client.post("ask for a trial", request, "leases")
-        self.study_over = bool(answer.get("study_finished"))
-        lease = answer.get("lease")
-        return self._accept(lease) if lease else None
+            return self._client.post("ask for a trial", request, "leases")
 
     def release(self, link: LeaseLink, why: str = "the run has ended") -> None:
         """Forget a lease that has ended."""
@@ -182,8 +203,9 @@ class Session:
             trial.apply_threads = False  # this process is the user's, and may run several trials
             return trial, link
         except BaseException as error:
+            unusable = str(lease["checkpoint"]["artifact"]) if isinstance(error, archive.Damaged) else ""
             with contextlib.suppress(TandemError):
-                link.finish("interrupted", f"could not start it: {error}")
+                link.finish("interrupted", f"could not start it: {error}", unusable=unusable)
             self.release(link)
             raise
 
@@ -223,25 +245,39 @@ class Session:
 
 
 def fetch(client: Client, checkpoint: Mapping[str, Any], directory: Path) -> None:
-    """Download a checkpoint, verify its hash, and unpack it into the empty directory."""
-    sha256 = str(checkpoint["artifact"])
+    """Download a checkpoint, verify its hash, and unpack it into the empty directory.
+
+    One that arrives damaged is asked for once more. :class:`archive.Damaged` says that the server has no whole one.
+    """
+    wanted = str(checkpoint["artifact"])
     with tempfile.TemporaryFile() as packed:
-
-        def receive(response: http.client.HTTPResponse) -> str:
-            packed.seek(0)
-            packed.truncate()
-            found = hashlib.sha256()
-            for block in iter(lambda: response.read(1 << 20), b""):
-                found.update(block)
-                packed.write(block)
-            return found.hexdigest()
-
-        path = client.path("artifacts", sha256)
-        received = client.transport.send(Request("GET", path, "download the checkpoint", timeout=300.0, read=receive))
-        if received != sha256:
-            raise TandemError(f"the checkpoint arrived damaged: its SHA-256 is {received}, not {sha256}")
+        for _ in range(2):
+            received = _download(client, wanted, packed)
+            if received == wanted:
+                break
+        else:
+            raise archive.Damaged(f"the checkpoint arrived damaged: its SHA-256 is {received}, not {wanted}")
         packed.seek(0)
         archive.unpack(packed, directory)
+
+
+def _download(client: Client, sha256: str, packed: BinaryIO) -> str:
+    """Put the artifact into the file; returns the SHA-256 of what came."""
+
+    def receive(response: http.client.HTTPResponse) -> str:
+        packed.seek(0)
+        packed.truncate()
+        found = hashlib.sha256()
+        for block in iter(lambda: response.read(1 << 20), b""):
+            found.update(block)
+            packed.write(block)
+        return found.hexdigest()
+
+    path = client.path("artifacts", sha256)
+    try:
+        return str(client.transport.send(Request("GET", path, "download the checkpoint", timeout=300.0, read=receive)))
+    except NotFoundError as error:
+        raise archive.Damaged(str(error)) from error
 
 
 def _machine() -> dict[str, Any]:

@@ -238,6 +238,7 @@ class FakeServer:
             raise Problem(422, "invalid", "bytes is not the artifact's size")
         named = {"epoch": document["epoch"], "artifact": document["artifact"], "bytes": document["bytes"]}
         trial["checkpoint"] = {**named, "rung": trial["rung"]}
+        trial["checkpoints"].append(trial["checkpoint"])
         return 204, None
 
     def finish(self, call: Call, trial_id: str) -> tuple[int, Any]:
@@ -245,6 +246,9 @@ class FakeServer:
         outcome = document["outcome"]
         trial["reason"] = document["reason"]
         trial["worker"] = None
+        if document.get("unusable_checkpoint"):
+            trial["checkpoints"] = [c for c in trial["checkpoints"] if c["artifact"] != document["unusable_checkpoint"]]
+            trial["checkpoint"] = trial["checkpoints"][-1] if trial["checkpoints"] else None
         if outcome == "budget_reached":
             metrics = self.reports[trial_id][-1]["metrics"]
             result = {"rung": trial["rung"], "budget": trial["budget"], "values": [metrics["accuracy"]]}
@@ -266,6 +270,8 @@ class FakeServer:
         return 204, None
 
     def get_artifact(self, call: Call, sha256: str) -> tuple[int, Any]:
+        if sha256 not in self.artifacts:
+            raise Problem(404, "not_found", "there is no such artifact")
         return 200, self.artifacts[sha256]
 
     def _study(self, ref: str) -> dict[str, Any]:
@@ -292,7 +298,7 @@ class FakeServer:
             return None
         trial = {"id": f"{study['id']}-{number}", "study_id": study["id"], "number": number, "rung": 0}
         params = {"x": number, "rate": 0.5, **(self.queue.pop(0) if self.queue else {})}
-        trial.update(params=params, results=[], lease_epoch=0, checkpoint=None, worker=None)
+        trial.update(params=params, results=[], lease_epoch=0, checkpoint=None, checkpoints=[], worker=None)
         self.trials[trial["id"]] = trial
         self.reports[trial["id"]] = []
         return trial

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 import sys
+import tarfile
 import threading
 import time
 from pathlib import Path
@@ -335,21 +338,65 @@ def test_lost_answers_change_nothing(start_server: StartServer, path: str, fault
     assert [r["epoch"] for r in server.reports["s1-0"]] == [1, 2]
 
 
-def test_a_damaged_checkpoint_is_not_loaded(start_server: StartServer) -> None:
+@pytest.mark.parametrize("damage", ["changed", "missing", "no archive", "twice"])
+def test_a_damaged_checkpoint_is_given_back_for_the_one_before(
+    start_server: StartServer, tmp_path: Path, damage: str
+) -> None:
     server = start_server(LADDER, trials=1)
+    runs: list[list[int]] = []
 
     def objective(trial: tandem.Trial) -> None:
+        restored: list[str] = []
+        trial.restore(lambda path: restored.append(Path(path).read_text()))
+        assert restored == ([str(trial.first_epoch - 1)] if trial.first_epoch > 1 else [])
+        runs.append([])
+        for epoch in trial.epochs():
+            runs[-1].append(epoch)
+            trial.report(accuracy=0.5)
+            trial.checkpoint(lambda path: Path(path).write_text(str(trial.last_reported)))
+
+    study = study_on(server)
+    study.optimize(objective, n_trials=2)
+    newest = server.trials["s1-0"]["checkpoint"]["artifact"]
+    if damage == "changed":
+        server.artifacts[newest] = server.artifacts[newest].replace(b"3", b"4", 1)
+    elif damage == "missing":
+        del server.artifacts[newest]
+    else:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as file:
+            for _ in range(2):
+                file.addfile(tarfile.TarInfo("checkpoint"))
+        content = packed.getvalue() if damage == "twice" else b"PK not a tar file"
+        renamed = hashlib.sha256(content).hexdigest()
+        server.artifacts[renamed] = content
+        server.trials["s1-0"]["checkpoint"]["artifact"] = renamed
+        newest = renamed
+    study.optimize(objective, n_trials=1)
+    assert runs == [[1], [2, 3], [3, 4, 5, 6, 7, 8, 9]]
+    (given_back,) = [call.json for call in server.sent("/finish") if "unusable_checkpoint" in call.json]
+    assert (given_back["outcome"], given_back["unusable_checkpoint"]) == ("interrupted", newest)
+    if damage in ("no archive", "twice"):
+        with pytest.raises(tandem.TandemError, match=r"archive|twice"):
+            server.trials["s1-0"]["checkpoint"] = {"artifact": newest, "epoch": 3, "bytes": 1, "rung": 1}
+            study.download_checkpoint(tmp_path / "it", 0)
+
+
+def test_without_any_whole_checkpoint_a_trial_starts_again(start_server: StartServer) -> None:
+    server = start_server(LADDER, trials=1)
+    firsts: list[int] = []
+
+    def objective(trial: tandem.Trial) -> None:
+        firsts.append(trial.first_epoch)
         for _ in trial.epochs():
             trial.report(accuracy=0.5)
-            trial.checkpoint(lambda p: Path(p).write_text("x"))
+        trial.checkpoint(lambda path: Path(path).write_text("x"))
 
     study = study_on(server)
     study.optimize(objective, n_trials=1)
-    (sha256,) = server.artifacts
-    server.artifacts[sha256] = server.artifacts[sha256].replace(b"x", b"y", 1)
-    with pytest.raises(tandem.TandemError, match="arrived damaged"):
-        study.optimize(objective, n_trials=1)
-    assert server.trials["s1-0"]["state"] == "queued"
+    server.artifacts.clear()
+    study.optimize(objective, n_trials=1)
+    assert firsts == [1, 1]
 
 
 def test_ask_and_tell(start_server: StartServer) -> None:
