@@ -21,7 +21,7 @@ In your own process::
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from .assignment import Budget, Directive
 from .client import Client, Definition
@@ -49,7 +49,14 @@ from .trial import Trial
 from .version import VERSION as __version__
 from .warm import WarmStart
 
+if TYPE_CHECKING:
+    from .asynchronous import AsyncClient, AsyncStudy, AsyncTrial
+    from .exchange import export_mlflow, import_optuna
+
 __all__ = [
+    "AsyncClient",
+    "AsyncStudy",
+    "AsyncTrial",
     "AuthError",
     "Budget",
     "Client",
@@ -77,6 +84,9 @@ __all__ = [
     "__version__",
     "create_study",
     "current_trial",
+    "export_mlflow",
+    "import_optuna",
+    "import_results",
     "load_study",
     "trials",
 ]
@@ -94,6 +104,31 @@ def create_study(
     return Client(url, token).create_study(definition, load_if_exists=load_if_exists, warm_start=warm_start)
 
 
+def import_results(
+    definition: Definition, results: WarmStart, *, url: Optional[str] = None, token: Optional[str] = None
+) -> Study:
+    """Create a study whose first trials were measured elsewhere; see :meth:`Client.import_results`."""
+    return Client(url, token).import_results(definition, results)
+
+
 def load_study(name: str, *, url: Optional[str] = None, token: Optional[str] = None) -> Study:
     """The study with the name or the id, on the server at url."""
     return Client(url, token).study(name)
+
+
+_ON_DEMAND = {
+    "AsyncClient": "asynchronous",
+    "AsyncStudy": "asynchronous",
+    "AsyncTrial": "asynchronous",
+    "export_mlflow": "exchange",
+    "import_optuna": "exchange",
+}
+"""Names whose modules a training script seldom needs, and should not wait for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from .errors import ConflictError
 from .transport import Body, Request, Transport
 from .version import VERSION
-from .warm import WarmStart, objectives_of, observations
+from .warm import WarmStart, objectives_of, observations, read
 
 if TYPE_CHECKING:
     from .study import Study
@@ -76,6 +76,25 @@ class Client:
                 return self.study(name)
             raise
         return self._study(view)
+
+    def import_results(self, definition: Definition, results: WarmStart) -> Study:
+        """Create a study whose first trials are results that were measured elsewhere; it may go on from there.
+
+        ``results`` is what ``warm_start`` of :meth:`create_study` may be: a list, a CSV file, an Optuna study. There
+        they are advice; here they are the study's own trials, on its leaderboard and in its charts. The study trains
+        each trial in one go (``budget: {epochs: 10}``, or ``promotion: none``). What does not fit its space is left
+        out and logged under the name tandem.
+        """
+        from .history import import_results
+
+        found = read(results, objectives_of(_content(definition)))
+        study = self.create_study(definition)
+        try:
+            import_results(study, found)
+        except ValueError:
+            study.delete()  # nothing was measured in it
+            raise
+        return study
 
     def preview(self, definition: Definition) -> Mapping[str, Any]:
         """The plan of a study: its rungs and what it may spend. Nothing is stored."""
@@ -140,6 +159,14 @@ def _trusting(ca: Union[str, os.PathLike[str], None]) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         advice = "it is a copy of the file authority.pem in the folder tls of the server's data folder"
         raise ValueError(f"ca (or TANDEM_CA) {os.fspath(ca)!r} cannot be used: {error}; {advice}") from error
+
+
+def _content(definition: Definition) -> Any:
+    """The definition as a dictionary, or as text in YAML."""
+    if isinstance(definition, Mapping):
+        return definition
+    text = Path(definition).read_text(encoding="utf-8")
+    return json.loads(text) if Path(definition).suffix == ".json" else text
 
 
 def _warm_body(definition: Definition, warm_start: WarmStart) -> Body:

@@ -79,3 +79,10 @@ def _check_range(name: str, value: float, low: float, high: float, log: bool) ->
 def _on_grid(value: float, low: float, step: float) -> bool:
     steps = (value - low) / step
     return math.isclose(steps, round(steps), abs_tol=1e-6)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same up to rounding: the server puts a number next to a step onto the step."""
+    if isinstance(one, bool) or isinstance(other, bool) or isinstance(one, str) or isinstance(other, str):
+        return type(one) is type(other) and bool(one == other)
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)

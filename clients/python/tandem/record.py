@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from . import metrics as values
+from . import notebook
 from . import params as parameters
 from .assignment import Budget
 
@@ -51,6 +52,9 @@ class TrialRecord:
     reason: str
     raw: Mapping[str, Any] = field(repr=False)
     """The document as it came."""
+
+    def _repr_html_(self) -> str:
+        return notebook.trial(self)
 
     @property
     def feasible(self) -> bool:
@@ -117,6 +121,9 @@ class Recommendation:
     standard_error: Optional[float]
     """The standard error of that mean, None with fewer than two."""
     raw: Mapping[str, Any] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return notebook.recommendation(self)
 
     @property
     def deployments(self) -> tuple[Mapping[str, Any], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 from urllib.parse import urlencode
 
+from . import notebook, plots
 from .client import Client
-from .errors import StudyOver, TandemError
+from .errors import LeaseLost, StudyOver, TandemError
 from .metrics import decode, decode_list
 from .optimize import Callback, Objective, Outcome, Runner, complete, outcome_of
+from .plots import Figure
 from .record import Recommendation, TrialRecord
 from .transport import Request
 from .trial import Trial
@@ -22,7 +25,8 @@ from .worker import LeaseLink, Session, fetch
 if TYPE_CHECKING:
     import pandas
 
-_OVER = ("completed", "stopped", "failed")
+OVER = ("completed", "stopped", "failed")
+"""What a study's status is when nothing more happens in it."""
 _PAGE = 1000
 
 
@@ -39,6 +43,10 @@ class Study:
         self.owner = str(view.get("owner", "admin"))
         self._session: Optional[Session] = None
         self._asked: dict[str, tuple[Trial, LeaseLink]] = {}
+        self._asking = 0
+        self._lock = threading.Lock()
+        self._asking = 0
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<tandem.Study {self.name!r} on {self.client.url}>"
@@ -100,19 +108,29 @@ class Study:
         other workers), for at most ``timeout`` seconds: then TimeoutError.
         Raises :class:`StudyOver` when the study has ended.
         """
-        if self._session is None:
-            self._session = Session(self.client, self.id)
-            # Also at the end of the process: what was asked for and not told is given back.
-            weakref.finalize(self, self._session.close)
-        self._session.reserve(len(self._session.held()) + 1)
+        with self._lock:
+            if self._session is None:
+                self._session = Session(self.client, self.id)
+                # Also at the end of the process: what was asked for and not told is given back.
+                weakref.finalize(self, self._session.close)
+            session = self._session
+            self._asking += 1  # several threads may ask at once
+            session.reserve(len(session.held()) + self._asking)
+        try:
+            return self._await(session, timeout)
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+    def _await(self, session: Session, timeout: Optional[float]) -> Trial:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = 20.0 if deadline is None else deadline - time.monotonic()
-            leased = self._session.lease(min(max(left, 0.0), 20.0))
+            leased = session.lease(min(max(left, 0.0), 20.0))
             if leased is not None:
                 self._asked[leased[0].id] = leased
                 return leased[0]
-            if self._session.study_over:
+            if session.study_over:
                 raise StudyOver(f"study {self.name} has ended: there is no trial to ask for")
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"study {self.name} had no trial to give for {timeout} s")
@@ -131,10 +149,18 @@ class Study:
         link = self._asked[trial.id][1]
         if state is None:
             complete(trial, value)
-        answer = link.finish(state or outcome_of(trial), reason)
-        del self._asked[trial.id]
-        self._session.release(link)
+        try:
+            answer = link.finish(state or outcome_of(trial), reason)
+        except LeaseLost:
+            self._forget(trial, link)
+            raise
+        self._forget(trial, link)
         return answer
+
+    def _forget(self, trial: Trial, link: LeaseLink) -> None:
+        self._asked.pop(trial.id, None)
+        if self._session is not None:
+            self._session.release(link)
 
     def enqueue(self, *configurations: Mapping[str, Any]) -> int:
         """Try these configurations before anything the search proposes, in this order; returns how many wait now.
@@ -269,6 +295,56 @@ class Study:
             raise ImportError("trials_dataframe() needs pandas: pip install pandas") from error
         return pandas.DataFrame([_row(record) for record in self._pages()])
 
+    def plot_history(self, *, objective: int = 0) -> Figure:
+        """Each trial's value by its number, and the best so far. Plots need Plotly: ``pip install plotly``."""
+        return plots.history(self._pages(), self._objectives()[objective])
+
+    def plot_curves(self, numbers: Optional[Sequence[int]] = None, *, metric: Optional[str] = None) -> Figure:
+        """Learning curves of these trials, or of the twenty best; of the first objective, or of a metric."""
+        if numbers is None:
+            path = f"{self.client.path('studies', self.id, 'trials')}?sort=rank&limit=20"
+            page = self.client.transport.send(Request("GET", path, f"list the trials of {self.name}"))
+            numbers = [int(document["number"]) for document in page["trials"] or ()]
+        reports = {number: self.learning_curve(number) for number in numbers}
+        return plots.curves(reports, metric or self._objectives()[0].name)
+
+    def plot_parallel(self, *, objective: int = 0) -> Figure:
+        """Parallel coordinates: a line for each trial over its parameters; drag along an axis to choose."""
+        definition = self.view["definition"]
+        return plots.parallel(self._pages(), plots.parameters_of(definition), self._objectives(definition)[objective])
+
+    def plot_importance(self, method: str = "ped-anova", *, objective: int = 0) -> Figure:
+        """Which parameters made the good trials good; see :meth:`importance`."""
+        return plots.importance(self.importance(method, objective=objective))
+
+    def plot_pareto(self) -> Figure:
+        """The trials by their first two or three objectives, and which of them no other beats."""
+        front = [int(one["number"]) for one in self.pareto()["trials"]]
+        return plots.pareto(self._pages(), front, self._objectives())
+
+    def plot_slice(self, params: Optional[Sequence[str]] = None, *, objective: int = 0) -> Figure:
+        """A panel for each parameter, its values against the trials'."""
+        definition = self.view["definition"]
+        chosen = plots.choose(plots.parameters_of(definition), params)
+        return plots.slices(self._pages(), chosen, self._objectives(definition)[objective])
+
+    def plot_contour(self, first: str, second: str, *, objective: int = 0, rung: Optional[int] = None) -> Figure:
+        """The objective over two parameters, interpolated between the trials of a rung: an estimate."""
+        definition = self.view["definition"]
+        one, other = plots.choose(plots.parameters_of(definition), [first, second])
+        return plots.contour(self._pages(), one, other, self._objectives(definition)[objective], rung)
+
+    def plot_edf(self, *others: Study, objective: int = 0, rung: Optional[int] = None) -> Figure:
+        """The distribution of the trials' values, beside those of other studies of the same objective."""
+        studies = {study.name: study._pages() for study in (self, *others)}
+        return plots.edf(studies, self._objectives()[objective], rung)
+
+    def _objectives(self, definition: Optional[Mapping[str, Any]] = None) -> list[plots.Objective]:
+        return plots.objectives_of(self.view["definition"] if definition is None else definition)
+
+    def _repr_html_(self) -> str:
+        return notebook.study(self.view, self.url)
+
     def pause(self) -> None:
         """Start no further run; running ones take a checkpoint and end."""
         self._post("pause")
@@ -295,7 +371,7 @@ class Study:
             if progress and line != shown:
                 print(line, file=sys.stderr, flush=True)
                 shown = line
-            if view["status"] in _OVER:
+            if view["status"] in OVER:
                 return self.recommendation()
             time.sleep(interval)
 

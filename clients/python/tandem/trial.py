@@ -35,6 +35,7 @@ class Trial:
         self._reported = 0  # the last one reported
         self._begun = False  # the worker knows that the training began
         self._energy: Optional[Energy] = None  # of the present epoch
+        self._took: Optional[float] = None  # seconds, likewise, if they are given
         self._considered_checkpoint = assignment.first_epoch == 1
         self._mark = time.monotonic()
         self.params = parameters.parameters(assignment.params)
@@ -168,8 +169,9 @@ class Trial:
         if self.budget.measured or epoch == self.epochs_total:
             values.require(self.objectives, numbers)
         now = time.monotonic()
-        directive = self._link.report(Outcome(epoch, numbers, now - self._mark, self._energy, self._in_force()))
-        self._mark, self._reported, self._energy = now, epoch, None
+        seconds = now - self._mark if self._took is None else self._took
+        directive = self._link.report(Outcome(epoch, numbers, seconds, self._energy, self._in_force()))
+        self._mark, self._reported, self._energy, self._took = now, epoch, None, None
         self._follow(directive)
 
     def used(self, joules: float, method: str) -> None:
@@ -179,6 +181,15 @@ class Trial:
         only where the study's budget is in joules: a worker that starts scripts measures by itself.
         """
         self._energy = Energy(float(joules), method)
+
+    def took(self, seconds: float) -> None:
+        """Say how long the present epoch took, before its report; for trials of ask and tell that ran elsewhere.
+
+        Without it, that is the time since the report before. A worker that starts scripts measures by itself.
+        """
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(f"seconds must be a number from 0 on, not {seconds!r}")
+        self._took = float(seconds)
 
     def checkpoint(self, save: Callable[[str], object], epoch: Optional[int] = None) -> None:
         """Keep the training's state: ``save(path)`` writes it to the path it is given.

@@ -31,7 +31,15 @@ def objectives_of(definition: Any) -> list[tuple[str, str]]:
 
 
 def observations(warm_start: WarmStart, objectives: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """What the server takes; ValueError says what cannot be read."""
+    """What a study can begin with; ValueError says what cannot be read."""
+    found = read(warm_start, objectives)
+    if len(found) > MAX_RESULTS:
+        raise ValueError(f"warm_start has {len(found)} results: a study begins with at most {MAX_RESULTS}; choose some")
+    return found
+
+
+def read(warm_start: WarmStart, objectives: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The results, each with params, values (one for each objective) and what else is known."""
     if isinstance(warm_start, (str, os.PathLike)):
         found = _from_csv(Path(warm_start), objectives)
     elif hasattr(warm_start, "trials") and hasattr(warm_start, "directions"):
@@ -40,8 +48,6 @@ def observations(warm_start: WarmStart, objectives: list[tuple[str, str]]) -> li
         found = [_from_mapping(i, one) for i, one in enumerate(warm_start)]
     if not found:
         raise ValueError("warm_start has no result in it")
-    if len(found) > MAX_RESULTS:
-        raise ValueError(f"warm_start has {len(found)} results: a study begins with at most {MAX_RESULTS}; choose some")
     return found
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
@@ -7,6 +8,7 @@ from typing import Any, Callable
 import pytest
 from fake_agent import FakeAgent
 from fake_server import TOKEN, FakeServer
+from real_server import RealServer, binary, in_memory
 
 import tandem
 
@@ -56,3 +58,38 @@ def start_server() -> Iterator[StartServer]:
 
 def study_on(server: FakeServer) -> tandem.Study:
     return tandem.Client(server.url, TOKEN).create_study({"name": "toy", "space": {}})
+
+
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    """A real server that the tests of the session share: each names its studies for itself."""
+    if binary() is None:
+        pytest.skip("it needs a server: set TANDEM_BINARY to a tandem, as scripts/test does")
+    server = RealServer(tmp_path_factory.mktemp("server"))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RealServer]:
+    """A real server that the test may kill."""
+    if binary() is None:
+        pytest.skip("it needs a server: set TANDEM_BINARY to a tandem, as scripts/test does")
+    server = RealServer(tmp_path)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def real_client(real_server: RealServer, monkeypatch: pytest.MonkeyPatch) -> tandem.Client:
+    """A client of the real server, where also the environment points."""
+    monkeypatch.setenv("TANDEM_SERVER", real_server.url)
+    monkeypatch.setenv("TANDEM_TOKEN", real_server.token)
+    return tandem.Client()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is quick to write to."""
+    with tempfile.TemporaryDirectory(prefix="tandem-test-", dir=in_memory(tmp_path)) as folder:
+        yield Path(folder)

@@ -1,0 +1,116 @@
+"""Optuna, with its studies on a Tandem server.
+
+An existing script changes one line::
+
+    import tandem.optuna as optuna
+
+and runs as it is: its objective, its callbacks, its plots. Trials are proposed by a study on the server (the
+variables TANDEM_SERVER and TANDEM_TOKEN say where), which shows them live on its page, stops the bad ones early, and
+lets any number of processes work on it. All that is not in this module comes from the Optuna that is installed.
+
+A script that creates its studies in another way gives them :class:`TandemSampler` and :class:`TandemPruner`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+try:
+    import optuna as _optuna
+except ImportError as error:
+    raise ImportError("tandem.optuna runs scripts that are written for Optuna: pip install optuna") from error
+
+from ..client import Client
+from .sampler import TandemPruner, TandemSampler
+
+__all__ = ["TandemPruner", "TandemSampler", "create_study", "load_study"]
+
+_METHODS = {
+    "TPESampler": "tpe",
+    "RandomSampler": "random",
+    "CmaEsSampler": "cma-es",
+    "GPSampler": "gp",
+    "QMCSampler": "sobol",
+}
+"""The server's search methods by the sampler of Optuna's that does about the same."""
+
+
+def create_study(
+    *,
+    storage: Any = None,
+    sampler: Optional[_optuna.samplers.BaseSampler] = None,
+    pruner: Optional[_optuna.pruners.BasePruner] = None,
+    study_name: Optional[str] = None,
+    direction: Any = None,
+    load_if_exists: bool = False,
+    directions: Optional[Sequence[Any]] = None,
+    client: Optional[Client] = None,
+) -> _optuna.Study:
+    """As optuna.create_study, with the proposals of a study on the server of the same name.
+
+    A ``sampler`` of Optuna's is replaced by the server's method of that kind (TPE, random, CMA-ES, Gaussian process,
+    quasi-Monte Carlo), and one without a counterpart is refused. ``client`` says which server; without one, the
+    variables TANDEM_SERVER and TANDEM_TOKEN do. The study that is returned is Optuna's own.
+    """
+    return _optuna.create_study(
+        storage=storage,
+        sampler=_sampler(sampler, client, load_if_exists),
+        pruner=_pruner(pruner),
+        study_name=study_name,
+        direction=direction,
+        load_if_exists=load_if_exists,
+        directions=directions,
+    )
+
+
+def load_study(
+    *,
+    study_name: Optional[str],
+    storage: Any,
+    sampler: Optional[_optuna.samplers.BaseSampler] = None,
+    pruner: Optional[_optuna.pruners.BasePruner] = None,
+    client: Optional[Client] = None,
+) -> _optuna.Study:
+    """As optuna.load_study, with the proposals of the study on the server, which is created if there is none."""
+    return _optuna.load_study(
+        study_name=study_name,
+        storage=storage,
+        sampler=_sampler(sampler, client, load_if_exists=True),
+        pruner=_pruner(pruner),
+    )
+
+
+def _sampler(
+    given: Optional[_optuna.samplers.BaseSampler], client: Optional[Client], load_if_exists: bool
+) -> _optuna.samplers.BaseSampler:
+    if isinstance(given, TandemSampler):
+        return given
+    search: dict[str, Union[str, int]] = {}
+    if given is not None:
+        name = type(given).__name__
+        if name not in _METHODS:
+            raise ValueError(
+                f"the server has no search like {name}: leave sampler out, give tandem.optuna.TandemSampler(), or one "
+                f"of {', '.join(_METHODS)}; a study with {name} itself is made by optuna.create_study"
+            )
+        search["method"] = _METHODS[name]
+        warnings.warn(
+            f"the server searches in place of {name}, with method {_METHODS[name]!r}; its settings and its seed are "
+            "left out: say sampler=tandem.optuna.TandemSampler(search={...}, seed=...) for others",
+            stacklevel=3,
+        )
+    return TandemSampler(client=client, load_if_exists=load_if_exists, search=search)
+
+
+def _pruner(given: Optional[_optuna.pruners.BasePruner]) -> TandemPruner:
+    return given if isinstance(given, TandemPruner) else TandemPruner(given)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_optuna, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *dir(_optuna)})
