@@ -49,6 +49,11 @@ type table struct {
 	Rows    [][]cell
 }
 
+// Numeric reports whether a column holds numbers.
+func (t table) Numeric(column int) bool {
+	return len(t.Rows) > 0 && column < len(t.Rows[0]) && t.Rows[0][column].Number
+}
+
 // cell is one of a table's.
 type cell struct {
 	Text string

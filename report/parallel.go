@@ -16,6 +16,7 @@ type axle struct {
 	numbers *scale        // of a float, an int or a value
 	values  []space.Value // of a choice
 	y       scale         // of a choice, over the places of its values
+	none    float64       // where those without it go through; 0: all have it
 }
 
 // parallelFigure draws each measured trial as a line over axes of its parameters,
@@ -29,9 +30,6 @@ func parallelFigure(source Source) figure {
 	}
 	drawn := all[:min(len(all), maxLines)]
 	list := axlesOf(source, drawn, &f)
-	for _, one := range list {
-		f.axle(one)
-	}
 	objective := source.Study.Definition.Objectives[0]
 	f.Summary = fmt.Sprintf("%s as lines over %s and %s; the thickest line is trial %d, the best.",
 		wording.Count(len(drawn), "measured trial"), wording.Count(len(list)-1, "parameter"), objective.Label(), drawn[0].Number)
@@ -42,11 +40,14 @@ func parallelFigure(source Source) figure {
 		}
 		f.path(class, thread(list, drawn[i]), fmt.Sprintf("trial %d, rank %d: %s", drawn[i].Number, drawn[i].Rank, wording.Parameters(drawn[i].Configuration)))
 	}
+	for _, one := range list { // over the lines, to be read
+		f.axle(one)
+	}
 	f.Keys = []key{{"leader", "line", "the best trial"}, {"shade6", "line", "ranks first"}, {"shade0", "line", "ranks last"}}
 	if left := len(all) - len(drawn); left > 0 {
 		f.note(fmt.Sprintf("The %d best of %d measured trials are drawn; %d are left out.", len(drawn), len(all), left))
 	}
-	f.note("A line that does not touch an axis is of a trial without that parameter, or with a value that is not a finite number.")
+	f.note("A line that ends before the last axis is of a trial whose value is not a finite number.")
 	return f
 }
 
@@ -68,7 +69,7 @@ func axlesOf(source Source, drawn []protocol.RankedTrial, f *figure) []axle {
 		f.note(fmt.Sprintf("The first %d parameters have an axis; %d are left out.", maxAxes, left))
 		parameters = parameters[:maxAxes]
 	}
-	top, bottom := 46.0, f.Height-26
+	top, bottom := 46.0, f.Height-42
 	list := make([]axle, 0, len(parameters)+1)
 	for _, p := range parameters {
 		one := axle{name: p.Name, values: p.Values}
@@ -77,6 +78,9 @@ func axlesOf(source Source, drawn []protocol.RankedTrial, f *figure) []axle {
 			one.numbers = &scale{low: low, high: high, from: bottom, to: top, log: p.Log && low > 0}
 		} else {
 			one.y = scale{low: 0, high: float64(len(p.Values) - 1), from: bottom, to: top}
+		}
+		if len(p.When) > 0 { // some have it not
+			one.none = bottom + 16
 		}
 		list = append(list, one)
 	}
@@ -106,6 +110,9 @@ func (f *figure) axle(one axle) {
 	}
 	f.line("axis", one.x, from, one.x, to)
 	f.text("name", one.x-6, to-26, clipped(one.name, 16))
+	if one.none > 0 {
+		f.text("tick", one.x+5, one.none+13, "none")
+	}
 	if one.numbers != nil {
 		f.text("tick", one.x+5, from+14, tick(one.numbers.low))
 		f.text("tick", one.x+5, to-8, tick(one.numbers.high))
@@ -131,6 +138,9 @@ func thread(list []axle, t protocol.RankedTrial) *trace {
 		}
 		value, has := t.Configuration[one.name]
 		if !has {
+			if one.none > 0 {
+				path.to(one.x, one.none)
+			}
 			continue
 		}
 		if one.numbers != nil {

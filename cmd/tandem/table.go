@@ -60,7 +60,9 @@ func layout(heading []string, rows [][]string, columns int) string {
 			names[i] = one.heading
 		}
 		note := fmt.Sprintf("Left out for want of room (a wider terminal or a pipe has them): %s", strings.Join(names, ", "))
-		fmt.Fprintln(&text, shortened(note, max(columns, leastText)))
+		for _, line := range wrapped(note, max(columns, leastText)) {
+			fmt.Fprintln(&text, line)
+		}
 	}
 	return text.String()
 }
@@ -144,4 +146,23 @@ func shrink(shown []column, over int) int {
 		shown[widest].width--
 	}
 	return over
+}
+
+// wrapped is a text in lines of at most so many columns. A word that is longer is
+// shortened.
+func wrapped(text string, columns int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		word = shortened(word, columns)
+		switch {
+		case line == "":
+			line = word
+		case displayWidth(line)+1+displayWidth(word) <= columns:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
 }
