@@ -23,7 +23,9 @@ def build(params: dict[str, float]) -> keras.Model:
     for _ in range(params["layers"]):
         layers += [keras.layers.Dense(params["units"], "relu"), keras.layers.Dropout(params["dropout"])]
     model = keras.Sequential([*layers, keras.layers.Dense(10, "softmax")])
-    model.compile(keras.optimizers.Adam(params["learning_rate"]), "sparse_categorical_crossentropy", ["accuracy"])
+    model.compile(
+        keras.optimizers.Adam(params["learning_rate"]), "sparse_categorical_crossentropy", metrics=["accuracy"]
+    )
     return model
 
 
@@ -51,8 +53,7 @@ def run(trial: tandem.Trial, images, labels, validation, validation_labels) -> N
         model = keras.saving.load_model(Path(path, "model.keras"))  # runs no code that is in it
 
     trial.restore(restore)
-    for epoch in trial.epochs():
-        keras.utils.set_random_seed((trial.seed + epoch) % 2**32)  # a resumed run draws the same orders
+    for _ in trial.epochs():  # the order of batches and dropout are drawn anew after a pause
         model.fit(images, labels, trial.params["batch_size"], verbose=0)
         loss, accuracy = model.evaluate(validation, validation_labels, verbose=0)
         trial.report(accuracy=accuracy, loss=loss)
