@@ -47,6 +47,7 @@ var expectedAccess = map[string]string{
 	"POST /api/v1/studies/{study}/enqueue": "admin user",
 	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
 	"GET /api/v1/studies/{study}/recommendation": "admin user viewer", "GET /api/v1/studies/{study}/pareto": "admin user viewer", "GET /api/v1/studies/{study}/importance": "admin user viewer", "GET /api/v1/studies/{study}/ablation": "admin user viewer", "GET /api/v1/studies/{study}/correlations": "admin user viewer", "GET /api/v1/studies/{study}/measurements": "admin user viewer", "GET /api/v1/studies/{study}/export": "admin user viewer",
+	"GET /api/v1/studies/{study}/columns": "admin user viewer", "GET /api/v1/studies/{study}/curves": "admin user viewer", "GET /api/v1/studies/{study}/timeline": "admin user viewer", "GET /api/v1/studies/{study}/plan": "admin user viewer",
 	"GET /api/v1/studies/{study}/events": "admin user viewer", "GET /api/v1/studies/{study}/trials": "admin user viewer",
 	"GET /api/v1/studies/{study}/trials/{number}": "admin user viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin user viewer",
 	"POST /api/v1/workers": "admin user worker", "GET /api/v1/workers": "admin user viewer",

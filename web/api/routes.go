@@ -98,7 +98,7 @@ func (s *server) routes() []route {
 
 // sharedRoutes are those of what belongs to no study.
 func (s *server) sharedRoutes() []route {
-	return []route{
+	return append([]route{
 		{"GET", truthPath, readers, 200, call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, s.groundTruth), nil},
 		{"GET", truthPath + "/machines", readers, 200, call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, s.listGroundTruth), nil},
 		{"GET", truthPath + "/runs", readers, 200, call, "list-ground-truth-runs", "Sum up the runs on a type of machine, the newest first", handle(s, s.groundTruthRuns), nil},
@@ -112,7 +112,7 @@ func (s *server) sharedRoutes() []route {
 		{"PUT", blobPath, runners, 204, stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, s.putArtifact), describeUpload},
 		{"GET", blobPath, holders, 200, stream, "get-artifact", "Download an artifact", handle(s, s.getArtifact), bytesAnswer("application/octet-stream")},
 		{"HEAD", blobPath, holders, 200, stream, "head-artifact", "Ask for an artifact's size", handle(s, s.headArtifact), nil},
-	}
+	}, s.chartRoutes()...)
 }
 
 // name is how the table finds the route.

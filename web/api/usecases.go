@@ -38,6 +38,14 @@ type TrialUseCases interface {
 	WaitEvents(ctx context.Context, ref string, after int64) error
 }
 
+// ChartUseCases are what charts of a study are drawn from.
+type ChartUseCases interface {
+	Columns(ctx context.Context, ref string, query protocol.ColumnsQuery) (protocol.Columns, error)
+	Curves(ctx context.Context, ref string, query protocol.CurvesQuery) (protocol.Curves, error)
+	Timeline(ctx context.Context, ref string, events int) (protocol.Timeline, error)
+	PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error)
+}
+
 // WorkerUseCases are what workers do to be known.
 type WorkerUseCases interface {
 	RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
@@ -87,6 +95,7 @@ type Receipts interface {
 type UseCases interface {
 	StudyUseCases
 	TrialUseCases
+	ChartUseCases
 	EdgeUseCases
 	WorkerUseCases
 	LeaseUseCases

@@ -1,0 +1,50 @@
+package study
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// PlanProgress compares the study's plan with what was done so far.
+func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error) {
+	return look(ctx, s, ref, func(r *runtime) (protocol.PlanProgress, error) {
+		progress := r.progress(r.study, r.trials, s.options.Now())
+		answer := protocol.PlanProgress{
+			Study: r.study.Definition.Name, Plan: PlanOf(r.study.Definition), Trials: progress.Created, Repeats: progress.Repeats,
+			Epochs: progress.Epochs, DataPasses: progress.DataPasses, Seconds: progress.TrialSeconds,
+			Joules: float64(progress.Energy.Joules), EnergyMethod: progress.Energy.Method,
+			Stages: make([]protocol.StageProgress, len(r.ladder)),
+		}
+		for rung := range answer.Stages {
+			answer.Stages[rung].Rung = rung
+		}
+		for _, stage := range answer.Plan.Stages {
+			answer.Stages[stage.Index].Planned = stage.Started + stage.Promoted
+		}
+		for _, t := range searched(r.trials) {
+			count(answer.Stages, t)
+		}
+		return answer, nil
+	})
+}
+
+// count adds one trial to the stages that it came to.
+func count(stages []protocol.StageProgress, t trial.Trial) {
+	for _, result := range t.Results {
+		stages[result.Rung].Measured++
+	}
+	began := t.Rung
+	if len(t.Results) > 0 {
+		began = t.Results[0].Rung
+	}
+	stages[began].Began++
+	switch {
+	case t.MeasuredAt(t.Rung):
+	case t.State == trial.Queued || t.State.Held():
+		stages[t.Rung].Active++
+	case t.State.Terminal():
+		stages[t.Rung].Ended++
+	}
+}

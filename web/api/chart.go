@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+type columnsInput struct {
+	StudyRef
+	Rung      int `query:"rung" minimum:"-1" default:"-1" doc:"the rung; -1: the one where most trials were measured"`
+	Objective int `query:"objective" minimum:"0" maximum:"1000" default:"0" doc:"the place of the objective that ranks, from 0"`
+	Limit     int `query:"limit" minimum:"1" maximum:"10000" default:"2000" doc:"of more trials, the best half of as many come, and every so manieth of the others: sample tells"`
+}
+
+type columnsAnswer struct{ Body protocol.Columns }
+
+func (s *server) columns(ctx context.Context, input *columnsInput) (*columnsAnswer, error) {
+	answer, err := s.studies.Columns(ctx, input.Study, protocol.ColumnsQuery{Rung: given(input.Rung), Objective: input.Objective, Limit: input.Limit})
+	return &columnsAnswer{Body: answer}, err
+}
+
+type curvesInput struct {
+	StudyRef
+	Metric string `query:"metric" maxLength:"200" doc:"what the curves are of; empty: the first objective"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"of more trials, the best half of as many come, and every so manieth of the others: sample tells"`
+}
+
+type curvesAnswer struct{ Body protocol.Curves }
+
+func (s *server) curves(ctx context.Context, input *curvesInput) (*curvesAnswer, error) {
+	answer, err := s.studies.Curves(ctx, input.Study, protocol.CurvesQuery{Metric: input.Metric, Limit: input.Limit})
+	return &curvesAnswer{Body: answer}, err
+}
+
+type timelineInput struct {
+	StudyRef
+	Events int `query:"events" minimum:"1" maximum:"1000000" default:"20000" doc:"how many of the study's newest events are looked at: cut tells where they begin"`
+}
+
+type timelineAnswer struct{ Body protocol.Timeline }
+
+func (s *server) timeline(ctx context.Context, input *timelineInput) (*timelineAnswer, error) {
+	answer, err := s.studies.Timeline(ctx, input.Study, input.Events)
+	return &timelineAnswer{Body: answer}, err
+}
+
+type planAnswer struct{ Body protocol.PlanProgress }
+
+func (s *server) planProgress(ctx context.Context, input *StudyRef) (*planAnswer, error) {
+	answer, err := s.studies.PlanProgress(ctx, input.Study)
+	return &planAnswer{Body: answer}, err
+}
+
+// chartRoutes are the lines of the table for what charts are drawn from.
+func (s *server) chartRoutes() []route {
+	return []route{
+		{"GET", studyPath + "/columns", readers, 200, call, "get-columns", "Get what trials measured at one rung, in columns to draw from", handle(s, s.columns), nil},
+		{"GET", studyPath + "/curves", readers, 200, call, "get-curves", "Get learning curves of the trials", handle(s, s.curves), nil},
+		{"GET", studyPath + "/timeline", readers, 200, call, "get-timeline", "Say which trial ran where and when", handle(s, s.timeline), nil},
+		{"GET", studyPath + "/plan", readers, 200, call, "get-plan", "Compare the plan with what was done", handle(s, s.planProgress), nil},
+	}
+}
