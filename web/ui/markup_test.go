@@ -64,7 +64,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	address := "/studies/" + url.PathEscape(hostile)
 	for _, page := range []struct{ path, at string }{
 		{"/studies", "#studies"}, {"/workers", "#workers"},
-		{address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
+		{address + "/charts", "#parallel"}, {address + "/charts", "#slices"}, {address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
 		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
 		{address + "?find=" + url.QueryEscape(hostile), "#board"},
 	} {

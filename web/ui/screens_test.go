@@ -50,7 +50,7 @@ func TestEveryPage(t *testing.T) {
 		{"studies", "/studies", s, false}, {"study", "/studies/lenet-fashion-mnist", s, false},
 		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s, false},
 		{"compare-trials", fmt.Sprintf("/studies/lenet-fashion-mnist/compare?trials=0,9,%d", survivor), s, false}, {"compare-none", "/studies/digits/compare", s, false},
-		{"many", "/studies/boosted-or-linear?page=2&compare=3,17", s, false}, {"many-trial", "/studies/boosted-or-linear/trials/12", s, false},
+		{"many", "/studies/boosted-or-linear?page=2&compare=3,17", s, false}, {"many-trial", "/studies/boosted-or-linear/trials/12", s, false}, {"charts", "/studies/boosted-or-linear/charts", s, false}, {"charts-of-floats", "/studies/lenet-fashion-mnist/charts", s, false},
 		{"several", "/studies/several", s, false}, {"deployed", "/studies/deployed/trials/0", s, false},
 		{"failing", "/studies/broken-script", s, false}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s, false}, {"fresh", "/studies/digits", s, false},
 		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false},

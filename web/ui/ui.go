@@ -44,6 +44,10 @@ func Handler() http.Handler {
 		study := r.PathValue("study")
 		pages.write(w, http.StatusOK, page{Name: "study", Title: study, Study: study})
 	})
+	mux.HandleFunc("GET /studies/{study}/charts", func(w http.ResponseWriter, r *http.Request) {
+		study := r.PathValue("study")
+		pages.write(w, http.StatusOK, page{Name: "charts", Title: "Charts of " + study, Study: study})
+	})
 	mux.HandleFunc("GET /studies/{study}/compare", func(w http.ResponseWriter, r *http.Request) {
 		study := r.PathValue("study")
 		pages.write(w, http.StatusOK, page{Name: "compare-trials", Title: "Compare trials of " + study, Study: study})

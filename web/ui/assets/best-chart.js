@@ -1,5 +1,6 @@
 // Best so far: measurements as dots, and the leader's value as a line.
-import { Chart, common, fillLegend, goodRange, hover, leftOut, markValue, palette, remark, rungColour, timeAxis, uPlot, valueAxis } from "./chart.js";
+import { Chart, common, fillLegend, goodRange, hover, leftOut, markValue, named, palette, remark, rungColour, timeAxis, uPlot, valueAxis } from "./chart.js";
+import { offerDownloads } from "./download.js";
 import { byId } from "./dom.js";
 import { budget, count, duration, measured, number } from "./format.js";
 import { better, label } from "./trials.js";
@@ -13,7 +14,8 @@ export class BestChart {
     this.measurements = measurements;
     this.open = open;
     this.objective = study.definition.objective[0];
-    this.chart = new Chart(byId("best-chart"), 232, (colours) => this.#build(colours));
+    this.chart = new Chart(byId("best-chart"), 248, (colours) => this.#build(colours));
+    offerDownloads(byId("best-chart").closest(".card"), { of: study.name, name: "best-so-far", tables: [["Measurements", () => this.#table()]] });
   }
 
   /** Draws up to the present: seconds since the study was created. */
@@ -45,6 +47,15 @@ export class BestChart {
     remark(byId("best-note"), total === 0 ? "No trial has been measured yet." : notes.filter(Boolean).join(" "));
   }
 
+  #table() {
+    const { results, leaders } = this.measurements;
+    const led = new Set(leaders.map((one) => `${one.number} ${one.rung}`));
+    return {
+      columns: ["seconds", "trial", "rung", label(this.objective), "violation", "took_the_lead"],
+      rows: results.map((one) => [one.seconds, one.number, one.rung, number(one.values[0]), number(one.violation ?? 0), led.has(`${one.number} ${one.rung}`)]),
+    };
+  }
+
   #build(colours) {
     const rungs = this.study.rungs.length;
     // Dots and steps share the times; the line goes on from step to step.
@@ -64,7 +75,7 @@ export class BestChart {
     return {
       ...common,
       scales: { x: { time: false, range: (plot, low, high) => [0, (high || 1) * 1.01] }, y: { range: () => this.fair.range } },
-      axes: [timeAxis(colours), valueAxis(colours)],
+      axes: [{ ...timeAxis(colours), ...named(colours, "time since the study was created") }, { ...valueAxis(colours), ...named(colours, label(this.objective)) }],
       series: [
         {},
         { stroke: colours.accent, width: 2, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) },

@@ -3,6 +3,7 @@
 import uPlot from "./vendor/uplot/uPlot.js";
 import { duration, measured } from "./format.js";
 import { make, setText, show } from "./dom.js";
+import { drawnBy } from "./picture.js";
 
 export { uPlot };
 
@@ -12,7 +13,8 @@ export function palette() {
   const colour = (name) => style.getPropertyValue(name).trim();
   return {
     text: colour("--text"), muted: colour("--muted"), line: colour("--line"), surface: colour("--surface"),
-    accent: colour("--accent"), strong: colour("--text"), rungs: [colour("--rung-low"), colour("--rung-high")],
+    accent: colour("--accent"), strong: colour("--text"), edge: colour("--edge"), idle: colour("--idle"), sunken: colour("--sunken"),
+    good: colour("--good"), warn: colour("--warn"), bad: colour("--bad"), rungs: [colour("--rung-low"), colour("--rung-high")],
     font: `11px ${style.getPropertyValue("--font")}`,
   };
 }
@@ -39,6 +41,7 @@ export class Chart {
     this.height = height;
     this.#build = build;
     box.setAttribute("role", "img");
+    drawnBy(box, (scale) => this.#picture(scale));
     new ResizeObserver(() => this.#plot?.setSize(this.#size())).observe(box);
     addEventListener("themechange", () => {
       if (!this.#plot) return;
@@ -63,6 +66,33 @@ export class Chart {
     this.#shape = shape;
     this.#plot = new uPlot({ ...this.#size(), ...options }, data, this.box);
   }
+
+  /** The chart as it is now on a canvas of its own, with so many pixels for each CSS pixel. */
+  async #picture(scale) {
+    const { options, data } = this.#build(palette());
+    const factor = scale / uPlot.pxRatio;
+    const { width, height } = this.#size();
+    const box = make("div");
+    const plot = new uPlot({ width: width * factor, height: height * factor, ...enlarged(options, factor) }, data, box);
+    await Promise.resolve(); // uPlot draws in a microtask
+    const canvas = box.querySelector("canvas");
+    plot.destroy();
+    return canvas;
+  }
+}
+
+/** The options of a chart that is so many times as large in everything, and that nobody points at. */
+function enlarged(options, factor) {
+  const times = (part, ...names) => part && Object.fromEntries(Object.entries(part).map(([name, value]) => [name, names.includes(name) && typeof value === "number" ? value * factor : value]));
+  const font = (text) => text?.replace(/[\d.]+(?=px)/, (size) => String(size * factor));
+  return {
+    ...options,
+    padding: options.padding.map((length) => length * factor),
+    axes: options.axes.map((one) => ({ ...times(one, "size", "gap", "space", "labelSize"), font: font(one.font), labelFont: font(one.labelFont), grid: times(one.grid, "width") })),
+    series: options.series.map((one) => ({ ...times(one, "width"), points: times(one.points, "size", "width") })),
+    cursor: { show: false },
+    plugins: [{ hooks: { init: (plot) => { plot.enlarged = factor; } } }],
+  };
 }
 
 /** Options every chart has. */
@@ -75,6 +105,9 @@ export function axis(colours, options) {
     grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, ...options,
   };
 }
+
+/** What gives an axis a name. */
+export const named = (colours, text) => ({ label: text, labelSize: 16, labelFont: colours.font });
 
 /** An axis of measured values: as many decimals as its steps need. */
 export function valueAxis(colours) {
@@ -167,7 +200,7 @@ export function inside(plot, draw) {
   context.beginPath();
   context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   context.clip();
-  draw(context, uPlot.pxRatio);
+  draw(context, uPlot.pxRatio * (plot.enlarged ?? 1));
   context.restore();
 }
 
@@ -191,43 +224,68 @@ export function stroke(context, colour, scale, dash = []) {
 
 export const scaledFont = (colours, scale) => colours.font.replace(/^\d+/, (size) => String(size * scale));
 
+/** Words beside a point of a chart, over whatever the chart is drawn on. */
+export class Tip {
+  constructor(over) {
+    this.over = over;
+    this.words = make("div", { class: "chart-tip", hidden: true });
+    this.ring = make("div", { class: "chart-ring", hidden: true });
+    over.append(this.ring, this.words);
+  }
+
+  /** Shows the lines at a place in CSS pixels; with a ring around it, unless told otherwise. */
+  show(lines, x, y, ringed = true) {
+    show(this.words, true);
+    show(this.ring, ringed);
+    this.words.replaceChildren(...lines.map((line) => make("div", {}, line)));
+    const { clientWidth: width, clientHeight: height } = this.over;
+    this.words.style.left = `${Math.min(Math.max(0, x + 12), Math.max(0, width - this.words.offsetWidth))}px`;
+    this.words.style.top = `${y + this.words.offsetHeight + 14 > height ? y - this.words.offsetHeight - 10 : y + 12}px`;
+    this.ring.style.left = `${x}px`;
+    this.ring.style.top = `${y}px`;
+  }
+
+  hide() {
+    show(this.words, false);
+    show(this.ring, false);
+  }
+}
+
+/** How near the pointer has to be to what it is about, in CSS pixels. */
+export const reach = 28;
+
+/** The point nearest to a place, if it is within reach: place(point) is [x, y]. */
+export function nearestTo(points, place, x, y) {
+  let found = null;
+  let best = reach * reach;
+  for (const point of points) {
+    const [left, top] = place(point);
+    const distance = (left - x) ** 2 + (top - y) ** 2;
+    if (distance < best) [best, found] = [distance, { point, x: left, y: top }];
+  }
+  return found;
+}
+
 /**
  * Tells about the point nearest to the pointer: points() lists {x, y}, lines
  * (point) says what to write, and open(point), if given, goes there on a click.
  */
 export function hover({ points, lines, open }) {
-  const reach = 28;
-  const tip = make("div", { class: "chart-tip", hidden: true });
-  const ring = make("div", { class: "chart-ring", hidden: true });
+  let tip = null;
   let nearest = null;
 
   function move(plot) {
     const { left, top } = plot.cursor;
-    nearest = null;
-    let best = reach * reach;
-    if (left >= 0) {
-      for (const point of points()) {
-        const [x, y] = [plot.valToPos(point.x, "x"), plot.valToPos(point.y, "y")];
-        const distance = (x - left) ** 2 + (y - top) ** 2;
-        if (distance < best) [best, nearest] = [distance, { point, x, y }];
-      }
-    }
-    show(tip, nearest !== null);
-    show(ring, nearest !== null);
+    nearest = left >= 0 ? nearestTo(points(), (point) => [plot.valToPos(point.x, "x"), plot.valToPos(point.y, "y")], left, top) : null;
     plot.over.style.cursor = nearest && open ? "pointer" : "default";
-    if (!nearest) return;
-    tip.replaceChildren(...lines(nearest.point).map((line) => make("div", {}, line)));
-    const { clientWidth: width, clientHeight: height } = plot.over;
-    tip.style.left = `${Math.min(Math.max(0, nearest.x + 12), Math.max(0, width - tip.offsetWidth))}px`;
-    tip.style.top = `${nearest.y + tip.offsetHeight + 14 > height ? nearest.y - tip.offsetHeight - 10 : nearest.y + 12}px`;
-    ring.style.left = `${nearest.x}px`;
-    ring.style.top = `${nearest.y}px`;
+    if (nearest) tip.show(lines(nearest.point), nearest.x, nearest.y);
+    else tip.hide();
   }
 
   return {
     hooks: {
       init: (plot) => {
-        plot.over.append(ring, tip);
+        tip = new Tip(plot.over);
         if (open) plot.over.addEventListener("click", () => nearest && open(nearest.point));
       },
       setCursor: move,

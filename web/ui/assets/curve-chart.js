@@ -1,6 +1,6 @@
 // Learning curves of one trial: a metric over the epochs, in one colour for
 // each rung, with lines where the budget of a rung was reached.
-import { Chart, axis, common, fairRange, hover, inside, leftOut, remark, rungColour, scaledFont, stroke, valueAxis, write } from "./chart.js";
+import { Chart, axis, common, fairRange, hover, inside, leftOut, named, remark, rungColour, scaledFont, stroke, valueAxis, write } from "./chart.js";
 import { make } from "./dom.js";
 import { measured, number, share } from "./format.js";
 
@@ -49,7 +49,7 @@ export class CurveChart {
     return {
       ...common,
       scales: { x: { time: false, range: (plot, low, high) => this.#epochRange(low, high) }, y: { range: () => this.fair.range } },
-      axes: [axis(colours, { size: 28, space: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000] }), valueAxis(colours)],
+      axes: [axis(colours, { size: 28, space: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000], ...named(colours, "epoch") }), { ...valueAxis(colours), ...named(colours, this.metric) }],
       series: [
         {},
         ...this.rungs.map((rung) => {

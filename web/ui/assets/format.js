@@ -40,11 +40,21 @@ export function parameter(value, type = "") {
 /** A text that begins like a sentence. */
 export const sentence = (text) => (text ? text.charAt(0).toUpperCase() + text.slice(1) : "");
 
+/** A place in a row: 1st, 2nd, 13th. */
+export function ordinal(number) {
+  const endings = ["th", "st", "nd", "rd"];
+  const rest = number % 100;
+  return `${count(number)}${endings[(rest - 20) % 10] ?? endings[rest] ?? "th"}`;
+}
+
 /** How often something happened. */
 export const times = (value) => (value === 1 ? "once" : value === 0 ? "never" : `${count(value)} times`);
 
 /** A whole number of things. */
 export const count = (value) => (value === undefined || value === null ? nothing : thousands(value));
+
+/** So many of a thing: 1 run, 12 runs. */
+export const several = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 /** A length of time: 0.42 s, 12.3 s, 4 min 05 s, 3 h 20 min. */
 export function duration(value) {

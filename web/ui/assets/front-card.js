@@ -1,7 +1,8 @@
 // Several objectives: the first two of each trial as a chart, with the Pareto
 // front, and the front as a table for those who cannot see or point.
-import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, stroke, valueAxis } from "./chart.js";
+import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, named, palette, remark, stroke, valueAxis } from "./chart.js";
 import { referenceOf, studyPath } from "./api.js";
+import { offerDownloads } from "./download.js";
 import { byId, make, show } from "./dom.js";
 import { measured, number } from "./format.js";
 import { label } from "./trials.js";
@@ -17,6 +18,7 @@ export class FrontCard {
     this.measurements = measurements;
     this.open = open;
     this.objectives = study.definition.objective;
+    offerDownloads(byId("front"), { of: study.name, name: "pareto-front", tables: [["Trials", () => this.#data()]] });
   }
 
   /** Draws the front of a recommendation; hides the card where there is none. */
@@ -47,6 +49,13 @@ export class FrontCard {
     return { number: trial, x: number(values[0]), y: number(values[1]), values, front };
   }
 
+  #data() {
+    return {
+      columns: ["trial", "on_the_front", ...this.objectives.map(label)],
+      rows: [...this.#points].sort((a, b) => a.number - b.number).map((point) => [point.number, point.front, ...point.values.map(number)]),
+    };
+  }
+
   #outside() {
     const beyond = (value, [low, high]) => value < low || value > high;
     return this.#points.filter((point) => finite(point) && (beyond(point.x, this.fair.x.range) || beyond(point.y, this.fair.y.range))).length;
@@ -62,11 +71,10 @@ export class FrontCard {
   #options(colours) {
     const [across, up] = this.objectives.map(label);
     const dots = (fill, edge, size) => ({ paths: () => null, points: { show: true, size, width: 1.25, fill, stroke: edge } });
-    const named = (text) => ({ label: text, labelSize: 16, labelFont: colours.font });
     return {
       ...common,
       scales: { x: { time: false, range: () => this.fair.x.range }, y: { range: () => this.fair.y.range } },
-      axes: [axis(colours, { ...valueAxis(colours), size: 28, space: 64, ...named(across) }), { ...valueAxis(colours), ...named(up) }],
+      axes: [axis(colours, { ...valueAxis(colours), size: 28, space: 64, ...named(colours, across) }), { ...valueAxis(colours), ...named(colours, up) }],
       series: [{}, dots(colours.surface, colours.muted, 6), dots(colours.accent, colours.accent, 8)],
       cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
       hooks: { drawAxes: [(plot) => this.objectives.length === 2 && this.#line(plot, colours)] },

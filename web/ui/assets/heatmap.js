@@ -26,6 +26,12 @@ export function profileRows(reports) {
   return [...values].map(([name, row]) => ({ name, values: row })).sort((a, b) => rank(a.name) - rank(b.name) || a.name.localeCompare(b.name));
 }
 
+/** What was measured in each epoch as a table: events per second, an epoch a column. */
+export function profileTable(all) {
+  const reports = all.filter((report) => report.profile);
+  return { columns: ["event", ...reports.map(({ epoch }) => `epoch ${epoch}`)], rows: profileRows(reports).map(({ name, values }) => [name, ...values.map((value) => (Number.isNaN(value) ? null : value))]) };
+}
+
 /** The means of so many neighbours each; NaN where none of them was measured. */
 export function joined(values, each) {
   const means = [];

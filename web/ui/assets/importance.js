@@ -1,8 +1,9 @@
 // What mattered: each parameter's part in the good trials, at one rung, and the
 // path there from a usual trial to the best.
+import { offerDownloads } from "./download.js";
 import { byId, make, show, throttled } from "./dom.js";
 import { budget } from "./format.js";
-import { waterfall } from "./waterfall.js";
+import { pathTable, waterfall } from "./waterfall.js";
 
 /** Above this probability a share may as well come from chance. */
 const doubtful = 0.05;
@@ -22,6 +23,8 @@ export class Importance {
     this.card = byId("importance");
     this.box = byId("importance-body");
     this.path = make("div", { class: "path", "aria-live": "off" });
+    this.walked = null;
+    offerDownloads(this.card, { of: study.name, name: "what-mattered", tables: [["Shares", () => this.#shares()], ["Path", () => pathTable(this.walked)]] });
   }
 
   draw(answer) {
@@ -37,6 +40,7 @@ export class Importance {
     const other = this.#shown?.rung !== rung.rung;
     this.#shown = rung;
     if (other) {
+      this.walked = null;
       this.path.replaceChildren();
       this.#walk();
     } else this.#again();
@@ -47,6 +51,11 @@ export class Importance {
       this.path);
   }
 
+  #shares() {
+    const { rung, trials, parameters } = this.#shown;
+    return { columns: ["parameter", "share", "chance", "rung", "trials"], rows: parameters.map(({ name, share, chance }) => [name, share, chance, rung, trials]) };
+  }
+
   /** Asks for the path at the rung shown, unless that was asked for. */
   #walk() {
     const { rung, trials } = this.#shown;
@@ -55,7 +64,9 @@ export class Importance {
     this.#asked = wanted;
     this.fetchPath(rung).then(
       (answer) => {
-        if (this.#asked === wanted) this.path.replaceChildren(...waterfall(this.study, answer));
+        if (this.#asked !== wanted) return;
+        this.walked = answer;
+        this.path.replaceChildren(...waterfall(this.study, answer));
       },
       () => {
         if (this.#asked === wanted) this.#asked = ""; // the next event asks again

@@ -1,8 +1,10 @@
 // Values by rung: where each trial stood when it was measured, and which went
 // up. Only values of one rung compare: they were reached with the same budget.
-import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, stroke, valueAxis } from "./chart.js";
+import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, named, palette, remark, stroke, valueAxis } from "./chart.js";
+import { offerDownloads } from "./download.js";
 import { byId } from "./dom.js";
 import { budget, measured, number } from "./format.js";
+import { label } from "./trials.js";
 
 export class RungChart {
   #points = [];
@@ -13,7 +15,8 @@ export class RungChart {
     this.measurements = measurements;
     this.leader = leader;
     this.open = open;
-    this.chart = new Chart(byId("rung-chart"), 232, (colours) => this.#build(colours));
+    this.chart = new Chart(byId("rung-chart"), 248, (colours) => this.#build(colours));
+    offerDownloads(byId("rung-chart").closest(".card"), { of: study.name, name: "values-by-rung", tables: [["Values", () => this.#table()]] });
   }
 
   draw() {
@@ -39,6 +42,17 @@ export class RungChart {
     remark(byId("rung-note"), [leftOut(this.fair.outside, notFinite), this.measurements.choice()].filter(Boolean).join(" "));
   }
 
+  #table() {
+    const objective = label(this.study.definition.objective[0]);
+    return {
+      columns: ["trial", "rung", "epochs", "data_fraction", objective, "went_up"],
+      rows: [...this.#points].sort((a, b) => a.number - b.number || a.rung - b.rung).map((point) => {
+        const { epochs, data_fraction: fraction } = this.study.rungs[point.rung].budget;
+        return [point.number, point.rung, epochs, fraction, point.y, point.up];
+      }),
+    };
+  }
+
   #build(colours) {
     const column = (wanted) => this.#points.map((point) => (Number.isFinite(point.y) && wanted(point) ? point.y : null));
     const data = [
@@ -58,10 +72,10 @@ export class RungChart {
       scales: { x: { time: false, range: () => [-0.5, rungs.length - 0.5] }, y: { range: () => this.fair.range } },
       axes: [
         axis(colours, {
-          size: 40, splits: () => rungs.map((rung) => rung.index), grid: { show: false },
+          size: 40, ...named(colours, "rung: what its trials had spent"), splits: () => rungs.map((rung) => rung.index), grid: { show: false },
           values: (plot, splits) => splits.map((rung) => budget(rungs[rung].budget, true).replace(" · ", "\n")),
         }),
-        valueAxis(colours),
+        { ...valueAxis(colours), ...named(colours, label(this.study.definition.objective[0])) },
       ],
       series: [{}, dots(colours.surface, colours.muted, 6), dots(colours.accent, colours.accent, 6), dots(colours.strong, colours.surface, 10)],
       cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },

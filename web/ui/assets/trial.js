@@ -4,11 +4,12 @@ import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, bytes, count, duration, energy, measured, moment, nothing, parameter, sentence, times } from "./format.js";
+import { budget, bytes, count, duration, energy, measured, moment, nothing, number as fromApi, parameter, sentence, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
 import { offerFrame } from "./frame.js";
-import { heatMap } from "./heatmap.js";
+import { offerDownloads } from "./download.js";
+import { heatMap, profileTable } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Log } from "./log.js";
 import { margin } from "./repeats.js";
@@ -102,6 +103,15 @@ function drawCurves(study, trial, reports) {
   fillLegend(byId("curve-legend"), used.map((rung) => ({ colour: rungColour(colours, rung.index, study.rungs.length), text: `rung ${rung.index}`, line: true })));
 }
 
+/** Every reported metric, a row an epoch. */
+function curveTable(reports) {
+  const names = [...new Set(reports.flatMap((report) => Object.keys(report.metrics)))].sort();
+  return {
+    columns: ["epoch", "rung", "seconds", ...names],
+    rows: reports.map((report) => [report.epoch, report.rung, fromApi(report.seconds), ...names.map((name) => (name in report.metrics ? fromApi(report.metrics[name]) : null))]),
+  };
+}
+
 function drawProfile(reports) {
   const nodes = heatMap(reports);
   show(byId("profile-card"), nodes.length > 0);
@@ -135,6 +145,7 @@ async function start() {
   const deploy = new DeployCard();
   let trial = null;
   let deployed = "";
+  let reports = [];
 
   // They are asked for again only when something became known of the model.
   async function drawDeployments() {
@@ -158,13 +169,17 @@ async function start() {
     drawFacts(trial);
     show(byId("loading"), false);
     show(byId("content"), true);
-    drawCurves(study, trial, detail.reports ?? []);
-    drawTrialSystem(trial, detail.reports ?? []);
+    reports = detail.reports ?? [];
+    drawCurves(study, trial, reports);
+    drawTrialSystem(trial, reports);
     await drawDeployments();
-    drawProfile(detail.reports ?? []);
+    drawProfile(reports);
     drawTimeline(detail.events ?? [], (worker) => workers.get(worker) ?? worker);
   }
 
+  const of = `${study.name}-trial-${number}`;
+  offerDownloads(byId("curves").closest(".card"), { of, name: "learning-curves", tables: [["Reports", () => curveTable(reports)]] });
+  offerDownloads(byId("profile-card"), { of, name: "profile", tables: [["Profile", () => profileTable(reports)]] });
   byId("profile-numbers").addEventListener("change", (event) => byId("profile").classList.toggle("numbers", event.target.checked));
   await refresh();
   drawNeighbours(total);

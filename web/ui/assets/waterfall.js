@@ -23,6 +23,19 @@ export function waterfall(study, answer) {
   ];
 }
 
+/** The path as a table of plain values; without one, only its head. */
+export function pathTable(answer) {
+  const columns = ["step", "parameter", "from", "to", "predicted", "between_trees", "gain", "share", "measured", "measured_by"];
+  if (!answer?.from) return { columns, rows: [] };
+  const ends = (found) => [found?.value, found?.trial];
+  const start = [0, "", null, null, answer.from.predicted, answer.from.spread, null, null, ...ends(answer.from.measured)];
+  return {
+    columns,
+    rows: [start, ...answer.steps.flatMap(({ switched, dependent, after, gain, share }, index) => [...switched, ...(dependent ?? [])].map((change) => [
+      index + 1, change.parameter, change.from, change.to, after.predicted, after.spread, gain, share, ...ends(after.measured)]))],
+  };
+}
+
 const head = ([text, hidden = "", kind = ""]) => make("th", { scope: "col", class: kind }, text, hidden ? make("span", { class: "unseen" }, hidden) : null);
 
 /** Where a value lies between the smallest and the largest, from 0 to 1. */

@@ -1,6 +1,8 @@
 // Known workloads in the plane in which their runs differ most: a dot for each
 // run, and a circle around each workload in which a new run is taken for it.
-import { Chart, axis, common, hover, inside, rungColour, scaledFont, stroke, valueAxis, write } from "./chart.js";
+import { Chart, axis, common, hover, inside, named, rungColour, scaledFont, stroke, valueAxis, write } from "./chart.js";
+import { offerDownloads } from "./download.js";
+import { several } from "./format.js";
 
 const height = 320;
 const axes = { across: 54 + 22, up: 44 + 10 }; // what axes and padding take of the box
@@ -12,6 +14,7 @@ export class WorkloadPlane {
   constructor(box) {
     this.box = box;
     this.chart = new Chart(box, height, (colours) => this.#build(colours));
+    offerDownloads(box.closest(".card"), { of: "ground-truth", name: "known-workloads", tables: [["Runs", () => this.#data()], ["Circles", () => this.#circles()]] });
   }
 
   draw(workloads) {
@@ -21,8 +24,15 @@ export class WorkloadPlane {
       .sort((a, b) => a.x - b.x);
     const sizes = workloads.slice(0, 8).map(({ workload, size }) => `${workload} with ${size}`);
     const more = workloads.length > sizes.length ? ` and ${workloads.length - sizes.length} more` : "";
-    const several = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
     this.chart.draw(`${several(this.#points.length, "run")} in ${several(workloads.length, "workload")}: ${sizes.join(", ")}${more}. The table below has them.`);
+  }
+
+  #data() {
+    return { columns: ["workload", "first_component", "second_component"], rows: this.#points.map(({ workload, x, y }) => [workload, x, y]) };
+  }
+
+  #circles() {
+    return { columns: ["workload", "runs", "first_component", "second_component", "radius"], rows: this.#workloads.map(({ workload, size, x, y, radius }) => [workload, size, x, y, radius]) };
   }
 
   /** The ranges in which a circle is round, in the box as it is now. */
@@ -40,11 +50,10 @@ export class WorkloadPlane {
   }
 
   #options(colours) {
-    const named = (text) => ({ label: text, labelSize: 16, labelFont: colours.font });
     return {
       ...common,
       scales: { x: { time: false, range: () => this.#ranges().x }, y: { range: () => this.#ranges().y } },
-      axes: [axis(colours, { ...valueAxis(colours), size: 28, space: 64, ...named("first component") }), { ...valueAxis(colours), size: 38, ...named("second component") }],
+      axes: [axis(colours, { ...valueAxis(colours), size: 28, space: 64, ...named(colours, "first component") }), { ...valueAxis(colours), size: 38, ...named(colours, "second component") }],
       series: [{}, { paths: () => null, points: { show: false } }],
       cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
       hooks: { draw: [(plot) => this.#paint(plot, colours)] },
