@@ -30,16 +30,16 @@ func (s *Service) Curves(ctx context.Context, ref string, query protocol.CurvesQ
 	if answer.Metric, err = metricAsked(query.Metric, now.study.Definition.Objectives[0].Metric, answer.Metrics); err != nil {
 		return protocol.Curves{}, err
 	}
-	reported := slices.DeleteFunc(rank(now.trials, now.study.Definition.Objectives), func(t protocol.RankedTrial) bool { return t.Epochs == 0 })
+	reported := slices.DeleteFunc(rank(now.trials, now.study.Definition.Objectives), func(p place) bool { return p.trial.Epochs == 0 })
 	limit := min(cmp.Or(max(query.Limit, 0), usualCurves), maxCurves)
-	reported, answer.Sample = sampled(reported, limit, func(t protocol.RankedTrial) int { return t.Number })
+	reported, answer.Sample = sampled(reported, limit, func(p place) int { return p.trial.Number })
 	for _, one := range reported {
-		reports, err := s.store.Reports(ctx, one.ID)
+		reports, err := s.store.Reports(ctx, one.trial.ID)
 		if err != nil {
 			return protocol.Curves{}, err
 		}
 		if curve := curveOf(reports, answer.Metric); len(curve.Epochs) > 0 {
-			curve.Number, curve.Rank = one.Number, one.Rank
+			curve.Number, curve.Rank = one.trial.Number, one.rank
 			answer.Curves = append(answer.Curves, curve)
 		}
 	}
