@@ -305,6 +305,9 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 			fmt.Sprintf("lenet-fashion-mnist-trial-%d-learning-curves.csv: epoch,rung,seconds,accuracy,loss", survivor),
 			fmt.Sprintf("lenet-fashion-mnist-trial-%d-profile.csv: event,epoch 1", survivor),
 		}},
+		{"/studies/lenet-fashion-mnist/compare?trials=0,1", `document.querySelector("#curves canvas") !== null`, []string{
+			"lenet-fashion-mnist-compared-trials.csv: trial,rung,epoch,epochs_trained,accuracy",
+		}},
 		{"/ground-truth?machine=a+machine", `document.querySelector("#plane canvas") !== null`, []string{
 			"ground-truth-known-workloads-Runs.csv: workload,first_component,second_component",
 			"ground-truth-known-workloads-Circles.csv: workload,runs,first_component,second_component,radius",
@@ -334,7 +337,7 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 // menu that is there.
 const collect = `(() => {
 	window.kept = [];
-	window.shown = [...document.querySelectorAll(".menu")].filter(menu => menu.checkVisibility());
+	window.shown = [...document.querySelectorAll(".downloads")].filter(menu => menu.checkVisibility());
 	window.expected = shown.reduce((sum, menu) => sum + menu.querySelectorAll("button").length, 0);
 	const make = URL.createObjectURL;
 	URL.createObjectURL = blob => { URL.createObjectURL = make; window.blob = blob; return make.call(URL, blob); };
@@ -408,7 +411,7 @@ func tryMenus(t *testing.T, p *tab, path string, files []string) {
 	if len(tables) != len(files) || len(pictures) == 0 {
 		t.Errorf("%s: %d tables, want %d; pictures %q", path, len(tables), len(files), pictures)
 	}
-	p.see(`document.querySelectorAll(".photographed, .menu[open]").length`, 0)
+	p.see(`document.querySelectorAll(".photographed, .downloads[open]").length`, 0)
 }
 
 // tryRealDownload lets the browser save a file, and compares it with the server.
@@ -427,14 +430,14 @@ func tryRealDownload(t *testing.T, s *stage, p *tab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.click("#contour .menu summary")
-	p.click("#contour .menu button:first-of-type")
+	p.click("#contour .downloads summary")
+	p.click("#contour .downloads button:first-of-type")
 	picture, err := png.Decode(bytes.NewReader(saved(p, filepath.Join(folder, "boosted-or-linear-contour.png"))))
 	if err != nil || picture.Bounds().Dx() < 1900 {
 		t.Errorf("the picture: %v", err)
 	}
-	p.click("#parallel .menu summary")
-	p.click("#parallel .menu button:last-of-type")
+	p.click("#parallel .downloads summary")
+	p.click("#parallel .downloads button:last-of-type")
 	content := saved(p, filepath.Join(folder, "boosted-or-linear-parallel-coordinates.csv"))
 	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 	if err != nil || len(rows) != len(want.Numbers)+1 {

@@ -89,7 +89,7 @@ function enlarged(options, factor) {
     ...options,
     padding: options.padding.map((length) => length * factor),
     axes: options.axes.map((one) => ({ ...times(one, "size", "gap", "space", "labelSize"), font: font(one.font), labelFont: font(one.labelFont), grid: times(one.grid, "width") })),
-    series: options.series.map((one) => ({ ...times(one, "width"), points: times(one.points, "size", "width") })),
+    series: options.series.map((one) => ({ ...times(one, "width"), dash: one.dash?.map((length) => length * factor), points: times(one.points, "size", "width") })),
     cursor: { show: false },
     plugins: [{ hooks: { init: (plot) => { plot.enlarged = factor; } } }],
   };

@@ -1,6 +1,7 @@
 // Learning curves of several trials over each other. Each has a colour, a dash
 // pattern and its number at its end.
-import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, palette, remark, scaledFont, timeAxis, valueAxis, write } from "./chart.js";
+import { Chart, axis, common, fairRange, fillLegend, hover, inside, leftOut, named, palette, remark, scaledFont, timeAxis, valueAxis, write } from "./chart.js";
+import { offerDownloads } from "./download.js";
 import { byId } from "./dom.js";
 import { count, duration, measured, number, share } from "./format.js";
 
@@ -18,11 +19,13 @@ export class CompareChart {
   constructor(study) {
     this.study = study;
     this.chart = new Chart(byId("curves"), 320, (colours) => this.#build(colours));
+    offerDownloads(byId("curves").closest(".card"), { of: study.name, name: "compared-trials", tables: [["Reports", () => this.#table()]] });
   }
 
   /** Draws a metric of trials with their reports, over "epochs" or "seconds" of training. */
   draw(details, metric, over) {
     this.over = over;
+    this.metric = metric;
     this.#curves = details.map(({ trial, reports }) => ({ number: trial.number, points: points(reports ?? [], metric, over, this.study.rungs) }));
     const values = this.#curves.flatMap(({ points: all }) => all.map((one) => one.y));
     this.fair = fairRange(values);
@@ -37,6 +40,13 @@ export class CompareChart {
     ].filter(Boolean).join(" "));
   }
 
+  #table() {
+    return {
+      columns: ["trial", "rung", "epoch", this.over === "seconds" ? "seconds_of_training" : "epochs_trained", this.metric],
+      rows: this.#curves.flatMap(({ number: trial, points: all }) => all.map((one) => [trial, one.rung, one.epoch, one.x, one.y])),
+    };
+  }
+
   #build(colours) {
     const times = [...new Set(this.#curves.flatMap(({ points: all }) => all.map((one) => one.x)))].sort((a, b) => a - b);
     const place = new Map(times.map((x, index) => [x, index]));
@@ -45,7 +55,7 @@ export class CompareChart {
       for (const one of all) column[place.get(one.x)] = Number.isFinite(one.y) ? one.y : null; // a gap
       return column;
     });
-    return { shape: `${this.over} ${this.#curves.map((curve) => curve.number)}`, options: this.#options(colours, times.length <= 60), data: [times, ...columns] };
+    return { shape: `${this.metric} ${this.over} ${this.#curves.map((curve) => curve.number)}`, options: this.#options(colours, times.length <= 60), data: [times, ...columns] };
   }
 
   #options(colours, dotted) {
@@ -54,7 +64,10 @@ export class CompareChart {
     return {
       ...common, padding: [10, 44, 0, 0],
       scales: { x: { time: false, range: (plot, low, high) => [0, (high || 1) * 1.02] }, y: { range: () => this.fair.range } },
-      axes: [this.over === "seconds" ? timeAxis(colours) : epochs, valueAxis(colours)],
+      axes: [
+        this.over === "seconds" ? { ...timeAxis(colours), ...named(colours, "training time") } : { ...epochs, ...named(colours, "epochs trained") },
+        { ...valueAxis(colours), ...named(colours, this.metric) },
+      ],
       series: [{}, ...this.#curves.map((_, index) => ({
         stroke: lines[index], width: 2, dash: dashes[index],
         points: { show: dotted, size: 5, width: 0, fill: lines[index], stroke: lines[index] },

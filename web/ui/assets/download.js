@@ -17,7 +17,7 @@ export function offerDownloads(card, { of, name, tables, where = () => "" }) {
   const choice = (text, run) => make("button", { type: "button", class: "small", on: { click: () => leave(run) } }, text);
 
   const summary = make("summary", { "aria-label": `Download: ${title()}` }, "Download");
-  const menu = make("details", { class: "menu" }, summary, make("div", { class: "menu-list" },
+  const menu = make("details", { class: "menu downloads" }, summary, make("div", { class: "download-list" },
     choice("Picture (PNG)", picture),
     ...tables.map(([what, table]) => choice(tables.length > 1 ? `${what} (CSV)` : "Data (CSV)", () => save(
       new Blob([csv(table())], { type: "text/csv;charset=utf-8" }), file("csv", tables.length > 1 ? what : ""))))));
