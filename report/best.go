@@ -58,7 +58,7 @@ func bestFigure(source Source, over spent) figure {
 	f.path("leader", stair(a, leaders, over), "the best value so far")
 	f.Keys = append([]key{{"leader", "line", "best so far"}}, rungKeys(rungs)...)
 	f.target(a, objective)
-	f.remarks(source, outside, len(measured))
+	f.remarks(source, leaders, outside)
 	if over.id == "best" {
 		f.Numbers = leaderTable(source, leaders, objective)
 	}
@@ -90,8 +90,8 @@ func (f *figure) target(a axes, objective definition.Objective) {
 
 // remarks say what of the measurements is not drawn, and why the line may fall
 // back.
-func (f *figure) remarks(source Source, outside, measured int) {
-	if measured > maxDots {
+func (f *figure) remarks(source Source, leaders []Measurement, outside int) {
+	if measured := len(source.History.Measurements); measured > maxDots {
 		f.note(fmt.Sprintf("%d of %d measurements are drawn as dots, evenly chosen; the line is of all.", maxDots, measured))
 	}
 	if outside > 0 {
@@ -100,9 +100,19 @@ func (f *figure) remarks(source Source, outside, measured int) {
 	if best := source.Recommendation.Best; best != nil && best.Estimated {
 		f.note(fmt.Sprintf("The values of %s are estimates: joules or inferences that were not measured went into them.", best.Metric))
 	}
-	if len(source.Study.Rungs) > 1 {
+	if stepsBack(leaders, source.Study.Definition.Objectives[0].Direction) {
 		f.note("The line steps back where a higher rung was measured first: its values count more, since they were trained with more.")
 	}
+}
+
+// stepsBack reports whether a leader was worse than the one before.
+func stepsBack(leaders []Measurement, direction definition.Direction) bool {
+	for i := 1; i < len(leaders); i++ {
+		if better(leaders[i-1].Value, leaders[i].Value, direction) {
+			return true
+		}
+	}
+	return false
 }
 
 func isAre(n int) string {

@@ -89,7 +89,7 @@ func edgeTable(devices []deployment.Deployment) *table {
 		}
 		t.Rows = append(t.Rows, []cell{words(one.Title), words(settingOf(one)),
 			numeral(fmt.Sprintf("%s (%s to %s)", span(one.LatencySeconds.Value), span(one.LatencySeconds.Low), span(one.LatencySeconds.High))),
-			numeral(fmt.Sprintf("%.4g", one.SamplesPerSecond)), numeral(joules), numeral(fmt.Sprintf("%.1f MiB", float64(one.MemoryBytes)/(1<<20))), words(one.Method), words(one.EnergyMethod)})
+			numeral(fmt.Sprintf("%.4g", one.SamplesPerSecond)), numeral(joules), numeral(wording.Size(one.MemoryBytes)), words(one.Method), words(one.EnergyMethod)})
 	}
 	return t
 }

@@ -113,7 +113,7 @@ func winnerOf(answer protocol.Recommendation) *table {
 	add("training time", wording.Seconds(float64(answer.Seconds)), "cost of this training")
 	add("energy", wording.Energy(answer.Energy), "cost of this training")
 	if answer.Checkpoint != nil {
-		add("checkpoint", fmt.Sprintf("epoch %d, %.1f MiB", answer.Checkpoint.Epoch, float64(answer.Checkpoint.Bytes)/(1<<20)), "artifact "+answer.Checkpoint.Artifact)
+		add("checkpoint", fmt.Sprintf("epoch %d, %s", answer.Checkpoint.Epoch, wording.Size(answer.Checkpoint.Bytes)), "artifact "+answer.Checkpoint.Artifact)
 	}
 	return t
 }

@@ -144,3 +144,13 @@ func BestValue(best protocol.Best) string {
 	}
 	return said
 }
+
+// Size is a number of bytes, with four significant digits in the unit that suits.
+func Size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(bytes), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	return strconv.FormatFloat(value, 'g', 4, 64) + " " + units[unit]
+}

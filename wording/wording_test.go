@@ -14,6 +14,7 @@ import (
 func TestQuantitiesInWords(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
+		wording.Size(0): "0 B", wording.Size(1536): "1.5 KiB", wording.Size(3 << 40): "3 TiB",
 		wording.Seconds(0.25):                                    "0.2s",
 		wording.Seconds(59.4):                                    "59s",
 		wording.Seconds(61):                                      "1m01s",

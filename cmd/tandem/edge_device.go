@@ -52,23 +52,13 @@ func shownFact(fact device.Fact) string {
 	}
 	switch value := fact.Value.(type) {
 	case int64:
-		return shownSize(value)
+		return wording.Size(value)
 	case float64:
 		return unit(value)
 	case []float64:
 		return fmt.Sprintf("%d, %s to %s", len(value), unit(value[0]), unit(value[len(value)-1]))
 	}
 	return wording.Plain(fmt.Sprint(fact.Value))
-}
-
-// shownSize is a number of bytes in powers of 1024.
-func shownSize(size int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	value, unit := float64(size), 0
-	for value >= 1024 && unit < len(units)-1 {
-		value, unit = value/1024, unit+1
-	}
-	return strconv.FormatFloat(value, 'g', 4, 64) + " " + units[unit]
 }
 
 // thisMachine finds out what the machine that the command runs on is made of.

@@ -101,7 +101,7 @@ func printDevices(out io.Writer, devices []device.Device) error {
 	var rows [][]string
 	for _, d := range devices {
 		rows = append(rows, []string{d.Name, wording.Plain(d.Title), strconv.Itoa(d.Cores()),
-			perSecond(d.Float32OperationsPerSecond()), shownAccelerators(d.Accelerators), shownSize(d.Memory.Bytes.Value), byteRate(d.Memory.BytesPerSecond.Value),
+			perSecond(d.Float32OperationsPerSecond()), shownAccelerators(d.Accelerators), wording.Size(d.Memory.Bytes.Value), byteRate(d.Memory.BytesPerSecond.Value),
 			fmt.Sprintf("%g-%g W", d.Power.IdleWatts.Value, d.Power.LoadWatts.Value)})
 	}
 	if err := table(out, []string{"NAME", "DEVICE", "CORES", "FLOAT32", "ACCELERATORS", "MEMORY", "BANDWIDTH", "POWER"}, rows); err != nil {

@@ -139,7 +139,7 @@ func readModelFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	if info.Size() > maxModelBytes {
-		return nil, fmt.Errorf("%s has %s, at most %s are read: save its weights in another file (onnx.save_model with save_as_external_data), they are not needed here", path, shownSize(info.Size()), shownSize(maxModelBytes))
+		return nil, fmt.Errorf("%s has %s, at most %s are read: save its weights in another file (onnx.save_model with save_as_external_data), they are not needed here", path, wording.Size(info.Size()), wording.Size(maxModelBytes))
 	}
 	return io.ReadAll(io.LimitReader(file, maxModelBytes))
 }
@@ -148,10 +148,10 @@ func printClasses(out io.Writer, cost graph.Cost) error {
 	var rows [][]string
 	for _, part := range cost.Classes {
 		rows = append(rows, []string{string(part.Class), strconv.Itoa(part.Operators), shownOperations(part.Operations), shownCount(float64(part.Parameters)),
-			shownSize(part.WeightBytes), shownSize(part.ReadBytes), shownSize(part.WrittenBytes)})
+			wording.Size(part.WeightBytes), wording.Size(part.ReadBytes), wording.Size(part.WrittenBytes)})
 	}
 	rows = append(rows, []string{"all", strconv.Itoa(cost.Operators), shownOperations(cost.Operations), shownCount(float64(cost.Parameters)),
-		shownSize(cost.WeightBytes), shownSize(cost.ReadBytes), shownSize(cost.WrittenBytes)})
+		wording.Size(cost.WeightBytes), wording.Size(cost.ReadBytes), wording.Size(cost.WrittenBytes)})
 	return table(out, []string{"CLASS", "OPERATORS", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
 
@@ -164,7 +164,7 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 			shape = shownShape(g.Tensors[op.Outputs[0]])
 		}
 		rows = append(rows, []string{wording.Plain(op.Name), wording.Plain(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
-			shownCount(float64(op.Parameters)), shownSize(op.WeightBytes), shownSize(graph.Product(op.ReadBytes, scale)), shownSize(graph.Product(op.WrittenBytes, scale))})
+			shownCount(float64(op.Parameters)), wording.Size(op.WeightBytes), wording.Size(graph.Product(op.ReadBytes, scale)), wording.Size(graph.Product(op.WrittenBytes, scale))})
 	}
 	return table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
@@ -176,8 +176,8 @@ func printInspected(out io.Writer, g graph.Graph, cost graph.Cost) error {
 		fmt.Fprintf(out, ", %s %s %s", wording.Plain(input.Name), input.Type, shownShape(input))
 	}
 	fmt.Fprintf(out, "\nOperations:   %s an inference, %s a sample (a multiplication and an addition are two)\n", shownOperations(cost.Operations), shownOperations(cost.Operations/cost.Batch))
-	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", shownCount(float64(cost.Parameters)), shownSize(cost.StoredBytes))
-	fmt.Fprintf(out, "Activations:  %s at most at once\n", shownSize(cost.PeakActivationBytes))
+	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", shownCount(float64(cost.Parameters)), wording.Size(cost.StoredBytes))
+	fmt.Fprintf(out, "Activations:  %s at most at once\n", wording.Size(cost.PeakActivationBytes))
 	if len(g.Inputs) > 0 && len(g.Inputs[0].Shape) > 1 && g.Inputs[0].Shape[0] > 1 {
 		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", wording.Plain(g.Inputs[0].Name), g.Inputs[0].Shape[0])
 	}

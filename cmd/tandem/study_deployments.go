@@ -66,7 +66,7 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 			joules = fmt.Sprintf("%.3g", one.JoulesPerSample.Value)
 		}
 		rows = append(rows, []string{wording.Plain(one.Device), shownDeployment(one.Configuration), latency,
-			fmt.Sprintf("%.4g", one.SamplesPerSecond), joules, shownSize(one.MemoryBytes), one.Method})
+			fmt.Sprintf("%.4g", one.SamplesPerSecond), joules, wording.Size(one.MemoryBytes), one.Method})
 	}
 	if err := table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
 		return err

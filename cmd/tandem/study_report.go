@@ -109,7 +109,7 @@ func writeReport(out io.Writer, path string, source report.Source, asJSON bool) 
 	if asJSON {
 		return writeJSON(out, map[string]any{"report": path, "bytes": info.Size()})
 	}
-	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", wording.Plain(source.Study.Name), path, shownSize(info.Size()))
+	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", wording.Plain(source.Study.Name), path, wording.Size(info.Size()))
 	return err
 }
 

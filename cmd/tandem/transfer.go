@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/tandem-tune/tandem/wording"
 )
 
 // drawnEvery bounds how often progress is drawn.
@@ -38,9 +40,9 @@ func (t *transfer) at(what string, done, total int64) {
 func (t *transfer) line() string {
 	switch {
 	case t.total > 0:
-		return fmt.Sprintf("%s %s: %s of %s", bar(float64(t.done)/float64(t.total)), t.what, shownSize(t.done), shownSize(t.total))
+		return fmt.Sprintf("%s %s: %s of %s", bar(float64(t.done)/float64(t.total)), t.what, wording.Size(t.done), wording.Size(t.total))
 	case t.done > 0:
-		return fmt.Sprintf("%s: %s", t.what, shownSize(t.done))
+		return fmt.Sprintf("%s: %s", t.what, wording.Size(t.done))
 	}
 	return t.what + " ..."
 }
