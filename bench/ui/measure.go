@@ -193,7 +193,7 @@ func (m *measuring) follow(ctx context.Context, pause time.Duration) ([]float64,
 			return nil, errors.Join(err, errors.New("there was nothing to lease"))
 		}
 		lease := reply.Lease
-		if lease.FirstEpoch > 1 { // a promoted one: its number of epochs is another
+		if lease.Rung > 0 { // a promoted one: its number of epochs is another
 			for epoch := lease.FirstEpoch; epoch <= lease.Budget.Epochs; epoch++ {
 				if err := report(ctx, m.client, lease, epoch); err != nil {
 					return nil, err
