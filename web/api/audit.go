@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/compress"
 	"github.com/tandem-tune/tandem/web/limit"
 )
 
@@ -82,7 +83,24 @@ func (s *server) dispatch(w http.ResponseWriter, r *http.Request, found route) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTime)
 	defer cancel()
-	s.call(w, r.WithContext(ctx), found)
+	r = r.WithContext(ctx)
+	if found.mutates() || !byBrowser(r) || !compress.Accepts(r) {
+		s.call(w, r, found)
+		return
+	}
+	packed := compress.NewWriter(w)
+	s.call(packed, r, found)
+	if err := packed.Close(); err != nil {
+		panic(http.ErrAbortHandler) // a part must not look like the whole
+	}
+}
+
+// byBrowser reports whether a page asks. Programs are mostly near the server, and
+// would only compute more; pages may be read over any line. Nothing that pages read
+// is a secret whose length could tell of it.
+func byBrowser(r *http.Request) bool {
+	_, session := sessionOf(r)
+	return session && r.Header.Get("Authorization") == ""
 }
 
 // wrote tells of a line that could not be written and that nothing depends on.
