@@ -32,7 +32,7 @@ func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQu
 	}
 	places := rank(now.trials, now.study.Definition.Objectives)
 	page := protocol.TrialPage{All: len(places), Sequence: now.sequence}
-	words := strings.Fields(strings.ToLower(query.Find))
+	words := searchWords(query.Find)
 	places = slices.DeleteFunc(places, func(p place) bool {
 		return len(query.States) > 0 && !slices.Contains(query.States, p.trial.State) ||
 			query.Rung != nil && p.trial.Rung != *query.Rung || !found(words, p.trial)
@@ -194,33 +194,62 @@ func valueKey(value space.Value) sortKey {
 	return textKey(value.String())
 }
 
-// found reports whether a trial has every word, each in lower case: "#12" is a
-// trial's number, "name=value" the start of a parameter's value, anything else a
-// part of a parameter, or of a word about the trial.
-func found(words []string, t *trial.Trial) bool {
-	if len(words) == 0 {
-		return true
+// searchWord is a word of a search, in lower case.
+type searchWord struct {
+	text string
+	// number is set for "12" and "#12"; with the sign it can be nothing else.
+	number *int
+	signed bool
+	// name and value are set for "name=value".
+	name, value string
+}
+
+func searchWords(find string) []searchWord {
+	var words []searchWord
+	for text := range strings.FieldsSeq(strings.ToLower(find)) {
+		word := searchWord{text: text}
+		digits, signed := strings.CutPrefix(text, "#")
+		if number, err := strconv.Atoi(digits); err == nil {
+			word.number, word.signed = &number, signed
+		}
+		word.name, word.value, _ = strings.Cut(text, "=")
+		words = append(words, word)
 	}
-	texts := []string{string(t.State), t.Origin, t.Worker, t.Host, t.Reason}
-	for name, value := range t.Configuration {
-		texts = append(texts, name+"="+value.String())
+	return words
+}
+
+// in reports whether a trial has the word: "#12" is a trial's number, "name=value"
+// the start of a parameter's value, anything else a part of a parameter, or of a
+// word about the trial.
+func (w searchWord) in(t *trial.Trial) bool {
+	if w.number != nil && (*w.number == t.Number || w.signed) {
+		return *w.number == t.Number
 	}
-	for i := range texts {
-		texts[i] = strings.ToLower(texts[i])
-	}
-	for _, word := range words {
-		number, marked := strings.CutPrefix(word, "#")
-		if at, err := strconv.Atoi(number); err == nil && (at == t.Number || marked) {
-			if at != t.Number {
-				return false
+	if len(w.name) < len(w.text) { // it has a sign of equality
+		for name, value := range t.Configuration {
+			if strings.EqualFold(name, w.name) && strings.HasPrefix(strings.ToLower(value.String()), w.value) {
+				return true
 			}
-			continue
 		}
-		in := strings.Contains
-		if strings.Contains(word, "=") {
-			in = strings.HasPrefix
+		return false
+	}
+	for _, text := range []string{string(t.State), t.Origin, t.Worker, t.Host, t.Reason} {
+		if strings.Contains(strings.ToLower(text), w.text) {
+			return true
 		}
-		if !slices.ContainsFunc(texts, func(text string) bool { return in(text, word) }) {
+	}
+	for name, value := range t.Configuration {
+		if strings.Contains(strings.ToLower(name), w.text) || strings.Contains(strings.ToLower(value.String()), w.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// found reports whether a trial has every word.
+func found(words []searchWord, t *trial.Trial) bool {
+	for _, word := range words {
+		if !word.in(t) {
 			return false
 		}
 	}

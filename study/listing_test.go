@@ -3,12 +3,17 @@ package study_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/store/memory"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -138,4 +143,59 @@ func TestTrialsAreFoundByTheirWords(t *testing.T) {
 			t.Errorf("the last page: %+v, %v", page, err)
 		}
 	})(t)
+}
+
+// BenchmarkTrials asks a study of 10,000 trials for pages, and for what is drawn.
+func BenchmarkTrials(b *testing.B) {
+	kept, random := memory.New(), rand.New(rand.NewPCG(1, 1))
+	service := study.New(kept, kept, study.Options{Now: time.Now, Random: random.Uint64})
+	def, err := definition.Parse([]byte(strings.NewReplacer("bohb", "random", "trials: 27", "trials: 20000").Replace(defaultFile)), definition.YAML)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := b.Context()
+	created, err := service.CreateStudy(ctx, def)
+	if err == nil {
+		_, err = service.RegisterWorker(ctx, protocol.WorkerRegistration{ID: "worker-1", Name: "worker-1", Slots: 1})
+	}
+	for created := 0; err == nil && created < 10_000; {
+		var reply protocol.LeaseReply
+		if reply, err = service.Lease(ctx, protocol.LeaseRequest{Worker: "worker-1"}); err != nil {
+			break
+		}
+		lease := reply.Lease
+		created = lease.Number
+		for epoch := lease.FirstEpoch; err == nil && epoch <= lease.Budget.Epochs; epoch++ {
+			_, err = service.Report(ctx, lease.Trial, protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Metrics: map[string]trial.Float{"accuracy": accuracy(lease, epoch)}})
+		}
+		if err == nil {
+			_, err = service.Finish(ctx, lease.Trial, protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: protocol.BudgetReached})
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, query := range map[string]protocol.TrialQuery{"rank": {}, "parameter": {Sort: "params.x"}, "find": {Find: "x=0.1"}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := service.Trials(ctx, created.ID, query); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("measurements", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := service.Measurements(ctx, created.ID, 2000); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("study", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := service.Study(ctx, created.ID); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

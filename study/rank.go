@@ -48,7 +48,14 @@ func (b *board) ordered() []*trial.Trial {
 	if len(b.objectives) > 1 {
 		return b.fronts(order)
 	}
-	slices.SortFunc(order, b.compareRank)
+	keys := make([]rankKey, len(b.standing))
+	for i := range keys {
+		keys[i] = b.rankKey(i)
+	}
+	slices.SortFunc(keys, b.compareRank)
+	for i, key := range keys {
+		order[i] = &b.standing[key.at]
+	}
 	return order
 }
 
@@ -66,23 +73,55 @@ func rankOf(number int, trials []trial.Trial, objectives []definition.Objective)
 		return ranked
 	}
 	ranked.Rank = 1
+	key := b.rankKey(number)
 	for i := range b.standing {
-		if b.compareRank(&b.standing[i], t) < 0 {
+		if b.compareRank(b.rankKey(i), key) < 0 {
 			ranked.Rank++
 		}
 	}
 	return ranked
 }
 
-func (b *board) compareRank(x, y *trial.Trial) int {
-	return cmp.Or(
-		compareClass(x, y),
-		compareDiverged(x, y),
-		b.compareRepeated(x, y),
-		cmp.Compare(violation(x), violation(y)),
-		compareValue(x, y, b.objectives[0].Direction),
-		cmp.Compare(x.Number, y.Number),
-	)
+// rankKey is what a trial of one objective ranks by, taken out of it: trials are
+// large, and a sort looks at each many times.
+type rankKey struct {
+	at                                     int // the trial's place on the board
+	measured, feasible, diverged, repeated bool
+	rung, number                           int
+	violation, value                       trial.Float
+}
+
+func (b *board) rankKey(at int) rankKey {
+	t := &b.standing[at]
+	key := rankKey{at: at, rung: -1, feasible: true, number: t.Number, repeated: b.repeated[t.Number] != nil}
+	if len(t.Results) > 0 {
+		newest := &t.Results[len(t.Results)-1]
+		key.measured, key.rung, key.violation, key.feasible = true, newest.Rung, newest.Violation, newest.Violation == 0
+		key.value, _ = t.Value(0)
+		key.diverged = key.value.IsNaN()
+	}
+	return key
+}
+
+// compareRank puts what was measured first, of that what is feasible, of that the
+// highest rung, and there what diverged last and what was trained again first:
+// then the smaller violation, the better value, and the lower number.
+func (b *board) compareRank(x, y rankKey) int {
+	switch {
+	case x.measured != y.measured:
+		return trueFirst(x.measured)
+	case x.feasible != y.feasible:
+		return trueFirst(x.feasible)
+	case x.rung != y.rung:
+		return cmp.Compare(y.rung, x.rung)
+	case x.diverged != y.diverged:
+		return trueFirst(y.diverged)
+	case x.repeated != y.repeated:
+		return trueFirst(x.repeated)
+	case x.violation != y.violation:
+		return cmp.Compare(x.violation, y.violation)
+	}
+	return cmp.Or(compareFloats(x.value, y.value, b.objectives[0].Direction), cmp.Compare(x.number, y.number))
 }
 
 // compareClass puts what was measured first, of that what is feasible, and of
@@ -95,16 +134,6 @@ func compareClass(a, b *trial.Trial) int {
 		return trueFirst(feasible)
 	}
 	return cmp.Compare(measuredRung(b), measuredRung(a))
-}
-
-// compareDiverged puts a trial whose first objective is NaN behind.
-func compareDiverged(a, b *trial.Trial) int {
-	x, _ := a.Value(0)
-	y, _ := b.Value(0)
-	if x.IsNaN() == y.IsNaN() {
-		return 0
-	}
-	return trueFirst(!x.IsNaN())
 }
 
 // violation is that of the trial's newest result.
@@ -121,20 +150,6 @@ func measuredRung(t *trial.Trial) int {
 		return -1
 	}
 	return t.Results[len(t.Results)-1].Rung
-}
-
-// compareValue puts the better value of the first objective first, NaN behind
-// every number, and a trial without a value last.
-func compareValue(a, b *trial.Trial, direction definition.Direction) int {
-	x, hasX := a.Value(0)
-	y, hasY := b.Value(0)
-	switch {
-	case hasX != hasY:
-		return trueFirst(hasX)
-	case !hasX:
-		return 0
-	}
-	return compareFloats(x, y, direction)
 }
 
 // compareFloats puts the better value first, and NaN behind every number.
@@ -187,15 +202,15 @@ func (b *board) leader() *trial.Trial {
 		}
 		return nil
 	}
-	var leader *trial.Trial
+	best := rankKey{at: -1}
 	for i := range b.standing {
-		t := &b.standing[i]
-		if value, measured := t.Value(0); !measured || value.IsNaN() {
-			continue
-		}
-		if leader == nil || b.compareRank(t, leader) < 0 {
-			leader = t
+		key := b.rankKey(i)
+		if key.measured && !key.diverged && (best.at < 0 || b.compareRank(key, best) < 0) {
+			best = key
 		}
 	}
-	return leader
+	if best.at < 0 {
+		return nil
+	}
+	return &b.standing[best.at]
 }

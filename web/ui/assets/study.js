@@ -117,7 +117,13 @@ async function start() {
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));
   const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, failed));
   const refreshSoon = throttled(1500, () => refresh().then(() => rungChart.draw(), failed)); // the regular one reports errors
-  for (const ask of [measure, recommend, weigh, agree]) ask();
+  measure();
+  recommend();
+  // What takes the server longer comes when the reader has had a first look.
+  setTimeout(() => {
+    weigh();
+    agree();
+  }, 1500);
 
   follow(study.id, board.sequence, (event) => {
     board.apply(event);
