@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -21,10 +23,18 @@ func TestPagesGetLongAnswersCompressed(t *testing.T) {
 	if plain.status != 200 || plain.header.Get("Content-Encoding") != "" || len(plain.body) < 2<<10 {
 		t.Fatalf("%d, %v: %d bytes", plain.status, plain.header, len(plain.body))
 	}
-	asked := func(method, path string) answer {
-		return s.do(ask{method: method, path: path, header: map[string]string{"Cookie": text, "Accept-Encoding": "gzip"}})
+	asked := func(path, secret string) answer {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Host = "localhost"
+		r.Header.Set("Accept-Encoding", "gzip")
+		if r.Header.Set("Cookie", text); secret != "" {
+			r.Header.Set("Authorization", "Bearer "+secret)
+		}
+		recorder := httptest.NewRecorder()
+		s.handler.ServeHTTP(recorder, r)
+		return answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 	}
-	packed := asked("GET", path)
+	packed := asked(path, "")
 	if packed.status != 200 || packed.header.Get("Content-Encoding") != "gzip" || len(packed.body) >= len(plain.body) {
 		t.Fatalf("%d, %v: %d bytes", packed.status, packed.header, len(packed.body))
 	}
@@ -36,12 +46,12 @@ func TestPagesGetLongAnswersCompressed(t *testing.T) {
 	if err != nil || !json.Valid(content) || len(content) < 2<<10 {
 		t.Errorf("%d bytes of %d, %v", len(content), len(plain.body), err)
 	}
-	if short := asked("GET", "/api/v1/workers"); short.status != 200 || short.header.Get("Content-Encoding") != "" || !json.Valid(short.body) {
+	if short := asked("/api/v1/workers", ""); short.status != 200 || short.header.Get("Content-Encoding") != "" || !json.Valid(short.body) {
 		t.Errorf("%d, %v: %s", short.status, short.header, short.body)
 	}
-	asked("GET", "/api/v1/studies/none").problem(t, 404, problem.NotFound)
+	asked("/api/v1/studies/none", "").problem(t, 404, problem.NotFound)
 	// A program is answered as it is.
-	program := s.do(ask{method: "GET", path: path, token: s.secrets[auth.Viewer], header: map[string]string{"Accept-Encoding": "gzip"}})
+	program := asked(path, s.secrets[auth.Viewer])
 	if program.header.Get("Content-Encoding") != "" || !json.Valid(program.body) {
 		t.Errorf("%v: %d bytes", program.header, len(program.body))
 	}
