@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Optional
 
 from .client import Client
-from .metrics import decode_all
+from .metrics import decode, decode_all
 from .record import TrialRecord
 from .study import Study
 
@@ -76,7 +77,7 @@ class _Export:
             if run is not None and run.info.status != "RUNNING":
                 continue  # exported when it had ended
             self._trial(place, parent_id, record, run)
-        self._describe(parent_id, view)
+        self._describe(parent, view)
         return parent_id
 
     def _trial(self, place: str, parent: str, record: TrialRecord, run: Optional[Any]) -> None:
@@ -120,14 +121,17 @@ class _Export:
                 if not math.isinf(value):  # MLflow's databases store the largest number instead
                     yield self._metric(_metric_name(name), value, at, epoch)
 
-    def _describe(self, run_id: str, view: Mapping[str, Any]) -> None:
-        best = view["progress"].get("best")
+    def _describe(self, run: Any, view: Mapping[str, Any]) -> None:
+        run_id, progress = run.info.run_id, view["progress"]
+        best = progress.get("best")
         tags = {"tandem.status": str(view["status"]), "tandem.url": self._study.url}
         if best:
             tags["tandem.best_trial"] = str(best["number"])
-            for name, value in best["params"].items():
-                tags[f"tandem.best.{name}"] = str(value)
-            self._tracking.log_batch(run_id, metrics=[self._metric(str(best["metric"]), float(best["value"]), 0, 0)])
+            tags.update({f"tandem.best.{name}": str(value) for name, value in best["params"].items()})
+            name, value = _metric_name(str(best["metric"])), decode(best["value"])
+            if run.data.metrics.get(name) != value:
+                now = self._metric(name, value, int(time.time() * 1000), int(progress.get("epochs") or 0))
+                self._tracking.log_batch(run_id, metrics=[now])
         self._set_tags(run_id, tags)
         if view.get("finished"):
             self._tracking.set_terminated(run_id, "FINISHED", _milliseconds(view["finished"]))

@@ -42,8 +42,8 @@ class TandemSampler(BaseSampler):
 
     Parameters that the server does not know (they showed up later, or their range changes from trial to trial) are
     drawn by ``independent_sampler`` (Optuna's TPE when None), and stand among the trial's metrics as
-    ``params.<name>``. ``search`` is laid over the study's ``search``, which is ``{"method": "tpe"}``. ``client``
-    says which server; without one, the variables TANDEM_SERVER and TANDEM_TOKEN do.
+    ``params.<name>``. ``search`` is laid over the study's ``search``, which is a Gaussian process (``gp``) and with
+    several objectives ``tpe``. ``client`` says which server; without one, TANDEM_SERVER and TANDEM_TOKEN do.
     """
 
     def __init__(
@@ -59,10 +59,9 @@ class TandemSampler(BaseSampler):
         """The study on the server; None while the first trials look at the space."""
         self._client = client or Client()
         self._load_if_exists = load_if_exists
-        self._search: dict[str, Any] = {"method": "tpe", "promotion": "none"}
+        self._search: dict[str, Any] = dict(search or {})
         if seed is not None:
-            self._search["seed"] = seed + 1  # the server counts from 1
-        self._search.update(search or {})
+            self._search.setdefault("seed", seed + 1)  # the server counts from 1
         self._draws = RandomSampler(seed=seed)
         self._independent = independent_sampler or TPESampler(seed=seed)
         self._exploration = Exploration(random.Random(seed))
@@ -242,7 +241,7 @@ class TandemSampler(BaseSampler):
             ],
             "space": Space([one.asked for one in completed]).document(),
             "budget": rule.budget(epochs),
-            "search": {**self._search, **rule.search(epochs)},
+            "search": {**_default(metrics), **self._search, **rule.search(epochs)},
             "stop": {"trials": _NO_BOUND, "failures": 0},
             "retry": {"failures": 0},
         }
@@ -445,6 +444,11 @@ def _study_name(study: optuna.Study) -> str:
     """The name of the study on the server, which takes letters, digits and ``. _ -``."""
     found = re.sub(r"[^A-Za-z0-9._-]", "-", study.study_name)[:128]
     return found if re.match(r"[A-Za-z0-9]", found) else f"s{found}"[:128]
+
+
+def _default(metrics: Sequence[str]) -> dict[str, Any]:
+    """How the server searches, unless it is told: a Gaussian process takes one objective."""
+    return {"method": "gp" if len(metrics) == 1 else "tpe", "promotion": "none"}
 
 
 def _metric_names(study: optuna.Study) -> list[str]:
