@@ -62,18 +62,18 @@ type Result struct {
 // Compare says how two studies differ.
 func Compare(a, b Side) (Difference, error) {
 	d := Difference{A: nameOf(a), B: nameOf(b), Definition: []Change{}, Winner: []Change{}, Notes: []string{}}
-	left, err := flattened(a.Study.Definition)
+	left, err := treeOf(a.Study.Definition)
 	if err != nil {
 		return d, err
 	}
-	right, err := flattened(b.Study.Definition)
+	right, err := treeOf(b.Study.Definition)
 	if err != nil {
 		return d, err
 	}
-	for _, change := range changes(left, right) {
-		if change.Path != "name" && change.Differs() {
-			d.Definition = append(d.Definition, change)
-		}
+	delete(left, "name")
+	delete(right, "name")
+	if d.Definition, err = differences(d.Definition, "", left, right); err != nil {
+		return d, err
 	}
 	d.Results = resultsOf(a, b)
 	if d.Winner, err = winners(a.Recommendation.Best, b.Recommendation.Best); err != nil {
@@ -85,44 +85,69 @@ func Compare(a, b Side) (Difference, error) {
 
 func nameOf(side Side) string { return side.Study.Owner + ":" + side.Study.Name }
 
-// flattened are the values of a definition by their paths.
-func flattened(def definition.Definition) (map[string]json.RawMessage, error) {
+// treeOf is a definition as JSON has it.
+func treeOf(def definition.Definition) (map[string]any, error) {
 	data, err := json.Marshal(def)
 	if err != nil {
 		return nil, fmt.Errorf("write the definition of %s: %w", def.Name, err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	var tree any
+	var tree map[string]any
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("read the definition of %s: %w", def.Name, err)
 	}
-	values := map[string]json.RawMessage{}
-	return values, flatten(values, "", tree)
+	return tree, nil
 }
 
-func flatten(values map[string]json.RawMessage, path string, node any) error {
-	switch branch := node.(type) {
-	case map[string]any:
-		for name, child := range branch {
-			if err := flatten(values, joined(path, name), child); err != nil {
-				return err
-			}
+// differences adds what differs between two trees: inside what both have, and as
+// a whole what only one has.
+func differences(list []Change, path string, a, b any) ([]Change, error) {
+	left, right := branches(a), branches(b)
+	if left == nil || right == nil {
+		one, err := json.Marshal(a)
+		if err != nil {
+			return list, err
 		}
-		return nil
-	case []any:
-		if names, named := namesOf(branch); named {
-			for i, child := range branch {
-				if err := flatten(values, joined(path, names[i]), child); err != nil {
-					return err
-				}
-			}
-			return nil
+		other, err := json.Marshal(b)
+		if change := (Change{path, one, other}); err == nil && change.Differs() {
+			list = append(list, change)
+		}
+		return list, err
+	}
+	names := map[string]bool{}
+	for name := range left {
+		names[name] = true
+	}
+	for name := range right {
+		names[name] = true
+	}
+	var err error
+	for _, name := range sorted(names) {
+		if list, err = differences(list, joined(path, name), left[name], right[name]); err != nil {
+			return list, err
 		}
 	}
-	text, err := json.Marshal(node)
-	values[path] = text
-	return err
+	return list, nil
+}
+
+// branches are the parts of a node by name; nil where it has none.
+func branches(node any) map[string]any {
+	switch whole := node.(type) {
+	case map[string]any:
+		return whole
+	case []any:
+		names, named := namesOf(whole)
+		if !named {
+			return nil
+		}
+		parts := make(map[string]any, len(whole))
+		for i, name := range names {
+			parts[name] = whole[i]
+		}
+		return parts
+	}
+	return nil
 }
 
 // joined is a path one step deeper. The list of parameters is what people know

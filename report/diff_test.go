@@ -29,7 +29,7 @@ func TestStudiesDifferByPath(t *testing.T) {
 		got[change.Path] = string(change.A) + " " + string(change.B)
 	}
 	for path, want := range map[string]string{
-		"space.learning_rate.high": "0.1 1", "space.optimizer.values": `["sgd","adam"] ["sgd","adam","lion"]`, "space.momentum.low": "null 0", "stop.trials": "20 40",
+		"space.learning_rate.high": "0.1 1", "space.optimizer.values": `["sgd","adam"] ["sgd","adam","lion"]`, "space.momentum": `null {"high":1,"kind":"training","low":0,"name":"momentum","type":"float"}`, "stop.trials": "20 40",
 	} {
 		if got[path] != want {
 			t.Errorf("%s: %q, want %q; all: %v", path, got[path], want, got)

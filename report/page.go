@@ -113,7 +113,7 @@ func winnerOf(answer protocol.Recommendation) *table {
 	add("training time", wording.Seconds(float64(answer.Seconds)), "cost of this training")
 	add("energy", wording.Energy(answer.Energy), "cost of this training")
 	if answer.Checkpoint != nil {
-		add("checkpoint", fmt.Sprintf("epoch %d, %s", answer.Checkpoint.Epoch, wording.Size(answer.Checkpoint.Bytes)), "artifact "+answer.Checkpoint.Artifact)
+		add("checkpoint", fmt.Sprintf("epoch %d, %s", answer.Checkpoint.Epoch, wording.Size(answer.Checkpoint.Bytes)), "artifact "+clipped(answer.Checkpoint.Artifact, 13))
 	}
 	return t
 }
