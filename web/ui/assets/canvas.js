@@ -14,6 +14,7 @@ export class Canvas {
     this.element = make("canvas");
     this.above = make("canvas", { class: "above" });
     box.setAttribute("role", "img");
+    box.setAttribute("aria-label", "Nothing is drawn yet"); // draw() says what is
     box.append(this.element, this.above);
     this.drawn = false;
     drawnBy(box, (scale) => this.#render(make("canvas"), scale));

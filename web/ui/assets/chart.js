@@ -41,6 +41,7 @@ export class Chart {
     this.height = height;
     this.#build = build;
     box.setAttribute("role", "img");
+    box.setAttribute("aria-label", "Nothing is drawn yet"); // draw() says what is
     drawnBy(box, (scale) => this.#picture(scale));
     new ResizeObserver(() => this.#plot?.setSize(this.#size())).observe(box);
     addEventListener("themechange", () => {
