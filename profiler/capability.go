@@ -32,6 +32,13 @@ type DetectOptions struct {
 	Python string
 }
 
+// Measurable looks only at what trials are measured with, which takes no other
+// program: one entry each, always the same ones in the same order.
+func Measurable(root string) []Capability {
+	h := newHost(root)
+	return []Capability{detectPerf(h), detectRAPL(h), detectGPU(), detectCgroups(h), detectFrequency(h)}
+}
+
 // Detect looks at everything that studies can use and returns one entry each, always
 // the same ones in the same order. It never fails: what cannot be found out is
 // not available, with the reason.

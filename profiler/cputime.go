@@ -64,24 +64,30 @@ func parseStat(line string) (process, error) {
 // busySeconds is the CPU time that the whole machine has used since it was
 // started; 0 when it cannot be told.
 func busySeconds(h host) float64 {
+	busy, _ := machineSeconds(h)
+	return busy
+}
+
+// machineSeconds is that time, and the time that all cores had for it.
+func machineSeconds(h host) (busy, all float64) {
 	content, err := h.text("proc/stat")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	line, _, _ := strings.Cut(content, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0
+		return 0, 0
 	}
-	sum := 0.0
 	for i, field := range fields[1:9] { // user nice system idle iowait irq softirq steal
 		ticks, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			return 0
+			return 0, 0
 		}
+		all += float64(ticks) / ticksPerSecond
 		if i != 3 && i != 4 {
-			sum += float64(ticks) / ticksPerSecond
+			busy += float64(ticks) / ticksPerSecond
 		}
 	}
-	return sum
+	return busy, all
 }

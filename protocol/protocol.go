@@ -6,8 +6,6 @@
 package protocol
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -15,56 +13,6 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
-
-// Machine is what a worker says of the machine it runs on.
-type Machine struct {
-	Host        string   `json:"host" maxLength:"255" doc:"host name"`
-	CPUModel    string   `json:"cpu_model,omitempty" maxLength:"255"`
-	Cores       int      `json:"cores" minimum:"0" doc:"logical cores the worker may use"`
-	MemoryBytes int64    `json:"memory_bytes,omitempty" minimum:"0"`
-	GPUs        []string `json:"gpus,omitempty" maxItems:"64" doc:"name of each GPU"`
-	// Knobs are the system parameters that this worker can set by itself.
-	Knobs []string `json:"knobs,omitempty" maxItems:"64" doc:"system parameters that the worker can set by itself"`
-	// EnergyMethod is how this worker obtains joules.
-	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
-}
-
-// Type names machines that are alike: what a workload does on one of them it
-// does on the others.
-func (m Machine) Type() string {
-	parts := []string{m.CPUModel, strconv.Itoa(m.Cores) + " cores"}
-	return strings.Join(append(parts, m.GPUs...), ", ")
-}
-
-// WorkerRegistration introduces a worker. The id is made by the worker and kept
-// for the life of its process: registering again with it is harmless.
-type WorkerRegistration struct {
-	ID      string  `json:"id" minLength:"8" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"made by the worker, unique, kept for the life of its process"`
-	Name    string  `json:"name" minLength:"1" maxLength:"128" doc:"shown to people"`
-	Slots   int     `json:"slots" minimum:"1" maximum:"1024" doc:"how many trials it runs at once"`
-	Machine Machine `json:"machine"`
-	// Elastic says that the worker runs as many trials as its cores have room
-	// for, at most Slots: the server decides how many those are.
-	Elastic bool `json:"elastic,omitempty" doc:"run as many trials as the cores have room for, at most slots"`
-	// Sandbox is what holds the commands; absent where the worker does not say.
-	Sandbox *Sandbox `json:"sandbox,omitempty" doc:"what holds the commands it runs"`
-}
-
-// Sandbox is what holds the commands that a worker runs.
-type Sandbox struct {
-	Mode   string   `json:"mode" enum:"auto,strict,off"`
-	Layers []string `json:"layers" maxItems:"32" doc:"layers that hold"`
-	// Missing are the other layers there are, each with the reason.
-	Missing []string `json:"missing,omitempty" maxItems:"32" doc:"layers that are missing, each with the reason"`
-}
-
-// StrictSandbox is what a study wants that runs only where all layers hold.
-const StrictSandbox = "strict"
-
-// Complete reports whether all layers hold.
-func (s *Sandbox) Complete() bool {
-	return s != nil && s.Mode != "off" && len(s.Layers) > 0 && len(s.Missing) == 0
-}
 
 // Timing is the clock a worker has to keep.
 type Timing struct {
@@ -78,9 +26,12 @@ type Timing struct {
 type Worker struct {
 	WorkerRegistration
 	// LastSeenSeconds is how long ago it was heard of.
-	LastSeenSeconds float64    `json:"last_seen_seconds"`
-	Alive           bool       `json:"alive"`
-	Trials          []trial.ID `json:"trials"`
+	LastSeenSeconds float64 `json:"last_seen_seconds"`
+	Alive           bool    `json:"alive"`
+	// Load is how busy its machine was between its last two heartbeats; absent where
+	// it does not say.
+	Load   *Load      `json:"load,omitempty" doc:"how busy its machine was between its last heartbeats"`
+	Trials []trial.ID `json:"trials"`
 	// Refuses has the studies that it does not run, by id, each with the reason.
 	Refuses map[string]string `json:"refuses,omitempty" doc:"ids of studies that it does not run, each with the reason"`
 }
@@ -224,6 +175,8 @@ type HeldLease struct {
 // Heartbeat keeps a worker's leases alive.
 type Heartbeat struct {
 	Leases []HeldLease `json:"leases" maxItems:"1024"`
+	// Load is how busy the machine was since the heartbeat before.
+	Load *Load `json:"load,omitempty"`
 }
 
 // HeartbeatReply carries what the worker has to do about its leases.

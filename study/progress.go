@@ -3,6 +3,7 @@ package study
 import (
 	"time"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
@@ -48,7 +49,7 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 	for _, t := range trials {
 		p.Trials[t.State]++
 		p.Epochs += t.Epochs
-		p.DataPasses += r.dataPasses(t)
+		p.DataPasses += dataPasses(r.ladder, t)
 		p.TrialSeconds += float64(t.Seconds)
 		p.Energy = p.Energy.Plus(t.Energy)
 		p.Promotions += t.Promotions
@@ -67,11 +68,11 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 
 // dataPasses is the trial's epochs weighted by the share of the data each used.
 // Epochs behind the last completed rung count with the present budget.
-func (r *runtime) dataPasses(t trial.Trial) float64 {
+func dataPasses(ladder []budget.Rung, t trial.Trial) float64 {
 	passes, done := 0.0, 0
 	for _, result := range t.Results {
 		epochs := result.Budget.Epochs
-		if !r.ladder[result.Rung].FromScratch {
+		if !ladder[result.Rung].FromScratch {
 			epochs -= done
 		}
 		epochs = min(epochs, t.Epochs-done)

@@ -48,8 +48,10 @@ type Service struct {
 	lessons  int           // counts what was learned and forgotten beside known
 	changed  chan struct{} // closed and replaced whenever anything changes
 
-	// analyses lets one surrogate be computed at a time.
-	analyses gate
+	// analyses lets one surrogate or trajectory be computed at a time, and guards
+	// trajectories, by study.
+	analyses     gate
+	trajectories map[string]*trajectory
 	// teaching lets one import, or one forgetting, of ground truth be made at a time.
 	teaching gate
 	// emulating lets one architecture be taken in at a time, and guards claims:
@@ -76,7 +78,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deployed: make(map[deployQuestion][]deployment.Deployment),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deployed: make(map[deployQuestion][]deployment.Deployment),
 	}
 }
 

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
@@ -15,8 +16,11 @@ type spending struct {
 }
 
 // spent is what the trial has used.
-func (r *runtime) spent(t trial.Trial) spending {
-	return spending{passes: r.dataPasses(t), seconds: float64(t.Seconds), energy: t.Energy}
+func (r *runtime) spent(t trial.Trial) spending { return spentBy(r.ladder, t) }
+
+// spentBy is what a trial on the ladder has used.
+func spentBy(ladder []budget.Rung, t trial.Trial) spending {
+	return spending{passes: dataPasses(ladder, t), seconds: float64(t.Seconds), energy: t.Energy}
 }
 
 func (s spending) plus(other spending) spending {

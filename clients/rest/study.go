@@ -105,6 +105,21 @@ func (c *Client) Measurements(ctx context.Context, study string, points int) (pr
 	return get[protocol.Measurements](ctx, c, path("studies", study, "measurements"), values.Encode())
 }
 
+// Trajectory returns how the study came to its best value.
+func (c *Client) Trajectory(ctx context.Context, study string) (protocol.Trajectory, error) {
+	return get[protocol.Trajectory](ctx, c, path("studies", study, "trajectory"), "")
+}
+
+// EdgeOverview shows what the study's models are worth and cost on its devices.
+func (c *Client) EdgeOverview(ctx context.Context, study string) (protocol.EdgeOverview, error) {
+	return get[protocol.EdgeOverview](ctx, c, path("studies", study, "edge"), "")
+}
+
+// Impact says how far each outcome varies with each parameter alone.
+func (c *Client) Impact(ctx context.Context, study string) (protocol.Impact, error) {
+	return get[protocol.Impact](ctx, c, path("studies", study, "impact"), "")
+}
+
 // Pareto returns the trials that no other beats in all objectives.
 func (c *Client) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
 	return get[protocol.Pareto](ctx, c, path("studies", study, "pareto"), "")

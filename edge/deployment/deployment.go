@@ -159,7 +159,7 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 	if run, ok := s.ran(c); ok {
 		joules := run.Joules
 		return tuning.Outcome{LatencySeconds: run.Seconds, LatencySecondsLow: run.Low, LatencySecondsHigh: run.High,
-			Joules: joules, JoulesLow: joules, JoulesHigh: joules, MemoryBytes: max(run.MemoryBytes, 1)}, nil
+			Joules: joules, JoulesLow: joules, JoulesHigh: joules, MemoryBytes: max(run.MemoryBytes, 1), Measured: true}, nil
 	}
 	p := s.model.Predict(s.workload, estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz})
 	if !(p.Seconds.Value > 0) || math.IsInf(p.Seconds.Value, 0) {

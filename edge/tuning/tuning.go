@@ -38,6 +38,8 @@ type Outcome struct {
 	JoulesHigh float64 `json:"joules_high,omitempty"`
 	// MemoryBytes is what the model took, 0 where it is not known.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	// Measured says that it really ran; else it is an estimate.
+	Measured bool `json:"measured,omitempty"`
 }
 
 // Evaluate tries a configuration out. An error makes that configuration

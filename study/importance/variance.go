@@ -116,6 +116,7 @@ type box struct {
 type boxes struct {
 	axes  []axis
 	list  []box
+	mean  float64 // of the prediction over the space
 	total float64 // the variance
 }
 
@@ -126,13 +127,13 @@ const noVariance = 1e-20
 func (f *Forest) boxes(one tree) boxes {
 	b := boxes{axes: f.axes}
 	b.collect(one, 0, box{volume: 1})
-	mean, square := 0.0, 0.0
+	square := 0.0
 	for _, leaf := range b.list {
-		mean += leaf.volume * leaf.value
+		b.mean += leaf.volume * leaf.value
 		square += leaf.volume * leaf.value * leaf.value
 	}
 	for i := range b.list {
-		b.list[i].value -= mean
+		b.list[i].value -= b.mean
 		b.total += b.list[i].volume * b.list[i].value * b.list[i].value
 	}
 	if b.total <= noVariance*square {
@@ -189,8 +190,9 @@ func (b *boxes) side(of *box, parameter int) (s side, limited bool) {
 	return side{parameter: parameter, set: b.axes[parameter].all(), weight: 1}, false
 }
 
-// single is the variance of the mean prediction at each value of a parameter.
-func (b *boxes) single(parameter int) float64 {
+// marginal is the mean prediction in each bin of a parameter, less the mean over
+// the space.
+func (b *boxes) marginal(parameter int) []float64 {
 	marginal, everywhere := [maxBins]float64{}, 0.0
 	for i := range b.list {
 		leaf := &b.list[i]
@@ -204,10 +206,18 @@ func (b *boxes) single(parameter int) float64 {
 			marginal[bits.TrailingZeros64(rest)] += mass
 		}
 	}
-	variance := 0.0
+	means := make([]float64, len(b.axes[parameter].weights))
+	for bin := range means {
+		means[bin] = marginal[bin] + everywhere
+	}
+	return means
+}
+
+// single is the variance of the mean prediction at each value of a parameter.
+func (b *boxes) single(parameter int) float64 {
+	variance, marginal := 0.0, b.marginal(parameter)
 	for bin, weight := range b.axes[parameter].weights {
-		mean := marginal[bin] + everywhere
-		variance += weight * mean * mean
+		variance += weight * marginal[bin] * marginal[bin]
 	}
 	return variance
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -49,7 +50,7 @@ const (
 
 // routes is the whole interface.
 func (s *server) routes() []route {
-	return append([]route{
+	return slices.Concat([]route{
 		{"GET", healthPath, everybody, 200, call, "health", "Say whether the server can be used", handle(s, s.health), nil},
 		{"GET", readyPath, everybody, 200, call, "ready", "Say whether work should be sent to this server", handle(s, s.readiness), nil},
 		{"GET", metricsPath, onlookers, 200, stream, "metrics", "Get what monitoring systems watch, in Prometheus' text format", handle(s, s.metrics), bytesAnswer("text/plain")},
@@ -69,12 +70,6 @@ func (s *server) routes() []route {
 		{"POST", studyPath + "/pause", owners, 200, call, "pause-study", "Hand out no more trials", handle(s, s.pauseStudy), nil},
 		{"POST", studyPath + "/resume", owners, 200, call, "resume-study", "Go on with a paused study", handle(s, s.resumeStudy), nil},
 		{"POST", studyPath + "/stop", owners, 200, call, "stop-study", "End a study now", handle(s, s.stopStudy), nil},
-		{"GET", studyPath + "/recommendation", readers, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
-		{"GET", studyPath + "/correlations", readers, 200, call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, s.correlations), nil},
-		{"GET", studyPath + "/measurements", readers, 200, call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, s.measurements), nil},
-		{"GET", studyPath + "/pareto", readers, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, s.pareto), nil},
-		{"GET", studyPath + "/importance", readers, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
-		{"GET", studyPath + "/ablation", readers, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},
 		{"GET", studyPath + "/export", readers, 200, stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, s.export), describeExport},
 		{"GET", studyPath + "/events", readers, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", readers, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},
@@ -93,7 +88,22 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, s.inferences), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
-	}, s.sharedRoutes()...)
+	}, s.answers(), s.sharedRoutes())
+}
+
+// answers are what is computed from a study's trials.
+func (s *server) answers() []route {
+	return []route{
+		{"GET", studyPath + "/recommendation", readers, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
+		{"GET", studyPath + "/correlations", readers, 200, call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, s.correlations), nil},
+		{"GET", studyPath + "/measurements", readers, 200, call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, s.measurements), nil},
+		{"GET", studyPath + "/pareto", readers, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, s.pareto), nil},
+		{"GET", studyPath + "/trajectory", readers, 200, call, "get-trajectory", "Show the best value against what was spent by then, and how values are distributed", handle(s, s.trajectory), nil},
+		{"GET", studyPath + "/edge", readers, 200, call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, s.edgeOverview), nil},
+		{"GET", studyPath + "/impact", readers, 200, call, "get-impact", "Say how far each outcome varies with each parameter alone", handle(s, s.impact), nil},
+		{"GET", studyPath + "/importance", readers, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
+		{"GET", studyPath + "/ablation", readers, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},
+	}
 }
 
 // sharedRoutes are those of what belongs to no study.

@@ -26,6 +26,9 @@ type StudyUseCases interface {
 	Correlations(ctx context.Context, ref string) (protocol.Correlations, error)
 	Measurements(ctx context.Context, ref string, points int) (protocol.Measurements, error)
 	Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error)
+	Impact(ctx context.Context, ref string) (protocol.Impact, error)
+	Trajectory(ctx context.Context, ref string) (protocol.Trajectory, error)
+	EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error)
 }
 
 // TrialUseCases are what people read of trials and of what happened to them.

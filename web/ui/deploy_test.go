@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/tandem-tune/tandem/edge"
@@ -22,14 +23,20 @@ stop: {trials: 3}
 // saves tells what the lease's script trains.
 func (h hand) saves(lease protocol.Lease) {
 	h.t.Helper()
+	h.savesWide(lease, 256)
+}
+
+// savesWide tells it of a network with so many hidden units.
+func (h hand) savesWide(lease protocol.Lease, width int64) {
+	h.t.Helper()
 	b := graph.NewBuilder("network")
-	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 64), 256)), 10))
+	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 64), width)), 10))
 	g, err := b.Graph()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	_, err = h.studies.Architecture(h.t.Context(), lease.Trial, protocol.ArchitectureReport{
-		LeaseEpoch: lease.LeaseEpoch, Key: "architecture-1", Graph: edge.Anonymous(g), ActivationBytes: 2048, StoredBytes: g.Cost(1).StoredBytes,
+		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: edge.Anonymous(g), ActivationBytes: 2048, StoredBytes: g.Cost(1).StoredBytes,
 		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
 	})
 	if err != nil {
@@ -55,7 +62,7 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#deploy-programs pre", "# this-machine: a batch of")
 	p.seeText("#facts", "on raspberry-pi-4")
 
-	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: "architecture-1", Runs: []edge.Run{
+	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []edge.Run{
 		{Batch: 1, Threads: 1, Seconds: 2e-5, Low: 1.9e-5, High: 2.1e-5, P90: 3e-5, P99: 4e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
 		{Batch: 1, Threads: 2, Seconds: 1.5e-5, Low: 1.4e-5, High: 1.6e-5, P90: 2e-5, P99: 3e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
 		{Batch: 8, Threads: 2, Seconds: 4e-5, Low: 3.9e-5, High: 4.1e-5, P90: 5e-5, P99: 6e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
@@ -72,3 +79,6 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
 	p.quiet()
 }
+
+// keyOf names the network with so many hidden units.
+func keyOf(width int64) string { return fmt.Sprintf("architecture-%d", width) }

@@ -130,9 +130,15 @@ func broken(protocol.Lease, int, float64, *rand.Rand) epoch {
 // crewMembers are two machines; only one of them meters its energy.
 func crewMembers() []protocol.WorkerRegistration {
 	return []protocol.WorkerRegistration{
-		{ID: "worker-desk", Name: "desk", Slots: 2, Sandbox: &protocol.Sandbox{Mode: "auto", Layers: []string{"limits"}, Missing: []string{"namespaces: the kernel refuses them"}}, Machine: protocol.Machine{
+		{ID: "worker-desk", Name: "desk", Slots: 2, Sandbox: &protocol.Sandbox{Mode: "auto", Layers: []string{"limits"}, Missing: []string{"namespaces: the kernel refuses them"}}, Measures: []protocol.Measure{
+			{Name: "perf counters", Available: true, Detail: "6 at once", Reason: "user mode only", Remedy: "sysctl kernel.perf_event_paranoid=1"},
+			{Name: "rapl", Reason: "there is no /sys/class/powercap", Remedy: "energy is then an estimate"}, {Name: "gpu", Reason: "libnvidia-ml.so.1 is not there"},
+		}, Machine: protocol.Machine{
 			Host: "desk.example", CPUModel: "AMD Ryzen 7 5800X", Cores: 8, MemoryBytes: 33 << 30, EnergyMethod: modelled}},
-		{ID: "worker-lab-03", Name: "lab-03", Slots: 4, Machine: protocol.Machine{
+		{ID: "worker-lab-03", Name: "lab-03", Slots: 4, Sandbox: &protocol.Sandbox{Mode: "strict", Layers: []string{"limits", "files", "system calls", "namespaces"}}, Measures: []protocol.Measure{
+			{Name: "perf counters", Available: true, Detail: "12 at once"}, {Name: "rapl", Available: true, Detail: "package-0, dram"}, {Name: "gpu", Available: true, Detail: "NVIDIA A30 (NVML)"},
+			{Name: "cgroups", Available: true, Detail: "version 2, with the memory controller"}, {Name: "cpu frequency", Reason: "only root may change it"},
+		}, Machine: protocol.Machine{
 			Host: "lab-03.example", CPUModel: "AMD EPYC 7543", Cores: 32, MemoryBytes: 256 << 30, GPUs: []string{"NVIDIA A30"}, EnergyMethod: "rapl"}},
 	}
 }
@@ -171,9 +177,38 @@ func gallery(s *stage) (survivor int) {
 // beat says that the workers are alive now.
 func beat(s *stage) {
 	s.t.Helper()
+	loads := map[string]*protocol.Load{
+		"worker-desk": {CPUUtilization: 0.62, MemoryUtilization: 0.31, Watts: 43.2, Method: modelled}, "worker-lab-03": {CPUUtilization: 0.87, MemoryUtilization: 0.12, Watts: 388, Method: "rapl+nvml"},
+	}
 	for _, worker := range crewMembers() {
-		if _, err := s.studies.Heartbeat(s.t.Context(), worker.ID, protocol.Heartbeat{}); err != nil {
+		if _, err := s.studies.Heartbeat(s.t.Context(), worker.ID, protocol.Heartbeat{Load: loads[worker.ID]}); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+}
+
+const edgeFile = `
+name: digits-at-the-edge
+description: A perceptron on digits, for boards
+objective: [{metric: accuracy, direction: maximize}, {metric: edge.latency_ms, direction: minimize}]
+space: {width: {kind: model, type: int, low: 16, high: 2048, log: true}}
+inference: {devices: [raspberry-pi-4, jetson-nano, this-machine], batch_size: {low: 1, high: 32}, objective: {metric: energy, constraint: "latency_ms <= 50"}}
+budget: {epochs: 1}
+search: {method: random, seed: 5}
+stop: {trials: 14}
+`
+
+// edgeGallery plays a study of models for boards: the wider the better and the
+// slower.
+func edgeGallery(s *stage) {
+	s.t.Helper()
+	s.create(edgeFile)
+	h := s.hand()
+	for range 14 {
+		lease := h.lease("digits-at-the-edge")
+		width := number(lease, "width")
+		h.savesWide(lease, int64(width))
+		h.report(lease, 1, 0.97-1.2/math.Pow(width, 0.6))
+		h.finish(lease, protocol.BudgetReached, "")
 	}
 }

@@ -45,6 +45,7 @@ func TestEveryPage(t *testing.T) {
 	for i := range 8 {
 		hand.tell("several", 0.9-0.05*float64(i%5), 0.001*float64(1+i%3), float64(1+2*i))
 	}
+	edgeGallery(s)
 	browser := newBrowser(t)
 	for _, one := range []screen{
 		{"studies", "/studies", s, false}, {"study", "/studies/lenet-fashion-mnist", s, false},
@@ -55,6 +56,8 @@ func TestEveryPage(t *testing.T) {
 		{"failing", "/studies/broken-script", s, false}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s, false}, {"fresh", "/studies/digits", s, false},
 		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false},
 		{"missing", "/nowhere", s, true}, {"unknown", "/studies/none", s, true}, {"unknown-trial", "/studies/digits/trials/7", s, true},
+		{"compare-studies", "/compare?study=lenet-fashion-mnist&study=boosted-or-linear", s, false}, {"compare-no-studies", "/compare", s, false}, {"worker", "/workers?worker=worker-lab-03", s, false},
+		{"impact", "/impact?study=boosted-or-linear", s, false}, {"impacts", "/impact?study=boosted-or-linear&study=lenet-fashion-mnist", s, false}, {"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},
 		{"none", "/studies", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
 	} {
 		t.Run(one.name, func(t *testing.T) {

@@ -40,6 +40,16 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /ground-truth", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "ground-truth", Title: "Ground truth"})
 	})
+	mux.HandleFunc("GET /compare", func(w http.ResponseWriter, r *http.Request) {
+		pages.write(w, http.StatusOK, page{Name: "compare-studies", Title: "Compare studies"})
+	})
+	mux.HandleFunc("GET /impact", func(w http.ResponseWriter, r *http.Request) {
+		pages.write(w, http.StatusOK, page{Name: "impact", Title: "Parameter impact"})
+	})
+	mux.HandleFunc("GET /studies/{study}/edge", func(w http.ResponseWriter, r *http.Request) {
+		study := r.PathValue("study")
+		pages.write(w, http.StatusOK, page{Name: "edge", Title: "Edge of " + study, Study: study})
+	})
 	mux.HandleFunc("GET /studies/{study}", func(w http.ResponseWriter, r *http.Request) {
 		study := r.PathValue("study")
 		pages.write(w, http.StatusOK, page{Name: "study", Title: study, Study: study})

@@ -4,17 +4,27 @@ import (
 	"context"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/tandem-tune/tandem/protocol"
 )
 
-// tryWorkers shows what holds the commands of workers, and what these refuse.
+// tryWorkers shows what holds the commands of workers, what these refuse, how busy
+// they are, and what they can measure.
 func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
 	for id, sandbox := range map[string]*protocol.Sandbox{
 		"worker-whole": {Mode: "strict", Layers: []string{"limits", "files"}}, "worker-open": {Mode: "off"}, "worker-old": nil,
 		"worker-part": {Mode: "auto", Layers: []string{"limits"}, Missing: []string{"files: the kernel has no Landlock", "signals: nor scopes"}},
 	} {
-		s.register(protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: protocol.Machine{Host: "rack"}, Sandbox: sandbox})
+		registration := protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: protocol.Machine{Host: id + ".rack", EnergyMethod: modelled}, Sandbox: sandbox}
+		if id == "worker-part" {
+			registration.Measures = []protocol.Measure{
+				{Name: "perf counters", Available: true, Detail: "8 at once", Reason: "user mode only"},
+				{Name: "rapl", Reason: "there is no powercap", Remedy: "load the module intel_rapl"},
+			}
+		}
+		s.register(registration)
 	}
 	reply, err := s.studies.Lease(t.Context(), protocol.LeaseRequest{Worker: "worker-part"})
 	if err != nil || reply.Lease == nil {
@@ -24,11 +34,47 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for id, load := range map[string]protocol.Load{
+		"worker-part": {CPUUtilization: 0.25, MemoryUtilization: 0.5, Watts: 40, Method: "rapl"}, "worker-whole": {CPUUtilization: 1, MemoryUtilization: 0.1, Watts: 8.25, Method: modelled},
+	} {
+		if _, err := s.studies.Heartbeat(t.Context(), id, protocol.Heartbeat{Load: &load}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p := s.enter(browser, "/workers")
-	p.see(`[...document.querySelectorAll("#workers tbody tr")].map(row => row.cells[0].firstChild.textContent + ": " + row.cells[4].innerText.split("\n").join(", "))`, []string{
+	column := func(at string) string {
+		return `[...document.querySelectorAll("#workers tbody tr")].map(row => row.cells[0].firstChild.textContent + ": " + row.cells[` + at + `].innerText.split("\n").join(", "))`
+	}
+	p.see(column("5"), []string{
 		"worker-old: –", "worker-open: off", "worker-part: auto, without files, signals, refuses small", "worker-whole: strict, all layers",
 	})
+	p.see(column("3"), []string{"worker-old: –", "worker-open: –", "worker-part: CPU 25\u00a0%, memory 50\u00a0%", "worker-whole: CPU 100\u00a0%, memory 10\u00a0%"})
+	p.see(column("4"), []string{"worker-old: a model estimate", "worker-open: a model estimate", "worker-part: 40 W, rapl", "worker-whole: 8.3 Westimate"})
+	p.seeText("#count", "48 W (an estimate)")
 	p.see(`[...document.querySelectorAll("#workers [title]")].map(cell => cell.title).filter(title => title.includes("Landlock") || title.includes("owner"))`, []string{
 		"files: the kernel has no Landlock\nsignals: nor scopes", "its owner does not allow python3",
 	})
+
+	// The panel of one, by keys; it is in the address.
+	p.see(`document.getElementById("panel").hidden`, true)
+	p.key("j")
+	p.key("j")
+	p.key("j")
+	p.see("document.activeElement.textContent", "worker-part")
+	p.get("(document.activeElement.click(), 1)")
+	p.see("location.search", "?worker=worker-part")
+	p.see("document.activeElement.id", "panel")
+	p.see(`[...document.querySelectorAll("#measures tbody tr")].map(row => [...row.cells].map(cell => cell.textContent).join("; "))`, []string{
+		"perf counters; yes; 8 at once. user mode only", "rapl; no; there is no powercap. To have it: load the module intel_rapl",
+		"sandbox: limits; yes; holds", "sandbox: files; no; the kernel has no Landlock", "sandbox: signals; no; nor scopes",
+	})
+	p.seeText("#machine", "its owner does not allow python3")
+	p.seeText("#machine", "40.00 W, rapl")
+	p.do(chromedp.Reload())
+	p.seeText("#panel-title", "worker-part: alive")
+	p.visit("/workers?worker=worker-old")
+	p.seeText("#measures-note", "of an earlier version")
+	p.click("#close-panel")
+	p.see("location.search", "")
+	p.quiet()
 }

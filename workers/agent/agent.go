@@ -36,8 +36,11 @@ type Agent struct {
 	cache     *cache
 	sandbox   *sandbox.Sandbox
 	meter     *profiler.Meter
-	controls  *controls
-	cores     int
+	gauge     *profiler.Gauge
+	// measures is what trials can be measured with here.
+	measures []protocol.Measure
+	controls *controls
+	cores    int
 	// events are what is counted in commands; nil when they are not profiled.
 	events []profiler.Event
 	// hurry asks for a heartbeat now.
@@ -125,6 +128,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.cores = machine.Cores
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic})
 	defer a.meter.Close()
+	a.gauge, a.measures = a.meter.Gauge(), measuresOf(profiler.Measurable(a.options.Root), a.options.NoProfile)
 	if !a.options.NoProfile {
 		if a.events = a.options.Events; a.events == nil {
 			a.events = profiler.Events()

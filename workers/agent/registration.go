@@ -58,7 +58,7 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 		host = a.options.Name
 	}
 	return protocol.WorkerRegistration{
-		ID: a.id, Name: a.options.Name, Slots: a.options.Slots, Elastic: a.options.Elastic, Sandbox: a.sandboxed(),
+		ID: a.id, Name: a.options.Name, Slots: a.options.Slots, Elastic: a.options.Elastic, Sandbox: a.sandboxed(), Measures: a.measures,
 		Machine: protocol.Machine{
 			Host: host, CPUModel: machine.CPUModel, Cores: machine.Cores, MemoryBytes: machine.MemoryBytes,
 			GPUs: machine.GPUs, EnergyMethod: a.meter.Method(), Knobs: a.controls.settable(),

@@ -21,9 +21,11 @@ import (
 // server is a small real server in memory: trials that climb a ladder, leases
 // with epochs, artifacts by hash. It can be away, and it can forget workers.
 type server struct {
-	machine protocol.Machine // of the last worker that registered
-	elastic bool             // it says so
-	timing  protocol.Timing
+	machine  protocol.Machine // of the last worker that registered
+	measures []protocol.Measure
+	load     *protocol.Load // the last one that was told
+	elastic  bool           // it says so
+	timing   protocol.Timing
 
 	mutex         sync.Mutex
 	changed       chan struct{} // closed and replaced at each change
@@ -127,6 +129,7 @@ func (s *server) Register(_ context.Context, registration protocol.WorkerRegistr
 	}
 	s.workers[registration.ID] = registration.Slots
 	s.machine, s.elastic = registration.Machine, registration.Elastic
+	s.measures = registration.Measures
 	s.registered++
 	s.announce()
 	return s.timing, nil
@@ -161,6 +164,10 @@ func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heart
 		return protocol.HeartbeatReply{}, err
 	}
 	s.beats++
+	if beat.Load != nil {
+		s.load = beat.Load
+		s.announce()
+	}
 	reply := protocol.HeartbeatReply{Directives: map[trial.ID]protocol.Directive{}}
 	for _, held := range beat.Leases {
 		t, err := s.held(held.Trial, held.LeaseEpoch)

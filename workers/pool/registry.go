@@ -15,6 +15,8 @@ type Member struct {
 	// Holder is to whom it belongs.
 	Holder   string
 	LastSeen time.Time
+	// Load is how busy its machine last was; nil where it does not say.
+	Load *protocol.Load
 	// Short says that a trial was ready and had no room on it, when it last
 	// asked for one.
 	Short bool
@@ -46,6 +48,14 @@ func (r *Registry) Seen(id string, now time.Time) bool {
 	member.LastSeen = now
 	r.byID[id] = member
 	return true
+}
+
+// NoteLoad notes how busy the worker's machine is.
+func (r *Registry) NoteLoad(id string, load *protocol.Load) {
+	if member, ok := r.byID[id]; ok {
+		member.Load = load
+		r.byID[id] = member
+	}
 }
 
 // Member returns the worker with the id.

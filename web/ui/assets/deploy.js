@@ -16,10 +16,13 @@ function scaled(value, unit) {
 /** A latency, such as 12.3 ms. */
 export const latency = (seconds) => scaled(seconds, "s");
 
-const under = (text) => make("span", { class: "sub" }, text);
-const between = ({ low, high }, shown) => (low > 0 && high > low ? `${shown(low)} to ${shown(high)}` : "");
-const joules = (value) => scaled(value, "J");
-const estimated = (method) => method !== "measured";
+export const under = (text) => make("span", { class: "sub" }, text);
+/** A band in words; empty where there is none. */
+export const between = ({ low, high }, shown) => (low > 0 && high > low ? `${shown(low)} to ${shown(high)}` : "");
+/** The energy of a sample, such as 551 µJ. */
+export const sampleEnergy = (value) => scaled(value, "J");
+/** Whether a method is one of estimating. */
+export const estimated = (method) => method !== "measured";
 
 /** A deployment's configuration in words. */
 export function runWith({ batch_size: batch, cores, cpu_hertz: clock }) {
@@ -51,7 +54,7 @@ export class DeployCard {
       make("td", {}, runWith(one.configuration), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
       make("td", { class: "number" }, latency(one.latency_seconds.value), under(between(one.latency_seconds, latency))),
       make("td", { class: "number" }, count(Number(one.samples_per_second.toPrecision(3)))),
-      make("td", { class: "number", title: one.energy_method }, joules(one.joules_per_sample.value), under(between(one.joules_per_sample, joules))),
+      make("td", { class: "number", title: one.energy_method }, sampleEnergy(one.joules_per_sample.value), under(between(one.joules_per_sample, sampleEnergy))),
       make("td", { class: "number" }, bytes(one.memory_bytes)));
   }
 

@@ -4,11 +4,14 @@ import { byId, make, setText, show } from "./dom.js";
 import { count, duration, moment, nothing } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
+import { fillSelect } from "./picker.js";
+import { drawSavings } from "./savings.js";
 import { WorkloadPlane } from "./workload-plane.js";
 
 const chosen = new URLSearchParams(location.search); // machine and configuration
 const plane = new WorkloadPlane(byId("plane"));
 let shown = ""; // what the tables were made from
+let savings = ""; // the same of what was saved
 
 const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
@@ -17,16 +20,6 @@ const written = (configuration) => {
   const parts = Object.entries(configuration ?? {}).map(([name, value]) => `${name}=${value}`).sort();
   return parts.length > 0 ? parts.join(" ") : "nothing set";
 };
-
-/** Fills a list of choices [value, text] without taking it from a reader's hand. */
-function offer(select, choices, value) {
-  const key = JSON.stringify(choices);
-  if (select.dataset.key !== key) {
-    select.dataset.key = key;
-    select.replaceChildren(...choices.map(([one, text]) => make("option", { value: one }, text)));
-  }
-  select.value = value;
-}
 
 function choose(name, value) {
   chosen.set(name, value);
@@ -46,7 +39,7 @@ function drawWorkloads(answer) {
   const known = workloads.length > 0;
   show(byId("under"), configurations.length > 0);
   const here = configurations.find((one) => written(one.configuration) === written(configuration));
-  offer(byId("configuration"), configurations.map((one) => [one.key, `${written(one.configuration)} (${plural(one.runs, "run")})`]), here?.key ?? "");
+  fillSelect(byId("configuration"), configurations.map((one) => [one.key, `${written(one.configuration)} (${plural(one.runs, "run")})`]), here?.key ?? "");
   show(byId("workloads"), known);
   byId("workload-table").tBodies[0].replaceChildren(...workloads.map(workloadRow));
   if (known) plane.draw(workloads);
@@ -80,14 +73,17 @@ function drawRuns({ runs, total }) {
 }
 
 async function refresh() {
-  const { machines } = await get("/ground-truth/machines");
+  const [{ machines }, { studies }] = await Promise.all([get("/ground-truth/machines"), get("/studies")]);
+  const saved = JSON.stringify(studies.map(({ id, progress }) => [id, progress.system_use]));
+  if (saved !== savings) drawSavings(studies);
+  savings = saved;
   const here = machines.find((one) => one.machine === chosen.get("machine")) ?? machines.toSorted((a, b) => b.newest.localeCompare(a.newest))[0];
   show(byId("loading"), false);
   show(byId("empty"), machines.length === 0);
   show(byId("content"), machines.length > 0);
   setText(byId("count"), here ? [plural(here.records, "run"), plural(here.configurations, "configuration"), `${plural(here.epochs, "epoch")} timed`, `the newest report from ${moment(here.newest)}`].join(", ") : "");
   if (!here) return;
-  offer(byId("machine"), machines.map((one) => [one.machine, `${one.machine} (${plural(one.records, "run")})`]), here.machine);
+  fillSelect(byId("machine"), machines.map((one) => [one.machine, `${one.machine} (${plural(one.records, "run")})`]), here.machine);
   const wanted = JSON.stringify([here, chosen.get("configuration")]);
   if (wanted === shown) return;
   const query = (rest) => `?${new URLSearchParams({ machine: here.machine, ...rest })}`;

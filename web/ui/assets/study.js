@@ -1,5 +1,5 @@
 // The page of one study: loads what there is, then follows the events.
-import { address, change, get, studyPath } from "./api.js";
+import { address, change, get, referenceOf, studyPath } from "./api.js";
 import { Answer } from "./answer.js";
 import { BestChart } from "./best-chart.js";
 import { Board, asked } from "./board.js";
@@ -75,6 +75,11 @@ function wireActions() {
   });
   byId("export-csv").href = address(path("/export?format=csv"));
   byId("export-json").href = address(path("/export?format=json"));
+  byId("edge-link").href = path("/edge");
+  show(byId("edge-link"), study.definition.inference !== undefined);
+  const here = new URLSearchParams({ study: referenceOf(study) });
+  byId("compare-link").href = `/compare?${here}`;
+  byId("impact-link").href = `/impact?${here}`;
   show(byId("actions"), true);
 }
 

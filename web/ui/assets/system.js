@@ -19,7 +19,8 @@ const mark = (phase) => make("span", { class: "badge", title: meanings[phase], d
 /** A configuration in one line. */
 export const configured = (configuration) => Object.keys(configuration ?? {}).sort().map((name) => `${name}=${parameter(configuration[name])}`).join(" ") || nothing;
 
-const signed = (value, shown) => (number(value) < 0 ? `−${shown(-number(value))}` : shown(number(value)));
+/** A saved amount, with its sign. */
+export const signed = (value, shown) => (number(value) < 0 ? `−${shown(-number(value))}` : shown(number(value)));
 // No more digits than an estimate is worth.
 const about = (value) => (value < 60 ? `${Number(value.toPrecision(2))} s` : roughly(value));
 const seconds = (saved) => (saved ? signed(saved.seconds, duration) : nothing);

@@ -1,0 +1,80 @@
+package protocol
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Machine is what a worker says of the machine it runs on.
+type Machine struct {
+	Host        string   `json:"host" maxLength:"255" doc:"host name"`
+	CPUModel    string   `json:"cpu_model,omitempty" maxLength:"255"`
+	Cores       int      `json:"cores" minimum:"0" doc:"logical cores the worker may use"`
+	MemoryBytes int64    `json:"memory_bytes,omitempty" minimum:"0"`
+	GPUs        []string `json:"gpus,omitempty" maxItems:"64" doc:"name of each GPU"`
+	// Knobs are the system parameters that this worker can set by itself.
+	Knobs []string `json:"knobs,omitempty" maxItems:"64" doc:"system parameters that the worker can set by itself"`
+	// EnergyMethod is how this worker obtains joules.
+	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
+}
+
+// Type names machines that are alike: what a workload does on one of them it
+// does on the others.
+func (m Machine) Type() string {
+	parts := []string{m.CPUModel, strconv.Itoa(m.Cores) + " cores"}
+	return strings.Join(append(parts, m.GPUs...), ", ")
+}
+
+// WorkerRegistration introduces a worker. The id is made by the worker and kept
+// for the life of its process: registering again with it is harmless.
+type WorkerRegistration struct {
+	ID      string  `json:"id" minLength:"8" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"made by the worker, unique, kept for the life of its process"`
+	Name    string  `json:"name" minLength:"1" maxLength:"128" doc:"shown to people"`
+	Slots   int     `json:"slots" minimum:"1" maximum:"1024" doc:"how many trials it runs at once"`
+	Machine Machine `json:"machine"`
+	// Elastic says that the worker runs as many trials as its cores have room
+	// for, at most Slots: the server decides how many those are.
+	Elastic bool `json:"elastic,omitempty" doc:"run as many trials as the cores have room for, at most slots"`
+	// Sandbox is what holds the commands; absent where the worker does not say.
+	Sandbox *Sandbox `json:"sandbox,omitempty" doc:"what holds the commands it runs"`
+	// Measures is what it can measure trials with, and why not; absent where the
+	// worker does not say.
+	Measures []Measure `json:"measures,omitempty" maxItems:"64" doc:"what it can measure trials with, and why not"`
+}
+
+// Measure is one thing that a worker can or cannot measure trials with.
+type Measure struct {
+	Name      string `json:"name" minLength:"1" maxLength:"64"`
+	Available bool   `json:"available"`
+	// Detail says what there is.
+	Detail string `json:"detail,omitempty" maxLength:"1024"`
+	// Reason says why it is not available, or only in part; Remedy what to do.
+	Reason string `json:"reason,omitempty" maxLength:"1024"`
+	Remedy string `json:"remedy,omitempty" maxLength:"1024"`
+}
+
+// Sandbox is what holds the commands that a worker runs.
+type Sandbox struct {
+	Mode   string   `json:"mode" enum:"auto,strict,off"`
+	Layers []string `json:"layers" maxItems:"32" doc:"layers that hold"`
+	// Missing are the other layers there are, each with the reason.
+	Missing []string `json:"missing,omitempty" maxItems:"32" doc:"layers that are missing, each with the reason"`
+}
+
+// StrictSandbox is what a study wants that runs only where all layers hold.
+const StrictSandbox = "strict"
+
+// Complete reports whether all layers hold.
+func (s *Sandbox) Complete() bool {
+	return s != nil && s.Mode != "off" && len(s.Layers) > 0 && len(s.Missing) == 0
+}
+
+// Load is how busy a whole machine was, whoever kept it busy.
+type Load struct {
+	CPUUtilization    float64 `json:"cpu_utilization" minimum:"0" maximum:"1" doc:"share of all cores' time"`
+	MemoryUtilization float64 `json:"memory_utilization" minimum:"0" maximum:"1" doc:"share of the memory"`
+	// Watts are those of processors, and of GPUs that are metered; Method is how they
+	// were obtained: what starts with estimate is one.
+	Watts  float64 `json:"watts" minimum:"0" maximum:"1000000"`
+	Method string  `json:"method" maxLength:"255"`
+}

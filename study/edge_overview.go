@@ -1,0 +1,135 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+// maxOverviewed bounds the architectures that are searched for one overview.
+const maxOverviewed = 24
+
+// EdgeOverview shows how the models of the study's trials do on its devices, the
+// best trial of each architecture. Of a study without an inference section it shows
+// nothing, and says so.
+func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error) {
+	var recommended *int
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) {
+		if best := r.best(r.trials); best != nil {
+			recommended = &best.Number
+		}
+		return r.still(), nil
+	})
+	if err != nil {
+		return protocol.EdgeOverview{}, err
+	}
+	def := now.study.Definition
+	at := worth(def.Objectives)
+	answer := protocol.EdgeOverview{
+		Study: def.Name, Metric: def.Objectives[at].Label(), Direction: def.Objectives[at].Direction,
+		Devices: []string{}, Recommended: recommended, Trials: []protocol.EdgeTrial{}, Notes: []string{},
+	}
+	if def.Inference == nil {
+		answer.Notes = append(answer.Notes, "the study has no inference section: write one with the devices (docs/edge.md)")
+		return answer, nil
+	}
+	answer.Devices = def.Inference.Devices
+	var ranked []protocol.RankedTrial
+	for _, one := range rank(now.trials, def.Objectives) {
+		ranked = append(ranked, one.ranked())
+	}
+	var machines []string // that trained them, by place in the answer
+	for _, one := range leadersOf(ranked, recommended) {
+		last := one.trial.Results[len(one.trial.Results)-1]
+		answer.Trials = append(answer.Trials, protocol.EdgeTrial{
+			Number: one.trial.Number, Rank: one.trial.Rank, Rung: last.Rung, Value: last.Values[at],
+			Architecture: one.trial.Inference.Architecture, Sharing: one.sharing,
+		})
+		machines = append(machines, one.trial.Inference.Machine)
+	}
+	answer.Architectures = len(architecturesOf(ranked))
+	if len(answer.Trials) == 0 {
+		answer.Notes = append(answer.Notes, "no measured trial has a model: the script has to call trial.save_model")
+	}
+	if answer.Architectures > maxOverviewed {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("%d architectures were measured: the %d with the best trials are shown", answer.Architectures, maxOverviewed))
+	}
+	for i := range answer.Trials {
+		if answer.Trials[i].Deployments, err = s.overviewed(ctx, answer.Trials[i], def, machines[i]); err != nil {
+			return protocol.EdgeOverview{}, err
+		}
+	}
+	return answer, nil
+}
+
+// overviewed is how the trial's model does on the devices.
+func (s *Service) overviewed(ctx context.Context, one protocol.EdgeTrial, def definition.Definition, machine string) ([]deployment.Deployment, error) {
+	a, err := s.store.Architecture(ctx, one.Architecture)
+	if problem.Is(err, problem.NotFound) {
+		return []deployment.Deployment{}, nil // so many newer ones were seen that it went
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.analyses.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.analyses.leave()
+	found, err := s.deploy(ctx, a, def, machine)
+	return append([]deployment.Deployment{}, found...), err
+}
+
+// worth is the place of the objective that says what a model is worth: the first
+// that is not about inference.
+func worth(objectives []definition.Objective) int {
+	return max(0, slices.IndexFunc(objectives, func(one definition.Objective) bool {
+		about := one.Metric + " " + one.Expression
+		return !strings.Contains(about, "edge.") && !strings.Contains(about, "inference_")
+	}))
+}
+
+// leading is the best trial of an architecture.
+type leading struct {
+	trial   protocol.RankedTrial
+	sharing int
+}
+
+// leadersOf has the best measured trial of each of the first architectures in the
+// order of their ranks, and the recommended one.
+func leadersOf(ranked []protocol.RankedTrial, recommended *int) []leading {
+	sharing := architecturesOf(ranked)
+	met := make(map[string]bool)
+	var list []leading
+	for _, one := range ranked {
+		if !hasModel(one) {
+			continue
+		}
+		chosen := recommended != nil && one.Number == *recommended
+		if !chosen && (met[one.Inference.Architecture] || len(met) >= maxOverviewed) {
+			continue
+		}
+		met[one.Inference.Architecture] = true
+		list = append(list, leading{one, sharing[one.Inference.Architecture]})
+	}
+	return list
+}
+
+// architecturesOf counts the measured trials of each architecture.
+func architecturesOf(ranked []protocol.RankedTrial) map[string]int {
+	counts := make(map[string]int)
+	for _, one := range ranked {
+		if hasModel(one) {
+			counts[one.Inference.Architecture]++
+		}
+	}
+	return counts
+}
+
+// hasModel reports whether the trial ranks and its script saved a model.
+func hasModel(one protocol.RankedTrial) bool { return one.Rank > 0 && one.Inference != nil }

@@ -1,0 +1,209 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// twoStudies plays the small study and another one like it, of half the length.
+func twoStudies(s *stage) {
+	s.create(smallFile)
+	h := s.hand()
+	story(h)
+	s.create(strings.NewReplacer("name: small", "name: other", "seed: 5", "seed: 6").Replace(smallFile))
+	for _, loss := range []float64{0.6, 0.3, 0.35} {
+		h.train(h.lease("other"), loss)
+	}
+}
+
+func tryCompareStudies(t *testing.T, s *stage, browser context.Context) {
+	twoStudies(s)
+	s.create(strings.NewReplacer("name: small", "name: elsewhere", "metric: loss, direction: minimize", "metric: accuracy, direction: maximize").Replace(smallFile))
+	p := s.enter(browser, "/studies")
+	p.click(`a[href="/compare"]`)
+	p.seeText("#empty", "Add two or more")
+	p.see(`document.getElementById("add").options.length`, 3)
+	p.choose("#add", "small")
+	p.click("#add-button")
+	p.see("location.search", "?study=small")
+	const here = `location.search.replaceAll("&", " ")`
+	p.choose("#add", "other")
+	p.click("#add-button")
+	p.see(here, "?study=small study=other")
+	const first = `[...document.querySelectorAll("#numbers tbody tr")].map(row => row.cells[%s].firstChild.textContent)`
+	p.see(strings.Replace(first, "%s", "1", 1), []string{"0.4500", "0.3000"})
+	p.see(strings.Replace(first, "%s", "3", 1), []string{"6", "3"})
+	p.see(`document.querySelectorAll("#path-chart canvas, #spread-chart canvas").length`, 2)
+	p.see(`document.getElementById("path-chart").ariaLabel.includes("A, small: 0.4500; B, other: 0.3000")`, true)
+	p.see(`document.getElementById("spread-chart").ariaLabel.includes("A, small: 1 trial, from 0.4500 to 0.4500")`, true)
+	p.choose("#rung", "0")
+	p.see(`document.getElementById("spread-chart").ariaLabel.includes("A, small: 4 trials, from 0.2000 to 0.5000")`, true)
+	p.seeText("#spread-note", "1 is not a finite number")
+	p.see(`[...document.querySelectorAll("#winners tbody th")].map(head => head.firstChild.textContent)`, []string{"rate", "width"})
+	p.see(`[...document.querySelectorAll("#winners .tag")].length > 0`, true)
+	p.see(`document.getElementById("caution").hidden`, true)
+
+	// Axes and prices are in the address, and whoever gets it sees the same.
+	p.choose("#across", "joules")
+	p.seeText("#path-note", "The energy is an estimate")
+	var costs []string // at 1 a joule
+	for _, name := range []string{"small", "other"} {
+		view, err := s.studies.Study(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		costs = append(costs, fmt.Sprintf("≈ %.2f", float64(view.Progress.Energy.Joules)))
+	}
+	p.fill("#kilowatt-hour", "3600000")
+	p.do(chromedp.KeyEvent(kb.Tab))
+	p.see(strings.Replace(first, "%s", "8", 1), costs)
+	p.see(here, "?study=small study=other rung=0 across=joules kilowatt_hour=3600000")
+	p.fill("#hour", "much")
+	p.do(chromedp.KeyEvent(kb.Tab))
+	p.seeText("#error", `The price "much" must be a number of at least 0`)
+	p.do(chromedp.Reload())
+	p.see(strings.Replace(first, "%s", "8", 1), costs)
+	p.see(`[document.getElementById("across").value, document.getElementById("rung").value].join()`, "joules,0")
+
+	// What does not compare is said, and so is what does not exist.
+	p.visit("/compare?study=small&study=elsewhere&study=gone")
+	p.seeText("#caution", "They measure different things (loss, accuracy)")
+	p.seeText("#picked", "gone: there is no such study on this server")
+	p.seeText("#winners-note", "No trial was measured yet: elsewhere")
+	p.click(`#picked [aria-label="Take gone out"]`)
+	p.see(here, "?study=small study=elsewhere")
+	p.quiet()
+
+	// A study that goes on is drawn anew.
+	h := s.hand()
+	h.train(h.lease("elsewhere"), 0.75)
+	p.do(chromedp.Reload())
+	p.see(strings.Replace(first, "%s", "1", 1), []string{"0.4500", "0.7500"})
+	p.visit("/studies/small")
+	p.see(`document.getElementById("compare-link").getAttribute("href")`, "/compare?study=small")
+	p.see(`document.getElementById("edge-link").hidden`, true)
+	p.quiet()
+}
+
+func tryImpact(t *testing.T, s *stage, browser context.Context) {
+	p := s.enter(browser, "/impact")
+	p.seeText("#empty", "There is no study yet")
+	gallery(s)
+	p.visit("/impact")
+	// Without a choice, the newest study with trials enough.
+	p.see("location.search", "?study=lenet-fashion-mnist")
+	p.visit("/impact?study=boosted-or-linear")
+	answer, err := s.studies.Impact(t.Context(), "boosted-or-linear")
+	if err != nil || len(answer.Outcomes) < 3 || len(answer.Outcomes[0].Parameters) != 5 {
+		t.Fatalf("%+v: %v", answer, err)
+	}
+	var names, classes []string
+	for _, one := range answer.Outcomes[0].Parameters {
+		names, classes = append(names, one.Name), append(classes, one.Class)
+	}
+	p.see(`[...document.querySelectorAll(".impact-map tbody th")].map(head => head.textContent)`, names)
+	p.see(`[...document.querySelectorAll(".impact-map tbody tr")].map(row => row.cells[2].dataset.class)`, classes)
+	p.see(`[...document.querySelectorAll(".impact-map tbody tr")].map(row => row.cells[2].querySelector(".sub").textContent)`, classes) // the word, too
+	p.see(`[...document.querySelectorAll(".impact-map thead .impact")].map(head => head.firstChild.textContent)`, []string{"log_loss", "Training time", "Training energy"})
+	p.seeText("#maps", "estimate")
+	p.see(`[...document.querySelectorAll(".impact-map td.impact[data-class]")].every(cell => cell.title.includes("predicted from") && cell.title.includes("probability"))`, true)
+	rows := 0
+	for _, outcome := range answer.Outcomes {
+		rows += len(outcome.Parameters)
+	}
+	p.see(`document.querySelectorAll("#numbers tbody tr").length`, rows)
+
+	// Several studies: a map for each outcome.
+	p.choose("#add", "lenet-fashion-mnist")
+	p.click("#add-button")
+	p.see(`[...document.querySelectorAll("#maps h2")].map(head => head.textContent)`, []string{"log_loss", "Training time", "Training energy", "accuracy"})
+	p.see(`document.querySelectorAll("#maps section:nth-child(2) thead .impact").length`, 2)
+	p.visit("/impact?study=digits")
+	p.seeText("#empty", "No trial of these studies has been measured yet")
+	p.quiet()
+}
+
+func tryEdge(t *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	s.create(strings.NewReplacer("constraint: \"latency_ms <= 0.0001\"", "constraint: \"latency_ms <= 10000\"").Replace(deployedFile))
+	p := s.enter(browser, "/studies/small/edge")
+	p.seeText("#empty", "This study is not about inference")
+	p.visit("/studies/deployed")
+	p.click("#edge-link")
+	p.see("location.pathname", "/studies/deployed/edge")
+	p.seeText("#empty", "No model yet")
+	h := s.hand()
+	lease := h.lease("deployed")
+	h.saves(lease)
+	h.train(lease, 0.5)
+	second := h.lease("deployed")
+	h.savesWide(second, 512)
+	h.train(second, 0.4)
+	p.do(chromedp.Reload())
+	p.seeText("#count", "2 architectures on 2 devices")
+	answer, err := s.studies.EdgeOverview(t.Context(), "deployed")
+	if err != nil || len(answer.Trials) != 2 || *answer.Recommended != 1 {
+		t.Fatalf("%+v: %v", answer, err)
+	}
+	p.see(`[...document.querySelectorAll("#edge-trials tbody th a")].map(link => link.textContent)`, []string{"#1", "#0"})
+	p.see(`[...document.querySelectorAll("#edge-trials tbody tr")].map(row => row.cells[1].textContent)`, []string{"0.4000", "0.5000"})
+	p.see(`document.querySelectorAll("#scatter canvas").length`, 1)
+	p.see(`[...document.querySelectorAll("#edge-trials tbody tr, #configurations tbody tr, #deploy-table tbody tr")].every(row => row.querySelector(".tag"))`, true) // each says that it is an estimate
+	p.seeText("#deploy-title", "Deploy the model of trial 1, which is recommended")
+	p.seeText("#deploy-programs pre", "# raspberry-pi-4: a batch of")
+	p.seeText("#selected", "Selected: Trial 1")
+	rows := 0
+	for _, one := range answer.Trials[0].Deployments {
+		rows += len(one.Front)
+		if !slices.ContainsFunc(one.Front, func(e tuning.Evaluation) bool { return e.Configuration == one.Configuration }) {
+			rows++
+		}
+	}
+	p.see(`document.querySelectorAll("#configurations tbody tr").length`, rows)
+
+	// Keys go from point to point; the choice is in the address.
+	p.get(`(document.getElementById("scatter").focus(), 1)`)
+	p.do(chromedp.KeyEvent(kb.ArrowRight))
+	p.see(`new URLSearchParams(location.search).has("trial")`, true)
+	p.do(chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.ArrowLeft))
+	p.see(`document.activeElement.id`, "scatter")
+	p.click(`#edge-trials tbody tr:last-child a`)
+	p.seeText("#deploy-title", "Deploy the model of trial 0")
+	p.see(`new URLSearchParams(location.search).get("trial")`, "0")
+	p.choose("#device", "this-machine")
+	p.seeText("#trials-title", "Trials on this-machine")
+	p.choose("#axes", "energy-latency")
+	p.do(chromedp.Reload())
+	p.seeText("#trials-title", "Trials on this-machine")
+	p.seeText("#deploy-title", "Deploy the model of trial 0")
+	p.see(`document.getElementById("axes").value`, "energy-latency")
+	p.quiet()
+	p.visit("/studies/none/edge")
+	p.seeText("#gone", "There is no study none on this server")
+}
+
+func tryReuse(_ *testing.T, s *stage, browser context.Context) {
+	s.create(smallFile)
+	p := s.enter(browser, "/ground-truth")
+	p.see(`document.getElementById("reuse").hidden`, true) // nothing tunes the system
+	s.create(tunedFile)
+	s.register(protocol.WorkerRegistration{ID: handID, Name: "by-hand", Slots: 1, Machine: protocol.Machine{Host: "here", Cores: 2}})
+	h := hand{s}
+	lease := h.lease("tuned")
+	h.tunes(lease, 1, 8)
+	p.do(chromedp.Reload())
+	p.seeText("#reuse", "estimate")
+	p.see(`[...document.querySelectorAll("#savings tbody tr")].map(row => [row.cells[0].textContent, row.cells[1].textContent, row.cells[6].textContent.startsWith("≈")].join())`, []string{"tuned,8,true"})
+	p.click("#savings tbody a")
+	p.see("location.pathname", "/studies/tuned")
+	p.quiet()
+}

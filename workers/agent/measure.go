@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// maxTold is how much of a sentence the server takes.
+const maxTold = 1024
+
+// counters is the profiler's name of what profiles are made with.
+const counters = "perf counters"
+
+// measuresOf says what trials can be measured with. Counters that the owner
+// switched off are none.
+func measuresOf(found []profiler.Capability, noProfile bool) []protocol.Measure {
+	list := make([]protocol.Measure, 0, len(found))
+	for _, c := range found {
+		one := protocol.Measure{Name: c.Name, Available: c.Available, Detail: told(c.Detail), Reason: told(c.Reason), Remedy: told(c.Remedy)}
+		if c.Name == counters && noProfile {
+			one.Available, one.Reason, one.Remedy = false, "switched off: the worker was started with --no-profile", "start it without"
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// told is the beginning of a text, as much as may be told.
+func told(text string) string {
+	if len(text) > maxTold {
+		text = text[:maxTold]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// load is how busy the machine was since the heartbeat before; nil where that is
+// not known.
+func (a *Agent) load() *protocol.Load {
+	load, known := a.gauge.Read()
+	if !known {
+		return nil
+	}
+	return &protocol.Load{CPUUtilization: load.CPUUtilization, MemoryUtilization: load.MemoryUtilization, Watts: load.Watts, Method: load.Method}
+}
