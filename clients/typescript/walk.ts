@@ -9,7 +9,7 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./tandem.js";
 
-declare const process: { env: Record<string, string | undefined>; exitCode: number };
+declare const process: { env: Record<string, string | undefined>; exit(code: number): never };
 
 type Schemas = components["schemas"];
 type Problem = Schemas["Problem"];
@@ -168,5 +168,5 @@ async function main(): Promise<void> {
 
 await main().catch((reason: unknown) => {
   console.error(reason);
-  process.exitCode = 1;
+  process.exit(1); // a stream that is still open would keep it
 });

@@ -47,7 +47,7 @@ func TestAGeneratedTypeScriptClient(t *testing.T) {
 	s := newStage(t)
 	program := func(name string, args ...string) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		command := exec.CommandContext(ctx, name, args...)
 		command.Dir = folder
