@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,7 +48,17 @@ func TestEveryPage(t *testing.T) {
 	}
 	edgeGallery(s)
 	browser := newBrowser(t)
-	for _, one := range []screen{
+	var mutex sync.Mutex
+	seen, looked := make(map[string]bool), 0 // by the page's name
+	var screens []screen
+	t.Cleanup(func() {
+		for _, name := range templates(t) {
+			if !seen[`"page-`+name+`"`] && looked == len(screens) { // else it was asked for some of them
+				t.Errorf("the page %s is not among those that were looked at: add it", name)
+			}
+		}
+	})
+	screens = []screen{
 		{"studies", "/studies", s, false}, {"study", "/studies/lenet-fashion-mnist", s, false},
 		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s, false},
 		{"compare-trials", fmt.Sprintf("/studies/lenet-fashion-mnist/compare?trials=0,9,%d", survivor), s, false}, {"compare-none", "/studies/digits/compare", s, false},
@@ -59,7 +70,8 @@ func TestEveryPage(t *testing.T) {
 		{"compare-studies", "/compare?study=lenet-fashion-mnist&study=boosted-or-linear", s, false}, {"compare-no-studies", "/compare", s, false}, {"worker", "/workers?worker=worker-lab-03", s, false},
 		{"impact", "/impact?study=boosted-or-linear", s, false}, {"impacts", "/impact?study=boosted-or-linear&study=lenet-fashion-mnist", s, false}, {"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},
 		{"none", "/studies", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
-	} {
+	}
+	for _, one := range screens {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
 			beat(s.with(t))
@@ -68,6 +80,11 @@ func TestEveryPage(t *testing.T) {
 			p.carry(there.session(there.tokens[auth.Admin]))
 			p.visit(one.path)
 			p.atRest()
+			name := p.get("document.body.className")
+			mutex.Lock()
+			seen[name] = true
+			looked++
+			mutex.Unlock()
 			p.inspect(one, "light", 1280, wholeRules)
 			p.show(390, 860, "light")
 			p.inspect(one, "light", 390, colourRules)
