@@ -32,10 +32,6 @@ func (r Resources) less(need Resources) Resources {
 	return Resources{Cores: r.Cores - need.Cores, GPUs: r.GPUs - need.GPUs, MemoryBytes: r.MemoryBytes - need.MemoryBytes}
 }
 
-func (r Resources) plus(more Resources) Resources {
-	return Resources{Cores: r.Cores + more.Cores, GPUs: r.GPUs + more.GPUs, MemoryBytes: r.MemoryBytes + more.MemoryBytes}
-}
-
 // Machine is a machine with what is free of it. Machines of one type take the
 // same seconds and joules for a task.
 type Machine struct {
