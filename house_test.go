@@ -128,6 +128,7 @@ var doors = map[string][]string{
 	"github.com/landlock-lsm":          {"edge/emulator", "workers/sandbox"},
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},          // for tests of others, like the package itself
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
+	"github.com/parquet-go/parquet-go": {"web/api"},
 	"github.com/pressly/goose/v3":      {"store/sqlite", "store/postgres"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},

@@ -29,6 +29,17 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if text := at.must("study", "enqueue", s.name, "-p", "x=0.05"); !strings.Contains(text, "1 configuration enqueued") {
 		t.Errorf("enqueue says:\n%s", text)
 	}
+	if text := at.must("study", "tag", s.name, "paper", "baseline"); text != "baseline paper\n" {
+		t.Errorf("tag says:\n%s", text)
+	}
+	at.must("study", "note", s.name, "first line\nand the second")
+	at.must("study", "tag", s.name, "--remove", "paper")
+	if view := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")); strings.Join(view.Tags, " ") != "baseline" || view.Note != "first line\nand the second" {
+		t.Errorf("the study has the tags %q and the note %q", view.Tags, view.Note)
+	}
+	if wrong := at.cli("study", "tag", s.name, "two words"); wrong.code == 0 || !strings.Contains(wrong.stderr, "add_tags[0]") {
+		t.Errorf("a tag of two words: exit code %d, %s", wrong.code, wrong.stderr)
+	}
 	if wrong := at.cli("study", "enqueue", s.name, "-p", "nothing=1"); wrong.code != 2 || !strings.Contains(wrong.stderr, "not a parameter") {
 		t.Errorf("a parameter that there is not: exit code %d, %s", wrong.code, wrong.stderr)
 	}

@@ -17,8 +17,9 @@ type TokenRequest struct {
 type TokenView struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name"`
-	Scope   string     `json:"scope" enum:"admin,user,worker,viewer"`
+	Scope   string     `json:"scope" enum:"admin,user,worker,viewer,link"`
 	Worker  string     `json:"worker,omitempty" doc:"the name of the worker it belongs to; empty: it was not used yet; *: any number of them"`
+	Study   string     `json:"study_id,omitempty" doc:"the id of the study that a link opens"`
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"`
 	Used    *time.Time `json:"used,omitempty" doc:"when it was last used"`
@@ -33,6 +34,7 @@ type IssuedToken struct {
 // Identity is whose token a request came with.
 type Identity struct {
 	Name  string `json:"name" doc:"the token's name: for the scope user, the user's"`
-	Scope string `json:"scope" enum:"admin,user,worker,viewer"`
+	Scope string `json:"scope" enum:"admin,user,worker,viewer,link"`
 	Owner string `json:"owner,omitempty" doc:"whose studies it creates; absent if it creates none"`
+	Study string `json:"study_id,omitempty" doc:"for a link: the id of the study that it opens"`
 }

@@ -21,6 +21,8 @@ type StudyView struct {
 	// Rungs is the ladder of budgets, the cheapest first.
 	Rungs    []budget.Rung `json:"rungs"`
 	Progress Progress      `json:"progress"`
+	// Annotation is what people wrote about it.
+	trial.Annotation
 }
 
 // TrialQuery selects and orders a study's trials.

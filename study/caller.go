@@ -25,6 +25,8 @@ type Caller struct {
 	Owner string
 	// Sight is which studies exist for it.
 	Sight Sight
+	// Study is the id of the study that was shared with it.
+	Study string
 	// Holder is to whom its workers and their leases belong. Only that holder may
 	// write under them, besides the administrators and the program itself.
 	Holder string
@@ -35,9 +37,10 @@ type Sight uint8
 
 // The sights.
 const (
-	All  Sight = iota // every study
-	Own               // those of its owner
-	Held              // of every study, the trials that it holds
+	All    Sight = iota // every study
+	Own                 // those of its owner
+	Held                // of every study, the trials that it holds
+	Shared              // the one that was shared with it
 )
 
 // Nobody is who has not said who it is: it has no studies and no leases.
@@ -57,8 +60,17 @@ func callerOf(ctx context.Context) Caller {
 	return caller
 }
 
-// sees reports whether the studies of the owner exist for the caller.
-func (c Caller) sees(owner string) bool { return c.Sight != Own || c.Owner == owner }
+// sees reports whether the study, which is the owner's, exists for the caller.
+func (c Caller) sees(id, owner string) bool {
+	switch c.Sight {
+	case Own:
+		return c.Owner == owner
+	case Shared:
+		return c.Study == id
+	case All, Held:
+	}
+	return true
+}
 
 // holds reports whether the caller may write under what the holder was granted.
 // What was granted before holders were noted has none, and is open as it was.
@@ -125,7 +137,7 @@ func Denied(err error) bool {
 func (s *Service) find(ctx context.Context, ref string) (Study, error) {
 	caller := callerOf(ctx)
 	found, err := s.store.Study(ctx, ref)
-	if err == nil && caller.sees(found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
+	if err == nil && caller.sees(found.ID, found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
 		return found, err
 	}
 	if caller.Owner != "" && !strings.Contains(ref, separator) {
@@ -153,6 +165,8 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 		if err != nil || used[sha256] {
 			return err
 		}
+	case Shared: // who reads pages downloads no weights
+		return denial{problem.New(problem.NotFound, "there is no artifact %s", sha256)}
 	case Held:
 	}
 	s.poolMutex.Lock()

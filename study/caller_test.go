@@ -54,6 +54,8 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Pause"] = w.service.Pause(w.ctx, ref)
 	_, errs["Resume"] = w.service.Resume(w.ctx, ref)
 	_, errs["Stop"] = w.service.Stop(w.ctx, ref)
+	_, errs["AnnotateStudy"] = w.service.AnnotateStudy(w.ctx, ref, tags("theirs"))
+	_, errs["AnnotateTrial"] = w.service.AnnotateTrial(w.ctx, ref, 0, tags("theirs"))
 	errs["Delete"] = w.service.Delete(w.ctx, ref)
 	return errs
 }

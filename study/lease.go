@@ -83,7 +83,7 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 func (s *Service) candidates(caller Caller) []pool.Candidate {
 	var candidates []pool.Candidate
 	for _, r := range s.loaded() {
-		if !caller.sees(r.owner) {
+		if !caller.sees(r.id, r.owner) {
 			continue
 		}
 		r.mutex.Lock()

@@ -194,12 +194,17 @@ func valueKey(value space.Value) sortKey {
 	return textKey(value.String())
 }
 
+// tagMark stands before a tag that is searched for.
+const tagMark = "tag:"
+
 // searchWord is a word of a search, in lower case.
 type searchWord struct {
 	text string
 	// number is set for "12" and "#12"; with the sign it can be nothing else.
 	number *int
 	signed bool
+	// tag is set for "tag:word".
+	tag string
 	// name and value are set for "name=value".
 	name, value string
 }
@@ -212,16 +217,22 @@ func searchWords(find string) []searchWord {
 		if number, err := strconv.Atoi(digits); err == nil {
 			word.number, word.signed = &number, signed
 		}
+		if tag, asked := strings.CutPrefix(text, tagMark); asked {
+			word.tag = tag
+		}
 		word.name, word.value, _ = strings.Cut(text, "=")
 		words = append(words, word)
 	}
 	return words
 }
 
-// in reports whether a trial has the word: "#12" is a trial's number, "name=value"
-// the start of a parameter's value, anything else a part of a parameter, or of a
-// word about the trial.
+// in reports whether a trial has the word: "#12" is a trial's number, "tag:word" a
+// tag, "name=value" the start of a parameter's value, anything else a part of a
+// parameter, a tag, or of a word about the trial.
 func (w searchWord) in(t *trial.Trial) bool {
+	if w.tag != "" {
+		return slices.ContainsFunc(t.Tags, func(tag string) bool { return strings.EqualFold(tag, w.tag) })
+	}
 	if w.number != nil && (*w.number == t.Number || w.signed) {
 		return *w.number == t.Number
 	}
@@ -235,6 +246,11 @@ func (w searchWord) in(t *trial.Trial) bool {
 	}
 	for _, text := range []string{string(t.State), t.Origin, t.Worker, t.Host, t.Reason} {
 		if strings.Contains(strings.ToLower(text), w.text) {
+			return true
+		}
+	}
+	for _, tag := range t.Tags {
+		if strings.Contains(strings.ToLower(tag), w.text) {
 			return true
 		}
 	}

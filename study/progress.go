@@ -33,7 +33,7 @@ func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) proto
 	return protocol.StudyView{
 		ID: study.ID, Name: study.Definition.Name, Owner: orElse(study.Owner, Administrators), Status: study.Status, Reason: reason,
 		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
-		Rungs: r.ladder, Progress: r.progress(study, trials, now),
+		Rungs: r.ladder, Progress: r.progress(study, trials, now), Annotation: study.Annotation,
 	}
 }
 

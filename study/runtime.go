@@ -25,9 +25,9 @@ import (
 // have, plus the search. When a write is refused, it is marked stale and loaded
 // again.
 type runtime struct {
-	owner string // of the study; it never changes
-	mutex sync.Mutex
-	stale bool
+	id, owner string // of the study; they never change
+	mutex     sync.Mutex
+	stale     bool
 	// newest is the outcome of the last change that is shown here; nil when all
 	// of it was read from the store. loads counts how often that happened.
 	newest *Outcome

@@ -189,7 +189,7 @@ func (s *Service) loaded() []*runtime {
 // way to a study: what the caller may not see is not found here.
 func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
 	s.mutex.Lock()
-	if r, ok := s.runtimes[ref]; ok && callerOf(ctx).sees(r.owner) {
+	if r, ok := s.runtimes[ref]; ok && callerOf(ctx).sees(r.id, r.owner) {
 		s.mutex.Unlock()
 		return r, nil
 	}
@@ -201,7 +201,7 @@ func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
 	s.mutex.Lock()
 	r, ok := s.runtimes[stored.ID]
 	if !ok {
-		r = &runtime{owner: stored.Owner, study: stored, stale: true}
+		r = &runtime{id: stored.ID, owner: stored.Owner, study: stored, stale: true}
 		s.runtimes[stored.ID] = r
 	}
 	s.mutex.Unlock()

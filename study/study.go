@@ -36,6 +36,8 @@ type Study struct {
 	// server started); nil when it does not.
 	Since    *time.Time `json:"since,omitempty"`
 	Finished *time.Time `json:"finished,omitempty"`
+	// Annotation is what people wrote about it.
+	trial.Annotation
 }
 
 // ElapsedAt is how long the study has been running at the time.
@@ -57,6 +59,9 @@ const (
 	Reported     EventKind = "report"      // Data: the report
 	Checkpointed EventKind = "checkpoint"  // Data: the checkpoint
 	Emulated     EventKind = "emulation"   // Data: what an inference of its model takes
+	// Annotated says what people wrote about the trial, or about the study where
+	// it names none. Data: the annotation.
+	Annotated EventKind = "annotation"
 	// Searched is an input of the search and its answer: the lines a replay
 	// needs. Data: Decision.
 	Searched EventKind = "search"

@@ -83,7 +83,7 @@ func (s *Service) seenBy(caller Caller, study string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	r, loaded := s.runtimes[study]
-	return loaded && caller.sees(r.owner)
+	return loaded && caller.sees(r.id, r.owner)
 }
 
 // registered returns the registered workers.

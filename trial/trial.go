@@ -191,6 +191,8 @@ type Trial struct {
 	Promotions int `json:"promotions"`
 	// Resumes counts the leases that continued from a checkpoint.
 	Resumes int `json:"resumes"`
+	// Annotation is what people wrote about it.
+	Annotation
 }
 
 // NextEpoch is the first epoch (1-based) a new lease has to train: behind the

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -182,8 +182,9 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 	var format, path string
 	command := onStudy(flags, &cobra.Command{
 		Use:   "export STUDY",
-		Short: "Write a study's trials as CSV, or everything of it as JSON",
+		Short: "Write a study's trials as CSV or Parquet, or everything of it as JSON",
 		Example: `  tandem study export lenet-fashion-mnist > trials.csv
+  tandem study export lenet-fashion-mnist --format parquet --output trials.parquet
   tandem study export lenet-fashion-mnist --format json --output study.json`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		switch {
@@ -191,10 +192,10 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 			format = "json"
 		case format == "":
 			format = "csv"
-		case format == "csv" && flags.json:
-			return usageError{errors.New("--json asks for JSON and --format for CSV: give one of them")}
-		case format != "csv" && format != "json":
-			return usageError{fmt.Errorf("--format is csv or json, not %q", format)}
+		case !slices.Contains([]string{"csv", "parquet", "json"}, format):
+			return usageError{fmt.Errorf("--format is csv, parquet or json, not %q", format)}
+		case format != "json" && flags.json:
+			return usageError{fmt.Errorf("--json asks for JSON and --format for %s: give one of them", format)}
 		}
 		answer, err := client.Export(ctx, study, format)
 		if err != nil {
@@ -209,8 +210,8 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 		defer moved.end()
 		return saveAs(path, moved.reading(answer))
 	})
-	command.Flags().StringVar(&format, "format", "", "csv or json (default csv; json with --json)")
-	flagWords(command, "format", words("csv", "json"))
+	command.Flags().StringVar(&format, "format", "", "csv, parquet or json (default csv; json with --json)")
+	flagWords(command, "format", words("csv", "parquet", "json"))
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
 }

@@ -40,7 +40,7 @@ func (s *Store) updateStudy(undo *undoing, update study.Study) error {
 		return err
 	}
 	current.Status, current.Reason = update.Status, update.Reason
-	current.Elapsed, current.Since, current.Finished = update.Elapsed, update.Since, update.Finished
+	current.Elapsed, current.Since, current.Finished, current.Annotation = update.Elapsed, update.Since, update.Finished, update.Annotation
 	document, err := record.FormatStudy(current)
 	if err != nil {
 		return err

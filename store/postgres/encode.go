@@ -10,6 +10,7 @@ import (
 // so that the writer only writes.
 type documents struct {
 	definition                              string
+	inserted, updated                       string // what people wrote about the studies
 	trials, reports, records, architectures []string
 }
 
@@ -18,6 +19,14 @@ func encode(change study.Change) (documents, error) {
 	var err error
 	if change.Insert != nil {
 		if d.definition, err = record.FormatDefinition(change.Insert.Definition); err != nil {
+			return d, err
+		}
+		if d.inserted, err = record.FormatAnnotation(change.Insert.Annotation); err != nil {
+			return d, err
+		}
+	}
+	if change.Update != nil {
+		if d.updated, err = record.FormatAnnotation(change.Update.Annotation); err != nil {
 			return d, err
 		}
 	}

@@ -13,10 +13,10 @@ import (
 
 func scanStudy(row pgx.CollectableRow) (study.Study, error) {
 	var one study.Study
-	var name, document, status, created string
+	var name, document, status, created, annotation string
 	var elapsed int64
 	var since, finished *string
-	err := row.Scan(&one.ID, &name, &document, &status, &one.Reason, &created, &elapsed, &since, &finished)
+	err := row.Scan(&one.ID, &name, &document, &status, &one.Reason, &created, &elapsed, &since, &finished, &annotation)
 	if err != nil {
 		return one, err
 	}
@@ -29,6 +29,9 @@ func scanStudy(row pgx.CollectableRow) (study.Study, error) {
 		return one, err
 	}
 	if one.Since, err = parseOptional(since); err != nil {
+		return one, err
+	}
+	if one.Annotation, err = record.ParseAnnotation(annotation); err != nil {
 		return one, err
 	}
 	one.Finished, err = parseOptional(finished)

@@ -15,13 +15,13 @@ import (
 func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	return s.writer.Do(ctx, func(run *session) error {
 		run.do(unless(record.TokenTaken(token.ID), nil),
-			"INSERT INTO token (id, name, scope, worker, hash, created, expires, used) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-			token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires), formatOptional(token.Used))
+			"INSERT INTO token (id, name, scope, worker, hash, created, expires, used, study) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+			token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires), formatOptional(token.Used), token.Study)
 		return nil
 	})
 }
 
-const selectToken = "SELECT id, name, scope, worker, hash, created, expires, used FROM token "
+const selectToken = "SELECT id, name, scope, worker, hash, created, expires, used, study FROM token "
 
 // Token finds a token by id.
 func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
@@ -77,7 +77,7 @@ func scanToken(row pgx.CollectableRow) (auth.Token, error) {
 	var hash []byte
 	var scope, created string
 	var expires, used *string
-	err := row.Scan(&one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used)
+	err := row.Scan(&one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study)
 	if err != nil {
 		return one, err
 	}

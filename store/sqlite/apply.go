@@ -36,6 +36,8 @@ func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome 
 type encoded struct {
 	change     study.Change
 	definition string
+	// What people wrote about the study that is inserted, and the one that is updated.
+	inserted, updated string
 	// In the order of the change's lists.
 	trials, reports, events, records, architectures [][]any
 }
@@ -45,6 +47,14 @@ func encode(change study.Change) (encoded, error) {
 	var err error
 	if change.Insert != nil {
 		if e.definition, err = record.FormatDefinition(change.Insert.Definition); err != nil {
+			return e, err
+		}
+		if e.inserted, err = record.FormatAnnotation(change.Insert.Annotation); err != nil {
+			return e, err
+		}
+	}
+	if change.Update != nil {
+		if e.updated, err = record.FormatAnnotation(change.Update.Annotation); err != nil {
 			return e, err
 		}
 	}
@@ -142,9 +152,9 @@ func (e encoded) insertStudy(s *session) error {
 	}
 	created := record.FormatTime(one.Created)
 	fixed := checksum("study", position, one.ID, one.Reference(), e.definition, created)
-	changing := row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
-	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, checksum, position, name, definition, created)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
+	changing := row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.inserted)
+	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, annotation, checksum, position, name, definition, created)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
 	if taken(err) {
 		return record.StudyTaken(*one)
 	}
@@ -156,9 +166,9 @@ func (e encoded) updateStudy(s *session) error {
 	if one == nil {
 		return nil
 	}
-	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6,
-		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6) WHERE id = ?1`,
-		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished))
+	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6, annotation = ?7,
+		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6, ?7) WHERE id = ?1`,
+		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.updated)
 	if err == nil && rows == 0 {
 		return record.NoStudy(one.ID)
 	}

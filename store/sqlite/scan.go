@@ -12,16 +12,16 @@ import (
 
 func scanStudy(rows *sql.Rows) (one study.Study, sum int64, err error) {
 	var position, fixed, elapsed int64
-	var name, document, created, status string
+	var name, document, created, status, annotation string
 	var since, finished sql.NullString
-	err = columns("study", rows, &position, &one.ID, &name, &document, &created, &fixed, &status, &one.Reason, &elapsed, &since, &finished, &sum)
+	err = columns("study", rows, &position, &one.ID, &name, &document, &created, &fixed, &status, &one.Reason, &elapsed, &since, &finished, &annotation, &sum)
 	if err != nil {
 		return one, sum, err
 	}
 	if err = prove("study", fixed, checksum("study", position, one.ID, name, document, created), one.ID); err != nil {
 		return one, sum, err
 	}
-	changing := checksum("study", one.ID, fixed, status, one.Reason, elapsed, textOrNil(since), textOrNil(finished))
+	changing := checksum("study", one.ID, fixed, status, one.Reason, elapsed, textOrNil(since), textOrNil(finished), annotation)
 	if err = prove("study", sum, changing, one.ID); err != nil {
 		return one, sum, err
 	}
@@ -34,6 +34,9 @@ func scanStudy(rows *sql.Rows) (one study.Study, sum int64, err error) {
 		return one, sum, err
 	}
 	if one.Since, err = parseOptional(since); err != nil {
+		return one, sum, err
+	}
+	if one.Annotation, err = record.ParseAnnotation(annotation); err != nil {
 		return one, sum, err
 	}
 	one.Finished, err = parseOptional(finished)

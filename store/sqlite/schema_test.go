@@ -111,6 +111,28 @@ func TestDatabasesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
 	}
 }
 
+// A row that was damaged before a migration is not made to look right by it.
+func TestMigrationsKeepDamage(t *testing.T) {
+	t.Parallel()
+	for table, change := range map[string]string{"study": "UPDATE study SET reason = 'another'", "token": "UPDATE token SET scope = 'admin'"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			path := of(t, 5)
+			database := raw(t, path)
+			execute(t, database, change)
+			if err := database.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := sqlite.MakeOld(t.Context(), path, newest(t)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := sqlite.Verify(t.Context(), path); err == nil || !strings.Contains(err.Error(), "table "+table) {
+				t.Errorf("the damage is told as %v", err)
+			}
+		})
+	}
+}
+
 func TestNewDatabaseLeavesNoCopy(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)

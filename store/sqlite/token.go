@@ -19,9 +19,9 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 		if err != nil {
 			return err
 		}
-		err = session.exec("INSERT INTO token (position, id, name, scope, worker, hash, created, expires, used, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		err = session.exec("INSERT INTO token (position, id, name, scope, worker, hash, created, expires, used, study, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			row("token", position, token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created),
-				formatOptional(token.Expires), formatOptional(token.Used))...)
+				formatOptional(token.Expires), formatOptional(token.Used), token.Study)...)
 		if taken(err) {
 			return record.TokenTaken(token.ID)
 		}
@@ -29,7 +29,7 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	})
 }
 
-const selectToken = "SELECT position, id, name, scope, worker, hash, created, expires, used, checksum FROM token "
+const selectToken = "SELECT position, id, name, scope, worker, hash, created, expires, used, study, checksum FROM token "
 
 // Token finds a token by id. That there is none is not looked into, as anybody
 // may ask: Open has checked that every token is found.
@@ -50,13 +50,13 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
 
 // intact holds for a token that is what was written: what is changed of another
 // one must not make it look so.
-const intact = " AND checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, used)"
+const intact = " AND checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, used, study)"
 
 // BindToken makes a token the machine's that belongs to none.
 func (s *Store) BindToken(ctx context.Context, id, worker string) error {
 	return s.writer.Do(ctx, func(session *session) error {
 		rows, err := session.affect(`UPDATE token
-			SET worker = ?1, checksum = row_checksum('token', position, id, name, scope, ?1, hash, created, expires, used)
+			SET worker = ?1, checksum = row_checksum('token', position, id, name, scope, ?1, hash, created, expires, used, study)
 			WHERE id = ?2 AND worker IN ('', ?1)`+intact, worker, id)
 		if err != nil || rows > 0 {
 			return err
@@ -77,7 +77,7 @@ func (s *Store) BindToken(ctx context.Context, id, worker string) error {
 func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
 	return s.writer.Do(ctx, func(session *session) error {
 		rows, err := session.affect(`UPDATE token
-			SET used = ?1, checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, ?1)
+			SET used = ?1, checksum = row_checksum('token', position, id, name, scope, worker, hash, created, expires, ?1, study)
 			WHERE id = ?2 AND coalesce(used, '') < ?1`+intact, record.FormatTime(at), id)
 		if err != nil || rows > 0 {
 			return err
@@ -106,10 +106,10 @@ func scanToken(rows *sql.Rows) (one auth.Token, sum int64, err error) {
 	var scope, created string
 	var hash []byte
 	var expires, used sql.NullString
-	if err = columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &sum); err != nil {
+	if err = columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study, &sum); err != nil {
 		return one, sum, err
 	}
-	computed := checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used))
+	computed := checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used), one.Study)
 	if err = prove("token", sum, computed, one.ID); err != nil {
 		return one, sum, err
 	}

@@ -40,14 +40,18 @@ type table struct {
 	tallied map[string]string
 }
 
-// tables are all tables with rows of users, as the newest schema has them.
-func tables() []table {
+// tables are all tables with rows of users, as the schema has them.
+func tables(schema int64) []table {
+	annotation, opens := "", ""
+	if schema >= annotations {
+		annotation, opens = ", annotation", ", study"
+	}
 	proof := func(columns string) []string { return []string{"checksum = row_checksum(" + columns + ")"} }
 	by := func(kind, owner string) map[string]string { return map[string]string{kind: owner} }
 	return []table{
 		{"study", "id", []string{
 			"fixed_checksum = row_checksum('study', position, id, name, definition, created)",
-			"checksum = row_checksum('study', id, fixed_checksum, status, reason, elapsed, since, finished)",
+			"checksum = row_checksum('study', id, fixed_checksum, status, reason, elapsed, since, finished" + annotation + ")",
 		}, by("study", "''")},
 		{"trial", "id", proof("'trial', id, study, number, state, lease_epoch, document"), by("trial", "study")},
 		{"report", "trial || ' ' || rung || ' ' || epoch", proof("'report', trial, rung, epoch, document"), by("report", "trial")},
@@ -59,14 +63,17 @@ func tables() []table {
 		{"receipt", "key", proof("'receipt', key, request, answer, at"), by("receipt", "''")},
 		{"log", "trial", proof(`'log', trial, bytes, "full"`), nil},
 		{"log_chunk", "trial || ' ' || lease_epoch || ' ' || start", proof("'log_chunk', trial, lease_epoch, start, stop, text"), by("log_chunk", "trial")},
-		{"token", "id", proof("'token', position, id, name, scope, worker, hash, created, expires, used"), by("token", "''")},
+		{"token", "id", proof("'token', position, id, name, scope, worker, hash, created, expires, used" + opens), by("token", "''")},
 		{"ground_truth", "id", proof("'ground_truth', id, machine, updated, document"), by("ground_truth", "machine")},
 		{"architecture", "key", proof("'architecture', key, seen, document"), by("architecture", "''")},
 	}
 }
 
-// checksums is the schema version from which on rows have checksums.
-const checksums = 5
+// The schema versions from which on rows have checksums, and studies annotations.
+const (
+	checksums   = 5
+	annotations = 6
+)
 
 // Verify reads the whole database and says what it holds, or all that is wrong
 // with it (at most ten findings of a kind). It writes nothing and needs no lock:
@@ -164,7 +171,7 @@ func (c *Contents) unproven(v view) (found []string, err error) {
 	if stored != 0 && computed != stored { // 0 until the next start, if one was killed behind a migration
 		found = append(found, "the schema is not the one that tandem made")
 	}
-	for _, one := range tables() {
+	for _, one := range tables(c.Schema) {
 		for _, holds := range one.checks {
 			rows, err := collect(v, scanText, "SELECT "+one.key+" FROM "+one.name+" NOT INDEXED WHERE NOT ("+holds+") LIMIT 10")
 			if err != nil {
@@ -195,7 +202,7 @@ func (c *Contents) unproven(v view) (found []string, err error) {
 
 // count counts the rows, and lists the artifacts of checkpoints.
 func (c *Contents) count(v view) error {
-	for _, one := range tables() {
+	for _, one := range tables(c.Schema) {
 		var exists bool
 		if err := v.tx.QueryRowContext(v.ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", one.name).Scan(&exists); err != nil {
 			return err

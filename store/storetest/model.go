@@ -122,7 +122,7 @@ func (m *model) applyStudy(change study.Change) error {
 			return record.NoStudy(one.ID)
 		}
 		kept := &m.studies[at]
-		kept.Status, kept.Reason, kept.Elapsed, kept.Since, kept.Finished = one.Status, one.Reason, one.Elapsed, one.Since, one.Finished
+		kept.Status, kept.Reason, kept.Elapsed, kept.Since, kept.Finished, kept.Annotation = one.Status, one.Reason, one.Elapsed, one.Since, one.Finished, one.Annotation
 	}
 	if id := change.Delete; id != "" {
 		at := m.study(id)

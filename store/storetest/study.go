@@ -27,6 +27,7 @@ func studyRoundTrip(t *testing.T, f fixture) {
 		"all-fields": {
 			ID: "s1", Owner: "alice", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
 			Elapsed: time.Hour + time.Nanosecond, Since: pointer(moment(1)), Finished: pointer(moment(2)),
+			Annotation: trial.Annotation{Tags: []string{"baseline", "ünïcode"}, Note: "o'brien says\n\t☃"},
 		},
 		"no-optional-field": {ID: "s2", Definition: full(t, "no-optional-field"), Status: protocol.StudyPaused, Created: moment(3)},
 		"other-time-zone": {
@@ -112,9 +113,10 @@ func studyUpdate(t *testing.T, f fixture) {
 	update := study.Study{
 		ID: "s1", Definition: full(t, "renamed"), Created: moment(40),
 		Status: protocol.StudyCompleted, Reason: "60 trials", Elapsed: 7, Finished: pointer(moment(9)),
+		Annotation: trial.Annotation{Tags: []string{"paper"}},
 	}
 	f.apply(t, study.Change{Update: &update})
-	want.Status, want.Reason, want.Elapsed, want.Since, want.Finished = update.Status, update.Reason, update.Elapsed, nil, update.Finished
+	want.Status, want.Reason, want.Elapsed, want.Since, want.Finished, want.Annotation = update.Status, update.Reason, update.Elapsed, nil, update.Finished, update.Annotation
 	for _, want := range []study.Study{want, other} {
 		got, err := f.store.Study(t.Context(), want.ID)
 		if err != nil {

@@ -25,7 +25,7 @@ func tokenRoundTrip(t *testing.T, f fixture) {
 	ctx := t.Context()
 	expiring, lasting := sampleToken("t1", 0), sampleToken("t2", 1)
 	expiring.Expires, lasting.Scope, lasting.Name = pointer(moment(30)), auth.Admin, ""
-	expiring.Worker, expiring.Used = "rack ☃", pointer(moment(20))
+	expiring.Worker, expiring.Used, expiring.Study = "rack ☃", pointer(moment(20)), "s1 ☃"
 	for _, want := range []auth.Token{expiring, lasting} {
 		_, err := f.store.Token(ctx, want.ID)
 		wantCode(t, "Token before it is there", err, problem.NotFound)

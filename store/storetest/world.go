@@ -136,6 +136,9 @@ func (w world) updated(r *rapid.T) study.Study {
 		Reason:  rapid.StringMatching(`[ -~\n☃é]{0,8}`).Draw(r, "reason"),
 		Created: moment(59),
 	}
+	if rapid.Bool().Draw(r, "annotated") {
+		one.Annotation = trial.Annotation{Tags: []string{"baseline"}, Note: rapid.StringMatching(`[ -~☃]{0,8}`).Draw(r, "note")}
+	}
 	if rapid.Bool().Draw(r, "since") {
 		one.Since = pointer(moment(secondOf(r)))
 	}

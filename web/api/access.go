@@ -17,14 +17,17 @@ const (
 	users
 	workers
 	viewers
+	links
 	// everybody needs no token.
 	everybody
 
 	onlookers = admins | viewers         // who sees what all users do
 	owners    = admins | users           // who has studies
 	readers   = admins | users | viewers // who reads studies
+	guests    = readers | links          // who reads a study
 	runners   = admins | users | workers // who runs trials
 	holders   = admins | users | workers | viewers
+	bearers   = holders | links // who has any token
 )
 
 // allows reports whether a token with the scope opens the route.
@@ -38,6 +41,8 @@ func (a access) allows(scope auth.Scope) bool {
 		return a&workers != 0
 	case auth.Viewer:
 		return a&viewers != 0
+	case auth.Link:
+		return a&links != 0
 	}
 	return false
 }
@@ -58,6 +63,8 @@ func callerOf(token auth.Token) study.Caller {
 		return study.Caller{Sight: study.Held, Holder: holder}
 	case auth.Viewer:
 		return study.Caller{Holder: "viewer:" + token.ID}
+	case auth.Link:
+		return study.Caller{Sight: study.Shared, Study: token.Study, Holder: "link:" + token.ID}
 	}
 	return study.Nobody()
 }

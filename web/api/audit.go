@@ -31,7 +31,7 @@ func (noAudit) Append(audit.Entry) error { return nil }
 // anything is done or sent, besides those of any route that are refused. One that
 // then fails has a second line.
 var audited = map[string]bool{
-	"create-token": true, "delete-token": true, "create-study": true, "delete-study": true, "stop-study": true,
+	"create-token": true, "delete-token": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 }
 

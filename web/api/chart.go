@@ -55,9 +55,9 @@ func (s *server) planProgress(ctx context.Context, input *StudyRef) (*planAnswer
 // chartRoutes are the lines of the table for what charts are drawn from.
 func (s *server) chartRoutes() []route {
 	return []route{
-		{"GET", studyPath + "/columns", readers, 200, call, "get-columns", "Get what trials measured at one rung, in columns to draw from", handle(s, s.columns), nil},
-		{"GET", studyPath + "/curves", readers, 200, call, "get-curves", "Get learning curves of the trials", handle(s, s.curves), nil},
-		{"GET", studyPath + "/timeline", readers, 200, call, "get-timeline", "Say which trial ran where and when", handle(s, s.timeline), nil},
-		{"GET", studyPath + "/plan", readers, 200, call, "get-plan", "Compare the plan with what was done", handle(s, s.planProgress), nil},
+		{"GET", studyPath + "/columns", guests, 200, call, "get-columns", "Get what trials measured at one rung, in columns to draw from", handle(s, s.columns), nil},
+		{"GET", studyPath + "/curves", guests, 200, call, "get-curves", "Get learning curves of the trials", handle(s, s.curves), nil},
+		{"GET", studyPath + "/timeline", guests, 200, call, "get-timeline", "Say which trial ran where and when", handle(s, s.timeline), nil},
+		{"GET", studyPath + "/plan", guests, 200, call, "get-plan", "Compare the plan with what was done", handle(s, s.planProgress), nil},
 	}
 }

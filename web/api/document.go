@@ -180,6 +180,7 @@ func eventData() map[string]any {
 		"report":        reference("AcceptedReport"),
 		"checkpoint":    reference("Checkpoint"),
 		"emulation":     reference("InferenceCost"),
+		"annotation":    reference("Annotation"),
 		"search":        tree{"type": huma.TypeObject, "additionalProperties": true, "description": "the search's input and its answer, for replays"},
 	}
 }

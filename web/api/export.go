@@ -8,15 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -26,13 +23,14 @@ const exportPage = 1000
 
 type exportInput struct {
 	StudyRef
-	Format string `query:"format" enum:"csv,json" default:"csv" doc:"csv: a line a trial; json: the study, its trials and its whole history"`
+	Format string `query:"format" enum:"csv,parquet,json" default:"csv" doc:"csv and parquet: a line a trial; json: the study, its trials and its whole history"`
 }
 
 // describeExport says what both formats hold.
 func describeExport(operation *huma.Operation, registry huma.Registry) {
-	operation.Responses["200"] = &huma.Response{Description: "The trials as CSV, or everything as JSON", Content: map[string]*huma.MediaType{
-		"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}},
+	operation.Responses["200"] = &huma.Response{Description: "The trials as CSV or Parquet, or everything as JSON", Content: map[string]*huma.MediaType{
+		"text/csv":                       {Schema: &huma.Schema{Type: huma.TypeString}},
+		"application/vnd.apache.parquet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"study", "recommendation", "trials", "events"}, Properties: map[string]*huma.Schema{
 			"study":          schemaOf[protocol.StudyView](registry),
 			"recommendation": schemaOf[protocol.Recommendation](registry),
@@ -50,8 +48,11 @@ func (s *server) export(ctx context.Context, input *exportInput) (*huma.StreamRe
 	return &huma.StreamResponse{Body: func(framework huma.Context) {
 		_, w := humachi.Unwrap(framework)
 		write, kind := s.exportCSV, "text/csv; charset=utf-8"
-		if input.Format == "json" {
+		switch input.Format {
+		case "json":
 			write, kind = s.exportJSON, "application/json"
+		case "parquet":
+			write, kind = s.exportParquet, "application/vnd.apache.parquet"
 		}
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(view.Name)+"."+input.Format))
@@ -96,69 +97,27 @@ func (s *server) eachTrial(ctx context.Context, study string, visit func(protoco
 }
 
 func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.Writer) error {
-	header := []string{"number", "state", "rank", "rung", "epochs", "data_fraction"}
-	for _, objective := range view.Definition.Objectives {
-		header = append(header, "value_"+objective.Label())
-	}
-	if len(view.Definition.Constraints) > 0 {
-		header = append(header, "violation")
-	}
-	header = append(header, "seconds", "joules", "energy_method")
-	var names []string
-	for _, parameter := range view.Definition.Space.Parameters {
-		names = append(names, parameter.Name)
-		header = append(header, "params_"+parameter.Name)
+	columns := columnsOf(view.Definition)
+	cells := make([]string, len(columns))
+	for at, column := range columns {
+		cells[at] = text(column.name)
 	}
 	table := csv.NewWriter(out)
-	if err := table.Write(texts(header)); err != nil {
+	if err := table.Write(cells); err != nil {
 		return err
 	}
 	err := s.eachTrial(ctx, view.ID, func(one protocol.RankedTrial) error {
-		return table.Write(row(one, view.Definition, names))
+		l := lineOf(one)
+		for at, column := range columns {
+			cells[at] = written(column.cell(l))
+		}
+		return table.Write(cells)
 	})
 	table.Flush()
 	if err != nil {
 		return err
 	}
 	return table.Error()
-}
-
-// row is a trial's line. Rung and budget are those its values were measured
-// at; of a trial without a value, those it trains to.
-func row(one protocol.RankedTrial, def definition.Definition, names []string) []string {
-	rung, spent, values, violation := one.Rung, one.Budget, []trial.Float(nil), ""
-	if len(one.Results) > 0 {
-		last := one.Results[len(one.Results)-1]
-		rung, spent, values, violation = last.Rung, last.Budget, last.Values, number(last.Violation)
-		if last.Epoch > 0 { // the budget's epochs are only a bound
-			spent.Epochs = last.Epoch
-		}
-	}
-	rank := ""
-	if one.Rank > 0 {
-		rank = strconv.Itoa(one.Rank)
-	}
-	cells := []string{strconv.Itoa(one.Number), text(string(one.State)), rank,
-		strconv.Itoa(rung), strconv.Itoa(spent.Epochs), number(trial.Float(spent.DataFraction))}
-	for objective := range def.Objectives {
-		cell := ""
-		if objective < len(values) {
-			cell = number(values[objective])
-		}
-		cells = append(cells, cell)
-	}
-	if len(def.Constraints) > 0 {
-		cells = append(cells, violation)
-	}
-	joules := ""
-	if one.Energy.Method != "" {
-		joules = number(one.Energy.Joules)
-	}
-	cells = append(cells, number(one.Seconds), joules, text(one.Energy.Method))
-	for _, name := range names {
-		cells = append(cells, valueCell(one.Configuration[name]))
-	}
-	return cells
 }
 
 func valueCell(value space.Value) string {
@@ -183,14 +142,6 @@ func text(cell string) string {
 		return "'" + cell
 	}
 	return cell
-}
-
-func texts(cells []string) []string {
-	safe := slices.Clone(cells)
-	for i, cell := range safe {
-		safe[i] = text(cell)
-	}
-	return safe
 }
 
 // exportJSON writes {"study", "recommendation", "trials", "events"}; every

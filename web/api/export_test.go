@@ -80,21 +80,21 @@ func TestCSVCannotRunInASpreadsheet(t *testing.T) {
 	if err != nil || len(rows) != len(trials)+1 {
 		t.Fatalf("%d rows: %v\n%s", len(rows), err, text)
 	}
-	header := "number,state,rank,rung,epochs,data_fraction,value_@loss,seconds,joules,energy_method,params_rate,params_kind"
+	header := "number,state,rank,rung,epochs,data_fraction,value_@loss,seconds,joules,energy_method,tags,note,params_rate,params_kind"
 	if got := strings.Join(rows[0], ","); got != header {
 		t.Errorf("header %s", got)
 	}
-	if got := strings.Join(rows[1], "|"); got != `0|running|1|1|3|0.5|-1.25|1.5|20|estimate: =cmd|-0.5|'=HYPERLINK("x")` {
+	if got := strings.Join(rows[1], "|"); got != `0|running|1|1|3|0.5|-1.25|1.5|20|estimate: =cmd|||-0.5|'=HYPERLINK("x")` {
 		t.Errorf("row %s", got)
 	}
 	if rows[2][6] != "NaN" || rows[3][6] != "-Infinity" {
 		t.Errorf("NaN is %q, -Infinity %q", rows[2][6], rows[3][6])
 	}
-	if got := strings.Join(rows[len(rows)-1], "|"); got != "12|queued||0|0|0||0||||" {
+	if got := strings.Join(rows[len(rows)-1], "|"); got != "12|queued||0|0|0||0||||||" {
 		t.Errorf("a trial without anything: %s", got)
 	}
 	for _, row := range rows[5:12] {
-		if cell := row[11]; !strings.HasPrefix(cell, "'") {
+		if cell := row[13]; !strings.HasPrefix(cell, "'") {
 			t.Errorf("the cell %q runs", cell)
 		}
 	}

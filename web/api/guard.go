@@ -196,14 +196,15 @@ func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path != "/login" && !strings.HasPrefix(r.URL.Path, "/assets/") {
-		secret, given := sessionOf(r)
-		if given {
-			_, err := s.authenticator.Session(r.Context(), secret)
-			given = err == nil
+		target := loginFor(r.URL)
+		if secret, given := sessionOf(r); given {
+			if token, err := s.authenticator.Session(r.Context(), secret); err == nil {
+				target = strayed(token, r.URL.Path)
+			}
 		}
-		if !given {
+		if target != "" {
 			w.Header().Set("Cache-Control", "no-store")
-			http.Redirect(w, r, loginFor(r.URL), http.StatusSeeOther)
+			http.Redirect(w, r, target, http.StatusSeeOther)
 			return
 		}
 	}

@@ -40,21 +40,23 @@ func (s *stage) published() map[string]map[string]operation {
 // fails here. "" stands for everybody.
 var expectedAccess = map[string]string{
 	"GET /healthz": "", "GET /readyz": "", "GET /metrics": "admin viewer", "GET /api/v1/openapi.json": "", "POST /api/v1/session": "",
-	"GET /api/v1/session": "admin user worker viewer", "DELETE /api/v1/session": "admin user worker viewer",
+	"GET /api/v1/session": "admin user worker viewer link", "DELETE /api/v1/session": "admin user worker viewer link",
 	"POST /api/v1/tokens": "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
 	"POST /api/v1/studies": "admin user", "GET /api/v1/studies": "admin user viewer",
-	"GET /api/v1/studies/{study}": "admin user viewer", "DELETE /api/v1/studies/{study}": "admin user",
+	"GET /api/v1/studies/{study}": "admin user viewer link", "DELETE /api/v1/studies/{study}": "admin user",
 	"POST /api/v1/studies/{study}/enqueue": "admin user",
 	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
-	"GET /api/v1/studies/{study}/recommendation": "admin user viewer", "GET /api/v1/studies/{study}/pareto": "admin user viewer", "GET /api/v1/studies/{study}/importance": "admin user viewer", "GET /api/v1/studies/{study}/trajectory": "admin user viewer", "GET /api/v1/studies/{study}/edge": "admin user viewer", "GET /api/v1/studies/{study}/impact": "admin user viewer", "GET /api/v1/studies/{study}/ablation": "admin user viewer", "GET /api/v1/studies/{study}/correlations": "admin user viewer", "GET /api/v1/studies/{study}/measurements": "admin user viewer", "GET /api/v1/studies/{study}/export": "admin user viewer",
-	"GET /api/v1/studies/{study}/columns": "admin user viewer", "GET /api/v1/studies/{study}/curves": "admin user viewer", "GET /api/v1/studies/{study}/timeline": "admin user viewer", "GET /api/v1/studies/{study}/plan": "admin user viewer",
-	"GET /api/v1/studies/{study}/events": "admin user viewer", "GET /api/v1/studies/{study}/trials": "admin user viewer",
-	"GET /api/v1/studies/{study}/trials/{number}": "admin user viewer", "GET /api/v1/studies/{study}/trials/{number}/log": "admin user viewer",
+	"GET /api/v1/studies/{study}/recommendation": "admin user viewer link", "GET /api/v1/studies/{study}/pareto": "admin user viewer link", "GET /api/v1/studies/{study}/importance": "admin user viewer link", "GET /api/v1/studies/{study}/trajectory": "admin user viewer link", "GET /api/v1/studies/{study}/edge": "admin user viewer link", "GET /api/v1/studies/{study}/impact": "admin user viewer link", "GET /api/v1/studies/{study}/ablation": "admin user viewer link", "GET /api/v1/studies/{study}/correlations": "admin user viewer link", "GET /api/v1/studies/{study}/measurements": "admin user viewer link", "GET /api/v1/studies/{study}/export": "admin user viewer link",
+	"GET /api/v1/studies/{study}/columns": "admin user viewer link", "GET /api/v1/studies/{study}/curves": "admin user viewer link", "GET /api/v1/studies/{study}/timeline": "admin user viewer link", "GET /api/v1/studies/{study}/plan": "admin user viewer link",
+	"GET /api/v1/studies/{study}/events": "admin user viewer link", "GET /api/v1/studies/{study}/trials": "admin user viewer link",
+	"GET /api/v1/studies/{study}/trials/{number}": "admin user viewer link", "GET /api/v1/studies/{study}/trials/{number}/log": "admin user viewer link",
+	"POST /api/v1/studies/{study}/annotate": "admin user", "POST /api/v1/studies/{study}/trials/{number}/annotate": "admin user", "POST /api/v1/preview": "admin user",
+	"POST /api/v1/studies/{study}/links": "admin user", "GET /api/v1/studies/{study}/links": "admin user", "DELETE /api/v1/studies/{study}/links/{link}": "admin user",
 	"POST /api/v1/workers": "admin user worker", "GET /api/v1/workers": "admin user viewer",
 	"POST /api/v1/workers/{worker}/heartbeat": "admin user worker", "DELETE /api/v1/workers/{worker}": "admin user worker",
 	"POST /api/v1/leases": "admin user worker", "POST /api/v1/trials/{trial}/reports": "admin user worker",
 	"POST /api/v1/trials/{trial}/architecture": "admin user worker", "POST /api/v1/trials/{trial}/inferences": "admin user worker",
-	"GET /api/v1/studies/{study}/trials/{number}/deployments": "admin user viewer",
+	"GET /api/v1/studies/{study}/trials/{number}/deployments": "admin user viewer link",
 	"GET /api/v1/architectures":                               "admin viewer", "POST /api/v1/architectures": "admin",
 	"POST /api/v1/trials/{trial}/checkpoint": "admin user worker", "POST /api/v1/trials/{trial}/finish": "admin user worker",
 	"POST /api/v1/trials/{trial}/log": "admin user worker", "PUT /api/v1/artifacts/{sha256}": "admin user worker",
@@ -126,7 +128,7 @@ func TestEveryRouteIsOpenToItsScopesOnly(t *testing.T) {
 
 // concrete is a path that its route answers.
 func concrete(path string) string {
-	return strings.NewReplacer("{study}", "x", "{number}", "0", "{worker}", workerID, "{trial}", "x-0", "{token}", "none",
+	return strings.NewReplacer("{study}", "x", "{number}", "0", "{worker}", workerID, "{trial}", "x-0", "{token}", "none", "{link}", "none",
 		"{sha256}", strings.Repeat("0", 64)).Replace(path)
 }
 

@@ -96,16 +96,19 @@ func (p property) bodies(t *testing.T) map[string]string {
 	}
 	epoch := p.lease.LeaseEpoch
 	return map[string]string{
-		"POST /api/v1/studies/{study}/enqueue":     `{"configurations":[{"rate":0.5}]}`,
-		"POST /api/v1/workers":                     encode(protocol.WorkerRegistration{ID: p.worker, Name: "desk", Slots: 1}),
-		"POST /api/v1/workers/{worker}/heartbeat":  `{"leases":[]}`,
-		"POST /api/v1/leases":                      encode(protocol.LeaseRequest{Worker: p.worker}),
-		"POST /api/v1/trials/{trial}/reports":      encode(protocol.Report{LeaseEpoch: epoch, Epoch: 1, Metrics: map[string]trial.Float{"loss": 0}}),
-		"POST /api/v1/trials/{trial}/checkpoint":   encode(protocol.CheckpointCommit{LeaseEpoch: epoch, Epoch: 1, Artifact: p.artifact, Bytes: 7}),
-		"POST /api/v1/trials/{trial}/architecture": encode(protocol.ArchitectureReport{LeaseEpoch: epoch, Key: "architecture", Graph: edge.Anonymous(network)}),
-		"POST /api/v1/trials/{trial}/inferences":   encode(protocol.InferenceReport{LeaseEpoch: epoch, Key: "architecture", Runs: []edge.Run{}}),
-		"POST /api/v1/trials/{trial}/finish":       encode(protocol.FinishRequest{LeaseEpoch: epoch, Outcome: protocol.CommandFailed}),
-		"POST /api/v1/trials/{trial}/log":          encode(protocol.LogChunk{LeaseEpoch: epoch, Text: "mine"}),
+		"POST /api/v1/studies/{study}/enqueue":                  `{"configurations":[{"rate":0.5}]}`,
+		"POST /api/v1/studies/{study}/annotate":                 `{"add_tags":["theirs"]}`,
+		"POST /api/v1/studies/{study}/trials/{number}/annotate": `{"add_tags":["theirs"]}`,
+		"POST /api/v1/studies/{study}/links":                    `{"name":"theirs","ttl_seconds":3600}`,
+		"POST /api/v1/workers":                                  encode(protocol.WorkerRegistration{ID: p.worker, Name: "desk", Slots: 1}),
+		"POST /api/v1/workers/{worker}/heartbeat":               `{"leases":[]}`,
+		"POST /api/v1/leases":                                   encode(protocol.LeaseRequest{Worker: p.worker}),
+		"POST /api/v1/trials/{trial}/reports":                   encode(protocol.Report{LeaseEpoch: epoch, Epoch: 1, Metrics: map[string]trial.Float{"loss": 0}}),
+		"POST /api/v1/trials/{trial}/checkpoint":                encode(protocol.CheckpointCommit{LeaseEpoch: epoch, Epoch: 1, Artifact: p.artifact, Bytes: 7}),
+		"POST /api/v1/trials/{trial}/architecture":              encode(protocol.ArchitectureReport{LeaseEpoch: epoch, Key: "architecture", Graph: edge.Anonymous(network)}),
+		"POST /api/v1/trials/{trial}/inferences":                encode(protocol.InferenceReport{LeaseEpoch: epoch, Key: "architecture", Runs: []edge.Run{}}),
+		"POST /api/v1/trials/{trial}/finish":                    encode(protocol.FinishRequest{LeaseEpoch: epoch, Outcome: protocol.CommandFailed}),
+		"POST /api/v1/trials/{trial}/log":                       encode(protocol.LogChunk{LeaseEpoch: epoch, Text: "mine"}),
 	}
 }
 
@@ -114,6 +117,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 var harmless = []string{
 	"GET /healthz", "GET /readyz", "GET /metrics", "GET /api/v1/openapi.json", "GET /api/v1/session", "POST /api/v1/session", "DELETE /api/v1/session",
 	"POST /api/v1/tokens", "GET /api/v1/tokens", "DELETE /api/v1/tokens/{token}", // the administrators'
+	"POST /api/v1/preview",
 	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers",
 	"GET /api/v1/ground-truth", "GET /api/v1/ground-truth/machines", "GET /api/v1/ground-truth/runs", "GET /api/v1/ground-truth/clusters", // everybody's
 	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures", "POST /api/v1/architectures",
@@ -174,7 +178,7 @@ func TestNoRouteReachesWhatIsAnothers(t *testing.T) {
 
 // path is a path of the document with the property's names in it.
 func (p property) path(path, ref string) string {
-	return strings.NewReplacer("{study}", ref, "{number}", "0", "{worker}", p.worker, "{trial}", string(p.lease.Trial), "{sha256}", p.artifact).Replace(path)
+	return strings.NewReplacer("{study}", ref, "{number}", "0", "{worker}", p.worker, "{trial}", string(p.lease.Trial), "{sha256}", p.artifact, "{link}", "none").Replace(path)
 }
 
 // refusalOf is how a route refuses what is another's: as if it were not there.

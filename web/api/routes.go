@@ -56,26 +56,26 @@ func (s *server) routes() []route {
 		{"GET", metricsPath, onlookers, 200, stream, "metrics", "Get what monitoring systems watch, in Prometheus' text format", handle(s, s.metrics), bytesAnswer("text/plain")},
 		{"GET", prefix + "/openapi.json", everybody, 200, call, "openapi", "This document", handle(s, s.document), describeDocument},
 		{"POST", sessionPath, everybody, 204, secret, "sign-in", "Start a browser's session with a token", handle(s, s.signIn), nil},
-		{"GET", sessionPath, holders, 200, call, "get-identity", "Say whose token this is", handle(s, s.whoAmI), nil},
-		{"DELETE", sessionPath, holders, 204, secret, "sign-out", "End the browser's session", handle(s, s.signOut), nil},
+		{"GET", sessionPath, bearers, 200, call, "get-identity", "Say whose token this is", handle(s, s.whoAmI), nil},
+		{"DELETE", sessionPath, bearers, 204, secret, "sign-out", "End the browser's session", handle(s, s.signOut), nil},
 		{"POST", prefix + "/tokens", admins, 201, secret, "create-token", "Create a token", handle(s, s.createToken), nil},
 		{"GET", prefix + "/tokens", admins, 200, call, "list-tokens", "List the tokens", handle(s, s.listTokens), nil},
 		{"DELETE", prefix + "/tokens/{token}", admins, 204, secret, "delete-token", "Delete a token and its sessions", handle(s, s.deleteToken), nil},
 
 		{"POST", prefix + "/studies", owners, 201, studyFile, "create-study", "Create a study, or preview its plan", handle(s, s.createStudy), describeCreate},
 		{"GET", prefix + "/studies", readers, 200, call, "list-studies", "List the studies, the newest first", handle(s, s.listStudies), nil},
-		{"GET", studyPath, readers, 200, call, "get-study", "Get a study by id or name", handle(s, s.getStudy), nil},
+		{"GET", studyPath, guests, 200, call, "get-study", "Get a study by id or name", handle(s, s.getStudy), nil},
 		{"DELETE", studyPath, owners, 204, call, "delete-study", "Delete a study and everything of it", handle(s, s.deleteStudy), nil},
 		{"POST", studyPath + "/enqueue", owners, 200, call, "enqueue", "Try these configurations before anything the search proposes", handle(s, s.enqueue), nil},
 		{"POST", studyPath + "/pause", owners, 200, call, "pause-study", "Hand out no more trials", handle(s, s.pauseStudy), nil},
 		{"POST", studyPath + "/resume", owners, 200, call, "resume-study", "Go on with a paused study", handle(s, s.resumeStudy), nil},
 		{"POST", studyPath + "/stop", owners, 200, call, "stop-study", "End a study now", handle(s, s.stopStudy), nil},
-		{"GET", studyPath + "/export", readers, 200, stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, s.export), describeExport},
-		{"GET", studyPath + "/events", readers, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
-		{"GET", studyPath + "/trials", readers, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},
-		{"GET", trialPath, readers, 200, call, "get-trial", "Get a trial with its reports and its history", handle(s, s.getTrial), nil},
-		{"GET", trialPath + "/deployments", readers, 200, call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, s.deployments), nil},
-		{"GET", trialPath + "/log", readers, 200, call, "get-log", "Get what the trial's command printed", handle(s, s.getLog), bytesAnswer("text/plain")},
+		{"GET", studyPath + "/export", guests, 200, stream, "export-study", "Download the trials as CSV or Parquet, or everything as JSON", handle(s, s.export), describeExport},
+		{"GET", studyPath + "/events", guests, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, s.events), bytesAnswer("text/event-stream")},
+		{"GET", studyPath + "/trials", guests, 200, call, "list-trials", "List trials, the best first", handle(s, s.listTrials), nil},
+		{"GET", trialPath, guests, 200, call, "get-trial", "Get a trial with its reports and its history", handle(s, s.getTrial), nil},
+		{"GET", trialPath + "/deployments", guests, 200, call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, s.deployments), nil},
+		{"GET", trialPath + "/log", guests, 200, call, "get-log", "Get what the trial's command printed", handle(s, s.getLog), bytesAnswer("text/plain")},
 
 		{"POST", prefix + "/workers", runners, 200, call, "register-worker", "Introduce a worker", handle(s, s.registerWorker), nil},
 		{"GET", prefix + "/workers", readers, 200, call, "list-workers", "List the workers", handle(s, s.listWorkers), nil},
@@ -88,21 +88,21 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, s.inferences), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
-	}, s.answers(), s.sharedRoutes())
+	}, s.answers(), s.sharedRoutes(), s.writtenRoutes())
 }
 
 // answers are what is computed from a study's trials.
 func (s *server) answers() []route {
 	return []route{
-		{"GET", studyPath + "/recommendation", readers, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
-		{"GET", studyPath + "/correlations", readers, 200, call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, s.correlations), nil},
-		{"GET", studyPath + "/measurements", readers, 200, call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, s.measurements), nil},
-		{"GET", studyPath + "/pareto", readers, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, s.pareto), nil},
-		{"GET", studyPath + "/trajectory", readers, 200, call, "get-trajectory", "Show the best value against what was spent by then, and how values are distributed", handle(s, s.trajectory), nil},
-		{"GET", studyPath + "/edge", readers, 200, call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, s.edgeOverview), nil},
-		{"GET", studyPath + "/impact", readers, 200, call, "get-impact", "Say how far each outcome varies with each parameter alone", handle(s, s.impact), nil},
-		{"GET", studyPath + "/importance", readers, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
-		{"GET", studyPath + "/ablation", readers, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},
+		{"GET", studyPath + "/recommendation", guests, 200, call, "get-recommendation", "Get the study's answer", handle(s, s.recommendation), nil},
+		{"GET", studyPath + "/correlations", guests, 200, call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, s.correlations), nil},
+		{"GET", studyPath + "/measurements", guests, 200, call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, s.measurements), nil},
+		{"GET", studyPath + "/pareto", guests, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, s.pareto), nil},
+		{"GET", studyPath + "/trajectory", guests, 200, call, "get-trajectory", "Show the best value against what was spent by then, and how values are distributed", handle(s, s.trajectory), nil},
+		{"GET", studyPath + "/edge", guests, 200, call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, s.edgeOverview), nil},
+		{"GET", studyPath + "/impact", guests, 200, call, "get-impact", "Say how far each outcome varies with each parameter alone", handle(s, s.impact), nil},
+		{"GET", studyPath + "/importance", guests, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, s.importance), nil},
+		{"GET", studyPath + "/ablation", guests, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, s.ablation), nil},
 	}
 }
 

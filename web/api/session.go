@@ -55,12 +55,16 @@ type signInInput struct {
 	Content[signInRequest]
 	from   string
 	secure bool
+	// session is the one the browser has, if it was given.
+	session auth.Secret
+	signed  bool
 }
 
 // Resolve notes where the request comes from.
 func (i *signInInput) Resolve(ctx huma.Context) []error {
 	r, _ := humachi.Unwrap(ctx)
 	i.from, i.secure = r.RemoteAddr, overTLS(r)
+	i.session, i.signed = sessionOf(r)
 	return i.Content.Resolve(ctx)
 }
 
@@ -79,6 +83,9 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 		}
 		return nil, err
 	}
+	if s.seesAlready(ctx, input, token) {
+		return &cookieAnswer{}, nil
+	}
 	secret, session, err := s.authenticator.StartSession(ctx, token)
 	if err != nil {
 		return nil, err
@@ -91,6 +98,20 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 	cookie := newCookie(secret.Reveal(), input.secure)
 	cookie.Expires = *session.Expires
 	return &cookieAnswer{SetCookie: cookie.String()}, nil
+}
+
+// seesAlready reports whether the browser has a session that sees what the link
+// opens: somebody who is signed in and follows a link stays who they are.
+func (s *server) seesAlready(ctx context.Context, input *signInInput, token auth.Token) bool {
+	if token.Scope != auth.Link || !input.signed {
+		return false
+	}
+	present, err := s.authenticator.Session(ctx, input.session)
+	if err != nil || present.Scope == auth.Link {
+		return false
+	}
+	_, err = s.studies.Study(study.WithCaller(ctx, callerOf(present)), token.Study)
+	return err == nil
 }
 
 func newCookie(value string, secure bool) *http.Cookie {
@@ -120,13 +141,13 @@ type identityAnswer struct{ Body protocol.Identity }
 // whoAmI says whose token this is, for clients that only have the token.
 func (s *server) whoAmI(ctx context.Context, _ *nothing) (*identityAnswer, error) {
 	token := tokenOf(ctx)
-	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope)}
+	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope), Study: token.Study}
 	switch token.Scope {
 	case auth.Admin:
 		identity.Owner = study.Administrators
 	case auth.User:
 		identity.Owner = token.Name
-	case auth.Worker, auth.Viewer:
+	case auth.Worker, auth.Viewer, auth.Link:
 	}
 	return &identityAnswer{Body: identity}, nil
 }

@@ -70,7 +70,11 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 		return random.Uint64()
 	}})
 	for _, scope := range auth.Scopes() {
-		secret, _, err := auth.Issue(t.Context(), s.store, auth.Request{Name: "test", Scope: scope})
+		request := auth.Request{Name: "test", Scope: scope}
+		if scope == auth.Link { // to a study that is not there
+			request.Study, request.Life = "none", 1000*time.Hour
+		}
+		secret, _, err := auth.Issue(t.Context(), s.store, request)
 		if err != nil {
 			t.Fatal(err)
 		}

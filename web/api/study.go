@@ -164,7 +164,15 @@ func (s *server) enqueue(ctx context.Context, input *enqueueInput) (*enqueueAnsw
 }
 
 func (s *server) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
-	return nil, s.studies.Delete(ctx, input.Study)
+	view, err := s.studies.Study(ctx, input.Study)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.studies.Delete(ctx, view.ID); err != nil {
+		return nil, err
+	}
+	s.dropLinks(ctx, view.ID)
+	return nil, nil
 }
 
 type recommendationAnswer struct{ Body protocol.Recommendation }

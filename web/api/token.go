@@ -57,7 +57,7 @@ func (s *server) deleteToken(ctx context.Context, input *tokenRef) (*nothing, er
 
 func viewOf(token auth.Token) protocol.TokenView {
 	return protocol.TokenView{
-		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker,
+		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker, Study: token.Study,
 		Created: token.Created, Expires: token.Expires, Used: token.Used,
 	}
 }

@@ -20,6 +20,7 @@ type StudyUseCases interface {
 	Resume(ctx context.Context, ref string) (protocol.StudyView, error)
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
+	AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error)
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
@@ -36,6 +37,7 @@ type TrialUseCases interface {
 	Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error)
 	TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error)
 	Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error)
+	AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error)
 	Log(ctx context.Context, ref string, number int) (string, error)
 	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
 	WaitEvents(ctx context.Context, ref string, after int64) error

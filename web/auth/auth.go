@@ -18,6 +18,7 @@ const (
 	User   Scope = "user"   // the studies of the user that the token is named after, and running their trials
 	Worker Scope = "worker" // register, lease, report, artifacts; reads nothing else
 	Viewer Scope = "viewer" // every read, no write
+	Link   Scope = "link"   // reads one study, for whoever has the link to it
 )
 
 // Token is a stored token.
@@ -31,6 +32,8 @@ type Token struct {
 	// Worker is the machine that a worker's token belongs to: empty until it is
 	// first used, [AnyWorker] for one that many machines share.
 	Worker string
+	// Study is the id of the study that a link opens; empty for other tokens.
+	Study string
 	// Hash is the SHA-256 of the secret part.
 	Hash    [32]byte
 	Created time.Time

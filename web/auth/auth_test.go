@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,7 +50,11 @@ func (c *counting) Token(ctx context.Context, id string) (auth.Token, error) {
 
 func issue(t testing.TB, store auth.Store, scope auth.Scope, ttl time.Duration) (string, auth.Token) {
 	t.Helper()
-	secret, token, err := auth.Issue(t.Context(), store, auth.Request{Name: "test", Scope: scope, Life: ttl})
+	request := auth.Request{Name: "test", Scope: scope, Life: ttl}
+	if scope == auth.Link {
+		request.Study, request.Life = "s1", cmp.Or(ttl, time.Hour)
+	}
+	secret, token, err := auth.Issue(t.Context(), store, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +87,8 @@ func TestIssuedTokensOpen(t *testing.T) {
 		"a user's worker": refusal(auth.Request{Name: "x", Scope: auth.User, Worker: "rack"}), "long worker": refusal(auth.Request{Name: "x", Scope: auth.Worker, Worker: strings.Repeat("x", 129)}),
 		"reserved": refusal(auth.Request{Name: "admin", Scope: auth.User}), "capital": refusal(auth.Request{Name: "Alice", Scope: auth.User}),
 		"colon": refusal(auth.Request{Name: "a:b", Scope: auth.User}), "hidden": refusal(auth.Request{Name: ".a", Scope: auth.User}),
+		"a link to nothing": refusal(auth.Request{Name: "x", Scope: auth.Link, Life: time.Hour}), "a link without an end": refusal(auth.Request{Name: "x", Scope: auth.Link, Study: "s1"}),
+		"a viewer of one study":   refusal(auth.Request{Name: "x", Scope: auth.Viewer, Study: "s1"}),
 		"letters that look alike": refusal(auth.Request{Name: "аlice", Scope: auth.User}), "long user": refusal(auth.Request{Name: strings.Repeat("x", 65), Scope: auth.User}),
 	} {
 		if !problem.Is(err, problem.Invalid) {

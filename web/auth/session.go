@@ -13,11 +13,15 @@ import (
 // SessionLife is how long a browser stays signed in.
 const SessionLife = 12 * time.Hour
 
-// maxSessions bounds the sessions of one token: the oldest gives way.
-const maxSessions = 32
+// maxSessions and maxReaders bound the sessions of one token: the oldest gives
+// way. A link is opened by many people.
+const (
+	maxSessions = 32
+	maxReaders  = 512
+)
 
 // A session is a token with the id "<id of its token>.<letters>". It has that
-// token's scope, and ends with it.
+// token's scope, opens what it opens, and ends with it.
 
 // Session reports whether the token is a browser's session.
 func (t Token) Session() bool { return t.parent() != "" }
@@ -38,7 +42,7 @@ func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, 
 	if token.Scope == Worker {
 		return "", Token{}, problem.New(problem.Forbidden, "a worker's token cannot sign in: use an admin's, a user's or a viewer's token")
 	}
-	if err := a.tidySessions(ctx, token.ID); err != nil {
+	if err := a.tidySessions(ctx, token); err != nil {
 		return "", Token{}, err
 	}
 	now := a.now().UTC()
@@ -46,14 +50,14 @@ func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, 
 	if token.Expires != nil && token.Expires.Before(expires) {
 		expires = *token.Expires
 	}
-	session := Token{ID: token.ID + "." + draw(idLetters), Name: token.Name, Scope: token.Scope, Created: now, Expires: &expires}
+	session := Token{ID: token.ID + "." + draw(idLetters), Name: token.Name, Scope: token.Scope, Study: token.Study, Created: now, Expires: &expires}
 	secret, err := insert(ctx, a.store, sessionKind, &session)
 	return Secret(secret), session, err
 }
 
 // tidySessions removes the sessions that are over, and those of the token that
 // are too many.
-func (a *Authenticator) tidySessions(ctx context.Context, parent string) error {
+func (a *Authenticator) tidySessions(ctx context.Context, parent Token) error {
 	tokens, err := a.store.Tokens(ctx)
 	if err != nil {
 		return err
@@ -67,12 +71,16 @@ func (a *Authenticator) tidySessions(ctx context.Context, parent string) error {
 			if err := a.remove(ctx, token.ID); err != nil {
 				return err
 			}
-		case token.parent() == parent:
+		case token.parent() == parent.ID:
 			siblings = append(siblings, token)
 		}
 	}
 	slices.SortFunc(siblings, func(x, y Token) int { return cmp.Compare(x.Created.UnixNano(), y.Created.UnixNano()) })
-	for len(siblings) >= maxSessions {
+	most := maxSessions
+	if parent.Scope == Link {
+		most = maxReaders
+	}
+	for len(siblings) >= most {
 		if err := a.remove(ctx, siblings[0].ID); err != nil {
 			return err
 		}

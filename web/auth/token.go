@@ -33,7 +33,7 @@ const (
 )
 
 // Scopes lists every scope.
-func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer} }
+func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer, Link} }
 
 // Request is what a token is made from.
 type Request struct {
@@ -42,6 +42,8 @@ type Request struct {
 	// Worker is the machine that a worker's token is for: empty for the first
 	// that uses it, [AnyWorker] for any number of them.
 	Worker string
+	// Study is the id of the study that a link opens.
+	Study string
 	// Life is how long it is valid; 0: it never expires.
 	Life time.Duration
 }
@@ -51,12 +53,12 @@ type Request struct {
 //
 // The error is invalid and names every fault of the request: a name that is
 // empty, or none for a user; an unknown scope; a worker for another scope; a
-// negative life.
+// negative life; a link without a study or an end.
 func Issue(ctx context.Context, store Store, request Request) (string, Token, error) {
 	if err := request.check(); err != nil {
 		return "", Token{}, err
 	}
-	token := Token{ID: draw(idLetters), Name: request.Name, Scope: request.Scope, Worker: request.Worker, Created: time.Now().UTC()}
+	token := Token{ID: draw(idLetters), Name: request.Name, Scope: request.Scope, Worker: request.Worker, Study: request.Study, Created: time.Now().UTC()}
 	if request.Life != 0 {
 		expires := token.Created.Add(request.Life)
 		token.Expires = &expires
@@ -77,13 +79,19 @@ func (r Request) check() error {
 		fault("name", r.Name, "must name a user: 1 to 64 lower-case letters, digits and . _ -, the first a letter or a digit, and not admin")
 	}
 	if !slices.Contains(Scopes(), r.Scope) {
-		fault("scope", string(r.Scope), "must be admin, user, worker or viewer")
+		fault("scope", string(r.Scope), "must be admin, user, worker or viewer; links are made for a study")
 	}
 	if r.Worker != "" && r.Scope != Worker {
 		fault("worker", r.Worker, "must be empty: only a token with the scope worker belongs to a machine")
 	}
 	if len(r.Worker) > maxName {
 		fault("worker", r.Worker, "must have at most 128 bytes, as names of workers do")
+	}
+	if (r.Study == "") == (r.Scope == Link) {
+		fault("study", r.Study, "must be the id of the study that a link opens, and empty for other tokens")
+	}
+	if r.Scope == Link && r.Life == 0 {
+		fault("ttl_seconds", 0, "must be positive: a link expires")
 	}
 	if r.Life < 0 {
 		fault("ttl_seconds", r.Life.Seconds(), "must be positive, or 0 for a token that never expires")

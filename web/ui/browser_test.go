@@ -215,6 +215,18 @@ func (p *tab) key(sign string) {
 	})
 }
 
+// press presses a key that is no letter, in whatever has the focus.
+func (p *tab) press(key, text string, code int64) {
+	p.t.Helper()
+	p.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kb.KeyDown, Key: key, Code: key, Text: text, WindowsVirtualKeyCode: code})
+		if err == nil {
+			_, err = cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kb.KeyUp, Key: key, Code: key, WindowsVirtualKeyCode: code})
+		}
+		return chromedp.Void{}, err
+	})
+}
+
 // fill types into an empty field.
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()

@@ -59,7 +59,7 @@ func TestEveryPage(t *testing.T) {
 		}
 	})
 	screens = []screen{
-		{"studies", "/studies", s, false}, {"study", "/studies/lenet-fashion-mnist", s, false},
+		{"studies", "/studies", s, false}, {"new-study", "/studies/new", s, false}, {"copied-study", "/studies/new?from=lenet-fashion-mnist", s, false}, {"study", "/studies/lenet-fashion-mnist", s, false},
 		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s, false},
 		{"compare-trials", fmt.Sprintf("/studies/lenet-fashion-mnist/compare?trials=0,9,%d", survivor), s, false}, {"compare-none", "/studies/digits/compare", s, false},
 		{"many", "/studies/boosted-or-linear?page=2&compare=3,17", s, false}, {"many-trial", "/studies/boosted-or-linear/trials/12", s, false}, {"charts", "/studies/boosted-or-linear/charts", s, false}, {"charts-of-floats", "/studies/lenet-fashion-mnist/charts", s, false},

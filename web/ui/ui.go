@@ -34,6 +34,9 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /studies", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "studies", Title: "Studies"})
 	})
+	mux.HandleFunc("GET /studies/new", func(w http.ResponseWriter, r *http.Request) {
+		pages.write(w, http.StatusOK, page{Name: "new-study", Title: "New study"})
+	})
 	mux.HandleFunc("GET /workers", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "workers", Title: "Workers"})
 	})

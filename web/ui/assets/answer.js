@@ -11,10 +11,11 @@ export class Answer {
   #shown = "";
   #form = "json";
 
-  /** findFailed() answers the newest trial that failed, or undefined, as a promise. */
-  constructor(study, findFailed) {
+  /** findFailed() answers the newest trial that failed, or undefined, as a promise; a guest may download no checkpoint. */
+  constructor(study, findFailed, guest) {
     this.study = study;
     this.findFailed = findFailed;
+    this.guest = guest;
     this.box = byId("answer-body");
   }
 
@@ -89,7 +90,7 @@ export class Answer {
       ...Object.entries(metrics ?? {}).filter(([name]) => name !== best.metric).map(([name, value]) => [name, measured(value)]),
       ["Training time", duration(seconds)],
       ...(used ? [["Energy", make("span", { title: used.method }, used.text, used.estimate ? make("span", { class: "tag" }, "estimate") : null)]] : []),
-      ...(checkpoint ? [["Checkpoint", make("a", { href: address(`/artifacts/${checkpoint.artifact}`), download: `trial-${best.number}-epoch-${checkpoint.epoch}.tar` }, `epoch ${checkpoint.epoch}, ${bytes(checkpoint.bytes)}`)]] : []),
+      ...(checkpoint && !this.guest ? [["Checkpoint", make("a", { href: address(`/artifacts/${checkpoint.artifact}`), download: `trial-${best.number}-epoch-${checkpoint.epoch}.tar` }, `epoch ${checkpoint.epoch}, ${bytes(checkpoint.bytes)}`)]] : []),
     ]);
     return list;
   }

@@ -4,10 +4,11 @@ const root = "/api/v1";
 
 /** What the server answered instead of success. */
 export class Failure extends Error {
-  constructor(message, status, code) {
+  constructor(message, status, code, fields = []) {
     super(message);
     this.status = status;
     this.code = code;
+    this.fields = fields; // what is wrong with the request: [{path, message, value, line}]
   }
 }
 
@@ -21,6 +22,17 @@ export async function getText(path) {
   return (await answered(await send(path, {}))).text();
 }
 
+/** Sends a study file as it was written and returns the answer. */
+export async function sendFile(path, kind, text) {
+  const headers = { "Content-Type": kind, "Idempotency-Key": randomKey() };
+  return decode(await answered(await send(path, { method: "POST", headers, body: text })));
+}
+
+let asked = null;
+
+/** Whose session this is: {name, scope, owner, study_id}. It is asked for once a page. */
+export const identity = () => (asked ??= get("/session"));
+
 /** Sends a change and returns the answer, or null where there is none. */
 export async function change(method, path, body) {
   const headers = { "Idempotency-Key": randomKey() };
@@ -30,7 +42,7 @@ export async function change(method, path, body) {
 }
 
 /** How a study is named among those of all owners: a user's with the user before it. */
-export const referenceOf = (study) => (study.owner === "admin" ? study.name : `${study.owner}:${study.name}`);
+export const referenceOf = (study) => (study.owner !== "admin" ? `${study.owner}:${study.name}` : study.name === "new" ? study.id : study.name); // /studies/new is a page
 
 /** Address of a study's resource, for links and event streams. */
 export const studyPath = (study, rest = "") => `/studies/${encodeURIComponent(study)}${rest}`;
@@ -57,7 +69,7 @@ async function answered(response) {
   } catch {
     // Not a problem document, such as from a proxy: the status has to do.
   }
-  throw new Failure(sentence(problem, response.status), response.status, problem.code ?? "");
+  throw new Failure(sentence(problem, response.status), response.status, problem.code ?? "", problem.errors ?? []);
 }
 
 /** A problem document (RFC 9457) as a sentence. */

@@ -1,12 +1,12 @@
 // The page of one study's charts: fetches what they are drawn from, draws them,
 // and fetches again when the study's events say that there is something new.
-import { get, studyPath } from "./api.js";
+import { get, identity, studyPath } from "./api.js";
 import { decoded, encoded } from "./brushes.js";
 import { CurvesCard } from "./curves-card.js";
 import { DistributionChart } from "./distribution.js";
 import { badge, byId, make, setText, show, showError, throttled } from "./dom.js";
 import { budget, count } from "./format.js";
-import { offerFrame } from "./frame.js";
+import { frameForGuest, offerFrame } from "./frame.js";
 import { Gantt } from "./gantt.js";
 import { follow, linkState, reloadWhenBack, showGone, tell } from "./live.js";
 import { RungMeasurements } from "./rung-measurements.js";
@@ -63,7 +63,9 @@ function offerRungs(study, measured, shown) {
 }
 
 async function start() {
-  const study = await get(path());
+  const [study, who] = await Promise.all([get(path()), identity()]);
+  const guest = who.scope === "link";
+  if (guest) frameForGuest(path());
   let { status } = study;
   document.title = `Charts of ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);
@@ -96,7 +98,7 @@ async function start() {
 
   const compare = async () => plan.draw(await get(path("/plan")));
   const place = async () => {
-    const { workers } = await get("/workers");
+    const { workers } = guest ? { workers: [] } : await get("/workers");
     await gantt.fetch(new Map((workers ?? []).map((worker) => [worker.id, worker.name])));
   };
   // What cannot be fetched now is asked for again by the next event; until then

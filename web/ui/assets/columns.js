@@ -1,5 +1,5 @@
 // The leaderboard's columns: what each shows, and what the server sorts by.
-import { badge, make, rungMark } from "./dom.js";
+import { badge, make, rungMark, tagWords } from "./dom.js";
 import { budget, count, duration, energy, joules, measured, nothing, parameter } from "./format.js";
 import { referenceOf, studyPath } from "./api.js";
 import { margin } from "./repeats.js";
@@ -16,9 +16,9 @@ export function columns(study, pick) {
   return [
     { id: "rank", title: "Rank", numeric: true, text: (trial) => (trial.rank ? String(trial.rank) : nothing) },
     {
-      id: "number", title: "Trial", text: (trial) => `#${trial.number}`,
+      id: "number", title: "Trial", text: (trial) => [`#${trial.number}`, ...(trial.tags ?? [])].join(" "),
       fill: (cell, trial) => cell.replaceChildren(pick(trial), make("a", { href: studyPath(referenceOf(study), `/trials/${trial.number}`) }, `#${trial.number}`),
-        ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)])),
+        ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)]), ...tagWords(trial.tags)),
     },
     {
       id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : ""),

@@ -1,11 +1,11 @@
 // The page that shows several trials of one study side by side. Which they are
 // stands in the address.
-import { get, referenceOf, studyPath } from "./api.js";
+import { get, identity, referenceOf, studyPath } from "./api.js";
 import { CompareChart } from "./compare-chart.js";
 import { mostCompared, numbersIn } from "./comparison.js";
 import { badge, byId, make, setText, show, showError, throttled } from "./dom.js";
 import { budget, count, duration, energy, measured, moment, nothing, number, parameter } from "./format.js";
-import { offerFrame } from "./frame.js";
+import { frameForGuest, offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, showGone, tell } from "./live.js";
 import { better, label, newest } from "./trials.js";
 
@@ -162,6 +162,8 @@ function wire() {
 }
 
 async function start() {
+  const who = await identity();
+  if (who.scope === "link") frameForGuest(path());
   study = await get(path());
   document.title = `Compare trials · ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);

@@ -45,6 +45,9 @@ export function badge(state) {
   return make("span", { class: "badge", data: { state } }, state);
 }
 
+/** Tags as small words. */
+export const tagWords = (tags) => (tags ?? []).map((tag) => make("span", { class: "tag" }, tag));
+
 /** The rung as steps of a small ladder, with its number. */
 export function rungMark(rung, rungs) {
   const mark = make("span", { class: "rung-mark", title: `rung ${rung} of 0 to ${rungs - 1}` });

@@ -1,7 +1,7 @@
 // What the frame around every page offers: signing out, keys, and commands to
 // copy where a page is empty.
 import { copyButton } from "./copy.js";
-import { setText } from "./dom.js";
+import { make, setText, show } from "./dom.js";
 import { offerKeys } from "./keys.js";
 import { offerSignOut } from "./session.js";
 
@@ -16,4 +16,11 @@ export function offerFrame() {
   offerKeys();
   for (const code of document.querySelectorAll("[data-command]")) setText(code, commands()[code.dataset.command]);
   for (const place of document.querySelectorAll("[data-copy]")) place.replaceChildren(copyButton(() => commands()[place.dataset.copy] ?? place.dataset.copy));
+}
+
+/** The frame for who came by a link: nothing leads to what the link does not open. */
+export function frameForGuest(study) {
+  document.querySelector(".brand").href = study;
+  document.querySelector(".bar nav").replaceChildren(make("span", { class: "muted guest" }, "Shared with you, to look at"));
+  for (const link of document.querySelectorAll('a[href="/studies"]')) show(link, false);
 }

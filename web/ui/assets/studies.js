@@ -1,6 +1,6 @@
 // The list of studies.
 import { get, referenceOf, studyPath } from "./api.js";
-import { badge, byId, make, setText, show, stackedBar } from "./dom.js";
+import { badge, byId, make, setText, show, stackedBar, tagWords } from "./dom.js";
 import { count, duration, energy, measured, moment, nothing, roughly } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
@@ -8,6 +8,7 @@ import { label, states } from "./trials.js";
 
 const body = byId("studies").tBodies[0];
 const rows = new Map(); // study id -> row
+const tag = byId("tag");
 
 function fill(row, study) {
   const { progress, definition } = study;
@@ -16,7 +17,8 @@ function fill(row, study) {
   const cells = [
     make("th", { scope: "row" },
       make("a", { href: studyPath(referenceOf(study)) }, study.name),
-      definition.description ? make("span", { class: "sub" }, definition.description) : null),
+      definition.description ? make("span", { class: "sub" }, definition.description) : null,
+      study.tags?.length ? make("span", { class: "tag-line" }, ...tagWords(study.tags)) : null),
     make("td", {}, study.owner),
     make("td", { title: study.reason }, badge(study.status)),
     make("td", { class: "progress" },
@@ -45,14 +47,36 @@ function tally(trials) {
   return parts.filter(Boolean).join(", ");
 }
 
+/** Offers the tags that studies have, and keeps the chosen one in the address. */
+function offerTags(all) {
+  const wanted = new URLSearchParams(location.search).get("tag") ?? "";
+  const words = [...new Set([...all.flatMap((study) => study.tags ?? []), ...(wanted ? [wanted] : [])])].sort();
+  show(tag, words.length > 0);
+  const offered = ["", ...words];
+  if (offered.join(" ") !== [...tag.options].map((option) => option.value).join(" ")) {
+    tag.replaceChildren(...offered.map((word) => make("option", { value: word }, word === "" ? "All tags" : word)));
+  }
+  if (document.activeElement !== tag) tag.value = wanted;
+}
+
+tag.addEventListener("change", () => {
+  const here = new URL(location.href);
+  if (tag.value === "") here.searchParams.delete("tag");
+  else here.searchParams.set("tag", tag.value);
+  history.replaceState(null, "", here);
+  refresh().catch(() => {}); // the regular one reports errors
+});
+
 async function refresh() {
   const { studies } = await get("/studies");
-  const list = studies ?? [];
+  const all = studies ?? [];
+  offerTags(all);
+  const list = tag.value === "" ? all : all.filter((study) => study.tags?.includes(tag.value));
   show(byId("loading"), false);
-  show(byId("empty"), list.length === 0);
-  show(byId("frame"), list.length > 0);
+  show(byId("empty"), all.length === 0);
+  show(byId("frame"), all.length > 0);
   const running = list.filter((study) => study.status === "running").length;
-  setText(byId("count"), list.length === 0 ? "" : `${count(list.length)} in all, ${count(running)} running`);
+  setText(byId("count"), all.length === 0 ? "" : `${count(list.length)} ${tag.value === "" ? "in all" : `of ${count(all.length)} with the tag ${tag.value}`}, ${count(running)} running`);
   const present = new Set(list.map((study) => study.id));
   for (const [id, row] of rows) {
     if (present.has(id)) continue;

@@ -1,37 +1,45 @@
 // The page of one study: loads what there is, then follows the events.
-import { address, change, get, referenceOf, studyPath } from "./api.js";
+import { address, change, get, identity, referenceOf, studyPath } from "./api.js";
+import { Annotation } from "./annotation.js";
 import { Answer } from "./answer.js";
 import { BestChart } from "./best-chart.js";
 import { Board, asked } from "./board.js";
 import { confirm } from "./confirm.js";
-import { byId, show, showError, throttled } from "./dom.js";
+import { byId, setText, show, showError, throttled } from "./dom.js";
+import { enqueue, enqueued } from "./enqueue.js";
 import { sentence } from "./format.js";
 import { DeployCard } from "./deploy.js";
 import { FrontCard } from "./front-card.js";
-import { offerFrame } from "./frame.js";
+import { frameForGuest, offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Importance } from "./importance.js";
 import { Results } from "./results.js";
 import { RungChart } from "./rung-chart.js";
+import { share } from "./share.js";
 import { Summary, drawAgreement, drawLadder, drawSetup } from "./summary.js";
 
 const reference = byId("main").dataset.study;
 const path = (rest = "") => studyPath(reference, rest);
 const summary = new Summary();
 let study = null;
+let guest = false; // who came by a link: looks at this study, and hears nothing of machines
+let annotation = null;
 
 async function refresh() {
   const at = performance.now();
-  const [view, { workers }] = await Promise.all([get(path()), get("/workers")]);
+  const [view, machines] = await Promise.all([get(path()), guest ? null : get("/workers")]);
   study = view;
-  summary.draw(study, workers ?? [], at);
+  summary.draw(study, machines === null ? null : machines.workers ?? [], at);
+  annotation.draw(study);
   offerActions();
 }
 
 function offerActions() {
-  show(byId("pause"), study.status === "running");
-  show(byId("resume"), study.status === "paused");
-  show(byId("stop"), study.status === "running" || study.status === "paused");
+  show(byId("pause"), study.status === "running" && !guest);
+  show(byId("resume"), study.status === "paused" && !guest);
+  const going = study.status === "running" || study.status === "paused";
+  show(byId("stop"), going && !guest);
+  show(byId("enqueue"), going && !guest);
 }
 
 async function act(run) {
@@ -74,13 +82,41 @@ function wireActions() {
     if (await confirm({ title: `Delete ${study.name} and all it measured?`, text, action: "Delete the study", dangerous: true })) remove();
   });
   byId("export-csv").href = address(path("/export?format=csv"));
+  byId("export-parquet").href = address(path("/export?format=parquet"));
   byId("export-json").href = address(path("/export?format=json"));
   byId("edge-link").href = path("/edge");
-  show(byId("edge-link"), study.definition.inference !== undefined);
+  show(byId("edge-link"), study.definition.inference !== undefined && !guest);
   const here = new URLSearchParams({ study: referenceOf(study) });
   byId("compare-link").href = `/compare?${here}`;
   byId("impact-link").href = `/impact?${here}`;
+  byId("copy").href = `/studies/new?from=${encodeURIComponent(referenceOf(study))}`;
+  byId("enqueue").addEventListener("click", () => tryOne(null));
+  byId("share").addEventListener("click", () => share(path(), study.name));
+  for (const id of ["copy", "share", "delete", "compare-link", "impact-link"]) show(byId(id), !guest);
   show(byId("actions"), true);
+}
+
+/** Enqueues a configuration, beginning with that of a trial if there is one. */
+async function tryOne(trial) {
+  const answer = await enqueue(path(), study, trial);
+  if (!answer) return;
+  setText(byId("told"), enqueued(answer));
+  show(byId("told"), true);
+  await refresh().catch(() => {}); // the regular one reports errors
+}
+
+/** Another page may ask to try one of its trials again: ?enqueue=12. */
+async function tryAsked() {
+  const here = new URL(location.href);
+  const wanted = here.searchParams.get("enqueue");
+  if (wanted === null) return;
+  here.searchParams.delete("enqueue");
+  history.replaceState(null, "", here);
+  if (byId("enqueue").hidden) {
+    showError(new Error(`Nothing can be enqueued: the study is ${study.status}. Make a copy of it.`), "action-error");
+    return;
+  }
+  tryOne((await get(path(`/trials/${Number(wanted)}`))).trial);
 }
 
 async function start() {
@@ -88,6 +124,10 @@ async function start() {
   const query = asked(location.search);
   const first = get(path("/trials") + query);
   first.catch(() => {}); // whoever waits for it hears of that
+  const who = await identity();
+  guest = who.scope === "link";
+  if (guest) frameForGuest(path());
+  annotation = new Annotation(path(), `study ${reference}`, who.owner !== undefined);
   await refresh();
   wireActions();
   const board = new Board(study, path("/trials"));
@@ -100,7 +140,7 @@ async function start() {
   const measurements = new Results(path("/measurements"));
   const bestChart = new BestChart(study, measurements, open);
   const rungChart = new RungChart(study, measurements, () => study.progress.best, open);
-  const answer = new Answer(study, () => get(path("/trials?state=failed&sort=number&order=desc&limit=1")).then(({ trials }) => trials[0]));
+  const answer = new Answer(study, () => get(path("/trials?state=failed&sort=number&order=desc&limit=1")).then(({ trials }) => trials[0]), guest);
   const front = new FrontCard(study, measurements, open);
   const deploy = new DeployCard();
   let advice = null;
@@ -143,6 +183,7 @@ async function start() {
   }, () => showGone(`The study ${study.name} was deleted`));
   addEventListener("themechange", () => measurements.rungs.length > 0 && drawCharts());
   setInterval(() => summary.tick(), 1000);
+  tryAsked().catch((error) => showError(error, "action-error"));
   repeat(15000, refresh, tell);
 }
 

@@ -93,6 +93,12 @@ export class Summary {
 
   /** Who trains this study, and whether anybody could. */
   #workers() {
+    if (this.workers === null) { // who has a link to the study is not told of machines
+      show(byId("no-worker"), false);
+      const { leased, running } = this.study.progress.trials;
+      this.#figures.set("workers", { term: "In training", value: count(leased + running), detail: "trials that a worker has" });
+      return;
+    }
     const alive = this.workers.filter((worker) => worker.alive);
     const mine = (worker) => (worker.trials ?? []).filter((id) => id.startsWith(this.study.id + "-")).length;
     const busy = this.workers.filter((worker) => mine(worker) > 0);

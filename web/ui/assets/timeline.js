@@ -37,6 +37,8 @@ function what(event) {
       return [event.from === event.to ? `epoch ${event.from} reported` : `epochs ${event.from} to ${event.to} reported`];
     case "checkpoint":
       return [`checkpoint of epoch ${event.data.epoch}, ${bytes(event.data.bytes)}`];
+    case "annotation":
+      return [`tags: ${event.data.tags?.join(" ") ?? "none"}${event.data.note ? ", with a note" : ""}`];
     case "emulation":
       return [event.data.device ? `inference on ${event.data.device}: ${latency(event.data.latency_seconds)} a batch (${event.data.method})` : "its model was read"];
     default:

@@ -1,5 +1,6 @@
 // The page of one trial: its curves, its history and its log.
-import { address, get, referenceOf, studyPath } from "./api.js";
+import { Annotation } from "./annotation.js";
+import { address, get, identity, referenceOf, studyPath } from "./api.js";
 import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
@@ -7,7 +8,7 @@ import { Figures } from "./figures.js";
 import { budget, bytes, count, duration, energy, measured, moment, nothing, number as fromApi, parameter, sentence, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
-import { offerFrame } from "./frame.js";
+import { frameForGuest, offerFrame } from "./frame.js";
 import { offerDownloads } from "./download.js";
 import { heatMap, profileTable } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
@@ -66,9 +67,9 @@ function parentOf(trial) {
   return make("span", {}, link, trial.inherited ? ` from epoch ${trial.inherited}` : " without a checkpoint");
 }
 
-function drawFacts(trial) {
+function drawFacts(trial, guest) {
   const kept = trial.checkpoint;
-  const file = kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
+  const file = kept && guest ? `epoch ${kept.epoch}, ${bytes(kept.bytes)}` : kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
     ...(trial.repeat_of !== undefined ? [["Repeats", make("a", { href: path(`/trials/${trial.repeat_of}`) }, `trial ${trial.repeat_of}`)]] : []),
     ...(trial.repeated ? [["Mean", make("span", { title: `trials ${trial.repeated.trials.join(", ")}; ± is the standard error` }, `${trial.repeated.mean.map((value, index) => measured(value) + margin(trial.repeated, index)).join(" · ")}, of ${count(trial.repeated.results)} trainings`)]] : []),
@@ -134,13 +135,19 @@ async function learnWorkers() {
 }
 
 async function start() {
-  const study = await get(path());
+  const [study, who] = await Promise.all([get(path()), identity()]);
+  const guest = who.scope === "link";
+  if (guest) frameForGuest(path());
+  const annotation = new Annotation(path(`/trials/${number}`), `trial ${number}`, who.owner !== undefined);
+  const again = byId("again");
+  again.href = `${studyPath(referenceOf(study))}?enqueue=${number}`;
+  show(again, who.owner !== undefined && ["running", "paused"].includes(study.status));
   document.title = `Trial ${number} · ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);
   byId("study-link").href = studyPath(referenceOf(study));
   // First where the events stand, then the trial: nothing between is missed.
   const { sequence, total } = await get(path("/trials?limit=1"));
-  await learnWorkers().catch(() => {}); // without names the ids are shown
+  if (!guest) await learnWorkers().catch(() => {}); // without names the ids are shown
   const log = new Log(path(`/trials/${number}/log`));
   const deploy = new DeployCard();
   let trial = null;
@@ -159,14 +166,15 @@ async function start() {
     const detail = await get(path(`/trials/${number}`));
     trial = detail.trial;
     byId("status").replaceChildren(badge(trial.state));
+    annotation.draw(trial);
     const reason = sentence(trial.reason);
     setText(byId("reason"), reason);
     show(byId("reason"), reason !== "");
-    if (trial.worker && !workers.has(trial.worker)) await learnWorkers().catch(() => {});
+    if (!guest && trial.worker && !workers.has(trial.worker)) await learnWorkers().catch(() => {});
     drawFigures(study, trial);
     drawParameters(study, trial);
     drawResults(study, trial);
-    drawFacts(trial);
+    drawFacts(trial, guest);
     show(byId("loading"), false);
     show(byId("content"), true);
     reports = detail.reports ?? [];

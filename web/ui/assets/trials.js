@@ -82,6 +82,8 @@ export class Trials {
         return event.data ? this.#reported(known, event) : null;
       case "checkpoint":
         return { ...known, checkpoint: event.data };
+      case "annotation":
+        return { ...known, tags: event.data?.tags, note: event.data?.note };
       default:
         return null;
     }
@@ -111,7 +113,7 @@ export class Trials {
 // An event's trial has every field that is set; one that was unset since, such
 // as the worker, is absent in it and must not survive from before.
 function withoutGaps(trial) {
-  return { reason: undefined, stalled: undefined, checkpoint: undefined, finished: undefined, ...trial };
+  return { reason: undefined, stalled: undefined, tags: undefined, note: undefined, checkpoint: undefined, finished: undefined, ...trial };
 }
 
 function added(sum, part) {

@@ -1,0 +1,20 @@
+package rest
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// AnnotateStudy changes the tags and the note of a study and returns what they
+// are then.
+func (c *Client) AnnotateStudy(ctx context.Context, study string, amendment trial.Amendment) (trial.Annotation, error) {
+	return exchange[trial.Annotation](ctx, c, path("studies", study, "annotate"), amendment)
+}
+
+// AnnotateTrial changes the tags and the note of a trial and returns what they
+// are then.
+func (c *Client) AnnotateTrial(ctx context.Context, study string, number int, amendment trial.Amendment) (trial.Annotation, error) {
+	return exchange[trial.Annotation](ctx, c, path("studies", study, "trials", strconv.Itoa(number), "annotate"), amendment)
+}

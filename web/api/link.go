@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// A link is a token with the scope link: whoever has it reads one study. The
+// handlers below ask for the study first, so that only who sees it as its own
+// makes, lists and revokes links to it.
+
+type linkInput struct {
+	StudyRef
+	Content[protocol.LinkRequest]
+}
+
+type linkAnswer struct{ Body protocol.IssuedLink }
+
+func (s *server) createLink(ctx context.Context, input *linkInput) (*linkAnswer, error) {
+	view, err := s.studies.Study(ctx, input.Study)
+	if err != nil {
+		return nil, err
+	}
+	present, err := s.linksTo(ctx, view.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(present) >= protocol.MaxLinks {
+		return nil, problem.New(problem.Conflict, "study %s has %d links, and there may be no more: revoke one first", view.Name, len(present))
+	}
+	secret, token, err := auth.Issue(ctx, s.tokens, auth.Request{
+		Name: input.Body.Name, Scope: auth.Link, Study: view.ID, Life: time.Duration(input.Body.TTLSeconds * float64(time.Second)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.made(ctx, "link "+token.ID, "study "+view.Owner+":"+view.Name); err != nil {
+		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
+	}
+	return &linkAnswer{Body: protocol.IssuedLink{LinkView: linkOf(token), Path: linkPath(view.ID, secret), Token: secret}}, nil
+}
+
+// linkPath is the page that takes the secret, behind the #, and leads to the study.
+func linkPath(study, secret string) string {
+	return "/login?next=" + url.QueryEscape("/studies/"+study) + "#token=" + secret
+}
+
+type linkList struct {
+	Links []protocol.LinkView `json:"links"`
+}
+
+type linksAnswer struct{ Body linkList }
+
+func (s *server) listLinks(ctx context.Context, input *StudyRef) (*linksAnswer, error) {
+	view, err := s.studies.Study(ctx, input.Study)
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.linksTo(ctx, view.ID)
+	views := []protocol.LinkView{}
+	for _, link := range links {
+		views = append(views, linkOf(link))
+	}
+	return &linksAnswer{Body: linkList{Links: views}}, err
+}
+
+type linkRef struct {
+	StudyRef
+	Link string `path:"link" maxLength:"64" doc:"the link's id, as the list shows it"`
+}
+
+func (s *server) deleteLink(ctx context.Context, input *linkRef) (*nothing, error) {
+	view, err := s.studies.Study(ctx, input.Study)
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.linksTo(ctx, view.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		if link.ID == input.Link {
+			return nil, s.authenticator.Delete(ctx, link.ID)
+		}
+	}
+	return nil, problem.New(problem.NotFound, "study %s has no link %q", view.Name, input.Link)
+}
+
+// linksTo are the links to the study, the oldest first.
+func (s *server) linksTo(ctx context.Context, study string) ([]auth.Token, error) {
+	tokens, err := s.authenticator.Tokens(ctx)
+	var links []auth.Token
+	for _, token := range tokens {
+		if token.Scope == auth.Link && token.Study == study && !token.Session() {
+			links = append(links, token)
+		}
+	}
+	return links, err
+}
+
+// dropLinks removes the links to a study that was deleted. They open nothing
+// any more, so one that could not be removed is only told of.
+func (s *server) dropLinks(ctx context.Context, study string) {
+	ctx = context.WithoutCancel(ctx)
+	links, err := s.linksTo(ctx, study)
+	for _, link := range links {
+		err = errors.Join(err, s.authenticator.Delete(ctx, link.ID))
+	}
+	if err != nil {
+		s.logger.LogAttrs(ctx, slog.LevelWarn, "links to a deleted study are left", slog.String("study", study), slog.Any("error", err))
+	}
+}
+
+func linkOf(token auth.Token) protocol.LinkView {
+	view := protocol.LinkView{ID: token.ID, Name: token.Name, Created: token.Created, Used: token.Used}
+	if token.Expires != nil { // every link has an end
+		view.Expires = *token.Expires
+	}
+	return view
+}
+
+// strayed is the page that a reader with a link belongs on, where the path is
+// none of its study's pages; else empty. What pages show comes from the API,
+// which refuses everything else: this only keeps readers from empty pages.
+func strayed(token auth.Token, path string) string {
+	if token.Scope != auth.Link {
+		return ""
+	}
+	study, below, _ := strings.Cut(strings.TrimPrefix(path, "/studies/"), "/")
+	if strings.HasPrefix(path, "/studies/") && study != "" && study != "new" && (below == "" || below == "charts" || below == "compare" || strings.HasPrefix(below, "trials/")) {
+		return ""
+	}
+	return "/studies/" + url.PathEscape(token.Study)
+}

@@ -1,0 +1,188 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/web/auth"
+)
+
+// shared makes a link to the study, kept as the token "link".
+func (s *stage) shared(study string, life time.Duration) protocol.IssuedLink {
+	s.t.Helper()
+	link, err := s.client(auth.Admin).CreateLink(s.t.Context(), study, protocol.LinkRequest{Name: "reviewers", TTLSeconds: life.Seconds()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.secrets[auth.Link] = link.Token
+	return link
+}
+
+// TestALinkOpensOneStudyAndNothingElse walks every route that is published, with
+// every method, once with the study that the link is for and once with another.
+func TestALinkOpensOneStudyAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.alices()
+	other := s.create() // the administrators' "small"
+	link := s.shared(p.study.ID, time.Hour)
+	bodies := p.bodies(t)
+	before := s.content(p)
+	opened := map[string]bool{}
+	for path, operations := range s.published() {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+			name := method + " " + path
+			described, declared := operations[strings.ToLower(method)]
+			if declared && len(described.Security) == 0 || strings.HasSuffix(path, "/events") || path == "/api/v1/session" {
+				continue // for everybody, or looked at below
+			}
+			reads := declared && slices.Contains(described.Scopes, string(auth.Link))
+			refs := []string{p.study.ID, "alice:small", other.ID, "small", "never-was"}
+			if !declared {
+				refs = refs[:1]
+			}
+			for _, ref := range refs {
+				got := s.do(ask{method: method, path: p.path(path, ref), body: bodies[name], token: link.Token})
+				mine := ref == p.study.ID || ref == "alice:small"
+				switch {
+				case !declared && got.status != http.StatusMethodNotAllowed,
+					declared && !reads && got.status != http.StatusForbidden,
+					reads && !mine && got.status != http.StatusNotFound:
+					t.Errorf("%s of %s with a link: %d %s", name, ref, got.status, got.body)
+				}
+				if reads && mine && got.status == http.StatusOK {
+					opened[path] = true
+				}
+			}
+		}
+	}
+	if len(opened) < 9 { // the study, its trials, one of them, its log, export, recommendation, front, importance, correlations
+		t.Errorf("the link opens only %v", opened)
+	}
+	if after := s.content(p); after != before {
+		t.Errorf("who has the link has changed\n%s\nto\n%s", before, after)
+	}
+	got := s.do(ask{method: "GET", path: "/api/v1/session", token: link.Token})
+	if want := fmt.Sprintf(`"study_id":"%s"`, p.study.ID); got.status != 200 || !strings.Contains(string(got.body), want) {
+		t.Errorf("its identity is %d %s", got.status, got.body)
+	}
+	s.do(ask{method: "GET", path: "/api/v1/studies/" + other.ID + "/events", token: link.Token}).problem(t, 404, problem.NotFound)
+}
+
+func TestALinkInABrowser(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	view := s.create()
+	link := s.shared(view.ID, time.Hour)
+	if want := "/login?next=%2Fstudies%2F" + view.ID + "#token=" + link.Token; link.Path != want {
+		t.Errorf("the link leads to %s, want %s", link.Path, want)
+	}
+	cookie := s.signIn(auth.Link)
+	for path, target := range map[string]string{
+		"/studies/" + view.ID: "", "/studies/small": "", "/studies/" + view.ID + "/trials/0": "", "/assets/x.js": "", "/login": "",
+		"/": "/studies/" + view.ID, "/studies": "/studies/" + view.ID, "/studies/new": "/studies/" + view.ID, "/workers": "/studies/" + view.ID, "/studies/a/b": "/studies/" + view.ID,
+	} {
+		got := s.do(withCookie("GET", path, cookie))
+		if got.header.Get("Location") != target || (got.status == http.StatusSeeOther) != (target != "") {
+			t.Errorf("%s: %d to %q, want %q", path, got.status, got.header.Get("Location"), target)
+		}
+	}
+	if got := s.do(withCookie("GET", "/api/v1/studies/small", cookie)); got.status != 200 {
+		t.Errorf("the study: %d %s", got.status, got.body)
+	}
+	s.do(withCookie("GET", "/api/v1/studies", cookie)).problem(t, 403, problem.Forbidden)
+
+	// Who is signed in already and sees the study stays who they are; others do not.
+	s.issue(auth.Request{Name: "bob", Scope: auth.User})
+	for who, replaced := range map[auth.Scope]bool{auth.Admin: false, auth.Viewer: false, "bob": true} {
+		got := s.do(ask{method: "POST", path: "/api/v1/session", body: `{"token":"` + link.Token + `"}`, header: map[string]string{"Cookie": s.signIn(who), "Content-Type": "application/json"}})
+		if got.status != http.StatusNoContent || (got.header.Get("Set-Cookie") != "") != replaced {
+			t.Errorf("%s follows the link: %d, %q", who, got.status, got.header.Get("Set-Cookie"))
+		}
+	}
+
+	ctx, admin := t.Context(), s.client(auth.Admin)
+	links, err := admin.Links(ctx, "small")
+	if err != nil || len(links) != 1 || links[0].ID != link.ID || links[0].Name != "reviewers" || links[0].Used == nil || !links[0].Expires.Equal(link.Expires) {
+		t.Errorf("%+v: %v", links, err)
+	}
+	s.pass(time.Hour + time.Minute)
+	s.do(withCookie("GET", "/api/v1/studies/small", cookie)).problem(t, 401, problem.Unauthorized)
+}
+
+func TestLinksAreRevoked(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := s.alices()
+	ctx, alice, bob, admin := t.Context(), s.as("alice"), s.as("bob"), s.client(auth.Admin)
+	s.create()
+	reads := func(token string) int {
+		return s.do(ask{method: "GET", path: "/api/v1/studies/" + p.study.ID, token: token}).status
+	}
+	link, err := alice.CreateLink(ctx, "small", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 3600})
+	if err != nil || reads(link.Token) != 200 {
+		t.Fatalf("%+v: %v", link, err)
+	}
+	if _, err := bob.CreateLink(ctx, p.study.ID, protocol.LinkRequest{Name: "mine", TTLSeconds: 3600}); !problem.Is(err, problem.NotFound) {
+		t.Errorf("somebody else's study: %v", err)
+	}
+	if err := admin.DeleteLink(ctx, "small", link.ID); !problem.Is(err, problem.NotFound) { // the administrators' small
+		t.Errorf("by another study: %v", err)
+	}
+	if err := alice.DeleteLink(ctx, "small", link.ID); err != nil || reads(link.Token) != 401 {
+		t.Errorf("revoked: %v, and it reads %d", err, reads(link.Token))
+	}
+	again, err := alice.CreateLink(ctx, "small", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.DeleteToken(ctx, again.ID); err != nil || reads(again.Token) != 401 { // by the list of all tokens
+		t.Errorf("revoked by an administrator: %v", err)
+	}
+	last, err := alice.CreateLink(ctx, "small", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alice.DeleteStudy(ctx, "small"); err != nil || reads(last.Token) != 401 {
+		t.Errorf("of a study that was deleted: %v, and it reads %d", err, reads(last.Token))
+	}
+	for body, path := range map[string]string{
+		`{"name":"x"}`: "ttl_seconds", `{"name":"x","ttl_seconds":59}`: "ttl_seconds", `{"name":"x","ttl_seconds":4e7}`: "ttl_seconds", `{"name":"","ttl_seconds":60}`: "name",
+	} {
+		told := s.admin("POST", "/api/v1/studies/small/links", body).problem(t, 422, problem.Invalid)
+		if len(told.Errors) != 1 || told.Errors[0].Path != path {
+			t.Errorf("%s: %+v", body, told.Errors)
+		}
+	}
+}
+
+func TestLinksAreInTheAuditLogWithoutTheirSecret(t *testing.T) {
+	t.Parallel()
+	s, folder := auditedStage(t)
+	view := s.create()
+	link := s.shared(view.ID, time.Hour)
+	s.signIn(auth.Link)
+	s.do(ask{method: "GET", path: "/api/v1/studies", token: link.Token}).problem(t, 403, problem.Forbidden)
+	if err := s.client(auth.Admin).DeleteLink(t.Context(), "small", link.ID); err != nil {
+		t.Fatal(err)
+	}
+	lines := logged(t, folder)
+	all := strings.Join(lines, "\n")
+	for _, want := range []string{
+		"admin:test asked create-link /api/v1/studies/" + view.ID + "/links", "admin:test done create-link link " + link.ID + ", study admin:small",
+		"link:reviewers done sign-in", "link:reviewers refused list-studies", "admin:test asked delete-link /api/v1/studies/small/links/" + link.ID,
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in the log:\n%s", want, all)
+		}
+	}
+	if secret := link.Token[len(link.Token)-30:]; strings.Contains(all, secret) {
+		t.Errorf("the secret is in the log:\n%s", all)
+	}
+}

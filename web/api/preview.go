@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+type previewInput struct {
+	ContentType string `header:"Content-Type" hidden:"true"`
+	Like        string `query:"like" maxLength:"200" doc:"an earlier study, whose pace the plan's costs are estimated by"`
+	Workers     int    `query:"workers" default:"1" minimum:"1" maximum:"1000000" doc:"how many trials are trained at once"`
+	RawBody     []byte `contentType:"application/yaml"`
+}
+
+type previewAnswer struct{ Body protocol.Preview }
+
+// preview is the plan of a study file or its faults. A file with faults is no
+// failed request here: it is what an editor's text is most of the time.
+func (s *server) preview(ctx context.Context, input *previewInput) (*previewAnswer, error) {
+	format, err := formatOf(input.ContentType)
+	if err != nil {
+		return nil, err
+	}
+	answer := &previewAnswer{Body: protocol.Preview{Faults: []problem.Field{}}}
+	def, err := definition.Parse(input.RawBody, format)
+	var told *problem.Error
+	if errors.As(err, &told) && told.Code == problem.Invalid && len(told.Fields) > 0 {
+		for _, fault := range told.Fields {
+			fault.Value = showable(fault.Value)
+			answer.Body.Faults = append(answer.Body.Faults, fault)
+		}
+		return answer, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.plan(ctx, def, &createInput{Like: input.Like, Workers: input.Workers})
+	answer.Body.Plan = &plan
+	return answer, err
+}
+
+func describePreview(operation *huma.Operation, _ huma.Registry) {
+	operation.Description = "The body is a study file, in YAML or JSON. Nothing is created. A file with faults is answered with them, for editors that ask while it is written; " +
+		"create-study with dry_run=true refuses it instead."
+	// The file is checked by its own parser, which names every fault at once.
+	operation.SkipValidateBody = true
+	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Description: "a study file in JSON"}},
+	}}
+}
