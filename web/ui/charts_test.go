@@ -283,6 +283,7 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 	for i := range 4 {
 		hand{s}.tell("several", 0.5+float64(i)/10, 0.01+float64(i)/100, 1)
 	}
+	edgeGallery(s)
 	const learned = "a machine"
 	s.learn(learnedRuns(learned, 12, time.Now().Add(-20*time.Minute))...)
 	p := s.enter(chromium, "/studies")
@@ -307,6 +308,13 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 		}},
 		{"/studies/lenet-fashion-mnist/compare?trials=0,1", `document.querySelector("#curves canvas") !== null`, []string{
 			"lenet-fashion-mnist-compared-trials.csv: trial,rung,epoch,epochs_trained,accuracy",
+		}},
+		{"/compare?study=boosted-or-linear&study=digits", `document.querySelector("#path-chart canvas") !== null`, []string{
+			"comparison-best-so-far.csv: study,trial,rung,seconds,data_passes,training_seconds,joules,metric,value",
+			"comparison-distribution.csv: study,rung,trials,metric,value,share",
+		}},
+		{"/studies/digits-at-the-edge/edge", `document.querySelector("#scatter canvas") !== null`, []string{
+			"digits-at-the-edge-edge.csv: device,trial,rung,accuracy,batch_size,cores,cpu_hertz,latency_seconds,latency_seconds_low,latency_seconds_high,joules_per_sample",
 		}},
 		{"/ground-truth?machine=a+machine", `document.querySelector("#plane canvas") !== null`, []string{
 			"ground-truth-known-workloads-Runs.csv: workload,first_component,second_component",

@@ -3,6 +3,7 @@
 import { get, referenceOf, studyPath } from "./api.js";
 import { fairRange, fillLegend, leftOut, remark, timeAxis } from "./chart.js";
 import { byId, make, setText, show, showError } from "./dom.js";
+import { offerDownloads } from "./download.js";
 import { budget, count, duration, energy, joules, measured, nothing, number, parameter } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { Lines, letter, lineColour, lineMark, mostLines } from "./lines.js";
@@ -204,7 +205,23 @@ function offerPrice(id, name) {
   });
 }
 
+/** The leaders of the studies that are drawn, and what had been spent by then. */
+const leaders = () => ({
+  columns: ["study", "trial", "rung", "seconds", "data_passes", "training_seconds", "joules", "metric", "value"],
+  rows: alike(drawn).flatMap(({ study, trajectory }) => trajectory.points.map((point) => [study.name, point.trial, point.rung, point.seconds, point.data_passes, point.training_seconds, point.joules, trajectory.metric, point.value])),
+});
+
+/** Every distribution of theirs: values in order, with the share of the trials that have at most as much. */
+const distributions = () => ({
+  columns: ["study", "rung", "trials", "metric", "value", "share"],
+  rows: alike(drawn).flatMap(({ study, trajectory }) => trajectory.distributions.flatMap(({ rung, trials, not_finite: without, values }) => values.map((value, index) => [study.name, rung, trials, trajectory.metric, value, ((trials - without) * (index + 1)) / (trials * values.length)]))),
+});
+
+const compared = () => alike(drawn).map(({ place, study }) => `${letter(place)} ${study.name}`).join(", ");
+
 offerFrame();
+offerDownloads(byId("path-chart").closest(".card"), { of: "comparison", name: "best-so-far", where: compared, tables: [["Leaders", leaders]] });
+offerDownloads(byId("spread-chart").closest(".card"), { of: "comparison", name: "distribution", where: compared, tables: [["Distributions", distributions]] });
 byId("across").addEventListener("change", () => address.put({ across: byId("across").value }));
 byId("rung").addEventListener("change", () => address.put({ rung: byId("rung").value }));
 byId("prices").addEventListener("submit", (event) => event.preventDefault());

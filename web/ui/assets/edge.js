@@ -4,6 +4,7 @@ import { get, referenceOf, studyPath } from "./api.js";
 import { fillLegend, palette } from "./chart.js";
 import { DeployCard, between, estimated, latency, runWith, sampleEnergy, under } from "./deploy.js";
 import { byId, make, setText, show, showError } from "./dom.js";
+import { offerDownloads } from "./download.js";
 import { EdgeChart } from "./edge-chart.js";
 import { bytes, count, measured, nothing, number } from "./format.js";
 import { offerFrame } from "./frame.js";
@@ -115,7 +116,7 @@ function drawChart() {
   ]);
   const without = shown.length < points.length ? `${points.length - shown.length} without a number are not drawn.` : "";
   setText(byId("scatter-note"), [`The front is of ${answer.metric} (${answer.direction}), latency and energy together, among trials of the highest rung that keep to the constraints.`, without].filter(Boolean).join(" "));
-  setText(byId("selected"), selected ? `Selected: ${lines(selected).join(", ")}${selected.band ? `, ${nameOf(view().x)} between ${measured(selected.band[0])} and ${measured(selected.band[1])}` : ""}.` : "");
+  setText(byId("selected"), selected ? `Selected: ${lines(selected).join(", ")}${selected.band ? `; the band of the ${nameOf(view().x)}: ${measured(selected.band[0])} to ${measured(selected.band[1])}` : ""}.` : "");
 }
 
 const tag = (estimate, method) => (estimate ? make("span", { class: "tag", title: method.startsWith("estimate") ? method : "an estimate, calibrated by what was measured" }, "estimate") : make("span", { class: "tag good" }, "measured"));
@@ -187,6 +188,15 @@ function drawEmpty(title, text) {
   setText(byId("empty-text"), text);
 }
 
+/** Every configuration of every trial on every device. */
+const configurations = () => ({
+  columns: ["device", "trial", "rung", answer.metric, "batch_size", "cores", "cpu_hertz", "latency_seconds", "latency_seconds_low", "latency_seconds_high", "joules_per_sample", "joules_per_sample_low", "joules_per_sample_high", "memory_bytes", "estimate", "best_of_trial", "on_front"],
+  rows: answer.devices.flatMap((name) => pointsOn(name).map((one) => [
+    name, one.trial.number, one.trial.rung, one.trial.value, one.configuration.batch_size, one.configuration.cores, one.configuration.cpu_hertz,
+    one.latency.value, one.latency.low, one.latency.high, one.energy.value, one.energy.low, one.energy.high, one.memory, one.estimate, one.own, one.front,
+  ])),
+});
+
 /** Asks for the overview again when something was trained since. */
 async function refresh() {
   study = await get(path());
@@ -211,6 +221,7 @@ async function refresh() {
 
 async function start() {
   await refresh();
+  offerDownloads(byId("scatter").closest(".card"), { of: study.name, name: "edge", where: () => (answer ? device() : ""), tables: [["Configurations", configurations]] });
   byId("device").addEventListener("change", () => address.put({ device: byId("device").value, configuration: "" }));
   byId("axes").addEventListener("change", () => address.put({ axes: byId("axes").value }));
   addEventListener("themechange", draw);

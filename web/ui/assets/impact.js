@@ -88,6 +88,7 @@ const typesOf = (study) => new Map(study.definition.space.parameters.map((one) =
 /** How an outcome is known, and how far. */
 function remarks(outcome) {
   const explained = outcome.surrogate && outcome.parameters.some(({ measured: ran }) => !ran) ? `; the model predicts ${Math.round(100 * Math.max(0, outcome.surrogate.explained))} % of the variance of others` : "";
+  if (outcome.parameters.length === 0) return [`${titleOf(outcome)}: ${outcome.what}; ${outcome.notes.join("; ")}`];
   return [`${titleOf(outcome)}: ${outcome.what}, ${count(outcome.trials)} trials${explained}${outcome.estimated ? `; an estimate itself (${outcome.method})` : ""}`, ...outcome.notes.map((note) => `${titleOf(outcome)}: ${note}`)];
 }
 
