@@ -16,7 +16,7 @@ export function offerDownloads(card, { of, name, tables, where = () => "" }) {
   const file = (ending, part = "") => `${[of, name, part].filter(Boolean).map(plain).join("-")}.${ending}`;
   const choice = (text, run) => make("button", { type: "button", class: "small", on: { click: () => leave(run) } }, text);
 
-  const summary = make("summary", { "aria-label": `Download: ${title()}` }, "Download");
+  const summary = make("summary", { title: "Download", "aria-label": `Download: ${title()}` });
   const menu = make("details", { class: "menu downloads" }, summary, make("div", { class: "download-list" },
     choice("Picture (PNG)", picture),
     ...tables.map(([what, table]) => choice(tables.length > 1 ? `${what} (CSV)` : "Data (CSV)", () => save(
