@@ -71,7 +71,7 @@ export class PlaneCharts {
     const set = rows.filter((row) => !Number.isNaN(row.parameters[across]) && !Number.isNaN(row.parameters[up]));
     const { range, outside } = fairRange(set.map((row) => row.value));
     const within = (value) => Math.min(range[1], Math.max(range[0], value));
-    const points = set.map((row) => ({ row, x: x.at(row.parameters[across]), y: y.at(row.parameters[up]), value: within(row.value) }));
+    const points = set.map((row) => ({ row, x: x.at(row.parameters[across]), y: y.at(row.parameters[up]), value: within(row.value), weight: row.stands }));
     const enough = points.length >= fewest && across !== up;
     const smoothing = enough ? new Smoothing(points, { x: x.choices !== undefined, y: y.choices !== undefined }) : null;
     this.#grid = smoothing && gridOf(smoothing, x, y);
@@ -81,7 +81,7 @@ export class PlaneCharts {
       x: { ...x, missing: undefined }, y: { ...y, missing: undefined }, points: shown, ...this.#hover(measurements, x, y),
       paint: (context, at, colours) => {
         if (this.#grid) surface(context, at, colours, this.#grid, worth);
-        for (const { row, x: left, y: top } of shown) dot(context, ...at(left, top), row.rank === 1 ? 6 : 3.25, row.rank === 1 ? colours.strong : shade(colours, worth(row.value)), row.violation > 0, colours.surface);
+        for (const { row, x: left, y: top } of shown) dot(context, ...at(left, top), row.rank === 1 ? 6 : radius(points), row.rank === 1 ? colours.strong : shade(colours, worth(row.value)), row.violation > 0, colours.surface);
         if (this.#grid && !x.choices && !y.choices) contours(context, at, colours, this.#grid);
       },
     }, `${measurements.metric} over ${x.name} and ${y.name}: ${points.length} measured trials at ${measurements.where()}, and an estimate between them`);
@@ -103,7 +103,7 @@ export class PlaneCharts {
     this.ranks.draw({
       x, y, points, ...this.#hover(measurements, x, y),
       paint: (context, at, colours) => {
-        for (const { row, x: left, y: top } of points) dot(context, ...at(left, top), 2.5 + 4 * row.good, shade(colours, row.good), row.violation > 0, colours.surface);
+        for (const { row, x: left, y: top } of points) dot(context, ...at(left, top), (points.length > 500 ? 1.5 : 2.5) + (points.length > 500 ? 3 : 4) * row.good, shade(colours, row.good), row.violation > 0, colours.surface);
       },
     }, `Ranks of ${points.length} trials over ${x.name} and ${y.name} at ${measurements.where()}${measurements.best ? `; the best is trial ${measurements.best.number}` : ""}`);
     remark(byId("rank-note"), ["The better its rank, the larger and stronger a trial's dot.", measurements.chosen()].filter(Boolean).join(" "));
@@ -124,6 +124,9 @@ export class PlaneCharts {
     };
   }
 }
+
+/** The size of the dots: many get smaller. */
+const radius = (points) => (points.length > 500 ? 2 : 3.25);
 
 /** The places of the parameters, those first that an estimate says most about: numbers before choices, what always exists before what does not. */
 function telling(parameters) {
@@ -171,6 +174,7 @@ function contours(context, at, colours, { columns, rows, values }) {
   const place = ([row, column]) => at(column / (columns.length - 1), row / (rows.length - 1));
   context.textAlign = "center";
   context.textBaseline = "middle";
+  const labels = [];
   for (let level = 1; level <= levels; level++) {
     const value = low + (level / (levels + 1)) * (high - low);
     const lines = isolines(values, value);
@@ -178,7 +182,10 @@ function contours(context, at, colours, { columns, rows, values }) {
     for (const [from, to] of lines) line(context, colours.text, ...place(from), ...place(to));
     context.globalAlpha = 1;
     if (lines.length < 8) continue;
-    const [x, y] = place(lines[Math.floor(lines.length / 2)][0]);
+    // Where no other label is: first in the middle of the line, then towards its ends.
+    const [x, y] = [0.5, 0.3, 0.7, 0.1, 0.9].map((part) => place(lines[Math.floor(lines.length * part)][0])).find(([left, top]) => labels.every(([l, t]) => Math.abs(l - left) > 52 || Math.abs(t - top) > 16)) ?? [NaN, NaN];
+    if (Number.isNaN(x)) continue;
+    labels.push([x, y]);
     context.lineWidth = 3;
     context.strokeStyle = colours.surface;
     context.strokeText(measured(value), x, y);

@@ -27,6 +27,8 @@ export class RungMeasurements {
       value: values[objective][index],
       values: values.map((column) => column[index]),
       violation: columns.violations ? number(columns.violations[index]) : 0,
+      // For how many trials it stands, where there is a sample.
+      stands: columns.sample && columns.ranks[index] > columns.sample.best ? columns.sample.every : 1,
       parameters: parameters.map((column) => column[index]),
     }));
     /** From 0 for the worst to 1 for the best, by rank among all that were measured at the rung. */

@@ -31,7 +31,7 @@ export class Slices {
       plane.draw({
         x: scale, y: { ...value, missing: undefined }, points,
         paint: (context, at, colours) => {
-          for (const { row, x, y } of points) dot(context, ...at(x, y), 3.25, colour(colours, row), row.violation > 0, colours.surface);
+          for (const { row, x, y } of points) dot(context, ...at(x, y), points.length > 500 ? 2 : 3.25, colour(colours, row), row.violation > 0, colours.surface);
         },
         lines: ({ row }) => [...measurements.lines(row), `${scale.name} ${scale.text(row.parameters[place])}`],
         open: ({ row }) => location.assign(this.link(row.number)),

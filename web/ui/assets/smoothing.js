@@ -7,13 +7,17 @@ const narrowest = 0.04; // of an axis: what lies closer is one place to the eye
 const farthest = 2.5; // bandwidths from the nearest point beyond which nothing is said
 
 export class Smoothing {
-  /** points are {x, y, value}, with x and y from 0 to 1; along an axis of choices nothing is estimated between them. */
+  /**
+   * points are {x, y, value, weight}, with x and y from 0 to 1; weight is for how
+   * many a point stands. Along an axis of choices nothing is estimated between them.
+   */
   constructor(points, choices) {
     this.points = points;
     this.choices = choices;
     this.widths = ["x", "y"].map((axis) => {
-      const mean = points.reduce((sum, point) => sum + point[axis], 0) / points.length;
-      const variance = points.reduce((sum, point) => sum + (point[axis] - mean) ** 2, 0) / Math.max(1, points.length - 1);
+      const all = points.reduce((sum, point) => sum + point.weight, 0);
+      const mean = points.reduce((sum, point) => sum + point.weight * point[axis], 0) / all;
+      const variance = points.reduce((sum, point) => sum + point.weight * (point[axis] - mean) ** 2, 0) / all;
       return Math.max(narrowest, Math.sqrt(variance) * points.length ** (-1 / 6));
     });
   }
@@ -26,10 +30,10 @@ export class Smoothing {
       if (point === without) continue;
       if (this.choices.x && Math.abs(point.x - x) > 1e-9 || this.choices.y && Math.abs(point.y - y) > 1e-9) continue;
       const [across, up] = [(point.x - x) / wide, (point.y - y) / high];
-      const weight = Math.exp(-0.5 * (across * across + up * up));
-      sum += weight * point.value;
-      weights += weight;
-      if (weight > strongest) strongest = weight;
+      const near = Math.exp(-0.5 * (across * across + up * up));
+      sum += near * point.weight * point.value;
+      weights += near * point.weight;
+      if (near > strongest) strongest = near;
     }
     return strongest < Math.exp(-0.5 * farthest * farthest) ? NaN : sum / weights;
   }
