@@ -99,7 +99,7 @@ func run(ctx context.Context, o options) (err error) {
 	defer b.stop()
 	m := &measuring{options: o, browser: b, client: client, study: made.id}
 	fmt.Println("| | median | lowest to highest | runs |\n|---|---|---|---|")
-	return errors.Join(m.loads(), m.questions(), m.charts(), m.updates(ctx), m.underLoad(ctx))
+	return errors.Join(m.loads(), m.questions(), m.updates(ctx), m.underLoad(ctx), m.charts())
 }
 
 // spread prints a line of the table: milliseconds with the smallest and the
