@@ -78,6 +78,9 @@ func tryColumns(_ *testing.T, s *stage, browser context.Context) {
 	const without = "Rank Trial State loss width Budget Latest Epochs Time"
 	p.see(titles, without)
 	p.seeText("#columns summary", "Columns (3 hidden)")
+	p.show(390, 860, "light")
+	p.see(`(box => box.left >= 0 && box.right <= innerWidth)(document.querySelector("#columns fieldset").getBoundingClientRect())`, true)
+	p.show(1280, 900, "light")
 	p.see("location.search", "?hide=rung%2Cparams.rate%2Cjoules")
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.see(`[document.getElementById("columns").open, document.activeElement.textContent]`, []any{false, "Columns (3 hidden)"})
