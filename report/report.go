@@ -52,7 +52,7 @@ const (
 	maxCurves     = 60    // learning curves
 	maxLines      = 400   // lines over parallel axes
 	maxAxes       = 16    // parameters in parallel coordinates
-	maxSpans      = 3_000 // bars of the timeline
+	maxSpans      = 3_000 // bars of the timeline, about
 	maxLanes      = 60    // workers of the timeline
 	maxBars       = 20    // bars of other charts
 	maxDefinition = 64 << 10

@@ -237,7 +237,7 @@ func TestALargeStudyIsCutAndTheReportSaysSo(t *testing.T) {
 			t.Errorf("%d of %s, want 1 to %d", n, shape, most)
 		}
 	}
-	for _, wanted := range []string{"3800 of 4000 are left out", "1500 of 5333 measurements are drawn", "The 400 best of 4000 measured trials are drawn; 3600 are left out", "3940 are left out", "bars left out"} {
+	for _, wanted := range []string{"3800 of 4000 are left out", "1500 of 5333 measurements are drawn", "The 400 best of 4000 measured trials are drawn; 3600 are left out", "3940 are left out", "are joined to one bar"} {
 		if !strings.Contains(page, wanted) {
 			t.Errorf("the page does not say %q", wanted)
 		}

@@ -102,7 +102,13 @@ func tick(value float64) string {
 	if value == 0 {
 		return "0" // and never -0
 	}
-	return strconv.FormatFloat(value, 'g', 4, 64)
+	short := strconv.FormatFloat(value, 'g', 4, 64)
+	if size := math.Abs(value); size >= 1e-4 && size < 1e6 {
+		if rounded, err := strconv.ParseFloat(short, 64); err == nil {
+			return strconv.FormatFloat(rounded, 'f', -1, 64)
+		}
+	}
+	return short
 }
 
 // fairRange is where nearly all of the values are, with a margin, and how many

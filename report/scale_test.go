@@ -70,3 +70,12 @@ func TestPlacesOnAScale(t *testing.T) {
 		}
 	}
 }
+
+func TestTicksAreShort(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 15_000: "15000", 0.1 + 0.2: "0.3", 1e-4: "0.0001", 1e-5: "1e-05", 2.5e6: "2.5e+06", -1234.56: "-1235"} {
+		if got := tick(value); got != want {
+			t.Errorf("%g is %q, want %q", value, got, want)
+		}
+	}
+}

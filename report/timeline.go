@@ -28,28 +28,24 @@ func timelineFigure(source Source) figure {
 	}
 	lanes := lanesOf(history.Spans)
 	shown := lanes[:min(len(lanes), maxLanes)]
-	drawnSpans := 0
 	rows := 0
 	for _, one := range shown {
 		rows += one.rows
 	}
-	height := 18.0
-	if rows > 60 {
-		height = 8
-	}
+	height := min(18, max(3, 1200/float64(rows)))
 	f.Height = float64(rows)*height + 6*float64(len(shown)) + 60
 	created := source.Study.Created
 	x := scale{low: 0, high: max(history.Last.Sub(created).Seconds(), 1e-9), from: 150, to: f.Width - plotRight, seconds: true}
+	least := 0.0 // how wide a bar is at least
+	if spansOf(shown) > maxSpans {
+		least = (x.to - x.from) * float64(rows) / maxSpans
+		f.note("Times that are short here and follow each other on a worker are joined to one bar, with the pauses between them: it shows the highest rung, and a failure if there was one.")
+	}
 	y := 14.0
 	for _, one := range shown {
 		f.text("label end", x.from-8, y+13, clipped(source.workerName(one.worker), 22))
-		for i, row := range packed(one.spans) {
-			top := y + float64(row)*height
-			if drawnSpans == maxSpans {
-				break
-			}
-			drawnSpans++
-			f.span(source, one.spans[i], x, top, height)
+		for _, bar := range condensed(one, x, least) {
+			f.span(source, bar, x, y+float64(bar.row)*height, height)
 		}
 		y += float64(one.rows)*height + 6
 		f.line("grid", x.from, y-3, x.to, y-3)
@@ -64,9 +60,6 @@ func timelineFigure(source Source) figure {
 	if left := len(lanes) - len(shown); left > 0 {
 		f.note(fmt.Sprintf("The %d workers that were busy the longest are drawn; %d are left out.", len(shown), left))
 	}
-	if left := spansOf(shown) - drawnSpans; left > 0 {
-		f.note(fmt.Sprintf("%s left out.", wording.Count(left, "bar")))
-	}
 	f.Numbers = laneTable(source, shown)
 	return f
 }
@@ -78,19 +71,57 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// span draws one time a worker had a trial.
-func (f *figure) span(source Source, one Span, x scale, y, height float64) {
+// stretch is a bar: one time a worker had a trial, or several.
+type stretch struct {
+	Span
+	row, count int
+}
+
+// with joins what came next to the bar, which shows the highest rung of all, and a
+// failure if there was one.
+func (s *stretch) with(next Span) {
+	s.To, s.count, s.Rung = next.To, s.count+1, max(s.Rung, next.Rung)
+	if s.End != trial.Failed && s.End != trial.Lost {
+		s.End = next.End
+	}
+}
+
+// condensed are the bars of a worker: those that are less than so wide are joined
+// with what follows them in their row, until they are as wide.
+func condensed(of lane, x scale, least float64) []stretch {
+	var bars []stretch
+	last := map[int]int{} // of each row
+	width := func(from, to time.Time) float64 { return (x.to - x.from) * to.Sub(from).Seconds() / x.high }
+	for i, row := range packed(of.spans) {
+		one := of.spans[i]
+		if at, begun := last[row]; begun && width(bars[at].From, bars[at].To) < least && width(bars[at].From, one.From) < least {
+			bars[at].with(one)
+			continue
+		}
+		last[row] = len(bars)
+		bars = append(bars, stretch{one, row, 1})
+	}
+	return bars
+}
+
+// span draws one bar.
+func (f *figure) span(source Source, one stretch, x scale, y, height float64) {
 	created := source.Study.Created
 	from, to := x.at(one.From.Sub(created).Seconds()), x.at(one.To.Sub(created).Seconds())
 	class := "span ended"
-	switch one.End {
-	case trial.Paused, trial.Completed:
+	switch {
+	case one.End == trial.Paused, one.End == trial.Completed:
 		class = "span " + rungClass(one.Rung, len(source.Study.Rungs))
-	case trial.Failed, trial.Lost:
+	case one.End == trial.Failed, one.End == trial.Lost:
 		class = "span bad"
 	}
-	f.bar(class, box{from, y, to - from, height - 2}, fmt.Sprintf("trial %d, rung %d: %s, then %s", one.Number, one.Rung, wording.Seconds(one.To.Sub(one.From).Seconds()), one.End))
-	if number := fmt.Sprint(one.Number); height > 12 && to-from > 8*float64(len(number))+4 {
+	lasted := wording.Seconds(one.To.Sub(one.From).Seconds())
+	note := fmt.Sprintf("trial %d, rung %d: %s, then %s", one.Number, one.Rung, lasted, one.End)
+	if one.count > 1 {
+		note = fmt.Sprintf("%s one after the other in %s, up to rung %d", wording.Count(one.count, "training"), lasted, one.Rung)
+	}
+	f.bar(class, box{from, y, to - from, height - min(2, height/3)}, note)
+	if number := fmt.Sprint(one.Number); one.count == 1 && height > 12 && to-from > 8*float64(len(number))+4 {
 		f.text("inside middle", (from+to)/2, y+12, number)
 	}
 }
