@@ -66,6 +66,7 @@ async function start() {
   const [study, who] = await Promise.all([get(path()), identity()]);
   const guest = who.scope === "link";
   if (guest) frameForGuest(path());
+  show(byId("edf-others"), !guest); // who came by a link sees no other study
   let { status } = study;
   document.title = `Charts of ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);

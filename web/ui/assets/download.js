@@ -4,6 +4,11 @@ import { make, showError } from "./dom.js";
 import { moment } from "./format.js";
 import { photograph } from "./picture.js";
 
+// A menu closes when something else is pressed.
+document.addEventListener("pointerdown", (event) => {
+  for (const menu of document.querySelectorAll(".downloads[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+
 /**
  * Gives a card a menu. name is what it shows, as part of a file's name; of is
  * whose it is, such as the study. Each of tables is [what it has, a function]:
@@ -28,9 +33,6 @@ export function offerDownloads(card, { of, name, tables, where = () => "" }) {
   });
   menu.addEventListener("focusout", (event) => {
     if (event.relatedTarget !== null && !menu.contains(event.relatedTarget)) menu.open = false;
-  });
-  document.addEventListener("pointerdown", (event) => {
-    if (!menu.contains(event.target)) menu.open = false;
   });
   head.append(menu);
 

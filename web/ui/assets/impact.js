@@ -3,6 +3,7 @@
 import { get, referenceOf, studyPath } from "./api.js";
 import { byId, make, setText, show } from "./dom.js";
 import { latency, sampleEnergy } from "./deploy.js";
+import { offerDownloads } from "./download.js";
 import { count, duration, joules, measured, nothing, parameter } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
@@ -68,11 +69,22 @@ function heatMap(id, caption, names, columns) {
 
 const legend = () => make("div", { class: "legend" }, ...["high", "medium", "low"].map((name) => make("span", {}, make("i", { class: "impact-sample", data: { class: name }, "aria-hidden": "true" }), name)));
 
-function card(id, title, map, notes) {
-  return make("section", { class: "card flush", "aria-labelledby": id },
+function card(id, title, map, notes, table) {
+  const section = make("section", { class: "card flush", "aria-labelledby": id },
     make("div", { class: "card-head" }, make("h2", { id }, title), legend()),
     map,
     make("ul", { class: "notes inset" }, ...notes.map((note) => make("li", {}, `${note}.`))));
+  offerDownloads(section, { of: title, name: "impact", tables: [["Impact", table]] });
+  return section;
+}
+
+/** The impacts of studies on their outcomes, or on one of them, as a table of plain values. */
+function impactTable(studies, wanted) {
+  return {
+    columns: ["study", "outcome", "unit", "parameter", "class", "variation", "lowest", "lowest_at", "highest", "highest_at", "measured", "chance"],
+    rows: studies.flatMap(({ study, impact }) => impact.outcomes.filter(({ name }) => wanted === undefined || name === wanted).flatMap((outcome) => outcome.parameters.map((one) => [
+      study.name, outcome.name, outcome.unit, one.name, one.class, one.variation, one.lowest, one.lowest_at, one.highest, one.highest_at, one.measured === true, one.chance]))),
+  };
 }
 
 /** The parameters of studies with their kinds, those of the space before knobs of the system. */
@@ -98,7 +110,7 @@ const head = (outcome) => [titleOf(outcome), outcome.estimated ? make("span", { 
 function drawOne(one) {
   const { study, impact } = one;
   const columns = impact.outcomes.map((outcome) => ({ head: head(outcome), outcome, types: typesOf(study) }));
-  return [card("map-0", study.name, heatMap("map-0", `Impact of each parameter of ${study.name} on each outcome`, parametersOf([one]), columns), impact.outcomes.flatMap(remarks))];
+  return [card("map-0", study.name, heatMap("map-0", `Impact of each parameter of ${study.name} on each outcome`, parametersOf([one]), columns), impact.outcomes.flatMap(remarks), () => impactTable([one]))];
 }
 
 /** Several: one map for each outcome, parameters × studies, as in the thesis. */
@@ -111,7 +123,7 @@ function drawSeveral(studies) {
       head: make("a", { href: studyPath(reference) }, study.name), outcome: impact.outcomes.find(({ name }) => name === first.name), types: typesOf(study),
     }));
     const notes = having.flatMap(({ study }, place) => remarks(columns[place].outcome).map((note) => `${study.name}: ${note}`));
-    return card(`map-${at}`, titleOf(first), heatMap(`map-${at}`, `Impact of each parameter on ${titleOf(first)}, by study`, parametersOf(having), columns), notes);
+    return card(`map-${at}`, titleOf(first), heatMap(`map-${at}`, `Impact of each parameter on ${titleOf(first)}, by study`, parametersOf(having), columns), notes, () => impactTable(having, first.name));
   });
 }
 
