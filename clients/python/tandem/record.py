@@ -72,6 +72,16 @@ class TrialRecord:
         return self.results[-1].values[0] if self.results and self.results[-1].values else None
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """The words that people find it by."""
+        return tuple(self.raw.get("tags") or ())
+
+    @property
+    def note(self) -> str:
+        """What people wrote about it; empty without a note."""
+        return str(self.raw.get("note") or "")
+
+    @property
     def parent(self) -> Optional[int]:
         """The trial that this one continues, in a study with ``promotion: population``; else None."""
         number = self.raw.get("parent")

@@ -357,6 +357,45 @@ class Study:
         """End the study for everyone: running trials are cancelled."""
         self._post("stop")
 
+    def annotate(
+        self,
+        *,
+        tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        note: Optional[str] = None,
+        trial: Optional[int] = None,
+    ) -> None:
+        """Add tags to the study, or to one of its trials, take some off, and replace the note.
+
+        What is not given stays; an empty note removes the one that is there.
+        """
+        amendment: dict[str, Any] = {"add_tags": list(tags), "remove_tags": list(remove_tags)}
+        if note is not None:
+            amendment["note"] = note
+        whose = ("trials", trial) if trial is not None else ()
+        self.client.post(f"annotate {self.name}", amendment, "studies", self.id, *whose, "annotate")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The words that people find the study by."""
+        return tuple(self.view.get("tags") or ())
+
+    @property
+    def note(self) -> str:
+        """What people wrote about the study; empty without a note."""
+        return str(self.view.get("note") or "")
+
+    def share(self, name: str, days: float = 30.0) -> str:
+        """A link for a browser that shows this study, and nothing else, until it expires or is revoked.
+
+        Whoever has it can look, and change nothing. ``name`` says for whom it is: the list of links on the
+        study's page and the server's audit log show it.
+        """
+        link = self.client.post(
+            f"share {self.name}", {"name": name, "ttl_seconds": days * 86400}, "studies", self.id, "links"
+        )
+        return f"{self.client.url}{link['path']}"
+
     def delete(self) -> None:
         """Remove the study with everything that belongs to it."""
         path = self.client.path("studies", self.id)
