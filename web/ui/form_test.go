@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -281,7 +282,7 @@ func tryShare(_ *testing.T, s *stage, browser context.Context) {
 	guest.seeText("h1", "small")
 	guest.seeText("#board", "completed")
 	guest.see(`document.getElementById("link-state").textContent`, "live")
-	guest.see(`[...document.querySelectorAll("#actions > *")].filter(one => one.checkVisibility()).map(one => one.textContent)`, []string{"Charts", "Export CSV", "Parquet", "JSON"})
+	guest.see(`[...document.querySelectorAll("#actions > *")].filter(one => one.checkVisibility()).map(one => (one.querySelector("summary") ?? one).textContent)`, []string{"Charts", "Export"})
 	guest.see(`[...document.querySelectorAll("a")].filter(one => one.checkVisibility() && !one.href.includes("/studies/") && !one.href.endsWith("#main")).map(one => one.href)`, []string{})
 	guest.see("location.href.includes('token')", false)
 	guest.do(chromedp.Click(chromedp.Search(`//table[@id="board"]//a[.="#1"]`)))
@@ -304,8 +305,12 @@ func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	p.signIn(auth.Admin)
 	p.visit("/studies/small")
 	p.see(`document.getElementById("actions").hidden`, false)
-	p.see(`["enqueue", "pause", "stop", "export-csv", "export-parquet", "export-json", "copy", "share", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
+	p.see(`["enqueue", "pause", "stop", "exports", "copy", "share", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
 	p.see("document.documentElement.scrollWidth - innerWidth", 0)
+	p.do(chromedp.Click("#exports > summary"))
+	p.see(`["export-csv", "export-parquet", "export-json"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.see(`document.getElementById("exports").open`, false)
 	p.get(`document.getElementById("pause").focus()`)
 	for _, action := range []struct {
 		question, answer string

@@ -6,7 +6,7 @@ import { photograph } from "./picture.js";
 
 // A menu closes when something else is pressed.
 document.addEventListener("pointerdown", (event) => {
-  for (const menu of document.querySelectorAll(".downloads[open]")) if (!menu.contains(event.target)) menu.open = false;
+  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
 /**

@@ -81,6 +81,12 @@ function wireActions() {
     const text = "Its trials, reports, logs and events are removed, and its checkpoints with them. This cannot be undone. Export first what you want to keep.";
     if (await confirm({ title: `Delete ${study.name} and all it measured?`, text, action: "Delete the study", dangerous: true })) remove();
   });
+  byId("exports").addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    byId("exports").open = false;
+    byId("exports").firstElementChild.focus();
+  });
   byId("export-csv").href = address(path("/export?format=csv"));
   byId("export-parquet").href = address(path("/export?format=parquet"));
   byId("export-json").href = address(path("/export?format=json"));
