@@ -121,6 +121,8 @@ function said(event: Event): string {
       return `trial ${event.number} saved ${event.data?.bytes} bytes`;
     case "emulation":
       return `an inference takes ${event.data?.latency_seconds} s (${event.data?.method})`;
+    case "annotation":
+      return `the tags are ${event.data?.tags?.join(", ")}`;
     case "search":
       return "the search decided";
   }

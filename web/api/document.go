@@ -234,7 +234,8 @@ func copied(from tree) (tree, error) {
 	return to, decoder.Decode(&to)
 }
 
-// describeStudyFile says what a study file is, and that one creates a study.
+// describeStudyFile says what a study file is, and that one is previewed and
+// creates a study.
 func describeStudyFile(document, schemas tree) error {
 	var file tree
 	decoder := json.NewDecoder(bytes.NewReader(studyFileSchemas))
@@ -257,5 +258,6 @@ func describeStudyFile(document, schemas tree) error {
 	choices[0] = reference
 	with, _ := choices[1].(tree)
 	inside(with, "properties")["study"] = reference
+	inside(document, "paths", prefix+"/preview", "post", "requestBody", "content", "application/json")["schema"] = reference
 	return nil
 }
