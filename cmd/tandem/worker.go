@@ -87,7 +87,7 @@ has; docs/sandbox.md tells what each does.`,
 	connectionFlags(command, &server)
 	workerFlags(command, &options)
 	slotsFlag(command, &options.slots)
-	command.Flags().StringVar(&options.name, "name", hostName(), "what people see the worker as")
+	command.Flags().StringVar(&options.name, "name", "", "what people see the worker as (default this machine's host name)")
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
 	logFlags(command, &log)

@@ -31,6 +31,9 @@ func TestAGeneratedTypeScriptClient(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(modules, ".bin", "tsc")); err != nil {
 		t.Skip("the packages of clients/typescript are not installed (npm ci there): the TypeScript client is not tried")
 	}
+	if exec.CommandContext(t.Context(), "node", "-e", "process.exit(typeof crypto === 'undefined' ? 1 : 0)").Run() != nil {
+		t.Skip("this node is older than version 20: the TypeScript client is not tried")
+	}
 	folder := t.TempDir()
 	for _, name := range []string{"walk.ts", "tsconfig.json", "package.json"} {
 		if err := os.WriteFile(filepath.Join(folder, name), read(t, filepath.Join(source, name)), 0o600); err != nil {

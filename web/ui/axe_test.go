@@ -39,7 +39,7 @@ type violation struct {
 // violations asks axe-core about the page as it is shown now.
 func (p *tab) violations(rules string) []violation {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Minute)
 	defer cancel()
 	if p.get("typeof window.axe") != `"object"` {
 		source, err := axeSource()

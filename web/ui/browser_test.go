@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds the wait for anything the browser should show.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // browserPath finds a Chromium: CHROMIUM, or one of its names on the PATH.
 // Without one the test is skipped, unless TANDEM_REQUIRE_BROWSER is set.

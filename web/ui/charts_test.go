@@ -431,6 +431,9 @@ func tryRealDownload(t *testing.T, s *stage, p *tab) {
 	folder := t.TempDir()
 	if wanted := os.Getenv("TANDEM_SCREENSHOTS"); wanted != "" { // for a look
 		folder = wanted
+		if err := os.MkdirAll(folder, 0o750); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p.visit("/studies/boosted-or-linear/charts?rung=1")
 	rung := 1
