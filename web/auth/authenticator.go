@@ -83,9 +83,10 @@ func (a *Authenticator) Valid(ctx context.Context, id string) error {
 	return err
 }
 
-// Delete removes a token and its sessions. not_found if there is none; the
-// last admin token that does not expire is a conflict, as nobody could make
-// another one.
+// Delete removes a token and its sessions: the token first, with which all of
+// them end, so that a failure in between leaves nothing open. not_found if there
+// is none; the last admin token that does not expire is a conflict, as nobody
+// could make another one.
 func (a *Authenticator) Delete(ctx context.Context, id string) error {
 	a.deleting.Lock()
 	defer a.deleting.Unlock()
@@ -100,18 +101,22 @@ func (a *Authenticator) Delete(ctx context.Context, id string) error {
 	if tokens[at].Lasting() && !slices.ContainsFunc(tokens, func(t Token) bool { return t.ID != id && t.Lasting() }) {
 		return problem.New(problem.Conflict, "%s is the last admin token that does not expire: create another one first", id)
 	}
-	for _, token := range tokens {
-		if token.parent() != id {
-			continue
-		}
-		if err := a.remove(ctx, token.ID); err != nil {
-			return err
-		}
-	}
 	err = a.store.DeleteToken(ctx, id)
 	a.forget(id)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // nobody could ask for the rest again
+	for _, token := range tokens {
+		if token.parent() == id {
+			err = errors.Join(err, a.remove(ctx, token.ID))
+		}
+	}
 	return err
 }
+
+// Expired reports whether the token's time is over.
+func (a *Authenticator) Expired(token Token) bool { return token.expired(a.now()) }
 
 // Bind makes a worker's token the machine's that uses it, if it belongs to none,
 // and returns it as it is then. The error is forbidden if it is another's.

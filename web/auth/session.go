@@ -26,6 +26,10 @@ const (
 // Session reports whether the token is a browser's session.
 func (t Token) Session() bool { return t.parent() != "" }
 
+// Principal is the id under which what is done with the token is counted: its
+// own, or that of the token a session was started with.
+func (t Token) Principal() string { return cmp.Or(t.parent(), t.ID) }
+
 // parent is the id of the token a session was started with.
 func (t Token) parent() string {
 	parent, _, ok := strings.Cut(t.ID, ".")
