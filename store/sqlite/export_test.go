@@ -38,8 +38,10 @@ func MakeOld(ctx context.Context, path string, version int64) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = provider.UpTo(ctx, version)
-	return err
+	if _, err = provider.UpTo(ctx, version); err != nil || version < firstChecked {
+		return err
+	}
+	return sealSchema(ctx, database)
 }
 
 // RefuseNetwork is what Open says of a folder on the file system with the number.

@@ -15,6 +15,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// firstChecked is the first schema version that has a checksum.
+const firstChecked = 5
+
 // migrate brings the schema up to date, each step in a transaction, and
 // refuses a schema this program is too old for. It keeps a copy of a database
 // that it changes.
@@ -32,6 +35,11 @@ func migrate(ctx context.Context, database *sql.DB, path string) error {
 	case current == newest:
 		return checkSchema(ctx, database, path)
 	case current > 0:
+		if current >= firstChecked { // else what somebody changed would pass as ours behind it
+			if err := checkSchema(ctx, database, path); err != nil {
+				return err
+			}
+		}
 		if err := copyInto(ctx, database, olderPath(path, current)); err != nil {
 			return problem.New(problem.Unavailable,
 				"%s has schema version %d and is not brought to %d, because no copy of it could be made first: %w; make room beside it, then start again",
@@ -41,11 +49,16 @@ func migrate(ctx context.Context, database *sql.DB, path string) error {
 	if _, err := provider.Up(ctx); err != nil {
 		return problem.New(problem.Unavailable, "bring %s from schema version %d to %d: %w", path, current, newest, err)
 	}
-	_, err = database.ExecContext(ctx, "UPDATE server SET schema_checksum = ("+schemaChecksum+")")
-	if err != nil {
+	if err := sealSchema(ctx, database); err != nil {
 		return problem.New(problem.Unavailable, "complete the schema of %s: %w", path, err)
 	}
 	return nil
+}
+
+// sealSchema notes the schema as the one the migrations made.
+func sealSchema(ctx context.Context, database *sql.DB) error {
+	_, err := database.ExecContext(ctx, "UPDATE server SET schema_checksum = ("+schemaChecksum+")")
+	return err
 }
 
 func migrator(database *sql.DB) (*goose.Provider, error) {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
 )
@@ -130,6 +131,26 @@ func TestMigrationsKeepDamage(t *testing.T) {
 				t.Errorf("the damage is told as %v", err)
 			}
 		})
+	}
+}
+
+// Nor is a schema that was changed by hand.
+func TestMigrationsRefuseAnotherSchema(t *testing.T) {
+	t.Parallel()
+	path := of(t, 5)
+	database := raw(t, path)
+	execute(t, database, "DROP TRIGGER token_updated")
+	if err := database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it stays refused
+		_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		if !problem.Is(err, problem.Unavailable) || !strings.Contains(err.Error(), "its schema is not the one that tandem made") {
+			t.Errorf("the server says %v", err)
+		}
+	}
+	if left, err := filepath.Glob(path + ".schema-*"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 
