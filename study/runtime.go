@@ -196,7 +196,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 		s.options.Logger.Error("a study cannot go on", "study", stored.Definition.Name, "error", r.broken)
 	}
 	s.regrant(r)
-	r.stale, r.newest = false, nil
+	r.stale, r.newest, r.summary = false, nil, nil
 	r.loads++
 	return nil
 }
