@@ -129,7 +129,8 @@ func tryCopy(t *testing.T, s *stage, browser context.Context) {
 	p.see(`document.getElementById("actions").hidden`, false)
 	p.click("#copy")
 	p.see(labelled("#form-run", "Name")+".value", "every-2")
-	p.seeText("#plan", "estimate") // by what that study's training took
+	p.seeText("#plan", "It takes about") // by what that study's training took
+	p.see(`document.getElementById("create").disabled`, false)
 	p.click("#create")
 	p.see("location.pathname", "/studies/every-2")
 	p.quiet()

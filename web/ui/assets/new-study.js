@@ -51,6 +51,7 @@ function put(content) {
 
 function checkSoon() {
   byId("create").disabled = true;
+  checks++; // what an earlier check says is of another text
   clearTimeout(waiting);
   waiting = setTimeout(check, 300);
 }
@@ -96,6 +97,8 @@ function goTo(line) {
 
 async function create() {
   byId("create").disabled = true;
+  clearTimeout(waiting);
+  const turn = ++checks;
   showError(null);
   try {
     const study = await sendFile("/studies", file.kind, file.text);
@@ -106,7 +109,7 @@ async function create() {
     tell(faults);
     showError(new Error(faults.length > 0 ? "The study was not created: see the faults." : `The study was not created. ${error.message}`));
     byId("error").scrollIntoView({ block: "nearest" });
-    byId("create").disabled = false;
+    if (turn === checks) byId("create").disabled = false; // else the text has changed since
   }
 }
 
