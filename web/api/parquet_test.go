@@ -155,16 +155,18 @@ func TestParquetIsReadByOthers(t *testing.T) {
 	const script = `
 import json, math, sys
 path = sys.argv[1]
+rows = None
 try:
     import pyarrow.parquet
-    rows = pyarrow.parquet.read_table(path).to_pylist()
-except ImportError:
+except Exception: # it is not there, or cannot be loaded
     try:
         import duckdb
-    except ImportError:
+    except Exception:
         sys.exit(77)
     answer = duckdb.sql("SELECT * FROM read_parquet('" + path + "') ORDER BY number")
     rows = [dict(zip(answer.columns, row)) for row in answer.fetchall()]
+if rows is None:
+    rows = pyarrow.parquet.read_table(path).to_pylist()
 print(json.dumps([{k: "NaN" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]))
 `
 	data, err := table(t, tabled()).export("parquet")
@@ -179,11 +181,13 @@ print(json.dumps([{k: "NaN" if isinstance(v, float) and math.isnan(v) else v for
 		if found, err := exec.LookPath(python); err == nil {
 			output, err := exec.CommandContext(t.Context(), found, "-c", script, path).Output()
 			var ended *exec.ExitError
-			if errors.As(err, &ended) && ended.ExitCode() == 77 {
+			switch {
+			case errors.As(err, &ended) && ended.ExitCode() == 77:
 				continue
-			}
-			if err != nil {
+			case ended != nil:
 				t.Fatalf("%s: %v\n%s", found, err, ended.Stderr)
+			case err != nil:
+				t.Fatalf("%s: %v", found, err)
 			}
 			var rows []map[string]any
 			if err := json.Unmarshal(output, &rows); err != nil || len(rows) != 2 {
