@@ -45,7 +45,7 @@ export async function share(path, name) {
       const link = await change("POST", path + "/links", { name: whom.input.value.trim(), ttl_seconds: Number(life.input.value) });
       const address = make("input", { type: "text", readonly: true, id: "link-address", "aria-label": "The link" });
       address.value = location.origin + link.path;
-      fresh.replaceChildren(make("p", {}, "Copy it now: it cannot be shown again. Who has it sees all of this study, its file and its logs too, and nothing else."), make("div", { class: "made" }, address, copyButton(() => address.value)));
+      fresh.replaceChildren(make("p", {}, "Copy it now: it cannot be shown again. Who has it sees all of this study, its file and its logs too, what it took from earlier studies, and nothing else."), make("div", { class: "made" }, address, copyButton(() => address.value)));
       address.select();
       await draw();
     } catch (error) {
