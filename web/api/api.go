@@ -65,8 +65,9 @@ const defaultArtifactLimit = 4 << 30
 
 // The bounds on requests that stay open: event streams and uploads.
 const (
-	maxFollowers = 512
-	maxUploads   = 32
+	maxFollowers     = 512
+	maxLinkFollowers = 64 // of one link
+	maxUploads       = 32
 )
 
 // server holds what the handlers need.
@@ -77,6 +78,7 @@ type server struct {
 	authenticator *auth.Authenticator
 	audit         Audit
 	refusals      *audit.Limiter
+	visits        *audit.Limiter // by links
 	ui            http.Handler
 	hosts         hostList
 	logger        *slog.Logger
@@ -136,7 +138,7 @@ func newServer(config Config) *server {
 	if s.authenticator, s.limits = config.Authenticator, newLimits(config.Limits, now); s.authenticator == nil {
 		s.authenticator = auth.NewAuthenticator(config.Tokens, now)
 	}
-	s.refusals = audit.NewLimiter(now)
+	s.refusals, s.visits = audit.NewLimiter(now), audit.NewLimiter(now)
 	s.register()
 	return s
 }

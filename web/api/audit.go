@@ -62,13 +62,14 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, found route) {
 		s.dispatch(w, r, found)
 		return
 	}
-	if err := s.audit.Append(entryOf(r.Context(), audit.Asked)); err != nil {
+	told, err := s.noteVisit(entryOf(r.Context(), audit.Asked), tokenOf(r.Context()))
+	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
 	seen := &witness{ResponseWriter: w}
 	s.dispatch(seen, r, found)
-	if seen.status >= http.StatusBadRequest {
+	if told && seen.status >= http.StatusBadRequest {
 		failed := entryOf(r.Context(), audit.Failed)
 		failed.Detail = "status " + strconv.Itoa(seen.status)
 		s.wrote(r.Context(), s.audit.Append(failed))
@@ -142,11 +143,24 @@ func (s *server) noteRefusal(ctx context.Context, err error) {
 	if kind == "" {
 		kind = limit.Origin(entry.From).String()
 	}
-	if entry.Count = s.refusals.Count(kind + " " + entry.Action + " " + entry.Detail); entry.Count == 0 {
-		return
+	if counted(&entry, s.refusals.Count(kind+" "+entry.Action+" "+entry.Detail)) {
+		s.wrote(ctx, s.audit.Append(entry))
 	}
-	if entry.Count == 1 {
-		entry.Count = 0
+}
+
+// noteVisit writes what was done with the token, and reports whether there is a
+// line. A link may be anybody's: what many do with it is told in few lines.
+func (s *server) noteVisit(entry audit.Entry, token auth.Token) (told bool, err error) {
+	if token.Scope == auth.Link && !counted(&entry, s.visits.Count(token.Principal()+" "+entry.Action)) {
+		return false, nil
 	}
-	s.wrote(ctx, s.audit.Append(entry))
+	return true, s.audit.Append(entry)
+}
+
+// counted makes the entry stand for so many, and reports whether it is to be written.
+func counted(entry *audit.Entry, count int) bool {
+	if count > 1 {
+		entry.Count = count
+	}
+	return count > 0
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 
@@ -39,13 +38,12 @@ func (s *server) events(ctx context.Context, input *eventsInput) (*huma.StreamRe
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.followers <- struct{}{}:
-	default:
-		return nil, problem.New(problem.Unavailable, "too many clients follow events: try again later")
+	give, err := s.takeStream(tokenOf(ctx))
+	if err != nil {
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(framework huma.Context) {
-		defer func() { <-s.followers }()
+		defer give()
 		_, w := humachi.Unwrap(framework)
 		header := w.Header()
 		header.Set("Content-Type", "text/event-stream")

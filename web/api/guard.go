@@ -117,7 +117,7 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 			s.refuse(w, r, s.takeWrong(r, err))
 			return
 		}
-		if err := s.takeToken(known.token.ID); err != nil {
+		if err := s.takeToken(known.token); err != nil {
 			s.refuse(w, r, err)
 			return
 		}

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/limit"
 )
 
@@ -40,6 +40,11 @@ const (
 	wrongTokens = 10
 	wrongBurst  = 600
 
+	// linkRequests is how many requests a second one link may make, and linkBurst
+	// how many at once: people look at a study, no fleet works with it.
+	linkRequests = 50
+	linkBurst    = 500
+
 	// maxNames is how many different metrics a trial may report under a lease.
 	maxNames = 1_000
 	// maxPrincipals, maxOrigins and maxTrials bound what is remembered.
@@ -53,9 +58,11 @@ const (
 // limits are the bounds on what clients may take, with what was taken.
 type limits struct {
 	tokens, addresses, wrong *limit.Rates
+	links                    *limit.Rates
 	points                   *limit.Rates
 	names                    *limit.Names
 	bodies                   *limit.Budget
+	streams                  *limit.Shares // of links
 	signIns                  *limit.Failures
 }
 
@@ -70,7 +77,8 @@ func newLimits(given Limits, now func() time.Time) limits {
 		tokens: rates(requests, requestBurst, maxPrincipals), addresses: rates(2*requests, requestBurst, maxOrigins),
 		wrong:  limit.NewRates(wrongTokens, wrongBurst, maxOrigins, time.Now),
 		points: rates(points, pointBurst, maxTrials), names: limit.NewNames(maxNames, maxTrials),
-		bodies: limit.NewBudget(maxBodies), signIns: limit.NewFailures(now),
+		links:  limit.NewRates(linkRequests, linkBurst, maxPrincipals, time.Now),
+		bodies: limit.NewBudget(maxBodies), streams: limit.NewShares(maxLinkFollowers), signIns: limit.NewFailures(now),
 	}
 }
 
@@ -100,9 +108,15 @@ func (s *server) takeAddress(r *http.Request) error {
 	return nil
 }
 
-// takeToken counts a request of a token; a token's sessions count as it does.
-func (s *server) takeToken(id string) error {
-	principal, _, _ := strings.Cut(id, ".")
+// takeToken counts a request of a token; a token's sessions count as it does. A
+// link has a bound of its own besides.
+func (s *server) takeToken(token auth.Token) error {
+	principal := token.Principal()
+	if token.Scope == auth.Link {
+		if wait := s.limits.links.Take(principal, 1); wait > 0 {
+			return s.limited("link", tooMuch(wait, "too many requests with this link"))
+		}
+	}
 	if wait := s.limits.tokens.Take(principal, 1); wait > 0 {
 		return s.limited("token", tooMuch(wait, "too many requests with this token"))
 	}
@@ -133,6 +147,28 @@ func (s *server) takeReport(id trial.ID, report protocol.Report) error {
 			Message: fmt.Sprintf("a trial may report at most %d different metrics: a name must not have a step or a time in it", maxNames)}}))
 	}
 	return nil
+}
+
+// takeStream holds the place of an event stream until it ends. A link has some of
+// them, so that its readers leave places for those who work.
+func (s *server) takeStream(token auth.Token) (give func(), err error) {
+	refusal := problem.New(problem.Unavailable, "too many clients follow events: try again later")
+	shared := token.Scope == auth.Link
+	if shared && !s.limits.streams.Take(token.Principal()) {
+		return nil, s.limited("link_streams", refusal)
+	}
+	giveShare := func() {
+		if shared {
+			s.limits.streams.Give(token.Principal())
+		}
+	}
+	select {
+	case s.followers <- struct{}{}:
+		return func() { <-s.followers; giveShare() }, nil
+	default:
+		giveShare()
+		return nil, refusal
+	}
 }
 
 // takeBody holds the memory of a request's body until it is answered.

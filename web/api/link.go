@@ -29,7 +29,7 @@ func (s *server) createLink(ctx context.Context, input *linkInput) (*linkAnswer,
 	if err != nil {
 		return nil, err
 	}
-	present, err := s.linksTo(ctx, view.ID)
+	present, err := s.openLinksTo(ctx, view.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +104,21 @@ func (s *server) linksTo(ctx context.Context, study string) ([]auth.Token, error
 		}
 	}
 	return links, err
+}
+
+// openLinksTo are the links to the study that open it still. It removes the others,
+// so that nobody has to make room by hand.
+func (s *server) openLinksTo(ctx context.Context, study string) ([]auth.Token, error) {
+	links, err := s.linksTo(ctx, study)
+	var open []auth.Token
+	for _, link := range links {
+		if !s.authenticator.Expired(link) {
+			open = append(open, link)
+		} else if failure := s.authenticator.Delete(ctx, link.ID); !problem.Is(failure, problem.NotFound) { // by another request
+			err = errors.Join(err, failure)
+		}
+	}
+	return open, err
 }
 
 // dropLinks removes the links to a study that was deleted. They open nothing

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -31,12 +32,17 @@ func TestALinkOpensOneStudyAndNothingElse(t *testing.T) {
 	s := newStage(t)
 	p := s.alices()
 	other := s.create() // the administrators' "small"
-	link := s.shared(p.study.ID, time.Hour)
+	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+	links := map[string]protocol.IssuedLink{} // by method: one may not ask as often
+	for _, method := range methods {
+		links[method] = s.shared(p.study.ID, time.Hour)
+	}
+	link := links["GET"]
 	bodies := p.bodies(t)
 	before := s.content(p)
 	opened := map[string]bool{}
 	for path, operations := range s.published() {
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		for _, method := range methods {
 			name := method + " " + path
 			described, declared := operations[strings.ToLower(method)]
 			if declared && len(described.Security) == 0 || strings.HasSuffix(path, "/events") || path == "/api/v1/session" {
@@ -48,7 +54,7 @@ func TestALinkOpensOneStudyAndNothingElse(t *testing.T) {
 				refs = refs[:1]
 			}
 			for _, ref := range refs {
-				got := s.do(ask{method: method, path: p.path(path, ref), body: bodies[name], token: link.Token})
+				got := s.do(ask{method: method, path: p.path(path, ref), body: bodies[name], token: links[method].Token})
 				mine := ref == p.study.ID || ref == "alice:small"
 				switch {
 				case !declared && got.status != http.StatusMethodNotAllowed,
@@ -185,4 +191,124 @@ func TestLinksAreInTheAuditLogWithoutTheirSecret(t *testing.T) {
 	if secret := link.Token[len(link.Token)-30:]; strings.Contains(all, secret) {
 		t.Errorf("the secret is in the log:\n%s", all)
 	}
+}
+
+func TestExpiredLinksMakeRoom(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	view := s.create()
+	for range protocol.MaxLinks {
+		s.shared(view.ID, time.Hour)
+	}
+	ctx, admin := t.Context(), s.client(auth.Admin)
+	if _, err := admin.CreateLink(ctx, view.ID, protocol.LinkRequest{Name: "one more", TTLSeconds: 3600}); !problem.Is(err, problem.Conflict) {
+		t.Errorf("one link more than there may be: %v", err)
+	}
+	s.pass(time.Hour + time.Minute)
+	link := s.shared(view.ID, 3*time.Hour)
+	if links, err := admin.Links(ctx, view.ID); err != nil || len(links) != 1 || links[0].ID != link.ID {
+		t.Errorf("%d links: %v", len(links), err)
+	}
+}
+
+// Who has a link cannot fill the audit log with it.
+func TestLinksWriteFewLines(t *testing.T) {
+	t.Parallel()
+	s, folder := auditedStage(t)
+	view := s.create()
+	link := s.shared(view.ID, time.Hour)
+	cookie := s.signIn(auth.Link)
+	for range 19 {
+		s.signIn(auth.Link)
+		for _, asked := range []ask{{method: "GET", path: "/api/v1/studies/small/export?format=csv", token: link.Token}, withCookie("GET", "/api/v1/studies/small/export?format=csv", cookie)} {
+			if got := s.do(asked); got.status != 200 {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+		}
+	}
+	count := func(of string) int {
+		return strings.Count(strings.Join(logged(t, folder), "\n"), of)
+	}
+	if exports, signIns := count("link:reviewers asked export-study"), count("link:reviewers done sign-in"); exports != 10 || signIns != 10 {
+		t.Errorf("%d lines of exports, %d of sign-ins", exports, signIns)
+	}
+	s.pass(time.Minute)
+	s.signIn(auth.Link)
+	if count("link:reviewers done sign-in /api/v1/session, (11)") != 1 {
+		t.Errorf("what was left out is not told:\n%s", strings.Join(logged(t, folder), "\n"))
+	}
+}
+
+func TestLimitsOnRequestsOfOneLink(t *testing.T) {
+	t.Parallel()
+	onTheClock(t, func(t *testing.T) {
+		watch := newWatcher()
+		s := build(t, func(c *api.Config) { c.Monitor = watch })
+		read := func(scope auth.Scope) answer {
+			return s.hand("GET", "/api/v1/session", s.secrets[scope], "192.0.2.1:5", "")
+		}
+		for i := range 500 {
+			if got := read(auth.Link); got.status != 200 {
+				t.Fatalf("request %d: %d %s", i, got.status, got.body)
+			}
+		}
+		read(auth.Link).problem(t, 429, problem.Exhausted)
+		signIn := s.hand("POST", "/api/v1/session", "", "192.0.2.1:5", `{"token":"`+s.secrets[auth.Link]+`"}`)
+		signIn.problem(t, 429, problem.Exhausted)
+		if watch.count(watch.limited, "link") != 2 {
+			t.Errorf("limited %v", watch.limited)
+		}
+		if got := read(auth.Viewer); got.status != 200 {
+			t.Errorf("another token waits with it: %d", got.status)
+		}
+		time.Sleep(time.Second)
+		if got := read(auth.Link); got.status != 200 {
+			t.Errorf("a second later: %d", got.status)
+		}
+	})
+}
+
+func TestLinksLeavePlacesForOtherFollowers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	view := s.create()
+	link := s.shared(view.ID, time.Hour)
+	follow := func(token string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.server.URL+"/api/v1/studies/small/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response
+	}
+	var first *http.Response
+	for i := range 64 {
+		response := follow(link.Token)
+		if response.StatusCode != 200 {
+			t.Fatalf("stream %d: %d", i, response.StatusCode)
+		}
+		if first == nil {
+			first = response
+		}
+	}
+	if got := follow(link.Token); got.StatusCode != 503 {
+		t.Errorf("one more: %d", got.StatusCode)
+	}
+	if got := follow(s.secrets[auth.Viewer]); got.StatusCode != 200 {
+		t.Errorf("a viewer: %d", got.StatusCode)
+	}
+	_ = first.Body.Close()
+	for range 100 { // the server notices it in its own time
+		if follow(link.Token).StatusCode == 200 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("a place that was left is not given to the next")
 }

@@ -83,6 +83,11 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 		}
 		return nil, err
 	}
+	if token.Scope == auth.Link { // which strangers may have
+		if err := s.takeToken(token); err != nil {
+			return nil, err
+		}
+	}
 	if s.seesAlready(ctx, input, token) {
 		return &cookieAnswer{}, nil
 	}
@@ -92,7 +97,7 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 	}
 	entry := entryOf(ctx, audit.Done)
 	entry.Token, entry.Who = token.ID, whoOf(token)
-	if err := s.audit.Append(entry); err != nil {
+	if _, err := s.noteVisit(entry, token); err != nil {
 		return nil, errors.Join(err, s.authenticator.EndSession(ctx, session))
 	}
 	cookie := newCookie(secret.Reveal(), input.secure)

@@ -63,7 +63,7 @@ type Standby struct {
 
 // NewStandby returns a Standby that knows of no owner.
 func NewStandby(config StandbyConfig) *Standby {
-	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection(), audit: noAudit{}, refusals: audit.NewLimiter(time.Now)}}
+	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection(), audit: noAudit{}, refusals: audit.NewLimiter(time.Now), visits: audit.NewLimiter(time.Now)}}
 	if s.server.logger == nil {
 		s.server.logger = slog.New(slog.DiscardHandler)
 	}

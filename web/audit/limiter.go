@@ -17,8 +17,8 @@ const (
 	maxKinds = 10000
 )
 
-// Limiter bounds the lines that refusals write, so that nobody fills the disk
-// or drives other lines out by being refused. What has no line of its own is
+// Limiter bounds the lines that strangers write, by being refused or by what
+// everybody may do, so that nobody fills the disk or drives other lines out. What has no line of its own is
 // counted, and the next line of its kind says how many there were. It is safe
 // for concurrent use.
 type Limiter struct {

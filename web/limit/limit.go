@@ -2,8 +2,8 @@
 //
 // Each type bounds one thing that somebody could take so much of that nothing
 // is left for others: requests and measured values a second ([Rates]), sign-ins
-// that fail ([Failures]), bytes in memory ([Budget]), names of metrics
-// ([Names]), connections ([Listener]). What is kept about whom is bounded too.
+// that fail ([Failures]), bytes in memory ([Budget]), what one holds at the same
+// time ([Shares]), names of metrics ([Names]), connections ([Listener]). What is kept about whom is bounded too.
 // The package refuses nothing itself: it says whether there is room, and
 // otherwise when there will be. All types are safe for concurrent use.
 package limit
@@ -100,6 +100,37 @@ func (b *Budget) Give(amount int64) { b.held.Add(-amount) }
 
 // Held is how much is held now.
 func (b *Budget) Held() int64 { return b.held.Load() }
+
+// Shares bounds how many of something each key holds at the same time.
+type Shares struct {
+	most  int
+	mutex sync.Mutex
+	held  map[string]int
+}
+
+// NewShares returns Shares of so many for each key.
+func NewShares(most int) *Shares { return &Shares{most: most, held: make(map[string]int)} }
+
+// Take holds one more for the key, and reports whether there was room for it.
+// What was taken has to be given back.
+func (s *Shares) Take(key string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.held[key] >= s.most {
+		return false
+	}
+	s.held[key]++
+	return true
+}
+
+// Give gives one back.
+func (s *Shares) Give(key string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.held[key]--; s.held[key] <= 0 {
+		delete(s.held, key)
+	}
+}
 
 // Origin is who stands behind an address ("host:port"): in IPv6 one customer
 // has a whole /64. Addresses that cannot be read count as one.
