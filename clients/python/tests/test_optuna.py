@@ -217,6 +217,39 @@ def test_failures(real_client: tandem.Client) -> None:
     assert server_study(study).status == "running"
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_trial_whose_lease_is_lost_runs_to_its_end(
+    real_client: tandem.Client, caplog: pytest.LogCaptureFixture, asks: bool
+) -> None:
+    """Somebody else has the trial on the server: that is no verdict about it, and no error of the script."""
+    name = f"lost-{asks}"
+    study = optuna.create_study(study_name=name)
+
+    def objective(trial: plain.Trial) -> Any:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number == 3:
+            study.sampler._runs[trial._trial_id].trial._link.lease_epoch += 1  # type: ignore[attr-defined]
+        for step in range(3):
+            trial.report(x, step)
+            if asks and trial.should_prune():
+                assert trial.number != 3
+                raise plain.TrialPruned
+        return x
+
+    plain.logging.enable_propagation()
+    plain.logging.set_verbosity(plain.logging.WARNING)
+    try:
+        study.optimize(objective, n_trials=5)
+    finally:
+        plain.logging.disable_propagation()
+    assert len(study.trials) == 5
+    assert study.trials[3].state == TrialState.COMPLETE
+    assert "Trial 3 ended, but the server had given it to another process" in caplog.text
+    ours = server_study(study)
+    assert study.trials[3].value not in [r.value for r in ours.trials if r.state == "completed"]
+    assert not ours._asked
+
+
 def test_a_study_goes_on(real_client: tandem.Client, memory: Path) -> None:
     storage = f"sqlite:///{memory}/sweep.db"
 

@@ -31,6 +31,8 @@ class Run:
         self.trial = trial
         self.stopped = ""
         """Why the server wants no more of it; empty while it does."""
+        self.lost = False
+        """Whether the server has given it to somebody else: nothing can be reported any more."""
         self._metrics = metrics
         self._sent = 0
 
@@ -38,7 +40,7 @@ class Run:
         """Report the intermediate values that were not reported yet."""
         last = self.trial.epochs_total - 1  # the epoch behind it is the result's
         for epoch in range(self._sent + 1, min(len(reported), last) + 1):
-            if self.stopped:
+            if self.stopped or self.lost:
                 return
             self._report(epoch, {self._metrics[0]: reported[epoch - 1]})
             self._sent = epoch
@@ -48,16 +50,21 @@ class Run:
         last = self.trial.epochs_total
         self._report(last, {**dict(zip(self._metrics, completed.values)), **finite(extra)})
         for epoch in range(self._sent + 1, min(len(completed.reported), last - 1) + 1):
-            if self.stopped:
+            if self.stopped or self.lost:
                 return
             outcome = Outcome(epoch, {self._metrics[0]: completed.reported[epoch - 1]}, 0.0)
-            self.trial._link.report(outcome)
+            try:
+                self.trial._link.report(outcome)
+            except LeaseLost:
+                self.lost = True
 
     def _report(self, epoch: int, metrics: Mapping[str, float]) -> None:
         try:
             self.trial.report(epoch, **metrics)
-        except (TrialStopped, LeaseLost) as stopped:
+        except TrialStopped as stopped:
             self.stopped = str(stopped)
+        except LeaseLost:
+            self.lost = True
 
 
 def finite(extra: Mapping[str, float]) -> dict[str, float]:

@@ -318,7 +318,9 @@ class TandemSampler(BaseSampler):
         try:
             if completed is None:
                 run.forward(_reported(trial))
-            if run.stopped:
+            if run.lost:
+                self.study.tell(run.trial, state="interrupted")  # forgets it here, and raises LeaseLost
+            elif run.stopped:
                 self.study.tell(run.trial, reason=run.stopped)
             elif completed is None:
                 self.study.tell(run.trial, state="failed", reason=_why(trial, state))
@@ -330,7 +332,7 @@ class TandemSampler(BaseSampler):
                         self._record(completed)
                 else:
                     run.complete(completed, self._extra(completed, run.trial.params))
-                    self.study.tell(run.trial, reason=run.stopped)
+                    self.study.tell(run.trial, state="interrupted" if run.lost else None, reason=run.stopped)
         except LeaseLost as lost:
             optuna.logging.get_logger("optuna.tandem").warning(
                 f"Trial {trial.number} ended, but the server had given it to another process: {lost}"
