@@ -228,7 +228,7 @@ def test_a_trial_whose_lease_is_lost_runs_to_its_end(
     def objective(trial: plain.Trial) -> Any:
         x = trial.suggest_float("x", 0, 1)
         if trial.number == 3:
-            study.sampler._runs[trial._trial_id].trial._link.lease_epoch += 1  # type: ignore[attr-defined]
+            study.sampler._runs[trial._trial_id].trial._link.lease_epoch += 1
         for step in range(3):
             trial.report(x, step)
             if asks and trial.should_prune():
@@ -348,6 +348,11 @@ def test_samplers(real_client: tandem.Client) -> None:
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     search = server_study(study).view["definition"]["search"]
     assert (search["method"], search["seed"]) == ("gp", 42)
+    rule = {"rule": "percentile", "percentile": 75.0, "min_trials": 2}
+    own = optuna.create_study(study_name="own-rule", sampler=optuna.TandemSampler(search={"early_stopping": rule}))
+    own.optimize(curve, n_trials=2)
+    used = server_study(own).view["definition"]["search"]["early_stopping"]
+    assert (used["rule"], used["percentile"], used["min_trials"]) == ("percentile", 75, 2)
     alone = plain.create_study(pruner=optuna.TandemPruner())
     with pytest.raises(ValueError, match="works with TandemSampler"):
         alone.optimize(curve, n_trials=1)

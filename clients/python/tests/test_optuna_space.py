@@ -198,21 +198,48 @@ def test_pruners() -> None:
     median = rule_of(pruners.MedianPruner(n_startup_trials=3, n_warmup_steps=2, interval_steps=5))
     assert median is not None
     wanted = {"rule": "median", "grace_epochs": 2, "min_trials": 3, "every_epochs": 5}
-    assert median.search(10) == {"early_stopping": wanted}
-    assert (median.search(1), median.budget(10)) == ({}, {"epochs": 10})
+    assert median.search(range(10)) == {"early_stopping": wanted}
+    assert (median.search([0]), median.budget(range(10))) == ({}, {"epochs": 10})
+    assert (median.search([]), median.budget([])) == ({}, {"epochs": 1})
     percentile = rule_of(pruners.PercentilePruner(25.0))
     assert percentile is not None
-    assert percentile.search(10)["early_stopping"]["percentile"] == 25.0
+    assert percentile.search(range(10))["early_stopping"]["percentile"] == 25.0
     nobody = rule_of(pruners.NopPruner())
     assert nobody is not None
-    assert nobody.search(10) == {}
+    assert nobody.search(range(10)) == {}
     halving = rule_of(pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=3, min_early_stopping_rate=1))
     assert halving is not None
-    assert halving.budget(50) == {"policy": "epochs", "epochs": {"min": 6, "max": 50}, "eta": 3}
-    assert halving.search(50) == {"early_stopping": {"rule": "halving"}}
-    assert (halving.budget(5), halving.search(5)) == ({"epochs": 5}, {})
+    assert halving.budget(range(50)) == {"policy": "epochs", "epochs": {"min": 6, "max": 50}, "eta": 3}
+    assert halving.search(range(50)) == {"early_stopping": {"rule": "halving"}}
+    assert (halving.budget(range(5)), halving.search(range(5))) == ({"epochs": 5}, {})
     automatic = rule_of(pruners.SuccessiveHalvingPruner())
     assert automatic is not None
-    assert automatic.budget(1000)["epochs"] == {"min": 10, "max": 1000}
+    assert automatic.budget(range(1000))["epochs"] == {"min": 10, "max": 1000}
+    later = rule_of(pruners.SuccessiveHalvingPruner(reduction_factor=3, min_early_stopping_rate=2))
+    assert later is not None
+    assert later.budget(range(1000))["epochs"] == {"min": 90, "max": 1000}
     for other in (pruners.ThresholdPruner(upper=1.0), pruners.HyperbandPruner(), pruners.PercentilePruner(0.0)):
         assert rule_of(other) is None
+
+
+def test_pruners_count_in_steps_and_the_server_in_reports() -> None:
+    """A script that reports every 100 steps, first before it trains, then after the first hundred."""
+    for steps in (range(0, 2000, 100), range(100, 2100, 100)):
+        median = rule_of(pruners.MedianPruner(n_warmup_steps=500, interval_steps=200))
+        assert median is not None
+        found = median.search(steps)["early_stopping"]
+        assert found["grace_epochs"] == sum(step < 500 for step in steps)
+        assert found["every_epochs"] == 2
+        halving = rule_of(pruners.SuccessiveHalvingPruner(min_resource=500))
+        assert halving is not None
+        assert halving.budget(steps) == {"policy": "epochs", "epochs": {"min": 5, "max": 20}, "eta": 4}
+    often = rule_of(pruners.MedianPruner(interval_steps=10))
+    assert often is not None
+    assert often.search([0, 100])["early_stopping"]["every_epochs"] == 1
+
+
+def test_halving_begins_at_the_same_report_wherever_steps_begin() -> None:
+    halving = rule_of(pruners.SuccessiveHalvingPruner(min_resource=2))
+    assert halving is not None
+    assert halving.budget(range(1, 51)) == halving.budget(range(50))
+    assert halving.budget(range(50))["epochs"] == {"min": 2, "max": 50}

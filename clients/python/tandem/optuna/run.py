@@ -19,6 +19,8 @@ class Completed:
     asked: Asked
     reported: Sequence[float]
     """Its intermediate values, in the order of their steps."""
+    steps: Sequence[int]
+    """The steps of these."""
     values: Sequence[float]
     """One for each objective."""
     seconds: float

@@ -229,7 +229,7 @@ class TandemSampler(BaseSampler):
     def _create(self, study: optuna.Study, completed: Sequence[Completed]) -> None:
         name = _study_name(study)
         metrics = _metric_names(study)
-        epochs = max(max(len(one.reported) for one in completed), 1)
+        steps = max((one.steps for one in completed), key=len)
         rule = study.pruner.rule if isinstance(study.pruner, TandemPruner) else None
         rule = rule if rule is not None and len(metrics) == 1 else Rule()
         definition = {
@@ -240,8 +240,8 @@ class TandemSampler(BaseSampler):
                 for metric, direction in zip(metrics, study.directions)
             ],
             "space": Space([one.asked for one in completed]).document(),
-            "budget": rule.budget(epochs),
-            "search": {**_default(metrics), **self._search, **rule.search(epochs)},
+            "budget": rule.budget(steps),
+            "search": {**_default(metrics), **rule.search(steps), **self._search},
             "stop": {"trials": _NO_BOUND, "failures": 0},
             "retry": {"failures": 0},
         }
@@ -428,7 +428,8 @@ def _completed(trial: optuna.trial.FrozenTrial, values: Sequence[float]) -> Comp
     ended = trial.datetime_complete or datetime.now()
     seconds = max((ended - started).total_seconds(), 0.0) if started is not None else 0.0
     asked = Asked(dict(trial.distributions), dict(trial.params))
-    return Completed(asked, _reported(trial), [float(value) for value in values], seconds)
+    steps = sorted(trial.intermediate_values)
+    return Completed(asked, _reported(trial), steps, [float(value) for value in values], seconds)
 
 
 def _reported(trial: optuna.trial.FrozenTrial) -> list[float]:
