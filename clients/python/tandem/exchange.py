@@ -29,10 +29,14 @@ def import_optuna(storage: Any, study_name: str, *, client: Optional[Client] = N
     It has the name of Optuna's; :class:`ConflictError` if the server has such a study. In Optuna's storage
     it is noted which study that is. Needs Optuna.
     """
-    from . import optuna as bridge
+    from . import optuna as bridge  # says so if there is no Optuna
+
+    import optuna  # isort: skip
 
     sampler = bridge.TandemSampler(client=client)
-    found = sampler.bring(bridge.load_study(study_name=study_name, storage=storage, sampler=sampler))
+    # Loaded by Optuna itself: a study that the server has is not to be gone on with.
+    theirs = optuna.load_study(study_name=study_name, storage=storage, sampler=sampler, pruner=bridge.TandemPruner())
+    found = sampler.bring(theirs)
     found.close()
     return found
 

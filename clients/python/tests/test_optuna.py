@@ -358,6 +358,27 @@ def test_samplers(real_client: tandem.Client) -> None:
         alone.optimize(curve, n_trials=1)
 
 
+def test_a_sampler_takes_what_the_study_is_given(real_client: tandem.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_SERVER", "http://127.0.0.1:1")
+    for _ in range(2):
+        study = optuna.create_study(
+            study_name="given", sampler=optuna.TandemSampler(), client=real_client, load_if_exists=True
+        )
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert len(server_study(study).trials) == 4
+
+
+@pytest.mark.parametrize(("name", "method"), [("GPSampler", "gp"), ("CmaEsSampler", "cma-es")])
+def test_methods_of_one_objective_are_refused_for_two(real_client: tandem.Client, name: str, method: str) -> None:
+    sampler_type = type(name, (plain.samplers.RandomSampler,), {})  # Optuna's own need libraries of theirs
+    storage = plain.storages.InMemoryStorage()
+    plain.create_study(study_name="two-of-them", storage=storage, directions=["minimize", "maximize"])
+    with pytest.raises(ValueError, match=f"'{method}' takes one objective, and there are 2: leave sampler out"):
+        optuna.create_study(directions=["minimize", "maximize"], sampler=sampler_type())
+    with pytest.raises(ValueError, match=f"'{method}' takes one objective, and there are 2: leave sampler out"):
+        optuna.load_study(study_name="two-of-them", storage=storage, sampler=sampler_type())
+
+
 def test_the_rest_is_optunas() -> None:
     assert optuna.TrialPruned is plain.TrialPruned
     assert optuna.samplers is plain.samplers
@@ -390,6 +411,9 @@ def test_a_database_becomes_a_study(real_client: tandem.Client, memory: Path) ->
     assert sorted(r["epoch"] for r in ours.learning_curve(3)) == [1, 2]
     assert ours.status == "running"  # it may go on
     with pytest.raises(tandem.ConflictError):
+        tandem.import_optuna(storage, "from a database")
+    theirs._storage.set_study_system_attr(theirs._study_id, "tandem:study", None)
+    with pytest.raises(tandem.ConflictError, match="already"):  # by its name
         tandem.import_optuna(storage, "from a database")
 
 

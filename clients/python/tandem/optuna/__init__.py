@@ -35,6 +35,7 @@ _METHODS = {
     "QMCSampler": "sobol",
 }
 """The server's search methods by the sampler of Optuna's that does about the same."""
+_OF_ONE_OBJECTIVE = ("gp", "cma-es")
 
 
 def create_study(
@@ -56,7 +57,7 @@ def create_study(
     """
     return _optuna.create_study(
         storage=storage,
-        sampler=_sampler(sampler, client, load_if_exists),
+        sampler=_sampler(sampler, client, load_if_exists, len(directions or [direction])),
         pruner=_pruner(pruner),
         study_name=study_name,
         direction=direction,
@@ -74,18 +75,22 @@ def load_study(
     client: Optional[Client] = None,
 ) -> _optuna.Study:
     """As optuna.load_study, with the proposals of the study on the server, which is created if there is none."""
+    objectives = 1
+    if type(sampler).__name__ in _METHODS:
+        objectives = len(_optuna.load_study(study_name=study_name, storage=storage).directions)
     return _optuna.load_study(
         study_name=study_name,
         storage=storage,
-        sampler=_sampler(sampler, client, load_if_exists=True),
+        sampler=_sampler(sampler, client, load_if_exists=True, objectives=objectives),
         pruner=_pruner(pruner),
     )
 
 
 def _sampler(
-    given: Optional[_optuna.samplers.BaseSampler], client: Optional[Client], load_if_exists: bool
+    given: Optional[_optuna.samplers.BaseSampler], client: Optional[Client], load_if_exists: bool, objectives: int
 ) -> _optuna.samplers.BaseSampler:
     if isinstance(given, TandemSampler):
+        given.use(client, load_if_exists)
         return given
     search: dict[str, Union[str, int]] = {}
     if given is not None:
@@ -96,6 +101,11 @@ def _sampler(
                 f"of {', '.join(_METHODS)}; a study with {name} itself is made by optuna.create_study"
             )
         search["method"] = _METHODS[name]
+        if objectives > 1 and _METHODS[name] in _OF_ONE_OBJECTIVE:
+            raise ValueError(
+                f"the server's {_METHODS[name]!r} takes one objective, and there are {objectives}: leave sampler out, "
+                "for 'tpe'"
+            )
         warnings.warn(
             f"the server searches in place of {name}, with method {_METHODS[name]!r}; its settings and its seed are "
             "left out: say sampler=tandem.optuna.TandemSampler(search={...}, seed=...) for others",

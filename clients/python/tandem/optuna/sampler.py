@@ -78,6 +78,11 @@ class TandemSampler(BaseSampler):
         self._looking: set[int] = set()
         """Running trials that look at the space."""
 
+    def use(self, client: Optional[Client] = None, load_if_exists: bool = False) -> None:
+        """Take what create_study was given besides: the server to work on, and that the study may be there already."""
+        self._client = client or self._client
+        self._load_if_exists = self._load_if_exists or load_if_exists
+
     def reseed_rng(self) -> None:
         self._draws.reseed_rng()
         self._independent.reseed_rng()
