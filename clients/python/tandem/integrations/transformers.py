@@ -3,9 +3,13 @@
 trial = tandem.current_trial()
 tuning = TandemCallback(trial)
 arguments = TrainingArguments(output, num_train_epochs=trial.epochs_total, eval_strategy="epoch",
-                              save_strategy="epoch", learning_rate=trial.params["learning_rate"])
+                              save_strategy="epoch", lr_scheduler_type="constant",
+                              learning_rate=trial.params["learning_rate"])
 trainer = Trainer(model, arguments, train_dataset=data, eval_dataset=validation, callbacks=[tuning])
 trainer.train(resume_from_checkpoint=tuning.checkpoint)
+
+The schedule is constant, or one that does not depend on num_train_epochs: the default decays to zero at the end of
+every rung, and a promoted trial goes on with another schedule.
 """
 
 from __future__ import annotations
