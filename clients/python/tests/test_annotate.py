@@ -35,13 +35,13 @@ def test_tags_and_notes(real_client: tandem.Client) -> None:
 
 
 def test_a_link_shows_one_study(real_client: tandem.Client) -> None:
-    study = real_client.create_study({**DEFINITION, "name": "shared"})
-    other = real_client.create_study({**DEFINITION, "name": "hidden"})
+    study = real_client.create_study({**DEFINITION, "name": "linked"})
+    other = real_client.create_study({**DEFINITION, "name": "not-linked"})
     link = study.share("for Bob", days=1)
     assert link.startswith(real_client.url + "/")
     token = link.rpartition("=")[2]
     guest = tandem.Client(real_client.url, token)
-    assert guest.study(study.id).name == "shared"
+    assert guest.study(study.id).name == "linked"
     with pytest.raises(tandem.TandemError):
         guest.study(other.id)
     with pytest.raises(tandem.TandemError):

@@ -126,7 +126,10 @@ def test_lightning_without_its_checkpoint(start_agent: StartAgent, tmp_path: Pat
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_keras(start_agent: StartAgent) -> None:
+def test_keras(start_agent: StartAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jax", reason="JAX, on which Keras is tried, is not installed")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     keras = pytest.importorskip("keras", reason="Keras is not installed")
     np = pytest.importorskip("numpy")
     from tandem.integrations.keras import TandemCallback
