@@ -75,6 +75,10 @@ func (t *trace) read(data string) (err error) {
 	}
 }
 
+// day is a period of the demand, in minutes. Forecasts are judged from its end
+// on, so that all of them have the same history.
+const day = 1440
+
 // forecasts trains on the first 70% of each trace, chooses the knob on the next
 // 10%, and judges on the last 20%.
 func forecasts(data string, runs, samples int) error {
@@ -128,7 +132,7 @@ func candidates(training []float64, samples int) []candidate {
 		}
 	}
 	return []candidate{
-		{"persistence", false, seasonal(0)}, {"a day ago", false, seasonal(1440)},
+		{"persistence", false, seasonal(0)}, {"a day ago", false, seasonal(day)},
 		{"GRU", true, network(forecast.GRU, false)}, {"Bi-LSTM", true, network(forecast.BiLSTM, false)}, {"CNN", true, network(forecast.Convolutional, false)},
 		{"GRU, point", true, network(forecast.GRU, true)},
 	}
@@ -145,16 +149,16 @@ func (c candidate) measure(run int, testing []float64) (forecast.Forecaster, err
 	begin = time.Now()
 	const looks = 200
 	for i := range looks {
-		if _, err := f.Forecast(testing[:1441+i]); err != nil {
+		if _, err := f.Forecast(testing[:day+1+i]); err != nil {
 			return nil, err
 		}
 	}
 	each := time.Since(begin) / looks
-	median, err := forecast.Judge(f, testing, 1441, 1, 0.5)
+	median, err := forecast.Judge(f, testing, day+1, 1, 0.5)
 	if err != nil {
 		return nil, err
 	}
-	high, err := forecast.Judge(f, testing, 1441, 1, 0.9)
+	high, err := forecast.Judge(f, testing, day+1, 1, 0.9)
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +183,11 @@ func (c candidate) measure(run int, testing []float64) (forecast.Forecaster, err
 // underAtHighLoad is the share of minutes, of the tenth with the highest
 // demand, whose demand was above the forecast.
 func underAtHighLoad(f forecast.Forecaster, series []float64, quantile float64) (float64, error) {
-	sorted := slices.Clone(series[1441:])
+	sorted := slices.Clone(series[day+1:])
 	slices.Sort(sorted)
 	high := sorted[len(sorted)*9/10]
 	under, minutes := 0, 0
-	for now := 1440; now+forecast.Horizon < len(series); now++ {
+	for now := day; now+forecast.Horizon < len(series); now++ {
 		if slices.Max(series[now+1:now+1+forecast.Horizon]) < high {
 			continue
 		}

@@ -159,10 +159,10 @@ func TestACommitInDoubtIsLookedUp(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseCrashesWhileOthersWrite stops and starts the database's server
-// again and again: what was acknowledged is there, and nothing twice.
-func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
-	t.Parallel()
+// ownServer starts a server of the database's for the test alone, which may
+// stop and spoil it, with an empty database.
+func ownServer(t *testing.T) (server *launch.Database, address string) {
+	t.Helper()
 	if shared == nil {
 		t.Skip("there is no PostgreSQL server here")
 	}
@@ -175,10 +175,17 @@ func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	address, err := server.Create(t.Context(), "crashing")
-	if err != nil {
+	if address, err = server.Create(t.Context(), "own"); err != nil {
 		t.Fatal(err)
 	}
+	return server, address
+}
+
+// TestTheDatabaseCrashesWhileOthersWrite stops and starts the database's server
+// again and again: what was acknowledged is there, and nothing twice.
+func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	server, address := ownServer(t)
 	database := connect(t, address)
 	store := own(t, database)
 	apply(t, store, newStudy("s1"))
@@ -231,22 +238,7 @@ func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
 // its disk.
 func TestADamagedPageIsNotServed(t *testing.T) {
 	t.Parallel()
-	if shared == nil {
-		t.Skip("there is no PostgreSQL server here")
-	}
-	server, err := launch.NewDatabase(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	address, err := server.Create(t.Context(), "damaged")
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, address := ownServer(t)
 	database := connect(t, address)
 	store := own(t, database)
 	apply(t, store, newStudy("s1"))
