@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
+)
+
+// linkLife is how long a link opens its study where nobody said.
+const linkLife = 7 * 24 * time.Hour
+
+func linkCommand(flags *studyFlags) *cobra.Command {
+	command := group(&cobra.Command{
+		Use:     "link",
+		Aliases: []string{"links"},
+		Short:   "Make, list and revoke links that open a study, to look at, without an account",
+		Long: `Make, list and revoke links that open a study, to look at, without an account.
+
+Whoever has a link sees all of that study, its file and its logs too, and what
+it took from earlier studies; nothing else. A study's owner makes links to it,
+and administrators do.`,
+	})
+	command.AddCommand(linkCreateCommand(flags), linkListCommand(flags), linkRevokeCommand(flags))
+	return command
+}
+
+// sharedLink is a link that was just made, with its whole address.
+type sharedLink struct {
+	protocol.IssuedLink
+	URL string `json:"url"`
+}
+
+func linkCreateCommand(flags *studyFlags) *cobra.Command {
+	var name string
+	var life time.Duration
+	command := onStudy(flags, &cobra.Command{
+		Use:   "create STUDY",
+		Short: "Make a link to a study and print it, this once",
+		Long: `Make a link to a study and print it, this once: only a hash of its secret is
+stored. It begins with the server's address as --server has it: give the one
+that readers reach. It ends after --expires, at most 366 days from now.`,
+		Example: `  tandem study link create lenet-fashion-mnist --name reviewers
+  tandem study link create lenet-fashion-mnist --name "the talk" --expires 2h`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		if strings.TrimSpace(name) == "" {
+			return usageError{errors.New("--name must say for whom the link is, such as reviewers: the list of links and the audit log show it")}
+		}
+		if seconds := life.Seconds(); seconds < protocol.MinLinkSeconds || seconds > protocol.MaxLinkSeconds {
+			return usageError{fmt.Errorf("--expires (%v) must be a time from now, from a minute to 366 days, such as 168h", life)}
+		}
+		issued, err := client.CreateLink(ctx, study, protocol.LinkRequest{Name: name, TTLSeconds: life.Seconds()})
+		if err != nil {
+			return err
+		}
+		link := sharedLink{issued, client.URL() + issued.Path}
+		if flags.json {
+			return writeJSON(out, link)
+		}
+		_, err = fmt.Fprintln(out, link.URL)
+		return err
+	})
+	command.Flags().StringVar(&name, "name", "", "for whom the link is; the list of links and the audit log show it")
+	command.Flags().DurationVar(&life, "expires", linkLife, "how long it opens the study, such as 24h: a minute to 366 days")
+	flagWords(command, "expires", words("24h\ta day", "168h\ta week", "720h\t30 days", "8760h\ta year"))
+	return command
+}
+
+func linkListCommand(flags *studyFlags) *cobra.Command {
+	return onStudy(flags, &cobra.Command{
+		Use:     "list STUDY",
+		Short:   "List the links to a study; their secrets are not known any more",
+		Example: `  tandem study link list lenet-fashion-mnist`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		links, err := client.Links(ctx, study)
+		if err != nil {
+			return err
+		}
+		if flags.json {
+			return writeJSON(out, map[string]any{"links": links})
+		}
+		return printLinks(out, links, time.Now())
+	})
+}
+
+// printLinks tells of the links to a study, at the time now.
+func printLinks(out io.Writer, links []protocol.LinkView, now time.Time) error {
+	if len(links) == 0 {
+		_, err := fmt.Fprintln(out, "There is no link to this study")
+		return err
+	}
+	rows := make([][]string, 0, len(links))
+	for _, link := range links {
+		ends := shownTime(&link.Expires, "")
+		if !now.Before(link.Expires) {
+			ends += " (over)"
+		}
+		rows = append(rows, []string{link.ID, wording.Plain(link.Name), shownTime(&link.Created, ""), ends, shownTime(link.Used, "never")})
+	}
+	return table(out, []string{"ID", "FOR", "CREATED", "EXPIRES", "LAST USED"}, rows)
+}
+
+func linkRevokeCommand(flags *studyFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "revoke STUDY ID",
+		Short:             "Revoke a link to a study; whoever has it open is refused from now on",
+		Example:           `  tandem study link revoke lenet-fashion-mnist 3fX9kQ2mLp0a`,
+		Args:              arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
+		ValidArgsFunction: flags.completeLink,
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			if strings.Contains(args[1], "tandem_") {
+				return usageError{errors.New("give the link's id, not the link: see 'tandem study link list'")}
+			}
+			if err := client.DeleteLink(command.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			if flags.json {
+				return writeJSON(command.OutOrStdout(), map[string]string{"revoked": args[1]})
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Link %s was revoked\n", wording.Plain(args[1]))
+			return err
+		},
+	}
+}
+
+// completeLink offers a study, and then its links, with whom they are for.
+func (f *studyFlags) completeLink(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return f.completeStudy(command, args, begun)
+	case 1:
+		return f.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+			links, err := client.Links(ctx, args[0])
+			ids := make([]string, 0, len(links))
+			for _, link := range links {
+				ids = append(ids, link.ID+"\t"+wording.Plain(link.Name)+", until "+shownTime(&link.Expires, ""))
+			}
+			return ids, err
+		})
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
