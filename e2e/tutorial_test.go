@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// tutorial is the script of a tutorial: its blocks of sh, and its files where
-// they have a title, in their order. Blocks with a prompt (console) are for
-// machines that a test has not.
+// tutorial is the script of a tutorial, a page of docs: its blocks of sh, and
+// its files where they have a title, in their order. Blocks with a prompt
+// (console) are for machines that a test has not.
 func tutorial(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../docs/tutorials", name))
+	content, err := os.ReadFile(filepath.Join("../docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,7 @@ func tutorial(t *testing.T, name string) string {
 	return script.String()
 }
 
-// classroom is a folder as a clone is after "make build" and
-// "scripts/setup-python".
+// classroom is a folder as a clone is after "make build".
 func classroom(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -50,13 +49,6 @@ func classroom(t *testing.T) string {
 	}
 	if err := os.Symlink(binary, filepath.Join(place, "bin", "tandem")); err != nil {
 		t.Fatal(err)
-	}
-	if python := os.Getenv("TANDEM_EXAMPLE_PYTHON"); python != "" {
-		// A copy: scripts do not see what lies elsewhere in the temporary folder.
-		environment := filepath.Dir(filepath.Dir(python))
-		if output, err := exec.CommandContext(t.Context(), "cp", "-a", environment, filepath.Join(place, ".venv")).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, output)
-		}
 	}
 	if err := os.CopyFS(filepath.Join(place, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
 		t.Fatal(err)
@@ -81,11 +73,45 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// follow runs the tutorials one after the other, as somebody would who reads
-// them in that order, and returns what the last one said.
-func follow(t *testing.T, names ...string) (said string) {
+// withPyTorch is a classroom after "scripts/setup-python" has found PyTorch.
+func withPyTorch(t *testing.T, python string) string {
 	t.Helper()
 	place := classroom(t)
+	// A copy: scripts do not see what lies elsewhere in the temporary folder.
+	environment := filepath.Dir(filepath.Dir(python))
+	if output, err := exec.CommandContext(t.Context(), "cp", "-a", environment, filepath.Join(place, ".venv")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return place
+}
+
+// withOptuna is a classroom whose Python has Optuna and the client.
+func withOptuna(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := filepath.Join(root, ".venv-test", "bin", "python")
+	if output, err := exec.CommandContext(t.Context(), python, "-c", "import optuna, numpy").CombinedOutput(); err != nil {
+		t.Skipf("no Python with Optuna, which scripts/test installs: %v: %s", err, output)
+	}
+	place := classroom(t)
+	folder := filepath.Join(place, ".venv", "bin")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wrapper := fmt.Sprintf("#!/bin/sh\nPYTHONPATH='%s' exec '%s' \"$@\"\n", filepath.Join(root, "clients", "python"), python)
+	if err := os.WriteFile(filepath.Join(folder, "python"), []byte(wrapper), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return place
+}
+
+// follow runs the tutorials one after the other in the place, as somebody would
+// who reads them in that order, and returns what the last one said.
+func follow(t *testing.T, place string, names ...string) (said string) {
+	t.Helper()
 	port := freePort(t)
 	for i, name := range names {
 		script := tutorial(t, name)
@@ -114,7 +140,7 @@ func follow(t *testing.T, names ...string) (said string) {
 
 func TestTheTutorialOnThreeBoxes(t *testing.T) {
 	t.Parallel()
-	said := follow(t, "three-gpu-boxes.md")
+	said := follow(t, classroom(t), "tutorials/three-gpu-boxes.md")
 	for _, wanted := range []string{"box-1", "box-2", "box-3", "Recommended: trial", "30 of 30 started", "with-a-loss"} {
 		if !strings.Contains(said, wanted) {
 			t.Errorf("it does not say %q", wanted)
@@ -131,10 +157,25 @@ func TestTheTutorialsOnPyTorchAndTheRaspberryPi(t *testing.T) {
 	if recent.Run() != nil {
 		t.Skip("this PyTorch exports ONNX with onnxscript, which is not installed")
 	}
-	said := follow(t, "pytorch.md", "raspberry-pi.md")
+	said := follow(t, withPyTorch(t, os.Getenv("TANDEM_EXAMPLE_PYTHON")), "tutorials/pytorch.md", "tutorials/raspberry-pi.md")
 	for _, wanted := range []string{"Recommended: trial", "raspberry-pi-4", "clothes.onnx", "(estimate)"} {
 		if !strings.Contains(said, wanted) {
 			t.Errorf("it does not say %q", wanted)
 		}
+	}
+}
+
+// TestTheMoveFromOptuna runs a sweep by Optuna alone, goes on with it by the
+// bridge, brings another one along, and takes it up a ladder.
+func TestTheMoveFromOptuna(t *testing.T) {
+	t.Parallel()
+	said := follow(t, withOptuna(t), "optuna.md")
+	for _, wanted := range []string{"12 trials, the best: 0.", "Trials are proposed by http://", "24 trials, the best: 0.", "18 trials, the best: 0.", "Recommended: trial"} {
+		if !strings.Contains(said, wanted) {
+			t.Errorf("it does not say %q", wanted)
+		}
+	}
+	if strings.Contains(said, "Traceback") || strings.Contains(said, "Warning") {
+		t.Error("Python complains")
 	}
 }
