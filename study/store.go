@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/similarity"
@@ -34,6 +35,13 @@ const MaxRecords = 2000
 // that were not seen for longest go.
 const MaxArchitectures = 2000
 
+// PoolEntry is one thing that is kept of the pool of workers, such as a user's
+// quota: a JSON document by its kind and name.
+type PoolEntry struct {
+	Kind, Name string
+	Document   json.RawMessage
+}
+
 // Change is everything one use case writes. It is applied whole or not at all.
 type Change struct {
 	// Behind, if set, is the newest event that the study must have for the
@@ -65,6 +73,9 @@ type Change struct {
 	// seen longest ago (by Seen, then Key) go when there are more than
 	// MaxArchitectures. They belong to no study.
 	Architectures []edge.Architecture
+	// Pool is written by kind and name: an entry that is there is replaced, and one
+	// without a document is removed, if it is there. Entries belong to no study.
+	Pool []PoolEntry
 	// Receipt is inserted. A key that is there already is a conflict.
 	Receipt *Receipt
 }
@@ -112,6 +123,8 @@ type Store interface {
 	// Architectures returns up to limit of them, the newest first (by Seen, then
 	// Key).
 	Architectures(ctx context.Context, limit int) ([]edge.Architecture, error)
+	// PoolEntries returns all entries of the kind, by name.
+	PoolEntries(ctx context.Context, kind string) ([]PoolEntry, error)
 	// Receipt returns the answer stored under the key.
 	Receipt(ctx context.Context, key string) (Receipt, error)
 }

@@ -36,6 +36,7 @@ type Store struct {
 	receipts   map[string]study.Receipt
 	records    map[string]lesson    // by id
 	blueprints map[string]blueprint // by key
+	pool       map[poolKey][]byte   // documents
 	tokens     []auth.Token
 }
 
@@ -66,7 +67,7 @@ type entry struct {
 func New() *Store {
 	return &Store{
 		studies: make(map[string]*shelf), names: make(map[string]string),
-		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt), records: make(map[string]lesson), blueprints: make(map[string]blueprint),
+		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt), records: make(map[string]lesson), blueprints: make(map[string]blueprint), pool: make(map[poolKey][]byte),
 	}
 }
 
@@ -130,6 +131,7 @@ func (s *Store) apply(undo *undoing, change study.Change) error {
 	if err := s.writeArchitectures(undo, change.Architectures); err != nil {
 		return err
 	}
+	s.writePool(undo, change.Pool)
 	if change.Receipt != nil {
 		return s.insertReceipt(undo, *change.Receipt)
 	}

@@ -37,7 +37,7 @@ type encoded struct {
 func (e encoded) run(s *session) error {
 	for _, step := range []func(*session){
 		e.checkNewest, e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot,
-		e.forgetRecords, e.writeRecords, e.writeArchitectures, e.insertReceipt,
+		e.forgetRecords, e.writeRecords, e.writeArchitectures, e.writePool, e.insertReceipt,
 	} {
 		step(s)
 	}

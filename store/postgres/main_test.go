@@ -89,7 +89,7 @@ func fresh(t testing.TB) string {
 // empty removes what the conformance tests write.
 func empty(t testing.TB, address string) {
 	t.Helper()
-	execute(t, address, "DELETE FROM study", "DELETE FROM receipt", "DELETE FROM token", "DELETE FROM ground_truth", "DELETE FROM architecture")
+	execute(t, address, "DELETE FROM study", "DELETE FROM receipt", "DELETE FROM token", "DELETE FROM ground_truth", "DELETE FROM architecture", "DELETE FROM pool_entry")
 }
 
 // execute runs statements past the store, as another program would.

@@ -39,7 +39,7 @@ type encoded struct {
 	// What people wrote about the study that is inserted, and the one that is updated.
 	inserted, updated string
 	// In the order of the change's lists.
-	trials, reports, events, records, architectures [][]any
+	trials, reports, events, records, architectures, pool [][]any
 }
 
 func encode(change study.Change) (encoded, error) {
@@ -70,7 +70,10 @@ func encode(change study.Change) (encoded, error) {
 	if e.records, err = rows(change.Records, recordRow); err != nil {
 		return e, err
 	}
-	e.architectures, err = rows(change.Architectures, architectureRow)
+	if e.architectures, err = rows(change.Architectures, architectureRow); err != nil {
+		return e, err
+	}
+	e.pool, err = rows(change.Pool, poolRow)
 	return e, err
 }
 
@@ -105,7 +108,7 @@ func eventRow(e study.Event) ([]any, error) {
 func (e encoded) run(s *session) error {
 	for _, step := range []func(*session) error{
 		e.checkNewest, e.insertStudy, e.updateStudy, e.deleteStudy, e.writeTrials, e.insertReports, e.insertEvents, e.putSnapshot,
-		e.forgetRecords, e.writeRecords, e.writeArchitectures, e.insertReceipt,
+		e.forgetRecords, e.writeRecords, e.writeArchitectures, e.writePool, e.insertReceipt,
 	} {
 		if err := step(s); err != nil {
 			return err

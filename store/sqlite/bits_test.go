@@ -124,7 +124,11 @@ func answers(ctx context.Context, store *sqlite.Store) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return all + fmt.Sprint(architectures), nil
+	quotas, err := store.PoolEntries(ctx, "quota")
+	if err != nil {
+		return "", err
+	}
+	return all + fmt.Sprint(architectures, quotas), nil
 }
 
 // wellFilled makes a store with something of everything, over many pages.

@@ -48,7 +48,7 @@ func tables(schema int64) []table {
 	}
 	proof := func(columns string) []string { return []string{"checksum = row_checksum(" + columns + ")"} }
 	by := func(kind, owner string) map[string]string { return map[string]string{kind: owner} }
-	return []table{
+	all := []table{
 		{"study", "id", []string{
 			"fixed_checksum = row_checksum('study', position, id, name, definition, created)",
 			"checksum = row_checksum('study', id, fixed_checksum, status, reason, elapsed, since, finished" + annotation + ")",
@@ -67,12 +67,18 @@ func tables(schema int64) []table {
 		{"ground_truth", "id", proof("'ground_truth', id, machine, updated, document"), by("ground_truth", "machine")},
 		{"architecture", "key", proof("'architecture', key, seen, document"), by("architecture", "''")},
 	}
+	if schema >= pooled {
+		all = append(all, table{"pool_entry", "kind || ' ' || name", proof("'pool_entry', kind, name, document"), by("pool_entry", "kind")})
+	}
+	return all
 }
 
-// The schema versions from which on rows have checksums, and studies annotations.
+// The schema versions from which on rows have checksums, studies annotations, and
+// the pool entries.
 const (
 	checksums   = 5
 	annotations = 6
+	pooled      = 7
 )
 
 // Verify reads the whole database and says what it holds, or all that is wrong

@@ -55,6 +55,7 @@ func everyPart() study.Change {
 		Snapshot: &study.Snapshot{Study: "s1", Sequence: 2, State: json.RawMessage(`[1]`)},
 		Forget:   pointer("forgotten"),
 		Records:  []similarity.Record{sampleRecord("r1", "forgotten", 1), sampleRecord("r2", "kept", 2)},
+		Pool:     []study.PoolEntry{samplePoolEntry("quota", "alice")},
 		Receipt:  pointer(sampleReceipt("key-1")),
 	}
 }
@@ -72,6 +73,7 @@ func changeWhole(t *testing.T, f fixture) {
 	want.Events["s3"], want.Events["s1"] = one.Events[:1], one.Events[1:]
 	want.Told["s1-0"] = one.Events[1:2]
 	want.Snapshots["s1"], want.Receipts["key-1"] = *one.Snapshot, *one.Receipt
+	want.Pool["quota"] = one.Pool
 	want.All = append(one.Records, sampleRecord("r4", "kept", 3))
 	want.Truth["forgotten"], want.Truth["kept"] = want.All[:1], want.All[1:]
 	same(t, "the store", f.picture(t), text(t, want))

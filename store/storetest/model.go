@@ -26,6 +26,7 @@ type model struct {
 	receipts      map[string]study.Receipt
 	records       map[string]similarity.Record
 	architectures map[string]edge.Architecture
+	pool          []study.PoolEntry // in order of kind and name
 	letters       map[letter]byte
 	tokens        []auth.Token // in order of insertion
 }
@@ -50,6 +51,7 @@ func (m model) copied() model {
 	m.trials, m.reports, m.snapshots = maps.Clone(m.trials), maps.Clone(m.reports), maps.Clone(m.snapshots)
 	m.receipts, m.letters, m.records = maps.Clone(m.receipts), maps.Clone(m.letters), maps.Clone(m.records)
 	m.architectures = maps.Clone(m.architectures)
+	m.pool = slices.Clone(m.pool)
 	return m
 }
 
@@ -190,8 +192,8 @@ func (m model) applyRest(before model, change study.Change) (model, error) {
 	return m, nil
 }
 
-// learn forgets and writes records, and writes architectures; it is never
-// refused.
+// learn forgets and writes records, and writes architectures and entries of the
+// pool; it is never refused.
 func (m *model) learn(change study.Change) {
 	if machine := change.Forget; machine != nil {
 		maps.DeleteFunc(m.records, func(_ string, r similarity.Record) bool { return *machine == "" || r.Machine == *machine })
@@ -201,6 +203,12 @@ func (m *model) learn(change study.Change) {
 	}
 	for _, one := range change.Architectures { // never as many as are kept
 		m.architectures[one.Key] = one
+	}
+	for _, one := range change.Pool {
+		m.pool = slices.DeleteFunc(m.pool, func(old study.PoolEntry) bool { return old.Kind == one.Kind && old.Name == one.Name })
+		if len(one.Document) > 0 {
+			m.pool = append(m.pool, one)
+		}
 	}
 	for _, one := range change.Records {
 		list := m.truth(one.Machine)
@@ -320,6 +328,12 @@ func (m model) picture() picture {
 	p.Architectures = slices.SortedFunc(maps.Values(m.architectures), func(a, b edge.Architecture) int {
 		return cmp.Or(b.Seen.Compare(a.Seen), cmp.Compare(b.Key, a.Key))
 	})
+	slices.SortFunc(m.pool, func(a, b study.PoolEntry) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for _, one := range m.pool {
+		p.Pool[one.Kind] = append(p.Pool[one.Kind], one)
+	}
 	p.Reports, p.Snapshots, p.Receipts = maps.Clone(m.reports), m.snapshots, m.receipts
 	p.tidy()
 	return p

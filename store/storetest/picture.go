@@ -16,6 +16,9 @@ import (
 // keys are the Idempotency-Keys the suite uses.
 func keys() []string { return []string{"key-1", "key-2", "key-3"} }
 
+// poolKinds are the kinds of entries of the pool that the suite uses.
+func poolKinds() []string { return []string{"drain", "quota"} }
+
 // picture is everything a store shows of itself.
 type picture struct {
 	Studies   []study.Study
@@ -32,6 +35,8 @@ type picture struct {
 	All   []similarity.Record
 	// Architectures are all, the newest first.
 	Architectures []edge.Architecture
+	// Pool has the entries of the pool, by kind.
+	Pool map[string][]study.PoolEntry `json:",omitempty"`
 }
 
 func blank() picture {
@@ -39,7 +44,7 @@ func blank() picture {
 		Trials: map[string][]trial.Trial{}, Reports: map[trial.ID][]trial.Report{},
 		Events: map[string][]study.Event{}, Told: map[trial.ID][]study.Event{},
 		Snapshots: map[string]study.Snapshot{}, Receipts: map[string]study.Receipt{}, Logs: map[trial.ID]string{},
-		Truth: map[string][]similarity.Record{},
+		Truth: map[string][]similarity.Record{}, Pool: map[string][]study.PoolEntry{},
 	}
 }
 
@@ -68,6 +73,15 @@ func take(ctx context.Context, store Everything) (picture, error) {
 	}
 	if p.Architectures, err = store.Architectures(ctx, study.MaxArchitectures); err != nil {
 		return p, err
+	}
+	for _, kind := range poolKinds() {
+		entries, err := store.PoolEntries(ctx, kind)
+		if err != nil {
+			return p, err
+		}
+		if len(entries) > 0 {
+			p.Pool[kind] = entries
+		}
 	}
 	err = p.takeTruth(ctx, store)
 	p.tidy()

@@ -78,11 +78,17 @@ func modelAgrees(t *testing.T, f fixture) {
 func (f fixture) clear(r *rapid.T) []edge.Architecture {
 	ctx := context.WithoutCancel(r.Context())
 	p, err := take(ctx, f.store)
+	var gone []study.PoolEntry
+	for kind, entries := range p.Pool {
+		for _, one := range entries {
+			gone = append(gone, study.PoolEntry{Kind: kind, Name: one.Name})
+		}
+	}
 	for i := 0; err == nil && i < len(p.Studies); i++ {
 		err = f.store.Apply(ctx, study.Change{Delete: p.Studies[i].ID})
 	}
 	if err == nil {
-		err = f.store.Apply(ctx, study.Change{Forget: pointer("")})
+		err = f.store.Apply(ctx, study.Change{Forget: pointer(""), Pool: gone})
 	}
 	for i := 0; err == nil && i < len(p.Tokens); i++ {
 		err = f.store.DeleteToken(ctx, p.Tokens[i].ID)

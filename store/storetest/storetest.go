@@ -34,7 +34,7 @@ type Everything interface {
 func Run(t *testing.T, open func(t *testing.T) Everything) {
 	t.Helper()
 	for _, group := range [][]check{
-		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), recordChecks(), architectureChecks(), receiptChecks(),
+		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), recordChecks(), architectureChecks(), poolChecks(), receiptChecks(),
 		changeChecks(), logChecks(), tokenChecks(), concurrencyChecks(), modelChecks(),
 	} {
 		for _, one := range group {
@@ -53,6 +53,7 @@ func Fill(t *testing.T, store Everything) {
 	f.apply(t, study.Change{
 		Records:       []similarity.Record{sampleRecord("r1", "arm, 4 cores", 2), sampleRecord("r2", "x86, 2 cores", 1)},
 		Architectures: []edge.Architecture{sampleArchitecture("a1", 0), sampleArchitecture("a2", 1)},
+		Pool:          []study.PoolEntry{samplePoolEntry("quota", "alice"), samplePoolEntry("drain", "rack")},
 	})
 	if err := store.InsertToken(t.Context(), sampleToken("t1", 0)); err != nil {
 		t.Fatal(err)

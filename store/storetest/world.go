@@ -107,6 +107,13 @@ func (w world) change(r *rapid.T) study.Change {
 	for range rapid.IntRange(0, 1).Draw(r, "architectures") {
 		c.Architectures = append(c.Architectures, sampleArchitecture(rapid.SampledFrom([]string{"a1", "a2"}).Draw(r, "architecture"), secondOf(r)))
 	}
+	for range rapid.IntRange(0, 2).Draw(r, "pool") {
+		one := samplePoolEntry(rapid.SampledFrom(poolKinds()).Draw(r, "kind"), rapid.SampledFrom([]string{"alice", "bob"}).Draw(r, "entry"))
+		if rapid.Bool().Draw(r, "removed") {
+			one.Document = nil
+		}
+		c.Pool = append(c.Pool, one)
+	}
 	if in(r, 3, "receipt") {
 		free := slices.DeleteFunc(keys(), func(key string) bool { _, taken := w.receipts[key]; return taken })
 		c.Receipt = pointer(sampleReceipt(likely(r, "key", free, keys())))
