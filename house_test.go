@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"workers/deflate":         {},
 	"workers/forecast":        {},
 	"workers/placement":       {"linear"},
+	"workers/replay":          {"workers/placement", "workers/pool"},
 	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
@@ -114,7 +115,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "linear", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
+var pure = []string{"problem", "linear", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/replay", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -245,7 +246,7 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 // The packages below study, and the models of the pool, are tested without the
 // race detector.
 func TestBelowStudyEverythingIsSequential(t *testing.T) {
-	models := []string{"workers/deflate", "workers/forecast", "workers/placement"}
+	models := []string{"workers/deflate", "workers/forecast", "workers/placement", "workers/replay"}
 	for _, one := range sources(t) {
 		if one.test || !strings.HasPrefix(one.folder, "study/") && !slices.Contains(models, one.folder) {
 			continue

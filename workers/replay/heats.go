@@ -1,0 +1,131 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/tandem-tune/tandem/workers/placement"
+)
+
+// Heats places by the score of HEATS (thesis, chapter 3), with placement's
+// code. Every job has the given H; a negative one leaves each its own. Waiting
+// jobs are placed as they come, and nothing moves.
+func Heats(predictor placement.Predictor, energy float64) Policy {
+	name := fmt.Sprintf("heats H=%g", energy)
+	if energy < 0 {
+		name = "heats"
+	}
+	return Policy{Name: name, Chooser: heats{predictor, energy}}
+}
+
+// HeatsMoving is Heats that looks again at what runs, every so many seconds.
+func HeatsMoving(predictor placement.Predictor, energy, every float64, settings placement.Settings) Policy {
+	policy := Heats(predictor, energy)
+	policy.Name += ", moving"
+	policy.Mover = mover{heats{predictor, energy}, settings}
+	policy.Every = every
+	return policy
+}
+
+// Recorded predicts what the trace says, without an error: the best that a
+// model can do.
+func Recorded(jobs []Job) placement.Predictor {
+	byName := make(recorded, len(jobs))
+	for i := range jobs {
+		byName[jobs[i].Name] = &jobs[i]
+	}
+	return byName
+}
+
+type recorded map[string]*Job
+
+func (r recorded) Predict(kind string, task placement.Task) (placement.Prediction, bool) {
+	job, known := r[task.Name]
+	if !known {
+		return placement.Prediction{}, false
+	}
+	return job.Alone(kind)
+}
+
+type heats struct {
+	predictor placement.Predictor
+	energy    float64
+}
+
+// task is the job with the H that the policy gives it.
+func (h heats) task(job *Job) placement.Task {
+	task := job.Task()
+	if h.energy >= 0 {
+		task.Energy = h.energy
+	}
+	return task
+}
+
+// Choose asks placement about the first machine of each group: those of a group
+// have the same type and the same room, and placement takes the first of such.
+func (h heats) Choose(state *State, job *Waiting) (Spot, bool) {
+	rooms := state.Rooms(job)
+	machines := make([]placement.Machine, len(rooms))
+	for i, room := range rooms {
+		machines[i] = placement.Machine{Name: state.Name(room.Machines[0]), Type: room.Type.Name, Free: room.Free}
+	}
+	placed := placement.Place([]placement.Task{h.task(job.Job)}, machines, h.predictor)[0]
+	at, found := state.names[placed.Machine]
+	return Spot{Machine: at}, found
+}
+
+// Learn teaches models that learn.
+func (h heats) Learn(job *Job, machineType string, took placement.Prediction) error {
+	models, learns := h.predictor.(*placement.Models)
+	if !learns {
+		return nil
+	}
+	_, err := models.Observe(placement.Observation{Type: machineType, Features: job.Features, Took: took})
+	return err
+}
+
+type mover struct {
+	heats
+	settings placement.Settings
+}
+
+func (m mover) Moves(state *State) []Move {
+	var running []placement.Running
+	byName := map[string]*Running{}
+	for _, one := range state.Running() {
+		if !one.Working() {
+			continue
+		}
+		byName[one.Name] = one
+		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Remaining: state.Remaining(one), Move: state.moveCost(one.Job)})
+	}
+	var pending []placement.Task
+	for _, one := range state.Waiting() {
+		pending = append(pending, m.task(one.Job))
+	}
+	var machines []placement.Machine
+	for at := range state.Machines() {
+		if state.Awake(at) {
+			machines = append(machines, placement.Machine{Name: state.Name(at), Type: state.Type(at).Name, Free: state.Free(at)})
+		}
+	}
+	var moves []Move
+	for _, one := range placement.Reschedule(running, pending, machines, possible{m.predictor, state, byName}, m.settings) {
+		moves = append(moves, Move{Job: byName[one.Task], To: Spot{Machine: state.names[one.To]}})
+	}
+	return moves
+}
+
+// possible predicts only for types that a job runs on.
+type possible struct {
+	predictor placement.Predictor
+	state     *State
+	jobs      map[string]*Running
+}
+
+func (p possible) Predict(kind string, task placement.Task) (placement.Prediction, bool) {
+	job, known := p.jobs[task.Name]
+	if known && !job.runsOn(&p.state.types[p.state.kinds[kind]]) {
+		return placement.Prediction{}, false
+	}
+	return p.predictor.Predict(kind, task)
+}
