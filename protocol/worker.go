@@ -1,30 +1,5 @@
 package protocol
 
-import (
-	"strconv"
-	"strings"
-)
-
-// Machine is what a worker says of the machine it runs on.
-type Machine struct {
-	Host        string   `json:"host" maxLength:"255" doc:"host name"`
-	CPUModel    string   `json:"cpu_model,omitempty" maxLength:"255"`
-	Cores       int      `json:"cores" minimum:"0" doc:"logical cores the worker may use"`
-	MemoryBytes int64    `json:"memory_bytes,omitempty" minimum:"0"`
-	GPUs        []string `json:"gpus,omitempty" maxItems:"64" doc:"name of each GPU"`
-	// Knobs are the system parameters that this worker can set by itself.
-	Knobs []string `json:"knobs,omitempty" maxItems:"64" doc:"system parameters that the worker can set by itself"`
-	// EnergyMethod is how this worker obtains joules.
-	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
-}
-
-// Type names machines that are alike: what a workload does on one of them it
-// does on the others.
-func (m Machine) Type() string {
-	parts := []string{m.CPUModel, strconv.Itoa(m.Cores) + " cores"}
-	return strings.Join(append(parts, m.GPUs...), ", ")
-}
-
 // WorkerRegistration introduces a worker. The id is made by the worker and kept
 // for the life of its process: registering again with it is harmless.
 type WorkerRegistration struct {
@@ -40,6 +15,9 @@ type WorkerRegistration struct {
 	// Measures is what it can measure trials with, and why not; absent where the
 	// worker does not say.
 	Measures []Measure `json:"measures,omitempty" maxItems:"64" doc:"what it can measure trials with, and why not"`
+	// Probes is what the probing tasks took on its machine; absent where they never
+	// ran.
+	Probes []Probe `json:"probes,omitempty" maxItems:"128" doc:"what the probing tasks took on its machine"`
 }
 
 // Measure is one thing that a worker can or cannot measure trials with.
