@@ -1,0 +1,273 @@
+package packing_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/workers/packing"
+)
+
+const gigabyte = int64(1) << 30
+
+func job(name string, utilization float64, gigabytes int64) packing.Job {
+	return packing.Job{Name: name, Utilization: utilization, MemoryBytes: gigabytes * gigabyte}
+}
+
+func gpus(n int) []packing.GPU {
+	var list []packing.GPU
+	for i := range n {
+		list = append(list, packing.GPU{Name: fmt.Sprintf("g%d", i), FreeBytes: 10 * gigabyte})
+	}
+	return list
+}
+
+// said is placements as "job@gpu".
+func said(placements []packing.Placement) string {
+	var list []string
+	for _, one := range placements {
+		mark := ""
+		if one.Alone {
+			mark = "!"
+		}
+		list = append(list, one.Job+"@"+one.GPU+mark)
+	}
+	return strings.Join(list, " ")
+}
+
+func TestProactive(t *testing.T) {
+	apart := func(a, b string) bool { return a == "c" && b == "a" }
+	for name, one := range map[string]struct {
+		waiting  []packing.Job
+		gpus     []packing.GPU
+		settings packing.Settings
+		want     string
+	}{
+		"the largest first, small ones fill the gaps": {
+			[]packing.Job{job("c", 0.2, 1), job("b", 0.6, 1), job("a", 0.7, 1), job("d", 0.3, 1)}, gpus(2), packing.Settings{}, "a@g0 b@g1 d@g0 c@g1",
+		},
+		"idle GPUs first": {[]packing.Job{job("a", 0.2, 1), job("b", 0.2, 1)}, gpus(2), packing.Settings{}, "a@g0 b@g1"},
+		"consolidated":    {[]packing.Job{job("a", 0.2, 1), job("b", 0.2, 1)}, gpus(2), packing.Settings{Consolidate: true}, "a@g0 b@g0"},
+		"three at most": {
+			[]packing.Job{job("a", 0.1, 1), job("b", 0.1, 1), job("c", 0.1, 1), job("d", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0 b@g0 c@g0",
+		},
+		"two, where that is the bound": {
+			[]packing.Job{job("a", 0.1, 1), job("b", 0.1, 1), job("c", 0.1, 1)}, gpus(1), packing.Settings{MostJobs: 2}, "a@g0 b@g0",
+		},
+		"memory":            {[]packing.Job{job("a", 0.3, 6), job("b", 0.3, 6), job("c", 0.3, 4)}, gpus(1), packing.Settings{}, "a@g0 c@g0"},
+		"a half and a half": {[]packing.Job{job("a", 0.5, 1), job("b", 0.5, 1)}, gpus(1), packing.Settings{}, "a@g0 b@g0"},
+		"above one where that is asked for": {
+			[]packing.Job{job("a", 0.9, 1), job("b", 0.5, 1)}, gpus(1), packing.Settings{MostUtilization: 1.5}, "a@g0 b@g0",
+		},
+		"alone above the bound": {[]packing.Job{job("a", 0.9, 1)}, gpus(1), packing.Settings{MostUtilization: 0.8}, "a@g0"},
+		"a pair that is refused": {
+			[]packing.Job{job("a", 0.3, 1), job("b", 0.2, 1), job("c", 0.1, 1)}, gpus(1), packing.Settings{Refuses: apart}, "a@g0 b@g0",
+		},
+		"nothing is known of it: alone, and nothing joins": {
+			[]packing.Job{job("a", math.NaN(), 1), job("b", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0!",
+		},
+		"a need that is not known": {[]packing.Job{job("a", 0.2, 0), job("b", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0!"},
+		"beside what runs": {
+			[]packing.Job{job("a", 0.5, 1), job("b", 0.3, 1)},
+			[]packing.GPU{{Name: "g", Jobs: 1, Utilization: 0.6, FreeBytes: gigabyte}}, packing.Settings{}, "b@g",
+		},
+		"not beside what is observed": {
+			[]packing.Job{job("a", 0.1, 1)}, []packing.GPU{{Name: "g", Jobs: 1, FreeBytes: gigabyte, Closed: true}}, packing.Settings{}, "",
+		},
+		"too large for any": {[]packing.Job{job("a", 0.1, 11)}, gpus(2), packing.Settings{}, ""},
+		"nothing":           {nil, nil, packing.Settings{}, ""},
+	} {
+		if got := said(packing.Proactive(one.waiting, one.gpus, one.settings)); got != one.want {
+			t.Errorf("%s: %q, want %q", name, got, one.want)
+		}
+	}
+}
+
+func TestSlotsAreInOrder(t *testing.T) {
+	waiting := []packing.Job{job("a", 0.1, 1), job("big", 0.1, 11), job("b", 0.9, 1), job("c", 0.1, 1)}
+	if got := said(packing.Slots(waiting, gpus(2))); got != "a@g0! b@g1!" {
+		t.Error(got)
+	}
+}
+
+func TestReactiveLooksFirst(t *testing.T) {
+	a, b, c := job("a", 0.3, 1), job("b", 0.3, 1), job("c", 0.3, 1)
+	if got := said(packing.Reactive([]packing.Job{a, b, c}, gpus(2), packing.Settings{})); got != "a@g0! b@g1!" {
+		t.Errorf("what was never seen: %s", got)
+	}
+	// A minute later a was seen: b is still looked at, c waits for a GPU.
+	a.Seen = true
+	now := []packing.GPU{{Name: "g0", FreeBytes: 10 * gigabyte}, {Name: "g1", Jobs: 1, Closed: true, FreeBytes: 9 * gigabyte}}
+	if got := said(packing.Reactive([]packing.Job{c, a}, now, packing.Settings{})); got != "a@g0" {
+		t.Errorf("what was seen goes first: %s", got)
+	}
+	// Then b was seen too: it joins a, and c gets the GPU that it leaves.
+	b.Seen = true
+	now = []packing.GPU{{Name: "g0", Jobs: 1, Utilization: 0.3, FreeBytes: 9 * gigabyte}, {Name: "g1", FreeBytes: 10 * gigabyte}}
+	if got := said(packing.Reactive([]packing.Job{c, b}, now, packing.Settings{})); got != "b@g0 c@g1!" {
+		t.Errorf("the second: %s", got)
+	}
+}
+
+func TestAJobThatRanOutOfMemoryComesBack(t *testing.T) {
+	one := job("a", 0.5, 4)
+	again, err := packing.Resubmit(one, 6*gigabyte, 16*gigabyte)
+	if err != nil || again.MemoryBytes != 6*gigabyte*5/4 {
+		t.Fatalf("%d bytes, %v", again.MemoryBytes, err)
+	}
+	for rounds := 0; again.MemoryBytes < 16*gigabyte; rounds++ {
+		if again, err = packing.Resubmit(again, again.MemoryBytes, 16*gigabyte); err != nil || rounds > 10 {
+			t.Fatalf("after %d more rounds: %v", rounds, err)
+		}
+	}
+	if got := said(packing.Proactive([]packing.Job{again, job("b", 0.1, 1)}, []packing.GPU{{Name: "g", FreeBytes: 16 * gigabyte}}, packing.Settings{})); got != "a@g" {
+		t.Errorf("with all of the memory as its need: %s", got)
+	}
+	if _, err := packing.Resubmit(again, 16*gigabyte, 16*gigabyte); err == nil || !strings.Contains(err.Error(), "smaller batch") {
+		t.Errorf("what can never fit is said: %v", err)
+	}
+	if _, err := packing.Resubmit(one, -1, 16*gigabyte); err == nil {
+		t.Error("a negative amount was taken")
+	}
+}
+
+// drawn is a random site.
+func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settings packing.Settings) {
+	for i := range 1 + random.IntN(30) {
+		one := job(fmt.Sprintf("j%d", i), random.Float64(), 1+random.Int64N(8))
+		one.Seen = random.IntN(2) == 0
+		switch random.IntN(10) {
+		case 0:
+			one.Utilization = []float64{math.NaN(), -1, 2, math.Inf(1)}[random.IntN(4)]
+		case 1:
+			one.MemoryBytes = 0
+		}
+		waiting = append(waiting, one)
+	}
+	for i := range 1 + random.IntN(8) {
+		gpu := packing.GPU{Name: fmt.Sprintf("g%d", i), FreeBytes: 12 * gigabyte, Closed: random.IntN(8) == 0}
+		for k := range random.IntN(3) {
+			gpu.Jobs++
+			gpu.Utilization += 0.3
+			gpu.FreeBytes -= 2 * gigabyte
+			gpu.Residents = append(gpu.Residents, fmt.Sprintf("r%d-%d", i, k))
+		}
+		site = append(site, gpu)
+	}
+	settings = packing.Settings{MostJobs: random.IntN(4), MostUtilization: []float64{0, 0.7, 1.3}[random.IntN(3)], Consolidate: random.IntN(2) == 0}
+	if random.IntN(2) == 0 {
+		settings.Refuses = func(a, b string) bool { return (len(a)+len(b))%2 == 1 }
+	}
+	return waiting, site, settings
+}
+
+// TestWhatSharesAGPUFits holds the package's invariant for random sites and all
+// three schedulers, whatever they are told of the jobs.
+func TestWhatSharesAGPUFits(t *testing.T) {
+	for seed := range uint64(2000) {
+		waiting, site, settings := drawn(rand.New(rand.NewPCG(seed, 1)))
+		for name, placed := range map[string][]packing.Placement{
+			"proactive": packing.Proactive(waiting, site, settings),
+			"slots":     packing.Slots(waiting, site),
+			"reactive":  packing.Reactive(waiting, site, settings),
+		} {
+			if fault := check(waiting, site, settings, placed, name == "slots"); fault != "" {
+				t.Fatalf("seed %d, %s: %s", seed, name, fault)
+			}
+		}
+	}
+}
+
+func check(waiting []packing.Job, site []packing.GPU, settings packing.Settings, placed []packing.Placement, slots bool) string {
+	jobs := map[string]packing.Job{}
+	for _, one := range waiting {
+		jobs[one.Name] = one
+	}
+	most, bound := settings.MostJobs, settings.MostUtilization
+	if most == 0 {
+		most = 3
+	}
+	if bound == 0 {
+		bound = 1
+	}
+	if slots {
+		most = 1
+	}
+	for _, gpu := range site {
+		closed := gpu.Closed
+		for _, one := range placed {
+			if one.GPU != gpu.Name {
+				continue
+			}
+			j, waits := jobs[one.Job]
+			if !waits {
+				return one.Job + " was placed twice, or does not wait"
+			}
+			delete(jobs, one.Job)
+			unknown := !(j.Utilization >= 0 && j.Utilization <= 1) || j.MemoryBytes <= 0
+			switch {
+			case closed:
+				return one.Job + " joins what must be alone on " + gpu.Name
+			case unknown && gpu.Jobs > 0:
+				return one.Job + ", of which nothing is known, is not alone"
+			case j.MemoryBytes > gpu.FreeBytes:
+				return one.Job + " has not the memory that it needs"
+			case gpu.Jobs > 0 && gpu.Utilization+j.Utilization > bound+1e-6:
+				return fmt.Sprintf("%s makes it %g of %g", one.Job, gpu.Utilization+j.Utilization, bound)
+			case gpu.Jobs > 0 && gpu.Jobs+1 > most:
+				return fmt.Sprintf("%d jobs on %s", gpu.Jobs+1, gpu.Name)
+			case settings.Refuses != nil && !slots && slices.ContainsFunc(gpu.Residents, func(r string) bool { return settings.Refuses(one.Job, r) }):
+				return one.Job + " is beside what it must not be with"
+			}
+			gpu.Jobs++
+			gpu.FreeBytes -= max(j.MemoryBytes, 0)
+			gpu.Residents = append(slices.Clone(gpu.Residents), one.Job)
+			if unknown {
+				gpu.Utilization++
+			} else {
+				gpu.Utilization += j.Utilization
+			}
+			closed = one.Alone
+		}
+	}
+	return ""
+}
+
+// TestNothingWaitsThatFitsAlone holds that an idle GPU stays idle only when no
+// waiting job has room on it, and that what is given is left as it was.
+func TestNothingWaitsThatFitsAlone(t *testing.T) {
+	for seed := range uint64(1000) {
+		waiting, site, settings := drawn(rand.New(rand.NewPCG(seed, 2)))
+		before := fmt.Sprint(waiting, site)
+		placed := packing.Proactive(waiting, site, settings)
+		if fmt.Sprint(waiting, site) != before {
+			t.Fatalf("seed %d: what was given was changed", seed)
+		}
+		for _, gpu := range site {
+			idle := gpu.Jobs == 0 && !gpu.Closed && !slices.ContainsFunc(placed, func(p packing.Placement) bool { return p.GPU == gpu.Name })
+			for _, one := range waiting {
+				starts := slices.ContainsFunc(placed, func(p packing.Placement) bool { return p.Job == one.Name })
+				if idle && !starts && one.MemoryBytes <= gpu.FreeBytes {
+					t.Fatalf("seed %d: %s waits while %s is idle", seed, one.Name, gpu.Name)
+				}
+			}
+		}
+	}
+}
+
+func ExampleProactive() {
+	waiting := []packing.Job{
+		{Name: "lstm", Utilization: 0.2, MemoryBytes: 2 << 30},
+		{Name: "resnet-50", Utilization: 0.75, MemoryBytes: 6 << 30},
+	}
+	gpus := []packing.GPU{{Name: "gpu-0", FreeBytes: 10 << 30}}
+	for _, one := range packing.Proactive(waiting, gpus, packing.Settings{}) {
+		fmt.Println(one.Job, "on", one.GPU)
+	}
+	// Output:
+	// resnet-50 on gpu-0
+	// lstm on gpu-0
+}
