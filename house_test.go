@@ -54,7 +54,11 @@ var mayImport = map[string][]string{
 	"protocol":                {"problem", "edge", "edge/deployment", "edge/graph", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
 	"workers/deflate":         {},
-	"workers/forecast":        {},
+	"neural":                  {},
+	"workers/forecast":        {"neural"},
+	"workers/interference":    {"linear", "neural"},
+	"workers/packing":         {},
+	"workers/utilization":     {"edge/graph", "linear"},
 	"workers/placement":       {"linear"},
 	"workers/replay":          {"workers/placement", "workers/pool"},
 	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
@@ -99,7 +103,7 @@ var mayImport = map[string][]string{
 	"bench/edgetune/tuning":   {"edge/tuning"},
 	"bench/pipetune":          {"bench/wholemachine", "protocol", "trial", "profiler", "clients/rest", "e2e/launch"},
 	"bench/failover":          {"protocol", "clients/rest", "e2e/launch"},
-	"bench/pool":              {"workers/forecast", "workers/placement"},
+	"bench/pool":              {"edge/graph", "edge/onnx", "workers/forecast", "workers/interference", "workers/packing", "workers/placement", "workers/utilization"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":            {"simulator", "study/definition", "study/space"},
 	"bench/repeats":           {"simulator", "study", "study/definition", "study/space"},
@@ -115,7 +119,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "linear", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/replay", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
+var pure = []string{"problem", "linear", "neural", "workers/interference", "workers/packing", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/replay", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -246,7 +250,7 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 // The packages below study, and the models of the pool, are tested without the
 // race detector.
 func TestBelowStudyEverythingIsSequential(t *testing.T) {
-	models := []string{"workers/deflate", "workers/forecast", "workers/placement", "workers/replay"}
+	models := []string{"workers/deflate", "workers/forecast", "workers/interference", "workers/packing", "workers/utilization", "workers/placement", "workers/replay"}
 	for _, one := range sources(t) {
 		if one.test || !strings.HasPrefix(one.folder, "study/") && !slices.Contains(models, one.folder) {
 			continue

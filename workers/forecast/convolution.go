@@ -1,12 +1,16 @@
 package forecast
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/neural"
+)
 
 // convolutional is an encoder of convolutions over time, each of which halves
 // the sequence; the context is what is left at its end.
 type convolutional struct {
 	channels int
-	layers   []*tensor // out × (kernel × in + 1)
+	layers   []*neural.Tensor // out × (kernel × in + 1)
 	// of each layer: its input, with the channels of a step beside each other,
 	// and its output before what is negative is cut off.
 	inputs, outputs [][]float64
@@ -25,14 +29,14 @@ func newConvolutional(channels int, random *rand.Rand) *convolutional {
 	c := &convolutional{channels: channels}
 	in := 1
 	for range depth {
-		c.layers = append(c.layers, newTensor(channels, kernel*in+1, random))
+		c.layers = append(c.layers, neural.NewTensor(channels, kernel*in+1, random))
 		in = channels
 	}
 	return c
 }
 
-func (c *convolutional) width() int       { return kept * c.channels }
-func (c *convolutional) parts() []*tensor { return c.layers }
+func (c *convolutional) width() int              { return kept * c.channels }
+func (c *convolutional) parts() []*neural.Tensor { return c.layers }
 
 // patch is what an output sees: kernel steps that end at step 2·to+1, zeros
 // before the beginning, and 1.
@@ -54,7 +58,7 @@ func (c *convolutional) forward(sequence []float64) []float64 {
 		output, seen := make([]float64, steps*c.channels), make([]float64, kernel*in+1)
 		for to := range steps {
 			patch(input, in, to, seen)
-			layer.apply(seen, output[to*c.channels:(to+1)*c.channels])
+			layer.Apply(seen, output[to*c.channels:(to+1)*c.channels])
 		}
 		c.inputs, c.outputs = append(c.inputs, input), append(c.outputs, output)
 		cut := make([]float64, len(output))
@@ -85,7 +89,7 @@ func (c *convolutional) backward(blame []float64) {
 		for to := range len(ofOutput) / c.channels {
 			patch(input, in, to, seen)
 			clear(through)
-			layer.learn(seen, ofOutput[to*c.channels:(to+1)*c.channels], through)
+			layer.Learn(seen, ofOutput[to*c.channels:(to+1)*c.channels], through)
 			for k := range kernel {
 				if from := 2*to + 1 - (kernel - 1) + k; from >= 0 {
 					for j := range in {

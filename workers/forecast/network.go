@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/tandem-tune/tandem/neural"
 )
 
 // The encoders of section 4.1.
@@ -69,8 +71,8 @@ type Network struct {
 	settings Settings
 	median   int
 	encoder  encoder
-	middle   *tensor // of the context, what the window is like, and 1
-	last     *tensor
+	middle   *neural.Tensor // of the context, what the window is like, and 1
+	last     *neural.Tensor
 	scale    float64
 	mean     float64
 	spread   float64
@@ -102,22 +104,22 @@ func Train(series []float64, settings Settings) (*Network, error) {
 	}
 	n.measure(series)
 	random := rand.New(rand.NewPCG(settings.Seed, 1)) //nolint:gosec // what is drawn has to repeat
-	optimizer := adam{}
+	optimizer := neural.Adam{}
 	parts := n.parts()
 	steps := (settings.Samples + settings.Batch - 1) / settings.Batch
-	blame := make([]float64, n.last.rows)
+	blame := make([]float64, n.last.Rows)
 	for step := range steps {
-		optimizer.rate = settings.Rate * (1 + math.Cos(math.Pi*float64(step)/float64(steps))) / 2
+		optimizer.Rate = settings.Rate * (1 + math.Cos(math.Pi*float64(step)/float64(steps))) / 2
 		for range settings.Batch {
 			now := Lookback - 1 + random.IntN(len(series)-Lookback-Horizon+1)
 			said := n.forward(series[now-Lookback+1 : now+1])
 			n.loss(said, series[now:now+Horizon+1], blame, float64(settings.Batch))
 			n.backward(blame)
 		}
-		optimizer.step(parts)
+		optimizer.Step(parts)
 	}
 	for _, part := range parts {
-		if slices.ContainsFunc(part.value, math.IsNaN) {
+		if slices.ContainsFunc(part.Value, math.IsNaN) {
 			return nil, errors.New("the training diverged: take a smaller rate")
 		}
 	}
@@ -137,17 +139,19 @@ func newNetwork(settings Settings) (*Network, error) {
 	default:
 		return nil, fmt.Errorf("the encoder %q is none of %s, %s and %s", settings.Encoder, GRU, BiLSTM, Convolutional)
 	}
-	n.middle = newTensor(middleUnits, n.encoder.width()+extras, random)
-	n.last = newTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
-	for i := range n.last.rows {
+	n.middle = neural.NewTensor(middleUnits, n.encoder.width()+extras, random)
+	n.last = neural.NewTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
+	for i := range n.last.Rows {
 		if i%len(settings.Quantiles) != n.median {
-			n.last.row(i)[middleUnits] = narrow
+			n.last.Row(i)[middleUnits] = narrow
 		}
 	}
 	return n, nil
 }
 
-func (n *Network) parts() []*tensor { return append(slices.Clone(n.encoder.parts()), n.middle, n.last) }
+func (n *Network) parts() []*neural.Tensor {
+	return append(slices.Clone(n.encoder.parts()), n.middle, n.last)
+}
 
 // measure finds the units.
 func (n *Network) measure(series []float64) {
@@ -190,14 +194,14 @@ func (n *Network) forward(window []float64) []float64 {
 	n.input = append(append(n.input[:0], context...), (now-n.mean)/n.spread, math.Log(0.01+restless)/3, 1)
 	n.active = slices.Grow(n.active[:0], middleUnits+1)[:middleUnits+1]
 	clear(n.active)
-	n.middle.apply(n.input, n.active[:middleUnits])
+	n.middle.Apply(n.input, n.active[:middleUnits])
 	for i := range middleUnits {
 		n.active[i] = math.Tanh(n.active[i])
 	}
 	n.active[middleUnits] = 1
-	n.said = slices.Grow(n.said[:0], n.last.rows)[:n.last.rows]
+	n.said = slices.Grow(n.said[:0], n.last.Rows)[:n.last.Rows]
 	clear(n.said)
-	n.last.apply(n.active, n.said)
+	n.last.Apply(n.active, n.said)
 	return n.said
 }
 
@@ -206,18 +210,11 @@ func (n *Network) forward(window []float64) []float64 {
 func (n *Network) unfold(said, quantiles []float64) {
 	quantiles[n.median] = said[n.median]
 	for i := n.median + 1; i < len(said); i++ {
-		quantiles[i] = quantiles[i-1] + softplus(said[i])
+		quantiles[i] = quantiles[i-1] + neural.Softplus(said[i])
 	}
 	for i := n.median - 1; i >= 0; i-- {
-		quantiles[i] = quantiles[i+1] - softplus(said[i])
+		quantiles[i] = quantiles[i+1] - neural.Softplus(said[i])
 	}
-}
-
-func softplus(x float64) float64 {
-	if x > 30 {
-		return x
-	}
-	return math.Log1p(math.Exp(x))
 }
 
 // loss fills in the blame of what was said: the derivative of the loss, which
@@ -253,12 +250,12 @@ func (n *Network) loss(said, actual, blame []float64, share float64) float64 {
 		beyond := 0.0
 		for i := width - 1; i > n.median; i-- {
 			beyond += slope[i]
-			into[i] = beyond * sigmoid(part[i])
+			into[i] = beyond * neural.Sigmoid(part[i])
 		}
 		beyond = 0
 		for i := range n.median {
 			beyond += slope[i]
-			into[i] = -beyond * sigmoid(part[i])
+			into[i] = -beyond * neural.Sigmoid(part[i])
 		}
 	}
 	return total
@@ -266,12 +263,12 @@ func (n *Network) loss(said, actual, blame []float64, share float64) float64 {
 
 func (n *Network) backward(blame []float64) {
 	ofActive := make([]float64, middleUnits+1)
-	n.last.learn(n.active, blame, ofActive)
+	n.last.Learn(n.active, blame, ofActive)
 	for i := range middleUnits {
 		ofActive[i] *= 1 - n.active[i]*n.active[i]
 	}
 	ofInput := make([]float64, len(n.input))
-	n.middle.learn(n.input, ofActive[:middleUnits], ofInput)
+	n.middle.Learn(n.input, ofActive[:middleUnits], ofInput)
 	n.encoder.backward(ofInput[:n.encoder.width()])
 }
 

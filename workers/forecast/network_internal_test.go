@@ -30,7 +30,7 @@ func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 					series[i] = 50 + 10*math.Sin(float64(i)/7) + 3*random.NormFloat64()
 				}
 				n.measure(series)
-				blame := make([]float64, n.last.rows)
+				blame := make([]float64, n.last.Rows)
 				loss := func() float64 {
 					return n.loss(n.forward(series[:Lookback]), series[Lookback-1:], blame, 1)
 				}
@@ -39,14 +39,14 @@ func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 				checked := 0
 				for p, part := range n.parts() {
 					for range 40 {
-						i := random.IntN(len(part.value))
-						analytic, value := part.gradient[i], part.value[i]
+						i := random.IntN(len(part.Value))
+						analytic, value := part.Gradient[i], part.Value[i]
 						const small = 1e-5
-						part.value[i] = value + small
+						part.Value[i] = value + small
 						above := loss()
-						part.value[i] = value - small
+						part.Value[i] = value - small
 						below := loss()
-						part.value[i] = value
+						part.Value[i] = value
 						numeric := (above - below) / (2 * small)
 						// Where the loss has a corner between the two, they differ.
 						if math.Abs(analytic-numeric) > 1e-4*max(1e-2, math.Abs(analytic), math.Abs(numeric)) {

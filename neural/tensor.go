@@ -1,0 +1,126 @@
+// Package neural has the layers that our small networks are made of: weights
+// with their gradients, Adam, gated recurrent units.
+//
+// It is our own because of size and order: the networks of the pool have some
+// thousand weights, train in seconds on one core, and every sum has one order on
+// every machine, so that what was trained can be trained again from its seed
+// (docs/decisions/0005 has the reasons for the networks of edge/backend, which
+// hold here too). Its one invariant: a backward pass adds to the gradients what
+// the last forward pass says, which the tests hold against differences of the
+// loss. It does no I/O; what is random comes from the generator that it is
+// given. Nothing here is safe for concurrent use.
+package neural
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Tensor is a matrix of weights with its gradient and what Adam remembers.
+type Tensor struct {
+	Rows, Columns int
+	// Value and Gradient are by rows.
+	Value, Gradient []float64
+	first, second   []float64 // moments
+}
+
+// NewTensor draws weights so that outputs vary about as inputs do (Glorot and
+// Bengio, 2010); without a generator they are 0.
+func NewTensor(rows, columns int, random *rand.Rand) *Tensor {
+	n := rows * columns
+	t := &Tensor{Rows: rows, Columns: columns, Value: make([]float64, n), Gradient: make([]float64, n), first: make([]float64, n), second: make([]float64, n)}
+	if random != nil {
+		bound := math.Sqrt(6 / float64(rows+columns))
+		for i := range t.Value {
+			t.Value[i] = bound * (2*random.Float64() - 1)
+		}
+	}
+	return t
+}
+
+// Row is the weights of an output.
+func (t *Tensor) Row(i int) []float64 { return t.Value[i*t.Columns : (i+1)*t.Columns] }
+
+func (t *Tensor) slope(i int) []float64 { return t.Gradient[i*t.Columns : (i+1)*t.Columns] }
+
+// Apply adds the product with x to out, which may have fewer values than there
+// are rows.
+func (t *Tensor) Apply(x, out []float64) {
+	for i := range out {
+		row := t.Row(i)
+		sum := 0.0
+		for j, v := range x {
+			sum += row[j] * v
+		}
+		out[i] += sum
+	}
+}
+
+// Learn adds what the blame of each output means for the weights, and to back
+// what it means for x; back may be nil.
+func (t *Tensor) Learn(x, blame, back []float64) {
+	for i, b := range blame {
+		if b == 0 {
+			continue
+		}
+		slope := t.slope(i)
+		for j, v := range x {
+			slope[j] += b * v
+		}
+		if back != nil {
+			row := t.Row(i)
+			for j := range back {
+				back[j] += b * row[j]
+			}
+		}
+	}
+}
+
+// Adam is the optimizer of Kingma and Ba, 2015. Set the rate before each step.
+type Adam struct {
+	Rate  float64
+	steps int
+}
+
+const (
+	adamFirst, adamSecond, adamSmall = 0.9, 0.999, 1e-8
+	// longestStep bounds the length of a batch's gradient: recurrent networks
+	// have slopes that explode (Pascanu and others, 2013).
+	longestStep = 1.0
+)
+
+// Step moves the weights against their gradients, and clears these.
+func (a *Adam) Step(parts []*Tensor) {
+	a.steps++
+	length := 0.0
+	for _, t := range parts {
+		for _, g := range t.Gradient {
+			length += g * g
+		}
+	}
+	shrink := 1.0
+	if length = math.Sqrt(length); length > longestStep {
+		shrink = longestStep / length
+	}
+	firstBias, secondBias := 1-math.Pow(adamFirst, float64(a.steps)), 1-math.Pow(adamSecond, float64(a.steps))
+	for _, t := range parts {
+		for i, g := range t.Gradient {
+			g *= shrink
+			t.first[i] = adamFirst*t.first[i] + (1-adamFirst)*g
+			t.second[i] = adamSecond*t.second[i] + (1-adamSecond)*g*g
+			t.Value[i] -= a.Rate * (t.first[i] / firstBias) / (math.Sqrt(t.second[i]/secondBias) + adamSmall)
+			t.Gradient[i] = 0
+		}
+	}
+}
+
+// Sigmoid is the logistic function.
+func Sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// Softplus is a smooth rectifier; its slope is [Sigmoid].
+func Softplus(x float64) float64 {
+	if x > 30 {
+		return x
+	}
+	return math.Log1p(math.Exp(x))
+}
