@@ -1,0 +1,251 @@
+package utilization_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
+	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/workers/utilization"
+)
+
+func TestFeaturesAreThoseOfTheGraph(t *testing.T) {
+	lenet := zoo.LeNet5(graph.Float32)
+	one, many := utilization.Describe(lenet, 1), utilization.Describe(lenet, 64)
+	if one.Convolutions != 2 || one.Linear != 3 || one.Depthwise != 0 || one.Batch != 1 {
+		t.Errorf("%+v", one)
+	}
+	// 61,706 parameters of four bytes (LeCun and others, 1998).
+	if one.ModelBytes != 4*61_706 || many.ModelBytes != one.ModelBytes {
+		t.Errorf("%d bytes, with a batch %d", one.ModelBytes, many.ModelBytes)
+	}
+	if many.Operations != 64*one.Operations || many.KeptBytes != 64*one.KeptBytes || many.Batch != 64 {
+		t.Errorf("a batch of 64: %+v, of one: %+v", many, one)
+	}
+	if zero := utilization.Describe(lenet, 0); zero != one {
+		t.Errorf("a batch of none: %+v", zero)
+	}
+	mobile := utilization.Describe(zoo.MobileNetV1(0.25, 128, graph.Float32), 1)
+	if mobile.Depthwise != 13 || mobile.Convolutions != 27 {
+		t.Errorf("MobileNet has 13 depthwise convolutions of 27 in all: %+v", mobile)
+	}
+	lstm := utilization.Describe(graph.Graph{Operators: []graph.Operator{{Kind: "LSTM", Class: graph.Recurrent}, {Kind: "GRU", Class: graph.Recurrent}}}, 1)
+	if lstm.Linear != 4 || lstm.Activations != 8 {
+		t.Errorf("recurrent layers: %+v", lstm)
+	}
+}
+
+// law is a made-up machine: what has more work in a layer keeps it busier, and
+// what keeps more needs more memory.
+func law(f utilization.Features) (share float64, bytes int64) {
+	work := float64(f.Operations) / float64(f.Convolutions+f.Linear+f.Activations+f.Others)
+	return 0.1 + 0.85*work/(work+3e7), 200e6 + 4*f.ModelBytes + 3*f.KeptBytes
+}
+
+func drawn(n int, noise float64) []utilization.Sample {
+	random := rand.New(rand.NewPCG(5, 6))
+	var list []utilization.Sample
+	for i := range n {
+		layers := 4 + random.IntN(40)
+		f := utilization.Features{
+			Convolutions: layers, Linear: 1 + random.IntN(4), Activations: layers, Others: random.IntN(10), Batch: 1 << (3 + random.IntN(6)),
+			ModelBytes: int64(math.Exp(13 + 5*random.Float64())), Operations: int64(math.Exp(18 + 6*random.Float64())),
+			KeptBytes: int64(math.Exp(14 + 5*random.Float64())), MovedBytes: int64(math.Exp(17 + 4*random.Float64())),
+		}
+		share, bytes := law(f)
+		share = min(1, share*math.Exp(noise*random.NormFloat64()))
+		list = append(list, utilization.Sample{Features: f, Family: fmt.Sprint(i % 6), Utilization: share, MemoryBytes: bytes})
+	}
+	return list
+}
+
+func settings(method string) utilization.Settings {
+	return utilization.Settings{Method: method, Trees: map[string]int{utilization.Boosting: 100}[method] + 30, Seed: 1}
+}
+
+func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
+	samples := drawn(150, 0.05)
+	for _, by := range []string{utilization.BySample, utilization.ByFamily} {
+		mean, err := utilization.Judge(samples, settings(utilization.Mean), by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear} {
+			v, err := utilization.Judge(samples, settings(method), by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !(v.Utilization < 0.6*mean.Utilization) || !(v.Memory < 0.8*mean.Memory) {
+				t.Errorf("%s by %s: %+v, the mean %+v", method, by, v, mean)
+			}
+			if v.Covered < 0.5 || v.Covered > 0.95 {
+				t.Errorf("%s by %s: %.0f%% are within one deviation", method, by, 100*v.Covered)
+			}
+		}
+	}
+}
+
+func TestTheSameProfilesMakeTheSameModel(t *testing.T) {
+	samples := drawn(60, 0.1)
+	for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear, utilization.Mean} {
+		var documents [2]string
+		var models [2]*utilization.Model
+		for i := range documents {
+			m, err := utilization.Train(samples, settings(method))
+			if err != nil {
+				t.Fatal(err)
+			}
+			document, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents[i] = string(document)
+			if models[i], err = utilization.Read(document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if documents[0] != documents[1] {
+			t.Errorf("%s: two trainings with one seed differ", method)
+		}
+		for _, one := range samples {
+			p := models[0].Predict(one.Features)
+			if p != models[1].Predict(one.Features) {
+				t.Fatalf("%s: models that were written and read differ", method)
+			}
+			if !(p.UtilizationLow <= p.Utilization && p.Utilization <= p.UtilizationHigh && p.UtilizationLow >= 0 && p.UtilizationHigh <= 1) ||
+				!(0 <= p.MemoryLow && p.MemoryLow <= p.MemoryBytes && p.MemoryBytes <= p.MemoryHigh) {
+				t.Fatalf("%s: %+v", method, p)
+			}
+		}
+	}
+}
+
+func TestDamagedModelsAreRefused(t *testing.T) {
+	m, err := utilization.Train(drawn(20, 0.1), utilization.Settings{Trees: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*utilization.Model){
+		"another version":        func(m *utilization.Model) { m.Version++ },
+		"a tree without nodes":   func(m *utilization.Model) { m.Memory.Trees[0] = nil },
+		"a tree with a ring":     func(m *utilization.Model) { m.Utilization.Trees[1][0].Below = 0; m.Utilization.Trees[1][0].Beyond = 1 },
+		"a node that is nowhere": func(m *utilization.Model) { m.Utilization.Trees[1][0].Below = 1 << 20 },
+		"a column that is not":   func(m *utilization.Model) { m.Utilization.Trees[1][0].Column = 99 },
+		"too few weights":        func(m *utilization.Model) { m.Utilization.Weights = []float64{1} },
+		"no gains":               func(m *utilization.Model) { m.Utilization.Gains = nil },
+	} {
+		broken, err := utilization.Read(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(broken)
+		document, err := json.Marshal(broken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := utilization.Read(document); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	if _, err := utilization.Read([]byte("{")); err == nil {
+		t.Error("half a document was read")
+	}
+}
+
+func TestTheColumnThatDecidesIsImportant(t *testing.T) {
+	for _, method := range []string{utilization.Forest, utilization.Boosting} {
+		m, err := utilization.Train(drawn(150, 0.02), settings(method))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, total := m.Importances(), 0.0
+		for i, one := range list {
+			total += one.Share
+			if i > 0 && one.Share > list[i-1].Share {
+				t.Error("they are not in order")
+			}
+		}
+		if list[0].Name != "operations a layer" || math.Abs(total-1) > 1e-9 {
+			t.Errorf("%s: %+v, together %g", method, list, total)
+		}
+	}
+}
+
+func TestTuneTakesWhatPredictsBest(t *testing.T) {
+	samples := drawn(40, 0.1)
+	best, err := utilization.Tune(samples, utilization.Boosting, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned, err := utilization.Judge(samples, best, utilization.BySample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []utilization.Settings{{Method: utilization.Boosting, Trees: 50, Depth: 2, Seed: 3}, {Method: utilization.Boosting, Trees: 400, Depth: 5, Seed: 3}} {
+		v, err := utilization.Judge(samples, other, utilization.BySample)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Utilization < 0.98*tuned.Utilization {
+			t.Errorf("%+v is better than %+v, which was chosen", other, best)
+		}
+	}
+}
+
+func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
+	good := drawn(8, 0.1)
+	for want, change := range map[string]func([]utilization.Sample) ([]utilization.Sample, utilization.Settings){
+		"at least 5": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+			return s[:4], utilization.Settings{}
+		},
+		"must be a share": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+			s[3].Utilization = math.NaN()
+			return s, utilization.Settings{}
+		},
+		"negative": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+			s[2].MemoryBytes = -1
+			return s, utilization.Settings{}
+		},
+		"none of": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+			return s, utilization.Settings{Method: "oracle"}
+		},
+		"may be negative": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+			return s, utilization.Settings{Trees: -1}
+		},
+		"the rate above 1": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+			return s, utilization.Settings{Rate: 2}
+		},
+	} {
+		samples, settings := change(append([]utilization.Sample(nil), good...))
+		if _, err := utilization.Train(samples, settings); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := utilization.Judge(good, utilization.Settings{}, "weekday"); err == nil {
+		t.Error("samples were split by weekday")
+	}
+	for i := range good {
+		good[i].Family = "one"
+	}
+	if _, err := utilization.Judge(good, utilization.Settings{}, utilization.ByFamily); err == nil {
+		t.Error("the only family was hidden")
+	}
+}
+
+func TestRMSLE(t *testing.T) {
+	if got := utilization.RMSLE([]float64{math.E*2 - 1, 9}, []float64{1, 9}); math.Abs(got-math.Sqrt(0.5)) > 1e-12 {
+		t.Errorf("%g, want the root of a half", got)
+	}
+	// To predict too little counts more than to predict as much too much.
+	if under, over := utilization.RMSLE([]float64{30}, []float64{50}), utilization.RMSLE([]float64{70}, []float64{50}); under <= over {
+		t.Errorf("under %g, over %g", under, over)
+	}
+}
