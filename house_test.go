@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"workers/utilization":     {"edge/graph", "linear"},
 	"workers/placement":       {"linear"},
 	"workers/replay":          {"workers/placement", "workers/pool"},
+	"workers/replay/trace":    {"problem", "trial", "workers/placement", "workers/replay"},
 	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/pool", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
@@ -119,7 +120,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "linear", "neural", "workers/interference", "workers/packing", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/replay", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
+var pure = []string{"problem", "linear", "neural", "workers/interference", "workers/packing", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -128,7 +129,7 @@ var doors = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"web/api"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
-	"github.com/goccy/go-yaml":         {"study/definition", "edge/device", "edge/backend"},
+	"github.com/goccy/go-yaml":         {"study/definition", "edge/device", "edge/backend", "workers/replay/trace"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"edge/emulator", "workers/sandbox"},
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},          // for tests of others, like the package itself
@@ -250,7 +251,7 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 // The packages below study, and the models of the pool, are tested without the
 // race detector.
 func TestBelowStudyEverythingIsSequential(t *testing.T) {
-	models := []string{"workers/deflate", "workers/forecast", "workers/interference", "workers/packing", "workers/utilization", "workers/placement", "workers/replay"}
+	models := []string{"workers/deflate", "workers/forecast", "workers/interference", "workers/packing", "workers/utilization", "workers/placement", "workers/replay", "workers/replay/trace"}
 	for _, one := range sources(t) {
 		if one.test || !strings.HasPrefix(one.folder, "study/") && !slices.Contains(models, one.folder) {
 			continue

@@ -73,8 +73,9 @@ func (c Cluster) has(name string) bool {
 	return slices.ContainsFunc(c.Machines, func(one Machine) bool { return one.Type == name })
 }
 
-// present are the types that the cluster has machines of.
-func (c Cluster) present() Cluster {
+// OneOfEach is a cluster with one machine of each type that there are machines of:
+// what can run at all can run there.
+func (c Cluster) OneOfEach() Cluster {
 	there := map[string]bool{}
 	for _, one := range c.Machines {
 		there[one.Type] = true
@@ -95,7 +96,7 @@ func checkJobs(cluster Cluster, jobs []Job) error {
 	if len(jobs) == 0 {
 		return fmt.Errorf("the trace has no jobs")
 	}
-	small := cluster.present() // one machine of each type says the same, sooner
+	small := cluster.OneOfEach() // one machine of each type says the same, sooner
 	names := make(map[string]bool, len(jobs))
 	for i := range jobs {
 		if err := jobs[i].check(small); err != nil {
