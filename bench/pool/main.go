@@ -2,6 +2,7 @@
 //
 //	go run ./bench/pool forecast   GPU demand with uncertainty (CUFF)
 //	go run ./bench/pool place      how long 1,000 placements take
+//	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
 //
 // The traces are read from ../shared/data, or from where TANDEM_DATA says.
 package main
@@ -25,11 +26,12 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast or place")
+		return fmt.Errorf("say what to measure: forecast, place or dias")
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
 	runs := flags.Int("runs", 5, "how often to repeat, with other seeds")
+	jobs := flags.Int("jobs", 20_000, "dias: jobs of a run")
 	samples := flags.Int("samples", 0, "forecast: windows a training learns from (default the package's)")
 	if err := flags.Parse(os.Args[2:]); err != nil {
 		return err
@@ -37,8 +39,10 @@ func run() error {
 	switch os.Args[1] {
 	case "forecast":
 		return forecasts(data, *runs, *samples)
+	case "dias":
+		return priorities(data, *runs, *jobs)
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast or place", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place or dias", os.Args[1])
 }

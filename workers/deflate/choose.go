@@ -9,16 +9,18 @@ import (
 
 // Demand is what the jobs of a class are and what their users accept.
 type Demand struct {
-	// Rate is how many come a second.
-	Rate float64
+	// Rate is how many come a second; Standing is that of [Class].
+	Rate     float64
+	Standing int
 	// Service is what they take when so much of their data is left out, and
 	// everything is so many times as fast.
 	Service func(drop, speed float64) (Phases, error)
 	// Loss is how much accuracy leaving out so much costs, in the user's unit;
 	// nil: the class drops nothing. It must not fall.
 	Loss func(drop float64) float64
-	// MostLoss bounds it.
-	MostLoss float64
+	// MostLoss bounds it. MostDrop bounds the drop ratio itself; 0: only the loss
+	// does.
+	MostLoss, MostDrop float64
 	// MeanSeconds and TailSeconds bound the mean response and the response that
 	// 95% are within; 0: not bounded.
 	MeanSeconds, TailSeconds float64
@@ -34,6 +36,7 @@ const tail = 0.95
 type Choice struct {
 	Drop []float64
 	// Mean and Tail are the response times, in seconds; estimates of the model.
+	// There are none where more work comes than can be done.
 	Mean, Tail []float64
 	Loss       []float64
 	Load       float64
@@ -42,66 +45,136 @@ type Choice struct {
 // ErrNoChoice is of limits that no drop ratios keep.
 var ErrNoChoice = errors.New("no drop ratios keep all limits")
 
-// Choose finds the drop ratios with the least loss that keep every limit, from
-// a grid in steps of 1/steps: what is lost is added up over the classes, weighted
-// by their rates; of equal losses the one with the least mean response over all
-// jobs is taken. The error is ErrNoChoice where there is none.
-func Choose(demands []Demand, steps int) (Choice, error) {
-	if len(demands) == 0 || steps < 1 || steps > 100 {
-		return Choice{}, fmt.Errorf("%d classes in %d steps: at least one class, and 1 to 100 steps", len(demands), steps)
+// mostChoices bounds how many combinations of drop ratios are looked at: with
+// many classes the grid gets coarser.
+const mostChoices = 4000
+
+// Choose finds the drop ratios with the least loss that keep every limit before
+// an engine with so many slots, from a grid in steps of 1/steps (coarser where
+// many classes may drop something): what is lost is added up over the classes,
+// weighted by their rates; of equal losses the one with the least mean response
+// over all jobs is taken. This is the search of section 4.4.3 (and of the end of
+// 4.4.4), with limits in place of weights.
+//
+// The error is ErrNoChoice where there is none; then the choice is what comes
+// nearest, the largest drop ratios that are allowed.
+func Choose(demands []Demand, slots, steps int) (Choice, error) {
+	if len(demands) == 0 || slots < 1 || steps < 1 || steps > 100 {
+		return Choice{}, fmt.Errorf("%d classes before %d slots in %d steps: at least one class and one slot, and 1 to 100 steps", len(demands), slots, steps)
 	}
-	best, bestLoss, bestMean, found := Choice{}, math.Inf(1), math.Inf(1), false
-	drop := make([]float64, len(demands))
-	var try func(k int) error
-	try = func(k int) error {
-		if k < len(demands) {
-			for step := range steps {
-				drop[k] = float64(step) / float64(steps)
-				if step > 0 && (demands[k].Loss == nil || demands[k].Loss(drop[k]) > demands[k].MostLoss) {
-					break
-				}
-				if err := try(k + 1); err != nil {
-					return err
-				}
+	c := chooser{demands: demands, slots: slots, bestLoss: math.Inf(1), bestMean: math.Inf(1)}
+	grids := c.grids(steps)
+	if err := c.search(grids, make([]float64, 0, len(demands))); err != nil {
+		return Choice{}, err
+	}
+	if c.best == nil {
+		deepest := make([]float64, len(demands))
+		for k, grid := range grids {
+			deepest[k] = grid[len(grid)-1]
+		}
+		choice, err := Judge(demands, slots, deepest)
+		if err != nil {
+			return choice, err
+		}
+		return choice, ErrNoChoice
+	}
+	return Judge(demands, slots, c.best)
+}
+
+// Deepest is the choice of the largest drop ratios that are allowed.
+func Deepest(demands []Demand, slots, steps int) (Choice, error) {
+	c := chooser{demands: demands, slots: slots}
+	var drop []float64
+	for _, grid := range c.grids(steps) {
+		drop = append(drop, grid[len(grid)-1])
+	}
+	return Judge(demands, slots, drop)
+}
+
+// chooser is one search for a choice.
+type chooser struct {
+	demands            []Demand
+	slots              int
+	best               []float64
+	bestLoss, bestMean float64
+}
+
+// grids are the drop ratios that each class may have, rising from 0.
+func (c *chooser) grids(steps int) [][]float64 {
+	for ; ; steps = (steps + 1) / 2 {
+		grids, all := make([][]float64, len(c.demands)), 1
+		for k, demand := range c.demands {
+			grids[k] = demand.grid(steps)
+			all *= len(grids[k])
+		}
+		if all <= mostChoices || steps == 1 {
+			return grids
+		}
+	}
+}
+
+func (d Demand) grid(steps int) []float64 {
+	grid := []float64{0}
+	if d.Loss == nil {
+		return grid
+	}
+	for step := 1; step < steps; step++ {
+		drop := float64(step) / float64(steps)
+		if d.Loss(drop) > d.MostLoss || d.MostDrop > 0 && drop > d.MostDrop+1e-9 {
+			break
+		}
+		grid = append(grid, drop)
+	}
+	return grid
+}
+
+// search tries all combinations that begin with the ratios.
+func (c *chooser) search(grids [][]float64, drop []float64) error {
+	if k := len(drop); k < len(grids) {
+		for _, one := range grids[k] {
+			if err := c.search(grids, append(drop, one)); err != nil {
+				return err
 			}
-			return nil
-		}
-		loss, rates := 0.0, 0.0
-		for i, demand := range demands {
-			if demand.Loss != nil {
-				loss += demand.Rate * demand.Loss(drop[i])
-			}
-			rates += demand.Rate
-		}
-		loss /= rates
-		if found && loss > bestLoss {
-			return nil
-		}
-		choice, kept, err := judge(demands, drop)
-		if err != nil || !kept {
-			return err
-		}
-		mean := 0.0
-		for i, demand := range demands {
-			mean += demand.Rate * choice.Mean[i] / rates
-		}
-		if !found || loss < bestLoss || mean < bestMean {
-			best, bestLoss, bestMean, found = choice, loss, mean, true
 		}
 		return nil
 	}
-	if err := try(0); err != nil {
-		return Choice{}, err
+	loss, mean, rates := 0.0, 0.0, 0.0
+	for i, demand := range c.demands {
+		loss += demand.Rate * demand.lossAt(drop[i])
+		rates += demand.Rate
 	}
-	if !found {
-		return Choice{}, ErrNoChoice
+	if loss > c.bestLoss {
+		return nil
 	}
-	return best, nil
+	q, err := queueOf(c.demands, c.slots, drop)
+	if errors.Is(err, ErrOverloaded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for k, demand := range c.demands {
+		one := q.Mean(k)
+		mean += demand.Rate * one
+		if demand.MeanSeconds > 0 && one > demand.MeanSeconds || demand.TailSeconds > 0 && q.Tail(k, demand.TailSeconds) > 1-tail {
+			return nil
+		}
+	}
+	if c.best == nil || loss < c.bestLoss || mean < c.bestMean {
+		c.best, c.bestLoss, c.bestMean = slices.Clone(drop), loss, mean
+	}
+	return nil
 }
 
-// judge asks the model of the queue, and whether every limit is kept.
-func judge(demands []Demand, drop []float64) (Choice, bool, error) {
-	c := Choice{Drop: slices.Clone(drop)}
+func (d Demand) lossAt(drop float64) float64 {
+	if d.Loss == nil {
+		return 0
+	}
+	return d.Loss(drop)
+}
+
+// queueOf is the queue with these drop ratios.
+func queueOf(demands []Demand, slots int, drop []float64) (*Queue, error) {
 	var classes []Class
 	for i, demand := range demands {
 		speed := demand.Speed
@@ -110,36 +183,38 @@ func judge(demands []Demand, drop []float64) (Choice, bool, error) {
 		}
 		service, err := demand.Service(drop[i], speed)
 		if err != nil {
-			return c, false, fmt.Errorf("class %d: %w", i, err)
+			return nil, fmt.Errorf("class %d: %w", i, err)
 		}
-		classes = append(classes, Class{demand.Rate, service})
-		loss := 0.0
-		if demand.Loss != nil {
-			loss = demand.Loss(drop[i])
-		}
-		c.Loss = append(c.Loss, loss)
+		classes = append(classes, Class{Rate: demand.Rate, Service: service, Standing: demand.Standing})
 	}
-	q, err := NewQueue(classes)
+	return NewQueue(classes, slots)
+}
+
+// Judge is what follows from drop ratios, one for each class. Where more work
+// comes than can be done there are no response times, and it is no error.
+func Judge(demands []Demand, slots int, drop []float64) (Choice, error) {
+	if len(drop) != len(demands) {
+		return Choice{}, fmt.Errorf("%d drop ratios for %d classes: one for each is needed", len(drop), len(demands))
+	}
+	c := Choice{Drop: slices.Clone(drop)}
+	for i, demand := range demands {
+		c.Loss = append(c.Loss, demand.lossAt(drop[i]))
+	}
+	q, err := queueOf(demands, slots, drop)
 	if errors.Is(err, ErrOverloaded) {
-		return c, false, nil
+		c.Load = 1
+		return c, nil
 	}
 	if err != nil {
-		return c, false, err
+		return c, err
 	}
 	c.Load = q.Load()
-	for k, demand := range demands {
-		mean := q.Mean(k)
-		if demand.MeanSeconds > 0 && mean > demand.MeanSeconds {
-			return c, false, nil
-		}
+	for k := range demands {
 		last, err := q.Quantile(k, tail)
 		if err != nil {
-			return c, false, err
+			return c, err
 		}
-		if demand.TailSeconds > 0 && last > demand.TailSeconds {
-			return c, false, nil
-		}
-		c.Mean, c.Tail = append(c.Mean, mean), append(c.Tail, last)
+		c.Mean, c.Tail = append(c.Mean, q.Mean(k)), append(c.Tail, last)
 	}
-	return c, true, nil
+	return c, nil
 }

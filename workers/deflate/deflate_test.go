@@ -24,7 +24,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 // One class of exponential jobs is M/M/1, whose response is exponential.
 func TestOneExponentialClassIsKnown(t *testing.T) {
 	for _, load := range []float64{0.2, 0.8, 0.95} {
-		q, err := deflate.NewQueue([]deflate.Class{{Rate: load, Service: exponential(1)}})
+		q, err := deflate.NewQueue([]deflate.Class{{Rate: load, Service: exponential(1)}}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,11 +102,11 @@ func TestTheModelAgreesWithTheSimulation(t *testing.T) {
 			mean, _ := service.Moments()
 			classes = append(classes, deflate.Class{Rate: load / float64(count) / mean, Service: service})
 		}
-		q, err := deflate.NewQueue(classes)
+		q, err := deflate.NewQueue(classes, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		played := deflate.Play(classes, deflate.NonPreemptive, 40_000, 1)
+		played := play(t, classes, deflate.Engine{Slots: 1}, 40_000, 1).Classes
 		for k := range classes {
 			// Of 40,000 correlated responses; the limits are wide for chance.
 			near(t, fmt.Sprintf("round %d, class %d: the mean", round, k), q.Mean(k), played[k].Mean, 0.15)
@@ -121,12 +121,13 @@ func TestTheModelAgreesWithTheSimulation(t *testing.T) {
 
 func TestEvictionWastesWorkAndWaitingDoesNot(t *testing.T) {
 	classes := []deflate.Class{{Rate: 0.09, Service: exponential(6)}, {Rate: 0.1, Service: exponential(1)}}
-	evicted, waited := deflate.Play(classes, deflate.Evicting, 20_000, 3), deflate.Play(classes, deflate.NonPreemptive, 20_000, 3)
-	if evicted[0].Wasted <= 0.02 || waited[0].Wasted != 0 {
-		t.Errorf("wasted %g with evictions and %g without", evicted[0].Wasted, waited[0].Wasted)
+	evicted, waited := play(t, classes, deflate.Engine{Slots: 1, Policy: deflate.Evicting}, 20_000, 3), play(t, classes, deflate.Engine{Slots: 1}, 20_000, 3)
+	resumed := play(t, classes, deflate.Engine{Slots: 1, Policy: deflate.Resuming}, 20_000, 3)
+	if evicted.Wasted <= 0.02 || waited.Wasted != 0 || resumed.Wasted != 0 {
+		t.Errorf("wasted %g with evictions, %g without and %g with checkpoints", evicted.Wasted, waited.Wasted, resumed.Wasted)
 	}
-	if evicted[0].Mean <= waited[0].Mean || evicted[1].Mean >= waited[1].Mean {
-		t.Errorf("with evictions %+v, without %+v", evicted, waited)
+	if evicted.Classes[0].Mean <= waited.Classes[0].Mean || evicted.Classes[1].Mean >= waited.Classes[1].Mean || resumed.Classes[0].Mean >= evicted.Classes[0].Mean {
+		t.Errorf("with evictions %+v, without %+v, with checkpoints %+v", evicted, waited, resumed)
 	}
 }
 
@@ -145,7 +146,7 @@ func demands(most, high float64) []deflate.Demand {
 }
 
 func TestTheLeastDropThatKeepsTheLimitIsChosen(t *testing.T) {
-	loose, err := deflate.Choose(demands(10, 0), 10)
+	loose, err := deflate.Choose(demands(10, 0), 1, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestTheLeastDropThatKeepsTheLimitIsChosen(t *testing.T) {
 		t.Errorf("without limits %v are dropped", loose.Drop)
 	}
 	limit := 0.7 * loose.Mean[1]
-	tight, err := deflate.Choose(demands(10, limit), 10)
+	tight, err := deflate.Choose(demands(10, limit), 1, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,18 +164,18 @@ func TestTheLeastDropThatKeepsTheLimitIsChosen(t *testing.T) {
 	less := demands(10, limit)
 	less[0].Loss = func(drop float64) float64 { return 10 * drop * drop }
 	less[0].MostLoss = 10 * (tight.Drop[0] - 0.1) * (tight.Drop[0] - 0.1)
-	if got, err := deflate.Choose(less, 10); !errors.Is(err, deflate.ErrNoChoice) {
+	if got, err := deflate.Choose(less, 1, 10); !errors.Is(err, deflate.ErrNoChoice) {
 		t.Errorf("a step less of dropping was enough: %+v, %v", got, err)
 	}
 	// A sprint of the second class makes up for it.
 	less[1].Speed = 3
-	if got, err := deflate.Choose(less, 10); err != nil || got.Mean[1] > limit {
+	if got, err := deflate.Choose(less, 1, 10); err != nil || got.Mean[1] > limit {
 		t.Errorf("with a sprint: %+v, %v", got, err)
 	}
 }
 
 func TestQueuesThatCannotBe(t *testing.T) {
-	if _, err := deflate.NewQueue([]deflate.Class{{Rate: 1, Service: exponential(1)}}); !errors.Is(err, deflate.ErrOverloaded) {
+	if _, err := deflate.NewQueue([]deflate.Class{{Rate: 1, Service: exponential(1)}}, 1); !errors.Is(err, deflate.ErrOverloaded) {
 		t.Errorf("a queue that grows for ever: %v", err)
 	}
 	for name, class := range map[string]deflate.Class{
@@ -183,7 +184,7 @@ func TestQueuesThatCannotBe(t *testing.T) {
 		"never ends":    {Rate: 1, Service: deflate.Phases{Begin: []float64{1}, Next: [][]deflate.Step{nil}, Done: []float64{0}}},
 		"goes backward": {Rate: 1, Service: deflate.Phases{Begin: []float64{1}, Next: [][]deflate.Step{{{To: 0, Rate: 1}}}, Done: []float64{1}}},
 	} {
-		if _, err := deflate.NewQueue([]deflate.Class{class}); err == nil || errors.Is(err, deflate.ErrOverloaded) {
+		if _, err := deflate.NewQueue([]deflate.Class{class}, 1); err == nil || errors.Is(err, deflate.ErrOverloaded) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -13,7 +13,8 @@
 // these the response times are known in closed form as transforms (Conway,
 // Maxwell and Miller, Theory of Scheduling, 1967, chapter 8), which are inverted
 // numerically (Abate and Whitt, ORSA Journal on Computing 7, 1995). Correlated
-// arrivals are left to the simulation.
+// arrivals ([Arrivals]), evictions and accounts of energy for sprints are played,
+// event by event ([Engine.Replay]).
 package deflate
 
 import (
