@@ -95,13 +95,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("script", type=Path, help="a script written for Optuna")
     parser.add_argument("--runs", type=int, default=5, help="of each way")
-    parser.add_argument("--out", type=Path, help="where to keep every run, a line of JSON each")
+    parser.add_argument("--out", type=Path, help="where to keep every run, a line of JSON each; those there count too")
     options = parser.parse_args()
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     script = options.script.read_text()
     runs = []
+    if options.out and options.out.exists():
+        runs = [json.loads(line) for line in options.out.read_text().splitlines()]
     for number in range(options.runs):
         for tandem in (False, True):
             runs.append(run(script, options.script, tandem))

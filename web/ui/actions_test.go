@@ -60,10 +60,11 @@ func tryActions(_ *testing.T, s *stage, browser context.Context) {
 func tryDelete(t *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
 	p := s.enter(browser, "/studies/small")
-	p.click("#delete")
+	p.more("#delete")
 	p.see(`document.activeElement.textContent`, "Cancel") // Enter alone deletes nothing
 	p.confirm("Cancel")
-	p.click("#delete")
+	p.see(`document.activeElement.textContent`, "More") // where the menu is
+	p.more("#delete")
 	p.confirm("Delete the study")
 	p.see("location.pathname", "/studies")
 	p.seeText("#empty", "No study yet")

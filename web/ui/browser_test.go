@@ -195,6 +195,16 @@ func (p *tab) click(selector string) {
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
+// more chooses what the menu of a study's page has.
+func (p *tab) more(selector string) {
+	p.t.Helper()
+	p.see(`document.getElementById("actions").hidden`, false)
+	p.click("#more > summary")
+	p.see(`document.getElementById("more").open`, true)
+	p.click(selector)
+	p.see(`document.getElementById("more")?.open ?? false`, false)
+}
+
 // settled waits until the page is whole: an element found in a page that is
 // still being replaced is gone when it is used.
 func (p *tab) settled() {

@@ -138,7 +138,7 @@ func tryEdge(t *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies/small/edge")
 	p.seeText("#empty", "This study is not about inference")
 	p.visit("/studies/deployed")
-	p.click("#edge-link")
+	p.more("#edge-link")
 	p.see("location.pathname", "/studies/deployed/edge")
 	p.seeText("#empty", "No model yet")
 	h := s.hand()

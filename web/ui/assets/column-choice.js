@@ -1,6 +1,7 @@
 // Which columns the leaderboard has. The choice is remembered for the study, and
 // is part of the address, which has the last word.
 import { byId, make, setText } from "./dom.js";
+import { wireMenu } from "./menu.js";
 
 // What every reader needs to find a trial again.
 const always = ["rank", "number"];
@@ -43,14 +44,7 @@ export class ColumnChoice {
     const menu = byId("columns");
     this.summary = menu.querySelector("summary");
     menu.querySelector("fieldset").append(...boxes.map(({ column, box }) => make("label", {}, box, column.title)), all);
-    menu.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !menu.open) return;
-      menu.open = false;
-      this.summary.focus();
-    });
-    document.addEventListener("click", (event) => {
-      if (menu.open && !menu.contains(event.target)) menu.open = false;
-    });
+    wireMenu(menu);
     this.#say();
   }
 

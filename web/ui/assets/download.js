@@ -2,12 +2,8 @@
 // comma-separated values.
 import { make, showError } from "./dom.js";
 import { moment } from "./format.js";
+import { wireMenu } from "./menu.js";
 import { photograph } from "./picture.js";
-
-// A menu closes when something else is pressed.
-document.addEventListener("pointerdown", (event) => {
-  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
-});
 
 /**
  * Gives a card a menu. name is what it shows, as part of a file's name; of is
@@ -26,20 +22,8 @@ export function offerDownloads(card, { of, name, tables, where = () => "" }) {
     choice("Picture (PNG)", picture),
     ...tables.map(([what, table]) => choice(tables.length > 1 ? `${what} (CSV)` : "Data (CSV)", () => save(
       new Blob([csv(table())], { type: "text/csv;charset=utf-8" }), file("csv", tables.length > 1 ? what : ""))))));
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    event.stopPropagation();
-    close();
-  });
-  menu.addEventListener("focusout", (event) => {
-    if (event.relatedTarget !== null && !menu.contains(event.relatedTarget)) menu.open = false;
-  });
+  const { close } = wireMenu(menu);
   head.append(menu);
-
-  function close() {
-    menu.open = false;
-    summary.focus();
-  }
 
   async function leave(run) {
     close();

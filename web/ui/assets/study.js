@@ -13,6 +13,7 @@ import { FrontCard } from "./front-card.js";
 import { frameForGuest, offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Importance } from "./importance.js";
+import { wireMenu } from "./menu.js";
 import { Results } from "./results.js";
 import { RungChart } from "./rung-chart.js";
 import { share } from "./share.js";
@@ -81,12 +82,8 @@ function wireActions() {
     const text = "Its trials, reports, logs and events are removed, and its checkpoints with them. This cannot be undone. Export first what you want to keep.";
     if (await confirm({ title: `Delete ${study.name} and all it measured?`, text, action: "Delete the study", dangerous: true })) remove();
   });
-  byId("exports").addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    byId("exports").open = false;
-    byId("exports").firstElementChild.focus();
-  });
+  const more = wireMenu(byId("more"));
+  byId("more").querySelector(".menu-list").addEventListener("click", more.close, true); // before a dialog takes the focus
   byId("export-csv").href = address(path("/export?format=csv"));
   byId("export-parquet").href = address(path("/export?format=parquet"));
   byId("export-json").href = address(path("/export?format=json"));
