@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tandem-tune/tandem/workers/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
 )
@@ -41,16 +42,16 @@ func week(seed uint64) (replay.Cluster, []replay.Job) {
 // policies are all that there are, in combinations.
 func policies(jobs []replay.Job, seed uint64) []replay.Policy {
 	list := []replay.Policy{replay.FirstFit(), replay.Spread(seed), replay.Anywhere(seed), replay.Heats(replay.Recorded(jobs), -1),
-		replay.HeatsMoving(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.Shared(1), replay.Shared(1.5), replay.Profiled(1, 60)}
+		replay.HeatsMoving(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.Packed(packing.Settings{}), replay.Packed(packing.Settings{MostUtilization: 1.5, Consolidate: true}), replay.Watched(packing.Settings{})}
 	for _, rule := range []replay.Preemption{replay.Resumes, replay.Repeats} {
 		policy := replay.FirstFit()
 		policy.Name, policy.Order, policy.Preemption = fmt.Sprint("preemption ", rule), replay.ByPriority, rule
 		list = append(list, policy)
-		policy = replay.Shared(1)
+		policy = replay.Packed(packing.Settings{})
 		policy.Name, policy.Preemption = fmt.Sprint("shared, preemption ", rule), rule
 		list = append(list, policy)
 	}
-	knob := replay.Shared(1)
+	knob := replay.Packed(packing.Settings{})
 	knob.Name, knob.Knob, knob.Every = "shared, knob", always(2), 60
 	deflated := replay.FirstFit()
 	deflated.Name, deflated.Order, deflated.Drop = "deflated", replay.ByPriority, []float64{0.3, 0.1}

@@ -23,8 +23,8 @@
 // has them a [Mover] that looks at what runs, rules of preemption, drop ratios
 // of classes, and a [Knob] for how many GPUs are awake. [FirstFit], [Spread] and
 // [Anywhere] are what schedulers do that know nothing of energy; [Heats] is the
-// thesis's; [Shared] puts several jobs on a GPU by their utilization, and
-// [Profiled] does after it has watched them alone. A Chooser of one's own reads
+// thesis's; [Packed] puts several jobs on a GPU by what they are said to use, and
+// [Watched] does after it has watched them alone. A Chooser of one's own reads
 // [State] and returns a [Spot].
 //
 //	cluster := replay.Cluster{Types: types, Machines: machines}
