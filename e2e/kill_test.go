@@ -89,7 +89,7 @@ func (s *site) worker(args ...string) *launch.Process {
 // workerBy is worker run by another command.
 func (s *site) workerBy(by []string, args ...string) *launch.Process {
 	s.t.Helper()
-	line := slices.Concat(by, []string{binary, "worker", "--scratch", s.t.TempDir(), "--drain", "5s"}, opened(s.t), args)
+	line := slices.Concat(by, []string{binary, "worker", "--probe", "never", "--scratch", s.t.TempDir(), "--drain", "5s"}, opened(s.t), args)
 	worker, err := launch.Start(line[0], s.environment(), line[1:]...)
 	if err != nil {
 		s.t.Fatal(err)

@@ -48,14 +48,14 @@ func TestUsersShareAServer(t *testing.T) {
 	must(bob, "study", "stop", "shared")
 
 	// A worker's token is one machine's.
-	stranger, err := launch.Start(binary, rack, "worker", "--name", "desk", "--scratch", t.TempDir())
+	stranger, err := launch.Start(binary, rack, "worker", "--probe", "never", "--name", "desk", "--scratch", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stranger.Wait(2 * time.Minute); err == nil || !strings.Contains(stranger.Output(), `belongs to the worker "rack-7"`) {
 		t.Errorf("a worker of another name ended with %v:\n%s", err, stranger.Output())
 	}
-	worker, err := launch.Start(binary, rack, append([]string{"worker", "--name", "rack-7", "--scratch", t.TempDir(), "--drain", "5s"}, opened(t)...)...)
+	worker, err := launch.Start(binary, rack, append([]string{"worker", "--probe", "never", "--name", "rack-7", "--scratch", t.TempDir(), "--drain", "5s"}, opened(t)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,23 +70,43 @@ func busySeconds(h host) float64 {
 
 // machineSeconds is that time, and the time that all cores had for it.
 func machineSeconds(h host) (busy, all float64) {
+	return statSeconds(h, func(name string) bool { return name == "cpu" })
+}
+
+// CoreSeconds is the CPU time that the logical cores which this process may run
+// on have been busy since the machine was started, with whatever it was, and the
+// time that they had, in seconds; 0 and 0 where the kernel does not tell. What a
+// hypervisor took of a core counts as busy.
+func CoreSeconds() (busy, all float64) { return coreSeconds(newHost(""), coreNumbers()) }
+
+func coreSeconds(h host, cores []int) (busy, all float64) {
+	wanted := map[string]bool{}
+	for _, core := range cores {
+		wanted["cpu"+strconv.Itoa(core)] = true
+	}
+	return statSeconds(h, func(name string) bool { return wanted[name] })
+}
+
+// statSeconds adds up the lines of /proc/stat with these names.
+func statSeconds(h host, wanted func(name string) bool) (busy, all float64) {
 	content, err := h.text("proc/stat")
 	if err != nil {
 		return 0, 0
 	}
-	line, _, _ := strings.Cut(content, "\n")
-	fields := strings.Fields(line)
-	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, 0
-	}
-	for i, field := range fields[1:9] { // user nice system idle iowait irq softirq steal
-		ticks, err := strconv.ParseUint(field, 10, 64)
-		if err != nil {
-			return 0, 0
+	for line := range strings.SplitSeq(content, "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 9 || !wanted(fields[0]) {
+			continue
 		}
-		all += float64(ticks) / ticksPerSecond
-		if i != 3 && i != 4 {
-			busy += float64(ticks) / ticksPerSecond
+		for i, field := range fields[1:9] { // user nice system idle iowait irq softirq steal
+			ticks, err := strconv.ParseUint(field, 10, 64)
+			if err != nil {
+				return 0, 0
+			}
+			all += float64(ticks) / ticksPerSecond
+			if i != 3 && i != 4 {
+				busy += float64(ticks) / ticksPerSecond
+			}
 		}
 	}
 	return busy, all

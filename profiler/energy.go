@@ -54,10 +54,13 @@ type Meter struct {
 	rest   float64
 	restAt time.Time
 	users  []int // of each GPU: how many open windows may use it
+	// owned says that the model is of the machine's owner.
+	owned bool
 }
 
 // OpenMeter finds the best sources of this machine. Without any it estimates.
 func OpenMeter(options MeterOptions) *Meter {
+	owned := options.WattsPerCore > 0 || options.IdleWattsPerCore > 0
 	if options.WattsPerCore <= 0 {
 		options.WattsPerCore = DefaultWattsPerCore
 	}
@@ -66,7 +69,7 @@ func OpenMeter(options MeterOptions) *Meter {
 	}
 	options.Cores = orElse(options.Cores, runtime.NumCPU())
 	options.Slots = orElse(options.Slots, 1)
-	m := &Meter{options: options, host: newHost(options.Root), restAt: time.Now()}
+	m := &Meter{options: options, host: newHost(options.Root), restAt: time.Now(), owned: owned}
 	if cpu, err := openCPUCounter(m.host); err == nil {
 		m.cpu = cpu
 	}
@@ -124,7 +127,11 @@ func (m *Meter) method(cpu, gpu bool) string {
 }
 
 func (m *Meter) model() string {
-	return fmt.Sprintf("estimate: %g W per busy core, %g W per core at rest", m.options.WattsPerCore, m.options.IdleWattsPerCore)
+	model := fmt.Sprintf("estimate: %g W per busy core, %g W per core at rest", m.options.WattsPerCore, m.options.IdleWattsPerCore)
+	if m.owned {
+		model += ", as its owner says"
+	}
+	return model
 }
 
 // Sample reads the counters so that none wraps around unseen. Call it at least

@@ -150,7 +150,7 @@ func TestEstimate(t *testing.T) {
 		least   float64
 	}{
 		{"defaults", MeterOptions{}, 5, "estimate: 10 W per busy core, 1 W per core at rest", 50},
-		{"own constants", MeterOptions{WattsPerCore: 2.5, IdleWattsPerCore: 0.5}, 4, "estimate: 2.5 W per busy core, 0.5 W per core at rest", 10},
+		{"own constants", MeterOptions{WattsPerCore: 2.5, IdleWattsPerCore: 0.5}, 4, "estimate: 2.5 W per busy core, 0.5 W per core at rest, as its owner says", 10},
 		{"several slots", MeterOptions{Slots: 4}, 1, "estimate: 10 W per busy core, 1 W per core at rest", 10},
 	}
 	for _, test := range tests {

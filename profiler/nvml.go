@@ -32,6 +32,7 @@ typedef struct {
 	int (*pcie)(void *, int, unsigned int *);
 	int (*throttled)(void *, unsigned long long *);
 	int (*limit)(void *, unsigned int *);
+	int (*usual)(void *, unsigned int *);
 	int (*bounds)(void *, unsigned int *, unsigned int *);
 	int (*set_limit)(void *, unsigned int);
 	int (*highest)(void *, int, unsigned int *);
@@ -66,6 +67,7 @@ static int nvml_open(nvml_library *l, const char *path) {
 	*(void **)&l->throttled = dlsym(l->handle, "nvmlDeviceGetCurrentClocksThrottleReasons");
 	if (!l->throttled) *(void **)&l->throttled = dlsym(l->handle, "nvmlDeviceGetCurrentClocksEventReasons");
 	*(void **)&l->limit = dlsym(l->handle, "nvmlDeviceGetPowerManagementLimit");
+	*(void **)&l->usual = dlsym(l->handle, "nvmlDeviceGetPowerManagementDefaultLimit");
 	*(void **)&l->bounds = dlsym(l->handle, "nvmlDeviceGetPowerManagementLimitConstraints");
 	*(void **)&l->set_limit = dlsym(l->handle, "nvmlDeviceSetPowerManagementLimit");
 	*(void **)&l->highest = dlsym(l->handle, "nvmlDeviceGetMaxClockInfo");
@@ -86,6 +88,7 @@ static int nvml_energy(nvml_library *l, void *d, unsigned long long *mj) { retur
 static int nvml_uuid(nvml_library *l, void *d, char *text, unsigned int size) { return l->uuid ? l->uuid(d, text, size) : NO_FUNCTION; }
 
 static int nvml_limit(nvml_library *l, void *d, unsigned int *mw) { return l->limit ? l->limit(d, mw) : NO_FUNCTION; }
+static int nvml_usual(nvml_library *l, void *d, unsigned int *mw) { return l->usual ? l->usual(d, mw) : NO_FUNCTION; }
 static int nvml_bounds(nvml_library *l, void *d, unsigned int *low, unsigned int *high) { return l->bounds ? l->bounds(d, low, high) : NO_FUNCTION; }
 static int nvml_set_limit(nvml_library *l, void *d, unsigned int mw) { return l->set_limit ? l->set_limit(d, mw) : NO_FUNCTION; }
 static int nvml_highest(nvml_library *l, void *d, unsigned int *mhz) { return l->highest ? l->highest(d, 1, mhz) : NO_FUNCTION; } // NVML_CLOCK_SM
@@ -213,6 +216,13 @@ func (g *nvidiaGPUs) read(device int) (raw rawGPU) {
 func (g *nvidiaGPUs) powerLimit(device int) (uint, error) {
 	var milliwatts C.uint
 	code := C.nvml_limit(g.library, g.handles[device], &milliwatts)
+	return uint(milliwatts), faultOf(code)
+}
+
+// defaultPowerLimit is what the limit is unless somebody sets it.
+func (g *nvidiaGPUs) defaultPowerLimit(device int) (uint, error) {
+	var milliwatts C.uint
+	code := C.nvml_usual(g.library, g.handles[device], &milliwatts)
 	return uint(milliwatts), faultOf(code)
 }
 

@@ -195,3 +195,34 @@ func TestOldDriverSetsNothing(t *testing.T) {
 		t.Errorf("without a UUID it is called %s", control.Name(0))
 	}
 }
+
+// A power cap is told where one is below what the GPU was made for.
+func TestPowerCap(t *testing.T) {
+	gpu, err := openNVML(driver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gpu.close()
+	if got := gpuPowerCap(gpu); got != 0 {
+		t.Errorf("GPUs at their default are capped at %g W", got)
+	}
+	for device, step := range []struct {
+		milliwatts uint
+		want       float64
+	}{{300_000, 0}, {150_500, 150.5}} {
+		if err := gpu.setPowerLimit(device, step.milliwatts); err != nil {
+			t.Fatal(err)
+		}
+		if got := gpuPowerCap(gpu); got != step.want {
+			t.Errorf("with GPU %d at %d mW the cap is %g W, want %g", device, step.milliwatts, got, step.want)
+		}
+	}
+	old, err := openNVML(driver(t, "-DPLAIN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.close()
+	if got := gpuPowerCap(old); got != 0 {
+		t.Errorf("a driver that does not tell: %g W", got)
+	}
+}

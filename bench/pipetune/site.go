@@ -47,7 +47,7 @@ func openSite(ctx context.Context, o options, slots string, truths []string) (s 
 	if slots == "cores" {
 		slots = strconv.Itoa(cores())
 	}
-	s.worker, err = launch.Start(binary, s.access(), "worker", "--slots", slots, "--directory", o.scripts, "--scratch", filepath.Join(s.folder, "scratch"),
+	s.worker, err = launch.Start(binary, s.access(), "worker", "--probe", "never", "--slots", slots, "--directory", o.scripts, "--scratch", filepath.Join(s.folder, "scratch"),
 		"--sandbox", "off") // scripts and data lie wherever the flags say
 	if err != nil {
 		return s, err

@@ -103,7 +103,7 @@ func (t *training) run(ctx context.Context, profiled bool) (run, error) {
 	environment := []string{
 		"TANDEM_SERVER=" + t.server.URL, "TANDEM_TOKEN=" + t.server.Token, "PYTHONPATH=" + python, fmt.Sprintf("FASHION_MNIST_IMAGES=%d", t.images),
 	}
-	arguments := []string{"worker", "--study", name, "--directory", "examples/lenet-fashion-mnist", "--scratch", filepath.Join(t.folder, name), "--pass-env", "FASHION_MNIST_*"}
+	arguments := []string{"worker", "--probe", "never", "--study", name, "--directory", "examples/lenet-fashion-mnist", "--scratch", filepath.Join(t.folder, name), "--pass-env", "FASHION_MNIST_*"}
 	if !profiled {
 		arguments = append(arguments, "--no-profile")
 	}

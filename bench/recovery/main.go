@@ -207,7 +207,7 @@ func (s *site) open(ctx context.Context) error {
 	s.workers = map[string]*launch.Process{}
 	for _, name := range []string{"first", "second"} {
 		environment := []string{"TANDEM_SERVER=" + s.server.URL, "TANDEM_TOKEN=" + s.token}
-		worker, err := launch.Start(s.binary, environment, "worker", "--name", name, "--scratch", filepath.Join(s.folder, name))
+		worker, err := launch.Start(s.binary, environment, "worker", "--probe", "never", "--name", name, "--scratch", filepath.Join(s.folder, name))
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (b *bench) runScripts(ctx context.Context, folder string, o options) (measu
 	}
 	for i := range o.workers {
 		worker, err := launch.Start(b.binary, []string{"TANDEM_SERVER=" + server.URL, "TANDEM_TOKEN=" + server.Token},
-			"worker", "--scratch", filepath.Join(folder, fmt.Sprintf("worker-%d", i)))
+			"worker", "--probe", "never", "--scratch", filepath.Join(folder, fmt.Sprintf("worker-%d", i)))
 		if err != nil {
 			return result{}, err
 		}

@@ -21,14 +21,15 @@ func doctorCommand() *cobra.Command {
 		Short: "Say what this machine can measure and control, and why not",
 		Long: `Say what this machine can measure and control: performance counters, energy
 meters (RAPL, NVML), cgroups, CPU frequency, what training and inference need,
-which knobs a study can tune here, and what holds training scripts. What is missing comes with its reason and
+which knobs a study can tune here, what the probing tasks took, and what holds
+training scripts. What is missing comes with its reason and
 the remedy. Nothing of it is required: a study runs without, and then says what
 is an estimate.`,
 		Example: `  tandem doctor
   tandem doctor --json | jq '.[] | select(.available | not)'`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := append(profiler.Detect(command.Context(), options), agent.Knobs("/")...)
+			found := append(append(profiler.Detect(command.Context(), options), agent.Knobs("/")...), agent.Probing("/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
 			if asJSON {

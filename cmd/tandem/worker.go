@@ -27,12 +27,15 @@ type workerOptions struct {
 	pass         []string
 	drain        time.Duration
 	wattsPerCore float64
-	noProfile    bool
-	noModels     bool
-	library      string
-	events       eventList
-	sandbox      sandboxMode
-	read, write  []string
+	// idleWattsPerCore is the power of a core at rest.
+	idleWattsPerCore float64
+	probe            probeMode
+	noProfile        bool
+	noModels         bool
+	library          string
+	events           eventList
+	sandbox          sandboxMode
+	read, write      []string
 	// protected are files and folders that no command may read.
 	protected   []string
 	commands    []string
@@ -87,6 +90,8 @@ has; docs/sandbox.md tells what each does.`,
 	connectionFlags(command, &server)
 	workerFlags(command, &options)
 	slotsFlag(command, &options.slots)
+	options.probe = probeMode(agent.ProbeOnce)
+	command.Flags().Var(&options.probe, "probe", "run the probing tasks, which tell the server what this machine is good for (docs/probing.md): once (a machine like this), never, or always when the worker starts")
 	command.Flags().StringVar(&options.name, "name", "", "what people see the worker as (default this machine's host name)")
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
@@ -101,7 +106,8 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 	flags.StringSliceVar(&options.pass, "pass-env", nil, "variable of this environment that commands get; a trailing * matches the rest (repeatable)")
 	flags.DurationVar(&options.drain, "drain", 20*time.Second, "how long commands have to checkpoint after Ctrl-C")
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
-	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
+	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter (default 10)")
+	flags.Float64Var(&options.idleWattsPerCore, "idle-watts-per-core", 0, "power of a core at rest, for energy estimates where there is no meter (default 1)")
 	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
 	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
 	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
@@ -128,7 +134,7 @@ func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Op
 	}
 	made := agent.Options{
 		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
-		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: agent.ProbeMode(o.probe), NoProfile: o.noProfile, Events: o.events, Logger: logger,
 		Policy: agent.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.sandbox), Read: o.read, Write: o.write, Protected: o.protected},
 	}
@@ -137,6 +143,24 @@ func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Op
 	}
 	return made, nil
 }
+
+// probeMode is the value of --probe.
+type probeMode agent.ProbeMode
+
+// String is the flag's value as it is written.
+func (m *probeMode) String() string { return string(*m) }
+
+// Set reads the flag's value.
+func (m *probeMode) Set(text string) error {
+	mode, err := agent.ParseProbeMode(text)
+	if err == nil {
+		*m = probeMode(mode)
+	}
+	return err
+}
+
+// Type is what the help calls it.
+func (m *probeMode) Type() string { return "once|never|always" }
 
 func hostName() string {
 	name, err := os.Hostname()

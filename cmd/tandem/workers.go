@@ -17,11 +17,12 @@ import (
 
 func workersCommand() *cobra.Command {
 	var flags studyFlags
-	var watching bool
+	var watching, probes bool
 	command := &cobra.Command{
 		Use:   "workers",
 		Short: "List the workers of a server, what holds their commands, and what they refuse",
 		Example: `  tandem workers
+  tandem workers --probes
   tandem workers --watch`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -39,21 +40,26 @@ func workersCommand() *cobra.Command {
 				}
 				return writeJSON(command.OutOrStdout(), workers)
 			}
+			printer := printWorkers
+			if probes {
+				printer = printProbes
+			}
 			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
 				workers, err := client.Workers(ctx)
-				return listingOfWorkers(workers), err
+				return listingOfWorkers(workers, printer), err
 			})
 		},
 	}
 	connectionFlags(command, &flags.server)
 	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	command.Flags().BoolVar(&probes, "probes", false, "print what the probing tasks took on their machines (docs/probing.md)")
 	watchFlag(command, &watching)
 	return command
 }
 
-// listingOfWorkers is the listing of these.
-func listingOfWorkers(workers []protocol.Worker) listing {
-	seen := listing{print: func(out io.Writer) error { return printWorkers(out, workers) }}
+// listingOfWorkers is the listing of these, in one of the forms.
+func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []protocol.Worker) error) listing {
+	seen := listing{print: func(out io.Writer) error { return printer(out, workers) }}
 	for _, worker := range workers {
 		name := wording.Plain(worker.Name)
 		trials := make([]string, len(worker.Trials))
@@ -97,7 +103,7 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 	var rows [][]string
 	for _, worker := range workers {
 		rows = append(rows, []string{
-			wording.Plain(worker.Name), shownLife(worker), wording.Plain(worker.Machine.Host), fmt.Sprint(worker.Machine.Cores), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
+			wording.Plain(worker.Name), shownLife(worker), wording.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
 		})
 	}
 	if err := table(out, []string{"WORKER", "STATE", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
@@ -107,6 +113,47 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		for _, study := range slices.Sorted(maps.Keys(worker.Refuses)) {
 			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), wording.Plain(worker.Refuses[study]))
 		}
+	}
+	return nil
+}
+
+// shownCores is how many cores a worker has, and how much of their time where
+// that is limited.
+func shownCores(machine protocol.Machine) string {
+	if machine.CPUQuota > 0 {
+		return fmt.Sprintf("%d (%.3g of time)", machine.Cores, machine.CPUQuota)
+	}
+	return strconv.Itoa(machine.Cores)
+}
+
+// printProbes prints what the probing tasks took, worker by worker.
+func printProbes(out io.Writer, workers []protocol.Worker) error {
+	var rows [][]string
+	var without []string
+	for _, worker := range workers {
+		if len(worker.Probes) == 0 {
+			without = append(without, wording.Plain(worker.Name))
+		}
+		for _, one := range worker.Probes {
+			setting := one.Setting
+			if setting == "" {
+				setting = "as it is"
+			}
+			rows = append(rows, []string{
+				wording.Plain(worker.Name), wording.Plain(one.Workload), wording.Plain(setting), fmt.Sprintf("%.3g", one.Seconds), fmt.Sprintf("%.3g", one.Joules), wording.Plain(one.Method),
+			})
+		}
+	}
+	if len(rows) > 0 {
+		if err := table(out, []string{"WORKER", "TASK", "SETTING", "SECONDS", "JOULES", "JOULES ARE"}, rows); err != nil {
+			return err
+		}
+	}
+	if len(without) > 0 {
+		fmt.Fprintf(out, "\nNo probing task has run on %s (tandem worker --probe once).\n", strings.Join(without, ", "))
+	}
+	if len(workers) == 0 {
+		return printWorkers(out, workers)
 	}
 	return nil
 }

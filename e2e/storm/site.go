@@ -99,7 +99,7 @@ func (s *site) startAgent(at int) error {
 	}
 	environment := append([]string{"TANDEM_SERVER=http://" + s.listen, "TANDEM_TOKEN=" + s.token}, s.options.Environment...)
 	agent, err := launch.Start(s.options.Binary, environment,
-		"worker", "--name", name, "--scratch", filepath.Join(s.options.Folder, name), "--slots", fmt.Sprint(s.options.Slots), "--drain", "5s", "--no-profile", "--no-models",
+		"worker", "--probe", "never", "--name", name, "--scratch", filepath.Join(s.options.Folder, name), "--slots", fmt.Sprint(s.options.Slots), "--drain", "5s", "--no-profile", "--no-models",
 		"--allow-write", filepath.Dir(s.ledger()))
 	if err != nil {
 		return fmt.Errorf("start an agent: %w", err)

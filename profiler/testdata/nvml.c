@@ -50,6 +50,7 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *d, unsigned long long *reaso
 static unsigned int limit[16] = {250000, 250000}, highest[16] = {2000, 2000};
 
 int nvmlDeviceGetPowerManagementLimit(void *d, unsigned int *mw) { *mw = limit[number(d)]; return 0; }
+int nvmlDeviceGetPowerManagementDefaultLimit(void *d, unsigned int *mw) { *mw = 250000; return 0; }
 int nvmlDeviceGetPowerManagementLimitConstraints(void *d, unsigned int *low, unsigned int *high) {
 	*low = 100000 + number(d);
 	*high = 300000;

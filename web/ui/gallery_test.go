@@ -139,7 +139,11 @@ func crewMembers() []protocol.WorkerRegistration {
 			{Name: "perf counters", Available: true, Detail: "12 at once"}, {Name: "rapl", Available: true, Detail: "package-0, dram"}, {Name: "gpu", Available: true, Detail: "NVIDIA A30 (NVML)"},
 			{Name: "cgroups", Available: true, Detail: "version 2, with the memory controller"}, {Name: "cpu frequency", Reason: "only root may change it"},
 		}, Machine: protocol.Machine{
-			Host: "lab-03.example", CPUModel: "AMD EPYC 7543", Cores: 32, MemoryBytes: 256 << 30, GPUs: []string{"NVIDIA A30"}, EnergyMethod: "rapl"}},
+			Host: "lab-03.example", CPUModel: "AMD EPYC 7543", Cores: 32, MemoryBytes: 64 << 30, MemoryLimitBytes: 64 << 30, Governor: "performance", GPUs: []string{"NVIDIA A30"}, GPUPowerCapWatts: 130, EnergyMethod: "rapl"},
+			Probes: []protocol.Probe{
+				{Workload: "k-means-compute", Seconds: 0.004123, Joules: 0.871, Method: "rapl"}, {Workload: "k-means-memory", Seconds: 0.006871, Joules: 1.204, Method: "rapl"},
+				{Workload: "matrix-multiplication-compute", Setting: "cpu_governor=powersave", Seconds: 0.01151, Joules: 0.744, Method: "rapl"},
+			}},
 	}
 }
 

@@ -59,7 +59,8 @@ func hostileStudy(s *stage) {
 func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	hostileStudy(s)
 	s.register(protocol.WorkerRegistration{ID: "worker-evil", Name: hostile, Slots: 1,
-		Machine:  protocol.Machine{Host: hostile, CPUModel: hostile, GPUs: []string{hostile}, EnergyMethod: hostile},
+		Machine:  protocol.Machine{Host: hostile, CPUModel: hostile, GPUs: []string{hostile}, EnergyMethod: hostile, Governor: hostile},
+		Probes:   []protocol.Probe{{Workload: hostile, Setting: hostile, Seconds: 1, Joules: 1, Method: hostile}},
 		Measures: []protocol.Measure{{Name: hostile, Detail: hostile, Reason: hostile, Remedy: hostile}}, Sandbox: &protocol.Sandbox{Mode: "auto", Missing: []string{hostile}}})
 	p := s.enter(browser, "/studies")
 	address := "/studies/" + url.PathEscape(hostile)
@@ -67,7 +68,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		{"/studies", "#studies"}, {"/workers", "#workers"},
 		{address + "/charts", "#parallel"}, {address + "/charts", "#slices"}, {address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
 		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
-		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},
+		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#probes"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},
 		{"/compare?study=" + url.QueryEscape(hostile), "#winners"}, {"/compare?study=evil&study=" + url.QueryEscape(hostile+"no"), "#picked"},
 		{"/impact?study=" + url.QueryEscape(hostile), "#maps"}, {address + "/edge", "#study-link"},
 		{address + "?find=" + url.QueryEscape(hostile), "#board"},

@@ -23,6 +23,10 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 				{Name: "perf counters", Available: true, Detail: "8 at once", Reason: "user mode only"},
 				{Name: "rapl", Reason: "there is no powercap", Remedy: "load the module intel_rapl"},
 			}
+			registration.Machine.Cores, registration.Machine.CPUQuota, registration.Machine.MemoryBytes, registration.Machine.MemoryLimitBytes = 2, 1.5, 1<<30, 1<<30
+			registration.Probes = []protocol.Probe{
+				{Workload: "k-means-compute", Seconds: 0.25, Joules: 2.5, Method: "rapl"}, {Workload: "k-means-compute", Setting: "cpu_governor=powersave", Seconds: 0.5, Joules: 1.25, Method: modelled},
+			}
 		}
 		s.register(registration)
 	}
@@ -68,12 +72,20 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 		"perf counters; yes; 8 at once. user mode only", "rapl; no; there is no powercap. To have it: load the module intel_rapl",
 		"sandbox: limits; yes; holds", "sandbox: files; no; the kernel has no Landlock", "sandbox: signals; no; nor scopes",
 	})
+	p.see(`[...document.querySelectorAll("#probes tbody tr")].map(row => [...row.cells].map(cell => cell.textContent).join("; "))`, []string{
+		"k-means-compute; as it is; 0.25; 2.5", "k-means-compute; cpu_governor=powersave; 0.5; 1.25",
+	})
+	p.seeText("#probes-note", "Joules: rapl; "+modelled)
+	p.seeText("#machine", "2 cores, 1.5 of time")
+	p.seeText("#machine", "of its control group")
 	p.seeText("#machine", "its owner does not allow python3")
 	p.seeText("#machine", "40.00 W, rapl")
 	p.do(chromedp.Reload())
 	p.seeText("#panel-title", "worker-part: alive")
 	p.visit("/workers?worker=worker-old")
 	p.seeText("#measures-note", "of an earlier version")
+	p.see(`document.getElementById("probes").hidden`, true)
+	p.seeText("#probes-note", "--probe once")
 	p.click("#close-panel")
 	p.see("location.search", "")
 	p.quiet()

@@ -40,7 +40,12 @@ type Agent struct {
 	// measures is what trials can be measured with here.
 	measures []protocol.Measure
 	controls *controls
-	cores    int
+	// machine is what this machine was when the worker started: trials may change
+	// its settings later.
+	machine protocol.Machine
+	// probes are what the probing tasks took on it.
+	probes []protocol.Probe
+	cores  int
 	// events are what is counted in commands; nil when they are not profiled.
 	events []profiler.Event
 	// hurry asks for a heartbeat now.
@@ -126,8 +131,12 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.cache = newCache(a.workspace.cacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
-	a.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic})
+	a.meter = profiler.OpenMeter(profiler.MeterOptions{
+		WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic,
+	})
 	defer a.meter.Close()
+	a.machine = a.describe(machine)
+	a.probes = a.probe(ctx)
 	a.gauge, a.measures = a.meter.Gauge(), measuresOf(profiler.Measurable(a.options.Root), a.options.NoProfile)
 	if !a.options.NoProfile {
 		if a.events = a.options.Events; a.events == nil {

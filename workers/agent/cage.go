@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/profiler"
 )
 
 // cage is a control group (v2). What a command starts stays in it, whatever it
@@ -26,7 +28,7 @@ const (
 
 // newCage makes a group below the one this process is in; nil where it cannot.
 func newCage(name string) *cage {
-	own := ownGroup()
+	own := profiler.ControlGroup()
 	if own == "" {
 		return nil
 	}
@@ -138,46 +140,4 @@ func (c *cage) remove() {
 		}
 	}
 	_ = os.Remove(c.directory) // an empty control group costs next to nothing
-}
-
-// ownGroup is the folder of the control group this process is in; empty when
-// there is no v2 tree, or this process is outside of what it sees of it.
-func ownGroup() string {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	groups, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	return groupFolder(string(mounts), string(groups))
-}
-
-// groupFolder finds the v2 group of /proc/self/cgroup in the tree that
-// /proc/self/mountinfo says is mounted.
-func groupFolder(mounts, groups string) string {
-	own, found := "", false
-	for line := range strings.SplitSeq(groups, "\n") {
-		if path, ok := strings.CutPrefix(line, "0::"); ok {
-			own, found = path, true
-		}
-	}
-	if !found || !filepath.IsAbs(own) || strings.Contains(own, "..") {
-		return ""
-	}
-	for line := range strings.SplitSeq(mounts, "\n") {
-		before, after, _ := strings.Cut(line, " - ")
-		fields := strings.Fields(before)
-		// Blanks in paths are escaped by a backslash: nobody mounts it there.
-		if len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") || strings.Contains(fields[4], `\`) {
-			continue
-		}
-		root, mount := fields[3], fields[4]
-		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(root, "/"))
-		if ok && (inside == "" || inside[0] == '/') {
-			return filepath.Join(mount, inside)
-		}
-	}
-	return ""
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tandem-tune/tandem/profiler"
 )
 
 // CanCage tells the tests of the agent as a whole whether this user may make
@@ -15,29 +17,6 @@ func CanCage() bool {
 	c.kill()
 	c.remove()
 	return c != nil
-}
-
-func TestGroupFolder(t *testing.T) {
-	const plain = "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-	tests := []struct{ name, mounts, groups, want string }{
-		{"a user's scope", plain, "0::/user.slice/user@7.service/run.scope\n", "/sys/fs/cgroup/user.slice/user@7.service/run.scope"},
-		{"the root", plain, "0::/\n", "/sys/fs/cgroup"},
-		{"beside v1", "30 22 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 22 0:28 / /sys/fs/cgroup/unified rw - cgroup2 none rw\n", "5:cpu:/x\n0::/y\n", "/sys/fs/cgroup/unified/y"},
-		{"a part of the tree, from outside", "29 22 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/docker/1/a\n", "/sys/fs/cgroup/a"},
-		{"another part of the tree", "29 22 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/docker/12\n", ""},
-		{"outside of the namespace", plain, "0::/../x\n", ""},
-		{"v1 only", "30 22 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "5:cpu:/x\n", ""},
-		{"not mounted", "", "0::/y\n", ""},
-		{"noise", "x - cgroup2 y\n\n - \n", "0::\n0", ""},
-		{"nothing", "", "", ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := groupFolder(test.mounts, test.groups); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 }
 
 func TestNoCageIsNoFault(t *testing.T) {
@@ -65,7 +44,7 @@ func TestEmptyGroupsOfDeadAgentsAreRemoved(t *testing.T) {
 		t.Skipf("there is no true: %v", err)
 	}
 	group := func(pid int, name string) string {
-		path := filepath.Join(ownGroup(), fmt.Sprintf("%s%d-%s", cagePrefix, pid, name))
+		path := filepath.Join(profiler.ControlGroup(), fmt.Sprintf("%s%d-%s", cagePrefix, pid, name))
 		if err := os.MkdirAll(filepath.Join(path, "1"), 0o755); err != nil {
 			t.Fatal(err)
 		}

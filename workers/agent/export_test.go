@@ -1,5 +1,28 @@
 package agent
 
+import (
+	"sync/atomic"
+
+	"github.com/tandem-tune/tandem/workers/workload"
+)
+
+// WithProbingTask gives the agent one small probing task, counts its runs, and
+// has others keep so much of the cores' time busy meanwhile.
+func (o Options) WithProbingTask(runs *atomic.Int64, others float64) Options {
+	o.tasks = []workload.Task{{Name: "small", Prepare: func() func(int) float64 {
+		return func(int) float64 {
+			runs.Add(1)
+			return 0
+		}
+	}}}
+	asked := 0.0
+	o.coreSeconds = func() (busy, all float64) {
+		asked++
+		return asked * 1000 * others, asked * 1000
+	}
+	return o
+}
+
 // WithLostGPU gives the agent a machine whose only GPU has fallen off the bus.
 func (o Options) WithLostGPU() Options {
 	o.openGPUs = func() (gpuControl, error) { return lostGPUs{newGPUs(1)}, nil }

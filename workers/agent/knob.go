@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
 )
@@ -51,6 +52,9 @@ type controls struct {
 	knobs map[string]knob
 	dials *dials
 	gpus  *gpuDriver
+	// policies are the folders of the kernel's settings for the frequency of the
+	// worker's cores; none where it has none.
+	policies []string
 }
 
 // controlOptions say where the machine is.
@@ -68,9 +72,10 @@ func newControls(options controlOptions) *controls {
 		system.GPUPowerWatts: powerTurner{c.gpus}, system.GPUClockMHz: clockTurner{c.gpus, &sync.Map{}},
 	})
 	allowed := allowedCores()
+	c.policies = frequency.policies(allowed)
 	c.knobs = map[string]knob{
 		system.Cores:           &coresKnob{allowed: allowed, taken: map[*subject][]int{}},
-		system.MemoryGiB:       &memoryKnob{folder: memoryGroup()},
+		system.MemoryGiB:       &memoryKnob{folder: profiler.OldControlGroup("memory")},
 		system.CPUFrequencyMHz: &dialKnob{name: system.CPUFrequencyMHz, dials: c.dials, places: frequency.places(allowed, frequencyText)},
 		system.CPUGovernor:     &dialKnob{name: system.CPUGovernor, dials: c.dials, places: governor.places(allowed, governorText)},
 		system.GPUs:            &gpusKnob{driver: c.gpus, taken: map[*subject][]string{}},

@@ -49,6 +49,44 @@ func (d cpuDial) places(allowed []int, text func(policy string, value space.Valu
 	}
 }
 
+// policies are the folders of the cores' policies; none where a core has none.
+func (d cpuDial) policies(cores []int) []string {
+	places, err := d.places(cores, nil)(nil, space.Value{})
+	if err != nil {
+		return nil
+	}
+	var folders []string
+	for file := range places {
+		folders = append(folders, filepath.Dir(file))
+	}
+	slices.Sort(folders)
+	return folders
+}
+
+// hasGovernor reports whether all policies list the governor.
+func (c *controls) hasGovernor(name string) bool {
+	return len(c.policies) > 0 && !slices.ContainsFunc(c.policies, func(policy string) bool {
+		content, err := os.ReadFile(filepath.Join(policy, "scaling_available_governors"))
+		return err != nil || !slices.Contains(strings.Fields(string(content)), name)
+	})
+}
+
+// frequencies are the least and the most, in MHz, that all policies can have.
+func (c *controls) frequencies() (low, high int64, known bool) {
+	for i, policy := range c.policies {
+		least, leastErr := readWhole(filepath.Join(policy, "cpuinfo_min_freq"))
+		most, mostErr := readWhole(filepath.Join(policy, "cpuinfo_max_freq"))
+		if leastErr != nil || mostErr != nil {
+			return 0, 0, false
+		}
+		from, to := int64((least+999)/1000), int64(most/1000)
+		if low = max(low, from); i == 0 || to < high {
+			high = to
+		}
+	}
+	return low, high, len(c.policies) > 0 && low < high
+}
+
 // frequencyText is the frequency in kHz, if the policy can have it.
 func frequencyText(policy string, value space.Value) (string, error) {
 	mhz, isNumber := value.Number()

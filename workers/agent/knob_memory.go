@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -37,7 +38,7 @@ type memoryLimit interface {
 
 func (k *memoryKnob) available() (string, error) {
 	switch {
-	case canEnable(ownGroup(), "memory"):
+	case canEnable(profiler.ControlGroup(), "memory"):
 		return groupLimit{}.how(), nil
 	case k.folder != "" && unix.Access(k.folder, unix.W_OK) == nil:
 		return (&oldGroupLimit{}).how(), nil

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
 )
@@ -333,7 +334,7 @@ func TestMemoryOfEachProcess(t *testing.T) {
 }
 
 func TestMemoryGroupOfVersion1(t *testing.T) {
-	k := &memoryKnob{folder: memoryGroup()}
+	k := &memoryKnob{folder: profiler.OldControlGroup("memory")}
 	run := &subject{}
 	_, err := k.set(run, space.Int(1))
 	if err != nil || run.memory == nil {
@@ -398,27 +399,6 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 		t.Errorf("outside of its group: got %q, %v", how, err)
 	}
 	k.unset(run)
-}
-
-func TestOldGroupFolder(t *testing.T) {
-	const memory = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-	tests := []struct{ name, mounts, groups, want string }{
-		{"plain", memory, "4:memory:/a/b\n0::/\n", "/sys/fs/cgroup/memory/a/b"},
-		{"the root", memory, "4:memory:/\n", "/sys/fs/cgroup/memory"},
-		{"a container's part", "35 31 0:32 /docker/1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/docker/1\n", "/sys/fs/cgroup/memory"},
-		{"another part", "35 31 0:32 /docker/1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/docker/12\n", ""},
-		{"with others", "35 31 0:32 / /cg/both rw - cgroup cgroup rw,cpu,memory\n", "4:cpu,memory:/a\n", "/cg/both/a"},
-		{"only v2", "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/a\n", ""},
-		{"outside", memory, "4:memory:/../a\n", ""},
-		{"nothing", "", "", ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := oldGroupFolder(test.mounts, test.groups, "memory"); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 }
 
 func TestKnobsSayWhetherTheyCanBeSet(t *testing.T) {

@@ -46,46 +46,6 @@ func canEnable(folder, controller string) bool {
 	return os.IsNotExist(err) || len(groupProcesses(folder)) == 0
 }
 
-// memoryGroup is the folder of the memory group (v1) this process is in; empty
-// where there is none.
-func memoryGroup() string {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	groups, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	return oldGroupFolder(string(mounts), string(groups), "memory")
-}
-
-// oldGroupFolder finds the group of a controller of v1.
-func oldGroupFolder(mounts, groups, controller string) string {
-	own := ""
-	for line := range strings.SplitSeq(groups, "\n") {
-		parts := strings.SplitN(line, ":", 3)
-		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), controller) {
-			own = parts[2]
-		}
-	}
-	if !filepath.IsAbs(own) || strings.Contains(own, "..") {
-		return ""
-	}
-	for line := range strings.SplitSeq(mounts, "\n") {
-		before, after, _ := strings.Cut(line, " - ")
-		fields, kind := strings.Fields(before), strings.Fields(after)
-		if len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller) || strings.Contains(fields[4], `\`) {
-			continue
-		}
-		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(fields[3], "/"))
-		if ok && (inside == "" || inside[0] == '/') {
-			return filepath.Join(fields[4], inside)
-		}
-	}
-	return ""
-}
-
 // sweepOld removes the groups (v1) of agents that were killed, as far as nothing
 // runs in them.
 func sweepOld(folder string) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/sandbox"
+	"github.com/tandem-tune/tandem/workers/workload"
 )
 
 // Options make an [Agent]. Only Server is required.
@@ -60,6 +61,14 @@ type Options struct {
 	// WattsPerCore is the busy core's power of energy estimates; see
 	// profiler.DefaultWattsPerCore.
 	WattsPerCore float64
+	// IdleWattsPerCore is what each core is estimated to draw at rest; see
+	// profiler.DefaultIdleWattsPerCore.
+	IdleWattsPerCore float64
+	// Probe says when the probing tasks run; ProbeNever when empty.
+	Probe ProbeMode
+	// ProbesFile keeps what they took; in the user's state directory when empty,
+	// or in Scratch where there is none.
+	ProbesFile string
 	// NoProfile leaves profiles out of the reports.
 	NoProfile bool
 	// Events are what is counted for them; all of the machine when nil.
@@ -82,6 +91,10 @@ type Options struct {
 
 	// openGPUs opens the driver of the GPUs; tests have another.
 	openGPUs func() (gpuControl, error)
+	// tasks are run as probing tasks, and coreSeconds tells what others do
+	// meanwhile; tests have others.
+	tasks       []workload.Task
+	coreSeconds func() (busy, all float64)
 }
 
 // mostElastic bounds the trials, and so the open requests, of a large machine.
@@ -130,11 +143,35 @@ func (o Options) complete() (Options, error) {
 	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return o, fmt.Errorf("the scratch directory: %w", err)
 	}
+	if err := o.completeProbing(); err != nil {
+		return o, err
+	}
 	if o.Policy, err = o.Policy.complete(); err != nil {
 		return o, err
 	}
 	o.Path, err = absolute(o.Path)
 	return o, err
+}
+
+func (o *Options) completeProbing() error {
+	if o.Probe == "" {
+		o.Probe = ProbeNever
+	}
+	if o.tasks == nil {
+		o.tasks = workload.Tasks()
+	}
+	if o.coreSeconds == nil {
+		o.coreSeconds = profiler.CoreSeconds
+	}
+	if _, err := ParseProbeMode(string(o.Probe)); err != nil || o.ProbesFile != "" {
+		return err
+	}
+	file, err := probesFile()
+	if err != nil {
+		file = filepath.Join(o.Scratch, "probes.json")
+	}
+	o.ProbesFile = file
+	return nil
 }
 
 func absolute(folders []string) ([]string, error) {

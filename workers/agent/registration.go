@@ -52,17 +52,28 @@ func (a *Agent) register(ctx context.Context, seen int) error {
 }
 
 func (a *Agent) registration() protocol.WorkerRegistration {
-	machine := profiler.ThisMachine()
-	host, err := os.Hostname()
-	if err != nil {
-		host = a.options.Name
-	}
 	return protocol.WorkerRegistration{
 		ID: a.id, Name: a.options.Name, Slots: a.options.Slots, Elastic: a.options.Elastic, Sandbox: a.sandboxed(), Measures: a.measures,
-		Machine: protocol.Machine{
-			Host: host, CPUModel: machine.CPUModel, Cores: machine.Cores, MemoryBytes: machine.MemoryBytes,
-			GPUs: machine.GPUs, EnergyMethod: a.meter.Method(), Knobs: a.controls.settable(),
-		},
+		Machine: a.machine, Probes: a.probes,
+	}
+}
+
+// describe is what the server is told of the machine.
+func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
+	described := inProtocol(machine)
+	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.settable()
+	if host, err := os.Hostname(); err == nil {
+		described.Host = host
+	}
+	return described
+}
+
+// inProtocol is the machine in the protocol's words, without what a worker adds.
+func inProtocol(machine profiler.Machine) protocol.Machine {
+	return protocol.Machine{
+		CPUModel: machine.CPUModel, Cores: machine.Cores, CPUQuota: machine.CPUQuota,
+		MemoryBytes: machine.MemoryBytes, MemoryLimitBytes: machine.MemoryLimitBytes,
+		Governor: machine.Governor, GPUs: machine.GPUs, GPUPowerCapWatts: machine.GPUPowerCapWatts,
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 type server struct {
 	machine  protocol.Machine // of the last worker that registered
 	measures []protocol.Measure
+	probes   []protocol.Probe
 	load     *protocol.Load // the last one that was told
 	elastic  bool           // it says so
 	timing   protocol.Timing
@@ -129,7 +130,7 @@ func (s *server) Register(_ context.Context, registration protocol.WorkerRegistr
 	}
 	s.workers[registration.ID] = registration.Slots
 	s.machine, s.elastic = registration.Machine, registration.Elastic
-	s.measures = registration.Measures
+	s.measures, s.probes = registration.Measures, registration.Probes
 	s.registered++
 	s.announce()
 	return s.timing, nil

@@ -240,7 +240,7 @@ func (o options) tune(ctx context.Context, a arm, repetition int) (found result,
 		return found, err
 	}
 	worker, err := launch.Start(o.binary, []string{"TANDEM_SERVER=" + server.URL, "TANDEM_TOKEN=" + server.Token},
-		"worker", "--slots", "2", "--directory", o.scripts, "--scratch", filepath.Join(folder, "scratch"),
+		"worker", "--probe", "never", "--slots", "2", "--directory", o.scripts, "--scratch", filepath.Join(folder, "scratch"),
 		"--sandbox", "off") // scripts and data lie wherever the flags say
 	if err != nil {
 		return found, err

@@ -2,7 +2,7 @@
 // in the address.
 import { get, studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show } from "./dom.js";
-import { ago, bytes, count, measured, nothing, share } from "./format.js";
+import { ago, bytes, count, measured, nothing, parameter, several, share } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
 import { Address } from "./picker.js";
@@ -17,7 +17,7 @@ const under = (...content) => make("span", { class: "sub" }, ...content);
 
 function fill(row, worker) {
   const { machine, load, alive } = worker;
-  const parts = [machine.cores > 0 && `${count(machine.cores)} cores`, machine.memory_bytes > 0 && bytes(machine.memory_bytes), ...(machine.gpus ?? [])];
+  const parts = [machine.cores > 0 && cores(machine), machine.memory_bytes > 0 && bytes(machine.memory_bytes), ...(machine.gpus ?? [])];
   const here = new URL(location.href);
   here.searchParams.set("worker", worker.id);
   const cells = [
@@ -36,6 +36,11 @@ function fill(row, worker) {
     if (!old) row.append(cell);
     else if (!old.isEqualNode(cell)) old.replaceWith(cell);
   });
+}
+
+/** The cores of a machine, and how much of their time where that is limited. */
+function cores({ cores: number, cpu_quota: quota }) {
+  return `${several(number, "core")}${quota ? `, ${parameter(quota)} of time` : ""}`;
 }
 
 /** A share as a bar, and in words. */
@@ -93,6 +98,19 @@ function abilities({ measures, sandbox: told }) {
   return [...list, ...layers, ...missing];
 }
 
+/** A measured number with as many digits as it is worth. */
+const rough = (value) => parameter(Number(value.toPrecision(3)));
+
+/** What the probing tasks took on the worker's machine, the same work on every one. */
+function drawProbes({ probes = [] }) {
+  const table = byId("probes");
+  show(table, probes.length > 0);
+  table.tBodies[0].replaceChildren(...probes.map(({ workload, setting, seconds, joules }) => make("tr", {},
+    make("th", { scope: "row" }, workload), make("td", {}, setting || "as it is"), make("td", { class: "number" }, rough(seconds)), make("td", { class: "number" }, rough(joules)))));
+  const methods = [...new Set(probes.map(({ method }) => method))];
+  setText(byId("probes-note"), probes.length > 0 ? `The same work on every machine, on all of the worker's cores. Joules: ${methods.join("; ")}.` : "They have not run here: start the worker with --probe once.");
+}
+
 /** The panel of the worker in the address, if that is connected. */
 function drawPanel() {
   const worker = workers.find(({ id }) => id === address.get("worker"));
@@ -101,10 +119,11 @@ function drawPanel() {
   if (!worker) return;
   const { machine, load, alive } = worker;
   setText(byId("panel-title"), `${worker.name}: ${alive ? "alive" : "silent"}, seen ${ago(worker.last_seen_seconds)}`);
-  const key = JSON.stringify([worker.id, worker.measures, worker.sandbox]);
+  const key = JSON.stringify([worker.id, worker.measures, worker.sandbox, worker.probes]);
   const table = byId("measures");
   if (table.dataset.key !== key || wasHidden) {
     table.dataset.key = key;
+    drawProbes(worker);
     const found = abilities(worker);
     table.tBodies[0].replaceChildren(...found.map(([name, there, words]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, there ? make("span", { class: "tag good" }, "yes") : make("span", { class: "tag" }, "no")), make("td", {}, words || nothing))));
     setText(byId("measures-note"), worker.measures ? "What is missing is left out of profiles, or labelled as an estimate. \"tandem doctor\" on the machine says the same and more." : "This worker does not say what it can measure: it is of an earlier version.");
@@ -116,9 +135,12 @@ function drawPanel() {
   fillFacts(byId("machine"), [
     ["Host", machine.host || nothing],
     ["Processor", machine.cpu_model || nothing],
-    ["Cores", `${count(machine.cores)}${alive && load ? `, ${share(load.cpu_utilization)} of their time in use` : ""}`],
+    ["Cores", `${cores(machine)}${alive && load ? `, ${share(load.cpu_utilization)} of their time in use` : ""}`],
     ["Memory", machine.memory_bytes > 0 ? `${bytes(machine.memory_bytes)}${alive && load ? `, ${share(load.memory_utilization)} in use` : ""}` : nothing],
+    ...(machine.memory_limit_bytes ? [["Memory limit", `${bytes(machine.memory_limit_bytes)}, of its control group`]] : []),
+    ...(machine.governor ? [["Governor", `${machine.governor}, when the worker started`]] : []),
     ["GPUs", machine.gpus?.length ? machine.gpus.join(", ") : "none"],
+    ...(machine.gpu_power_cap_watts ? [["GPU power cap", `${parameter(machine.gpu_power_cap_watts)} W, when the worker started`]] : []),
     ["Power", make("span", {}, ...(alive && load ? [`${measured(load.watts)} W, `, load.method] : ["not told"]))],
     ["Joules of trials", machine.energy_method || nothing],
     ["Knobs it can set", machine.knobs?.length ? machine.knobs.join(", ") : "none"],

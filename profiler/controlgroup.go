@@ -1,0 +1,158 @@
+package profiler
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ControlGroup is the folder of the control group (v2) that this process is in;
+// empty where there is no v2 tree, or this process is outside of what it sees of
+// it.
+func ControlGroup() string { return controlGroup(newHost("")) }
+
+// OldControlGroup is the folder of the group (v1) of a controller, such as
+// "memory", that this process is in; empty where there is none.
+func OldControlGroup(controller string) string { return oldControlGroup(newHost(""), controller) }
+
+func controlGroup(h host) string {
+	mounts, groups, known := groupTexts(h)
+	if !known {
+		return ""
+	}
+	return groupFolder(mounts, groups)
+}
+
+func oldControlGroup(h host, controller string) string {
+	mounts, groups, known := groupTexts(h)
+	if !known {
+		return ""
+	}
+	return oldGroupFolder(mounts, groups, controller)
+}
+
+func groupTexts(h host) (mounts, groups string, known bool) {
+	mounts, mountErr := h.text("proc/self/mountinfo")
+	groups, groupErr := h.text("proc/self/cgroup")
+	return mounts, groups, mountErr == nil && groupErr == nil
+}
+
+// groupFolder finds the v2 group of /proc/self/cgroup in the tree that
+// /proc/self/mountinfo says is mounted.
+func groupFolder(mounts, groups string) string {
+	own, found := "", false
+	for line := range strings.SplitSeq(groups, "\n") {
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			own, found = path, true
+		}
+	}
+	if !found || !filepath.IsAbs(own) || strings.Contains(own, "..") {
+		return ""
+	}
+	for line := range strings.SplitSeq(mounts, "\n") {
+		before, after, _ := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		// Blanks in paths are escaped by a backslash: nobody mounts it there.
+		if len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") || strings.Contains(fields[4], `\`) {
+			continue
+		}
+		root, mount := fields[3], fields[4]
+		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(root, "/"))
+		if ok && (inside == "" || inside[0] == '/') {
+			return filepath.Join(mount, inside)
+		}
+	}
+	return ""
+}
+
+// oldGroupFolder finds the group of a controller of v1.
+func oldGroupFolder(mounts, groups, controller string) string {
+	own := ""
+	for line := range strings.SplitSeq(groups, "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), controller) {
+			own = parts[2]
+		}
+	}
+	if !filepath.IsAbs(own) || strings.Contains(own, "..") {
+		return ""
+	}
+	for line := range strings.SplitSeq(mounts, "\n") {
+		before, after, _ := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller) || strings.Contains(fields[4], `\`) {
+			continue
+		}
+		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(fields[3], "/"))
+		if ok && (inside == "" || inside[0] == '/') {
+			return filepath.Join(fields[4], inside)
+		}
+	}
+	return ""
+}
+
+// limits are what the control groups around this process leave it of the
+// machine, the tightest of each; 0 where there is no limit.
+type limits struct {
+	cores  float64 // time, in cores
+	memory int64   // bytes
+}
+
+// limitsOf looks at the groups from this process's own one outwards, as far as
+// it sees them: a group outside of its container may limit it more.
+func limitsOf(h host) limits {
+	var found limits
+	outwards(h, controlGroup(h), func(folder string) {
+		if text, err := h.text(filepath.Join(folder, "cpu.max")); err == nil {
+			quota, period, _ := strings.Cut(text, " ")
+			found.limitCores(quota, period)
+		}
+		if text, err := h.text(filepath.Join(folder, "memory.max")); err == nil {
+			found.limitMemory(text)
+		}
+	})
+	outwards(h, oldControlGroup(h, "cpu"), func(folder string) {
+		quota, quotaErr := h.text(filepath.Join(folder, "cpu.cfs_quota_us"))
+		period, periodErr := h.text(filepath.Join(folder, "cpu.cfs_period_us"))
+		if quotaErr == nil && periodErr == nil {
+			found.limitCores(quota, period)
+		}
+	})
+	outwards(h, oldControlGroup(h, "memory"), func(folder string) {
+		if text, err := h.text(filepath.Join(folder, "memory.limit_in_bytes")); err == nil {
+			found.limitMemory(text)
+		}
+	})
+	return found
+}
+
+// outwards visits a group's folder and those around it, as far as they are
+// groups.
+func outwards(h host, folder string, visit func(folder string)) {
+	for ; len(folder) > 1 && exists(h.path(filepath.Join(folder, "cgroup.procs"))); folder = filepath.Dir(folder) {
+		visit(folder)
+	}
+}
+
+// limitCores takes a quota of a period, both in microseconds. A quota of "max",
+// or below 0 in v1, is none.
+func (l *limits) limitCores(quota, period string) {
+	used, quotaErr := strconv.ParseFloat(quota, 64)
+	of, periodErr := strconv.ParseFloat(period, 64)
+	if quotaErr != nil || periodErr != nil || !(used > 0) || !(of > 0) {
+		return
+	}
+	if cores := used / of; l.cores == 0 || cores < l.cores {
+		l.cores = cores
+	}
+}
+
+// limitMemory takes a number of bytes. "max", and what a signed number can't
+// hold, is none; what is more than the machine has is up to the caller.
+func (l *limits) limitMemory(text string) {
+	bytes, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && bytes > 0 && (l.memory == 0 || bytes < l.memory) {
+		l.memory = bytes
+	}
+}

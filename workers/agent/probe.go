@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/workers/workload"
+)
+
+// ProbeMode says when a worker runs the probing tasks.
+type ProbeMode string
+
+const (
+	// ProbeNever runs none; the server hears of none.
+	ProbeNever ProbeMode = "never"
+	// ProbeOnce runs them on a machine on which they never ran like this, and
+	// tells the server of what is kept on others.
+	ProbeOnce ProbeMode = "once"
+	// ProbeAlways runs them whenever a worker starts.
+	ProbeAlways ProbeMode = "always"
+)
+
+// ParseProbeMode reads a mode.
+func ParseProbeMode(text string) (ProbeMode, error) {
+	mode := ProbeMode(text)
+	if !slices.Contains([]ProbeMode{ProbeNever, ProbeOnce, ProbeAlways}, mode) {
+		return "", fmt.Errorf("%q is no time for probing: never, once or always", text)
+	}
+	return mode, nil
+}
+
+const (
+	// probeSpan is how long a task is repeated to be timed.
+	probeSpan = 100 * time.Millisecond
+	// quotaSpan is that for a control group with a quota of time: it is ten of
+	// the periods in which the kernel deals it out.
+	quotaSpan = time.Second
+	// probeRepeats is how often a task is timed; the fastest counts, as whatever
+	// else runs can only make it slower.
+	probeRepeats = 3
+	// probeDisturbed is the share of the cores' time above which others disturb.
+	probeDisturbed = 0.25
+	// probeMemory is how many times a task's memory the worker must have.
+	probeMemory = 4
+)
+
+// prober runs the probing tasks on this machine.
+type prober struct {
+	machine  protocol.Machine
+	controls *controls
+	meter    profiler.MeterOptions
+	tasks    []workload.Task
+	// busy is the time that the worker's cores were in use by anybody, and that
+	// they had.
+	busy func() (busy, all float64)
+	span time.Duration
+}
+
+// dialled is a system parameter that is set while a task runs; the zero value:
+// none.
+type dialled struct {
+	knob  string
+	value space.Value
+}
+
+func (d dialled) String() string {
+	if d.knob == "" {
+		return ""
+	}
+	return d.knob + "=" + d.value.String()
+}
+
+// settings are what the tasks run at: first with nothing set, then at each
+// extreme that the worker may choose for the cores. reasons says what it may not
+// choose, and why.
+func (p prober) settings() (list []dialled, reasons []string) {
+	list = []dialled{{}}
+	if _, err := p.controls.knobs[system.CPUGovernor].available(); err != nil {
+		reasons = append(reasons, fmt.Sprintf("%s is left as it is: %v", system.CPUGovernor, err))
+	} else {
+		// They hold the lowest and the highest frequency (section 3.3.1).
+		for _, governor := range []string{"powersave", "performance"} {
+			if governor != p.machine.Governor && p.controls.hasGovernor(governor) {
+				list = append(list, dialled{system.CPUGovernor, space.String(governor)})
+			}
+		}
+	}
+	if _, err := p.controls.knobs[system.CPUFrequencyMHz].available(); err != nil {
+		reasons = append(reasons, fmt.Sprintf("%s is left as it is: %v", system.CPUFrequencyMHz, err))
+	} else if low, high, known := p.controls.frequencies(); known {
+		for _, mhz := range []int64{low, (low + high) / 2} {
+			list = append(list, dialled{system.CPUFrequencyMHz, space.Int(mhz)})
+		}
+	}
+	if _, err := p.controls.knobs[system.GPUPowerWatts].available(); err == nil {
+		reasons = append(reasons, system.GPUPowerWatts+" is left as it is: the probing tasks use no GPU, so trials have to show what a cap does")
+	}
+	return list, reasons
+}
+
+// run returns what the tasks took. reasons says which did not run, and why. It is
+// an error if others kept the cores busy meanwhile; what it took is returned all
+// the same.
+func (p prober) run(ctx context.Context) (found []protocol.Probe, reasons []string, err error) {
+	settings, reasons := p.settings()
+	meter := profiler.OpenMeter(p.meter)
+	defer meter.Close()
+	defer debug.FreeOSMemory() // the tasks' data
+	ownBefore := ownSeconds()
+	busyBefore, allBefore := p.busy()
+	for _, task := range p.tasks {
+		if limit := p.machine.MemoryBytes; limit > 0 && limit < probeMemory*task.Bytes {
+			reasons = append(reasons, fmt.Sprintf("%s did not run: it wants a machine with %d MiB, the worker may use %d", task.Name, probeMemory*task.Bytes>>20, limit>>20))
+			continue
+		}
+		work := task.Prepare()
+		for _, setting := range settings {
+			if ctx.Err() != nil {
+				return nil, reasons, ctx.Err()
+			}
+			one, err := p.at(meter, setting, work)
+			if err != nil {
+				reasons = append(reasons, fmt.Sprintf("%s did not run at %v: %v", task.Name, setting, err))
+				continue
+			}
+			one.Workload, one.Setting = task.Name, setting.String()
+			found = append(found, one)
+		}
+	}
+	busyAfter, allAfter := p.busy()
+	others := busyAfter - busyBefore - (ownSeconds() - ownBefore)
+	if all := allAfter - allBefore; all > 0 && others > probeDisturbed*all {
+		err = fmt.Errorf("others kept %.0f%% of the cores' time busy meanwhile, more than %.0f%%", 100*others/all, 100*probeDisturbed)
+	}
+	return found, reasons, err
+}
+
+// at does the work with the setting in force and takes that back.
+func (p prober) at(meter *profiler.Meter, setting dialled, work func(threads int) float64) (protocol.Probe, error) {
+	if setting.knob != "" {
+		k, s := p.controls.knobs[setting.knob], &subject{}
+		if _, err := k.set(s, setting.value); err != nil {
+			return protocol.Probe{}, err
+		}
+		defer k.unset(s)
+	}
+	window := meter.Open(ownSeconds)
+	defer window.Close()
+	span, repeats := p.span, probeRepeats
+	if p.machine.CPUQuota > 0 {
+		span, repeats = max(span, quotaSpan), 1
+	}
+	var best protocol.Probe
+	for range repeats {
+		window.Lap()
+		runs, begun := 0, time.Now()
+		for runs == 0 || time.Since(begun) < span {
+			work(max(1, p.machine.Cores))
+			runs++
+		}
+		took := time.Since(begun).Seconds() / float64(runs)
+		energy := window.Lap()
+		if !(energy.Joules > 0) {
+			return best, errors.New("the energy meter did not move")
+		}
+		if best.Seconds == 0 || took < best.Seconds {
+			best = protocol.Probe{Seconds: took, Joules: energy.Joules / float64(runs), Method: energy.Method}
+		}
+	}
+	return best, nil
+}
+
+// ownSeconds is the CPU time that this process has used.
+func ownSeconds() float64 {
+	var usage unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
+}
+
+// kind names machines and settings whose probes can be compared: with another
+// kind, the tasks have to run again.
+func (p prober) kind() string {
+	settings, _ := p.settings()
+	parts := []string{p.machine.Type(), p.machine.EnergyMethod}
+	for _, setting := range settings {
+		parts = append(parts, setting.String())
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/workload"
+)
+
+// mostKept bounds the kinds of machines that a home which several of them share
+// keeps probes of.
+const mostKept = 64
+
+// keptProbes is the file of what the probing tasks took.
+type keptProbes struct {
+	// Version is that of the tasks.
+	Version int `json:"version"`
+	// Machines has the probes of each kind of machine.
+	Machines map[string]keptMachine `json:"machines"`
+}
+
+type keptMachine struct {
+	At     time.Time        `json:"at"`
+	Probes []protocol.Probe `json:"probes"`
+}
+
+// probesFile is where a user's workers keep what the probing tasks took.
+func probesFile() (string, error) {
+	state, err := stateDirectory()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(state), "probes.json"), nil
+}
+
+func nothingKept() keptProbes {
+	return keptProbes{Version: workload.Version, Machines: map[string]keptMachine{}}
+}
+
+// readKept reads the file. One that is not there, or is of other tasks, has
+// nothing in it.
+func readKept(path string) (keptProbes, error) {
+	none := nothingKept()
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	var kept keptProbes
+	if err := json.Unmarshal(content, &kept); err != nil {
+		return none, fmt.Errorf("%s: %w", path, err)
+	}
+	if kept.Version != workload.Version || kept.Machines == nil {
+		return none, nil
+	}
+	return kept, nil
+}
+
+// keep adds a machine's probes to the file, in place of what it had of them.
+func keep(path, kind string, probes []protocol.Probe, at time.Time) error {
+	kept, err := readKept(path)
+	if err != nil {
+		kept = nothingKept() // what cannot be read is of no use to anybody
+	}
+	kept.Machines[kind] = keptMachine{At: at.UTC(), Probes: probes}
+	for len(kept.Machines) > mostKept {
+		oldest := kind
+		for name, one := range kept.Machines {
+			if one.At.Before(kept.Machines[oldest].At) {
+				oldest = name
+			}
+		}
+		delete(kept.Machines, oldest)
+	}
+	content, err := json.MarshalIndent(kept, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = fresh.Write(content)
+	if err = errors.Join(err, fresh.Close()); err == nil {
+		err = os.Rename(fresh.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(fresh.Name()))
+	}
+	return nil
+}
+
+const (
+	// turnPatience is how long a worker waits for others on the machine to be
+	// done with probing, turnEvery how often it asks.
+	turnPatience = time.Minute
+	turnEvery    = 100 * time.Millisecond
+)
+
+// probeTurn waits until no other worker on this machine is probing, and keeps
+// others from it until it is released. The turn is a name that the kernel gives
+// to one process at a time, and takes back when that ends.
+func probeTurn(ctx context.Context, name string) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnPatience)
+	defer cancel()
+	for {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", "@"+name)
+		if err == nil {
+			return func() { _ = listener.Close() }, nil // there is no file that could stay
+		}
+		if !errors.Is(err, unix.EADDRINUSE) {
+			return nil, err
+		}
+		if sleep(ctx, turnEvery); ctx.Err() != nil {
+			return nil, fmt.Errorf("another worker on this machine has been probing for %v", turnPatience)
+		}
+	}
+}
+
+// turnName is the name of the turn.
+const turnName = "tandem-probing"
+
+// probe is what the probing tasks took on this machine, as far as the options
+// let them run. No trial runs yet. That they can't run is no fault: what is not
+// known of a machine is learned from trials.
+func (a *Agent) probe(ctx context.Context) []protocol.Probe {
+	if a.options.Probe == ProbeNever {
+		return nil
+	}
+	p, logger := a.prober(), a.options.Logger
+	release, err := probeTurn(ctx, turnName)
+	if err != nil {
+		logger.Warn("the probing tasks do not run now", "error", err)
+		return nil
+	}
+	defer release()
+	if a.options.Probe == ProbeOnce {
+		kept, err := readKept(a.options.ProbesFile)
+		if err != nil {
+			logger.Warn("cannot read what the probing tasks took before", "error", err)
+		}
+		if one, known := kept.Machines[p.kind()]; known {
+			return one.Probes
+		}
+	}
+	logger.Info("running the probing tasks: that takes a few seconds, once on a machine (--probe never leaves them out)")
+	found, reasons, err := p.run(ctx)
+	for _, reason := range reasons {
+		logger.Info("probing: " + reason)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil && a.options.Probe == ProbeOnce:
+		logger.Warn("what the probing tasks took does not count, and they run again when the worker starts next", "reason", err)
+		return nil
+	case err != nil:
+		logger.Warn("the probing tasks were disturbed: what they took may be too much", "reason", err)
+		return found
+	}
+	if err := keep(a.options.ProbesFile, p.kind(), found, time.Now()); err != nil {
+		logger.Warn("cannot keep what the probing tasks took: they run again when the worker starts next", "error", err)
+	}
+	return found
+}
+
+func (a *Agent) prober() prober {
+	return prober{
+		machine: a.machine, controls: a.controls, tasks: a.options.tasks, busy: a.options.coreSeconds, span: probeSpan,
+		meter: profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Cores: a.machine.Cores},
+	}
+}

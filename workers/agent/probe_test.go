@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/workers/workload"
+)
+
+// watched is a task that notes what was set of the machine while it ran.
+func watched(name string, bytes int64, seen map[string]bool, look func() string) workload.Task {
+	return workload.Task{Name: name, Bytes: bytes, Prepare: func() func(int) float64 {
+		return func(int) float64 {
+			seen[look()] = true
+			return 0
+		}
+	}}
+}
+
+// quiet is a machine on which nobody else does anything.
+func quiet() (busy, all float64) { return 0, 0 }
+
+func TestProbesRunAtEachSettingThatMayBeChosen(t *testing.T) {
+	root, policies := FrequencyTree(t)
+	now := func() string {
+		return content(t, policies[0], governorFile) + " " + content(t, policies[0], frequencyFile)
+	}
+	before, seen := now(), map[string]bool{}
+	p := prober{
+		machine: protocol.Machine{Cores: 2, Governor: "schedutil", MemoryBytes: 1000}, controls: testControls(t, root, nil),
+		tasks: []workload.Task{watched("one", 10, seen, now), watched("large", 251, seen, now), watched("two", 250, seen, now)},
+		meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 2}, busy: quiet,
+	}
+	found, reasons, err := p.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range found {
+		got = append(got, one.Workload+" "+one.Setting)
+		if !(one.Seconds > 0) || !(one.Joules > 0) || one.Method == "" {
+			t.Errorf("got %+v", one)
+		}
+	}
+	want := []string{
+		"one ", "one cpu_governor=powersave", "one cpu_governor=performance", "one cpu_frequency_mhz=800", "one cpu_frequency_mhz=2200",
+		"two ", "two cpu_governor=powersave", "two cpu_governor=performance", "two cpu_frequency_mhz=800", "two cpu_frequency_mhz=2200",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if len(reasons) != 1 || !strings.Contains(reasons[0], "large did not run") {
+		t.Errorf("reasons %q", reasons)
+	}
+	set := slices.Sorted(maps.Keys(seen))
+	if want := []string{"performance 3000000", "powersave 3000000", "schedutil 2200000", "schedutil 3000000", "schedutil 800000"}; !slices.Equal(set, want) {
+		t.Errorf("in force were %q, want %q", set, want)
+	}
+	if after := now(); after != before {
+		t.Errorf("afterwards %s is set, before %s", after, before)
+	}
+}
+
+// What may not be set is left as it is and said, and what the kernel refuses is
+// left out.
+func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
+	seen := map[string]bool{}
+	p := prober{
+		machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), newGPUs(1)), busy: quiet,
+		tasks: []workload.Task{watched("one", 0, seen, func() string { return "ran" })}, meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
+	}
+	found, reasons, err := p.run(t.Context())
+	if err != nil || len(found) != 1 || found[0].Setting != "" || !seen["ran"] {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	for i, knob := range []string{system.CPUGovernor, system.CPUFrequencyMHz, system.GPUPowerWatts} {
+		if len(reasons) != 3 || !strings.HasPrefix(reasons[i], knob+" is left as it is: ") {
+			t.Fatalf("reasons %q", reasons)
+		}
+	}
+	root, policies := FrequencyTree(t)
+	p.controls = testControls(t, root, nil)
+	p.tasks = []workload.Task{watched("one", 0, seen, func() string {
+		// From now on the kernel has no files for it.
+		for _, policy := range policies {
+			if err := os.Remove(filepath.Join(policy, "cpuinfo_max_freq")); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+		return "removed"
+	})}
+	found, reasons, err = p.run(t.Context())
+	if err != nil || len(found) != 3 || len(reasons) != 2 || !strings.Contains(reasons[0], "one did not run at cpu_frequency_mhz=800: ") {
+		t.Errorf("got %+v, %q, %v", found, reasons, err)
+	}
+}
+
+func TestProbesThatWereDisturbed(t *testing.T) {
+	for others, fault := range map[float64]string{0.2: "", 0.5: "50% of the cores' time"} {
+		asked := 0.0
+		p := prober{
+			machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), nil), meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
+			tasks: []workload.Task{watched("one", 0, map[string]bool{}, func() string { return "" })},
+			busy: func() (busy, all float64) {
+				asked++
+				return asked * 1e6 * others, asked * 1e6
+			},
+		}
+		found, _, err := p.run(t.Context())
+		if len(found) != 1 || (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
+			t.Errorf("others took %g: got %v, %v", others, found, err)
+		}
+	}
+}
+
+func TestProbingEndsWithTheWorker(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := prober{
+		machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), nil), meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1}, busy: quiet,
+		tasks: []workload.Task{watched("one", 0, map[string]bool{}, func() string { cancel(); return "" }), watched("two", 0, nil, func() string { return "" })},
+	}
+	if found, _, err := p.run(ctx); !errors.Is(err, context.Canceled) || found != nil {
+		t.Errorf("got %v, %v", found, err)
+	}
+}
+
+// Probes are kept by kind of machine, a bounded number of them, and only as long
+// as the tasks are the same.
+func TestProbesAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "probes.json")
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range mostKept + 3 {
+		if err := keep(path, fmt.Sprint("kind ", i), []protocol.Probe{{Workload: "w", Seconds: float64(i + 1), Joules: 1, Method: "rapl"}}, at.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := readKept(path)
+	if _, old := kept.Machines["kind 2"]; err != nil || len(kept.Machines) != mostKept || old || kept.Machines["kind 3"].Probes[0].Seconds != 4 {
+		t.Errorf("%d kept, the oldest %v, %v", len(kept.Machines), old, err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files %v, %v", entries, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	for name, text := range map[string]string{"other tasks": `{"version":0,"machines":{"k":{}}}`, "no machines": `{"version":1}`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := readKept(path); err != nil || len(kept.Machines) != 0 || kept.Machines == nil {
+			t.Errorf("%s: got %v, %v", name, kept, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readKept(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if err := keep(path, "k", nil, at); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := readKept(path); err != nil || len(kept.Machines) != 1 {
+		t.Errorf("in place of a damaged file: %v, %v", kept, err)
+	}
+}
+
+// Another processor, limit, governor, meter or right to set the machine is
+// another kind.
+func TestKindsOfMachines(t *testing.T) {
+	root, _ := FrequencyTree(t)
+	kinds := map[string]string{}
+	for name, change := range map[string]func(*prober){
+		"plain":      func(*prober) {},
+		"settable":   func(p *prober) { p.controls = testControls(t, root, nil) },
+		"a quota":    func(p *prober) { p.machine.CPUQuota = 0.5 },
+		"a meter":    func(p *prober) { p.machine.EnergyMethod = "rapl" },
+		"a governor": func(p *prober) { p.machine.Governor = "performance" },
+	} {
+		p := prober{machine: protocol.Machine{CPUModel: "EPYC", Cores: 2, EnergyMethod: "estimate"}, controls: testControls(t, t.TempDir(), nil)}
+		change(&p)
+		if other, taken := kinds[p.kind()]; taken {
+			t.Errorf("%s and %s are both %s", name, other, p.kind())
+		}
+		kinds[p.kind()] = name
+	}
+}
+
+func TestOneWorkerProbesAtATime(t *testing.T) {
+	name := fmt.Sprint("tandem-test-", os.Getpid())
+	release, err := probeTurn(t.Context(), name)
+	if err != nil {
+		t.Skipf("this process may have no abstract socket: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := probeTurn(ended, name); err == nil {
+		t.Error("two have the turn at once")
+	}
+	next := make(chan error)
+	go func() {
+		release, err := probeTurn(t.Context(), name)
+		if err == nil {
+			release()
+		}
+		next <- err
+	}()
+	release()
+	if err := <-next; err != nil {
+		t.Errorf("after it was released: %v", err)
+	}
+}
+
+func TestDoctorSaysWhatProbingCanDo(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	root, _ := FrequencyTree(t)
+	if got := Probing(root); !got.Available || !strings.Contains(got.Detail, "matrix-multiplication-memory") || !strings.Contains(got.Detail, "cpu_frequency_mhz=800") || !strings.Contains(got.Remedy, "not run here yet") {
+		t.Errorf("got %+v", got)
+	}
+	path, err := probesFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := prober{machine: inProtocol(profiler.ThisMachine()), controls: testControls(t, t.TempDir(), nil)}.kind()
+	took := []protocol.Probe{{Workload: "k-means-compute", Seconds: 0.0415, Joules: 1.5, Method: "rapl"}, {Workload: "k-means-compute", Setting: "cpu_governor=powersave", Seconds: 9, Joules: 9, Method: "rapl"}}
+	if err := keep(path, kind, took, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep(path, "another machine; rapl; ", took, time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	got := Probing(t.TempDir())
+	if !strings.HasSuffix(got.Detail, "; on 2026-01-02 they took: k-means-compute 0.0415 s, 1.5 J (rapl)") || got.Remedy != "" || !strings.Contains(got.Reason, system.CPUGovernor+" is left as it is") {
+		t.Errorf("got %+v", got)
+	}
+}
