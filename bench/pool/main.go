@@ -3,6 +3,7 @@
 //	go run ./bench/pool forecast   GPU demand with uncertainty (CUFF)
 //	go run ./bench/pool place      how long 1,000 placements take
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
+//	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
 //
 // The traces are read from ../shared/data, or from where TANDEM_DATA says.
 package main
@@ -11,6 +12,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+
+	"github.com/tandem-tune/tandem/bench/pool/heats"
 )
 
 func main() {
@@ -26,7 +29,7 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place or dias")
+		return fmt.Errorf("say what to measure: forecast, place, dias or heats")
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -39,10 +42,12 @@ func run() error {
 	switch os.Args[1] {
 	case "forecast":
 		return forecasts(data, *runs, *samples)
+	case "heats":
+		return heats.Measure(data, *runs)
 	case "dias":
 		return priorities(data, *runs, *jobs)
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place or dias", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias or heats", os.Args[1])
 }
