@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"protocol":                {"problem", "edge", "edge/deployment", "edge/graph", "budget", "similarity", "system", "study/space", "trial", "study/definition"},
 	"workers/pool":            {"problem", "protocol", "trial"},
 	"workers/deflate":         {},
+	"workers/demand":          {},
 	"neural":                  {},
 	"workers/forecast":        {"neural"},
 	"workers/interference":    {"linear", "neural"},
@@ -62,7 +63,7 @@ var mayImport = map[string][]string{
 	"workers/placement":       {"linear"},
 	"workers/replay":          {"workers/packing", "workers/placement", "workers/pool"},
 	"workers/replay/trace":    {"problem", "trial", "workers/placement", "workers/replay"},
-	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/pool", "similarity"},
+	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/demand", "workers/pool", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "edge", "similarity", "store/record", "study", "trial", "web/auth"},
@@ -70,6 +71,7 @@ var mayImport = map[string][]string{
 	"store/postgres":          {"failpoint", "problem", "edge", "similarity", "store/artifact", "store/group", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/storetest":         {"problem", "edge", "edge/graph", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"failpoint", "problem"},
+	"store/demandlog":         {"workers/demand"},
 	"store/backup":            {"problem", "store/artifact", "store/sqlite"},
 	"store/lossydisk":         {},
 	"profiler":                {"problem"},
@@ -79,6 +81,7 @@ var mayImport = map[string][]string{
 	"workers/sandbox/filter":  {},
 	"web/audit":               {"problem"},
 	"web/compress":            {},
+	"web/forecasting":         {"problem", "protocol", "study", "workers/demand", "workers/forecast"},
 	"web/auth":                {"problem"},
 	"web/certificate":         {"problem"},
 	"web/limit":               {},
@@ -122,7 +125,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "linear", "neural", "workers/interference", "workers/packing", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
+var pure = []string{"problem", "linear", "neural", "workers/interference", "workers/packing", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -253,7 +256,7 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 // The packages below study, and the models of the pool, are tested without the
 // race detector.
 func TestBelowStudyEverythingIsSequential(t *testing.T) {
-	models := []string{"workers/deflate", "workers/forecast", "workers/interference", "workers/packing", "workers/utilization", "workers/placement", "workers/replay", "workers/replay/trace"}
+	models := []string{"workers/deflate", "workers/demand", "workers/forecast", "workers/interference", "workers/packing", "workers/utilization", "workers/placement", "workers/replay", "workers/replay/trace"}
 	for _, one := range sources(t) {
 		if one.test || !strings.HasPrefix(one.folder, "study/") && !slices.Contains(models, one.folder) {
 			continue

@@ -1,112 +1,42 @@
 package main
 
 import (
-	"compress/gzip"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"runtime"
 	"slices"
-	"strconv"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tandem-tune/tandem/workers/forecast"
 )
 
-// trace is the demand of a cluster at each minute.
-type trace struct {
-	name   string
-	file   string
-	unit   string
-	total  int
-	demand []float64
-}
-
-func traces() []trace {
-	return []trace{
-		{name: "Helios, Earth, vc6YE", file: "helios_earth/earth_vc6YE.csv.gz", unit: "GPUs", total: 208},
-		{name: "Philly", file: "helios_earth/philly_node_sequence.csv.gz", unit: "nodes", total: 420},
-	}
-}
-
-// read fills in the demand: what runs and what waits, since both want GPUs.
-func (t *trace) read(data string) (err error) {
-	file, err := os.Open(filepath.Join(data, t.file))
-	if err != nil {
-		return fmt.Errorf("the trace is not there (-data, TANDEM_DATA): %w", err)
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	unpacked, err := gzip.NewReader(file)
-	if err != nil {
-		return err
-	}
-	reader := csv.NewReader(unpacked)
-	header, err := reader.Read()
-	if err != nil {
-		return err
-	}
-	wanted := []string{"active"}
-	if t.unit == "GPUs" {
-		wanted = []string{"running_gpu_num", "pending_gpu_num"}
-	}
-	for {
-		row, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		sum := 0.0
-		for _, name := range wanted {
-			at := slices.Index(header, name)
-			if at < 0 {
-				return fmt.Errorf("%s has no column %s", t.file, name)
-			}
-			value, err := strconv.ParseFloat(row[at], 64)
-			if err != nil {
-				return err
-			}
-			sum += value
-		}
-		t.demand = append(t.demand, sum)
-	}
-}
-
-// day is a period of the demand, in minutes. Forecasts are judged from its end
-// on, so that all of them have the same history.
-const day = 1440
-
 // forecasts trains on the first 70% of each trace, chooses the knob on the next
-// 10%, and judges on the last 20%.
-func forecasts(data string, runs, samples int) error {
+// 10%, and judges on the last 20%. Two trainings run at once; what they take is
+// the processor's time of their own thread.
+func forecasts(data string, runs, samples int, tuning bool) error {
 	for _, t := range traces() {
 		if err := t.read(data); err != nil {
 			return err
 		}
 		n := len(t.demand)
-		training, choosing, testing := t.demand[:n*7/10], t.demand[n*7/10:n*8/10], t.demand[n*8/10:]
-		fmt.Printf("\n**%s**: %d minutes, %d %s; trained on the first 70%%, tested on the last 20%%\n\n", t.name, n, t.total, t.unit)
-		fmt.Println("| | run | trained s | forecast ms | MAE at 0.5 | under at 0.5 | under at 0.9 | under at 0.9, high load | pinball | covered at 0.1, 0.5, 0.9, 0.99 |")
-		fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
-		first := map[string]forecast.Forecaster{}
-		for _, one := range candidates(training, samples) {
-			for run := range runs {
-				if run > 0 && !one.drawn {
-					break
-				}
-				f, err := one.measure(run, testing)
-				if err != nil {
-					return err
-				}
-				if run == 0 {
-					first[one.name] = f
-				}
+		fmt.Printf("\n### %s\n\n%d minutes, %d %s in all; %.1f are wanted in the mean, %.1f in the part that is tested. Trained on the first 70%%, ", t.name, n, t.total, t.unit, mean(t.demand), mean(t.demand[n*8/10:]))
+		if tuning {
+			fmt.Print("settings compared on the next 10%; the last 20% are not looked at.\n\n")
+			if err := tune(t, runs, samples); err != nil {
+				return err
 			}
+			continue
 		}
-		if err := knobs(t, first["GRU"], first["GRU, point"], choosing, testing); err != nil {
+		fmt.Printf("tested on the last 20%%; %d runs with other seeds: median, least and most.\n\n", runs)
+		shown, err := t.judge(runs, samples)
+		if err != nil {
+			return err
+		}
+		printScores(shown)
+		printCalibration(shown)
+		printLoads(t, shown)
+		if err := printKnob(t, shown); err != nil {
 			return err
 		}
 	}
@@ -118,6 +48,16 @@ type candidate struct {
 	name  string
 	drawn bool
 	train func(seed uint64) (forecast.Forecaster, error)
+}
+
+// outcome is what one training of a candidate came to.
+type outcome struct {
+	candidate
+	// trained and each are the processor's seconds of the training, and of a forecast.
+	trained, each float64
+	// choosing are its forecasts of the part that the knob is chosen on, Horizon
+	// minutes apart, testing those of every minute of the last part.
+	choosing, testing []forecast.Judged
 }
 
 func candidates(training []float64, samples int) []candidate {
@@ -132,114 +72,122 @@ func candidates(training []float64, samples int) []candidate {
 		}
 	}
 	return []candidate{
-		{"persistence", false, seasonal(0)}, {"a day ago", false, seasonal(day)},
+		{"persistence", false, seasonal(0)}, {"seasonal-naive (a day)", false, seasonal(forecast.Day)},
 		{"GRU", true, network(forecast.GRU, false)}, {"Bi-LSTM", true, network(forecast.BiLSTM, false)}, {"CNN", true, network(forecast.Convolutional, false)},
-		{"GRU, point", true, network(forecast.GRU, true)},
+		{pointName, true, network(forecast.GRU, true)},
 	}
 }
 
-// measure trains it once, judges it and prints a line.
-func (c candidate) measure(run int, testing []float64) (forecast.Forecaster, error) {
-	begin := time.Now()
-	f, err := c.train(uint64(run)) //nolint:gosec // a small number
-	if err != nil {
-		return nil, err
-	}
-	took := time.Since(begin)
-	begin = time.Now()
-	const looks = 200
-	for i := range looks {
-		if _, err := f.Forecast(testing[:day+1+i]); err != nil {
-			return nil, err
+const pointName = "GRU, point"
+
+// judge trains and judges all candidates: for each, its runs.
+func (t trace) judge(runs, samples int) ([][]outcome, error) {
+	n := len(t.demand)
+	all := candidates(t.demand[:n*7/10], samples)
+	results := make([][]outcome, len(all))
+	var work []func() error
+	for i, one := range all {
+		if !one.drawn {
+			results[i] = make([]outcome, 1)
+		} else {
+			results[i] = make([]outcome, runs)
+		}
+		for run := range results[i] {
+			work = append(work, func() (err error) {
+				results[i][run], err = one.measure(t.demand, uint64(run)) //nolint:gosec // a small number
+				return err
+			})
 		}
 	}
-	each := time.Since(begin) / looks
-	median, err := forecast.Judge(f, testing, day+1, 1, 0.5)
-	if err != nil {
-		return nil, err
-	}
-	high, err := forecast.Judge(f, testing, day+1, 1, 0.9)
-	if err != nil {
-		return nil, err
-	}
-	busy, err := underAtHighLoad(f, testing, 0.9)
-	if err != nil {
-		return nil, err
-	}
-	covered := "-"
-	if len(median.Coverage) > 1 {
-		covered = ""
-		for i, q := range forecast.Quantiles() {
-			if slices.Contains([]float64{0.1, 0.5, 0.9, 0.99}, q) {
-				covered += fmt.Sprintf("%.2f ", median.Coverage[i])
-			}
-		}
-	}
-	fmt.Printf("| %s | %d | %.1f | %.2f | %.2f | %.1f%% | %.1f%% | %.1f%% | %.3f | %s|\n", c.name, run+1, took.Seconds(), each.Seconds()*1000,
-		median.MAE, 100*median.Under, 100*high.Under, 100*busy, median.Pinball, covered)
-	return f, nil
+	return results, twoAtOnce(work)
 }
 
-// underAtHighLoad is the share of minutes, of the tenth with the highest
-// demand, whose demand was above the forecast.
-func underAtHighLoad(f forecast.Forecaster, series []float64, quantile float64) (float64, error) {
-	sorted := slices.Clone(series[day+1:])
-	slices.Sort(sorted)
-	high := sorted[len(sorted)*9/10]
-	under, minutes := 0, 0
-	for now := day; now+forecast.Horizon < len(series); now++ {
-		if slices.Max(series[now+1:now+1+forecast.Horizon]) < high {
-			continue
-		}
-		one, err := f.Forecast(series[:now+1])
-		if err != nil {
-			return 0, err
-		}
-		for minute := range forecast.Horizon {
-			if actual := series[now+1+minute]; actual >= high {
-				minutes++
-				if actual > one.At(minute, quantile) {
-					under++
+// twoAtOnce does the work on two threads.
+func twoAtOnce(work []func() error) error {
+	queue := make(chan func() error)
+	failures := make(chan error, len(work))
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() {
+			runtime.LockOSThread() // its processor's time is its own
+			defer runtime.UnlockOSThread()
+			for do := range queue {
+				if err := do(); err != nil {
+					failures <- err
 				}
 			}
-		}
+		})
 	}
-	return float64(under) / float64(max(1, minutes)), nil
+	for _, do := range work {
+		queue <- do
+	}
+	close(queue)
+	workers.Wait()
+	select {
+	case err := <-failures:
+		return err
+	default:
+		return nil
+	}
 }
 
-// knobs compares what is served and saved, with 25 W less by the lowest clock
-// (section 4.2) of 50 W idle, an estimate, and one minute to wake up.
-func knobs(t trace, chosen, point forecast.Forecaster, choosing, testing []float64) error {
-	for _, power := range []struct {
-		name string
-		forecast.Power
-	}{
-		{"lowest clock: 25 of 50 W, 1 minute (estimate)", forecast.Power{AwakeWatts: 50, AsleepWatts: 25, DelayMinutes: 1}},
-		{"off: 0 of 50 W, 2 minutes (estimate)", forecast.Power{AwakeWatts: 50, AsleepWatts: 0, DelayMinutes: 2}},
-	} {
-		fmt.Printf("\n%s\n\n| %s | quantile | demand served | minutes in which all was | energy saved |\n|---|---|---|---|---|\n", power.name, t.unit)
-		for _, asked := range []float64{0.9, 0.95, 0.98, 0.99, 0.999} {
-			k, err := forecast.NewKnob(chosen, choosing, t.total, power.Power, asked)
-			if err != nil {
-				return err
-			}
-			play, err := k.Play(testing, k.Quantile(), 0)
-			if err != nil {
-				return err
-			}
-			fmt.Printf("| knob at %g | %.2f | %.2f%% | %.1f%% | %.1f%% |\n", asked, k.Quantile(), 100*play.Served, 100*play.Met, 100*play.Saved)
-		}
-		for _, margin := range []float64{0, 0.05} {
-			k, err := forecast.NewKnob(point, choosing, t.total, power.Power, 0.5)
-			if err != nil {
-				return err
-			}
-			play, err := k.Play(testing, 0.5, margin)
-			if err != nil {
-				return err
-			}
-			fmt.Printf("| point forecast + %g%% | - | %.2f%% | %.1f%% | %.1f%% |\n", 100*margin, 100*play.Served, 100*play.Met, 100*play.Saved)
-		}
+// measure trains it once and lets it forecast. The caller keeps to one thread.
+func (c candidate) measure(series []float64, seed uint64) (outcome, error) {
+	n := len(series)
+	o := outcome{candidate: c}
+	begin := threadSeconds()
+	f, err := c.train(seed)
+	if err != nil {
+		return o, err
 	}
-	return nil
+	o.trained = threadSeconds() - begin
+	if o.choosing, err = forecast.Collect(f, series[:n*8/10], n*7/10, forecast.Horizon); err != nil {
+		return o, err
+	}
+	begin = threadSeconds()
+	if o.testing, err = forecast.Collect(f, series, n*8/10, 1); err != nil {
+		return o, err
+	}
+	o.each = (threadSeconds() - begin) / float64(len(o.testing))
+	return o, nil
+}
+
+// threadSeconds is the processor's time that this thread has used.
+func threadSeconds() float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &usage); err != nil {
+		return float64(time.Now().UnixNano()) / 1e9
+	}
+	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+}
+
+// every is each so manieth of the forecasts.
+func every(all []forecast.Judged, step int) []forecast.Judged {
+	var some []forecast.Judged
+	for i := 0; i < len(all); i += step {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// spread is the median of what the runs came to, with the least and the most.
+func spread(runs []outcome, format string, of func(outcome) float64) string {
+	values := make([]float64, len(runs))
+	for i, one := range runs {
+		values[i] = of(one)
+	}
+	slices.Sort(values)
+	text := fmt.Sprintf(format, values[len(values)/2])
+	if len(values) > 1 {
+		text += fmt.Sprintf(" ("+format+"–"+format+")", values[0], values[len(values)-1])
+	}
+	return text
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, x := range values {
+		sum += x
+	}
+	return sum / float64(max(1, len(values)))
 }

@@ -36,12 +36,13 @@ func run() error {
 	runs := flags.Int("runs", 5, "how often to repeat, with other seeds")
 	jobs := flags.Int("jobs", 20_000, "dias: jobs of a run")
 	samples := flags.Int("samples", 0, "forecast: windows a training learns from (default the package's)")
+	tuning := flags.Bool("tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
 	if err := flags.Parse(os.Args[2:]); err != nil {
 		return err
 	}
 	switch os.Args[1] {
 	case "forecast":
-		return forecasts(data, *runs, *samples)
+		return forecasts(data, *runs, *samples, *tuning)
 	case "heats":
 		return heats.Measure(data, *runs)
 	case "dias":

@@ -13,10 +13,12 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/demandlog"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/web/ui"
 )
 
@@ -54,6 +56,9 @@ type office struct {
 	// audit is who did what on this server.
 	audit         *audit.Log
 	authenticator *auth.Authenticator
+	// demand is how many GPUs trials wanted, and forecasts what follows from that.
+	demand    *demandlog.Log
+	forecasts *forecasting.Service
 }
 
 // open recovers what was running and lets requests in.
@@ -81,13 +86,13 @@ func (o *office) open(ctx context.Context) (err error) {
 	if err := o.revokeRuns(ctx); err != nil {
 		return fmt.Errorf("delete the tokens of a run that was killed: %w", err)
 	}
-	return nil
+	return o.foresee()
 }
 
 // handler answers requests.
 func (o *office) handler() http.Handler {
 	return api.New(api.Config{
-		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Authenticator: o.authenticator, Audit: o.audit, UI: ui.Handler(),
+		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Authenticator: o.authenticator, Audit: o.audit, Forecasts: o.forecasts, UI: ui.Handler(),
 		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret,
 		Ready: o.server.ready, Monitor: o.server.monitor, OpenMetrics: o.server.options.openMetrics, Limits: o.server.options.perSecond(),
 	})
@@ -106,6 +111,14 @@ func (o *office) close(ctx context.Context) error {
 // housekeep runs what time makes due, until the context ends or the store
 // breaks.
 func (o *office) housekeep(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	wait := o.watch(ctx)
+	defer func() {
+		stop()
+		if err := wait(); err != nil {
+			o.server.options.logger.Warn("the recorded demand", "error", err)
+		}
+	}()
 	tick, sweep := time.NewTicker(tickEvery), time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	defer sweep.Stop()

@@ -97,6 +97,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 		return usageError{fmt.Errorf("%s has no command to run: give one, or drive the study from Python with ask and tell", path)}
 	}
 	f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelWarn)
+	f.server.pool = usualPool()
 	if f.verbose {
 		f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelDebug)
 	}

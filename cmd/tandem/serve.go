@@ -56,6 +56,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 		},
 	}
 	serverFlags(command, &options)
+	poolFlags(command, &options.pool)
 	databaseFlags(command, &options.database,
 		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
 	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")

@@ -39,6 +39,7 @@ type serverOptions struct {
 	maxConnections   int
 	limits           api.Limits
 	openMetrics      bool
+	pool             poolOptions
 	logger           *slog.Logger
 }
 
@@ -50,6 +51,9 @@ func (o serverOptions) check() error {
 		return err
 	}
 	if err := o.tls.check(o.listen, o.database.chosen()); err != nil {
+		return err
+	}
+	if err := o.pool.check(); err != nil {
 		return err
 	}
 	if o.maxConnections < 1 || o.limits.Requests < 0 {

@@ -55,6 +55,8 @@ type Config struct {
 	Limits Limits
 	// ArtifactLimit bounds one artifact in bytes; 0: 4 GiB.
 	ArtifactLimit int64
+	// Forecasts tells how many GPUs will be wanted; nil: nobody does.
+	Forecasts Forecasts
 	// Audit takes what has to be known later of who did what; nil: nobody does.
 	Audit Audit
 	// Now is the clock of tokens and sessions; nil: the wall clock.
@@ -77,6 +79,7 @@ type server struct {
 	tokens        auth.Store
 	authenticator *auth.Authenticator
 	audit         Audit
+	forecasts     Forecasts
 	refusals      *audit.Limiter
 	visits        *audit.Limiter // by links
 	ui            http.Handler
@@ -130,6 +133,9 @@ func newServer(config Config) *server {
 	}
 	if s.audit = config.Audit; s.audit == nil {
 		s.audit = noAudit{}
+	}
+	if s.forecasts = config.Forecasts; s.forecasts == nil {
+		s.forecasts = unforeseen{}
 	}
 	now := config.Now
 	if now == nil {

@@ -63,6 +63,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/ground-truth": "admin user viewer", "GET /api/v1/ground-truth/machines": "admin user viewer",
 	"GET /api/v1/ground-truth/runs": "admin user viewer", "GET /api/v1/ground-truth/clusters": "admin user viewer",
 	"POST /api/v1/ground-truth": "admin", "DELETE /api/v1/ground-truth": "admin",
+	"GET /api/v1/pool/forecast": "admin user viewer", "GET /api/v1/pool/advice": "admin viewer",
 	"GET /api/v1/artifacts/{sha256}": "admin user worker viewer", "HEAD /api/v1/artifacts/{sha256}": "admin user worker viewer",
 }
 

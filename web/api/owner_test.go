@@ -121,6 +121,7 @@ var harmless = []string{
 	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers",
 	"GET /api/v1/ground-truth", "GET /api/v1/ground-truth/machines", "GET /api/v1/ground-truth/runs", "GET /api/v1/ground-truth/clusters", // everybody's
 	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures", "POST /api/v1/architectures",
+	"GET /api/v1/pool/forecast", "GET /api/v1/pool/advice", // of one's own, or the administrators'
 	"PUT /api/v1/artifacts/{sha256}", // bytes whose hash the sender knows
 }
 

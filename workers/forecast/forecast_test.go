@@ -131,34 +131,93 @@ func TestTheKnobServesWhatIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	power := forecast.Power{AwakeWatts: 50, AsleepWatts: 25, DelayMinutes: 1}
-	before := forecast.Play{}
-	for _, performance := range []float64{0.9, 0.97, 0.99} {
-		k, err := forecast.NewKnob(naive, series[2000:3000], 200, power, performance)
-		if err != nil {
-			t.Fatal(err)
+	learned, err := forecast.Collect(naive, series[:3000], 2000, forecast.Horizon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	played, err := forecast.Collect(naive, series, 3000, forecast.Horizon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := forecast.NewKnob(learned, 200, power)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, setting := range k.Settings()[1:] {
+		if before := k.Settings()[i]; setting.Served < before.Served || setting.Saved > before.Saved {
+			t.Errorf("the quantile %g: %+v, the one below: %+v", setting.Quantile, setting.Play, before.Play)
 		}
-		play, err := k.Play(series[3000:], k.Quantile(), 0)
+	}
+	atOnce, err := forecast.NewKnob(learned, 200, forecast.Power{AwakeWatts: 50, AsleepWatts: 25})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if foresight, err := atOnce.Foresight(played); err != nil || foresight.Served != 1 || foresight.Met != 1 || foresight.Saved <= 0 {
+		t.Errorf("with foresight, and nothing to wait for: %+v, %v", foresight, err)
+	}
+	for _, performance := range []float64{0.9, 0.97, 0.99} {
+		setting, reached, err := k.Set(performance)
+		if err != nil || !reached || setting.Served < performance {
+			t.Fatalf("asked for %g: %+v, %v, %v", performance, setting, reached, err)
+		}
+		play, err := k.Play(played, setting.Quantile, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if play.Served < performance-0.01 || play.Saved <= 0 || play.Saved >= 0.5 {
 			t.Errorf("asked for %g: %+v", performance, play)
 		}
-		if play.Served < before.Served || before.Saved != 0 && play.Saved > before.Saved {
-			t.Errorf("more performance (%g) serves %+v, less served %+v", performance, play, before)
+		hedged, err := k.Play(played, setting.Quantile, 0.05)
+		if err != nil || hedged.Served < play.Served || hedged.Saved >= play.Saved {
+			t.Errorf("with 5%% more: %+v, without: %+v: %v", hedged, play, err)
 		}
-		before = play
-		wanted, change, err := k.Awake(series, 150)
-		if err != nil || change != wanted-150 || wanted < 1 || wanted > 200 {
-			t.Errorf("%d, %d: %v", wanted, change, err)
+		if wanted := k.Awake(played[0].Forecast, setting.Quantile, 0); wanted < 1 || wanted > 200 {
+			t.Errorf("%d GPUs should be awake", wanted)
 		}
 	}
-	all, err := forecast.NewKnob(naive, series[2000:3000], 200, power, 1)
+	if setting, reached, err := k.Set(1); err != nil || reached || setting.Quantile != 0.99 {
+		t.Errorf("for all of the demand: %+v, %v, %v", setting, reached, err)
+	}
+	for _, performance := range []float64{0, -1, 1.5, math.NaN()} {
+		if _, _, err := k.Set(performance); err == nil {
+			t.Errorf("a performance of %g was taken", performance)
+		}
+	}
+}
+
+// TestTheKnobPaysForWakingUp plays a demand by hand: 2 GPUs for 5 minutes, then
+// 4 that take two minutes to be there.
+func TestTheKnobPaysForWakingUp(t *testing.T) {
+	tell := func(demand float64) forecast.Forecast {
+		f := forecast.Forecast{Quantiles: []float64{0.5}}
+		for range forecast.Horizon {
+			f.Demand = append(f.Demand, []float64{demand})
+		}
+		return f
+	}
+	all := []forecast.Judged{
+		{Forecast: tell(2), Actual: []float64{2, 2, 2, 2, 2}}, {Forecast: tell(4), Actual: []float64{4, 4, 4, 4, 4}},
+	}
+	k, err := forecast.NewKnob(all, 10, forecast.Power{AwakeWatts: 50, AsleepWatts: 0, DelayMinutes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all.Quantile() != 0.99 {
-		t.Errorf("for all of the demand it takes the quantile %g", all.Quantile())
+	got := k.Settings()[0].Play
+	want := forecast.Play{Served: (10 + 2*2 + 3*4) / 30.0, Met: 8 / 10.0, Saved: 1 - (5*2+5*4)/100.0, MeanAwake: 3}
+	for name, pair := range map[string][2]float64{"served": {got.Served, want.Served}, "met": {got.Met, want.Met}, "saved": {got.Saved, want.Saved}, "awake": {got.MeanAwake, want.MeanAwake}} {
+		if math.Abs(pair[0]-pair[1]) > 1e-12 {
+			t.Errorf("%s: %g, want %g", name, pair[0], pair[1])
+		}
+	}
+	if under, minutes := forecast.UnderAt(all, 0.5, 0, 3); under != 0 || minutes != 5 {
+		t.Errorf("under %g of %d minutes", under, minutes)
+	}
+	all[1].Actual[4] = 4.1
+	if under, _ := forecast.UnderAt(all, 0.5, 0, 3); under != 0.2 {
+		t.Errorf("under %g of the minutes", under)
+	}
+	if under, _ := forecast.UnderAt(all, 0.5, 0.05, 3); under != 0 {
+		t.Errorf("with 5%% more, under %g of the minutes", under)
 	}
 }
 
@@ -187,7 +246,11 @@ func TestWhatIsNoDemandIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := forecast.NewKnob(naive, good, 10, forecast.Power{AwakeWatts: 1, AsleepWatts: 2}, 0.9); err == nil {
+	all, err := forecast.Collect(naive, good, 0, forecast.Horizon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := forecast.NewKnob(all, 10, forecast.Power{AwakeWatts: 1, AsleepWatts: 2}); err == nil {
 		t.Error("sleep that draws more than being awake was taken")
 	}
 }

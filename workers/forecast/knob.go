@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -15,7 +16,8 @@ type Power struct {
 	DelayMinutes int
 }
 
-func (p Power) check() error {
+// Check says which of the values cannot be meant.
+func (p Power) Check() error {
 	if !(p.AsleepWatts >= 0 && p.AwakeWatts > p.AsleepWatts) || math.IsInf(p.AwakeWatts, 0) || p.DelayMinutes < 0 || p.DelayMinutes >= Horizon {
 		return fmt.Errorf("%g W awake, %g W asleep, %d minutes to wake up: awake must be more than asleep, and the delay less than the %d minutes that are forecast", p.AwakeWatts, p.AsleepWatts, p.DelayMinutes, Horizon)
 	}
@@ -34,102 +36,111 @@ type Play struct {
 	MeanAwake float64
 }
 
-// Knob decides how many GPUs are awake, for a performance that is asked for.
-type Knob struct {
-	forecaster Forecaster
-	power      Power
-	total      int
-	quantile   float64
-	expected   Play
+// Setting is one of the knob: the quantile that it keeps GPUs awake for, and how
+// that did on the series that the knob learned from.
+type Setting struct {
+	Quantile float64
+	Play
 }
 
-// NewKnob learns on a series that the forecaster has not learned from which
-// quantile is enough for the performance, from 0 to 1: the lowest of those
-// tried that serves at least so much of the demand. If none does, the highest
-// is taken, and Expected says what it serves.
-func NewKnob(forecaster Forecaster, series []float64, total int, power Power, performance float64) (*Knob, error) {
-	if err := power.check(); err != nil {
+// Knob decides how many GPUs are awake, for a performance that is asked for.
+type Knob struct {
+	power    Power
+	total    int
+	settings []Setting
+}
+
+// NewKnob learns what each quantile would have served and saved, from forecasts
+// that are Horizon minutes apart, of a series that the forecaster has not
+// learned from. Total is how many GPUs there are.
+func NewKnob(all []Judged, total int, power Power) (*Knob, error) {
+	if err := power.Check(); err != nil {
 		return nil, err
 	}
-	if !(performance > 0 && performance <= 1) || total < 1 {
-		return nil, fmt.Errorf("a performance of %g with %d GPUs: the first is above 0 and at most 1, the second at least 1", performance, total)
+	if total < 1 || len(all) == 0 {
+		return nil, fmt.Errorf("%d GPUs and %d forecasts: a knob needs at least one of each", total, len(all))
 	}
-	k := &Knob{forecaster: forecaster, power: power, total: total}
-	low, high := 0, len(Quantiles())-1
-	for low < high { // more GPUs serve no less
-		middle := (low + high) / 2
-		play, err := k.Play(series, Quantiles()[middle], 0)
+	k := &Knob{power: power, total: total}
+	for _, quantile := range all[0].Forecast.Quantiles {
+		play, err := k.Play(all, quantile, 0)
 		if err != nil {
 			return nil, err
 		}
-		if play.Served >= performance {
-			high = middle
-		} else {
-			low = middle + 1
+		k.settings = append(k.settings, Setting{Quantile: quantile, Play: play})
+	}
+	return k, nil
+}
+
+// Settings are all there are, by quantile.
+func (k *Knob) Settings() []Setting { return k.settings }
+
+// Set returns the setting for a performance, above 0 and at most 1: the lowest
+// quantile that served at least so much of the demand. If none did, the highest
+// is taken, and reached is false.
+func (k *Knob) Set(performance float64) (setting Setting, reached bool, err error) {
+	if !(performance > 0 && performance <= 1) {
+		return Setting{}, false, fmt.Errorf("a performance of %g: it must be above 0 and at most 1", performance)
+	}
+	for _, one := range k.settings {
+		if one.Served >= performance {
+			return one, true, nil
 		}
 	}
-	k.quantile = Quantiles()[low]
-	var err error
-	k.expected, err = k.Play(series, k.quantile, 0)
-	return k, err
+	return k.settings[len(k.settings)-1], false, nil
 }
 
-// Quantile is the one that is taken, Expected how it did on the series that the
-// knob learned from.
-func (k *Knob) Quantile() float64 { return k.quantile }
-
-// Expected is how the quantile did on the series that the knob learned from.
-func (k *Knob) Expected() Play { return k.expected }
-
-// Awake is how many GPUs should be awake, and how many of them are to be woken
-// up (or, negative, put to sleep) now.
-func (k *Knob) Awake(history []float64, awake int) (wanted, change int, err error) {
-	f, err := k.forecaster.Forecast(history)
-	if err != nil {
-		return 0, 0, err
-	}
-	wanted = k.needed(f, k.quantile, 0)
-	return wanted, wanted - awake, nil
-}
-
-// needed is the demand of the minutes that a decision of now is for: from when
-// what is woken up now is awake.
-func (k *Knob) needed(f Forecast, quantile, margin float64) int {
+// Awake is how many GPUs should be awake for a forecast at a quantile, raised by
+// a share of itself: the most demand of the minutes that a decision of now is
+// for, which begin when what is woken up now is awake.
+func (k *Knob) Awake(f Forecast, quantile, margin float64) int {
 	most := 0.0
-	for minute := k.power.DelayMinutes; minute < Horizon; minute++ {
+	for minute := k.power.DelayMinutes; minute < len(f.Demand); minute++ {
 		most = max(most, f.At(minute, quantile))
 	}
 	return min(k.total, int(math.Ceil(most*(1+margin)-1e-9)))
 }
 
-// Play decides every Horizon minutes over a series, at a quantile and with a
-// share of GPUs more than it says (the threshold of section 4.4).
-func (k *Knob) Play(series []float64, quantile, margin float64) (Play, error) {
-	if err := checkSeries(series, Lookback+2*Horizon); err != nil {
-		return Play{}, err
+// Play decides at each of the forecasts, which are Horizon minutes apart, at a
+// quantile and with a share of GPUs more than it says (the threshold of section
+// 4.4).
+func (k *Knob) Play(all []Judged, quantile, margin float64) (Play, error) {
+	return k.play(all, func(one Judged) int { return k.Awake(one.Forecast, quantile, margin) })
+}
+
+// Foresight is what nothing can beat: in each decision's minutes as many GPUs are
+// awake as will be wanted at once.
+func (k *Knob) Foresight(all []Judged) (Play, error) {
+	return k.play(all, func(one Judged) int {
+		most := 0.0
+		for _, actual := range one.Actual {
+			most = max(most, actual)
+		}
+		return min(k.total, int(math.Ceil(most-1e-9)))
+	})
+}
+
+func (k *Knob) play(all []Judged, decide func(Judged) int) (Play, error) {
+	if len(all) == 0 {
+		return Play{}, errors.New("there is no forecast to play")
 	}
 	var p Play
 	awake, minutes, demanded, joules := k.total, 0.0, 0.0, 0.0
-	for now := Lookback - 1; now+Horizon < len(series); now += Horizon {
-		f, err := k.forecaster.Forecast(series[:now+1])
-		if err != nil {
-			return Play{}, err
-		}
-		wanted := k.needed(f, quantile, margin)
-		for minute := range Horizon {
-			serving, drawing := wanted, wanted
+	for _, one := range all {
+		wanted := decide(one)
+		for minute, actual := range one.Actual {
+			serving := wanted
 			if wanted > awake && minute < k.power.DelayMinutes {
 				serving = awake // the others are waking up
 			}
-			demand := min(series[now+1+minute], float64(k.total)) // more is not there
+			demand := min(actual, float64(k.total)) // more is not there
 			served := min(demand, float64(serving))
 			demanded += demand
 			p.Served += served
 			if served >= demand {
 				p.Met++
 			}
-			p.MeanAwake += float64(drawing)
-			joules += 60 * (float64(drawing)*k.power.AwakeWatts + float64(k.total-drawing)*k.power.AsleepWatts)
+			p.MeanAwake += float64(wanted)
+			joules += 60 * (float64(wanted)*k.power.AwakeWatts + float64(k.total-wanted)*k.power.AsleepWatts)
 			minutes++
 		}
 		awake = wanted

@@ -35,6 +35,8 @@ type Settings struct {
 	// Rate is that of the first step; 0.003 when 0. It falls to nothing.
 	Rate float64
 	Seed uint64
+	// Stop is asked before each step whether to give up; nil: never.
+	Stop func() bool
 }
 
 func (s Settings) complete() (Settings, error) {
@@ -89,6 +91,9 @@ const (
 	narrow      = -2.0 // the first distance between quantiles, before softplus
 )
 
+// ErrStopped is the error of a training that was told to give up.
+var ErrStopped = errors.New("the training was stopped")
+
 // Train learns from a series of demand, a value for each minute.
 func Train(series []float64, settings Settings) (*Network, error) {
 	settings, err := settings.complete()
@@ -109,6 +114,9 @@ func Train(series []float64, settings Settings) (*Network, error) {
 	steps := (settings.Samples + settings.Batch - 1) / settings.Batch
 	blame := make([]float64, n.last.Rows)
 	for step := range steps {
+		if settings.Stop != nil && settings.Stop() {
+			return nil, ErrStopped
+		}
 		optimizer.Rate = settings.Rate * (1 + math.Cos(math.Pi*float64(step)/float64(steps))) / 2
 		for range settings.Batch {
 			now := Lookback - 1 + random.IntN(len(series)-Lookback-Horizon+1)

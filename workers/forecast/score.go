@@ -2,51 +2,110 @@ package forecast
 
 import "math"
 
+// Judged is a forecast beside what came.
+type Judged struct {
+	// Now is the demand at the minute of the forecast, Actual that of the Horizon
+	// minutes behind it, in GPUs.
+	Now      float64
+	Forecast Forecast
+	Actual   []float64
+}
+
+// Collect forecasts the series from each of its minutes that has begin minutes
+// (and two hours) before it, a step of so many minutes apart. The error is the
+// forecaster's.
+func Collect(forecaster Forecaster, series []float64, begin, step int) ([]Judged, error) {
+	var all []Judged
+	for now := max(begin, Lookback) - 1; now+Horizon < len(series); now += max(1, step) {
+		f, err := forecaster.Forecast(series[:now+1])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Judged{Now: series[now], Forecast: f, Actual: series[now+1 : now+1+Horizon]})
+	}
+	return all, nil
+}
+
 // Score is how good forecasts were over a series, over all minutes ahead.
 type Score struct {
 	// Under is the share of minutes whose demand was above the forecast at the
 	// quantile, MAE the mean absolute error there, in GPUs (section 4.1).
 	Under, MAE float64
-	// Pinball is the mean loss over all quantiles; Coverage for each of them the
-	// share of minutes whose demand was not above it, which should be the
-	// quantile itself.
+	// Pinball is the mean loss over all quantiles, and Losses that of each;
+	// Coverage is for each of them the share of minutes whose demand was not above
+	// it, which should be the quantile itself.
 	Pinball  float64
+	Losses   []float64
 	Coverage []float64
 	Minutes  int
 }
 
-// Judge forecasts the series from each of its minutes that has two hours before
-// it (or period and one, where that is longer), a step of so many minutes apart.
-func Judge(forecaster Forecaster, series []float64, begin, step int, quantile float64) (Score, error) {
+// Calibration is how far the coverage is from the quantiles in the mean, from 0
+// to 1.
+func (s Score) Calibration(quantiles []float64) float64 {
+	sum := 0.0
+	for i, q := range quantiles {
+		sum += math.Abs(s.Coverage[i] - q)
+	}
+	return sum / float64(max(1, len(quantiles)))
+}
+
+// Rate sums up how good the forecasts were, at one quantile and at all.
+func Rate(all []Judged, quantile float64) Score {
 	var s Score
-	for now := max(begin, Lookback) - 1; now+Horizon < len(series); now += step {
-		f, err := forecaster.Forecast(series[:now+1])
-		if err != nil {
-			return Score{}, err
-		}
+	for _, one := range all {
 		if s.Coverage == nil {
-			s.Coverage = make([]float64, len(f.Quantiles))
+			s.Coverage, s.Losses = make([]float64, len(one.Forecast.Quantiles)), make([]float64, len(one.Forecast.Quantiles))
 		}
-		for minute := range Horizon {
-			actual, at := series[now+1+minute], f.At(minute, quantile)
+		for minute, actual := range one.Actual {
+			at := one.Forecast.At(minute, quantile)
 			if actual > at {
 				s.Under++
 			}
 			s.MAE += math.Abs(actual - at)
-			for i, q := range f.Quantiles {
-				s.Pinball += Pinball(q, actual, f.Demand[minute][i]) / float64(len(f.Quantiles))
-				if actual <= f.Demand[minute][i] {
+			for i, q := range one.Forecast.Quantiles {
+				s.Losses[i] += Pinball(q, actual, one.Forecast.Demand[minute][i])
+				if actual <= one.Forecast.Demand[minute][i] {
 					s.Coverage[i]++
 				}
 			}
 			s.Minutes++
 		}
 	}
-	for _, sum := range []*float64{&s.Under, &s.MAE, &s.Pinball} {
-		*sum /= float64(max(1, s.Minutes))
-	}
+	minutes := float64(max(1, s.Minutes))
+	s.Under, s.MAE = s.Under/minutes, s.MAE/minutes
 	for i := range s.Coverage {
-		s.Coverage[i] /= float64(max(1, s.Minutes))
+		s.Coverage[i] /= minutes
+		s.Losses[i] /= minutes
+		s.Pinball += s.Losses[i] / float64(len(s.Losses))
 	}
-	return s, nil
+	return s
+}
+
+// Judge forecasts the series from each of its minutes that has begin minutes
+// (and two hours) before it, a step of so many minutes apart, and rates that.
+func Judge(forecaster Forecaster, series []float64, begin, step int, quantile float64) (Score, error) {
+	all, err := Collect(forecaster, series, begin, step)
+	return Rate(all, quantile), err
+}
+
+// UnderAt is the share of the minutes with a demand of at least so many GPUs
+// whose demand was above the forecast at the quantile, raised by a share of
+// itself (the threshold of section 4.4): the under-prediction at a workload
+// level (section 4.3). It is 0 where no minute has such a demand; minutes is how
+// many have.
+func UnderAt(all []Judged, quantile, margin, least float64) (share float64, minutes int) {
+	under := 0
+	for _, one := range all {
+		for minute, actual := range one.Actual {
+			if actual < least {
+				continue
+			}
+			minutes++
+			if actual > one.Forecast.At(minute, quantile)*(1+margin) {
+				under++
+			}
+		}
+	}
+	return float64(under) / float64(max(1, minutes)), minutes
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/tandem-tune/tandem/workers/forecast"
+)
+
+// tune compares settings of the networks on the part between training and test.
+func tune(t trace, runs, samples int) error {
+	n := len(t.demand)
+	var grid []forecast.Settings
+	for _, encoder := range []string{forecast.GRU, forecast.BiLSTM, forecast.Convolutional} {
+		for _, hidden := range []int{12, 24} {
+			for _, rate := range []float64{0.001, 0.003, 0.01} {
+				grid = append(grid, forecast.Settings{Encoder: encoder, Hidden: hidden, Rate: rate, Samples: samples})
+			}
+		}
+	}
+	results := make([][]outcome, len(grid))
+	var work []func() error
+	for i, settings := range grid {
+		results[i] = make([]outcome, runs)
+		for run := range runs {
+			work = append(work, func() error {
+				seeded := settings
+				seeded.Seed = uint64(run) //nolint:gosec // a small number
+				begin := threadSeconds()
+				f, err := forecast.Train(t.demand[:n*7/10], seeded)
+				if err != nil {
+					return err
+				}
+				trained := threadSeconds() - begin
+				all, err := forecast.Collect(f, t.demand[:n*8/10], n*7/10, 1)
+				results[i][run] = outcome{trained: trained, testing: all}
+				return err
+			})
+		}
+	}
+	if err := twoAtOnce(work); err != nil {
+		return err
+	}
+	fmt.Println("| encoder | hidden | rate | trained, CPU s | pinball | coverage off by | under at 0.9 |\n|---|---|---|---|---|---|---|")
+	for i, settings := range grid {
+		fmt.Printf("| %s | %d | %g | %s | %s | %s | %s |\n", settings.Encoder, settings.Hidden, settings.Rate,
+			spread(results[i], "%.1f", func(o outcome) float64 { return o.trained }),
+			spread(results[i], "%.4f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Pinball }),
+			spread(results[i], "%.3f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Calibration(forecast.Quantiles()) }),
+			spread(results[i], "%.1f%%", func(o outcome) float64 { return 100 * forecast.Rate(o.testing, 0.9).Under }))
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package protocol
+
+import "time"
+
+// DemandUnit is what demand is counted in.
+type DemandUnit string
+
+// The units.
+const (
+	DemandGPUs  DemandUnit = "GPUs"
+	DemandSlots DemandUnit = "trial slots"
+)
+
+// PoolForecast is how many GPUs trials held and waited for in the last hours, and
+// how many they will in the next minutes. All of what lies ahead is an estimate.
+type PoolForecast struct {
+	Unit DemandUnit `json:"unit" enum:"GPUs,trial slots" doc:"what demand is counted in: GPUs, or trial slots where no worker has one"`
+	// Owner is whose demand it is; empty for that of all.
+	Owner string    `json:"owner,omitempty" doc:"whose demand it is; absent: that of all"`
+	Now   time.Time `json:"now"`
+	// Recorded is how many minutes are kept, Continuous how many of them, back from
+	// now, the forecast stands on.
+	Recorded   int            `json:"recorded" minimum:"0" doc:"how many minutes are kept"`
+	Continuous int            `json:"continuous" minimum:"0" doc:"how many minutes, back from now, have no gap of more than a quarter of an hour"`
+	Minutes    []DemandMinute `json:"minutes" doc:"the minutes of the last hours, the oldest first; one that is missing was not looked at"`
+	Gaps       []DemandGap    `json:"gaps" doc:"when nobody looked"`
+	// Method is how the forecast is made; empty where there is none yet, for the
+	// Reason.
+	Method string `json:"method,omitempty" doc:"how the forecast is made: persistence, seasonal-naive, gru, bi-lstm or cnn; absent where there is none"`
+	Reason string `json:"reason,omitempty" doc:"why there is no forecast, or no better one"`
+	// Quantiles are those of Ahead, and of what was told of a minute.
+	Quantiles   []float64            `json:"quantiles"`
+	Ahead       []DemandAhead        `json:"ahead" doc:"the next minutes: an estimate"`
+	Learned     *ForecastLearned     `json:"learned,omitempty"`
+	Calibration *ForecastCalibration `json:"calibration,omitempty" doc:"of the last day; absent where nothing was foretold"`
+	Users       []DemandOfUser       `json:"users" doc:"who wants GPUs now, the most first"`
+}
+
+// DemandMinute is one minute: the moment of it at which most was wanted.
+type DemandMinute struct {
+	At       time.Time `json:"at"`
+	Running  float64   `json:"running" minimum:"0" doc:"what trials held"`
+	Waiting  float64   `json:"waiting" minimum:"0" doc:"what trials waited for"`
+	Capacity float64   `json:"capacity" minimum:"0" doc:"what the workers that were heard of had"`
+	// Told is what had been forecast for the minute five minutes before.
+	Told []float64 `json:"told,omitempty" doc:"what had been forecast for it five minutes before, at each quantile"`
+}
+
+// DemandGap is a time in which nobody looked.
+type DemandGap struct {
+	Begin time.Time `json:"begin"`
+	End   time.Time `json:"end"`
+}
+
+// DemandAhead is the forecast of a minute, at each quantile.
+type DemandAhead struct {
+	At     time.Time `json:"at"`
+	Demand []float64 `json:"demand" doc:"at each quantile: an estimate"`
+}
+
+// DemandOfUser is what the trials of one owner hold and wait for.
+type DemandOfUser struct {
+	Owner   string  `json:"owner"`
+	Running float64 `json:"running" minimum:"0"`
+	Waiting float64 `json:"waiting" minimum:"0"`
+}
+
+// ForecastLearned is how the way to forecast was chosen.
+type ForecastLearned struct {
+	At time.Time `json:"at"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"seconds" minimum:"0" doc:"how long learning took"`
+	// Minutes are those that were learned from, JudgedOn those that the ways were
+	// compared on; Bridged of both were not looked at, and stand for the minute
+	// before.
+	Minutes  int             `json:"minutes" minimum:"0" doc:"minutes that were learned from"`
+	JudgedOn int             `json:"judged_on" minimum:"0" doc:"later minutes, on which the ways to forecast were compared"`
+	Bridged  int             `json:"bridged" minimum:"0" doc:"how many of both stand for ones that were not looked at"`
+	Tried    []ForecastTried `json:"tried" doc:"the ways to forecast, and how good each was"`
+}
+
+// ForecastTried is a way to forecast that was compared.
+type ForecastTried struct {
+	Method string `json:"method"`
+	// Pinball is its loss; absent where it was not compared, for the Reason.
+	Pinball *float64 `json:"pinball,omitempty" doc:"mean loss over all quantiles; the least is the best"`
+	Reason  string   `json:"reason,omitempty" doc:"why it was not compared"`
+}
+
+// ForecastCalibration is what came against what had been foretold five minutes before.
+type ForecastCalibration struct {
+	Minutes int `json:"minutes" minimum:"1" doc:"how many minutes had been foretold"`
+	// Covered has for each quantile the share of the minutes with a demand that was
+	// not above it: it should be the quantile.
+	Covered []float64 `json:"covered" doc:"for each quantile, the share of minutes whose demand was not above it: it should be the quantile itself"`
+}
+
+// PoolAdviceQuery says what advice is wanted for.
+type PoolAdviceQuery struct {
+	// Performance is the share of the demand that is to find a GPU awake; 0: what
+	// the server was told.
+	Performance float64
+	// Least is how many GPUs stay awake whatever is forecast.
+	Least int
+}
+
+// PoolAdvice is how many GPUs should be awake, and which workers to wake or to
+// drain. Everything that lies ahead, and every watt, is an estimate.
+type PoolAdvice struct {
+	Unit DemandUnit `json:"unit" enum:"GPUs,trial slots"`
+	Now  time.Time  `json:"now"`
+	// Performance is the target, Quantile the setting of the knob for it; Reached
+	// says whether that met the target on what was recorded.
+	Performance float64 `json:"performance" doc:"the share of the demand that is to find a GPU awake"`
+	Quantile    float64 `json:"quantile,omitempty" doc:"the setting of the knob: GPUs are awake for this quantile of the forecast"`
+	Reached     bool    `json:"reached" doc:"whether the setting met the target on the minutes it was chosen on"`
+	// Wanted is how many should be awake, Awake how many are, Total how many there
+	// are in all, and Missing how many no known worker has.
+	Wanted  float64 `json:"wanted" minimum:"0" doc:"how many should be awake"`
+	Awake   float64 `json:"awake" minimum:"0" doc:"how many are"`
+	Total   float64 `json:"total" minimum:"0" doc:"how many there are, awake or not"`
+	Missing float64 `json:"missing" minimum:"0" doc:"how many are wanted that no known worker has: start machines"`
+	// Reason says how the number came about, or why there is no advice but to leave
+	// all as it is.
+	Reason   string          `json:"reason"`
+	Method   string          `json:"method,omitempty" doc:"how the forecast is made"`
+	Settings []KnobSetting   `json:"settings" doc:"all settings of the knob"`
+	Workers  []WorkerAdvice  `json:"workers"`
+	Power    PowerAssumption `json:"power"`
+	// Saved is what was saved in the last day; absent where less than an hour was
+	// recorded.
+	Saved *PoolSaving `json:"saved,omitempty" doc:"what sleeping saved in the last day: an estimate"`
+}
+
+// KnobSetting is a quantile: how it did on recorded minutes, and what it wants now.
+type KnobSetting struct {
+	Quantile float64 `json:"quantile"`
+	Served   float64 `json:"served" doc:"share of the demand that found a GPU awake, on recorded minutes"`
+	Met      float64 `json:"met" doc:"share of the minutes in which all of it did"`
+	Saved    float64 `json:"saved" doc:"share of the energy of idle GPUs that are always awake: an estimate"`
+	Wanted   float64 `json:"wanted" minimum:"0" doc:"how many it wants awake now"`
+}
+
+// WorkerAdvice is what to do with one worker.
+type WorkerAdvice struct {
+	ID       string  `json:"id"`
+	Name     string  `json:"name"`
+	Capacity float64 `json:"capacity" minimum:"0"`
+	Trials   int     `json:"trials" minimum:"0"`
+	Action   string  `json:"action" enum:"keep,wake,drain"`
+	Reason   string  `json:"reason"`
+}
+
+// PowerAssumption is what a GPU is taken to draw, and how long it takes to wake
+// up: the server is told, and measures neither.
+type PowerAssumption struct {
+	AwakeWatts   float64 `json:"awake_watts" doc:"of a GPU that is awake and idle: an estimate"`
+	AsleepWatts  float64 `json:"asleep_watts" doc:"of one that sleeps: an estimate"`
+	DelayMinutes int     `json:"delay_minutes" doc:"how long one takes to wake up"`
+}
+
+// PoolSaving is what it saved that not all GPUs were awake.
+type PoolSaving struct {
+	Minutes int     `json:"minutes" minimum:"1" doc:"how many minutes were recorded"`
+	Joules  float64 `json:"joules" minimum:"0" doc:"an estimate"`
+	Share   float64 `json:"share" minimum:"0" maximum:"1" doc:"of the energy of idle GPUs that are all always awake: an estimate"`
+	// Served is the share of the demand that found a GPU.
+	Served float64 `json:"served" minimum:"0" maximum:"1" doc:"share of the demand that found a GPU"`
+}

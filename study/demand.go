@@ -1,0 +1,107 @@
+package study
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/demand"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// Demand is what trials take and wait for now, by owner, and the workers that
+// could run them. It asks the store for nothing, so that it can be taken often.
+//
+// What trials take is what is out on leases. What waits are the queued trials of
+// running studies, and one more for each running study whose search would begin
+// another trial: how many a search could use at once is not known, and a study
+// that nothing runs yet must be seen.
+func (s *Service) Demand() demand.Look {
+	look := demand.Look{Owners: make(map[string]demand.Want)}
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		if want := r.want(); want.Total() > 0 {
+			look.Owners[r.owner] = look.Owners[r.owner].Plus(want)
+		}
+		r.mutex.Unlock()
+	}
+	now := s.options.Now()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	for _, member := range s.workers.Members() {
+		look.Hosts = append(look.Hosts, s.host(member, now))
+	}
+	return look
+}
+
+// want is what the trials of a study take and wait for.
+func (r *runtime) want() demand.Want {
+	want := demand.Want{}
+	if r.study.Status.Over() && r.held == 0 {
+		return want
+	}
+	if each, constant := r.gpus(); constant {
+		want.Running = float64(r.held) * each
+	} else {
+		for _, t := range r.trials {
+			if t.State.Held() {
+				want.Running += gpusOf(t)
+			}
+		}
+	}
+	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil {
+		return want
+	}
+	each, _ := r.gpus()
+	waiting := len(r.queue)
+	if waiting == 0 && !r.waiting {
+		waiting = 1
+	}
+	want.Waiting = float64(waiting) * each
+	return want
+}
+
+// gpus is how many GPUs each trial of the study takes: at least one, which stands
+// for a slot where there are none. It is no constant where they are tuned.
+func (r *runtime) gpus() (each float64, constant bool) {
+	if value, named := r.study.Definition.System.Constants[system.GPUs]; named {
+		if number, isNumber := value.Number(); isNumber {
+			return max(1, number), true
+		}
+	}
+	tuning := r.study.Definition.System.Tuning
+	return 1, tuning == nil || !slices.ContainsFunc(tuning.Tuned, func(one system.Tuned) bool { return one.Name == system.GPUs })
+}
+
+// gpusOf is how many GPUs the trial runs with.
+func gpusOf(t trial.Trial) float64 {
+	if t.Setting != nil {
+		if number, isNumber := t.Setting.Configuration[system.GPUs].Number(); isNumber {
+			return max(1, number)
+		}
+	}
+	return 1
+}
+
+// host is a worker as far as its room goes. The pool's lock is held.
+//
+// An elastic worker without GPUs has room for what it runs and, unless a trial
+// was ready that it had no room for, for one more.
+func (s *Service) host(member pool.Member, now time.Time) demand.Host {
+	registration, held := member.Registration, s.leases.HeldBy(member.Registration.ID)
+	host := demand.Host{
+		ID: registration.ID, Name: registration.Name, Trials: len(held), Silent: now.Sub(member.LastSeen) >= s.leaseTerm(),
+		Capacity: float64(max(1, registration.Slots)),
+	}
+	switch {
+	case len(registration.Machine.GPUs) > 0:
+		host.Capacity, host.GPUs = float64(len(registration.Machine.GPUs)), true
+	case registration.Elastic && member.Short:
+		host.Capacity = float64(max(1, len(held)))
+	case registration.Elastic:
+		host.Capacity = float64(min(len(held)+1, max(1, registration.Slots)))
+	}
+	return host
+}

@@ -1,0 +1,130 @@
+package forecasting
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/demand"
+	"github.com/tandem-tune/tandem/workers/forecast"
+)
+
+// leastForSaving is how many minutes must have been recorded in the last day
+// before what was saved is told.
+const leastForSaving = 60
+
+func tooShort(minutes int) string { return needs(forecast.LeastForPersistence, minutes) }
+
+func needs(least, minutes int) string {
+	return fmt.Sprintf("needs %d minutes without a gap of more than %d; there are %d", least, int(demand.Bridged/time.Minute), minutes)
+}
+
+// Advice says how many GPUs should be awake, and which workers to wake or to
+// drain for that. The error is invalid.
+func (s *Service) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error) {
+	performance := cmp.Or(query.Performance, s.options.Performance)
+	if !(performance > 0 && performance <= 1) || query.Least < 0 {
+		return protocol.PoolAdvice{}, problem.New(problem.Invalid, "performance %g and least %d: the first must be above 0 and at most 1, the second not negative", performance, query.Least)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	now := s.options.Now()
+	advice := protocol.PoolAdvice{
+		Unit: s.unit(), Now: now.UTC(), Performance: performance, Awake: s.latest.Capacity(), Total: float64(s.total(now)),
+		Settings: []protocol.KnobSetting{}, Workers: []protocol.WorkerAdvice{},
+		Power: protocol.PowerAssumption{AwakeWatts: s.options.Power.AwakeWatts, AsleepWatts: s.options.Power.AsleepWatts, DelayMinutes: s.options.Power.DelayMinutes},
+		Saved: s.saved(now),
+	}
+	if err := s.choose(&advice); err != nil {
+		return protocol.PoolAdvice{}, err
+	}
+	if least := float64(query.Least); advice.Method != "" && least > advice.Wanted {
+		advice.Wanted, advice.Reason = least, fmt.Sprintf("at least %d stay awake, whatever is forecast", query.Least)
+	}
+	var steps []demand.Step
+	steps, advice.Missing = demand.Plan(s.latest.Hosts, advice.Wanted)
+	for _, one := range steps {
+		advice.Workers = append(advice.Workers, protocol.WorkerAdvice{
+			ID: one.Host.ID, Name: one.Host.Name, Capacity: one.Host.Capacity, Trials: one.Host.Trials, Action: string(one.Action), Reason: one.Reason,
+		})
+	}
+	return advice, nil
+}
+
+// total is how many GPUs there are, awake or not.
+func (s *Service) total(now time.Time) int {
+	if s.options.Total > 0 {
+		return s.options.Total
+	}
+	return int(math.Ceil(max(s.latest.Capacity(), demand.MostCapacity(s.history.Since(now.Add(-7*day))))))
+}
+
+// choose turns the knob. Without one, all that is awake is wanted.
+func (s *Service) choose(advice *protocol.PoolAdvice) error {
+	advice.Wanted = advice.Awake
+	total := int(advice.Total)
+	switch {
+	case s.model == nil || len(s.ahead) == 0:
+		series, _ := s.recent()
+		advice.Reason = "leave all as it is: a forecast " + tooShort(len(series))
+		return nil
+	case len(s.model.Judged) == 0:
+		advice.Reason = "leave all as it is: the knob " + needs(forecast.LeastForKnob, s.model.length)
+		return nil
+	case total < 1:
+		advice.Reason = "leave all as it is: no worker was seen yet"
+		return nil
+	}
+	knob, err := forecast.NewKnob(s.model.Judged, total, s.options.Power)
+	if err != nil {
+		return err
+	}
+	setting, reached, err := knob.Set(advice.Performance)
+	if err != nil {
+		return err
+	}
+	present := forecast.Forecast{Quantiles: forecast.Quantiles()}
+	for _, one := range s.ahead {
+		present.Demand = append(present.Demand, one.demand)
+	}
+	for _, one := range knob.Settings() {
+		advice.Settings = append(advice.Settings, protocol.KnobSetting{
+			Quantile: one.Quantile, Served: one.Served, Met: one.Met, Saved: one.Saved, Wanted: float64(knob.Awake(present, one.Quantile, 0)),
+		})
+	}
+	advice.Method, advice.Quantile, advice.Reached = s.model.Method, setting.Quantile, reached
+	if s.model.short != "" {
+		advice.Method = forecast.Persistence
+	}
+	advice.Wanted = float64(knob.Awake(present, setting.Quantile, 0))
+	advice.Reason = fmt.Sprintf("with %.0f%% the demand of the next minutes is at most %g; on %d recorded minutes this setting served %.1f%% of it", 100*setting.Quantile, advice.Wanted, s.model.JudgedOn, 100*setting.Served)
+	if !reached {
+		advice.Reason += fmt.Sprintf(", and none serves %.1f%%", 100*advice.Performance)
+	}
+	return nil
+}
+
+// saved is what it saved in the last day that not all GPUs were awake. A GPU of a
+// worker that was not heard of counts as asleep.
+func (s *Service) saved(now time.Time) *protocol.PoolSaving {
+	minutes, total := s.history.Since(now.Add(-day)), float64(s.total(now))
+	if len(minutes) < leastForSaving || total == 0 {
+		return nil
+	}
+	saving := protocol.PoolSaving{Minutes: len(minutes)}
+	wanted, served := 0.0, 0.0
+	for _, one := range minutes {
+		saving.Joules += 60 * max(0, total-one.Capacity) * (s.options.Power.AwakeWatts - s.options.Power.AsleepWatts)
+		wanted += min(one.Total(), total)
+		served += min(one.Total(), one.Capacity)
+	}
+	saving.Share = saving.Joules / (60 * float64(len(minutes)) * total * s.options.Power.AwakeWatts)
+	saving.Served = 1
+	if wanted > 0 {
+		saving.Served = min(1, served/wanted)
+	}
+	return &saving
+}

@@ -1,0 +1,124 @@
+package forecasting
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/workers/demand"
+	"github.com/tandem-tune/tandem/workers/forecast"
+)
+
+// Forecast is the demand of so many minutes, and of the next ones. A caller that
+// sees its own studies only is told of its own demand only.
+func (s *Service) Forecast(caller study.Caller, minutes int) protocol.PoolForecast {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	now := s.options.Now()
+	if caller.Sight == study.Own {
+		return s.own(caller.Owner, now, minutes)
+	}
+	answer := s.shown(now, s.history.Since(now.Add(-time.Duration(minutes)*time.Minute)))
+	series, _ := s.recent()
+	answer.Recorded, answer.Continuous = len(s.history.Since(time.Time{})), len(series)
+	for owner, want := range s.latest.Owners {
+		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: cmp.Or(owner, study.Administrators), Running: want.Running, Waiting: want.Waiting})
+	}
+	slices.SortFunc(answer.Users, func(a, b protocol.DemandOfUser) int {
+		return cmp.Or(cmp.Compare(b.Running+b.Waiting, a.Running+a.Waiting), cmp.Compare(a.Owner, b.Owner))
+	})
+	for _, one := range s.ahead {
+		answer.Ahead = append(answer.Ahead, protocol.DemandAhead{At: one.at, Demand: one.demand})
+	}
+	s.explain(&answer, len(series))
+	if covered, told := demand.Covered(s.history.Since(now.Add(-day)), len(answer.Quantiles)); told > 0 {
+		answer.Calibration = &protocol.ForecastCalibration{Minutes: told, Covered: covered}
+	}
+	return answer
+}
+
+// shown is an answer with these minutes, and no forecast.
+func (s *Service) shown(now time.Time, minutes []demand.Minute) protocol.PoolForecast {
+	answer := protocol.PoolForecast{
+		Unit: s.unit(), Now: now.UTC(), Quantiles: forecast.Quantiles(), Minutes: []protocol.DemandMinute{}, Gaps: []protocol.DemandGap{}, Ahead: []protocol.DemandAhead{}, Users: []protocol.DemandOfUser{},
+	}
+	for _, one := range minutes {
+		answer.Minutes = append(answer.Minutes, protocol.DemandMinute{At: one.At, Running: one.Running, Waiting: one.Waiting, Capacity: one.Capacity, Told: one.Told})
+	}
+	for _, gap := range demand.Gaps(minutes) {
+		answer.Gaps = append(answer.Gaps, protocol.DemandGap{Begin: gap.Begin, End: gap.End})
+	}
+	return answer
+}
+
+func (s *Service) unit() protocol.DemandUnit {
+	if s.latest.GPUs() {
+		return protocol.DemandGPUs
+	}
+	return protocol.DemandSlots
+}
+
+// explain says how the forecast was made, or why there is none.
+func (s *Service) explain(answer *protocol.PoolForecast, continuous int) {
+	if s.model == nil {
+		answer.Reason = tooShort(continuous)
+		if s.failed != "" {
+			answer.Reason = s.failed
+		} else if s.learning {
+			answer.Reason = "the demand is being learned"
+		}
+		return
+	}
+	answer.Method, answer.Reason = s.model.Method, s.model.short
+	if s.model.short != "" {
+		answer.Method = forecast.Persistence
+	}
+	learned := &protocol.ForecastLearned{
+		At: s.model.at.UTC(), Seconds: s.model.took.Seconds(), Minutes: s.model.LearnedFrom, JudgedOn: s.model.JudgedOn, Bridged: s.model.bridged, Tried: []protocol.ForecastTried{},
+	}
+	for _, one := range s.model.Tried {
+		tried := protocol.ForecastTried{Method: one.Method, Reason: one.Reason}
+		if one.Reason == "" && s.model.JudgedOn > 0 {
+			tried.Pinball = &one.Pinball
+		}
+		learned.Tried = append(learned.Tried, tried)
+	}
+	if s.model.without != "" {
+		learned.Tried = append(learned.Tried, protocol.ForecastTried{Method: forecast.GRU, Reason: s.model.without})
+	}
+	answer.Learned = learned
+}
+
+// own is what a user is told: its own demand, with persistence, which takes no
+// time to learn.
+func (s *Service) own(owner string, now time.Time, minutes int) protocol.PoolForecast {
+	all := demand.Of(s.history.Since(now.Add(-day)), owner)
+	from, _ := slices.BinarySearchFunc(all, now.Add(-time.Duration(minutes)*time.Minute), func(one demand.Minute, at time.Time) int { return one.At.Compare(at) })
+	answer := s.shown(now, all[from:])
+	series, _ := demand.Series(all)
+	answer.Owner, answer.Recorded, answer.Continuous = owner, len(all), len(series)
+	if want, some := s.latest.Owners[owner]; some {
+		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: owner, Running: want.Running, Waiting: want.Waiting})
+	}
+	if len(series) < forecast.LeastForPersistence {
+		answer.Reason = tooShort(len(series))
+		return answer
+	}
+	naive, err := forecast.NewSeasonal(series, 0, answer.Quantiles)
+	if err != nil {
+		answer.Reason = err.Error()
+		return answer
+	}
+	found, err := naive.Forecast(series)
+	if err != nil {
+		answer.Reason = err.Error()
+		return answer
+	}
+	answer.Method, answer.Reason = forecast.Persistence, "of one user alone nothing better is learned"
+	for i, row := range found.Demand {
+		answer.Ahead = append(answer.Ahead, protocol.DemandAhead{At: all[len(all)-1].At.Add(time.Duration(i+1) * time.Minute), Demand: row})
+	}
+	return answer
+}
