@@ -50,6 +50,7 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Curves"] = w.service.Curves(w.ctx, ref, protocol.CurvesQuery{})
 	_, errs["Timeline"] = w.service.Timeline(w.ctx, ref, 0)
 	_, errs["PlanProgress"] = w.service.PlanProgress(w.ctx, ref)
+	_, errs["Deflation"] = w.service.Deflation(w.ctx, ref)
 	_, errs["Enqueue"] = w.service.Enqueue(w.ctx, ref, protocol.EnqueueRequest{})
 	_, errs["Pause"] = w.service.Pause(w.ctx, ref)
 	_, errs["Resume"] = w.service.Resume(w.ctx, ref)

@@ -38,6 +38,9 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.FinishReply{}, err
 	}
+	if t.MeasuredAt(t.Rung) {
+		s.deflator.ended(t.ID, request.LeaseEpoch, tx.now)
+	}
 	s.release(held)
 	if request.Outcome == protocol.Refused {
 		s.poolMutex.Lock()
@@ -49,6 +52,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 
 // release ends the lease, unless the trial is out under another by now.
 func (s *Service) release(lease pool.Lease) {
+	s.deflator.dropped(lease.Trial, lease.Epoch)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	if s.leases.Has(lease.Trial, lease.Epoch) {
@@ -115,7 +119,7 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 		return t, err
 	}
 	result := t.Results[len(t.Results)-1]
-	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: result.Values, Violation: result.Violation}); err != nil {
+	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: r.withAll(result), Violation: result.Violation}); err != nil {
 		return t, err
 	}
 	if t.RepeatOf != nil {

@@ -150,6 +150,7 @@ func (s *Service) suits(r *runtime, worker string) bool {
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
 	tx.host = here.host
+	tx.deflation, _ = s.deflator.of(r.study.ID)
 	holder := callerOf(ctx).Holder
 	tx.holder = holder
 	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
@@ -162,8 +163,10 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		return protocol.LeaseReply{}, nil // the search waits for a measurement
 	}
 	var reply protocol.LeaseReply
+	var waited time.Duration // how long a worker could have had it
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
+		waited, r.able = tx.now.Sub(r.able), tx.now
 	} else {
 		reply.StudyFinished = tx.study != nil
 		ctx = unkeyed(ctx) // another study may have a trial for this call
@@ -172,6 +175,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		return protocol.LeaseReply{}, unsettled{err}
 	}
 	if reply.Lease != nil {
+		s.deflator.began(*leased, r.study.Definition.Priority, waited, tx.now)
 		s.poolMutex.Lock()
 		defer s.poolMutex.Unlock()
 		s.leases.Grant(pool.Lease{
@@ -215,10 +219,9 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 		t := trial.Trial{
 			ID: trialID(r.study.ID, action.Trial), Study: r.study.ID, Number: action.Trial,
 			Configuration: action.Configuration, Origin: action.Origin, RepeatOf: action.RepeatOf, Seed: trialSeed(r.study.Definition.Search.Seed, action.Trial),
-			State: trial.Queued, Rung: action.Rung, Budget: r.ladder[action.Rung].Budget,
-			Results: []trial.Result{}, Created: tx.now,
+			State: trial.Queued, Results: []trial.Result{}, Created: tx.now,
 		}
-		t, why, err := tx.inherit(t, action)
+		t, why, err := tx.inherit(tx.leaveOut(t, action.Rung), action)
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +230,7 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 	case search.Promote:
 		t := tx.trial(action.Trial)
 		t.Promotions++
-		t.Rung, t.Budget = action.Rung, r.ladder[action.Rung].Budget
+		t = tx.leaveOut(t, action.Rung)
 		t.LastEpoch = t.NextEpoch(r.ladder[action.Rung]) - 1
 		return tx.lease(t, worker, action.Reason)
 	case search.Wait:

@@ -141,7 +141,7 @@ func (tx *transaction) result(t trial.Trial, metrics map[string]trial.Float) tri
 // outcome is the trial's result at its rung, with the report that ended the
 // budget counted in. Nothing it needs is missing: the report was checked.
 func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.Result {
-	result := trial.Result{Rung: t.Rung, Budget: t.Budget}
+	result := trial.Result{Rung: t.Rung, Budget: t.Budget, Deflation: t.Deflation}
 	aims, err := r.aims()
 	if err != nil {
 		return result // the check of the report has refused it

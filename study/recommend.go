@@ -85,7 +85,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 	if winner.Energy.Estimated() {
 		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")
 	}
-	answer.Notes = append(answer.Notes, r.repeatNotes(answer.Best)...)
+	answer.Notes = append(append(answer.Notes, r.deflationNotes(answer.Best)...), r.repeatNotes(answer.Best)...)
 	if measured := r.measuredAt(answer.Best.Rung); measured == 1 {
 		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
 	}

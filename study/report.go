@@ -69,6 +69,9 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return protocol.Directive{}, err
 	}
 	s.learned(guidance.records)
+	if fresh {
+		s.deflator.setUp(t.ID, t.LeaseEpoch, float64(report.SetupSeconds))
+	}
 	if t.State.Terminal() { // its search stopped it
 		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
 	}

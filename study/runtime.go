@@ -61,6 +61,8 @@ type runtime struct {
 	// waiting is set when the search has nothing until the next observation.
 	waiting       bool
 	sinceSnapshot int
+	// able is since when a worker could have had a trial of it, or another one.
+	able time.Time
 }
 
 // enqueue keeps the queue in step with a trial's state.
@@ -189,6 +191,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 		}
 	}
 	r.regret = regretOf(stored.Definition, trials)
+	r.able = s.options.Now()
 	if err := s.replay(ctx, r); err != nil {
 		return err
 	}

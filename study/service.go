@@ -59,6 +59,8 @@ type Service struct {
 	emulating gate
 	claims    map[claim]time.Time
 
+	deflator *deflator // what trainings take, and what they leave out
+
 	poolMutex sync.Mutex // guards leases, workers and lastTick
 	leases    pool.Leases
 	workers   pool.Registry
@@ -78,7 +80,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deployed: make(map[deployQuestion][]deployment.Deployment),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deflator: newDeflator(), deployed: make(map[deployQuestion][]deployment.Deployment),
 	}
 }
 

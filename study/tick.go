@@ -36,6 +36,7 @@ func (s *Service) Tick(ctx context.Context) error {
 		}
 	}
 	s.wake(now)
+	s.deflateAll(now)
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}

@@ -29,6 +29,8 @@ type transaction struct {
 	resting map[int]time.Time
 	// holder is to whom the lease of a trial that is leased belongs.
 	holder string
+	// deflation is what a trial that is leased leaves out.
+	deflation deflation
 	// beginning chooses the system configuration of a trial that is leased.
 	beginning func(trial.Trial) (*trial.Setting, error)
 	// regret is the bound that this transaction computed, if it did.
@@ -269,6 +271,7 @@ func (tx *transaction) abandon() {
 // show makes the transaction visible in memory.
 func (tx *transaction) show() {
 	r := tx.runtime
+	idle := r.idle()
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		staged := tx.trials[number]
 		if number < len(r.trials) {
@@ -312,5 +315,8 @@ func (tx *transaction) show() {
 		if r.study.Status.Over() {
 			r.method = nil
 		}
+	}
+	if idle && !r.idle() || tx.study != nil {
+		r.able = tx.now // from now on a worker could have a trial of it
 	}
 }

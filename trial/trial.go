@@ -51,6 +51,9 @@ type Result struct {
 	// Checkpoint is the training's state at the rung, kept where other trials
 	// may continue from it (population promotion).
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	// Deflation is what the training up to here left out of the data of this rung;
+	// nil: nothing. Budget has what it was trained on.
+	Deflation *Deflation `json:"deflation,omitempty"`
 	// Estimated says that joules which are an estimate went into a value.
 	Estimated bool `json:"estimated,omitempty"`
 	// At is when it was measured, by the server's clock; nil for one that an
@@ -187,6 +190,8 @@ type Trial struct {
 	Created  time.Time  `json:"created"`
 	Started  *time.Time `json:"started,omitempty"`
 	Finished *time.Time `json:"finished,omitempty"`
+	// Deflation is what it leaves out of the data of its present rung; nil: nothing.
+	Deflation *Deflation `json:"deflation,omitempty"`
 	// Promotions counts how often it went up a rung.
 	Promotions int `json:"promotions"`
 	// Resumes counts the leases that continued from a checkpoint.

@@ -90,6 +90,11 @@ func (c *Client) Recommendation(ctx context.Context, study string) (protocol.Rec
 	return get[protocol.Recommendation](ctx, c, path("studies", study, "recommendation"), "")
 }
 
+// Deflation says what trials of a study leave out of their data, and why.
+func (c *Client) Deflation(ctx context.Context, study string) (protocol.StudyDeflation, error) {
+	return get[protocol.StudyDeflation](ctx, c, path("studies", study, "deflation"), "")
+}
+
 // Correlations says how far each rung's ranking of trials holds further up.
 func (c *Client) Correlations(ctx context.Context, study string) (protocol.Correlations, error) {
 	return get[protocol.Correlations](ctx, c, path("studies", study, "correlations"), "")

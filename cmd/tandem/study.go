@@ -214,7 +214,11 @@ func listingOfStudy(ctx context.Context, client *rest.Client, study string, limi
 	if err != nil {
 		return listing{}, err
 	}
-	seen := listing{over: view.Status.Over(), print: func(out io.Writer) error { return printStudy(out, view, correlations, page) }}
+	deflation, err := deflationOf(ctx, client, view)
+	if err != nil {
+		return listing{}, err
+	}
+	seen := listing{over: view.Status.Over(), print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
 	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", wording.Plain(view.Name), view.Status, shownBest(view.Progress.Best))})
 	for _, t := range page.Trials {
 		seen.things = append(seen.things, thing{fmt.Sprintf("trial %d", t.Number), shownTrial(t, view.Definition)})
@@ -222,7 +226,7 @@ func listingOfStudy(ctx context.Context, client *rest.Client, study string, limi
 	return seen, nil
 }
 
-func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage) error {
+func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {
 	status := string(view.Status)
 	if view.Reason != "" {
 		status += ": " + wording.Plain(view.Reason)
@@ -238,6 +242,7 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	if bound := view.Progress.RegretBound; bound != nil {
 		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
 	}
+	printDeflation(out, deflation, view.Definition.Objectives[0].Label())
 	if err := printStudySystem(out, view.Progress); err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintf(out, "Child of trial %d, which left no checkpoint to continue\n", *t.Parent)
 	}
 	fmt.Fprintf(out, "Parameters (%s): %s\n", wording.Plain(t.Origin), wording.Parameters(t.Configuration))
+	if t.Deflation != nil {
+		fmt.Fprintln(out, shownDrop(t.Deflation))
+	}
 	if t.RepeatOf != nil {
 		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
 	}

@@ -152,6 +152,11 @@ type Definition struct {
 	Retry     Retry           `json:"retry"`
 	// Priority orders studies that wait for workers; higher goes first.
 	Priority int `json:"priority"`
+	// Approximation is what its trials may leave out for studies of a higher
+	// priority; nil: nothing.
+	Approximation *Approximation `json:"approximation,omitempty"`
+	// ResponseSeconds is how long its trials may take; nil: as long as they do.
+	ResponseSeconds *ResponseSeconds `json:"response_seconds,omitempty"`
 }
 
 // Ladder returns the rungs a trial climbs, the cheapest first.

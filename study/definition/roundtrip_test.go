@@ -119,6 +119,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 				def.Space.Parameters[i].Group = "the.rate"
 			}
 		}
+		if rapid.Bool().Draw(t, "with priorities") {
+			def.ResponseSeconds = &definition.ResponseSeconds{Mean: rapid.Float64Range(0, 1e6).Draw(t, "mean response"), Tail: rapid.Float64Range(1, 1e6).Draw(t, "tail response")}
+		}
 		def.Search.EarlyStopping = stopping(def).Draw(t, "early stopping")
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
 			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")

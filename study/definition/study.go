@@ -17,7 +17,7 @@ func (d *decoder) study(root *node) Definition {
 	}
 	s, _ := d.section("", root,
 		"name", "description", "command", "directory", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
-		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "priority")
+		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "priority", "approximation", "response_seconds")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
 	def.Command = d.command(s)
@@ -36,7 +36,8 @@ func (d *decoder) study(root *node) Definition {
 	def.Search = d.search(s, def.Budget.Eta)
 	def.Stop = d.stop(s, def)
 	def.Retry = d.retry(s)
-	s.whole("priority", -1000, 1000, &def.Priority)
+	d.priority(s, &def)
+	d.checkApproximation(def)
 	d.check(def)
 	return def
 }

@@ -52,6 +52,13 @@ func (s *server) planProgress(ctx context.Context, input *StudyRef) (*planAnswer
 	return &planAnswer{Body: answer}, err
 }
 
+type deflationAnswer struct{ Body protocol.StudyDeflation }
+
+func (s *server) deflation(ctx context.Context, input *StudyRef) (*deflationAnswer, error) {
+	answer, err := s.studies.Deflation(ctx, input.Study)
+	return &deflationAnswer{Body: answer}, err
+}
+
 // chartRoutes are the lines of the table for what charts are drawn from.
 func (s *server) chartRoutes() []route {
 	return []route{
@@ -59,5 +66,6 @@ func (s *server) chartRoutes() []route {
 		{"GET", studyPath + "/curves", guests, 200, call, "get-curves", "Get learning curves of the trials", handle(s, s.curves), nil},
 		{"GET", studyPath + "/timeline", guests, 200, call, "get-timeline", "Say which trial ran where and when", handle(s, s.timeline), nil},
 		{"GET", studyPath + "/plan", guests, 200, call, "get-plan", "Compare the plan with what was done", handle(s, s.planProgress), nil},
+		{"GET", studyPath + "/deflation", readers, 200, call, "get-deflation", "Say what trials leave out of their data for studies of a higher priority", handle(s, s.deflation), nil},
 	}
 }

@@ -56,6 +56,10 @@ func TestWhatChartsAreDrawnFromArrives(t *testing.T) {
 	if came := arrives(t, s, "/api/v1/studies/small/timeline?events=1000", timeline, err); len(came.Numbers) != 3 {
 		t.Errorf("%+v", came)
 	}
+	deflation, err := s.studies.Deflation(ctx, "small")
+	if came := arrives(t, s, "/api/v1/studies/small/deflation", deflation, err); came.Why == "" || came.Slots == 0 {
+		t.Errorf("%+v", came)
+	}
 	plan, err := s.studies.PlanProgress(ctx, "small")
 	if came := arrives(t, s, "/api/v1/studies/small/plan", plan, err); came.Trials == 0 || len(came.Stages) == 0 {
 		t.Errorf("%+v", came)
@@ -63,7 +67,7 @@ func TestWhatChartsAreDrawnFromArrives(t *testing.T) {
 	for path, status := range map[string]int{
 		"/api/v1/studies/small/columns?rung=9": 422, "/api/v1/studies/small/columns?objective=1": 422, "/api/v1/studies/small/columns?limit=10001": 422,
 		"/api/v1/studies/small/curves?metric=speed": 422, "/api/v1/studies/small/timeline?events=0": 422,
-		"/api/v1/studies/none/columns": 404, "/api/v1/studies/none/curves": 404, "/api/v1/studies/none/timeline": 404, "/api/v1/studies/none/plan": 404,
+		"/api/v1/studies/none/columns": 404, "/api/v1/studies/none/curves": 404, "/api/v1/studies/none/timeline": 404, "/api/v1/studies/none/plan": 404, "/api/v1/studies/none/deflation": 404,
 	} {
 		if got := s.do(ask{method: "GET", path: path, token: s.secrets[auth.Viewer]}); got.status != status {
 			t.Errorf("GET %s: %d, want %d: %s", path, got.status, status, got.body)

@@ -49,6 +49,7 @@ type ChartUseCases interface {
 	Curves(ctx context.Context, ref string, query protocol.CurvesQuery) (protocol.Curves, error)
 	Timeline(ctx context.Context, ref string, events int) (protocol.Timeline, error)
 	PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error)
+	Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error)
 }
 
 // WorkerUseCases are what workers do to be known.

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/wording"
+)
+
+// deflationOf is what the study's trials leave out; nil for a study that has
+// nothing to do with that.
+func deflationOf(ctx context.Context, client *rest.Client, view protocol.StudyView) (*protocol.StudyDeflation, error) {
+	if view.Definition.Approximation == nil && view.Definition.ResponseSeconds == nil {
+		return nil, nil
+	}
+	answer, err := client.Deflation(ctx, view.ID)
+	return &answer, err
+}
+
+// printDeflation says what trials leave out, and how long they take.
+func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
+	if d == nil {
+		return
+	}
+	if d.Accepts != nil {
+		fmt.Fprintf(out, "Priority %d: %s\n", d.Priority, wording.Plain(d.Why))
+		if d.Loss != nil {
+			fmt.Fprintf(out, "       costs about %.2g of %s, at most %.2g (estimates)\n", *d.Loss, wording.Plain(metric), *d.LossBound)
+		}
+		if d.LossMeasured != nil {
+			fmt.Fprintf(out, "       cost %.2g, measured by %s with all data\n", *d.LossMeasured, wording.Count(d.LossTrials, "repeated trial"))
+		}
+		if d.Deflated > 0 {
+			fmt.Fprintf(out, "       %s left something out so far\n", wording.Count(d.Deflated, "trial"))
+		}
+	}
+	if d.Met != nil {
+		fmt.Fprintf(out, "A trial takes %s in the mean, 95%% within %s (priority %d, %s in the last hour)", wording.Seconds(d.Met.Mean), wording.Seconds(d.Met.Tail), d.Priority, wording.Count(d.Met.Trials, "trial"))
+		if d.Predicted != nil {
+			fmt.Fprintf(out, "; predicted %s and %s, estimates", wording.Seconds(d.Predicted.Mean), wording.Seconds(d.Predicted.Tail))
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// shownDrop says what a trial has left out of its rung's data.
+func shownDrop(d *trial.Deflation) string {
+	text := fmt.Sprintf("Left out: %.3g%% of the rung's data", 100*d.Drop)
+	if d.Loss != nil {
+		text += fmt.Sprintf(", about %.2g of the first objective (an estimate)", *d.Loss)
+	}
+	return text
+}

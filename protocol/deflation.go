@@ -1,0 +1,54 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+// StudyDeflation says what trials of a study leave out of their data for studies of a
+// higher priority, why, and what comes of it.
+type StudyDeflation struct {
+	Study    string `json:"study"`
+	Priority int    `json:"priority"`
+	// Accepts is what the study allows; absent where it allows nothing.
+	Accepts *definition.Approximation `json:"accepts,omitempty"`
+	// Drop is the share that a trial leaves out which begins now, Why a sentence on
+	// that. Most is the largest one that the study allows, by what is known.
+	Drop float64 `json:"drop" doc:"share of its rung's data that a trial leaves out which begins now"`
+	Most float64 `json:"most" doc:"the largest share that the study allows, by what is known of its metric"`
+	Why  string  `json:"why"`
+	// Loss is how much worse the first objective comes out for Drop, LossBound what
+	// it comes to at most with 95% confidence: estimates, absent where nothing is
+	// known.
+	Loss      *float64 `json:"loss,omitempty" doc:"an estimate of how much worse the first objective comes out for it"`
+	LossBound *float64 `json:"loss_bound,omitempty" doc:"that estimate's upper bound, with 95% confidence"`
+	// LossMeasured is what was lost by trials that were repeated with all data, in
+	// the mean over LossTrials of them; absent where there is none.
+	LossMeasured *float64 `json:"loss_measured,omitempty" doc:"what trials lost that were repeated with all data"`
+	LossTrials   int      `json:"loss_trials,omitempty"`
+	// Deflated is how many trials have left something out so far.
+	Deflated int `json:"deflated" doc:"trials that have left something out"`
+	// Predicted is the model's response time for trials of this priority, an
+	// estimate; absent where it has none. Met is what they met with in the last
+	// hour, Limits what is wanted.
+	Predicted *ResponseTimes              `json:"predicted,omitempty" doc:"an estimate"`
+	Met       *ResponseTimes              `json:"met,omitempty" doc:"in the last hour"`
+	Limits    *definition.ResponseSeconds `json:"limits,omitempty"`
+	// Load is the share of the workers' time that is taken, an estimate; Slots how
+	// many trials they run at once.
+	Load  float64 `json:"load" doc:"share of the workers' time that is taken, an estimate"`
+	Slots int     `json:"slots" doc:"trials that all workers run at once"`
+	// Chosen is when it was decided; absent where nothing was.
+	Chosen *time.Time `json:"chosen,omitempty"`
+}
+
+// ResponseTimes are how long trials take from when they could begin to when they were
+// trained, in seconds.
+type ResponseTimes struct {
+	Mean float64 `json:"mean"`
+	// Tail is what 95% are within.
+	Tail float64 `json:"tail"`
+	// Trials is how many it is of; 0 for a prediction.
+	Trials int `json:"trials,omitempty"`
+}

@@ -1,0 +1,147 @@
+package study
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/deflate"
+)
+
+// deflator is what the service knows of the trainings of each priority, and what
+// it has chosen that trials leave out. It is safe for concurrent use; its lock is
+// taken last and never held while anything is computed.
+type deflator struct {
+	mutex sync.Mutex
+	// since is when it began to look: times of runs are seconds from then.
+	since time.Time
+	under map[trial.ID]underway
+	met   map[int]deflate.History // by priority
+	// settled is what holds now, by study.
+	settled map[string]deflation
+	next    time.Time // when it is to be chosen anew
+}
+
+// underway is a training that has begun and not ended.
+type underway struct {
+	epoch    trial.LeaseEpoch
+	study    string
+	priority int
+	began    time.Time
+	waited   time.Duration
+	setup    float64
+	drop     float64
+}
+
+// deflation is what was chosen for a study, and on what grounds.
+type deflation struct {
+	drop float64
+	why  string
+	// most is the largest share that it allows. loss is what drop costs, an
+	// estimate, and bound with 95% confidence; nil: nothing is known.
+	most        float64
+	loss, bound *float64
+	// mean and tail are the response times that the model predicts; 0: none.
+	mean, tail float64
+	load       float64
+	slots      int
+	chosen     time.Time
+}
+
+func newDeflator() *deflator {
+	return &deflator{under: make(map[trial.ID]underway), met: make(map[int]deflate.History), settled: make(map[string]deflation)}
+}
+
+// began notes that a worker has the trial, which could have begun so long ago.
+func (d *deflator) began(t trial.Trial, priority int, waited time.Duration, now time.Time) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.since.IsZero() {
+		d.since = now
+	}
+	one := underway{epoch: t.LeaseEpoch, study: t.Study, priority: priority, began: now, waited: max(0, waited)}
+	if t.Deflation != nil {
+		one.drop = t.Deflation.Drop
+	}
+	d.under[t.ID] = one
+}
+
+// setUp adds to the part of a training that does not depend on its data.
+func (d *deflator) setUp(id trial.ID, epoch trial.LeaseEpoch, seconds float64) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if one, known := d.under[id]; known && one.epoch == epoch {
+		one.setup += seconds
+		d.under[id] = one
+	}
+}
+
+// ended notes that the training has reached its budget.
+func (d *deflator) ended(id trial.ID, epoch trial.LeaseEpoch, now time.Time) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	one, known := d.under[id]
+	if !known || one.epoch != epoch {
+		return
+	}
+	delete(d.under, id)
+	history := d.met[one.priority]
+	history.Add(deflate.Run{
+		Began: one.began.Sub(d.since).Seconds(), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Setup: one.setup, Drop: one.drop,
+	})
+	d.met[one.priority] = history
+}
+
+// dropped notes that the training came to nothing.
+func (d *deflator) dropped(id trial.ID, epoch trial.LeaseEpoch) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if one, known := d.under[id]; known && one.epoch == epoch {
+		delete(d.under, id)
+	}
+}
+
+// of is what holds for a study now; false: nothing was chosen.
+func (d *deflator) of(study string) (deflation, bool) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	one, known := d.settled[study]
+	return one, known
+}
+
+// responses are those of a priority's runs that began at a time or later.
+func (d *deflator) responses(priority int, since time.Time) deflate.Met {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.met[priority].Responses(since.Sub(d.since).Seconds())
+}
+
+// due reports whether it is time to choose again, and sets the next.
+func (d *deflator) due(now time.Time) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if now.Before(d.next) {
+		return false
+	}
+	d.next = now.Add(deflateEvery)
+	return true
+}
+
+// histories are copies of what was met, and the moment in the time that they
+// count in.
+func (d *deflator) histories(now time.Time) (met map[int]deflate.History, at float64) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	met = make(map[int]deflate.History, len(d.met))
+	for priority, history := range d.met {
+		met[priority] = history.Clone()
+	}
+	return met, now.Sub(d.since).Seconds()
+}
+
+// settle puts what was chosen into force.
+func (d *deflator) settle(chosen map[string]deflation) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.settled = chosen
+}
