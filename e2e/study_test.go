@@ -18,6 +18,7 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/e2e/storm"
+	"github.com/tandem-tune/tandem/e2e/unlike"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -28,6 +29,13 @@ var binary string
 func TestMain(m *testing.M) {
 	if storm.IsScript() {
 		if err := storm.Train(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if unlike.IsScript() {
+		if err := unlike.Train(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
