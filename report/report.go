@@ -70,10 +70,15 @@ func Write(out io.Writer, source Source) error {
 	if err != nil {
 		return fmt.Errorf("read the template of reports: %w", err)
 	}
-	hash := sha256.Sum256([]byte(style))
 	view := pageOf(source)
-	// Nothing may be loaded or run; the style is the one of this program.
-	view.Policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	view.Policy = contentPolicy()
 	view.Style = template.CSS(style) //nolint:gosec // it is a constant of this program
 	return page.Execute(out, view)
+}
+
+// contentPolicy is that of a page: nothing may be loaded or run, and the style is
+// the one of this program.
+func contentPolicy() string {
+	hash := sha256.Sum256([]byte(style))
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 }

@@ -29,7 +29,6 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	worker := t.Worker
 	tx := s.begin(r)
-	tx.move = s.leaving(t)
 	t, err = tx.end(t, request)
 	if err != nil {
 		tx.abandon()
@@ -93,7 +92,6 @@ func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 			reason += "; starts from its first epoch, as there is no earlier checkpoint"
 		}
 	}
-	t, reason = tx.depart(t, reason)
 	return tx.state(t, trial.Queued, reason)
 }
 

@@ -18,23 +18,17 @@ import (
 func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
 	wait, cancel := context.WithTimeout(ctx, time.Duration(request.WaitSeconds*float64(time.Second)))
 	defer cancel()
-	if err := s.seen(ctx, request.Worker); err != nil {
-		return protocol.LeaseReply{}, err
-	}
-	defer s.standInLine(ctx, request)()
 	for {
 		changed := s.changes()
 		if err := s.seen(ctx, request.Worker); err != nil {
 			return protocol.LeaseReply{}, err
 		}
-		called := s.callOf(request.Worker)
 		reply, err := s.tryLease(ctx, request)
 		if err != nil || reply.Lease != nil || reply.StudyFinished {
 			return reply, err
 		}
 		select {
 		case <-changed:
-		case <-called:
 		case <-wait.Done():
 			return protocol.LeaseReply{}, ctx.Err()
 		}
@@ -62,13 +56,10 @@ func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (
 // worker had no room for.
 func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (reply protocol.LeaseReply, short bool, err error) {
 	if request.Study != "" {
-		return s.leaseFrom(ctx, choice{study: request.Study, number: next}, request.Worker)
+		return s.leaseFrom(ctx, request.Study, request.Worker)
 	}
-	for _, chosen := range s.choices(ctx, request.Worker) {
-		if chosen.better != "" && s.passOver(request.Worker, chosen) {
-			continue // it is meant for another one that waits too
-		}
-		reply, lacks, err := s.leaseFrom(ctx, chosen, request.Worker)
+	for _, candidate := range s.candidates(callerOf(ctx)) {
+		reply, lacks, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
 		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
@@ -80,7 +71,7 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 			return protocol.LeaseReply{}, short, err
 		case err != nil:
 			// One study that cannot be served must not stop the others.
-			s.options.Logger.Error("cannot lease from study", "study", chosen.study, "error", err)
+			s.options.Logger.Error("cannot lease from study", "study", candidate.Study, "error", err)
 		case reply.Lease != nil:
 			return reply, short, nil
 		}
@@ -112,8 +103,8 @@ func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
 
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
-func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short bool, err error) {
-	r, err := s.locked(ctx, chosen.study)
+func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply protocol.LeaseReply, short bool, err error) {
+	r, err := s.locked(ctx, ref)
 	if err != nil {
 		return reply, false, err
 	}
@@ -136,7 +127,6 @@ func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (
 		return reply, true, nil
 	}
 	defer s.unreserve(worker)
-	here.chosen = chosen
 	reply, err = s.grant(ctx, r, worker, here)
 	return reply, false, err
 }
@@ -159,9 +149,8 @@ func (s *Service) suits(r *runtime, worker string) bool {
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
+	tx.host = here.host
 	tx.deflation, _ = s.deflator.of(r.study.ID)
-	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
-	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
 	holder := callerOf(ctx).Holder
 	tx.holder = holder
 	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
@@ -189,7 +178,6 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		s.deflator.began(*leased, r.study.Definition.Priority, waited, tx.now)
 		s.poolMutex.Lock()
 		defer s.poolMutex.Unlock()
-		s.line.served(worker)
 		s.leases.Grant(pool.Lease{
 			Trial: reply.Lease.Trial, Epoch: reply.Lease.LeaseEpoch, Worker: worker, Holder: holder, Deadline: tx.now.Add(s.leaseTerm()),
 			Cores: r.occupies(*leased, here.room.Machine), MemoryBytes: r.resident,
@@ -202,7 +190,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 // new, then whatever the search says. Nil: nothing now, or the study is over.
 func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 	r := tx.runtime
-	if number, found := r.nextQueued(tx.now, worker, tx.chosen.number); found {
+	if number, found := r.nextQueued(tx.now); found {
 		return tx.lease(tx.trial(number), worker, "goes on")
 	}
 	for {
@@ -267,10 +255,6 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	if t.ResumesAt(rung) {
 		t.Resumes++
 		reason = resumeReason(reason, t, rung)
-	}
-	t, why := tx.placing(t)
-	if why != "" {
-		reason += "; " + why
 	}
 	t, err = tx.state(t, trial.Leased, reason)
 	return &t, err

@@ -61,17 +61,10 @@ type Service struct {
 
 	deflator *deflator // what trainings take, and what they leave out
 
-	// planning lets one plan be made at a time. It is taken before a runtime.
-	planning planning
-
-	poolMutex sync.Mutex // guards what follows
+	poolMutex sync.Mutex // guards leases, workers and lastTick
 	leases    pool.Leases
 	workers   pool.Registry
-	line      line
-	moves     map[trial.ID]*move // running trials that are to move
 	lastTick  time.Time
-	// rescheduled is when running trials were last reconsidered.
-	rescheduled time.Time
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -88,7 +81,6 @@ func New(store Store, logs LogStore, options Options) *Service {
 	return &Service{
 		store: store, logs: logs, options: options,
 		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deflator: newDeflator(), deployed: make(map[deployQuestion][]deployment.Deployment),
-		line: newLine(), moves: make(map[trial.ID]*move),
 	}
 }
 

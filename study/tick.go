@@ -14,8 +14,7 @@ import (
 const forgetWorkersAfter = 24 * time.Hour
 
 // Tick does what time alone makes due: it takes trials back from silent
-// workers, ends studies whose time is up, and now and then has running trials move
-// to a better machine. The caller runs it every second.
+// workers and ends studies whose time is up. The caller runs it every second.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.options.Now()
 	s.poolMutex.Lock()
@@ -38,8 +37,6 @@ func (s *Service) Tick(ctx context.Context) error {
 	}
 	s.wake(now)
 	s.deflateAll(now)
-	s.callAgain(now)
-	s.reschedule(ctx, now)
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}

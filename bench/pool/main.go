@@ -1,7 +1,8 @@
 // Command pool measures the decisions of the worker pool on recorded traces:
 //
 //	go run ./bench/pool forecast   GPU demand with uncertainty (CUFF)
-//	go run ./bench/pool place      how long 1,000 placements take
+//	go run ./bench/pool place      how long a decision about 1,000 trials and 1,000 workers takes
+//	go run ./bench/pool scale      how long a replay of 100,000 jobs on 4,000 machines takes
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
 //	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
 //
@@ -29,7 +30,7 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias or heats")
+		return fmt.Errorf("say what to measure: forecast, place, dias, heats or scale")
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -43,6 +44,8 @@ func run() error {
 	switch os.Args[1] {
 	case "forecast":
 		return forecasts(data, *runs, *samples, *tuning)
+	case "scale":
+		return heats.Scale(*runs)
 	case "heats":
 		return heats.Measure(data, *runs)
 	case "dias":
@@ -50,5 +53,5 @@ func run() error {
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place, dias or heats", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats or scale", os.Args[1])
 }

@@ -58,7 +58,6 @@ type WorkerUseCases interface {
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	RemoveWorker(ctx context.Context, worker string) error
 	Workers(ctx context.Context) []protocol.Worker
-	Pool(ctx context.Context) (protocol.Pool, error)
 }
 
 // LeaseUseCases are what workers do with the trials they run.

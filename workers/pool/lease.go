@@ -124,22 +124,6 @@ func (l *Leases) Postpone(span time.Duration, latest time.Time) {
 	}
 }
 
-// All returns the leases that are out, in order of their trials' ids.
-func (l *Leases) All() []Lease {
-	all := make([]Lease, 0, len(l.byTrial))
-	for _, lease := range l.byTrial {
-		all = append(all, lease)
-	}
-	slices.SortFunc(all, func(a, b Lease) int { return strings.Compare(string(a.Trial), string(b.Trial)) })
-	return all
-}
-
-// Lease returns the one of the trial that is out.
-func (l *Leases) Lease(id trial.ID) (Lease, bool) {
-	lease, ok := l.byTrial[id]
-	return lease, ok
-}
-
 // Count is how many leases are out.
 func (l *Leases) Count() int { return len(l.byTrial) }
 

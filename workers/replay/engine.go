@@ -60,8 +60,9 @@ type engine struct {
 	agenda   agenda
 	pushed   int
 	done     int
-	looking  bool // a look is on the agenda
-	looked   int  // the releases at the last one
+	looking  bool    // a look is on the agenda
+	looked   int     // the releases at the last one
+	changed  float64 // when a job last started or left a machine
 	account  account
 	tank     tank
 	trouble  error
@@ -152,7 +153,11 @@ func (e *engine) advance(to float64) {
 
 // plan puts the next look on the agenda where one is due.
 func (e *engine) plan() {
-	due := e.policy.Knob != nil || e.policy.Mover != nil && (e.policy.Shares || e.releases != e.looked)
+	due := e.policy.Knob != nil || e.policy.Mover != nil && e.releases != e.looked
+	if e.policy.Mover != nil && e.policy.Shares {
+		// What is known of a job that started may be new at the look after the next.
+		due = e.now-e.changed <= 2*e.policy.Every
+	}
 	if due && !e.looking && e.done < len(e.jobs) {
 		e.looking = true
 		next := (float64(int64(e.now/e.policy.Every)) + 1) * e.policy.Every
@@ -242,6 +247,7 @@ func (e *engine) start(job *Waiting, spot Spot) {
 	}
 	one := &Running{Job: job.Job, Began: e.now, sequence: job.sequence, left: job.Left, from: job, since: e.now, place: len(e.live)}
 	e.live = append(e.live, one)
+	e.changed = e.now
 	e.settle(one, spot)
 	if one.starved {
 		return
@@ -290,6 +296,7 @@ func (r *Running) stamp(of happening) int {
 func (e *engine) lift(one *Running) {
 	e.bring(one)
 	e.endSprint(one)
+	e.changed = e.now
 	e.rate(one, 0)
 	e.vacate(one)
 	e.account.span(one, e.State)

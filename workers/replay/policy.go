@@ -71,8 +71,9 @@ type Policy struct {
 	// highest priority first, then who has the fewest jobs running.
 	Turns bool
 	// Chooser gives each its place. Shares says that it looks at more than what is
-	// free: it puts several jobs on a GPU. It is then asked again at every look,
-	// if there are looks, and not only when something became free.
+	// free: it puts several jobs on a GPU. It is then asked again at looks for
+	// two periods after a job started or left, and not only when something became
+	// free.
 	Chooser Chooser
 	Shares  bool
 	Mover   Mover

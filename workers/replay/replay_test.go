@@ -320,3 +320,27 @@ type stubborn int
 func (s stubborn) Choose(*replay.State, *replay.Waiting) (replay.Spot, bool) {
 	return replay.Spot{Machine: int(s)}, s >= 0
 }
+
+// A user who came later has a turn as soon as something is free; first come,
+// first served lets all of the other's jobs go first.
+func TestUsersTakeTurns(t *testing.T) {
+	var jobs []replay.Job
+	for i := range 6 {
+		job := oneGPU(fmt.Sprint("ann's ", i), 0, 100+float64(i))
+		job.User = "ann"
+		jobs = append(jobs, job)
+	}
+	late := oneGPU("bob's", 1, 10)
+	late.User = "bob"
+	began := func(policy replay.Policy) float64 {
+		for _, one := range play(t, cluster(1, 2), append(jobs, late), policy, replay.Settings{}).Ended {
+			if one.Name == late.Name {
+				return one.Began
+			}
+		}
+		t.Fatal("bob's job did not end")
+		return 0
+	}
+	near(t, "bob begins, in turns", began(replay.Anywhere(1)), 100, exact)
+	near(t, "bob begins, first come, first served", began(replay.FirstFit()), 306, exact)
+}

@@ -82,12 +82,7 @@ func (c *comparison) play(s site, seed uint64) error {
 			r = &ratios{}
 			c.names, c.byName[policy.Name] = append(c.names, policy.Name), r
 		}
-		r.energy = append(r.energy, o.Total/base.Total-1)
-		r.work = append(r.work, o.Energy.Work/base.Energy.Work-1)
-		r.mean = append(r.mean, o.Completion.Mean/base.Completion.Mean-1)
-		r.p95 = append(r.p95, o.Completion.P95/base.Completion.P95-1)
-		r.makespan = append(r.makespan, o.Makespan/base.Makespan-1)
-		r.moves = append(r.moves, float64(o.Migrations))
+		r.add(o, base)
 	}
 	return nil
 }
@@ -137,6 +132,9 @@ func Measure(data string, runs int) error {
 			fmt.Printf("\n**Zeus's trainings** (%d of them) on 64 GPUs, V100 and P100 at 250 and 150 W; load %.1f; idle %.0f W a GPU and %.0f W a host (estimates)\n", len(known), load, assumed.idleGPU, assumed.host)
 			c.print()
 		}
+	}
+	if err := sensitivity(data, known, limits, runs); err != nil {
+		return err
 	}
 	return onGavel(data, runs)
 }

@@ -95,8 +95,8 @@ func (t Throughputs) beside(gpu, job, other string) (speed float64, known bool) 
 }
 
 // Slowdown is what was measured of pairs. Of three jobs on a GPU each is slowed
-// down by the product of its pairs, and a pair that was not measured (jobs of
-// several GPUs are not) by half: estimates.
+// down by the product of its pairs, jobs of several GPUs as those of one, and a
+// pair that was not measured by half: estimates.
 func (t Throughputs) Slowdown(machines Machines) replay.Slowdown {
 	return func(machineType string, jobs []*replay.Job) []float64 {
 		gpu := machines.types[machineType].As

@@ -2,7 +2,9 @@ package trace
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -60,7 +62,8 @@ const (
 	mostMachines     = 100_000
 )
 
-// ReadMachines reads a file that describes machines, YAML or JSON.
+// ReadMachines reads a file that describes machines, YAML or JSON. One without
+// machines describes types only.
 func ReadMachines(file string, data []byte) (Machines, error) {
 	var read machinesFile
 	if len(data) > MaxMachinesBytes {
@@ -70,22 +73,21 @@ func ReadMachines(file string, data []byte) (Machines, error) {
 		return Machines{}, problem.New(problem.Invalid, "%s: %s", file, strings.TrimSpace(yaml.FormatError(err, false, true)))
 	}
 	m := Machines{types: map[string]MachineType{}}
-	if len(read.Types) == 0 || len(read.Machines) == 0 {
-		return m, problem.New(problem.Invalid, "%s: it needs types (name: {gpus: 8, cores: 64, idle_watts: 500, ...}) and machines ([{type: name, count: 4}])", file)
+	if len(read.Types) == 0 {
+		return m, problem.New(problem.Invalid, "%s: it has no types: describe machines as types: {name: {gpus: 8, cores: 64, idle_watts: 500, ...}}, and how many there are as machines: [{type: name, count: 4}]", file)
+	}
+	for _, name := range slices.Sorted(maps.Keys(read.Types)) {
+		if err := read.Types[name].check(); err != nil {
+			return m, problem.New(problem.Invalid, "%s: types.%s.%w", file, name, err)
+		}
+		m.AddType(name, read.Types[name])
 	}
 	for i, one := range read.Machines {
-		described, known := read.Types[one.Type]
-		if !known {
+		if _, known := read.Types[one.Type]; !known {
 			return m, problem.New(problem.Invalid, "%s: machines[%d].type is %q, which is none of the types", file, i, one.Type)
 		}
 		if one.Count < 1 || len(m.Cluster.Machines)+one.Count > mostMachines {
 			return m, problem.New(problem.Invalid, "%s: machines[%d].count is %d: it must be at least 1, and all together at most %d", file, i, one.Count, mostMachines)
-		}
-		if _, seen := m.types[one.Type]; !seen {
-			if err := described.check(); err != nil {
-				return m, problem.New(problem.Invalid, "%s: types.%s.%w", file, one.Type, err)
-			}
-			m.AddType(one.Type, described)
 		}
 		m.Add(one.Type, one.Count)
 	}

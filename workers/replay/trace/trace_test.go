@@ -54,7 +54,7 @@ func TestMachinesOfAFile(t *testing.T) {
 	if len(m.Cluster.Machines) != 3 || m.Cluster.Machines[2].Name != "old-2" {
 		t.Fatalf("machines %v", m.Cluster.Machines)
 	}
-	if of := m.Cluster.Types[0]; of.Capacity.GPUs != 8 || of.GPUMemoryBytes != 16<<30 || of.IdleWatts != 400 || of.WakeSeconds != 120 {
+	if of := m.Cluster.Types[1]; of.Capacity.GPUs != 8 || of.GPUMemoryBytes != 16<<30 || of.IdleWatts != 400 || of.WakeSeconds != 120 {
 		t.Errorf("type %+v", of)
 	}
 	for _, one := range []struct {
@@ -64,6 +64,7 @@ func TestMachinesOfAFile(t *testing.T) {
 		{"types: {a: {gpu: 1}}\nmachines: [{type: a, count: 1}]", []string{"m.yaml", "gpu"}},
 		{"types: {a: {gpus: 1}}\nmachines: [{type: b, count: 1}]", []string{"machines[0].type", `"b"`}},
 		{"types: {a: {gpus: 1}}\nmachines: [{type: a}]", []string{"machines[0].count", "0"}},
+		{"machines: [{type: a, count: 1}]", []string{"m.yaml", "no types"}},
 		{"types: {a: {idle_watts: 3}}\nmachines: [{type: a, count: 1}]", []string{"types.a", "gpus", "cores"}},
 		{"types: {a: {gpus: 1, idle_watts: -3}}\nmachines: [{type: a, count: 1}]", []string{"types.a.idle_watts", "-3"}},
 		{"", []string{"m.yaml", "types"}},
@@ -158,7 +159,7 @@ func TestMuri(t *testing.T) {
 }
 
 func TestAlibaba(t *testing.T) {
-	power, err := trace.ReadMachines("p.yaml", []byte("types: {T4: {gpus: 1, busy_watts_per_gpu: 60, idle_watts: 90}}\nmachines: [{type: T4, count: 1}]"))
+	power, err := trace.ReadMachines("p.yaml", []byte("types: {T4: {gpus: 1, busy_watts_per_gpu: 60, idle_watts: 90}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,5 +312,15 @@ func TestRecordedTracesArePlayed(t *testing.T) {
 			}
 			t.Logf("%d jobs, makespan %.0f s, allocated %.2f", outcome.Jobs, outcome.Makespan, outcome.Allocated)
 		})
+	}
+}
+
+func TestJobsThatFitNowhereAreLeftOutAndCounted(t *testing.T) {
+	read, err := gavel(t, "A\tpython\t-n\t1\t10\t0\t1\nA\tpython\t-n\t1\t10\t0\t32\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Jobs) != 1 || !strings.Contains(strings.Join(read.Notes, " "), "1 of 2 jobs need more than any machine has") {
+		t.Errorf("%d jobs are left, and the notes are %v", len(read.Jobs), read.Notes)
 	}
 }
