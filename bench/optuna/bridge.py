@@ -95,6 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("script", type=Path, help="a script written for Optuna")
     parser.add_argument("--runs", type=int, default=5, help="of each way")
+    parser.add_argument("--way", choices=("optuna", "tandem"), help="only one of them, for a script that takes long")
     parser.add_argument("--out", type=Path, help="where to keep every run, a line of JSON each; those there count too")
     options = parser.parse_args()
     import optuna
@@ -105,13 +106,16 @@ def main() -> None:
     if options.out and options.out.exists():
         runs = [json.loads(line) for line in options.out.read_text().splitlines()]
     for number in range(options.runs):
-        for tandem in (False, True):
-            runs.append(run(script, options.script, tandem))
+        for way in ("optuna", "tandem"):
+            if options.way not in (None, way):
+                continue
+            runs.append(run(script, options.script, way == "tandem"))
             print(f"run {number + 1}, {runs[-1]['way']}: {runs[-1]['seconds']:.1f} s", file=sys.stderr, flush=True)
             if options.out:
                 with options.out.open("a") as file:
                     file.write(json.dumps(runs[-1]) + "\n")
-    print(summary(runs))
+    if {one["way"] for one in runs} == {"optuna", "tandem"}:
+        print(summary(runs))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import { nearestTo, palette, Tip } from "./chart.js";
 import { make } from "./dom.js";
 import { drawnBy } from "./picture.js";
+import { pointing } from "./pointing.js";
 
 /** A canvas in a box. paint(context, {width, height, colours}) draws it, in CSS pixels. */
 export class Canvas {
@@ -79,12 +80,13 @@ export class Plane {
   constructor(box, height) {
     this.canvas = new Canvas(box, height, (context, size) => this.#paint(context, size));
     this.tip = new Tip(box);
-    const { element } = this.canvas;
-    element.addEventListener("pointermove", (event) => this.#point(event));
-    element.addEventListener("pointerleave", () => this.#leave());
-    element.addEventListener("click", (event) => {
-      const near = this.#nearest(event);
-      if (near && this.#content.open) this.#content.open(near.point);
+    pointing(this.canvas.element, {
+      point: (event) => this.#point(event),
+      leave: () => this.#leave(),
+      open: (event) => {
+        const near = this.#nearest(event);
+        if (near && this.#content.open) this.#content.open(near.point);
+      },
     });
   }
 
@@ -112,17 +114,19 @@ export class Plane {
     return nearestTo(this.#content?.points ?? [], (point) => at(point.x, point.y), ...this.canvas.place(event));
   }
 
+  /** Shows the point at a place; returns what tells it from others, or null. */
   #point(event) {
     const near = this.#nearest(event);
     this.canvas.element.style.cursor = near && this.#content.open ? "pointer" : "default";
     if (!near) {
       this.#leave();
-      return;
+      return null;
     }
     this.tip.show(this.#content.lines(near.point), near.x, near.y);
     const { mark } = this.#content;
     if (mark && this.#marked !== near.point) this.canvas.overlay((context, size) => mark(context, this.#at(size), size.colours, near.point));
     this.#marked = near.point;
+    return `${near.point.x} ${near.point.y}`;
   }
 
   #leave() {

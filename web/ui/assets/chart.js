@@ -4,6 +4,7 @@ import uPlot from "./vendor/uplot/uPlot.js";
 import { duration, measured } from "./format.js";
 import { make, setText, show } from "./dom.js";
 import { drawnBy } from "./picture.js";
+import { pointing } from "./pointing.js";
 
 export { uPlot };
 
@@ -269,11 +270,13 @@ export function nearestTo(points, place, x, y) {
 
 /**
  * Tells about the point nearest to the pointer: points() lists {x, y}, lines
- * (point) says what to write, and open(point), if given, goes there on a click.
+ * (point) says what to write, and open(point), if given, goes there on a click,
+ * or a second tap.
  */
 export function hover({ points, lines, open }) {
   let tip = null;
   let nearest = null;
+  const over = new AbortController();
 
   function move(plot) {
     const { left, top } = plot.cursor;
@@ -283,13 +286,27 @@ export function hover({ points, lines, open }) {
     else tip.hide();
   }
 
+  function point(plot, event) {
+    if (event.pointerType === "touch") { // a mouse is followed by uPlot
+      const { left, top } = plot.over.getBoundingClientRect();
+      plot.setCursor({ left: event.clientX - left, top: event.clientY - top });
+    }
+    return nearest && `${nearest.point.x} ${nearest.point.y}`;
+  }
+
   return {
     hooks: {
       init: (plot) => {
         tip = new Tip(plot.over);
-        if (open) plot.over.addEventListener("click", () => nearest && open(nearest.point));
+        pointing(plot.over, {
+          point: (event) => point(plot, event),
+          leave: () => plot.setCursor({ left: -10, top: -10 }),
+          open: open && (() => nearest && open(nearest.point)),
+          end: over.signal,
+        });
       },
       setCursor: move,
+      destroy: () => over.abort(),
     },
   };
 }

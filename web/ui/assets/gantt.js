@@ -6,6 +6,7 @@ import { fillLegend, palette, remark, rungColour, Tip } from "./chart.js";
 import { byId, make, setText, show } from "./dom.js";
 import { offerDownloads } from "./download.js";
 import { count, duration, several, share } from "./format.js";
+import { pointing } from "./pointing.js";
 import { timeScale } from "./scales.js";
 
 const mostRows = 120;
@@ -28,12 +29,13 @@ export class Gantt {
     this.link = link;
     this.canvas = new Canvas(byId("gantt-chart"), 120, (context, size) => this.#paint(context, size));
     this.tip = new Tip(byId("gantt-chart"));
-    const { element } = this.canvas;
-    element.addEventListener("pointermove", (event) => this.#point(event));
-    element.addEventListener("pointerleave", () => this.tip.hide());
-    element.addEventListener("click", (event) => {
-      const span = this.#under(event);
-      if (span) location.assign(this.link(span.number));
+    pointing(this.canvas.element, {
+      point: (event) => this.#point(event),
+      leave: () => this.tip.hide(),
+      open: (event) => {
+        const span = this.#under(event);
+        if (span) location.assign(this.link(span.number));
+      },
     });
     for (const id of ["gantt-from", "gantt-to"]) byId(id).addEventListener("input", () => this.#window(id));
     byId("gantt-all").addEventListener("click", () => {
@@ -222,7 +224,7 @@ export class Gantt {
     this.canvas.element.style.cursor = span ? "pointer" : "default";
     if (!span) {
       this.tip.hide();
-      return;
+      return null;
     }
     const { data_fraction: fraction } = this.study.rungs[span.rung].budget;
     this.tip.show([
@@ -230,6 +232,7 @@ export class Gantt {
       `rung ${span.rung}, ${share(fraction)} of the data, ${duration(span.end - span.begin)}`,
       `from ${duration(span.begin)} to ${duration(span.end)}`, ...(span.reason ? [fittedText(span.reason)] : []),
     ], ...this.canvas.place(event), false);
+    return `${span.number} ${span.begin}`;
   }
 
   #table() {

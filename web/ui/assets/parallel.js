@@ -7,11 +7,12 @@ import { fillLegend, palette, remark, Tip } from "./chart.js";
 import { byId, make, setText, show } from "./dom.js";
 import { offerDownloads } from "./download.js";
 import { count, measured, several } from "./format.js";
+import { pointing } from "./pointing.js";
 import { RangeFields } from "./ranges.js";
 import { rankLegend, shade } from "./rung-measurements.js";
 
 const roomy = 96; // CSS pixels an axis needs
-const near = 14; // CSS pixels from an axis where the pointer takes hold of it
+const near = { mouse: 14, pen: 14, touch: 16 }; // CSS pixels from an axis where a pointer takes hold of it
 const listed = 10;
 
 export class Parallel {
@@ -19,6 +20,7 @@ export class Parallel {
   #brushes = new Map(); // axis name -> brush
   #wanted = [];
   #drag = null;
+  #dragged = false; // so that the click at its end opens nothing
   #all = false;
   #measurements = null;
 
@@ -40,11 +42,14 @@ export class Parallel {
       this.#list();
     });
     const { element } = this.canvas;
+    pointing(element, { point: (event) => this.#move(event), leave: () => this.#point(null), open: (event) => this.#open(event) });
     element.addEventListener("pointerdown", (event) => this.#press(event));
-    element.addEventListener("pointermove", (event) => this.#move(event));
-    element.addEventListener("pointerup", (event) => this.#release(event));
+    element.addEventListener("pointerup", () => this.#release());
     element.addEventListener("pointercancel", () => (this.#drag = null));
-    element.addEventListener("pointerleave", () => this.#point(null));
+    // A finger that comes down on an axis draws a range, and anywhere else scrolls.
+    element.addEventListener("touchstart", (event) => {
+      if (event.touches.length === 1 && this.#axisAt(this.canvas.place(event.touches[0])[0], near.touch)) event.preventDefault();
+    }, { passive: false });
     offerDownloads(byId("parallel"), { of: study.name, where: () => this.#measurements.where(), name: "parallel-coordinates", tables: [["Trials", () => this.#measurements.table([["in_ranges", (row) => this.#wants(row)]])]] });
   }
 
@@ -214,17 +219,18 @@ export class Parallel {
     if (brush.missing) box(bottom + 7, bottom + 21);
   }
 
-  // The pointer: a finger scrolls the page, and has the fields.
+  // The pointer.
 
-  #axisAt(x) {
-    const place = this.#axes.findIndex((_, index) => Math.abs(this.#x(index, this.canvas) - x) <= near);
+  #axisAt(x, within) {
+    const place = this.#axes.findIndex((_, index) => Math.abs(this.#x(index, this.canvas) - x) <= within);
     return place < 0 ? null : this.#axes[place];
   }
 
   #press(event) {
+    this.#dragged = false;
     const [x, y] = this.canvas.place(event);
-    const axis = this.#axisAt(x);
-    if (event.button !== 0 || event.pointerType === "touch" || !axis) return;
+    const axis = this.#axisAt(x, near[event.pointerType] ?? near.mouse);
+    if (event.button !== 0 || !event.isPrimary || !axis) return;
     this.#drag = { axis, from: y, moved: false };
     this.canvas.element.setPointerCapture(event.pointerId);
     event.preventDefault();
@@ -232,41 +238,42 @@ export class Parallel {
 
   #move(event) {
     const [x, y] = this.canvas.place(event);
-    if (!this.#drag) {
-      this.#point([x, y]);
-      return;
-    }
+    if (!this.#drag) return this.#point([x, y], near[event.pointerType]);
     this.#drag.moved ||= Math.abs(y - this.#drag.from) > 3;
-    if (!this.#drag.moved) return;
+    if (!this.#drag.moved) return null;
     const { scale } = this.#drag.axis;
     this.#brush(scale.name, between(scale, this.#unit(this.#drag.from), this.#unit(y)));
     this.fields.update(this.#axes, this.#brushes);
+    return null;
   }
 
-  #release(event) {
+  #release() {
     const drag = this.#drag;
     this.#drag = null;
-    if (drag && !drag.moved) {
-      this.#brush(drag.axis.scale.name, null);
-      this.fields.update(this.#axes, this.#brushes);
-    } else if (!drag) {
-      const row = this.#nearest(this.canvas.place(event));
-      if (row) location.assign(this.link(row.number));
-    }
+    this.#dragged = drag !== null;
+    if (!drag || drag.moved) return;
+    this.#brush(drag.axis.scale.name, null);
+    this.fields.update(this.#axes, this.#brushes);
   }
 
-  /** Shows the line under the pointer. */
-  #point(at) {
-    const axis = at && this.#axisAt(at[0]);
+  #open(event) {
+    const row = this.#dragged ? null : this.#nearest(this.canvas.place(event));
+    if (row) location.assign(this.link(row.number));
+  }
+
+  /** Shows the line under the pointer, and returns its trial's number, or null. */
+  #point(at, within = near.mouse) {
+    const axis = at && this.#axisAt(at[0], within);
     const row = at && !axis ? this.#nearest(at) : null;
     this.canvas.element.style.cursor = axis ? "ns-resize" : row ? "pointer" : "default";
     if (!row) {
       this.tip.hide();
       this.canvas.overlay(() => {});
-      return;
+      return null;
     }
     this.canvas.overlay((context, size) => this.#trace(context, size, row, size.colours.strong, 2.5));
     this.tip.show(this.#measurements.lines(row), at[0], at[1], false);
+    return row.number;
   }
 
   /** The wanted trial whose line passes nearest to a place, if it does within 8 pixels. */
