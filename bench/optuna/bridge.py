@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import runpy
 import statistics
 import sys
@@ -95,6 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("script", type=Path, help="a script written for Optuna")
     parser.add_argument("--runs", type=int, default=5, help="of each way")
+    parser.add_argument("--trials", type=int, help="so many trials in place of the script's n_trials")
     parser.add_argument("--way", choices=("optuna", "tandem"), help="only one of them, for a script that takes long")
     parser.add_argument("--out", type=Path, help="where to keep every run, a line of JSON each; those there count too")
     options = parser.parse_args()
@@ -102,6 +104,8 @@ def main() -> None:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     script = options.script.read_text()
+    if options.trials:
+        script = re.sub(r"n_trials=\d+", f"n_trials={options.trials}", script)
     runs = []
     if options.out and options.out.exists():
         runs = [json.loads(line) for line in options.out.read_text().splitlines()]

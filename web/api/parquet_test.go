@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -149,26 +148,62 @@ func TestParquetOfManyTrialsComesInGroups(t *testing.T) {
 	}
 }
 
-// What people analyse with reads it: pandas' own reader, or DuckDB.
-func TestParquetIsReadByOthers(t *testing.T) {
-	t.Parallel()
-	const script = `
+// readElsewhere reads a Parquet file by what people analyse with: DuckDB, or
+// pandas' own reader. It prints the types of the columns and the rows.
+const readElsewhere = `
 import json, math, sys
 path = sys.argv[1]
-rows = None
 try:
-    import pyarrow.parquet
-except Exception: # it is not there, or cannot be loaded
-    try:
-        import duckdb
-    except Exception:
-        sys.exit(77)
+    import duckdb
     answer = duckdb.sql("SELECT * FROM read_parquet('" + path + "') ORDER BY number")
+    types = dict(zip(answer.columns, map(str, answer.types)))
     rows = [dict(zip(answer.columns, row)) for row in answer.fetchall()]
-if rows is None:
-    rows = pyarrow.parquet.read_table(path).to_pylist()
-print(json.dumps([{k: "NaN" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]))
+except ImportError:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        sys.exit(77)
+    table = pyarrow.parquet.read_table(path)
+    names = {"int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}
+    types = {field.name: names[str(field.type)] for field in table.schema}
+    rows = table.to_pylist()
+rows = [{k: "NaN" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
+print(json.dumps({"types": types, "rows": rows}))
 `
+
+type readTable struct {
+	Types map[string]string
+	Rows  []map[string]any
+}
+
+// elsewhere reads the file by the first Python that has a reader, if there is one.
+func elsewhere(t *testing.T, path string) (table readTable, found bool) {
+	t.Helper()
+	for _, python := range []string{"../../.venv-test/bin/python", "python3"} {
+		program, err := exec.LookPath(python)
+		if err != nil {
+			continue
+		}
+		output, err := exec.CommandContext(t.Context(), program, "-c", readElsewhere, path).Output()
+		var ended *exec.ExitError
+		switch {
+		case errors.As(err, &ended) && ended.ExitCode() == 77:
+			continue
+		case ended != nil:
+			t.Fatalf("%s: %v\n%s", program, err, ended.Stderr)
+		case err != nil:
+			t.Fatalf("%s: %v", program, err)
+		}
+		if err := json.Unmarshal(output, &table); err != nil {
+			t.Fatalf("%v in %s", err, output)
+		}
+		return table, true
+	}
+	return table, false
+}
+
+func TestParquetIsReadByOthers(t *testing.T) {
+	t.Parallel()
 	data, err := table(t, tabled()).export("parquet")
 	if err != nil {
 		t.Fatal(err)
@@ -177,35 +212,30 @@ print(json.dumps([{k: "NaN" if isinstance(v, float) and math.isnan(v) else v for
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, python := range []string{"../../.venv-test/bin/python", "python3"} {
-		if found, err := exec.LookPath(python); err == nil {
-			output, err := exec.CommandContext(t.Context(), found, "-c", script, path).Output()
-			var ended *exec.ExitError
-			switch {
-			case errors.As(err, &ended) && ended.ExitCode() == 77:
-				continue
-			case ended != nil:
-				t.Fatalf("%s: %v\n%s", found, err, ended.Stderr)
-			case err != nil:
-				t.Fatalf("%s: %v", found, err)
-			}
-			var rows []map[string]any
-			if err := json.Unmarshal(output, &rows); err != nil || len(rows) != 2 {
-				t.Fatalf("%v in %s", err, output)
-			}
-			for cell, want := range map[string]any{
-				"number": 0.0, "state": "running", "value_loss": "NaN", "tags": "best odd", "note": "a, \"note\"\n☃", "params_rate": 0.1, "params_layers": 3.0, "params_kind": "1",
-				"params_batch": 64.0, "params_width": 2.0, "params_nesterov": true,
-			} {
-				if rows[0][cell] != want {
-					t.Errorf("%s is %v, want %v", cell, rows[0][cell], want)
-				}
-			}
-			if rows[1]["rank"] != nil || rows[1]["value_loss"] != nil || rows[1]["params_kind"] != "=1+1" {
-				t.Errorf("%s", fmt.Sprint(rows[1]))
-			}
-			return
+	read, found := elsewhere(t, path)
+	if !found {
+		t.Skip("no Python with duckdb, which scripts/test installs, or pyarrow: the file was read back by the library that wrote it only")
+	}
+	for column, want := range map[string]string{
+		"number": "BIGINT", "state": "VARCHAR", "rank": "BIGINT", "value_loss": "DOUBLE", "seconds": "DOUBLE", "joules": "DOUBLE", "tags": "VARCHAR", "note": "VARCHAR",
+		"params_rate": "DOUBLE", "params_layers": "BIGINT", "params_kind": "VARCHAR", "params_batch": "BIGINT", "params_width": "DOUBLE", "params_nesterov": "BOOLEAN",
+	} {
+		if read.Types[column] != want {
+			t.Errorf("the type of %s is %q, want %s", column, read.Types[column], want)
 		}
 	}
-	t.Skip("no Python with pyarrow or duckdb: the file was read back by the library that wrote it only")
+	if len(read.Rows) != 2 {
+		t.Fatalf("%d rows", len(read.Rows))
+	}
+	for cell, want := range map[string]any{
+		"number": 0.0, "state": "running", "value_loss": "NaN", "tags": "best odd", "note": "a, \"note\"\n☃", "params_rate": 0.1, "params_layers": 3.0, "params_kind": "1",
+		"params_batch": 64.0, "params_width": 2.0, "params_nesterov": true,
+	} {
+		if read.Rows[0][cell] != want {
+			t.Errorf("%s is %v, want %v", cell, read.Rows[0][cell], want)
+		}
+	}
+	if last := read.Rows[1]; last["rank"] != nil || last["value_loss"] != nil || last["params_kind"] != "=1+1" {
+		t.Errorf("%v", last)
+	}
 }
