@@ -50,6 +50,23 @@ func (s *Service) Trials(ctx context.Context, ref string, query protocol.TrialQu
 	return page, nil
 }
 
+// EachTrial visits the study's trials by number, as they are at one moment: what
+// changes meanwhile is not among them. The first error of visit ends it.
+func (s *Service) EachTrial(ctx context.Context, ref string, visit func(protocol.RankedTrial) error) error {
+	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
+	if err != nil {
+		return err
+	}
+	places := rank(now.trials, now.study.Definition.Objectives)
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.trial.Number, b.trial.Number) })
+	for _, p := range places {
+		if err := visit(p.ranked()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sortKey is what a trial has in the column that a list is sorted by. The zero
 // value is a trial that has nothing there.
 type sortKey struct {

@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -82,6 +83,36 @@ func TestTrialsAreSortedByAnyColumn(t *testing.T) {
 			if _, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Sort: wrong}); !problem.Is(err, problem.Invalid) {
 				t.Errorf("sorted by %q: %v", wrong, err)
 			}
+		}
+	})(t)
+}
+
+func TestEveryTrialIsVisitedByNumber(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.story()
+		var got []string
+		err := w.service.EachTrial(w.ctx, created.ID, func(one protocol.RankedTrial) error {
+			if len(got) == 0 { // what happens meanwhile is not among them
+				w.register("worker-2")
+				w.mustLease("worker-2")
+			}
+			got = append(got, fmt.Sprintf("%d:%d", one.Number, one.Rank))
+			return nil
+		})
+		if text := strings.Join(got, " "); err != nil || text != "0:3 1:4 2:1 3:2 4:0 5:0" {
+			t.Errorf("%s: %v", text, err)
+		}
+		enough := errors.New("enough")
+		visits := 0
+		err = w.service.EachTrial(w.ctx, created.ID, func(protocol.RankedTrial) error {
+			visits++
+			return enough
+		})
+		if !errors.Is(err, enough) || visits != 1 {
+			t.Errorf("after %d visits: %v", visits, err)
+		}
+		if err := w.service.EachTrial(w.ctx, "none", func(protocol.RankedTrial) error { return nil }); !problem.Is(err, problem.NotFound) {
+			t.Errorf("of a study that is not there: %v", err)
 		}
 	})(t)
 }

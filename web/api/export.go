@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// exportPage is how many trials or events are in memory at once.
+// exportPage is how many events are in memory at once.
 const exportPage = 1000
 
 type exportInput struct {
@@ -78,22 +78,10 @@ func fileName(name string) string {
 
 // eachTrial visits the study's trials by number.
 func (s *server) eachTrial(ctx context.Context, study string, visit func(protocol.RankedTrial) error) error {
-	for offset := 0; ; {
-		page, err := s.studies.Trials(ctx, study, protocol.TrialQuery{Sort: "number", Limit: exportPage, Offset: offset})
-		if err != nil {
-			return err
-		}
-		for _, one := range page.Trials {
-			one.Results = orEmpty(one.Results)
-			if err := visit(one); err != nil {
-				return err
-			}
-		}
-		offset += len(page.Trials)
-		if len(page.Trials) == 0 || offset >= page.Total {
-			return nil
-		}
-	}
+	return s.studies.EachTrial(ctx, study, func(one protocol.RankedTrial) error {
+		one.Results = orEmpty(one.Results)
+		return visit(one)
+	})
 }
 
 func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.Writer) error {

@@ -27,12 +27,16 @@ type shown struct {
 
 func (s shown) Study(context.Context, string) (protocol.StudyView, error) { return s.view, nil }
 
-func (s shown) Trials(_ context.Context, _ string, query protocol.TrialQuery) (protocol.TrialPage, error) {
-	if s.fail && query.Offset > 0 {
-		return protocol.TrialPage{}, errors.New("the disk is gone")
+func (s shown) EachTrial(_ context.Context, _ string, visit func(protocol.RankedTrial) error) error {
+	for at, one := range s.trials {
+		if s.fail && at == len(s.trials)-1 {
+			return errors.New("the disk is gone")
+		}
+		if err := visit(one); err != nil {
+			return err
+		}
 	}
-	rest := s.trials[min(query.Offset, len(s.trials)):]
-	return protocol.TrialPage{Trials: rest[:min(query.Limit, len(rest))], Total: len(s.trials)}, nil
+	return nil
 }
 
 func (s *stage) export(format string) (string, error) {
