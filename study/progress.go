@@ -5,6 +5,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -92,7 +93,7 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 	var left *float64
 	if r.ladder[0].Budget.Measured() {
 		left = r.amountLeft(study, p)
-	} else if planned := PlanOf(study.Definition).DataPasses; planned > 0 {
+	} else if planned := PlanOf(study.Definition).DataPasses; planned > 0 && study.Definition.Stop.Trials < definition.MaxTrials {
 		passes := max(planned-p.DataPasses, r.begun(study, trials))
 		estimate := passes / p.DataPasses * p.ElapsedSeconds
 		left = &estimate

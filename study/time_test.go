@@ -167,3 +167,18 @@ func TestTimeLeftIsNeverNothingWhileTrialsRun(t *testing.T) {
 		}
 	})(t)
 }
+
+func TestAStudyWithoutAnEndHasNoTimeLeft(t *testing.T) {
+	for trials, known := range map[string]bool{"trials: 27": true, "trials: 1000000": false, "trials: 1000000, seconds: 600": true} {
+		t.Run(trials, in(func(t *testing.T, w *world) {
+			created := w.create("trials: 27", trials)
+			w.register("worker-1")
+			lease := w.mustLease("worker-1")
+			w.sleep(2 * time.Second)
+			w.mustReport(lease, 1)
+			if left := w.view(created.ID).Progress.RemainingSeconds; (left != nil) != known {
+				t.Errorf("left: %v", left)
+			}
+		}))
+	}
+}

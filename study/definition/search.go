@@ -120,19 +120,19 @@ func (d *decoder) stop(s section, def Definition) Stop {
 		return result
 	}
 	s.number("seconds", 0, year, &result.Seconds)
-	s.number("data_passes", 0, maxTrials*maxPasses, &result.DataPasses)
-	s.number("training_seconds", 0, maxTrials*year, &result.TrainingSeconds)
+	s.number("data_passes", 0, MaxTrials*maxPasses, &result.DataPasses)
+	s.number("training_seconds", 0, MaxTrials*year, &result.TrainingSeconds)
 	s.number("joules", 0, maxJoules, &result.Joules)
 	s.flag("target_reached", &result.TargetReached)
 	s.number("regret", 0, math.MaxFloat64, &result.Regret)
-	s.whole("failures", 0, maxTrials, &result.Failures)
+	s.whole("failures", 0, MaxTrials, &result.Failures)
 	// A grid and a population end by themselves, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.
 	bounded := def.Search.ends() || def.Search.Promotion == budget.Population || result.Seconds > 0 || result.DataPasses > 0
 	if bounded {
 		result.Trials = 0
 	}
-	s.whole("trials", 0, maxTrials, &result.Trials)
+	s.whole("trials", 0, MaxTrials, &result.Trials)
 	if n, at := s.get("trials"); n != nil && n.kind == number && result.Trials == 0 && !bounded {
 		d.fault(at, n, "must be at least 1, unless the search is a grid or a population, or stop.seconds or stop.data_passes bounds the study")
 	}
@@ -143,9 +143,12 @@ func (d *decoder) stop(s section, def Definition) Stop {
 	return result
 }
 
-// The largest bounds of a study.
+// MaxTrials is the most trials that a study may be bounded by: such a bound is no
+// plan, and means that the study goes on until somebody ends it.
+const MaxTrials = 1_000_000
+
+// The other largest bounds of a study.
 const (
-	maxTrials = 1_000_000
 	maxPasses = 1_000_000 // of one trial
 	maxJoules = 1e18
 )

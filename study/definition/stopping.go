@@ -37,7 +37,7 @@ func (d *decoder) earlyStopping(s section, eta int) *search.EarlyStopping {
 	rule := search.DefaultStopping(search.StoppingRule(which.raw), eta)
 	s.number("percentile", 0, 100, &rule.Percentile)
 	s.whole("grace_epochs", 0, budget.MaxEpochs, &rule.GraceEpochs)
-	s.whole("min_trials", 1, maxTrials, &rule.MinTrials)
+	s.whole("min_trials", 1, MaxTrials, &rule.MinTrials)
 	s.whole("every_epochs", 1, budget.MaxEpochs, &rule.EveryEpochs)
 	return &rule
 }
