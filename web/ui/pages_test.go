@@ -54,6 +54,7 @@ func TestPages(t *testing.T) {
 		{"charts of a study are brushed, chosen and compared", tryCharts},
 		{"charts follow the study", tryChartsLive},
 		{"charts are read with a finger", tryTouch},
+		{"pages can be printed", tryPrint},
 		{"every chart can be taken away as a picture and as data", tryDownloads},
 		{"a lost connection is told, and made good", tryConnection},
 		{"a page whose study is deleted says so", tryDeleted},
