@@ -121,7 +121,7 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 	}
 	if beat.Load != nil {
 		s.poolMutex.Lock()
-		s.workers.NoteLoad(worker, beat.Load)
+		s.workers.NoteLoad(worker, beat.Load, s.options.Now())
 		s.poolMutex.Unlock()
 	}
 	reply := protocol.HeartbeatReply{Lost: []trial.ID{}, Directives: map[trial.ID]protocol.Directive{}}

@@ -80,6 +80,7 @@ func (s *server) routes() []route {
 
 		{"POST", prefix + "/workers", runners, 200, call, "register-worker", "Introduce a worker", handle(s, s.registerWorker), nil},
 		{"GET", prefix + "/workers", readers, 200, call, "list-workers", "List the workers", handle(s, s.listWorkers), nil},
+		{"GET", workerPath + "/history", readers, 200, call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, s.workerHistory), nil},
 		{"POST", workerPath + "/heartbeat", runners, 200, call, "heartbeat", "Keep a worker's leases alive", handle(s, s.heartbeat), nil},
 		{"DELETE", workerPath, runners, 204, call, "remove-worker", "Take leave", handle(s, s.removeWorker), nil},
 		{"POST", prefix + "/leases", runners, 200, call, "lease", "Ask for a trial to run", handle(s, s.lease), nil},

@@ -35,6 +35,7 @@ type StudyUseCases interface {
 // TrialUseCases are what people read of trials and of what happened to them.
 type TrialUseCases interface {
 	Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error)
+	EachTrial(ctx context.Context, ref string, visit func(protocol.RankedTrial) error) error
 	TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error)
 	Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error)
 	AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error)
@@ -58,6 +59,7 @@ type WorkerUseCases interface {
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	RemoveWorker(ctx context.Context, worker string) error
 	Workers(ctx context.Context) []protocol.Worker
+	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
 }
 
 // LeaseUseCases are what workers do with the trials they run.

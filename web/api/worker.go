@@ -37,6 +37,13 @@ type WorkerRef struct {
 	Worker string `path:"worker" maxLength:"64" doc:"the id the worker registered with"`
 }
 
+type workerHistoryAnswer struct{ Body protocol.WorkerHistory }
+
+func (s *server) workerHistory(ctx context.Context, input *WorkerRef) (*workerHistoryAnswer, error) {
+	history, err := s.studies.WorkerHistory(ctx, input.Worker)
+	return &workerHistoryAnswer{Body: history}, err
+}
+
 type heartbeatInput struct {
 	WorkerRef
 	Content[protocol.Heartbeat]

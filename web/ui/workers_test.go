@@ -80,9 +80,18 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#machine", "of its control group")
 	p.seeText("#machine", "its owner does not allow python3")
 	p.seeText("#machine", "40.00 W, rapl")
+	p.see(`[...document.querySelectorAll("#history dd")].map(one => one.querySelector("span").textContent.split(" in the hour")[0].replaceAll("\u00a0", " "))`, []string{
+		"25 % in the last minute, 25 % to 25 %", "50 % in the last minute, 50 % to 50 %", "40 W in the last minute, 40 W to 40 W",
+	})
+	p.see(`[...document.querySelectorAll("#history svg")].map(one => one.querySelectorAll("rect").length)`, []int{1, 1, 1})
+	p.seeText("#history-note", "Told in 1 of 60 minutes")
+	p.see(`document.querySelector("#history .tag")`, nil)
 	p.do(chromedp.Reload())
 	p.seeText("#panel-title", "worker-part: alive")
+	p.visit("/workers?worker=worker-whole")
+	p.seeText("#history", "estimate")
 	p.visit("/workers?worker=worker-old")
+	p.seeText("#history-note", "Nothing has been told in the last hour")
 	p.seeText("#measures-note", "of an earlier version")
 	p.see(`document.getElementById("probes").hidden`, true)
 	p.seeText("#probes-note", "--probe once")

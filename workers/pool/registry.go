@@ -29,6 +29,8 @@ type Member struct {
 // Registry holds the workers by id. The zero value is empty and ready.
 type Registry struct {
 	byID map[string]Member
+	// histories outlive that a worker registers again.
+	histories map[string]*History
 }
 
 // Register adds a worker, or replaces what it said before.
@@ -50,12 +52,26 @@ func (r *Registry) Seen(id string, now time.Time) bool {
 	return true
 }
 
-// NoteLoad notes how busy the worker's machine is.
-func (r *Registry) NoteLoad(id string, load *protocol.Load) {
-	if member, ok := r.byID[id]; ok {
-		member.Load = load
-		r.byID[id] = member
+// NoteLoad notes how busy the worker's machine is now.
+func (r *Registry) NoteLoad(id string, load *protocol.Load, now time.Time) {
+	member, ok := r.byID[id]
+	if !ok {
+		return
 	}
+	member.Load = load
+	r.byID[id] = member
+	if r.histories == nil {
+		r.histories = make(map[string]*History)
+	}
+	if r.histories[id] == nil {
+		r.histories[id] = &History{}
+	}
+	r.histories[id].Note(*load, now)
+}
+
+// History is how busy the worker's machine was in the last hour.
+func (r *Registry) History(id string, now time.Time) []protocol.LoadStep {
+	return r.histories[id].Steps(now)
 }
 
 // Member returns the worker with the id.
@@ -104,6 +120,7 @@ func (r *Registry) Reserve(id string, cores int) {
 func (r *Registry) Remove(id string) bool {
 	_, ok := r.byID[id]
 	delete(r.byID, id)
+	delete(r.histories, id)
 	return ok
 }
 
@@ -111,7 +128,7 @@ func (r *Registry) Remove(id string) bool {
 func (r *Registry) Forget(before time.Time) {
 	for id, member := range r.byID {
 		if member.LastSeen.Before(before) {
-			delete(r.byID, id)
+			r.Remove(id)
 		}
 	}
 }

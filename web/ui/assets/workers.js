@@ -6,10 +6,12 @@ import { ago, bytes, count, measured, nothing, parameter, several, share } from 
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
 import { Address } from "./picker.js";
+import { WorkerHistory } from "./worker-history.js";
 
 const body = byId("workers").tBodies[0];
 const rows = new Map(); // worker id -> row
 const address = new Address(() => drawPanel());
+const lastHour = new WorkerHistory();
 let workers = [];
 let names = new Map(); // study id -> name
 
@@ -117,6 +119,7 @@ function drawPanel() {
   const wasHidden = byId("panel").hidden;
   show(byId("panel"), worker !== undefined);
   if (!worker) return;
+  lastHour.draw(worker.id);
   const { machine, load, alive } = worker;
   setText(byId("panel-title"), `${worker.name}: ${alive ? "alive" : "silent"}, seen ${ago(worker.last_seen_seconds)}`);
   const key = JSON.stringify([worker.id, worker.measures, worker.sandbox, worker.probes]);
