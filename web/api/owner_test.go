@@ -119,6 +119,7 @@ var harmless = []string{
 	"POST /api/v1/tokens", "GET /api/v1/tokens", "DELETE /api/v1/tokens/{token}", // the administrators'
 	"POST /api/v1/preview",
 	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers",
+	"GET /api/v1/workers/{worker}/history",                                                                                                // of a machine, which all who see workers see
 	"GET /api/v1/ground-truth", "GET /api/v1/ground-truth/machines", "GET /api/v1/ground-truth/runs", "GET /api/v1/ground-truth/clusters", // everybody's
 	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures", "POST /api/v1/architectures",
 	"GET /api/v1/pool/forecast", "GET /api/v1/pool/advice", // of one's own, or the administrators'
