@@ -1,0 +1,120 @@
+package interference
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/linear"
+)
+
+// Speed is how fast one kind of training was beside another, of its speed alone:
+// above 0.
+type Speed struct {
+	Own, Other string
+	Speed      float64
+}
+
+// Factors complete a table of which only some pairs were ever seen, where nothing
+// is known of kinds of trainings but their names (as Paragon and Quasar do, which
+// the notes cite): the logarithm of a speed is a mean, how much the one suffers,
+// how much the other presses, and a product of what each is sensitive to and what
+// each makes use of. It is found by alternating least squares.
+type Factors struct {
+	mean  float64
+	kinds map[string]int
+	own   [][]float64 // suffers, 1, sensitivities
+	other [][]float64 // 1, presses, uses
+}
+
+const (
+	// rank is the number of resources that kinds are told apart by.
+	rank = 2
+	// rounds of alternating least squares.
+	rounds = 60
+	// shrink is the weight of the belief that a kind is as all are, in pairs.
+	shrink = 0.3
+)
+
+// TrainFactors learns from speeds that were seen.
+func TrainFactors(seen []Speed, seed uint64) (*Factors, error) {
+	if len(seen) == 0 {
+		return nil, fmt.Errorf("no pairs to learn from")
+	}
+	f := &Factors{kinds: map[string]int{}}
+	random := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // what is drawn has to repeat
+	for i, one := range seen {
+		if !(one.Speed > 0) || math.IsInf(one.Speed, 0) {
+			return nil, fmt.Errorf("pair %d: %s beside %s has the speed %g: it must be above 0", i, one.Own, one.Other, one.Speed)
+		}
+		for _, name := range []string{one.Own, one.Other} {
+			if _, known := f.kinds[name]; !known {
+				f.kinds[name] = len(f.kinds)
+				f.own = append(f.own, []float64{0, 1, small(random), small(random)})
+				f.other = append(f.other, []float64{1, 0, small(random), small(random)})
+			}
+		}
+		f.mean += math.Log(one.Speed) / float64(len(seen))
+	}
+	for range rounds {
+		for kind := range f.own {
+			f.solve(kind, seen, true)
+			f.solve(kind, seen, false)
+		}
+	}
+	return f, nil
+}
+
+func small(random *rand.Rand) float64 { return 0.1 * random.NormFloat64() }
+
+// solve finds what one kind suffers and is sensitive to, or presses and uses,
+// with all others as they are.
+func (f *Factors) solve(kind int, seen []Speed, own bool) {
+	const width = 1 + rank
+	normal, right := linear.Square(width), make([]float64, width)
+	for j := range normal {
+		normal[j][j] = shrink
+	}
+	for _, one := range seen {
+		a, b := f.kinds[one.Own], f.kinds[one.Other]
+		// What is fixed of the other side: its bias is taken off, the rest is x.
+		var x []float64
+		left := math.Log(one.Speed) - f.mean
+		switch {
+		case own && a == kind:
+			x = append([]float64{1}, f.other[b][2:]...)
+			left -= f.other[b][1]
+		case !own && b == kind:
+			x = append([]float64{1}, f.own[a][2:]...)
+			left -= f.own[a][0]
+		default:
+			continue
+		}
+		for j := range x {
+			right[j] += x[j] * left
+			for l := range j + 1 {
+				normal[j][l] += x[j] * x[l]
+			}
+		}
+	}
+	factor := normal.Factor()
+	found := factor.Backward(factor.Forward(right))
+	if own {
+		f.own[kind][0] = found[0]
+		copy(f.own[kind][2:], found[1:])
+	} else {
+		f.other[kind][1] = found[0]
+		copy(f.other[kind][2:], found[1:])
+	}
+}
+
+// Speed is how fast one kind should be beside another; false where one of them
+// was never seen in any pair.
+func (f *Factors) Speed(own, other string) (speed float64, known bool) {
+	a, first := f.kinds[own]
+	b, second := f.kinds[other]
+	if !first || !second {
+		return 0, false
+	}
+	return math.Exp(f.mean + linear.Dot(f.own[a], f.other[b])), true
+}

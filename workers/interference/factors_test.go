@@ -1,0 +1,81 @@
+package interference_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tandem-tune/tandem/workers/interference"
+)
+
+// table is the speeds of kinds that suffer, press, and meet on two resources.
+func table(kinds int) (all []interference.Speed) {
+	random := rand.New(rand.NewPCG(4, 4))
+	var suffers, presses []float64
+	var uses [][2]float64
+	for range kinds {
+		suffers, presses = append(suffers, 0.3*random.Float64()), append(presses, 0.5*random.Float64())
+		uses = append(uses, [2]float64{random.Float64(), random.Float64()})
+	}
+	for a := range kinds {
+		for b := range kinds {
+			meet := uses[a][0]*uses[b][0] + uses[a][1]*uses[b][1]
+			speed := math.Exp(-suffers[a] - presses[b] - 0.6*meet)
+			all = append(all, interference.Speed{Own: fmt.Sprint(a), Other: fmt.Sprint(b), Speed: speed})
+		}
+	}
+	return all
+}
+
+func TestFactorsCompleteATable(t *testing.T) {
+	all := table(16)
+	random := rand.New(rand.NewPCG(5, 5))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	seen, hidden := all[:len(all)*6/10], all[len(all)*6/10:]
+	f, err := interference.TrainFactors(seen, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, plain, off := 0.0, 0.0, 0.0
+	for _, one := range seen {
+		mean += one.Speed / float64(len(seen))
+	}
+	for _, one := range hidden {
+		said, known := f.Speed(one.Own, one.Other)
+		if !known {
+			t.Fatalf("%s and %s were seen, but not together", one.Own, one.Other)
+		}
+		off += math.Abs(said-one.Speed) / float64(len(hidden))
+		plain += math.Abs(mean-one.Speed) / float64(len(hidden))
+	}
+	if !(off < 0.3*plain) {
+		t.Errorf("the error is %.4f, that of the mean %.4f", off, plain)
+	}
+	if _, known := f.Speed("0", "never"); known {
+		t.Error("a kind that was never seen is predicted")
+	}
+}
+
+func TestFactorsRepeatAndRefuse(t *testing.T) {
+	all := table(5)
+	var said [2]float64
+	for i := range said {
+		f, err := interference.TrainFactors(all, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[i], _ = f.Speed("1", "2")
+	}
+	if said[0] != said[1] {
+		t.Errorf("%g and %g with one seed", said[0], said[1])
+	}
+	if _, err := interference.TrainFactors(nil, 1); err == nil {
+		t.Error("factors of nothing")
+	}
+	for _, bad := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if _, err := interference.TrainFactors([]interference.Speed{{Own: "a", Other: "b", Speed: bad}}, 1); err == nil {
+			t.Errorf("a speed of %g was learned from", bad)
+		}
+	}
+}
