@@ -2,6 +2,10 @@
 //
 //	go run ./bench/pool forecast   GPU demand with uncertainty (CUFF)
 //	go run ./bench/pool place      how long a decision about 1,000 trials and 1,000 workers takes
+//	go run ./bench/pool utilization   what a training keeps busy and holds, before it ran (Yeung et al.)
+//	go run ./bench/pool utilization -collect FILE   records what small networks use here, alone and in pairs
+//	go run ./bench/pool interference  what two trainings do to each other
+//	go run ./bench/pool colocate   packing against slots and against watching first
 //	go run ./bench/pool scale      how long a replay of 100,000 jobs on 4,000 machines takes
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
 //	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
@@ -15,6 +19,7 @@ import (
 	"os"
 
 	"github.com/tandem-tune/tandem/bench/pool/heats"
+	"github.com/tandem-tune/tandem/bench/pool/sharing"
 )
 
 func main() {
@@ -30,7 +35,7 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias, heats or scale")
+		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, interference, colocate or scale")
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -38,6 +43,11 @@ func run() error {
 	jobs := flags.Int("jobs", 20_000, "dias: jobs of a run")
 	samples := flags.Int("samples", 0, "forecast: windows a training learns from (default the package's)")
 	tuning := flags.Bool("tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
+	shared := sharing.Options{}
+	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, interference: what was recorded")
+	flags.StringVar(&shared.Collect, "collect", "", "utilization: record into this file instead, with nothing else running")
+	flags.StringVar(&shared.Python, "python", "/usr/bin/python3", "utilization -collect: an interpreter with PyTorch")
+	flags.Float64Var(&shared.Minutes, "minutes", 13, "utilization -collect: how long it may take")
 	if err := flags.Parse(os.Args[2:]); err != nil {
 		return err
 	}
@@ -50,8 +60,11 @@ func run() error {
 		return heats.Measure(data, *runs)
 	case "dias":
 		return priorities(data, *runs, *jobs)
+	case "utilization", "interference", "colocate":
+		shared.Data, shared.Runs = data, *runs
+		return sharing.Measure(os.Args[1], shared)
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats or scale", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, interference, colocate or scale", os.Args[1])
 }

@@ -39,7 +39,7 @@ from zoo import ARCHITECTURES, CLASSES, SENTENCE, VOCABULARY, Architecture
 
 CORES = len(os.sched_getaffinity(0))
 BATCHES = (8, 32, 96)
-PERIOD = 0.5  # seconds between samples of a series
+PERIOD = 0.25  # seconds between samples of a series
 LIMIT = 60.0  # seconds after which a process is given up
 FORK = multiprocessing.get_context("fork")
 
@@ -51,21 +51,21 @@ class Workload(NamedTuple):
     architecture: str
     batch: int
     threads: int
-    prepared: int  # how many batches are prepared before a round of training
-    trained: int  # how many steps a round has
-    evaluated: int  # how many batches are evaluated after it
+    shares: tuple[float, float, float]  # of the time of a round: preparing, training, evaluating
 
 
+ROUNDS = 3
 WORKLOADS = [
-    Workload("lenet-32", "lenet", 32, CORES, 60, 60, 20),
-    Workload("perceptron-1024-96", "perceptron-1024", 96, CORES, 10, 20, 10),
-    Workload("resnet-14-wide-32", "resnet-14-wide", 32, CORES, 4, 6, 4),
-    Workload("mobilenet-1.0-32", "mobilenet-1.0", 32, CORES, 6, 8, 8),
-    Workload("vgg-32-96-one", "vgg-32", 96, 1, 2, 2, 2),
-    Workload("densenet-12-8", "densenet-12", 8, CORES, 10, 14, 10),
-    Workload("transformer-128-32", "transformer-128", 32, CORES, 4, 6, 4),
-    Workload("lstm-64-8-one", "lstm-64", 8, 1, 20, 30, 20),
+    Workload("lenet-32", "lenet", 32, CORES, (0.5, 0.4, 0.1)),
+    Workload("perceptron-1024-96", "perceptron-1024", 96, CORES, (0.1, 0.7, 0.2)),
+    Workload("resnet-14-wide-32", "resnet-14-wide", 32, CORES, (0.1, 0.7, 0.2)),
+    Workload("mobilenet-1.0-32", "mobilenet-1.0", 32, CORES, (0.2, 0.5, 0.3)),
+    Workload("vgg-32-96-one", "vgg-32", 96, 1, (0.1, 0.7, 0.2)),
+    Workload("densenet-12-8", "densenet-12", 8, CORES, (0.3, 0.5, 0.2)),
+    Workload("transformer-128-32", "transformer-128", 32, CORES, (0.05, 0.75, 0.2)),
+    Workload("lstm-64-8-one", "lstm-64", 8, 1, (0.2, 0.6, 0.2)),
 ]
+KEPT = 32  # prepared batches
 
 
 class Data:
@@ -184,55 +184,62 @@ def child(work: Callable[..., None], *arguments: Any) -> dict[str, Any]:
     return said
 
 
-def rounds(workload: Workload, units: Any, go: Any, target: float, work: int) -> None:
-    """Trains round by round and counts the units of work: for a time, or until so much is done."""
+def rounds(workload: Workload, shared: Any, go: Any, seconds: float, counts: list[int]) -> None:
+    """Trains for some rounds and counts the steps, of which a round has so many of each phase; without counts, so many
+    as take the seconds alone. Shared are the steps done, the bytes resident at the start, and the counts."""
+    shared[1] = resident(os.getpid())
     training = Training(named(workload.architecture), workload.threads, 1)
     batches = [training.data.batch(workload.batch)]
-    training.step(*batches[0])
-    training.evaluate(batches[0][0])
-    units.value = 0
-    go.wait()
-    begin = time.perf_counter()
-    while True:
-        batches = []
-        for _ in range(workload.prepared):
-            batches.append(training.data.batch(workload.batch))
-            units.value += 1
-        for i in range(workload.trained):
-            training.step(*batches[i % len(batches)])
-            units.value += 1
-        for i in range(workload.evaluated):
-            training.evaluate(batches[i % len(batches)][0])
-            units.value += 1
-        if (units.value >= work) if work else (time.perf_counter() - begin >= target):
-            os._exit(0)
-
-
-def together(workloads: list[Workload], target: float, work: list[int]) -> list[list[list[float]]]:
-    """Runs them side by side. A series has a row for each half of a second, and one for the end: seconds since the
-    start, units done, share of the cores that was busy since the last row, megabytes resident beyond the start."""
-    before = resident(os.getpid())
-    ready = FORK.Barrier(len(workloads) + 1)
-    counters = [FORK.Value(ctypes.c_long, -1, lock=False) for _ in workloads]
-    pids = [
-        FORK.Process(target=rounds, args=(one, counter, ready, target, goal))
-        for one, counter, goal in zip(workloads, counters, work)
+    phases: list[Callable[[int], Any]] = [
+        lambda i: batches.__setitem__(slice(KEPT), [training.data.batch(workload.batch), *batches[: KEPT - 1]]),
+        lambda i: training.step(*batches[i % len(batches)]),
+        lambda i: training.evaluate(batches[i % len(batches)][0]),
     ]
-    for process in pids:
+    for phase in phases:  # the first of each takes longer
+        phase(0)
+    if not counts:
+        for phase, share in zip(phases, workload.shares):
+            begin, done = time.perf_counter(), 0
+            while done < 2 or time.perf_counter() - begin < 0.2:
+                phase(done)
+                done += 1
+            counts.append(max(1, round(share * seconds * done / (time.perf_counter() - begin))))
+    shared[2:5] = counts
+    shared[0] = 0
+    go.wait()
+    for _ in range(ROUNDS):
+        for phase, count in zip(phases, counts):
+            for i in range(count):
+                phase(i)
+                shared[0] += 1
+    os._exit(0)
+
+
+def together(workloads: list[Workload], seconds: float, counts: list[list[int]]) -> tuple[list[Any], list[list[int]]]:
+    """Runs them side by side, and returns a series for each, and the counts. A series has a row for each quarter of a
+    second and one for the end: seconds since the start, steps done, share of the cores that was busy since the last
+    row, megabytes resident beyond the start."""
+    ready = FORK.Barrier(len(workloads) + 1)
+    shared = [FORK.Array(ctypes.c_long, 5, lock=False) for _ in workloads]
+    processes = [
+        FORK.Process(target=rounds, args=(one, own, ready, seconds, list(count)))
+        for one, own, count in zip(workloads, shared, counts)
+    ]
+    for process in processes:
         process.start()
     try:
         ready.wait(LIMIT)
-        series = watched(pids, counters, before)
+        series = watched(processes, shared)
     finally:
-        for process in pids:
+        for process in processes:
             process.kill()
             process.join()
-    if any(process.exitcode for process in pids):
+    if any(process.exitcode for process in processes):
         raise RuntimeError(f"{[one.name for one in workloads]}: a process failed, or took more than {LIMIT:g} s")
-    return series
+    return series, [list(own[2:5]) for own in shared]
 
 
-def watched(pids: list[Any], counters: list[Any], before: int) -> list[list[list[float]]]:
+def watched(pids: list[Any], shared: list[Any]) -> list[list[list[float]]]:
     """The series of processes that begin now, until all have ended."""
     begin = last = time.perf_counter()
     series: list[list[list[float]]] = [[] for _ in pids]
@@ -250,7 +257,7 @@ def watched(pids: list[Any], counters: list[Any], before: int) -> list[list[list
             if ended:
                 pids[i].join()
                 row.append(
-                    [round(now - begin, 3), counters[i].value, row[-1][2] if row else 0.0, row[-1][3] if row else 0.0]
+                    [round(now - begin, 3), shared[i][0], row[-1][2] if row else 0.0, row[-1][3] if row else 0.0]
                 )
                 running.discard(i)
             elif now >= next_look:
@@ -258,7 +265,12 @@ def watched(pids: list[Any], counters: list[Any], before: int) -> list[list[list
                 used = (worked - done[i]) / (now - (row[-1][0] + begin if row else begin)) / CORES
                 done[i] = worked
                 row.append(
-                    [round(now - begin, 3), counters[i].value, round(used, 3), round((resident(pid) - before) / 1e6, 1)]
+                    [
+                        round(now - begin, 3),
+                        shared[i][0],
+                        round(used, 3),
+                        round((resident(pid) - shared[i][1]) / 1e6, 1),
+                    ]
                 )
         last = now
     return series
@@ -298,26 +310,30 @@ def profiles(folder: Path, seconds: float, deadline: float, order: random.Random
             )
 
 
-def pairs(target: float, deadline: float, order: random.Random) -> None:
-    work = {}
+def pairs(seconds: float, deadline: float, order: random.Random) -> None:
+    counts: dict[str, list[int]] = {}
     for one in WORKLOADS:
-        first = attempt(together, [one], target, [0])  # how much it does in the time
-        again = attempt(together, [one], target, [int(first[0][-1][1])]) if first else None
-        if not again:
-            continue
-        work[one.name] = int(first[0][-1][1])
-        setting = {name: value for name, value in one._asdict().items() if name != "name"}
-        for repetition in (first, again):
-            say("alone", workload=one.name, **setting, series=repetition[0])
-    known = [one for one in WORKLOADS if one.name in work]
-    todo = [(a, b) for i, a in enumerate(known) for b in known[i:]]
+        known: list[list[int]] = [[]]
+        if time.perf_counter() > deadline:
+            return
+        for _ in range(2):  # the second time with the counts of the first
+            said = attempt(together, [one], seconds / ROUNDS, known)
+            if said:
+                known = said[1]
+                counts[one.name] = known[0]
+                say("alone", workload=one.name, **setting(one), counts=known[0], series=said[0][0])
+    todo = [(a, b) for i, a in enumerate(WORKLOADS) for b in WORKLOADS[i:] if a.name in counts and b.name in counts]
     order.shuffle(todo)
     for a, b in todo:
         if time.perf_counter() > deadline:
             return
-        both = attempt(together, [a, b], target, [work[a.name], work[b.name]])
-        if both:
-            say("pair", first=a.name, second=b.name, first_series=both[0], second_series=both[1])
+        said = attempt(together, [a, b], seconds / ROUNDS, [counts[a.name], counts[b.name]])
+        if said:
+            say("pair", first=a.name, second=b.name, first_series=said[0][0], second_series=said[0][1])
+
+
+def setting(workload: Workload) -> dict[str, Any]:
+    return {"architecture": workload.architecture, "batch": workload.batch, "threads": workload.threads}
 
 
 def main() -> None:
@@ -326,15 +342,18 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=13, help="how long all of it may take")
     parser.add_argument("--seconds", type=float, default=2.5, help="how long a network trains for its profile")
     parser.add_argument("--alone", type=float, default=6.5, help="how long a workload of the pairs takes alone")
+    parser.add_argument("--only", choices=["profiles", "pairs"], help="record the others not")
     parser.add_argument("--seed", type=int, default=1, help="of the order")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     begin, order = time.perf_counter(), random.Random(options.seed)
     say("machine", cores=CORES, processor=platform.processor() or platform.machine(), torch=torch.__version__,
         load=os.getloadavg()[0], seconds=options.seconds, period=PERIOD)  # fmt: skip
-    # Two fifths of the time are the profiles': the pairs are many.
-    profiles(options.folder, options.seconds, begin + 60 * options.minutes * 0.42, order)
-    pairs(options.alone, begin + 60 * options.minutes, order)
+    # Two fifths of the time are for the profiles': the pairs are many.
+    if options.only != "pairs":
+        profiles(options.folder, options.seconds, begin + 60 * options.minutes * 0.42, order)
+    if options.only != "profiles":
+        pairs(options.alone, begin + 60 * options.minutes, order)
     say("end", minutes=round((time.perf_counter() - begin) / 60, 2), load=os.getloadavg()[0])
 
 
