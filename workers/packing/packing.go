@@ -72,6 +72,11 @@ type Settings struct {
 	// predicted to slow each other down too much; nil refuses nothing. It is
 	// asked with the waiting job first.
 	Refuses func(waiting, resident string) bool
+	// Prefers says how good it is that two jobs, by name, share a GPU, as by how
+	// much they do together: of the GPUs that have room beside others, a job gets
+	// the one whose worst companion is best, the first of equal ones. nil takes the
+	// first that has room.
+	Prefers func(waiting, resident string) float64
 }
 
 const (
@@ -143,13 +148,13 @@ func (s *site) pack(jobs []Job, consolidate bool) []Placement {
 	for _, job := range jobs {
 		at := -1
 		if consolidate {
-			at = s.first(job, s.joins)
+			at = s.beside(job)
 		}
 		if at < 0 {
 			at = s.first(job, s.alone)
 		}
 		if at < 0 && !consolidate {
-			at = s.first(job, s.joins)
+			at = s.beside(job)
 		}
 		if at >= 0 {
 			placed = append(placed, s.take(at, job, !job.known()))
@@ -160,6 +165,27 @@ func (s *site) pack(jobs []Job, consolidate bool) []Placement {
 
 func (s *site) first(job Job, fits func(Job, GPU) bool) int {
 	return slices.IndexFunc(s.gpus, func(gpu GPU) bool { return fits(job, gpu) })
+}
+
+// beside is the GPU on which a job joins others; negative if there is none.
+func (s *site) beside(job Job) int {
+	if s.settings.Prefers == nil {
+		return s.first(job, s.joins)
+	}
+	best, most := -1, math.Inf(-1)
+	for at, gpu := range s.gpus {
+		if !s.joins(job, gpu) {
+			continue
+		}
+		worst := math.Inf(1)
+		for _, resident := range gpu.Residents {
+			worst = min(worst, s.settings.Prefers(job.Name, resident))
+		}
+		if best < 0 || worst > most {
+			best, most = at, worst
+		}
+	}
+	return best
 }
 
 // alone reports whether the job has the GPU to itself there.

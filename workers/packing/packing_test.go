@@ -38,6 +38,16 @@ func said(placements []packing.Placement) string {
 	return strings.Join(list, " ")
 }
 
+// likes prefers the pairs that are named, "waiting resident".
+func likes(pairs ...string) func(waiting, resident string) float64 {
+	return func(waiting, resident string) float64 {
+		if slices.Contains(pairs, waiting+" "+resident) {
+			return 2
+		}
+		return 1
+	}
+}
+
 func TestProactive(t *testing.T) {
 	apart := func(a, b string) bool { return a == "c" && b == "a" }
 	for name, one := range map[string]struct {
@@ -70,6 +80,13 @@ func TestProactive(t *testing.T) {
 			[]packing.Job{job("a", math.NaN(), 1), job("b", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0!",
 		},
 		"a need that is not known": {[]packing.Job{job("a", 0.2, 0), job("b", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0!"},
+		"the best companion": {
+			[]packing.Job{job("a", 0.7, 1), job("b", 0.6, 1), job("c", 0.2, 1), job("d", 0.1, 1)}, gpus(2), packing.Settings{Prefers: likes("c b", "d a")}, "a@g0 b@g1 c@g1 d@g0",
+		},
+		"the worst companion counts": {
+			[]packing.Job{job("a", 0.3, 1), job("b", 0.25, 1), job("c", 0.2, 1), job("d", 0.1, 1)}, gpus(2),
+			packing.Settings{Prefers: likes("c a", "d a", "d b")}, "a@g0 b@g1 c@g0 d@g1",
+		},
 		"beside what runs": {
 			[]packing.Job{job("a", 0.5, 1), job("b", 0.3, 1)},
 			[]packing.GPU{{Name: "g", Jobs: 1, Utilization: 0.6, FreeBytes: gigabyte}}, packing.Settings{}, "b@g",
@@ -160,6 +177,9 @@ func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settin
 	settings = packing.Settings{MostJobs: random.IntN(4), MostUtilization: []float64{0, 0.7, 1.3}[random.IntN(3)], Consolidate: random.IntN(2) == 0}
 	if random.IntN(2) == 0 {
 		settings.Refuses = func(a, b string) bool { return (len(a)+len(b))%2 == 1 }
+	}
+	if random.IntN(2) == 0 {
+		settings.Prefers = func(a, b string) float64 { return float64(len(a) - len(b)) }
 	}
 	return waiting, site, settings
 }

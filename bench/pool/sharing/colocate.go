@@ -20,6 +20,7 @@ import (
 // submitted at once, on 12 GPUs.
 const (
 	submitted         = 100
+	many              = 1000 // so that the last ones do not decide
 	cluster           = 12
 	shortest, longest = 120.0, 7200.0
 	// off is how far predicted utilizations are off: the paper's RMSLE.
@@ -61,29 +62,39 @@ func colocate(data string, runs int) error {
 		for _, one := range m.kinds {
 			mean += one.utilization / float64(len(m.kinds))
 		}
-		fmt.Printf("\n**%s**: %d jobs of %d kinds, which keep a GPU busy for %.0f%% of the time in the mean, on %d GPUs; %d runs\n\n", m.name, submitted, len(m.kinds), 100*mean, cluster, runs)
-		fmt.Println("| | utilization | against slots | makespan, min | against slots | completion, min: mean | median | 95% | ran out of memory |\n|---|---|---|---|---|---|---|---|---|")
-		outcomes := map[string][]replay.Outcome{}
-		var names []string
-		for run := range runs {
-			s, err := m.scene(uint64(run)) //nolint:gosec // a small number
-			if err != nil {
+		for _, jobs := range []int{submitted, many} {
+			fmt.Printf("\n**%s**: %d jobs of %d kinds, which keep a GPU busy for %.0f%% of the time in the mean, on %d GPUs; %d runs\n\n", m.name, jobs, len(m.kinds), 100*mean, cluster, runs)
+			fmt.Println("| | utilization | against slots | makespan, min | against slots | completion, min: mean | median | 95% | ran out of memory |\n|---|---|---|---|---|---|---|---|---|")
+			if err := m.table(jobs, runs); err != nil {
 				return err
 			}
-			for _, way := range s.ways() {
-				o, err := s.play(way)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", m.name, way.Name, err)
-				}
-				if run == 0 {
-					names = append(names, way.Name)
-				}
-				outcomes[way.Name] = append(outcomes[way.Name], o)
+		}
+	}
+	return nil
+}
+
+// table replays every way, each run with other jobs, and prints a line for each.
+func (m mix) table(jobs, runs int) error {
+	outcomes := map[string][]replay.Outcome{}
+	var names []string
+	for run := range runs {
+		s, err := m.scene(jobs, uint64(run)) //nolint:gosec // a small number
+		if err != nil {
+			return err
+		}
+		for _, way := range s.ways() {
+			o, err := s.play(way)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", m.name, way.Name, err)
 			}
+			if run == 0 {
+				names = append(names, way.Name)
+			}
+			outcomes[way.Name] = append(outcomes[way.Name], o)
 		}
-		for _, name := range names {
-			printOutcomes(name, outcomes[name], outcomes[names[0]])
-		}
+	}
+	for _, name := range names {
+		printOutcomes(name, outcomes[name], outcomes[names[0]])
 	}
 	return nil
 }
@@ -198,7 +209,7 @@ type scene struct {
 }
 
 // scene draws the jobs, and what is predicted of them.
-func (m mix) scene(seed uint64) (*scene, error) {
+func (m mix) scene(jobs int, seed uint64) (*scene, error) {
 	random := rand.New(rand.NewPCG(seed, 31)) //nolint:gosec // what is drawn has to repeat
 	s := &scene{mix: m}
 	share := map[string]float64{}
@@ -211,7 +222,7 @@ func (m mix) scene(seed uint64) (*scene, error) {
 			return nil, err
 		}
 	}
-	for i := range submitted {
+	for i := range jobs {
 		one := m.kinds[random.IntN(len(m.kinds))]
 		seconds := shortest * math.Pow(longest/shortest, random.Float64())
 		said := min(1, share[one.profile.Name]*math.Exp(off*random.NormFloat64()))
@@ -247,6 +258,9 @@ func (s *scene) ways() []sharingWay {
 	refusing := func(sum func(a, b string) float64) func(string, string) bool {
 		return func(a, b string) bool { return sum(kindOf(a), kindOf(b)) < leastSum }
 	}
+	preferring := func(sum func(a, b string) float64) func(string, string) float64 {
+		return func(a, b string) float64 { return sum(kindOf(a), kindOf(b)) }
+	}
 	add("slots", 1, replay.FirstFit())
 	add("reactive", 3, replay.Watched(packing.Settings{}))
 	add("proactive", 3, replay.Packed(packing.Settings{}))
@@ -255,8 +269,10 @@ func (s *scene) ways() []sharingWay {
 		add("proactive, pairs refused that lose", 3, replay.Packed(packing.Settings{Refuses: refuses}))
 		add("the same, utilizations up to 1.5", 3, replay.Packed(packing.Settings{MostUtilization: 1.5, Refuses: refuses}))
 		add("two at most, predicted pairs alone decide", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refuses}))
+		add("the same, best predicted companion", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refuses, Prefers: preferring(s.sum)}))
 	}
 	add("two at most, true pairs alone decide", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refusing(s.measured)}))
+	add("the same, best companion", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refusing(s.measured), Prefers: preferring(s.measured)}))
 	return list
 }
 

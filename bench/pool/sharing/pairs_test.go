@@ -150,7 +150,7 @@ func TestSharingBeatsSlots(t *testing.T) {
 			g.speed[[2]string{kind, other}] = 0.9
 		}
 	}
-	s, err := g.mix().scene(1)
+	s, err := g.mix().scene(submitted, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
