@@ -20,7 +20,7 @@ import (
 // submitted at once, on 12 GPUs.
 const (
 	submitted         = 100
-	many              = 1000 // so that the last ones do not decide
+	many              = 300 // so that the last ones do not decide
 	cluster           = 12
 	shortest, longest = 120.0, 7200.0
 	// off is how far predicted utilizations are off: the paper's RMSLE.
