@@ -39,6 +39,9 @@ type StudyDeflation struct {
 	// many trials they run at once.
 	Load  float64 `json:"load" doc:"share of the workers' time that is taken, an estimate"`
 	Slots int     `json:"slots" doc:"trials that all workers run at once"`
+	// Sprint is what is left for sprints on all workers that allow them, where the
+	// study wants its trials to sprint; with nothing in it where none allows them.
+	Sprint *SprintAccount `json:"sprint,omitempty" doc:"what is left for sprints on all workers"`
 	// Chosen is when it was decided; absent where nothing was.
 	Chosen *time.Time `json:"chosen,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -30,8 +31,10 @@ type Worker struct {
 	Alive           bool    `json:"alive"`
 	// Load is how busy its machine was between its last two heartbeats; absent where
 	// it does not say.
-	Load   *Load      `json:"load,omitempty" doc:"how busy its machine was between its last heartbeats"`
-	Trials []trial.ID `json:"trials"`
+	Load *Load `json:"load,omitempty" doc:"how busy its machine was between its last heartbeats"`
+	// Sprint is what is left for sprints; absent where its owner allows none.
+	Sprint *SprintAccount `json:"sprint,omitempty" doc:"what is left for sprints"`
+	Trials []trial.ID     `json:"trials"`
 	// Refuses has the studies that it does not run, by id, each with the reason.
 	Refuses map[string]string `json:"refuses,omitempty" doc:"ids of studies that it does not run, each with the reason"`
 }
@@ -84,6 +87,9 @@ type Lease struct {
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`
 	Timing     Timing   `json:"timing"`
+	// Sprint, if set, has the worker speed the command up after a time, if its
+	// owner allows that and it can.
+	Sprint *definition.Sprint `json:"sprint,omitempty"`
 }
 
 // LeaseReply is the answer to a LeaseRequest.
@@ -177,6 +183,8 @@ type Heartbeat struct {
 	Leases []HeldLease `json:"leases" maxItems:"1024"`
 	// Load is how busy the machine was since the heartbeat before.
 	Load *Load `json:"load,omitempty"`
+	// Sprint is what is left for sprints; absent where the owner allows none.
+	Sprint *SprintAccount `json:"sprint,omitempty"`
 }
 
 // HeartbeatReply carries what the worker has to do about its leases.

@@ -56,3 +56,11 @@ type Load struct {
 	Watts  float64 `json:"watts" minimum:"0" maximum:"1000000"`
 	Method string  `json:"method" maxLength:"255"`
 }
+
+// SprintAccount is the energy that a worker's owner allows for sprints.
+type SprintAccount struct {
+	Joules float64 `json:"joules" minimum:"0" maximum:"1000000000000" doc:"what is left, by the owner's estimate of what a sprint takes"`
+	Of     float64 `json:"of" minimum:"0" maximum:"1000000000000" doc:"joules that the account holds when it is full"`
+	// Watts is what it is replenished by.
+	Watts float64 `json:"watts" minimum:"0" maximum:"1000000000000" doc:"what it is replenished by"`
+}

@@ -65,7 +65,7 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	}
 	now := s.options.Now()
 	created := Study{ID: s.newID(), Owner: callerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := &runtime{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: use{}}
+	r := &runtime{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: use{}, able: created.Created}
 	r.mutex.Lock()
 	defer r.leave()
 	tx := s.begin(r)

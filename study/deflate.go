@@ -18,8 +18,8 @@ import (
 const (
 	// deflateEvery is how often it is chosen anew what trials leave out.
 	deflateEvery = 5 * time.Second
-	// dropSteps is how fine the choice is: in steps of 1/40.
-	dropSteps = 40
+	// dropSteps is how fine the choice is: in steps of 1/20.
+	dropSteps = 20
 )
 
 // contender is a running study as the deflator sees it.
@@ -296,8 +296,8 @@ func (tx *transaction) leaveOut(t trial.Trial, rung int) trial.Trial {
 }
 
 // withAll are a result's values as the search compares them: the first one as it
-// is taken to have come out with all data, an estimate that is never more than
-// the loss its user accepts.
+// is taken to have come out with all data: an estimate, never more than the loss
+// its user accepts, where one is given.
 func (r *runtime) withAll(result trial.Result) []trial.Float {
 	if result.Deflation == nil || result.Deflation.Loss == nil {
 		return result.Values

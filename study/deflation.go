@@ -37,6 +37,9 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 				answer.Deflated++
 			}
 		}
+		if def.Sprint != nil {
+			answer.Sprint = s.sprintAccounts(now)
+		}
 		if lost, of := r.lost(); of > 0 {
 			answer.LossMeasured, answer.LossTrials = &lost, of
 		}
@@ -109,4 +112,17 @@ func (r *runtime) deflationNotes(best *protocol.Best) []string {
 		note += "; its repeats will be trained on all data"
 	}
 	return []string{note}
+}
+
+// sprintAccounts is what is left for sprints on all workers that are heard of.
+func (s *Service) sprintAccounts(now time.Time) *protocol.SprintAccount {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	sum := protocol.SprintAccount{}
+	for _, member := range s.workers.Members() {
+		if account := member.Sprint; account != nil && now.Sub(member.LastSeen) < s.leaseTerm() {
+			sum.Joules, sum.Of, sum.Watts = sum.Joules+account.Joules, sum.Of+account.Of, sum.Watts+account.Watts
+		}
+	}
+	return &sum
 }

@@ -273,7 +273,7 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
 		Sandbox: def.Sandbox, Secrets: def.Secrets,
-		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: s.timing(),
+		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: s.timing(), Sprint: def.Sprint,
 	}
 	if t.Setting != nil {
 		lease.System = t.Setting.Configuration

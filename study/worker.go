@@ -96,7 +96,7 @@ func (s *Service) registered() []protocol.Worker {
 		silent := now.Sub(member.LastSeen)
 		workers = append(workers, protocol.Worker{
 			WorkerRegistration: member.Registration, LastSeenSeconds: silent.Seconds(),
-			Alive: silent < s.leaseTerm(), Load: member.Load, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses,
+			Alive: silent < s.leaseTerm(), Load: member.Load, Sprint: member.Sprint, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses,
 		})
 	}
 	return workers
@@ -118,6 +118,11 @@ func (s *Service) seen(ctx context.Context, worker string) error {
 func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	if err := s.seen(ctx, worker); err != nil {
 		return protocol.HeartbeatReply{}, err
+	}
+	if beat.Sprint != nil {
+		s.poolMutex.Lock()
+		s.workers.NoteSprint(worker, beat.Sprint)
+		s.poolMutex.Unlock()
 	}
 	if beat.Load != nil {
 		s.poolMutex.Lock()

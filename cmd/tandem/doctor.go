@@ -29,7 +29,7 @@ is an estimate.`,
   tandem doctor --json | jq '.[] | select(.available | not)'`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := append(append(profiler.Detect(command.Context(), options), agent.Knobs("/")...), agent.Probing("/"))
+			found := append(append(profiler.Detect(command.Context(), options), agent.Knobs("/")...), agent.Probing("/"), agent.Sprinting("/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
 			if asJSON {

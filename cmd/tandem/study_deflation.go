@@ -14,7 +14,7 @@ import (
 // deflationOf is what the study's trials leave out; nil for a study that has
 // nothing to do with that.
 func deflationOf(ctx context.Context, client *rest.Client, view protocol.StudyView) (*protocol.StudyDeflation, error) {
-	if view.Definition.Approximation == nil && view.Definition.ResponseSeconds == nil {
+	if set := view.Definition; set.Approximation == nil && set.ResponseSeconds == nil && set.Sprint == nil {
 		return nil, nil
 	}
 	answer, err := client.Deflation(ctx, view.ID)
@@ -36,6 +36,13 @@ func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 		}
 		if d.Deflated > 0 {
 			fmt.Fprintf(out, "       %s left something out so far\n", wording.Count(d.Deflated, "trial"))
+		}
+	}
+	if d.Sprint != nil {
+		if d.Sprint.Of > 0 {
+			fmt.Fprintf(out, "Sprints: %.4g of %.4g J are left on the workers, by their owners' estimates\n", d.Sprint.Joules, d.Sprint.Of)
+		} else {
+			fmt.Fprintln(out, "Sprints: none, no worker that is heard of allows any (tandem worker --sprint-joules)")
 		}
 	}
 	if d.Met != nil {

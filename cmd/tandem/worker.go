@@ -29,6 +29,7 @@ type workerOptions struct {
 	wattsPerCore float64
 	// idleWattsPerCore is the power of a core at rest.
 	idleWattsPerCore float64
+	sprint           agent.SprintBudget
 	probe            probeMode
 	noProfile        bool
 	noModels         bool
@@ -108,6 +109,9 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
 	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter (default 10)")
 	flags.Float64Var(&options.idleWattsPerCore, "idle-watts-per-core", 0, "power of a core at rest, for energy estimates where there is no meter (default 1)")
+	flags.Float64Var(&options.sprint.Joules, "sprint-joules", 0, "energy that trials whose studies want it may take to sprint, in one go (default 0: none sprints)")
+	flags.Float64Var(&options.sprint.Watts, "sprint-watts", 0, "what that account is replenished by")
+	flags.Float64Var(&options.sprint.ExtraWatts, "sprint-extra-watts", 0, "what the machine takes more while a trial sprints, your estimate: what the account is charged")
 	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
 	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
 	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
@@ -134,7 +138,7 @@ func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Op
 	}
 	made := agent.Options{
 		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
-		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: agent.ProbeMode(o.probe), NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: agent.ProbeMode(o.probe), Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 		Policy: agent.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.sandbox), Read: o.read, Write: o.write, Protected: o.protected},
 	}

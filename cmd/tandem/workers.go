@@ -110,6 +110,9 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		return err
 	}
 	for _, worker := range workers {
+		if account := worker.Sprint; account != nil {
+			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", wording.Plain(worker.Name), account.Joules, account.Of)
+		}
 		for _, study := range slices.Sorted(maps.Keys(worker.Refuses)) {
 			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), wording.Plain(worker.Refuses[study]))
 		}

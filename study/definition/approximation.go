@@ -24,6 +24,12 @@ type ResponseSeconds struct {
 	Tail float64 `json:"tail,omitempty"`
 }
 
+// Sprint is how trials are sped up by their worker (section 4.2 of the thesis).
+type Sprint struct {
+	// AfterSeconds is for how long a trial runs before it sprints.
+	AfterSeconds float64 `json:"after_seconds"`
+}
+
 // priority reads what has to do with other studies.
 func (d *decoder) priority(s section, def *Definition) {
 	s.whole("priority", -1000, 1000, &def.Priority)
@@ -47,6 +53,13 @@ func (d *decoder) priority(s section, def *Definition) {
 				d.fault(at, n, "needs mean or tail, in seconds above 0: how long a trial may take from when it could begin")
 			}
 			def.ResponseSeconds = &r
+		}
+	}
+	if n, at := s.get("sprint"); n != nil {
+		if s, ok := d.section(at, n, "after_seconds"); ok {
+			var one Sprint
+			s.number("after_seconds", 0, year, &one.AfterSeconds)
+			def.Sprint = &one
 		}
 	}
 }

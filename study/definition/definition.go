@@ -157,6 +157,8 @@ type Definition struct {
 	Approximation *Approximation `json:"approximation,omitempty"`
 	// ResponseSeconds is how long its trials may take; nil: as long as they do.
 	ResponseSeconds *ResponseSeconds `json:"response_seconds,omitempty"`
+	// Sprint is how its trials are sped up; nil: they are not.
+	Sprint *Sprint `json:"sprint,omitempty"`
 }
 
 // Ladder returns the rungs a trial climbs, the cheapest first.

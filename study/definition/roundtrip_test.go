@@ -121,6 +121,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 		}
 		if rapid.Bool().Draw(t, "with priorities") {
 			def.ResponseSeconds = &definition.ResponseSeconds{Mean: rapid.Float64Range(0, 1e6).Draw(t, "mean response"), Tail: rapid.Float64Range(1, 1e6).Draw(t, "tail response")}
+			def.Sprint = &definition.Sprint{AfterSeconds: rapid.Float64Range(0, 1e6).Draw(t, "timeout of sprints")}
 		}
 		def.Search.EarlyStopping = stopping(def).Draw(t, "early stopping")
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {

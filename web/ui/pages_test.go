@@ -43,6 +43,7 @@ func TestPages(t *testing.T) {
 		{"what mattered is shown for each rung", tryImportance},
 		{"several objectives have a front", tryFront},
 		{"repeated trials rank by their means", tryRepeats},
+		{"a study that waits for others says what it leaves out", tryPriorities},
 		{"system configurations are shown with what they saved", trySystem},
 		{"a model's deployments are shown for each device", tryDeploy},
 		{"what runs taught is shown by type of machine", tryGroundTruth},

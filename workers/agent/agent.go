@@ -38,8 +38,10 @@ type Agent struct {
 	meter     *profiler.Meter
 	gauge     *profiler.Gauge
 	// measures is what trials can be measured with here.
-	measures []protocol.Measure
-	controls *controls
+	measures    []protocol.Measure
+	controls    *controls
+	sprints     *sprints
+	sprintKnobs []*dialKnob
 	// machine is what this machine was when the worker started: trials may change
 	// its settings later.
 	machine protocol.Machine
@@ -122,6 +124,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: a.options.openGPUs})
+	a.sprints, a.sprintKnobs = newSprints(a.options.Sprint, now()), a.controls.sprintKnobs(a.options.Root)
 	defer a.controls.close()
 	if a.workspace, err = openWorkspace(a.options.Scratch, a.controls.dials.restore, a.options.Logger); err != nil {
 		return err

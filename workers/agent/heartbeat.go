@@ -44,7 +44,7 @@ func (a *Agent) beat(ctx context.Context) {
 func (a *Agent) heartbeat(ctx context.Context) error {
 	registrations, runs := a.registered(), a.running()
 	quiet := map[*run]float64{}
-	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load()}
+	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.account(now())}
 	for _, r := range runs {
 		quiet[r] = r.quietSeconds(now())
 		beat.Leases = append(beat.Leases, protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]})

@@ -73,6 +73,8 @@ type Options struct {
 	NoProfile bool
 	// Events are what is counted for them; all of the machine when nil.
 	Events []profiler.Event
+	// Sprint is what trials whose studies want that may take more than usual.
+	Sprint SprintBudget
 	// Models looks at the models that scripts save; nil: nobody does.
 	Models Models
 	// Policy is what studies may run here.
@@ -112,6 +114,9 @@ func (o Options) complete() (Options, error) {
 		o.Name = name
 	}
 	o.Name = strings.ToValidUTF8(o.Name[:min(len(o.Name), 128)], "")
+	if err := o.Sprint.check(); err != nil {
+		return o, err
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}

@@ -129,6 +129,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 		return r.notStarted(err)
 	}
 	defer r.hangUp()
+	endSprint := r.beginSprint()
 	result := r.awaitEnd()
 	// A script may have given up waiting for us. The server may be back before
 	// all it reported is handed on.
@@ -149,6 +150,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	}
 	p := r.settled()
 	result = r.remembered(result)
+	endSprint()
 	r.release()
 	if result.ok() {
 		r.commitAtEnd(p)

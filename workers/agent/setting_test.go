@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -255,4 +256,49 @@ func TestKnobsOfARun(t *testing.T) {
 	if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
 		t.Errorf("it left %s", got)
 	}
+}
+
+// A trial whose study wants it sprints until it ends, if its worker's owner
+// allows that, and leaves everything as it was.
+func TestATrialSprints(t *testing.T) {
+	for name, test := range map[string]struct {
+		budget    agent.SprintBudget
+		say, sets string
+	}{
+		"allowed":   {agent.SprintBudget{Joules: 1e9, Watts: 1, ExtraWatts: 1}, "sprint: after 0s: cpu_frequency_mhz, cpu_governor at the highest", "performance 3600000"},
+		"forbidden": {agent.SprintBudget{}, "sprint: none: this worker's owner allows none", "schedutil 3000000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, policies := agent.FrequencyTree(t)
+			s, place := newServer(), t.TempDir()
+			s.away = true // until it is complete
+			trial := s.add(script(t), as("waits", place), 1)
+			trial.lease.Sprint = &definition.Sprint{}
+			s.change(func() { s.away = false })
+			work(t, s, agent.Options{Root: root, Sprint: test.budget})
+			s.await(t, "the log speaks of the sprint", func() bool { return strings.Contains(trial.log[1], test.say) })
+			if got := policySettings(t, policies[0]); got != test.sets {
+				t.Errorf("while it trains there is %s, want %s", got, test.sets)
+			}
+			if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+			if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
+				t.Errorf("it left %s", got)
+			}
+		})
+	}
+}
+
+// waits trains an epoch when it is told to.
+func waits() int {
+	for {
+		if _, err := os.Stat(filepath.Join(os.Getenv("PLACE"), "go")); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	call("POST", "/v1/report", `{"epoch": 1, "metrics": {"accuracy": 1}}`)
+	return 0
 }

@@ -47,7 +47,7 @@ var ErrNoChoice = errors.New("no drop ratios keep all limits")
 
 // mostChoices bounds how many combinations of drop ratios are looked at: with
 // many classes the grid gets coarser.
-const mostChoices = 4000
+const mostChoices = 500
 
 // Choose finds the drop ratios with the least loss that keep every limit before
 // an engine with so many slots, from a grid in steps of 1/steps (coarser where

@@ -17,6 +17,8 @@ type Member struct {
 	LastSeen time.Time
 	// Load is how busy its machine last was; nil where it does not say.
 	Load *protocol.Load
+	// Sprint is what is left for sprints on it; nil where its owner allows none.
+	Sprint *protocol.SprintAccount
 	// Short says that a trial was ready and had no room on it, when it last
 	// asked for one.
 	Short bool
@@ -78,6 +80,14 @@ func (r *Registry) History(id string, now time.Time) []protocol.LoadStep {
 func (r *Registry) Member(id string) (Member, bool) {
 	member, ok := r.byID[id]
 	return member, ok
+}
+
+// NoteSprint notes what is left for sprints on the worker.
+func (r *Registry) NoteSprint(id string, account *protocol.SprintAccount) {
+	if member, ok := r.byID[id]; ok {
+		member.Sprint = account
+		r.byID[id] = member
+	}
 }
 
 // NoteShort notes whether a trial was ready that the worker had no room for.

@@ -8,6 +8,7 @@ import { confirm } from "./confirm.js";
 import { byId, setText, show, showError, throttled } from "./dom.js";
 import { enqueue, enqueued } from "./enqueue.js";
 import { sentence } from "./format.js";
+import { drawDeflation, hasPriorities } from "./deflation.js";
 import { DeployCard } from "./deploy.js";
 import { FrontCard } from "./front-card.js";
 import { frameForGuest, offerFrame } from "./frame.js";
@@ -18,6 +19,7 @@ import { Results } from "./results.js";
 import { RungChart } from "./rung-chart.js";
 import { share } from "./share.js";
 import { Summary, drawAgreement, drawLadder, drawSetup } from "./summary.js";
+import { label } from "./trials.js";
 
 const reference = byId("main").dataset.study;
 const path = (rest = "") => studyPath(reference, rest);
@@ -163,10 +165,12 @@ async function start() {
   }, failed));
   const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));
+  const yields = throttled(5000, () => (hasPriorities(study) && !guest ? get(path("/deflation")).then((found) => drawDeflation(found, label(study.definition.objective[0])), failed) : Promise.resolve()));
   const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, failed));
   const refreshSoon = throttled(1500, () => refresh().then(() => rungChart.draw(), failed)); // the regular one reports errors
   measure();
   recommend();
+  yields();
   // What takes the server longer comes when the reader has had a first look.
   setTimeout(() => {
     weigh();
@@ -182,10 +186,12 @@ async function start() {
       weigh();
       agree();
     }
+    yields();
     refreshSoon();
   }, () => showGone(`The study ${study.name} was deleted`));
   addEventListener("themechange", () => measurements.rungs.length > 0 && drawCharts());
   setInterval(() => summary.tick(), 1000);
+  setInterval(yields, 5000); // what is left out changes without an event
   tryAsked().catch((error) => showError(error, "action-error"));
   repeat(15000, refresh, tell);
 }

@@ -5,7 +5,7 @@ import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, bytes, count, duration, energy, measured, moment, nothing, number as fromApi, parameter, sentence, times } from "./format.js";
+import { budget, bytes, count, duration, energy, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
 import { frameForGuest, offerFrame } from "./frame.js";
@@ -76,6 +76,7 @@ function drawFacts(trial, guest) {
     ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", enqueued: "a user", prior: "results of elsewhere", repeat: "another trial, trained again", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
     ...(trial.parent === undefined ? [] : [["Continues", parentOf(trial)]]),
     ...(trial.inference?.device ? [["Inference", make("span", { title: `${trial.inference.device}: ${trial.inference.method}` }, `${latency(trial.inference.latency_seconds)} on ${trial.inference.device}`, trial.inference.method === "measured" ? null : make("span", { class: "tag" }, "estimate"))]] : []),
+    ...(trial.deflation ? [["Left out", make("span", { title: trial.deflation.why }, `${share(trial.deflation.drop)} of the rung’s data`, trial.deflation.loss !== undefined ? ` for about ${measured(trial.deflation.loss)} of the objective ` : null, trial.deflation.loss !== undefined ? make("span", { class: "tag" }, "estimate") : null)]] : []),
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],

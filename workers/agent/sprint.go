@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+)
+
+// SprintBudget is what the worker's owner lets sprints take (DiAS; Rocha's
+// thesis, section 4.4.1: a job is accelerated until its end or until the budget
+// is spent, which is replenished all the time). The zero value allows none.
+type SprintBudget struct {
+	// Joules is how much the account holds; it is full at first.
+	Joules float64
+	// Watts is what it is replenished by, up to Joules.
+	Watts float64
+	// ExtraWatts is what the machine takes more while a trial sprints, by its
+	// owner's estimate: what the account is charged.
+	ExtraWatts float64
+}
+
+func (b SprintBudget) allowed() bool { return b.Joules > 0 && b.ExtraWatts > 0 }
+
+// check names what is wrong with the budget.
+func (b SprintBudget) check() error {
+	for name, value := range map[string]float64{"joules": b.Joules, "watts": b.Watts, "extra watts": b.ExtraWatts} {
+		if !(value >= 0 && value <= 1e12) {
+			return fmt.Errorf("sprints of %g %s: it must be a number from 0 to 1e12", value, name)
+		}
+	}
+	if (b.Joules > 0) != (b.ExtraWatts > 0) {
+		return fmt.Errorf("sprints of %g J that take %g W more: give both, above 0, or neither", b.Joules, b.ExtraWatts)
+	}
+	return nil
+}
+
+// sprintLook is how closely the account is kept.
+const sprintLook = 200 * time.Millisecond
+
+// sprints is the account of an agent. It is safe for concurrent use.
+type sprints struct {
+	budget SprintBudget
+
+	mutex   sync.Mutex
+	joules  float64
+	at      moment
+	running int
+}
+
+func newSprints(budget SprintBudget, at moment) *sprints {
+	return &sprints{budget: budget, joules: budget.Joules, at: at}
+}
+
+// settle brings the account up to the moment. The lock is held.
+func (s *sprints) settle(at moment) {
+	span := time.Duration(at - s.at).Seconds()
+	s.joules = min(s.budget.Joules, max(0, s.joules+span*(s.budget.Watts-float64(s.running)*s.budget.ExtraWatts)))
+	s.at = at
+}
+
+// left is what the account holds.
+func (s *sprints) left(at moment) float64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.settle(at)
+	return s.joules
+}
+
+// begin charges a sprint from now on; false if nothing is left for one.
+func (s *sprints) begin(at moment) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.settle(at)
+	if s.joules <= 0 {
+		return false
+	}
+	s.running++
+	return true
+}
+
+// end charges it no longer.
+func (s *sprints) end(at moment) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.settle(at)
+	s.running--
+}
+
+// account is what the server is told; nil where the owner allows no sprint.
+func (s *sprints) account(at moment) *protocol.SprintAccount {
+	if !s.budget.allowed() {
+		return nil
+	}
+	return &protocol.SprintAccount{Joules: s.left(at), Of: s.budget.Joules, Watts: s.budget.Watts}
+}
+
+// sprintKnobs set what makes a command faster to its highest value.
+func (c *controls) sprintKnobs(root string) []*dialKnob {
+	allowed := allowedCores()
+	frequency, governor := cpuDial{root: root, file: frequencyFile}, cpuDial{root: root, file: governorFile}
+	return []*dialKnob{
+		{name: system.GPUPowerWatts, dials: c.dials, places: c.gpus.places(mostPower)},
+		{name: system.CPUFrequencyMHz, dials: c.dials, places: frequency.places(allowed, mostFrequency)},
+		{name: system.CPUGovernor, dials: c.dials, places: governor.places(allowed, fastestGovernor)},
+	}
+}
+
+func mostPower(control gpuControl, device int, _ space.Value) (string, error) {
+	_, high, err := control.PowerBounds(device)
+	return strconv.FormatUint(uint64(high), 10), err
+}
+
+func mostFrequency(policy string, _ space.Value) (string, error) {
+	khz, err := readWhole(filepath.Join(policy, "cpuinfo_max_freq"))
+	return strconv.Itoa(khz), err
+}
+
+// fastestGovernor keeps the highest frequency all the time.
+func fastestGovernor(policy string, _ space.Value) (string, error) {
+	const fastest = "performance"
+	content, err := os.ReadFile(filepath.Join(policy, "scaling_available_governors"))
+	if known := strings.Fields(string(content)); err == nil && !slices.Contains(known, fastest) {
+		return "", fmt.Errorf("the kernel has no governor %q here", fastest)
+	}
+	return fastest, nil
+}
+
+// highest reports whether the places have these values already.
+func (d *dials) highest(knob string, wanted map[string]string) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	for where, value := range wanted {
+		present, err := d.turners[knob].read(where)
+		if err != nil || !d.turners[knob].same(value, present) {
+			return false
+		}
+	}
+	return true
+}
+
+// errHighest is of a machine that cannot be made faster.
+var errHighest = errors.New("it is at its highest already")
+
+// speedUp sets all that there is to its highest value for the subject. The error
+// says of each knob why not; it is nil if one was set.
+func (c *controls) speedUp(s *subject, knobs []*dialKnob) (names []string, err error) {
+	for _, k := range knobs {
+		wanted, failed := k.places(s, space.Value{})
+		if failed == nil && c.dials.highest(k.name, wanted) {
+			failed = errHighest
+		}
+		if failed == nil {
+			failed = c.dials.set(s, k.name, wanted)
+		}
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", k.name, failed))
+			continue
+		}
+		names = append(names, k.name)
+	}
+	if len(names) > 0 {
+		return names, nil
+	}
+	return nil, err
+}
+
+// beginSprint has the run's command sprint when its study wants that. What is
+// returned ends it.
+func (r *run) beginSprint() (end func()) {
+	if r.lease.Sprint == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	var over sync.WaitGroup
+	over.Go(func() { r.sprint(ctx, seconds(r.lease.Sprint.AfterSeconds)) })
+	return func() {
+		cancel()
+		over.Wait()
+	}
+}
+
+// sprint waits for the timeout, and then sprints until the command has ended or
+// the account is empty.
+func (r *run) sprint(ctx context.Context, after time.Duration) {
+	account := r.agent.sprints
+	if !account.budget.allowed() {
+		r.log.note("sprint: none: this worker's owner allows none (--sprint-joules)")
+		return
+	}
+	if sleep(ctx, after); ctx.Err() != nil {
+		return
+	}
+	r.reporting.Lock()
+	runner := &subject{environment: slices.Clone(r.seat.subject.environment), cores: slices.Clone(r.seat.subject.cores)}
+	r.reporting.Unlock()
+	if !account.begin(now()) {
+		r.log.note("sprint: none: the account of %g J is empty", account.budget.Joules)
+		return
+	}
+	defer func() { account.end(now()) }()
+	began := now()
+	names, err := r.agent.controls.speedUp(runner, r.agent.sprintKnobs)
+	if err != nil {
+		r.log.note("sprint: none: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return
+	}
+	defer func() {
+		for _, name := range names {
+			r.agent.controls.dials.release(runner, name)
+		}
+	}()
+	r.log.note("sprint: after %s: %s at the highest", after, strings.Join(names, ", "))
+	for account.left(now()) > 0 {
+		if sleep(ctx, sprintLook); ctx.Err() != nil {
+			return
+		}
+	}
+	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(now()-began).Seconds(), account.budget.Joules)
+}
+
+// Sprinting says whether commands can be made faster on this machine, or why
+// not. root is as for [Knobs]. Nothing is changed.
+func Sprinting(root string) profiler.Capability {
+	c := newControls(controlOptions{root: root, openGPUs: openGPUs})
+	defer c.close()
+	one := profiler.Capability{Name: "sprint"}
+	var names []string
+	var reasons error
+	for _, k := range c.sprintKnobs(root) {
+		if _, err := k.available(); err != nil {
+			reasons = errors.Join(reasons, fmt.Errorf("%s: %w", k.name, err))
+			continue
+		}
+		names = append(names, k.name)
+	}
+	if len(names) == 0 {
+		one.Reason = strings.ReplaceAll(reasons.Error(), "\n", "; ")
+		return one
+	}
+	one.Available, one.Detail = true, "trials can be sped up by "+strings.Join(names, ", ")+" where tandem worker allows it (--sprint-joules)"
+	return one
+}

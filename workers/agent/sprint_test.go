@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheAccountOfSprints(t *testing.T) {
+	start := now()
+	after := func(seconds float64) moment { return start + moment(time.Duration(seconds*float64(time.Second))) }
+	s := newSprints(SprintBudget{Joules: 100, Watts: 10, ExtraWatts: 60}, start)
+	left := func(seconds, want float64) {
+		t.Helper()
+		if got := s.left(after(seconds)); math.Abs(got-want) > 1e-6 {
+			t.Errorf("after %g s %g J are left, want %g", seconds, got, want)
+		}
+	}
+	left(5, 100) // it holds no more
+	if !s.begin(after(5)) {
+		t.Fatal("a full account allows no sprint")
+	}
+	left(6, 50)
+	if !s.begin(after(6)) { // two at once
+		t.Fatal("half an account allows no second sprint")
+	}
+	left(6.1, 39)
+	left(7, 0)
+	if s.begin(after(7)) {
+		t.Error("an empty account allows a sprint")
+	}
+	s.end(after(7))
+	s.end(after(7))
+	left(9, 20)
+	if account := s.account(after(9)); account == nil || math.Abs(account.Joules-20) > 1e-6 || account.Of != 100 || account.Watts != 10 {
+		t.Errorf("the server is told %+v", account)
+	}
+	if none := newSprints(SprintBudget{}, start); none.account(after(1)) != nil {
+		t.Error("the server is told of an account that there is not")
+	}
+	for _, wrong := range []SprintBudget{{Joules: 1}, {ExtraWatts: 1}, {Joules: -1, ExtraWatts: 1}, {Joules: math.NaN(), ExtraWatts: 1}, {Joules: 1, ExtraWatts: 1, Watts: math.Inf(1)}} {
+		if wrong.check() == nil {
+			t.Errorf("%+v was taken", wrong)
+		}
+	}
+}
+
+func TestSprintsPutEverythingToItsHighestAndBack(t *testing.T) {
+	root, policies := FrequencyTree(t)
+	c := testControls(t, root, nil)
+	knobs := c.sprintKnobs(root)
+	runner := &subject{}
+	names, err := c.speedUp(runner, knobs)
+	if err != nil || strings.Join(names, " ") != "cpu_frequency_mhz cpu_governor" {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, policy := range policies {
+		if got := content(t, policy, "scaling_max_freq") + " " + content(t, policy, "scaling_governor"); got != "3600000 performance" {
+			t.Errorf("%s has %s", policy, got)
+		}
+	}
+	if again, err := c.speedUp(&subject{}, knobs); err == nil || !strings.Contains(err.Error(), "highest already") || !strings.Contains(err.Error(), "there is no GPU here") {
+		t.Errorf("what is at its highest was sped up by %v: %v", again, err)
+	}
+	for _, name := range names {
+		c.dials.release(runner, name)
+	}
+	for _, policy := range policies {
+		if got := content(t, policy, "scaling_max_freq") + " " + content(t, policy, "scaling_governor"); got != "3000000 schedutil" {
+			t.Errorf("afterwards %s has %s", policy, got)
+		}
+	}
+	if nothing, err := testControls(t, t.TempDir(), nil).speedUp(runner, testControls(t, t.TempDir(), nil).sprintKnobs(t.TempDir())); err == nil {
+		t.Errorf("a machine without knobs was sped up by %v", nothing)
+	}
+	if can := Sprinting(root); !can.Available || !strings.Contains(can.Detail, "cpu_governor") {
+		t.Errorf("%+v", can)
+	}
+	if cannot := Sprinting(t.TempDir()); cannot.Available || !strings.Contains(cannot.Reason, "no control over the CPU's frequency") {
+		t.Errorf("%+v", cannot)
+	}
+}
