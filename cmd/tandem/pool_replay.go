@@ -27,7 +27,7 @@ type replayFlags struct {
 	energies, drop                           []float64
 	every, moveSeconds, moveJoules, sharedTo float64
 	stretch                                  float64
-	jobs                                     int
+	jobs, spare                              int
 	seed                                     uint64
 	report                                   string
 	json                                     bool
@@ -36,7 +36,7 @@ type replayFlags struct {
 // The formats of traces, and the policies.
 var (
 	replayFormats  = []string{"gavel", "muri", "alibaba", "helios", "tandem"}
-	replayPolicies = []string{"spread", "anywhere", "first-fit", "heats", "packed", "watched", "priority", "preemptive", "restarting", "deflated"}
+	replayPolicies = []string{"spread", "anywhere", "first-fit", "heats", "packed", "watched", "priority", "preemptive", "restarting", "deflated", "standby"}
 )
 
 func poolReplayCommand() *cobra.Command {
@@ -68,6 +68,8 @@ Policies:
              the highest priority first; the others may end lower jobs, that go on
              later (preemptive) or begin again (restarting); or every job does all
              but a share (--drop) of its work
+  standby    first fit, and machines without jobs sleep: as many GPUs are awake as are
+             wanted, and --spare more
 
 Joules are computed from the trace and the file of machines: estimates. What is
 left out of a trace or not known of it is said below the table. docs/replay.md
@@ -97,6 +99,7 @@ func (f *replayFlags) declare(command *cobra.Command) {
 	set.Float64Var(&f.moveJoules, "move-joules", 0, "joules that this takes")
 	set.Float64Var(&f.sharedTo, "share", 1, "packed, watched: how much of the time a shared GPU may be said to be busy, all jobs added up")
 	set.Float64SliceVar(&f.drop, "drop", nil, "deflated: shares of the work that are left out, of priority 0, 1, ...")
+	set.IntVar(&f.spare, "spare", 0, "standby: GPUs that are awake beyond those that are wanted")
 	set.Float64Var(&f.stretch, "stretch", 1, "how much later jobs arrive than recorded, as a factor: 0.5 for twice the load")
 	set.IntVar(&f.jobs, "jobs", 0, "play only the first so many jobs; 0 for all")
 	set.Uint64Var(&f.seed, "seed", 1, "seed of everything random")
@@ -122,8 +125,8 @@ func (f replayFlags) check() error {
 		return problem.New(problem.Invalid, "--format alibaba needs --nodes FILE, with the nodes of the trace")
 	case !(f.stretch > 0):
 		return problem.New(problem.Invalid, "--stretch %g: it must be above 0, such as 0.5 for twice the load", f.stretch)
-	case !(f.every >= 0) || !(f.moveSeconds >= 0) || !(f.moveJoules >= 0) || !(f.sharedTo > 0) || f.jobs < 0:
-		return problem.New(problem.Invalid, "--look %g, --move-seconds %g, --move-joules %g, --share %g, --jobs %d: none may be negative, and --share must be above 0", f.every, f.moveSeconds, f.moveJoules, f.sharedTo, f.jobs)
+	case !(f.every >= 0) || !(f.moveSeconds >= 0) || !(f.moveJoules >= 0) || !(f.sharedTo > 0) || f.jobs < 0 || f.spare < 0:
+		return problem.New(problem.Invalid, "--look %g, --move-seconds %g, --move-joules %g, --share %g, --jobs %d, --spare %d: none may be negative, and --share must be above 0", f.every, f.moveSeconds, f.moveJoules, f.sharedTo, f.jobs, f.spare)
 	}
 	for _, energy := range f.energies {
 		if !(energy >= 0 && energy <= 1) {
@@ -154,7 +157,7 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 			list = append(list, poolreplay.Packed(packing.Settings{MostUtilization: f.sharedTo}))
 		case "watched":
 			list = append(list, poolreplay.Watched(packing.Settings{MostUtilization: f.sharedTo}))
-		case "first-fit", "priority", "preemptive", "restarting", "deflated":
+		case "first-fit", "priority", "preemptive", "restarting", "deflated", "standby":
 			list = append(list, f.inOrder(name))
 		default:
 			return nil, problem.New(problem.Invalid, "--policy %q: it must be of %s", name, strings.Join(replayPolicies, ", "))
@@ -163,11 +166,11 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 	return list, nil
 }
 
-// inOrder is first fit with a rule about priorities.
+// inOrder is first fit with a rule about priorities, or sleep.
 func (f replayFlags) inOrder(name string) poolreplay.Policy {
 	policy := poolreplay.FirstFit()
 	policy.Name = name
-	if name != "first-fit" {
+	if name != "first-fit" && name != "standby" {
 		policy.Order = poolreplay.ByPriority
 	}
 	switch name {
@@ -177,6 +180,8 @@ func (f replayFlags) inOrder(name string) poolreplay.Policy {
 		policy.Preemption = poolreplay.Repeats
 	case "deflated":
 		policy.Drop = f.drop
+	case "standby":
+		policy.Knob, policy.Every = poolreplay.Standby(f.spare), 60
 	}
 	return policy
 }

@@ -62,7 +62,7 @@ func TestPoolReplayComparesPolicies(t *testing.T) {
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "Replay of jobs.trace") {
 		t.Errorf("the report is not there: %v", err)
 	}
-	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "spread,anywhere,first-fit,heats,packed,watched,priority,preemptive,restarting,deflated", "--drop", "0.5")
+	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "spread,anywhere,first-fit,heats,packed,watched,priority,preemptive,restarting,deflated,standby", "--drop", "0.5")
 	if code != exitOK || !strings.Contains(out, "heats H=0.5, moving") || !strings.Contains(out, "Joules are estimates") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

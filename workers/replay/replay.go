@@ -21,7 +21,8 @@
 // A [Policy] is put together from parts: an order of those that wait, a
 // [Chooser] that gives a job its machine (and GPUs, to share them), and where it
 // has them a [Mover] that looks at what runs, rules of preemption, drop ratios
-// of classes, and a [Knob] for how many GPUs are awake. [FirstFit], [Spread] and
+// of classes, and a [Knob] for how many GPUs are awake
+// ([Standby], [Foreseen]). [FirstFit], [Spread] and
 // [Anywhere] are what schedulers do that know nothing of energy; [Heats] is the
 // thesis's; [Packed] puts several jobs on a GPU by what they are said to use, and
 // [Watched] does after it has watched them alone. A Chooser of one's own reads
