@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -308,15 +310,20 @@ func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	p.see("document.documentElement.scrollWidth - innerWidth", 0)
 	p.do(chromedp.Click("#more > summary"))
 	p.see(`["export-csv", "export-parquet", "export-json", "compare-link", "impact-link", "copy", "share", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
+	p.accessible("the menu of a study", wholeRules)
+	if folder := os.Getenv("TANDEM_SCREENSHOTS"); folder != "" {
+		p.picture(filepath.Join(folder, "study-menu-light-390.png"), chromedp.CaptureScreenshot())
+	}
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.see(`document.getElementById("more").open`, false)
+	p.see(`document.activeElement.textContent`, "More")
 	p.get(`document.getElementById("pause").focus()`)
 	for _, action := range []struct {
 		question, answer string
 		want             protocol.StudyStatus
 	}{{"pause", "Pause", protocol.StudyPaused}, {"resume", "Resume", protocol.StudyRunning}, {"stop", "Stop the study", protocol.StudyStopped}} {
 		// By keys alone: the button, then the answer behind Cancel, which has the focus.
-		p.see(fmt.Sprintf("document.getElementById(%q).checkVisibility()", action.question), true)
+		p.see(fmt.Sprintf("(one => one.checkVisibility() && !one.disabled)(document.getElementById(%q))", action.question), true)
 		p.get(fmt.Sprintf("document.getElementById(%q).focus()", action.question))
 		p.press("Enter", "\r", 13)
 		p.see(`document.activeElement.textContent`, "Cancel")
