@@ -19,6 +19,9 @@ type Study struct {
 	Energy float64
 	// Trials is how many it has, each of so many Epochs.
 	Trials, Epochs int
+	// Parallel is how many of them run at once at most; 0: as many as there is
+	// room for.
+	Parallel int
 	// Rounds of clustering are an epoch's work, and Pause comes after them.
 	Rounds int
 	Pause  time.Duration
@@ -38,6 +41,9 @@ func (s *Site) Create(ctx context.Context, study Study) (id string, err error) {
 	}
 	if study.Energy > 0 {
 		definition["placement"] = map[string]any{"energy": study.Energy}
+	}
+	if study.Parallel > 0 {
+		definition["parallel"] = study.Parallel
 	}
 	file, err := json.Marshal(definition)
 	if err != nil {

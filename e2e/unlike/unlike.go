@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,7 +94,7 @@ func Open(options Options) (*Site, error) {
 // Start starts a worker and waits until the server knows it. An error that wraps
 // [ErrLimits] says that this machine can't be limited so.
 func (s *Site) Start(ctx context.Context, place Place) (protocol.Worker, error) {
-	group, err := limits.NewGroup(fmt.Sprintf("tandem-unlike-%d-%s", os.Getpid(), place.Name), place.Limits)
+	group, err := limits.NewGroup(fmt.Sprintf("tandem-unlike-%s-%s", s.server.URL[strings.LastIndexByte(s.server.URL, ':')+1:], place.Name), place.Limits)
 	if err != nil {
 		return protocol.Worker{}, fmt.Errorf("%w: %w", ErrLimits, err)
 	}

@@ -86,9 +86,9 @@ func (d dialled) String() string {
 // choose, and why.
 func (p prober) settings() (list []dialled, reasons []string) {
 	list = []dialled{{}}
-	if _, err := p.controls.knobs[system.CPUGovernor].available(); err != nil {
-		reasons = append(reasons, fmt.Sprintf("%s is left as it is: %v", system.CPUGovernor, err))
-	} else {
+	_, governorErr := p.controls.knobs[system.CPUGovernor].available()
+	_, frequencyErr := p.controls.knobs[system.CPUFrequencyMHz].available()
+	if governorErr == nil {
 		// They hold the lowest and the highest frequency (section 3.3.1).
 		for _, governor := range []string{"powersave", "performance"} {
 			if governor != p.machine.Governor && p.controls.hasGovernor(governor) {
@@ -96,12 +96,21 @@ func (p prober) settings() (list []dialled, reasons []string) {
 			}
 		}
 	}
-	if _, err := p.controls.knobs[system.CPUFrequencyMHz].available(); err != nil {
-		reasons = append(reasons, fmt.Sprintf("%s is left as it is: %v", system.CPUFrequencyMHz, err))
-	} else if low, high, known := p.controls.frequencies(); known {
+	if low, high, known := p.controls.frequencies(); known && frequencyErr == nil {
 		for _, mhz := range []int64{low, (low + high) / 2} {
 			list = append(list, dialled{system.CPUFrequencyMHz, space.Int(mhz)})
 		}
+	}
+	switch {
+	case governorErr != nil && frequencyErr != nil && governorErr.Error() == frequencyErr.Error():
+		reasons = append(reasons, fmt.Sprintf("%s and %s are left as they are: %v", system.CPUGovernor, system.CPUFrequencyMHz, governorErr))
+	default:
+		for knob, err := range map[string]error{system.CPUGovernor: governorErr, system.CPUFrequencyMHz: frequencyErr} {
+			if err != nil {
+				reasons = append(reasons, fmt.Sprintf("%s is left as it is: %v", knob, err))
+			}
+		}
+		slices.Sort(reasons)
 	}
 	if _, err := p.controls.knobs[system.GPUPowerWatts].available(); err == nil {
 		reasons = append(reasons, system.GPUPowerWatts+" is left as it is: the probing tasks use no GPU, so trials have to show what a cap does")
