@@ -185,6 +185,9 @@ func TestAWinnerThatLeftDataOutSaysSo(t *testing.T) {
 			w.sleep(5 * time.Second)
 			w.comes(lease, 2+float64(value))
 		}
+		if w.recommended("low").FullBudget {
+			t.Error("a winner that left something out is said to have had the full budget")
+		}
 		if notes := strings.Join(w.recommended("low").Notes, "\n"); !strings.Contains(notes, "40% less data than its rung has") || !strings.Contains(notes, "its repeats will be trained on all data") {
 			t.Errorf("the notes are\n%s", notes)
 		}

@@ -47,6 +47,15 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 	})
 }
 
+// leftOutAt is the share of a rung's data that the trial left out when it was
+// measured there.
+func leftOutAt(t trial.Trial, rung int) float64 {
+	if result := resultAt(t, rung); result != nil && result.Deflation != nil {
+		return result.Deflation.Drop
+	}
+	return 0
+}
+
 // leftOut is the largest share of a rung's data that the trial has left out.
 func leftOut(t trial.Trial) float64 {
 	most := 0.0

@@ -65,7 +65,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 	}
 	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint
 	answer.Seconds, answer.Energy = winner.Seconds, winner.Energy
-	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1
+	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1 && leftOutAt(winner, answer.Best.Rung) == 0
 	if !answer.FullBudget {
 		top := r.ladder[len(r.ladder)-1].Budget
 		if top.Measured() {
