@@ -37,6 +37,8 @@ type Worker struct {
 	Trials []trial.ID     `json:"trials"`
 	// Refuses has the studies that it does not run, by id, each with the reason.
 	Refuses map[string]string `json:"refuses,omitempty" doc:"ids of studies that it does not run, each with the reason"`
+	// Drained says that it is given no more trials; absent: it is.
+	Drained *Drain `json:"drained,omitempty" doc:"it is given no more trials; absent: it is"`
 }
 
 // LeaseRequest asks for a trial to run.
@@ -67,7 +69,14 @@ type Lease struct {
 	FirstEpoch int                    `json:"first_epoch"`
 	Params     space.Configuration    `json:"params"`
 	System     map[string]space.Value `json:"system"`
-	Seed       uint64                 `json:"seed"`
+	// GPUs are those that the trial has for itself, by their place in the list that
+	// the worker registered with; GPUCount is how many the command sees, absent
+	// where that is left to the worker. Cores are kept for it; 0: its study asks for
+	// none.
+	GPUs     []int  `json:"gpus,omitempty" doc:"places in the worker's list of GPUs: those the trial has for itself"`
+	GPUCount *int   `json:"gpu_count,omitempty" doc:"how many GPUs the command sees; absent: those that the worker lets it see"`
+	Cores    int    `json:"cores,omitempty" doc:"cores that are kept for the trial; 0: its study asks for none"`
+	Seed     uint64 `json:"seed"`
 	// Checkpoint, if set, is to be put in place before the command starts.
 	Checkpoint          *trial.Checkpoint `json:"checkpoint,omitempty"`
 	Command             []string          `json:"command,omitempty"`

@@ -21,6 +21,9 @@ type StudyView struct {
 	// Rungs is the ladder of budgets, the cheapest first.
 	Rungs    []budget.Rung `json:"rungs"`
 	Progress Progress      `json:"progress"`
+	// Waits says why its next trial does not start; absent where nothing is in its
+	// way, and in lists of studies.
+	Waits []Wait `json:"waits,omitempty" doc:"why the next trial does not start; only for a study that is asked for by itself"`
 	// Annotation is what people wrote about it.
 	trial.Annotation
 }

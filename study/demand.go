@@ -1,11 +1,9 @@
 package study
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -42,19 +40,19 @@ func (r *runtime) want() demand.Want {
 	if r.study.Status.Over() && r.held == 0 {
 		return want
 	}
-	if each, constant := r.gpus(); constant {
+	if each, constant := r.places(); constant {
 		want.Running = float64(r.held) * each
 	} else {
 		for _, t := range r.trials {
 			if t.State.Held() {
-				want.Running += gpusOf(t)
+				want.Running += placesOf(t)
 			}
 		}
 	}
 	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil {
 		return want
 	}
-	each, _ := r.gpus()
+	each, _ := r.places()
 	waiting := len(r.queue)
 	if waiting == 0 && !r.waiting {
 		waiting = 1
@@ -63,27 +61,15 @@ func (r *runtime) want() demand.Want {
 	return want
 }
 
-// gpus is how many GPUs each trial of the study takes: at least one, which stands
-// for a slot where there are none. It is no constant where they are tuned.
-func (r *runtime) gpus() (each float64, constant bool) {
-	if value, named := r.study.Definition.System.Constants[system.GPUs]; named {
-		if number, isNumber := value.Number(); isNumber {
-			return max(1, number), true
-		}
-	}
-	tuning := r.study.Definition.System.Tuning
-	return 1, tuning == nil || !slices.ContainsFunc(tuning.Tuned, func(one system.Tuned) bool { return one.Name == system.GPUs })
+// places is how many GPUs each trial of the study takes: at least one, which
+// stands for a slot where there are none. It is no constant where they are tuned.
+func (r *runtime) places() (each float64, constant bool) {
+	least, most := r.gpus()
+	return float64(max(1, least)), least == most
 }
 
-// gpusOf is how many GPUs the trial runs with.
-func gpusOf(t trial.Trial) float64 {
-	if t.Setting != nil {
-		if number, isNumber := t.Setting.Configuration[system.GPUs].Number(); isNumber {
-			return max(1, number)
-		}
-	}
-	return 1
-}
+// placesOf is how many GPUs the trial runs with, at least one.
+func placesOf(t trial.Trial) float64 { return float64(max(1, len(t.GPUs))) }
 
 // host is a worker as far as its room goes. The pool's lock is held.
 //

@@ -42,11 +42,12 @@ func TestDemand(t *testing.T) {
 			}
 		}
 		for range 3 {
-			w.mustLease("worker-slots") // the fewest running first: both have one, then one has two
+			w.mustLease("worker-slots") // the trials with GPUs fit only one worker
 		}
+		w.mustLease("worker-gpus")
 		look := w.service.Demand()
-		if want := (demand.Want{Running: 4, Waiting: 3}); look.Want() != want && look.Want() != (demand.Want{Running: 5, Waiting: 3}) {
-			t.Errorf("with three leases: %+v", look.Owners)
+		if want := (demand.Want{Running: 5, Waiting: 3}); look.Want() != want {
+			t.Errorf("with four leases: %+v", look.Owners)
 		}
 		if look.Capacity() != 3+1+2 || !look.GPUs() {
 			t.Errorf("the hosts are %+v", look.Hosts)

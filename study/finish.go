@@ -29,6 +29,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	worker := t.Worker
 	tx := s.begin(r)
+	tx.preempted = s.preempted(held)
 	t, err = tx.end(t, request)
 	if err != nil {
 		tx.abandon()
@@ -91,6 +92,10 @@ func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 		} else {
 			reason += "; starts from its first epoch, as there is no earlier checkpoint"
 		}
+	}
+	if tx.preempted && request.Outcome == protocol.Interrupted {
+		t.Preemptions++
+		t.Preempted = &tx.now
 	}
 	return tx.state(t, trial.Queued, reason)
 }

@@ -23,6 +23,9 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 		if err := s.seen(ctx, request.Worker); err != nil {
 			return protocol.LeaseReply{}, err
 		}
+		s.poolMutex.Lock()
+		s.workers.NoteOnly(request.Worker, request.Study)
+		s.poolMutex.Unlock()
 		reply, err := s.tryLease(ctx, request)
 		if err != nil || reply.Lease != nil || reply.StudyFinished {
 			return reply, err
@@ -82,18 +85,20 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 // candidates are the running studies with a command, in the pool's order.
 func (s *Service) candidates(caller Caller) []pool.Candidate {
 	var candidates []pool.Candidate
+	working := map[string]bool{}
 	for _, r := range s.loaded() {
-		if !caller.sees(r.id, r.owner) {
-			continue
-		}
 		r.mutex.Lock()
-		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle()) {
-			candidates = append(candidates, pool.Candidate{
-				Study: r.study.ID, Priority: r.study.Definition.Priority, Running: r.held, Created: r.study.Created,
-			})
+		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle() && !r.full()) {
+			working[r.id] = true
+			if caller.sees(r.id, r.owner) {
+				candidates = append(candidates, pool.Candidate{
+					Study: r.study.ID, Owner: r.owner, Priority: r.study.Definition.Priority, Running: r.held, Created: r.study.Created,
+				})
+			}
 		}
 		r.mutex.Unlock()
 	}
+	s.shares(candidates, working)
 	pool.Order(candidates)
 	return candidates
 }
@@ -119,14 +124,14 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply prot
 	if r.broken != nil {
 		return reply, false, r.broken
 	}
-	if !s.suits(r, worker) {
+	if r.full() || !s.suits(r, worker) {
 		return reply, false, nil
 	}
 	here, fits := s.reserve(r, worker)
 	if !fits {
-		return reply, true, nil
+		return reply, here.withheld == "", nil
 	}
-	defer s.unreserve(worker)
+	defer s.unreserve(worker, here)
 	reply, err = s.grant(ctx, r, worker, here)
 	return reply, false, err
 }
@@ -142,14 +147,17 @@ func (s *Service) suits(r *runtime, worker string) bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	member, _ := s.workers.Member(worker)
-	_, refused := member.Refuses[r.study.ID]
-	return !refused && (r.study.Definition.Sandbox != protocol.StrictSandbox || member.Registration.Sandbox.Complete())
+	if !suited(r, member) {
+		s.gangs.Lost(r.id, worker)
+		return false
+	}
+	return true
 }
 
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
-	tx.host = here.host
+	tx.host, tx.gpus = here.host, here.gpus
 	tx.deflation, _ = s.deflator.of(r.study.ID)
 	holder := callerOf(ctx).Holder
 	tx.holder = holder
@@ -174,14 +182,12 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.LeaseReply{}, unsettled{err}
 	}
-	if reply.Lease != nil {
+	// Another attempt of the same call may have won: that one has granted its own.
+	if leased != nil && reply.Lease != nil && reply.Lease.Trial == leased.ID && reply.Lease.LeaseEpoch == leased.LeaseEpoch {
+		lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
+		lease.Deadline = tx.now.Add(s.leaseTerm())
+		s.granted(r, lease, here.ticket)
 		s.deflator.began(*leased, r.study.Definition.Priority, waited, tx.now)
-		s.poolMutex.Lock()
-		defer s.poolMutex.Unlock()
-		s.leases.Grant(pool.Lease{
-			Trial: reply.Lease.Trial, Epoch: reply.Lease.LeaseEpoch, Worker: worker, Holder: holder, Deadline: tx.now.Add(s.leaseTerm()),
-			Cores: r.occupies(*leased, here.room.Machine), MemoryBytes: r.resident,
-		})
 	}
 	return reply, nil
 }
@@ -248,6 +254,10 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	}
 	t.LeaseEpoch++
 	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.host, tx.holder, setting
+	t.GPUs = nil
+	if count := tx.runtime.gpuCount(t); count != nil {
+		t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
+	}
 	if t.Started == nil {
 		t.Started = &tx.now
 	}
@@ -275,6 +285,11 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 		Sandbox: def.Sandbox, Secrets: def.Secrets,
 		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: s.timing(), Sprint: def.Sprint,
 	}
+	if r.gpuCount(t) != nil {
+		count := len(t.GPUs)
+		lease.GPUs, lease.GPUCount = t.GPUs, &count
+	}
+	lease.Cores = r.resources().Cores
 	if t.Setting != nil {
 		lease.System = t.Setting.Configuration
 	}

@@ -35,7 +35,13 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 
 // Study returns one study by id or name.
 func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return look(ctx, s, ref, func(r *runtime) (protocol.StudyView, error) { return r.view(s.options.Now()), nil })
+	return look(ctx, s, ref, func(r *runtime) (protocol.StudyView, error) {
+		view := r.view(s.options.Now())
+		if callerOf(ctx).Sight != Shared { // who came by a link hears nothing of workers and users
+			view.Waits = s.waits(r)
+		}
+		return view, nil
+	})
 }
 
 // TrialDetail returns one trial with its reports and its history.

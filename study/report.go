@@ -35,10 +35,10 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return answered(r, protocol.Directive{}, err)
 	}
 	if t.State.Terminal() {
-		return answered(r, r.directive(t), nil) // too late to count, and not the worker's fault
+		return answered(r, s.directive(r, t), nil) // too late to count, and not the worker's fault
 	}
 	if t.Budget.Measured() && t.MeasuredAt(t.Rung) {
-		return answered(r, r.directive(t), nil) // the script went on before it heard that the budget is spent
+		return answered(r, s.directive(r, t), nil) // the script went on before it heard that the budget is spent
 	}
 	if err := r.checkReport(t, report); err != nil {
 		return protocol.Directive{}, err
@@ -51,7 +51,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return answered(r, protocol.Directive{}, err)
 	}
 	if !fresh && t.State == trial.Running {
-		return answered(r, r.directive(t), nil)
+		return answered(r, s.directive(r, t), nil)
 	}
 	guidance, err := s.guide(ctx, r, t, report)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		tx.abandon()
 		return protocol.Directive{}, err
 	}
-	directive := r.directive(t)
+	directive := s.directive(r, t)
 	s.resize(r, t, report) // before those who wait for cores look again
 	if err := commit(ctx, s, tx, &directive); err != nil {
 		return protocol.Directive{}, err
@@ -71,6 +71,11 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	s.learned(guidance.records)
 	if fresh {
 		s.deflator.setUp(t.ID, t.LeaseEpoch, float64(report.SetupSeconds))
+	}
+	if report.Energy != nil && fresh {
+		s.poolMutex.Lock()
+		s.spend(r.owner, 0, float64(report.Energy.Joules))
+		s.poolMutex.Unlock()
 	}
 	if t.State.Terminal() { // its search stopped it
 		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
@@ -252,7 +257,13 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	tx.log(Event{Kind: Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
 	tx.stage(t)
 	var nothing struct{}
-	return commit(ctx, s, tx, &nothing)
+	if err := commit(ctx, s, tx, &nothing); err != nil {
+		return err
+	}
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	s.leases.Saved(t.ID, t.LeaseEpoch)
+	return nil
 }
 
 // AppendLog adds to the trial's log.

@@ -18,13 +18,14 @@ func TestFreeCoresAreKeptWhileATrialIsChosen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if here, fits := s.reserve(&runtime{}, "worker-1"); !fits || here.situation.Cores != 4 {
+	here, fits := s.reserve(&runtime{}, "worker-1")
+	if !fits || here.situation.Cores != 4 {
 		t.Fatalf("the chosen trial has %d of 4 cores, fits %v", here.situation.Cores, fits)
 	}
 	if free := s.siteOf("worker-1", "").room.Cores; free != 0 {
 		t.Errorf("others see %d free cores while it is chosen", free)
 	}
-	s.unreserve("worker-1")
+	s.unreserve("worker-1", here)
 	if free := s.siteOf("worker-1", "").room.Cores; free != 4 {
 		t.Errorf("afterwards %d of 4 cores are free", free)
 	}

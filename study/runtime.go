@@ -18,7 +18,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // runtime is a study's state in memory: what the store has or is about to
@@ -49,6 +48,8 @@ type runtime struct {
 
 	// resident is the most memory a trial was seen to use since it was loaded.
 	resident int64
+	// sought is when a machine was last looked for that could be cleared for a trial.
+	sought time.Time
 
 	ready *aims // see aims
 
@@ -221,9 +222,13 @@ func (s *Service) regrant(r *runtime) {
 	defer s.poolMutex.Unlock()
 	for _, t := range r.trials {
 		if t.State.Held() && !s.leases.Has(t.ID, t.LeaseEpoch) {
-			s.leases.Grant(pool.Lease{
-				Trial: t.ID, Epoch: t.LeaseEpoch, Worker: t.Worker, Holder: t.Holder, Deadline: now.Add(s.leaseTerm()), Cores: r.occupies(t, 0),
-			})
+			granted := now
+			if t.Started != nil {
+				granted = *t.Started
+			}
+			lease := r.leaseRecord(t, r.takes(t, 0, 0), granted)
+			lease.Deadline = now.Add(s.leaseTerm())
+			s.leases.Grant(lease)
 		}
 	}
 }

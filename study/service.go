@@ -61,9 +61,15 @@ type Service struct {
 
 	deflator *deflator // what trainings take, and what they leave out
 
-	poolMutex sync.Mutex // guards leases, workers and lastTick
+	// governing lets one change of the pool's rules be made at a time.
+	governing gate
+
+	poolMutex sync.Mutex // guards leases, workers, rules, gangs and lastTick
 	leases    pool.Leases
 	workers   pool.Registry
+	rules     rules
+	gangs     pool.Gangs
+	counted   counted
 	lastTick  time.Time
 }
 
@@ -80,7 +86,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), claims: make(map[claim]time.Time), deflator: newDeflator(), deployed: make(map[deployQuestion][]deployment.Deployment),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), deployed: make(map[deployQuestion][]deployment.Deployment),
 	}
 }
 
@@ -92,6 +98,9 @@ func (s *Service) Start(ctx context.Context) error {
 	s.poolMutex.Lock()
 	s.lastTick = s.options.Now() // it may fall asleep before its first one
 	s.poolMutex.Unlock()
+	if err := s.loadRules(ctx); err != nil {
+		return err
+	}
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
 		return fmt.Errorf("load the studies: %w", err)
@@ -147,6 +156,10 @@ func (s *Service) restamp(ctx context.Context, r *runtime, served time.Time, sna
 // nothing and may be another version, and the studies' time so far.
 func (s *Service) Close(ctx context.Context) error {
 	var failures []error
+	now := s.options.Now()
+	if err := s.keepRules(ctx, now, now, true); err != nil {
+		failures = append(failures, err)
+	}
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if err := s.close(ctx, r); err != nil {

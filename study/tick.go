@@ -14,10 +14,13 @@ import (
 const forgetWorkersAfter = 24 * time.Hour
 
 // Tick does what time alone makes due: it takes trials back from silent
-// workers and ends studies whose time is up. The caller runs it every second.
+// workers, ends studies whose time is up, lets trials make way for others, and
+// keeps the rules of the pool. The caller runs it every second.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.options.Now()
 	s.poolMutex.Lock()
+	before := s.lastTick
+	s.chargeGPUs(now.Sub(before))
 	if late := now.Sub(s.lastTick); late > s.leaseTerm()/2 {
 		// It was this server that slept (a stopped process, a busy machine):
 		// heartbeats could not be taken, so no worker is late by that time.
@@ -37,6 +40,10 @@ func (s *Service) Tick(ctx context.Context) error {
 	}
 	s.wake(now)
 	s.deflateAll(now)
+	s.preempt(now)
+	if err := s.keepRules(ctx, before, now, false); err != nil {
+		failures = append(failures, err)
+	}
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}

@@ -25,6 +25,10 @@ type transaction struct {
 	study   *Study
 	// host names the machine that a trial is leased to.
 	host string
+	// gpus are those that a trial which is leased may have.
+	gpus []int
+	// preempted says that the trial which ends its lease was asked to make way.
+	preempted bool
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
 	// holder is to whom the lease of a trial that is leased belongs.

@@ -30,6 +30,11 @@ type site struct {
 	room      pool.Room
 	situation advice.Situation
 	knobs     []string // that its agent can set
+	// Of one that was reserved: the GPUs kept for the trial, the ticket of its
+	// pending lease, and why it was not, where there was room.
+	gpus     []int
+	ticket   int
+	withheld string
 }
 
 // tuningOn is the study's knobs as far as they can be set there; nil for none.
@@ -66,16 +71,34 @@ func (s *Service) reserve(r *runtime, worker string) (here site, fits bool) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	here = s.lockedSite(worker, "")
-	if !here.room.Fits(r.demands(here.room.Machine), r.resident) {
+	member, _ := s.workers.Member(worker)
+	need := r.need(here.room.Machine)
+	if no := s.withheld(r, member, need); no.reason != "" {
+		here.withheld = no.reason
+		s.gangs.Lost(r.id, worker)
+		if no.cause == protocol.WaitQuota {
+			s.gangs.Gone(r.id) // no machine is cleared for what may not start
+		}
 		return here, false
 	}
+	if !here.room.Fits(need) {
+		s.waitsForRoom(r, member)
+		return here, false
+	}
+	_, most := r.gpus()
+	here.gpus = here.room.GPUs[:min(most, len(here.room.GPUs))]
+	here.ticket = s.leases.Pend(pool.Lease{
+		Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: worker,
+		Cores: need.Cores, MemoryBytes: need.MemoryBytes, KeptCores: need.KeptCores, KeptMemory: need.KeptMemory, GPUs: here.gpus,
+	})
 	s.workers.Reserve(worker, max(0, here.room.Cores))
 	return here, true
 }
 
-func (s *Service) unreserve(worker string) {
+func (s *Service) unreserve(worker string, here site) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
+	s.leases.Settle(here.ticket)
 	s.workers.Reserve(worker, 0)
 }
 
@@ -83,6 +106,9 @@ func (s *Service) unreserve(worker string) {
 func (s *Service) lockedSite(worker string, id trial.ID) site {
 	member, _ := s.workers.Member(worker)
 	held := s.leases.Of(worker)
+	if !member.Registration.Elastic { // its voices are heard at once
+		held = append(held, s.leases.Deciding(worker)...)
+	}
 	room := pool.RoomOf(member, held)
 	at := advice.Situation{Machine: room.Machine, Cores: room.Cores, Elastic: room.Elastic, Wanted: member.Short}
 	if !room.Elastic {
@@ -302,7 +328,8 @@ func (s *Service) resize(r *runtime, t trial.Trial, report protocol.Report) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	member, _ := s.workers.Member(t.Worker)
-	s.leases.Resize(t.ID, t.LeaseEpoch, r.occupies(t, member.Registration.Machine.Cores), memory)
+	taken := r.takes(t, member.Registration.Machine.Cores, memory)
+	s.leases.Resize(t.ID, t.LeaseEpoch, taken.Cores, taken.MemoryBytes)
 }
 
 // occupies is how many cores the trial keeps busy on a machine with that many;

@@ -24,6 +24,7 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 		return protocol.Timing{}, denial{problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID)}
 	}
 	s.workers.Register(registration, caller.Holder, s.options.Now())
+	s.counted = counted{}
 	return s.timing(), nil
 }
 
@@ -96,7 +97,7 @@ func (s *Service) registered() []protocol.Worker {
 		silent := now.Sub(member.LastSeen)
 		workers = append(workers, protocol.Worker{
 			WorkerRegistration: member.Registration, LastSeenSeconds: silent.Seconds(),
-			Alive: silent < s.leaseTerm(), Load: member.Load, Sprint: member.Sprint, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses,
+			Alive: silent < s.leaseTerm(), Load: member.Load, Sprint: member.Sprint, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses, Drained: s.drainOf(member),
 		})
 	}
 	return workers
@@ -169,7 +170,7 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 			return answered(r, protocol.Directive{}, holds(t, held.LeaseEpoch))
 		}
 	}
-	directive := r.directive(t)
+	directive := s.directive(r, t)
 	if directive.Action == protocol.Continue {
 		return directive, nil
 	}

@@ -148,6 +148,9 @@ type Trial struct {
 	// Holder is to whom that lease belongs: only the holder writes under it. Empty
 	// where it was not noted.
 	Holder string `json:"holder,omitempty"`
+	// GPUs are those that it has for itself there, or had last, by their place in
+	// the worker's list.
+	GPUs []int `json:"gpus,omitempty"`
 	// Rung and Budget are what the trial is on, or was last on.
 	Rung       int           `json:"rung"`
 	Budget     budget.Budget `json:"budget"`
@@ -196,6 +199,10 @@ type Trial struct {
 	Promotions int `json:"promotions"`
 	// Resumes counts the leases that continued from a checkpoint.
 	Resumes int `json:"resumes"`
+	// Preemptions counts how often it made way for a trial of higher priority,
+	// Preempted is when it last did. Neither costs a retry.
+	Preemptions int        `json:"preemptions,omitempty"`
+	Preempted   *time.Time `json:"preempted,omitempty"`
 	// Annotation is what people wrote about it.
 	Annotation
 }

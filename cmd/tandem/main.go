@@ -132,7 +132,7 @@ diff --exit-code" found a difference, 130 interrupted;
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studyCommand(), groundTruthCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(), poolCommand(),
+	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studyCommand(), groundTruthCommand(), quotaCommand(), reservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(), poolCommand(),
 		backupCommand(), restoreCommand(), verifyCommand())
 	return root
 }

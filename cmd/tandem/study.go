@@ -232,6 +232,9 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 		status += ": " + wording.Plain(view.Reason)
 	}
 	fmt.Fprintf(out, "%s (%s) of %s  %s\n", wording.Plain(view.Name), view.ID, wording.Plain(view.Owner), status)
+	for _, wait := range view.Waits {
+		fmt.Fprintf(out, "Waits: %s\n", wording.Plain(wait.Reason))
+	}
 	if view.Definition.Description != "" {
 		fmt.Fprintln(out, wording.Plain(view.Definition.Description))
 	}

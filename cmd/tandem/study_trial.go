@@ -57,6 +57,16 @@ func trialCommand(flags *studyFlags) *cobra.Command {
 	})
 }
 
+// printPlace says which GPUs the trial has, and how often it made way.
+func printPlace(out io.Writer, t protocol.RankedTrial) {
+	if len(t.GPUs) > 0 {
+		fmt.Fprintf(out, "GPUs of its machine: %s\n", strings.Trim(fmt.Sprint(t.GPUs), "[]"))
+	}
+	if t.Preemptions > 0 {
+		fmt.Fprintf(out, "Made way for others %s\n", wording.Count(t.Preemptions, "time"))
+	}
+}
+
 func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	t := detail.Trial
 	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
@@ -74,6 +84,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	if t.Deflation != nil {
 		fmt.Fprintln(out, shownDrop(t.Deflation))
 	}
+	printPlace(out, t)
 	if t.RepeatOf != nil {
 		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
 	}

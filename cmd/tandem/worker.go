@@ -97,6 +97,7 @@ has; docs/sandbox.md tells what each does.`,
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
 	logFlags(command, &log)
+	command.AddCommand(workerDrainCommand(&server), workerUndrainCommand(&server))
 	return command
 }
 

@@ -72,8 +72,11 @@ func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []proto
 	return seen
 }
 
-// shownLife says whether a worker is heard of.
+// shownLife says whether a worker is heard of, and given trials.
 func shownLife(worker protocol.Worker) string {
+	if worker.Alive && worker.Drained != nil {
+		return "drained"
+	}
 	if worker.Alive {
 		return "alive"
 	}
@@ -112,6 +115,9 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 	for _, worker := range workers {
 		if account := worker.Sprint; account != nil {
 			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", wording.Plain(worker.Name), account.Joules, account.Of)
+		}
+		if worker.Drained != nil && worker.Drained.Reason != "" {
+			fmt.Fprintf(out, "\n%s is drained: %s\n", wording.Plain(worker.Name), wording.Plain(worker.Drained.Reason))
 		}
 		for _, study := range slices.Sorted(maps.Keys(worker.Refuses)) {
 			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), wording.Plain(worker.Refuses[study]))

@@ -71,6 +71,7 @@ func ParseDefinition(text string) (definition.Definition, error) {
 // FormatTrial returns the trial as a JSON document.
 func FormatTrial(t trial.Trial) (string, error) {
 	t.Created, t.Started, t.Finished = UTC(t.Created), UTCOrNil(t.Started), UTCOrNil(t.Finished)
+	t.Preempted = UTCOrNil(t.Preempted)
 	t.Results = slices.Clone(t.Results)
 	for i, result := range t.Results {
 		t.Results[i].At = UTCOrNil(result.At)

@@ -159,6 +159,15 @@ type Definition struct {
 	ResponseSeconds *ResponseSeconds `json:"response_seconds,omitempty"`
 	// Sprint is how its trials are sped up; nil: they are not.
 	Sprint *Sprint `json:"sprint,omitempty"`
+	// Parallel is how many trials run at once at most; 0 means as many as there is
+	// room for.
+	Parallel int `json:"parallel,omitempty"`
+	// Preempt lets the study take the place of trials of lower priority where its
+	// owner may: they pause by checkpoint.
+	Preempt bool `json:"preempt,omitempty"`
+	// Resources is what each trial has of one machine for itself; nil where the
+	// study does not say.
+	Resources *Resources `json:"resources,omitempty"`
 }
 
 // Ladder returns the rungs a trial climbs, the cheapest first.

@@ -33,6 +33,7 @@ func (noAudit) Append(audit.Entry) error { return nil }
 var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
+	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true,
 }
 
 // tokenLike is whatever might be a token that somebody has put into a path.

@@ -101,6 +101,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/studies/{study}/trials/{number}/annotate": `{"add_tags":["theirs"]}`,
 		"POST /api/v1/studies/{study}/links":                    `{"name":"theirs","ttl_seconds":3600}`,
 		"POST /api/v1/workers":                                  encode(protocol.WorkerRegistration{ID: p.worker, Name: "desk", Slots: 1}),
+		"POST /api/v1/workers/{worker}/drain":                   `{"now":true}`,
 		"POST /api/v1/workers/{worker}/heartbeat":               `{"leases":[]}`,
 		"POST /api/v1/leases":                                   encode(protocol.LeaseRequest{Worker: p.worker}),
 		"POST /api/v1/trials/{trial}/reports":                   encode(protocol.Report{LeaseEpoch: epoch, Epoch: 1, Metrics: map[string]trial.Float{"loss": 0}}),
@@ -123,6 +124,8 @@ var harmless = []string{
 	"GET /api/v1/ground-truth", "GET /api/v1/ground-truth/machines", "GET /api/v1/ground-truth/runs", "GET /api/v1/ground-truth/clusters", // everybody's
 	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures", "POST /api/v1/architectures",
 	"GET /api/v1/pool/forecast", "GET /api/v1/pool/advice", // of one's own, or the administrators'
+	"GET /api/v1/quotas", "GET /api/v1/quotas/{user}", "PUT /api/v1/quotas/{user}", "DELETE /api/v1/quotas/{user}", // the administrators', and one's own
+	"GET /api/v1/reservations", "POST /api/v1/reservations", "DELETE /api/v1/reservations/{reservation}",
 	"PUT /api/v1/artifacts/{sha256}", // bytes whose hash the sender knows
 }
 

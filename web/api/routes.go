@@ -90,7 +90,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, s.inferences), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, s.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, s.appendLog), nil},
-	}, s.answers(), s.sharedRoutes(), s.forecastRoutes(), s.writtenRoutes())
+	}, s.answers(), s.sharedRoutes(), s.forecastRoutes(), s.writtenRoutes(), s.sharingRoutes())
 }
 
 // answers are what is computed from a study's trials.

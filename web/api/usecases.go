@@ -62,6 +62,19 @@ type WorkerUseCases interface {
 	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
 }
 
+// SharingUseCases are how users share the workers.
+type SharingUseCases interface {
+	Quotas(ctx context.Context) []protocol.QuotaView
+	Quota(ctx context.Context, user string) (protocol.QuotaView, error)
+	SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error)
+	RemoveQuota(ctx context.Context, user string) error
+	Reservations(ctx context.Context) []protocol.Reservation
+	Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error)
+	Unreserve(ctx context.Context, id string) error
+	Drain(ctx context.Context, worker string, ask protocol.DrainRequest) (protocol.Drained, error)
+	Undrain(ctx context.Context, worker string) (protocol.Drained, error)
+}
+
 // LeaseUseCases are what workers do with the trials they run.
 type LeaseUseCases interface {
 	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
@@ -106,6 +119,7 @@ type UseCases interface {
 	ChartUseCases
 	EdgeUseCases
 	WorkerUseCases
+	SharingUseCases
 	LeaseUseCases
 	GroundTruthUseCases
 	ArtifactUseCases

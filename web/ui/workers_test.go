@@ -95,6 +95,28 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#measures-note", "of an earlier version")
 	p.see(`document.getElementById("probes").hidden`, true)
 	p.seeText("#probes-note", "--probe once")
+
+	// A worker is drained, and says so to whoever waits for it.
+	p.click("#drain")
+	p.confirm("Cancel")
+	p.seeText("#panel-title", "worker-old: alive")
+	p.click("#drain")
+	p.confirm("Drain")
+	p.seeText("#panel-title", "worker-old: drained")
+	p.seeText("#machine", "since ")
+	p.see(`document.getElementById("drain").hidden && document.getElementById("drain-now").hidden`, true)
+	for _, name := range []string{"worker-open", "worker-whole"} {
+		if _, err := s.studies.Drain(t.Context(), name, protocol.DrainRequest{Reason: "new disk"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.see(column("1"), []string{"worker-old: drained", "worker-open: drained, new disk", "worker-part: alive", "worker-whole: drained, new disk"})
+	p.visit("/studies/small")
+	p.seeText("#waits", "Worker worker-open is drained: new disk.")
+	p.visit("/workers?worker=worker-old")
+	p.click("#undrain")
+	p.confirm("Undrain")
+	p.seeText("#panel-title", "worker-old: alive")
 	p.click("#close-panel")
 	p.see("location.search", "")
 	p.quiet()

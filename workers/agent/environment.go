@@ -93,13 +93,16 @@ func (o Options) share(cores int) int {
 	return max(1, cores/o.Slots)
 }
 
-// threads is the system configuration's cpu_threads, else its cores, else the
-// slot's share.
+// threads is the system configuration's cpu_threads, else its cores, else those
+// that are kept for the trial, else the slot's share.
 func threads(lease protocol.Lease, share int) int {
 	for _, name := range [...]string{system.CPUThreads, system.Cores} {
 		if wanted, ok := lease.System[name].Number(); ok && wanted >= 1 {
 			return int(wanted)
 		}
+	}
+	if lease.Cores > 0 {
+		return lease.Cores
 	}
 	return share
 }

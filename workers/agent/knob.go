@@ -36,6 +36,7 @@ type subject struct {
 	mark        string   // what marks the environments of the run's processes
 	cores       []int    // where it may run; nil: on all cores of the worker
 	pinned      []int    // where its threads were put
+	gpus        []int    // those the server gave it, by their place in the worker's list
 	memory      memoryLimit
 }
 
@@ -78,7 +79,7 @@ func newControls(options controlOptions) *controls {
 		system.MemoryGiB:       &memoryKnob{folder: profiler.OldControlGroup("memory")},
 		system.CPUFrequencyMHz: &dialKnob{name: system.CPUFrequencyMHz, dials: c.dials, places: frequency.places(allowed, frequencyText)},
 		system.CPUGovernor:     &dialKnob{name: system.CPUGovernor, dials: c.dials, places: governor.places(allowed, governorText)},
-		system.GPUs:            &gpusKnob{driver: c.gpus, taken: map[*subject][]string{}},
+		system.GPUs:            &gpusKnob{driver: c.gpus, own: ownDevices},
 		system.GPUPowerWatts:   &dialKnob{name: system.GPUPowerWatts, dials: c.dials, places: c.gpus.places(powerText)},
 		system.GPUClockMHz:     &dialKnob{name: system.GPUClockMHz, dials: c.dials, places: c.gpus.places(clockText), untold: true},
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
 )
@@ -113,36 +114,50 @@ func TestGPUThatMayNotBeSet(t *testing.T) {
 	}
 }
 
+// A command sees the GPUs that the server gave its trial, by their places among
+// those that the worker may use.
 func TestVisibleGPUs(t *testing.T) {
-	c := testControls(t, t.TempDir(), newGPUs(4))
-	k := c.knobs[system.GPUs]
-	steps := []struct {
-		name        string
-		environment []string
-		number      int64
-		want        string // what is added to the environment
+	k := &gpusKnob{driver: &gpuDriver{open: func() (gpuControl, error) { return newGPUs(4), nil }}}
+	for name, test := range map[string]struct {
+		own   string
+		given bool
+		gpus  []int
+		want  string // what is added to the environment
 	}{
-		{"the first", nil, 2, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1"},
-		{"beside it", nil, 1, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=2"},
-		{"some twice", nil, 3, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1,3"},
-		{"none", nil, 0, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES="},
-		{"of the owner's", []string{"CUDA_VISIBLE_DEVICES=9", "CUDA_VISIBLE_DEVICES=GPU-a, GPU-b"}, 1, "CUDA_VISIBLE_DEVICES=GPU-a"},
-		{"beside that one", []string{"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"}, 1, "CUDA_VISIBLE_DEVICES=GPU-b"},
-	}
-	for i, step := range steps {
-		run := &subject{environment: slices.Clone(step.environment), mark: fmt.Sprint(i)}
-		if _, err := k.set(run, space.Int(step.number)); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
+		"two of the machine's": {"", false, []int{1, 3}, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1,3"},
+		"none":                 {"", false, nil, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES="},
+		"of the worker's":      {"GPU-a, GPU-b,GPU-c", true, []int{0, 2}, "CUDA_VISIBLE_DEVICES=GPU-a,GPU-c"},
+		"none of none":         {"-1", true, nil, "CUDA_VISIBLE_DEVICES="},
+	} {
+		k.own = func() (string, bool) { return test.own, test.given }
+		run := &subject{environment: []string{"CUDA_VISIBLE_DEVICES=9"}, gpus: test.gpus} // the last one counts
+		if _, err := k.set(run, space.Int(int64(len(test.gpus)))); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
-		if got := strings.Join(run.environment[len(step.environment):], " "); got != step.want {
-			t.Errorf("%s: got %s, want %s", step.name, got, step.want)
+		if got := strings.Join(run.environment[1:], " "); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
-	if _, err := k.set(&subject{}, space.Int(5)); err == nil || !strings.Contains(err.Error(), "4 GPUs, not 5") {
+	if _, err := k.set(&subject{}, space.Int(5)); err == nil || !strings.Contains(err.Error(), "gave the trial 0 GPUs, not 5") {
 		t.Errorf("got %v", err)
 	}
-	none := &subject{}
-	if _, err := testControls(t, t.TempDir(), nil).knobs[system.GPUs].set(none, space.Int(0)); err != nil || !slices.Contains(none.environment, "CUDA_VISIBLE_DEVICES=") {
-		t.Errorf("no GPU of none: %v, %v", none.environment, err)
+	k.own = func() (string, bool) { return "", true }
+	if _, err := k.set(&subject{gpus: []int{1}}, space.Int(1)); err == nil || !strings.Contains(err.Error(), "GPU 1, and this worker may use 0") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What the server gave is wanted, whatever the study's system section says of it.
+func TestTheGPUsOfTheLeaseAreWanted(t *testing.T) {
+	two := 2
+	lease := protocol.Lease{System: map[string]space.Value{system.GPUs: space.Int(4), system.CPUThreads: space.Int(1)}, GPUs: []int{0, 3}, GPUCount: &two, Cores: 3}
+	if wanted := wantedOf(lease); wanted[system.GPUs] != space.Int(2) || wanted[system.CPUThreads] != space.Int(1) || lease.System[system.GPUs] != space.Int(4) {
+		t.Errorf("wanted is %v", wanted)
+	}
+	if got := threads(lease, 8); got != 1 {
+		t.Errorf("%d threads, want those of the study", got)
+	}
+	if got := threads(protocol.Lease{Cores: 3}, 8); got != 3 {
+		t.Errorf("%d threads, want a thread for each core that is kept", got)
 	}
 }

@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/tandem-tune/tandem/study/space"
 )
@@ -16,13 +14,17 @@ const (
 	deviceOrder    = "CUDA_DEVICE_ORDER"
 )
 
-// gpusKnob lets a command see some GPUs, those that other runs use least.
+// gpusKnob lets a command see the GPUs that the server gave its trial, and no
+// others.
 type gpusKnob struct {
 	driver *gpuDriver
-
-	mutex sync.Mutex
-	taken map[*subject][]string
+	// own is what this worker may use of its machine, as CUDA_VISIBLE_DEVICES has
+	// it; given is false where nothing was said.
+	own func() (list string, given bool)
 }
+
+// ownDevices is what this process was told that it may use.
+func ownDevices() (string, bool) { return os.LookupEnv(visibleDevices) }
 
 func (k *gpusKnob) available() (string, error) {
 	control, err := k.driver.get()
@@ -37,68 +39,64 @@ func (k *gpusKnob) set(s *subject, value space.Value) (string, error) {
 	if !isNumber || wanted < 0 {
 		return "", fmt.Errorf("%v is no number of GPUs", value)
 	}
-	entries, given, err := k.entries(s.environment)
-	if err != nil && wanted > 0 {
-		return "", err
+	if int(wanted) != len(s.gpus) {
+		return "", fmt.Errorf("the server gave the trial %d GPUs, not %v", len(s.gpus), value)
 	}
-	if int(wanted) > len(entries) {
-		return "", fmt.Errorf("the command may use %d GPUs, not %v", len(entries), value)
+	entries, given := k.entries()
+	shown := make([]string, 0, len(s.gpus))
+	for _, gpu := range s.gpus {
+		switch {
+		case !given:
+			shown = append(shown, strconv.Itoa(gpu))
+		case gpu < len(entries):
+			shown = append(shown, entries[gpu])
+		default:
+			return "", fmt.Errorf("the server gave the trial GPU %d, and this worker may use %d (%s)", gpu, len(entries), visibleDevices)
+		}
 	}
 	if !given {
 		s.environment = append(s.environment, deviceOrder+"=PCI_BUS_ID") // as the driver numbers them
 	}
-	s.environment = append(s.environment, visibleDevices+"="+strings.Join(k.take(s, entries, int(wanted)), ","))
+	s.environment = append(s.environment, visibleDevices+"="+strings.Join(shown, ","))
 	return "", nil
 }
 
-// entries are the GPUs to choose from: those of the variable that the command
-// would get, else all.
-func (k *gpusKnob) entries(environment []string) (entries []string, given bool, err error) {
-	for _, variable := range slices.Backward(environment) {
-		list, is := strings.CutPrefix(variable, visibleDevices+"=")
-		if !is {
-			continue
+// entries are the GPUs that this worker may use, in the order in which it
+// registered them, if it was told which.
+func (k *gpusKnob) entries() (entries []string, given bool) {
+	list, given := k.own()
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" && entry != "-1" {
+			entries = append(entries, entry)
 		}
-		for entry := range strings.SplitSeq(list, ",") {
-			if entry = strings.TrimSpace(entry); entry != "" && entry != "-1" {
-				entries = append(entries, entry)
-			}
-		}
-		return entries, true, nil
 	}
-	control, err := k.driver.get()
-	if err != nil {
-		return nil, false, err
-	}
-	for device := range control.Count() {
-		entries = append(entries, strconv.Itoa(device))
-	}
-	return entries, false, nil
+	return entries, given
 }
 
-func (k *gpusKnob) take(s *subject, entries []string, number int) []string {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	users := map[string]int{}
-	for owner, taken := range k.taken {
-		for _, entry := range taken {
-			if owner != s {
-				users[entry]++
-			}
-		}
-	}
-	chosen := slices.Clone(entries)
-	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(users[a], users[b]) })
-	chosen = chosen[:number]
-	slices.SortFunc(chosen, func(a, b string) int { return cmp.Compare(slices.Index(entries, a), slices.Index(entries, b)) })
-	k.taken[s] = chosen
-	return chosen
-}
-
-func (k *gpusKnob) unset(s *subject) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	delete(k.taken, s)
-}
+func (k *gpusKnob) unset(*subject) {}
 
 func (k *gpusKnob) held(*subject) bool { return true }
+
+// usableGPUs are the names of those of the machine's GPUs that this worker may
+// use, in the order in which its commands would see them.
+func (c *controls) usableGPUs(machine []string) []string {
+	list, given := ownDevices()
+	if !given || len(machine) == 0 {
+		return machine
+	}
+	control, err := c.gpus.get()
+	if err != nil {
+		return machine
+	}
+	visible, err := control.Visible([]string{visibleDevices + "=" + list})
+	if err != nil {
+		return machine
+	}
+	var names []string
+	for _, gpu := range visible {
+		if gpu < len(machine) {
+			names = append(names, machine[gpu])
+		}
+	}
+	return names
+}

@@ -125,7 +125,7 @@ func TestValuesTheMachineDoesNotHave(t *testing.T) {
 		{"too many cores", system.Cores, space.Int(100_000), "cores, not 100000"},
 		{"no cores", system.Cores, space.Int(0), "cores, not 0"},
 		{"no memory", system.MemoryGiB, space.Int(0), "no number of GiB"},
-		{"no GPU", system.GPUs, space.Int(1), "there is no GPU here"},
+		{"no GPU", system.GPUs, space.Int(1), "gave the trial 0 GPUs"},
 		{"no GPU's power", system.GPUPowerWatts, space.Int(100), "there is no GPU here"},
 		{"no GPU's clock", system.GPUClockMHz, space.Int(100), "there is no GPU here"},
 	}

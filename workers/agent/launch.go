@@ -22,6 +22,7 @@ func (r *run) launch(command *exec.Cmd, environment map[string]string) (err erro
 	if err != nil {
 		return fmt.Errorf("make the pipes for the output: %w", err)
 	}
+	s.subject.gpus = r.lease.GPUs
 	r.reporting.Lock() // a quick script waits until its measurement has begun
 	defer r.reporting.Unlock()
 	r.apply()

@@ -62,6 +62,7 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
 	described := inProtocol(machine)
 	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.settable()
+	described.GPUs = a.controls.usableGPUs(machine.GPUs)
 	if host, err := os.Hostname(); err == nil {
 		described.Host = host
 	}

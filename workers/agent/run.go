@@ -96,7 +96,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit
 		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		directive: protocol.Directive{Action: protocol.Continue},
 		progress:  progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
-		lines:     make(chan epochLine, 1024), setting: newSetting(lease.System), asked: make(chan struct{}),
+		lines:     make(chan epochLine, 1024), setting: newSetting(wantedOf(lease)), asked: make(chan struct{}),
 	}
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)

@@ -38,8 +38,9 @@ type seat struct {
 // the study, the program, and all that only a new start changes.
 func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string) string {
 	fixed := system.Configuration{}
+	wanted := wantedOf(lease)
 	for _, knob := range system.Catalogue() {
-		if value, has := lease.System[knob.Name]; has && !knob.Live {
+		if value, has := wanted[knob.Name]; has && !knob.Live {
 			fixed[knob.Name] = value
 		}
 	}
@@ -50,7 +51,7 @@ func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 			delete(environment, name)
 		}
 	}
-	return fmt.Sprintf("%q %q %q %q %q %q %q %q %t %t", lease.StudyID, lease.Sandbox, lease.Secrets, command.Path, command.Args, command.Dir, environment, fixed.Key(), bounded, switches)
+	return fmt.Sprintf("%q %q %q %q %q %q %q %q %t %t %v", lease.StudyID, lease.Sandbox, lease.Secrets, command.Path, command.Args, command.Dir, environment, fixed.Key(), bounded, switches, lease.GPUs)
 }
 
 // newSeat makes a command's folder; the command is started by a run.

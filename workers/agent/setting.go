@@ -30,6 +30,16 @@ type setting struct {
 	told map[string]bool
 }
 
+// wantedOf is the system configuration that the lease wants, with the GPUs that
+// the server gave the trial.
+func wantedOf(lease protocol.Lease) system.Configuration {
+	wanted := system.Configuration(lease.System)
+	if lease.GPUCount != nil {
+		wanted = wanted.With(system.Configuration{system.GPUs: space.Int(int64(*lease.GPUCount))})
+	}
+	return wanted
+}
+
 func newSetting(wanted system.Configuration) *setting {
 	s := &setting{wanted: maps.Clone(wanted), started: system.Configuration{}, applied: system.Configuration{}, told: map[string]bool{}}
 	for name, value := range wanted {

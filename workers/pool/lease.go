@@ -17,16 +17,34 @@ import (
 
 // Lease is one trial in a worker's hands.
 type Lease struct {
-	Trial  trial.ID
-	Epoch  trial.LeaseEpoch
-	Worker string
+	Trial trial.ID
+	Epoch trial.LeaseEpoch
+	// Study is the id of the trial's study, Owner the user whose it is (empty: the
+	// administrators), Priority its class.
+	Study, Owner string
+	Priority     int
+	Worker       string
 	// Holder is to whom the worker belongs.
 	Holder   string
 	Deadline time.Time
 	// Cores is how many cores it keeps busy; 0: all of the machine.
 	Cores int
-	// MemoryBytes is what it was seen to use; 0 before.
+	// MemoryBytes is what it was seen to use, or what is kept for it; 0 where
+	// neither is known.
 	MemoryBytes int64
+	// KeptCores and KeptMemory say that its study asked for so many cores and so
+	// much memory: they count also where the worker divides its machine itself.
+	KeptCores, KeptMemory bool
+	// GPUs are those it has for itself, by their place in the machine's list.
+	GPUs []int
+	// Granted is when the worker got it.
+	Granted time.Time
+	// Resumable says that the trial has a checkpoint to go on from.
+	Resumable bool
+	// Preempted is when the trial was last asked to make way; zero: never.
+	Preempted time.Time
+	// Leave is why its worker shall pause it and give it back; empty: it shall not.
+	Leave string
 }
 
 // Leases are the leases that are out. The zero value is empty and ready.
@@ -34,6 +52,11 @@ type Leases struct {
 	byTrial map[trial.ID]Lease
 	// byWorker names the trials each worker has.
 	byWorker map[string]map[trial.ID]struct{}
+	// pending are those that are being decided, by the tickets of Pend.
+	pending map[int]Lease
+	tickets int
+	// changes counts what changed in who has what.
+	changes uint64
 }
 
 // Grant records a lease, in place of any older one of the trial.
@@ -43,6 +66,7 @@ func (l *Leases) Grant(lease Lease) {
 		l.byWorker = make(map[string]map[trial.ID]struct{})
 	}
 	l.Release(lease.Trial)
+	l.changes++
 	l.byTrial[lease.Trial] = lease
 	if l.byWorker[lease.Worker] == nil {
 		l.byWorker[lease.Worker] = make(map[trial.ID]struct{})
@@ -54,6 +78,7 @@ func (l *Leases) Grant(lease Lease) {
 func (l *Leases) Resize(id trial.ID, epoch trial.LeaseEpoch, cores int, memory int64) {
 	if lease, ok := l.byTrial[id]; ok && lease.Epoch == epoch {
 		lease.Cores, lease.MemoryBytes = cores, memory
+		l.changes++
 		l.byTrial[id] = lease
 	}
 }
@@ -88,6 +113,7 @@ func (l *Leases) Release(id trial.ID) {
 		return
 	}
 	delete(l.byTrial, id)
+	l.changes++
 	if of := l.byWorker[lease.Worker]; len(of) > 1 {
 		delete(of, id)
 	} else {

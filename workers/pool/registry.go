@@ -24,6 +24,8 @@ type Member struct {
 	Short bool
 	// Reserved is how many cores are kept for a trial that is being chosen.
 	Reserved int
+	// Only is the one study that it asks for, by name, reference or id; empty: all.
+	Only string
 	// Refuses has the studies that it does not run, with the reasons.
 	Refuses map[string]string
 }
@@ -94,6 +96,14 @@ func (r *Registry) NoteSprint(id string, account *protocol.SprintAccount) {
 func (r *Registry) NoteShort(id string, short bool) {
 	if member, ok := r.byID[id]; ok && member.Short != short {
 		member.Short = short
+		r.byID[id] = member
+	}
+}
+
+// NoteOnly notes the one study that the worker asks for; empty: all.
+func (r *Registry) NoteOnly(id, study string) {
+	if member, ok := r.byID[id]; ok && member.Only != study {
+		member.Only = study
 		r.byID[id] = member
 	}
 }

@@ -1,20 +1,43 @@
 package pool
 
+import "slices"
+
+// Need is what one trial has of one machine for itself: all of it at once, or
+// the trial does not start (a gang, where it is several GPUs).
+type Need struct {
+	// GPUs is how many whole GPUs.
+	GPUs int
+	// Cores is how many cores it keeps busy; 0: all of the machine.
+	Cores int
+	// MemoryBytes is how much memory it needs; 0: not known.
+	MemoryBytes int64
+	// KeptCores and KeptMemory say that its study asked for that. Else it is what
+	// trials of the study were seen to use, and no machine is too small for it.
+	KeptCores, KeptMemory bool
+}
+
+// Asked reports whether the study asked for any of it.
+func (n Need) Asked() bool { return n.GPUs > 0 || n.KeptCores || n.KeptMemory }
+
 // Room is what a worker has left for another trial, and what it has in all.
 //
 // An elastic worker runs as many trials as its cores and its memory have room
 // for, which is measured: how many cores a trial keeps busy follows from the
 // configuration that was found to be its best, and its memory is what trials of
 // its study were seen to use. A worker that is not elastic says itself how many
-// it runs, and asks for no more.
+// it runs, and asks for no more; only what studies ask for is counted there.
 type Room struct {
 	Elastic bool
 	// Machine is how many cores the worker has, Cores how many of them no trial
 	// keeps busy: negative when there are more trials than it has room for.
 	Machine, Cores int
-	// MemoryBytes is what no trial is known to use; negative where the worker
-	// did not say how much it has.
-	MemoryBytes int64
+	// MemoryBytes is what no trial is known to use, MachineBytes what trials may
+	// use in all; negative where the worker did not say how much it has.
+	MemoryBytes, MachineBytes int64
+	// GPUs are those that no trial has, by their place in the machine's list, in
+	// order; MachineGPUs is how many there are.
+	GPUs        []int
+	MachineGPUs int
 	// Trials is how many it runs, Slots how many it may.
 	Trials, Slots int
 }
@@ -24,38 +47,72 @@ const memoryKept = 0.1
 
 // RoomOf is the room a worker has beside the leases it holds.
 func RoomOf(member Member, held []Lease) Room {
-	machine := member.Registration.Machine
-	room := Room{
-		Elastic: member.Registration.Elastic, Machine: max(1, machine.Cores), Cores: max(1, machine.Cores),
-		MemoryBytes: -1, Trials: len(held), Slots: max(1, member.Registration.Slots),
-	}
+	room := empty(member)
 	room.Cores -= member.Reserved
-	used := int64(0)
+	room.Trials = len(held)
 	for _, lease := range held {
-		cores := lease.Cores
-		if cores == 0 {
-			cores = room.Machine
+		room.Cores -= room.occupied(lease)
+		if room.MachineBytes > 0 && (room.Elastic || lease.KeptMemory) {
+			room.MemoryBytes = max(0, room.MemoryBytes-lease.MemoryBytes)
 		}
-		room.Cores -= cores
-		used += lease.MemoryBytes
-	}
-	if machine.MemoryBytes > 0 {
-		room.MemoryBytes = max(0, int64((1-memoryKept)*float64(machine.MemoryBytes))-used)
+		room.GPUs = slices.DeleteFunc(room.GPUs, func(gpu int) bool { return slices.Contains(lease.GPUs, gpu) })
 	}
 	return room
 }
 
-// Fits reports whether a trial that keeps so many cores busy (0: all of the
-// machine) and needs so much memory (0: not known) can start now. A machine
-// that runs nothing takes every trial.
-func (r Room) Fits(cores int, memory int64) bool {
-	if !r.Elastic || r.Trials == 0 {
-		return true
+// empty is the room that a worker has when it runs nothing.
+func empty(member Member) Room {
+	machine := member.Registration.Machine
+	room := Room{
+		Elastic: member.Registration.Elastic, Machine: max(1, machine.Cores), Cores: max(1, machine.Cores),
+		MemoryBytes: -1, MachineBytes: -1, MachineGPUs: len(machine.GPUs), Slots: max(1, member.Registration.Slots),
 	}
+	if bytes := machine.MemoryBytes; bytes > 0 {
+		if machine.MemoryLimitBytes > 0 {
+			bytes = min(bytes, machine.MemoryLimitBytes)
+		}
+		room.MachineBytes = int64((1 - memoryKept) * float64(bytes))
+		room.MemoryBytes = room.MachineBytes
+	}
+	for gpu := range machine.GPUs {
+		room.GPUs = append(room.GPUs, gpu)
+	}
+	return room
+}
+
+// occupied is how many cores of the machine the lease takes.
+func (r Room) occupied(lease Lease) int {
+	switch {
+	case !r.Elastic && !lease.KeptCores:
+		return r.Share()
+	case lease.Cores == 0:
+		return r.Machine
+	}
+	return lease.Cores
+}
+
+// Fits reports whether a trial with the need can start now. A machine that runs
+// nothing takes every trial whose study does not ask for more than it has.
+func (r Room) Fits(need Need) bool {
+	switch {
+	case need.GPUs > len(r.GPUs) || !r.holds(need):
+		return false
+	case r.Trials == 0:
+		return true
+	case !r.Elastic:
+		return (!need.KeptCores || need.Cores <= r.Cores) && (!need.KeptMemory || r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
+	}
+	cores := need.Cores
 	if cores == 0 {
 		cores = r.Machine
 	}
-	return r.Trials < r.Slots && cores <= r.Cores && (r.MemoryBytes < 0 || memory <= r.MemoryBytes)
+	return r.Trials < r.Slots && cores <= r.Cores && (r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
+}
+
+// holds reports whether the machine has in all what the study asked for.
+func (r Room) holds(need Need) bool {
+	return need.GPUs <= r.MachineGPUs && (!need.KeptCores || need.Cores <= r.Machine) &&
+		(!need.KeptMemory || r.MachineBytes < 0 || need.MemoryBytes <= r.MachineBytes)
 }
 
 // Share is how many cores a trial may count on where the worker divides them by

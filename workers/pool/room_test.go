@@ -35,13 +35,13 @@ func TestRoom(t *testing.T) {
 		"a worker that divides its machine itself is asked": {fixed, []pool.Lease{{Cores: 0}}, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := pool.RoomOf(pool.Member{Registration: test.registration}, test.held).Fits(test.cores, test.memory); got != test.fits {
+			if got := pool.RoomOf(pool.Member{Registration: test.registration}, test.held).Fits(pool.Need{Cores: test.cores, MemoryBytes: test.memory}); got != test.fits {
 				t.Errorf("fits: %v, want %v", got, test.fits)
 			}
 		})
 	}
 	reserving := pool.Member{Registration: elastic, Reserved: 3}
-	if room := pool.RoomOf(reserving, []pool.Lease{{Cores: 1}}); room.Cores != 0 || room.Fits(1, 0) {
+	if room := pool.RoomOf(reserving, []pool.Lease{{Cores: 1}}); room.Cores != 0 || room.Fits(pool.Need{Cores: 1}) {
 		t.Errorf("beside a reservation of 3 of 4 cores and a trial on the fourth there are %d free", room.Cores)
 	}
 	if share := pool.RoomOf(pool.Member{Registration: fixed}, nil).Share(); share != 2 {
@@ -60,7 +60,7 @@ func TestCoresAreNotGivenTwice(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"grant": func(t *rapid.T) {
 				wanted, of := rapid.IntRange(0, cores).Draw(t, "wanted"), id.Draw(t, "trial")
-				if !leases.Has(of, 1) && pool.RoomOf(member, leases.Of("w")).Fits(wanted, 0) {
+				if !leases.Has(of, 1) && pool.RoomOf(member, leases.Of("w")).Fits(pool.Need{Cores: wanted}) {
 					leases.Grant(pool.Lease{Trial: of, Epoch: 1, Worker: "w", Cores: wanted})
 				}
 			},

@@ -34,7 +34,15 @@ async function refresh() {
   study = view;
   summary.draw(study, machines === null ? null : machines.workers ?? [], at);
   annotation.draw(study);
+  drawWaits();
   offerActions();
+}
+
+/** Why the next trial does not start, where something is in its way. */
+function drawWaits() {
+  const reasons = (study.waits ?? []).map(({ reason }) => sentence(reason));
+  setText(byId("waits"), reasons.length > 0 ? `The next trial waits. ${reasons.join(". ")}.` : "");
+  show(byId("waits"), reasons.length > 0 && byId("no-worker").hidden); // which says more
 }
 
 function offerActions() {

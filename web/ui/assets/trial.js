@@ -83,6 +83,8 @@ function drawFacts(trial, guest) {
     ["Resumed", `${times(trial.resumes)} from a checkpoint`],
     ["Failed", times(trial.failures)],
     ["Lost", `${times(trial.losses)} with a worker`],
+    ...(trial.preemptions ? [["Made way", `${times(trial.preemptions)} for trials of higher priority`]] : []),
+    ...(trial.gpus?.length ? [["GPUs", trial.gpus.join(", ")]] : []),
     ["Leases", count(trial.lease_epoch)],
     ["Seed", String(trial.seed)],
     ["Created", moment(trial.created)],

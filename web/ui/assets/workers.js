@@ -1,8 +1,9 @@
 // The workers that ask this server for trials. The one whose panel is open stands
 // in the address.
-import { get, studyPath } from "./api.js";
-import { badge, byId, fillFacts, make, setText, show } from "./dom.js";
-import { ago, bytes, count, measured, nothing, parameter, several, share } from "./format.js";
+import { change, get, identity, studyPath } from "./api.js";
+import { confirm } from "./confirm.js";
+import { badge, byId, fillFacts, make, setText, show, showError } from "./dom.js";
+import { ago, bytes, count, measured, nothing, parameter, several, sentence, share } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
 import { Address } from "./picker.js";
@@ -14,6 +15,7 @@ const address = new Address(() => drawPanel());
 const lastHour = new WorkerHistory();
 let workers = [];
 let names = new Map(); // study id -> name
+let mayDrain = false; // whoever has studies; whose workers, the server decides
 
 const under = (...content) => make("span", { class: "sub" }, ...content);
 
@@ -24,7 +26,7 @@ function fill(row, worker) {
   here.searchParams.set("worker", worker.id);
   const cells = [
     make("th", { scope: "row" }, make("a", { href: here.search, "aria-controls": "panel", on: { click: (event) => open(event, worker.id) } }, worker.name), under(machine.host)),
-    make("td", {}, badge(alive ? "alive" : "silent")),
+    make("td", {}, badge(stateOf(worker)), ...(worker.drained?.reason ? [under(worker.drained.reason)] : [])),
     make("td", {}, machine.cpu_model || nothing, under(parts.filter(Boolean).join(", "))),
     make("td", {}, ...(alive && load ? [gauge("CPU", load.cpu_utilization), under(`memory ${share(load.memory_utilization)}`)] : [nothing])),
     make("td", {}, ...power(worker)),
@@ -44,6 +46,9 @@ function fill(row, worker) {
 function cores({ cores: number, cpu_quota: quota }) {
   return `${several(number, "core")}${quota ? `, ${parameter(quota)} of time` : ""}`;
 }
+
+/** Whether a worker is heard of, and given trials. */
+const stateOf = ({ alive, drained }) => (!alive ? "silent" : drained ? "drained" : "alive");
 
 /** A share as a bar, and in words. */
 function gauge(what, part) {
@@ -121,7 +126,7 @@ function drawPanel() {
   if (!worker) return;
   lastHour.draw(worker.id);
   const { machine, load, alive } = worker;
-  setText(byId("panel-title"), `${worker.name}: ${alive ? "alive" : "silent"}, seen ${ago(worker.last_seen_seconds)}`);
+  setText(byId("panel-title"), `${worker.name}: ${stateOf(worker)}, seen ${ago(worker.last_seen_seconds)}`);
   const key = JSON.stringify([worker.id, worker.measures, worker.sandbox, worker.probes]);
   const table = byId("measures");
   if (table.dataset.key !== key || wasHidden) {
@@ -131,6 +136,9 @@ function drawPanel() {
     table.tBodies[0].replaceChildren(...found.map(([name, there, words]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, there ? make("span", { class: "tag good" }, "yes") : make("span", { class: "tag" }, "no")), make("td", {}, words || nothing))));
     setText(byId("measures-note"), worker.measures ? "What is missing is left out of profiles, or labelled as an estimate. \"tandem doctor\" on the machine says the same and more." : "This worker does not say what it can measure: it is of an earlier version.");
   }
+  show(byId("drain"), mayDrain && !worker.drained);
+  show(byId("drain-now"), mayDrain && !worker.drained?.now && (worker.trials?.length ?? 0) > 0);
+  show(byId("undrain"), mayDrain && worker.drained !== undefined);
   // A link with the focus stays as long as nothing has changed.
   const facts = JSON.stringify({ ...worker, last_seen_seconds: 0, names: [...names] });
   if (byId("machine").dataset.key === facts) return;
@@ -149,6 +157,7 @@ function drawPanel() {
     ["Knobs it can set", machine.knobs?.length ? machine.knobs.join(", ") : "none"],
     ["Trials at once", worker.elastic ? `as many as fit, at most ${count(worker.slots)}` : count(worker.slots)],
     ["Runs now", worker.trials?.length ? make("span", { class: "trial-links" }, ...worker.trials.map(trialLink)) : "nothing"],
+    ...(worker.drained ? [["Drained", [`since ${new Date(worker.drained.since).toLocaleString()}`, worker.drained.now && "its trials go on elsewhere", worker.drained.reason].filter(Boolean).join("; ")]] : []),
     ...Object.entries(worker.refuses ?? {}).map(([study, reason]) => [`Refuses ${names.get(study) ?? study}`, reason]),
     ["Id", make("code", {}, worker.id)],
   ]);
@@ -189,7 +198,30 @@ function drawn(list) {
   return `, ${count(watts)} W${estimate ? " (an estimate)" : ""}`;
 }
 
+/** Drains the worker of the panel, or gives it trials again, when the reader confirms. */
+async function drain(method, body, question) {
+  const worker = workers.find(({ id }) => id === address.get("worker"));
+  if (!worker || !(await confirm(question(worker)))) return;
+  showError(null, "action-error");
+  try {
+    await change(method, `/workers/${encodeURIComponent(worker.id)}/drain`, body);
+    await refresh();
+    byId("panel").focus({ preventScroll: true });
+  } catch (error) {
+    showError(new Error(`The worker was not changed. ${sentence(error.message)}`), "action-error");
+  }
+}
+
 offerFrame();
+byId("drain").addEventListener("click", () => drain("POST", {}, ({ name }) => ({
+  title: `Drain ${name}?`, text: "It is given no more trials, also after a restart, until it is undrained. Those that it runs go on to the end of their rung.", action: "Drain" })));
+byId("drain-now").addEventListener("click", () => drain("POST", { now: true }, ({ name }) => ({
+  title: `Drain ${name} now?`, text: "It is given no more trials, also after a restart, until it is undrained. Those that it runs take a checkpoint after their epoch and go on on other workers.", action: "Drain now" })));
+byId("undrain").addEventListener("click", () => drain("DELETE", undefined, ({ name }) => ({ title: `Undrain ${name}?`, text: "It is given trials again.", action: "Undrain" })));
+identity().then(({ scope }) => {
+  mayDrain = scope === "admin" || scope === "user";
+  drawPanel();
+}, () => {}); // the page tells of a server that is away
 byId("close-panel").addEventListener("click", () => address.put({ worker: "" }));
 repeat(3000, refresh, (error) => {
   linkState(tell(error) ? "reconnecting" : "live");

@@ -1,0 +1,69 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// Quotas returns the quotas that the token may see, with what the users' trials
+// have of the workers.
+func (c *Client) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
+	list, err := get[struct {
+		Quotas []protocol.QuotaView `json:"quotas"`
+	}](ctx, c, path("quotas"), "")
+	return list.Quotas, err
+}
+
+// Quota returns one user's.
+func (c *Client) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
+	return get[protocol.QuotaView](ctx, c, path("quotas", user), "")
+}
+
+// SetQuota bounds what the user has of the workers; it takes an admin's token.
+func (c *Client) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
+	var view protocol.QuotaView
+	r, err := post(path("quotas", user), quota)
+	if err != nil {
+		return view, err
+	}
+	r.method = http.MethodPut
+	err = c.call(ctx, r, &view)
+	return view, err
+}
+
+// RemoveQuota lets the user have what there is; it takes an admin's token.
+func (c *Client) RemoveQuota(ctx context.Context, user string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("quotas", user)}, nil)
+}
+
+// Reservations returns those that hold or will.
+func (c *Client) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
+	list, err := get[struct {
+		Reservations []protocol.Reservation `json:"reservations"`
+	}](ctx, c, path("reservations"), "")
+	return list.Reservations, err
+}
+
+// Reserve keeps a worker or some GPUs for somebody; it takes an admin's token.
+func (c *Client) Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error) {
+	return exchange[protocol.Reservation](ctx, c, path("reservations"), ask)
+}
+
+// Unreserve ends a reservation before its time; it takes an admin's token.
+func (c *Client) Unreserve(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("reservations", id)}, nil)
+}
+
+// Drain gives the worker with the id or name no more trials.
+func (c *Client) Drain(ctx context.Context, worker string, ask protocol.DrainRequest) (protocol.Drained, error) {
+	return exchange[protocol.Drained](ctx, c, path("workers", worker, "drain"), ask)
+}
+
+// Undrain gives it trials again.
+func (c *Client) Undrain(ctx context.Context, worker string) (protocol.Drained, error) {
+	var answer protocol.Drained
+	err := c.call(ctx, request{method: http.MethodDelete, path: path("workers", worker, "drain")}, &answer)
+	return answer, err
+}

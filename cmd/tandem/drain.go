@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
+)
+
+func workerDrainCommand(server *connection) *cobra.Command {
+	var ask protocol.DrainRequest
+	command := &cobra.Command{
+		Use:   "drain WORKER",
+		Short: "Give a worker no more trials, until it is undrained",
+		Long: `Give a worker no more trials, until it is undrained: also when it or the server
+is started again. It is named by its name or its id, as "tandem workers" shows
+them. The trials that it runs go on to the end of their rung; with --now they
+pause by checkpoint and go on elsewhere.`,
+		Example: `  tandem worker drain rack-7 --reason "new disk"
+  tandem worker drain rack-7 --now`,
+	}
+	command.Flags().BoolVar(&ask.Now, "now", false, "let the trials that it runs pause by checkpoint and go on elsewhere")
+	command.Flags().StringVar(&ask.Reason, "reason", "", "why, for people to see")
+	return onWorker(server, command, func(ctx context.Context, client *rest.Client, worker string) (protocol.Drained, error) {
+		return client.Drain(ctx, worker, ask)
+	}, "drained")
+}
+
+func workerUndrainCommand(server *connection) *cobra.Command {
+	return onWorker(server, &cobra.Command{
+		Use:     "undrain WORKER",
+		Short:   "Give a drained worker trials again",
+		Example: `  tandem worker undrain rack-7`,
+	}, func(ctx context.Context, client *rest.Client, worker string) (protocol.Drained, error) {
+		return client.Undrain(ctx, worker)
+	}, "undrained")
+}
+
+// onWorker is a command that drains or undrains a worker.
+func onWorker(server *connection, command *cobra.Command, change func(context.Context, *rest.Client, string) (protocol.Drained, error), done string) *cobra.Command {
+	var asJSON bool
+	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
+	command.Args = arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
+	flags := &studyFlags{}
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		flags.server = *server
+		return flags.completeWorker(command, args, prefix)
+	}
+	command.RunE = func(command *cobra.Command, args []string) error {
+		client, err := server.open()
+		if err != nil {
+			return err
+		}
+		answer, err := change(command.Context(), client, args[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(command.OutOrStdout(), answer)
+		}
+		return printDrained(command.OutOrStdout(), answer, done)
+	}
+	return command
+}
+
+func printDrained(out io.Writer, answer protocol.Drained, done string) error {
+	names := make([]string, len(answer.Workers))
+	for i, name := range answer.Workers {
+		names[i] = wording.Plain(name)
+	}
+	text := strings.Join(names, ", ") + " is " + done
+	if len(names) == 0 {
+		text = "It was not drained"
+	}
+	if answer.Trials > 0 && done == "drained" {
+		text += "; it still runs " + wording.Count(answer.Trials, "trial")
+	}
+	_, err := fmt.Fprintln(out, text)
+	return err
+}
+
+// completeWorker offers the names of workers.
+func (f *studyFlags) completeWorker(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return f.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+		workers, err := client.Workers(ctx)
+		var names []string
+		for _, worker := range workers {
+			names = append(names, worker.Name)
+		}
+		return names, err
+	})
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/wording"
+)
+
+func quotaCommand() *cobra.Command {
+	var flags studyFlags
+	command := group(&cobra.Command{
+		Use:   "quota",
+		Short: "Bound what users have of the workers, and see what they have",
+		Long: `Bound what users have of the workers, and see what they have. A trial that would
+go beyond its user's quota waits, and its study says why. docs/sharing.md tells
+how users share what there is.`,
+	})
+	connectionFlags(command, &flags.server)
+	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	command.AddCommand(quotaSetCommand(&flags), quotaListCommand(&flags), quotaRemoveCommand(&flags))
+	return command
+}
+
+func quotaSetCommand(flags *studyFlags) *cobra.Command {
+	var quota protocol.Quota
+	var hours float64
+	command := &cobra.Command{
+		Use:   "set USER",
+		Short: "Set a user's quota, in place of the one before",
+		Long: `Set a user's quota, in place of the one before: what is not given is not
+bounded. "admin" is the quota of the administrators' own studies.`,
+		Example: `  tandem quota set ada --gpus 4 --gpu-hours-a-day 24
+  tandem quota set bob --trials 8 --weight 2
+  tandem quota set carol --preempt`,
+		Args:              arguments(1, "the name of a user"),
+		ValidArgsFunction: flags.completeUser,
+		RunE: func(command *cobra.Command, args []string) error {
+			if quota.Trials < 0 || quota.GPUs < 0 || hours < 0 || quota.JoulesADay < 0 || quota.Weight < 0 {
+				return usageError{fmt.Errorf("a bound must be at least 0, which is none: %s", strings.Join(args, " "))}
+			}
+			quota.GPUSecondsADay = 3600 * hours
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			view, err := client.SetQuota(command.Context(), args[0], quota)
+			if err != nil {
+				return err
+			}
+			if flags.json {
+				return writeJSON(command.OutOrStdout(), view)
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s: %s\n", wording.Plain(view.User), shownQuota(view.Quota))
+			return err
+		},
+	}
+	command.Flags().IntVar(&quota.Trials, "trials", 0, "trials at once; 0: no bound")
+	command.Flags().IntVar(&quota.GPUs, "gpus", 0, "GPUs at once; 0: no bound")
+	command.Flags().Float64Var(&hours, "gpu-hours-a-day", 0, "GPUs times hours in a day (UTC); 0: no bound")
+	command.Flags().Float64Var(&quota.JoulesADay, "joules-a-day", 0, "energy in a day (UTC), as workers report it; 0: no bound")
+	command.Flags().Float64Var(&quota.Weight, "weight", 0, "fair share against users with weight 1; 0: 1")
+	command.Flags().BoolVar(&quota.Preempt, "preempt", false, "let the user's studies say preempt: trials of lower priority then make way for theirs")
+	return command
+}
+
+// shownQuota is a quota in words.
+func shownQuota(quota *protocol.Quota) string {
+	if quota == nil {
+		return "no quota"
+	}
+	var parts []string
+	add := func(has bool, format string, value any) {
+		if has {
+			parts = append(parts, fmt.Sprintf(format, value))
+		}
+	}
+	add(quota.Trials > 0, "%d trials at once", quota.Trials)
+	add(quota.GPUs > 0, "%d GPUs at once", quota.GPUs)
+	add(quota.GPUSecondsADay > 0, "%.4g GPU-hours a day", quota.GPUSecondsADay/3600)
+	add(quota.JoulesADay > 0, "%.4g J a day", quota.JoulesADay)
+	add(quota.Weight > 0, "weight %g", quota.Weight)
+	if quota.Preempt {
+		parts = append(parts, "may preempt")
+	}
+	if len(parts) == 0 {
+		return "no bound"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func quotaListCommand(flags *studyFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the quotas, with what the users' trials have and used today",
+		Example: `  tandem quota list`,
+		Args:    arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			quotas, err := client.Quotas(command.Context())
+			if err != nil {
+				return err
+			}
+			if flags.json {
+				return writeJSON(command.OutOrStdout(), map[string]any{"quotas": quotas})
+			}
+			return printQuotas(command.OutOrStdout(), quotas)
+		},
+	}
+}
+
+func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
+	if len(quotas) == 0 {
+		_, err := fmt.Fprintln(out, "No user has a quota, and no trial runs")
+		return err
+	}
+	rows := make([][]string, 0, len(quotas))
+	for _, one := range quotas {
+		uses := one.Uses
+		rows = append(rows, []string{
+			wording.Plain(one.User), strconv.Itoa(uses.Trials), strconv.Itoa(uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
+			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownQuota(one.Quota),
+		})
+	}
+	return table(out, []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}, rows)
+}
+
+func quotaRemoveCommand(flags *studyFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove USER",
+		Short:             "Remove a user's quota",
+		Example:           `  tandem quota remove ada`,
+		Args:              arguments(1, "the name of a user"),
+		ValidArgsFunction: flags.completeUser,
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			if err := client.RemoveQuota(command.Context(), args[0]); err != nil {
+				return err
+			}
+			if flags.json {
+				return writeJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s has no quota any more\n", wording.Plain(args[0]))
+			return err
+		},
+	}
+}
+
+// completeUser offers the users that have a quota or something of the workers.
+func (f *studyFlags) completeUser(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return f.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+		quotas, err := client.Quotas(ctx)
+		var users []string
+		for _, one := range quotas {
+			users = append(users, one.User)
+		}
+		return users, err
+	})
+}

@@ -1,0 +1,67 @@
+package study
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// preemptPause is how long a trial that made way is left in peace.
+const preemptPause = 10 * time.Minute
+
+// preempt lets trials make way for studies that ask for that, may, and have work
+// and no room. It is called at every tick: a worker that is busy asks for nothing.
+func (s *Service) preempt(now time.Time) {
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		if r.pressing() {
+			s.makeWay(r, now)
+		}
+		r.mutex.Unlock()
+	}
+}
+
+// pressing reports whether the study asks for preemption and has work.
+func (r *runtime) pressing() bool {
+	return !r.stale && r.broken == nil && r.study.Definition.Preempt && len(r.study.Definition.Command) > 0 &&
+		r.study.Status == protocol.StudyRunning && !r.idle() && !r.full()
+}
+
+// mayPreempt reports whether the study's owner may have others make way: the
+// administrators, and users whose quota says so. The pool's lock is held.
+func (s *Service) mayPreempt(r *runtime) bool {
+	return r.owner == "" || s.rules.quotas[r.owner].Preempt
+}
+
+// makeWay asks the workers of the trials in the study's way to pause them. The
+// study's lock is held.
+func (s *Service) makeWay(r *runtime, now time.Time) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	if !s.mayPreempt(r) || s.overQuota(r, r.need(1)).reason != "" {
+		return
+	}
+	var hosts []pool.Host
+	needs := r.needs()
+	for _, member := range s.workers.Members() {
+		need := needs(max(1, member.Registration.Machine.Cores))
+		if s.usable(member) && suited(r, member) && s.withheld(r, member, need).reason == "" {
+			hosts = append(hosts, pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)})
+		}
+	}
+	reason := fmt.Sprintf("makes way for study %s, whose priority is higher (%d)", r.study.Definition.Name, r.study.Definition.Priority)
+	for _, victim := range pool.Victims(r.study.Definition.Priority, r.need(1), hosts, now, preemptPause) {
+		if s.leases.Ask(victim.Trial, victim.Epoch, reason, now) {
+			s.options.Logger.Info("preempted", "trial", victim.Trial, "worker", victim.Worker, "for", r.study.Definition.Name)
+		}
+	}
+}
+
+// preempted reports whether the trial was asked to make way under that lease.
+func (s *Service) preempted(lease pool.Lease) bool {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	return s.leases.Asked(lease.Trial, lease.Epoch) != ""
+}

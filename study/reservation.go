@@ -1,0 +1,127 @@
+package study
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+func reservationOf(r protocol.Reservation) pool.Reservation {
+	return pool.Reservation{ID: r.ID, User: r.User, Study: r.StudyID, Name: r.Study, Worker: r.Worker, GPUs: r.GPUs, From: r.From, To: r.To}
+}
+
+func shownReservation(r pool.Reservation, now time.Time) protocol.Reservation {
+	return protocol.Reservation{ID: r.ID, User: r.User, Study: r.Name, StudyID: r.Study, Worker: r.Worker, GPUs: r.GPUs, From: r.From, To: r.To, Active: r.Active(now)}
+}
+
+// longestReservation bounds how long one lasts.
+const longestReservation = 366 * 24 * time.Hour
+
+// Reserve keeps a worker or some GPUs for a user or a study.
+func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error) {
+	now := s.options.Now()
+	made := protocol.Reservation{ID: s.newID(), User: ask.User, Worker: ask.Worker, GPUs: ask.GPUs, From: now.Round(0).UTC(), To: ask.To.UTC()}
+	if ask.From != nil {
+		made.From = ask.From.UTC()
+	}
+	if faults := reservationFaults(ask, made, now); len(faults) > 0 {
+		return protocol.Reservation{}, problem.WithFields("the reservation is not valid", faults)
+	}
+	if ask.Study != "" {
+		found, err := s.find(ctx, ask.Study)
+		if err != nil {
+			return protocol.Reservation{}, err
+		}
+		made.Study, made.StudyID = found.Reference(), found.ID
+	}
+	made.Active = reservationOf(made).Active(now)
+	if err := s.governing.enter(ctx); err != nil {
+		return protocol.Reservation{}, err
+	}
+	defer s.governing.leave()
+	s.poolMutex.Lock()
+	full := len(s.rules.reservations) >= mostRules
+	s.poolMutex.Unlock()
+	if full {
+		return protocol.Reservation{}, problem.New(problem.Exhausted, "there are %d reservations, the most there may be: remove one first", mostRules)
+	}
+	err := govern(ctx, s, &made, []PoolEntry{poolEntry(reservationEntry, made.ID, made)}, func(r *rules) {
+		r.reservations = append(slices.Clone(r.reservations), reservationOf(made))
+	})
+	return made, err
+}
+
+// reservationFaults names all that is wrong with what is asked for.
+func reservationFaults(ask protocol.ReservationRequest, made protocol.Reservation, now time.Time) []problem.Field {
+	var faults []problem.Field
+	fault := func(at string, value any, message string) {
+		faults = append(faults, problem.Field{Path: at, Value: value, Message: message})
+	}
+	if (ask.User == "") == (ask.Study == "") {
+		fault("user", ask.User, "must be the user it is for, or else study the study: one of them")
+	}
+	if ask.User != "" {
+		faults = append(faults, checkUser("user", ask.User)...)
+	}
+	if ask.User == Administrators {
+		fault("user", ask.User, "must be a user: name the study where it is one of the administrators'")
+	}
+	if (ask.Worker == "") == (ask.GPUs == 0) {
+		fault("worker", ask.Worker, "must be the name of the worker that is kept, or else gpus how many GPUs are: one of them")
+	}
+	if ask.GPUs < 0 {
+		fault("gpus", ask.GPUs, "must be above 0")
+	}
+	switch {
+	case !made.To.After(made.From):
+		fault("to", ask.To, "must be after from")
+	case !made.To.After(now):
+		fault("to", ask.To, "must be in the future")
+	case made.To.Sub(made.From) > longestReservation:
+		fault("to", ask.To, "must be at most 366 days after from")
+	}
+	return faults
+}
+
+// Unreserve ends a reservation before its time.
+func (s *Service) Unreserve(ctx context.Context, id string) error {
+	if err := s.governing.enter(ctx); err != nil {
+		return err
+	}
+	defer s.governing.leave()
+	s.poolMutex.Lock()
+	known := slices.ContainsFunc(s.rules.reservations, func(r pool.Reservation) bool { return r.ID == id })
+	s.poolMutex.Unlock()
+	if !known {
+		return problem.New(problem.NotFound, "there is no reservation %q", id)
+	}
+	var nothing struct{}
+	return govern(ctx, s, &nothing, []PoolEntry{{Kind: reservationEntry, Name: id}}, func(r *rules) {
+		r.reservations = slices.DeleteFunc(slices.Clone(r.reservations), func(one pool.Reservation) bool { return one.ID == id })
+	})
+}
+
+// Reservations are those that hold or will, by when they begin. A user sees all
+// of them, without the studies of others, since it may have to wait for them.
+func (s *Service) Reservations(ctx context.Context) []protocol.Reservation {
+	caller, now := callerOf(ctx), s.options.Now()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	list := []protocol.Reservation{}
+	for _, one := range s.rules.reservations {
+		if !now.Before(one.To) {
+			continue
+		}
+		shown := shownReservation(one, now)
+		if caller.Sight != All && shown.StudyID != "" && (caller.Owner == "" || OwnerOf(shown.Study) != caller.Owner) {
+			shown.Study, shown.StudyID = "", ""
+		}
+		list = append(list, shown)
+	}
+	slices.SortStableFunc(list, func(a, b protocol.Reservation) int { return a.From.Compare(b.From) })
+	return list
+}

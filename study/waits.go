@@ -1,0 +1,84 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// waits says why the study's next trial does not start; nil where nothing is in
+// its way, or it has none. The study's lock is held.
+func (s *Service) waits(r *runtime) []protocol.Wait {
+	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil || r.idle() {
+		return nil
+	}
+	if r.full() {
+		return []protocol.Wait{{Cause: protocol.WaitParallel, Reason: fmt.Sprintf("it runs %d of at most %d trials at once (parallel)", r.held, r.study.Definition.Parallel)}}
+	}
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	members := s.alive()
+	need := r.need(1)
+	if reason := pool.Unfit(need, members); reason != "" {
+		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: reason}}
+	}
+	if no := s.overQuota(r, need); no.reason != "" {
+		return []protocol.Wait{{Cause: no.cause, Reason: no.reason}}
+	}
+	return s.waitsForWorkers(r, members)
+}
+
+// alive are the workers that were heard of. The pool's lock is held.
+func (s *Service) alive() []pool.Member {
+	now := s.options.Now()
+	return slices.DeleteFunc(s.workers.Members(), func(m pool.Member) bool { return now.Sub(m.LastSeen) >= s.leaseTerm() })
+}
+
+// mostWaits bounds the reasons that are told.
+const mostWaits = 5
+
+// waitsForWorkers says what each worker has against the study; nil as soon as one
+// has nothing. The pool's lock is held.
+func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.Wait {
+	var waits []protocol.Wait
+	needs := r.needs()
+	busy, unsuited, leaving := 0, 0, 0
+	for _, member := range members {
+		need := needs(max(1, member.Registration.Machine.Cores))
+		if !suited(r, member) || !pool.RoomOf(member, nil).Fits(need) {
+			unsuited++
+			continue
+		}
+		held := s.heldOf(member.Registration.ID)
+		if room := pool.RoomOf(member, held); room.Trials >= room.Slots || !room.Fits(need) {
+			busy++
+			if slices.ContainsFunc(held, func(l pool.Lease) bool { return l.Leave != "" }) {
+				leaving++
+			}
+			continue
+		}
+		no := s.withheld(r, member, need)
+		if no.reason == "" {
+			return nil
+		}
+		if wait := (protocol.Wait{Cause: no.cause, Reason: no.reason}); !slices.Contains(waits, wait) {
+			waits = append(waits, wait)
+		}
+	}
+	waits = waits[:min(len(waits), mostWaits)]
+	if gang, waiting := s.gangs.Waiting(r.id); waiting && gang.Worker != "" {
+		member, _ := s.workers.Member(gang.Worker)
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitGang, Reason: fmt.Sprintf("worker %s is being cleared for its next trial, which needs %s", member.Registration.Name, shownNeed(gang.Need))})
+	}
+	switch {
+	case leaving > 0 && r.study.Definition.Preempt:
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitPreempted, Reason: fmt.Sprintf("trials on %d workers are making way", leaving)})
+	case busy > 0 && r.held == 0:
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("of the workers that suit it, %d are busy", busy)})
+	case len(waits) == 0 && busy == 0:
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("none of the %d connected workers runs it: they refuse it, belong to other users, lack a layer of the sandbox that it wants, or are too small", unsuited)})
+	}
+	return waits
+}

@@ -1,0 +1,82 @@
+package pool
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Pend counts a lease that is being decided, so that no other decision gives
+// away what it will have. It has to be settled with the ticket.
+func (l *Leases) Pend(lease Lease) (ticket int) {
+	if l.pending == nil {
+		l.pending = make(map[int]Lease)
+	}
+	l.tickets++
+	l.changes++
+	l.pending[l.tickets] = lease
+	return l.tickets
+}
+
+// Settle ends what Pend began: the lease was granted, or will not be.
+func (l *Leases) Settle(ticket int) {
+	delete(l.pending, ticket)
+	l.changes++
+}
+
+// Changes counts how often who has what has changed.
+func (l *Leases) Changes() uint64 { return l.changes }
+
+// All returns every lease, those that are being decided among them, in no order.
+func (l *Leases) All() []Lease {
+	all := make([]Lease, 0, len(l.byTrial)+len(l.pending))
+	for _, lease := range l.byTrial {
+		all = append(all, lease)
+	}
+	for _, lease := range l.pending {
+		all = append(all, lease)
+	}
+	return all
+}
+
+// Deciding returns the leases of the worker that are being decided, in the order
+// in which that began.
+func (l *Leases) Deciding(worker string) []Lease {
+	var deciding []Lease
+	for _, ticket := range slices.Sorted(maps.Keys(l.pending)) {
+		if lease := l.pending[ticket]; lease.Worker == worker {
+			deciding = append(deciding, lease)
+		}
+	}
+	return deciding
+}
+
+// Saved notes that the trial has a checkpoint to go on from.
+func (l *Leases) Saved(id trial.ID, epoch trial.LeaseEpoch) {
+	if lease, ok := l.byTrial[id]; ok && lease.Epoch == epoch {
+		lease.Resumable = true
+		l.byTrial[id] = lease
+	}
+}
+
+// Ask wants the lease's worker to pause the trial and to give it back, for the
+// reason; false if that lease is not out.
+func (l *Leases) Ask(id trial.ID, epoch trial.LeaseEpoch, reason string, now time.Time) bool {
+	lease, ok := l.byTrial[id]
+	if !ok || lease.Epoch != epoch {
+		return false
+	}
+	lease.Leave, lease.Preempted = reason, now
+	l.byTrial[id] = lease
+	return true
+}
+
+// Asked is why the lease's worker shall give the trial back; empty: it shall not.
+func (l *Leases) Asked(id trial.ID, epoch trial.LeaseEpoch) string {
+	if lease, ok := l.byTrial[id]; ok && lease.Epoch == epoch {
+		return lease.Leave
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package pool
+
+import "math"
+
+// Amount is what trials have of the pool together, or what there is of it.
+type Amount struct {
+	Trials      int
+	GPUs        int
+	Cores       int
+	MemoryBytes int64
+}
+
+// Plus adds what others have.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.Trials + b.Trials, a.GPUs + b.GPUs, a.Cores + b.Cores, a.MemoryBytes + b.MemoryBytes}
+}
+
+// DominantShare is the largest part that the amount is of any resource of the
+// pool: of its GPUs, its cores or its memory (Ghodsi et al., Dominant Resource
+// Fairness, NSDI 2011, section 4). Each user's is kept equal to the others', so
+// that one whose trials take GPUs and one whose trials take cores may both have
+// most of what they need.
+func (a Amount) DominantShare(pool Amount) float64 {
+	share := 0.0
+	for _, part := range [][2]float64{
+		{float64(a.GPUs), float64(pool.GPUs)}, {float64(a.Cores), float64(pool.Cores)}, {float64(a.MemoryBytes), float64(pool.MemoryBytes)},
+	} {
+		if part[1] > 0 {
+			share = max(share, part[0]/part[1])
+		}
+	}
+	return share
+}
+
+// Weighted divides a dominant share by its user's weight: one of weight 2 is
+// served as if it had half of what it has (section 4.3, weighted DRF). A weight
+// that is not above 0 counts as 1.
+func Weighted(share, weight float64) float64 {
+	if !(weight > 0) || math.IsInf(weight, 1) {
+		return share
+	}
+	return share / weight
+}
+
+// Holdings are what the pool has and what each owner's trials have of it, those
+// among them that are being decided.
+type Holdings struct {
+	Pool    Amount
+	ByOwner map[string]Amount
+	// FreeGPUs is how many GPUs of all workers no trial has.
+	FreeGPUs int
+	// GPUsOf is how many GPUs the trials of each study have, by its id.
+	GPUsOf map[string]int
+}
+
+// Hold adds up what the usable workers have, and who has how much.
+func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings {
+	held := Holdings{ByOwner: make(map[string]Amount), GPUsOf: make(map[string]int)}
+	for _, member := range registry.byID {
+		if !usable(member) {
+			continue
+		}
+		room := empty(member)
+		held.Pool = held.Pool.Plus(Amount{Trials: room.Slots, GPUs: room.MachineGPUs, Cores: room.Machine, MemoryBytes: max(0, room.MachineBytes)})
+	}
+	held.FreeGPUs = held.Pool.GPUs
+	for _, lease := range leases.All() {
+		amount := Amount{Trials: 1, GPUs: len(lease.GPUs), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
+		if member, known := registry.byID[lease.Worker]; known {
+			amount.Cores = empty(member).occupied(lease)
+			if usable(member) {
+				held.FreeGPUs -= len(lease.GPUs)
+			}
+		}
+		held.ByOwner[lease.Owner] = held.ByOwner[lease.Owner].Plus(amount)
+		held.GPUsOf[lease.Study] += len(lease.GPUs)
+	}
+	return held
+}
