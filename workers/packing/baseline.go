@@ -7,7 +7,7 @@ func Slots(waiting []Job, gpus []GPU) []Placement {
 	s := newSite(gpus, Settings{MostJobs: 1})
 	var placed []Placement
 	for _, job := range waiting {
-		if at := s.first(job, s.alone); at >= 0 {
+		if at := s.first(&job, s.alone); at >= 0 {
 			placed = append(placed, s.take(at, job, true))
 		}
 	}
@@ -32,7 +32,7 @@ func Reactive(waiting []Job, gpus []GPU, settings Settings) []Placement {
 	}
 	placed := s.pack(falling(seen), true)
 	for _, job := range unseen {
-		if at := s.first(job, s.alone); at >= 0 {
+		if at := s.first(&job, s.alone); at >= 0 {
 			placed = append(placed, s.take(at, job, true))
 		}
 	}

@@ -148,13 +148,13 @@ func (s *site) pack(jobs []Job, consolidate bool) []Placement {
 	for _, job := range jobs {
 		at := -1
 		if consolidate {
-			at = s.beside(job)
+			at = s.beside(&job)
 		}
 		if at < 0 {
-			at = s.first(job, s.alone)
+			at = s.first(&job, s.alone)
 		}
 		if at < 0 && !consolidate {
-			at = s.beside(job)
+			at = s.beside(&job)
 		}
 		if at >= 0 {
 			placed = append(placed, s.take(at, job, !job.known()))
@@ -163,17 +163,23 @@ func (s *site) pack(jobs []Job, consolidate bool) []Placement {
 	return placed
 }
 
-func (s *site) first(job Job, fits func(Job, GPU) bool) int {
-	return slices.IndexFunc(s.gpus, func(gpu GPU) bool { return fits(job, gpu) })
+func (s *site) first(job *Job, fits func(*Job, *GPU) bool) int {
+	for at := range s.gpus {
+		if fits(job, &s.gpus[at]) {
+			return at
+		}
+	}
+	return -1
 }
 
 // beside is the GPU on which a job joins others; negative if there is none.
-func (s *site) beside(job Job) int {
+func (s *site) beside(job *Job) int {
 	if s.settings.Prefers == nil {
 		return s.first(job, s.joins)
 	}
 	best, most := -1, math.Inf(-1)
-	for at, gpu := range s.gpus {
+	for at := range s.gpus {
+		gpu := &s.gpus[at]
 		if !s.joins(job, gpu) {
 			continue
 		}
@@ -189,18 +195,18 @@ func (s *site) beside(job Job) int {
 }
 
 // alone reports whether the job has the GPU to itself there.
-func (s *site) alone(job Job, gpu GPU) bool {
+func (s *site) alone(job *Job, gpu *GPU) bool {
 	return gpu.Jobs == 0 && !gpu.Closed && job.MemoryBytes <= gpu.FreeBytes
 }
 
 // joins reports whether the job may run beside what is there.
-func (s *site) joins(job Job, gpu GPU) bool {
+func (s *site) joins(job *Job, gpu *GPU) bool {
 	return gpu.Jobs > 0 && !gpu.Closed && gpu.Jobs < s.settings.MostJobs && job.known() &&
 		job.MemoryBytes <= gpu.FreeBytes && gpu.Utilization+job.Utilization <= s.settings.MostUtilization+rounding &&
 		!s.refused(job, gpu)
 }
 
-func (s *site) refused(job Job, gpu GPU) bool {
+func (s *site) refused(job *Job, gpu *GPU) bool {
 	return s.settings.Refuses != nil && slices.ContainsFunc(gpu.Residents, func(resident string) bool {
 		return s.settings.Refuses(job.Name, resident)
 	})
