@@ -224,8 +224,11 @@ func means(o replay.Outcome, longest float64, of func(replay.Step) float64) []fl
 		value := of(one)
 		for from < to {
 			at := min(drawnPoints-1, int(from/width))
+			if at < drawnPoints-1 && float64(at+1)*width <= from { // rounding
+				at++
+			}
 			end := min(to, float64(at+1)*width)
-			if at == drawnPoints-1 || end <= from { // rounding
+			if at == drawnPoints-1 {
 				end = to
 			}
 			sums[at] += value * (end - from) / width

@@ -76,3 +76,22 @@ func TestAReplaysPageOfManyJobsStaysSmall(t *testing.T) {
 		t.Error("a page of nothing should be an error")
 	}
 }
+
+// What stays the same is drawn the same, wherever steps fall between the means.
+func TestMeansOverTimeAreMeans(t *testing.T) {
+	t.Parallel()
+	for seed := range 200 {
+		makespan := 29_074_921.0 / float64(seed+1)
+		outcome := replay.Outcome{Policy: "p", Makespan: makespan}
+		for i := range 240 {
+			outcome.Steps = append(outcome.Steps, replay.Step{At: float64(i) * makespan / 240, Waiting: 5})
+		}
+		var out strings.Builder
+		if err := report.WriteReplay(&out, report.Replay{Outcomes: []replay.Outcome{outcome}, Written: time.Unix(0, 0)}); err != nil {
+			t.Fatal(err)
+		}
+		if tenths := strings.Count(out.String(), ">5.0<"); tenths != 10 {
+			t.Fatalf("over %g s, %d of 10 means are 5.0, and all should be", makespan, tenths)
+		}
+	}
+}
