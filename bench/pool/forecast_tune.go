@@ -12,7 +12,7 @@ func tune(t trace, runs, samples int) error {
 	var grid []forecast.Settings
 	for _, encoder := range []string{forecast.GRU, forecast.BiLSTM, forecast.Convolutional} {
 		for _, hidden := range []int{12, 24} {
-			for _, rate := range []float64{0.001, 0.003, 0.01} {
+			for _, rate := range []float64{0.003, 0.01} {
 				grid = append(grid, forecast.Settings{Encoder: encoder, Hidden: hidden, Rate: rate, Samples: samples})
 			}
 		}

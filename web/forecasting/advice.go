@@ -16,6 +16,9 @@ import (
 // before what was saved is told.
 const leastForSaving = 60
 
+// longOver is why there is no forecast soon after a restart.
+const longOver = "the last minute that was recorded is over for long: after the present one there is a forecast"
+
 func tooShort(minutes int) string { return needs(forecast.LeastForPersistence, minutes) }
 
 func needs(least, minutes int) string {
@@ -67,7 +70,10 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 	advice.Wanted = advice.Awake
 	total := int(advice.Total)
 	switch {
-	case s.model == nil || len(s.ahead) == 0:
+	case s.model != nil && len(s.ahead) == 0:
+		advice.Reason = "leave all as it is: " + longOver
+		return nil
+	case s.model == nil:
 		series, _ := s.recent()
 		advice.Reason = "leave all as it is: a forecast " + tooShort(len(series))
 		return nil

@@ -72,7 +72,10 @@ func (s *Service) explain(answer *protocol.PoolForecast, continuous int) {
 		return
 	}
 	answer.Method, answer.Reason = s.model.Method, s.model.short
-	if s.model.short != "" {
+	if len(s.ahead) == 0 {
+		answer.Method, answer.Reason = "", longOver
+	}
+	if s.model.short != "" && len(s.ahead) > 0 {
 		answer.Method = forecast.Persistence
 	}
 	learned := &protocol.ForecastLearned{
@@ -104,6 +107,10 @@ func (s *Service) own(owner string, now time.Time, minutes int) protocol.PoolFor
 	}
 	if len(series) < forecast.LeastForPersistence {
 		answer.Reason = tooShort(len(series))
+		return answer
+	}
+	if now.Sub(all[len(all)-1].At) > fresh {
+		answer.Reason = longOver
 		return answer
 	}
 	naive, err := forecast.NewSeasonal(series, 0, answer.Quantiles)

@@ -64,6 +64,9 @@ const (
 	// learnedFrom bounds what is learned from, in minutes.
 	learnedFrom = 14 * forecast.Day
 	day         = 24 * time.Hour
+	// fresh is how old the newest minute may be for a forecast from it: after a
+	// restart, what was recorded before says nothing of the next minutes.
+	fresh = 3 * time.Minute
 )
 
 // Service records and forecasts. It is safe for concurrent use.
@@ -185,7 +188,7 @@ func (s *Service) recent() (series []float64, bridged int) {
 // foresee forecasts the minutes behind the newest one. The lock is held.
 func (s *Service) foresee(newest time.Time) {
 	s.ahead = nil
-	if s.model == nil {
+	if s.model == nil || s.options.Now().Sub(newest) > fresh {
 		return
 	}
 	series, _ := s.recent()

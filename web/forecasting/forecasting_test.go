@@ -226,6 +226,9 @@ func TestWhatWasRecordedOutlivesTheServer(t *testing.T) {
 	if len(after.Minutes) != len(before.Minutes) || !after.Minutes[0].At.Equal(before.Minutes[0].At) {
 		t.Fatalf("%d minutes, before %d", len(after.Minutes), len(before.Minutes))
 	}
+	if stale := p.learned(always); len(stale.Ahead) != 0 {
+		t.Errorf("from minutes that are long over it foretells %+v", stale.Ahead)
+	}
 	for range 2 {
 		p.minute(3)
 	}

@@ -47,6 +47,7 @@ func TestEveryPage(t *testing.T) {
 		hand.tell("several", 0.9-0.05*float64(i%5), 0.001*float64(1+i%3), float64(1+2*i))
 	}
 	edgeGallery(s)
+	s.foresee("rack-1")
 	browser := newBrowser(t)
 	var mutex sync.Mutex
 	seen, looked := make(map[string]bool), 0 // by the page's name
@@ -69,7 +70,7 @@ func TestEveryPage(t *testing.T) {
 		{"missing", "/nowhere", s, true}, {"unknown", "/studies/none", s, true}, {"unknown-trial", "/studies/digits/trials/7", s, true},
 		{"compare-studies", "/compare?study=lenet-fashion-mnist&study=boosted-or-linear", s, false}, {"compare-no-studies", "/compare", s, false}, {"worker", "/workers?worker=worker-lab-03", s, false},
 		{"impact", "/impact?study=boosted-or-linear", s, false}, {"impacts", "/impact?study=boosted-or-linear&study=lenet-fashion-mnist", s, false}, {"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},
-		{"none", "/studies", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
+		{"none", "/studies", none, false}, {"pool", "/pool", s, false}, {"no-pool", "/pool", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
 	}
 	for _, one := range screens {
 		t.Run(one.name, func(t *testing.T) {

@@ -54,8 +54,9 @@ type stage struct {
 	url     string
 	tokens  map[auth.Scope]string
 
-	server *httptest.Server
-	away   atomic.Bool // every connection is cut before an answer
+	server   *httptest.Server
+	foreseen foreseen
+	away     atomic.Bool // every connection is cut before an answer
 }
 
 func newStage(t *testing.T) *stage {
@@ -82,7 +83,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := api.New(api.Config{Studies: s.studies, Artifacts: artifacts, Tokens: s.store, UI: ui.Handler(), Logger: slog.New(slog.DiscardHandler)})
+	handler := api.New(api.Config{Studies: s.studies, Artifacts: artifacts, Tokens: s.store, Forecasts: &s.foreseen, UI: ui.Handler(), Logger: slog.New(slog.DiscardHandler)})
 	s.server = httptest.NewUnstartedServer(s.breakable(handler))
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.server.Start()

@@ -40,6 +40,9 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /workers", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "workers", Title: "Workers"})
 	})
+	mux.HandleFunc("GET /pool", func(w http.ResponseWriter, r *http.Request) {
+		pages.write(w, http.StatusOK, page{Name: "pool", Title: "Pool"})
+	})
 	mux.HandleFunc("GET /ground-truth", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "ground-truth", Title: "Ground truth"})
 	})

@@ -1,0 +1,27 @@
+package rest
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// PoolForecast is the demand of so many minutes, and of the next ones.
+func (c *Client) PoolForecast(ctx context.Context, minutes int) (protocol.PoolForecast, error) {
+	return get[protocol.PoolForecast](ctx, c, path("pool", "forecast"), url.Values{"minutes": {strconv.Itoa(minutes)}}.Encode())
+}
+
+// PoolAdvice says how many GPUs should be awake, and which workers to wake or to
+// drain; it takes an admin's or a viewer's token.
+func (c *Client) PoolAdvice(ctx context.Context, query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error) {
+	values := url.Values{}
+	if query.Performance != 0 {
+		values.Set("performance", strconv.FormatFloat(query.Performance, 'g', -1, 64))
+	}
+	if query.Least != 0 {
+		values.Set("least", strconv.Itoa(query.Least))
+	}
+	return get[protocol.PoolAdvice](ctx, c, path("pool", "advice"), values.Encode())
+}

@@ -1,0 +1,148 @@
+// The pool as a whole: what trials want of it, what they will want, and how many
+// GPUs should therefore be awake.
+import { get, identity } from "./api.js";
+import { DemandChart, gpus } from "./demand-chart.js";
+import { byId, make, setText, show } from "./dom.js";
+import { count, duration, measured, moment, nothing, several, share } from "./format.js";
+import { Figures } from "./figures.js";
+import { offerFrame } from "./frame.js";
+import { linkState, repeat, tell } from "./live.js";
+
+const chart = new DemandChart(byId("demand-chart"));
+const figures = new Figures(byId("figures"));
+const told = [0.1, 0.5, 0.9, 0.95, 0.99]; // quantiles that tables show
+let advice = null;
+let touched = false; // the reader has moved the knob
+
+const percent = (quantile) => `${Math.round(quantile * 1000) / 10}\u00a0%`;
+const row = (head, ...cells) => make("tr", {}, make("th", { scope: "row" }, head), ...cells.map((cell) => make("td", { class: "number" }, cell)));
+
+/** Replaces the rows of a table, if they differ. */
+function fill(id, rows) {
+  const body = byId(id).tBodies[0];
+  const fresh = make("tbody", {}, ...rows);
+  if (!body.isEqualNode(fresh)) body.replaceChildren(...fresh.childNodes);
+}
+
+function drawFigures(forecast) {
+  const now = forecast.minutes.at(-1);
+  const unit = forecast.unit;
+  figures.set("held", { term: "Held", value: now ? gpus(now.running) : nothing, detail: unit });
+  figures.set("waiting", { term: "Waited for", value: now ? gpus(now.waiting) : nothing, detail: unit });
+  figures.set("there", { term: "There", value: now ? gpus(now.capacity) : nothing, detail: `${unit} of workers that are heard of` });
+  const last = forecast.ahead.at(-1);
+  figures.set("ahead", {
+    term: "In five minutes", value: last ? gpus(last.demand[forecast.quantiles.indexOf(0.5)]) : nothing, estimate: last !== undefined,
+    detail: last ? `at most ${gpus(last.demand[forecast.quantiles.indexOf(0.9)])} with 90\u00a0%` : "no forecast yet",
+  });
+  if (!advice) return;
+  figures.set("wanted", { term: "Should be awake", value: gpus(advice.wanted), estimate: advice.method !== undefined, detail: `of ${gpus(advice.total)}, for ${percent(advice.performance)} of the demand` });
+  const saved = advice.saved;
+  figures.set("saved", {
+    term: "Saved by sleep", value: saved ? share(saved.share) : nothing, estimate: saved !== undefined,
+    detail: saved ? `${measured(saved.joules / 3.6e6)} kWh in ${several(saved.minutes, "minute")}; ${share(saved.served)} of the demand was served` : "told after an hour",
+  });
+}
+
+function drawForecast(forecast) {
+  show(byId("demand"), forecast.minutes.length > 0);
+  if (forecast.minutes.length > 0) chart.draw(forecast);
+  const gaps = forecast.gaps.length > 0 ? `Hatched: nobody looked, ${forecast.gaps.length === 1 ? "once" : `${count(forecast.gaps.length)} times`}.` : "";
+  const whose = forecast.owner ? `The demand of ${forecast.owner} alone.` : "";
+  setText(byId("demand-note"), [whose, gaps, forecast.method ? `Forecast by ${forecast.method}: an estimate.` : "", forecast.reason ? `${forecast.method ? "Why that" : "No forecast yet"}: ${forecast.reason}.` : ""].filter(Boolean).join(" "));
+  fill("ahead", forecast.ahead.map((one) => row(moment(one.at, false).slice(0, 5), ...told.map((quantile) => gpus(one.demand[forecast.quantiles.indexOf(quantile)])))));
+  show(byId("ahead-frame"), forecast.ahead.length > 0);
+  const users = forecast.users ?? [];
+  show(byId("users-card"), users.length > 0);
+  fill("users", users.map((one) => row(one.owner, gpus(one.running), gpus(one.waiting))));
+}
+
+function drawTrust({ calibration, learned, quantiles }) {
+  show(byId("trust"), calibration !== undefined || learned !== undefined);
+  show(byId("coverage-part"), calibration !== undefined);
+  if (calibration) {
+    fill("coverage", quantiles.map((quantile, place) => {
+      const off = calibration.covered[place] - quantile;
+      const word = Math.abs(off) < 0.05 ? "holds" : off < 0 ? "too low" : "too high";
+      return row(percent(quantile), percent(calibration.covered[place]), word);
+    }));
+    setText(byId("coverage-note"), `${several(calibration.minutes, "minute")} of the last day had been foretold five minutes before. Of many minutes, both columns should be the same.`);
+  }
+  show(byId("learned-part"), learned !== undefined);
+  if (!learned) return;
+  fill("tried", learned.tried.map((one) => make("tr", {}, make("th", { scope: "row" }, one.method), make("td", { class: "number" }, one.pinball === undefined ? nothing : measured(one.pinball)), make("td", {}, one.reason ?? ""))));
+  setText(byId("learned-note"), [
+    `Learned ${moment(learned.at)} from ${several(learned.minutes, "minute")} in ${duration(learned.seconds)}.`,
+    learned.judged_on > 0 ? `Compared on the ${several(learned.judged_on, "minute")} behind them, which none had learned from; the least loss is the best.` : "",
+    learned.bridged > 0 ? `${several(learned.bridged, "minute")} that nobody saw stand for the one before.` : "",
+  ].filter(Boolean).join(" "));
+}
+
+/** The lowest setting that serves so much, or the highest there is. */
+const settingFor = (performance) => advice.settings.find(({ served }) => served >= performance) ?? advice.settings.at(-1);
+
+function drawKnob() {
+  const { settings, power, unit, total } = advice;
+  show(byId("knob"), true);
+  show(byId("knob-control"), settings.length > 0);
+  const slider = byId("performance");
+  if (!touched) slider.value = String(Math.round(advice.performance * 1000));
+  const performance = Number(slider.value) / 1000;
+  setText(byId("performance-value"), percent(performance));
+  if (settings.length === 0) {
+    setText(byId("knob-said"), `${advice.reason}.`);
+    fill("settings", []);
+    show(byId("settings-frame"), false);
+    return;
+  }
+  const chosen = settingFor(performance);
+  const reached = chosen.served >= performance ? "" : ` No setting serves ${percent(performance)}; this one serves the most.`;
+  slider.setAttribute("aria-valuetext", `${percent(performance)}: ${gpus(chosen.wanted)} of ${gpus(total)} awake`);
+  setText(byId("knob-said"), `${gpus(chosen.wanted)} of ${gpus(total)} ${unit} awake now. On recorded minutes that served ${percent(chosen.served)} of the demand and saved ${percent(Math.max(0, chosen.saved))} of the idle energy: estimates.${reached}`);
+  fill("settings", settings.map((one) => make("tr", { "aria-current": one === chosen ? "true" : null },
+    make("th", { scope: "row" }, percent(one.quantile), one === chosen ? make("span", { class: "tag good" }, "chosen") : null),
+    ...[percent(one.served), percent(one.met), percent(one.saved), gpus(one.wanted)].map((cell) => make("td", { class: "number" }, cell)))));
+  show(byId("settings-frame"), true);
+  setText(byId("knob-note"), `Assumed, not measured: an idle GPU draws ${gpus(power.awake_watts)} W awake and ${gpus(power.asleep_watts)} W asleep, and takes ${several(power.delay_minutes, "minute")} to wake up. The slider tries; the server keeps to ${percent(advice.performance)} (tandem serve --pool-performance).`);
+}
+
+function drawWorkers() {
+  const { workers, missing, unit } = advice;
+  show(byId("steps-card"), workers.length > 0 || missing > 0);
+  fill("steps", workers.map((one) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `/workers?worker=${encodeURIComponent(one.id)}` }, one.name)),
+    make("td", {}, make("span", { class: one.action === "keep" ? "tag" : "tag good" }, one.action)),
+    make("td", { class: "number" }, gpus(one.capacity)), make("td", { class: "number" }, count(one.trials)), make("td", {}, one.reason))));
+  setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}Advice only: "tandem pool autoscale" runs your own commands for it.`);
+}
+
+async function refresh() {
+  const { scope } = await identity();
+  const [forecast, found] = await Promise.all([get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice")]);
+  advice = found;
+  show(byId("loading"), false);
+  show(byId("content"), true);
+  show(byId("nothing"), forecast.minutes.length === 0);
+  setText(byId("nothing-why"), forecast.reason ? `${forecast.reason}.` : "");
+  setText(byId("count"), forecast.recorded > 0 ? `${several(forecast.recorded, "minute")} recorded` : "");
+  drawFigures(forecast);
+  drawForecast(forecast);
+  drawTrust(forecast);
+  if (!advice) return;
+  drawKnob();
+  drawWorkers();
+}
+
+offerFrame();
+byId("span").addEventListener("change", () => refresh().catch((error) => tell(error)));
+byId("performance").addEventListener("input", () => {
+  touched = true;
+  if (advice) drawKnob();
+});
+byId("performance-reset").addEventListener("click", () => {
+  touched = false;
+  if (advice) drawKnob();
+});
+repeat(10000, refresh, (error) => {
+  linkState(tell(error) ? "reconnecting" : "live");
+  if (error) show(byId("loading"), false);
+});
