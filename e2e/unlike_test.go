@@ -79,12 +79,9 @@ func TestUnlikeMachines(t *testing.T) {
 			}
 		}
 	}
-	for _, energy := range []float64{0} {
+	for _, energy := range []float64{0, 1} {
 		name := map[float64]string{0: "in-haste", 1: "in-thrift"}[energy]
-		id, err := site.Create(ctx, unlike.Study{Name: name, Energy: energy, Trials: 6, Epochs: 4, Pause: 50 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := create(ctx, t, site, unlike.Study{Name: name, Energy: energy, Trials: 6, Epochs: 4, Pause: 50 * time.Millisecond})
 		books, err := site.Await(ctx, id, func(unlike.Books) bool { return false })
 		if err != nil {
 			t.Fatal(err)
@@ -97,4 +94,51 @@ func TestUnlikeMachines(t *testing.T) {
 		}
 		t.Logf("%s: %+v", name, books.ByWorker)
 	}
+}
+
+// TestATrialMovesToAMachineThatWantsLess starts a trial that is to take little
+// energy where there is no other machine, and then a frugal one.
+func TestATrialMovesToAMachineThatWantsLess(t *testing.T) {
+	t.Parallel()
+	site, ctx := newUnlike(t)
+	cores := map[string]int{}
+	fast, frugal := unlike.Places()[0], unlike.Places()[1]
+	fast.Network, frugal.Network = 0, 0 // another test has their networks
+	fast.BusyWatts, fast.IdleWatts = 10, 1
+	cores[fast.Name] = arrive(ctx, t, site, fast).Machine.Cores
+	id := create(ctx, t, site, unlike.Study{Name: "moves", Energy: 1, Trials: 1, Epochs: 5000, Pause: 100 * time.Millisecond})
+	if _, err := site.Await(ctx, id, func(b unlike.Books) bool { return len(b.Reports) >= 3 }); err != nil {
+		t.Fatal(err)
+	}
+	cores[frugal.Name] = arrive(ctx, t, site, frugal).Machine.Cores
+	if _, err := site.Await(ctx, id, func(b unlike.Books) bool { return b.ByWorker[frugal.Name].Epochs >= 3 }); err != nil {
+		t.Fatalf("%v\n%s", err, site.Log(fast.Name))
+	}
+	if _, err := site.Client.StopStudy(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	books, err := site.Await(ctx, id, func(unlike.Books) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range site.Faults(books, cores) {
+		t.Error(fault)
+	}
+	if moves := books.Moves(); moves != 1 || len(books.Trials) != 1 {
+		t.Errorf("%d trials moved %d times", len(books.Trials), moves)
+	}
+}
+
+// create creates the study, or skips the test where the server does not place
+// trials by their energy.
+func create(ctx context.Context, t *testing.T, site *unlike.Site, study unlike.Study) string {
+	t.Helper()
+	id, err := site.Create(ctx, study)
+	if err != nil && study.Energy > 0 && strings.Contains(err.Error(), "placement") {
+		t.Skipf("this server does not place trials by their energy: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }

@@ -9,6 +9,7 @@
 //	go run ./bench/pool scale      how long a replay of 100,000 jobs on 4,000 machines takes
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
 //	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
+//	go run ./bench/pool real       the same by real workers under limits, as root
 //
 // The traces are read from ../shared/data, or from where TANDEM_DATA says.
 package main
@@ -20,10 +21,16 @@ import (
 
 	"github.com/tandem-tune/tandem/bench/pool/heats"
 	"github.com/tandem-tune/tandem/bench/pool/sharing"
+	"github.com/tandem-tune/tandem/bench/pool/workers"
+	"github.com/tandem-tune/tandem/e2e/unlike"
 )
 
 func main() {
-	if err := run(); err != nil {
+	what := run
+	if unlike.IsScript() {
+		what = unlike.Train // this program is the trials' command, too
+	}
+	if err := what(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/pool:", err)
 		os.Exit(1)
 	}
@@ -35,7 +42,7 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, interference, colocate or scale")
+		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, interference, colocate, scale or real")
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -58,6 +65,8 @@ func run() error {
 		return heats.Scale(*runs)
 	case "heats":
 		return heats.Measure(data, *runs)
+	case "real":
+		return workers.Measure(*runs)
 	case "dias":
 		return priorities(data, *runs, *jobs)
 	case "utilization", "interference", "colocate":
@@ -66,5 +75,5 @@ func run() error {
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, interference, colocate or scale", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, interference, colocate, scale or real", os.Args[1])
 }

@@ -126,6 +126,19 @@ func (s *Site) Books(ctx context.Context, study string) (books Books, err error)
 	return books, nil
 }
 
+// Moves is how often a trial went on with another worker than had its epoch
+// before.
+func (b Books) Moves() int {
+	moves, last := 0, map[trial.ID]string{}
+	for _, report := range b.Reports {
+		if before, known := last[report.Trial]; known && before != report.Worker {
+			moves++
+		}
+		last[report.Trial] = report.Worker
+	}
+	return moves
+}
+
 // tolerance is for sums of floats in another order.
 const tolerance = 1e-6
 
