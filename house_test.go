@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"workers/placement":       {"linear"},
 	"workers/replay":          {"workers/forecast", "workers/packing", "workers/placement", "workers/pool"},
 	"workers/replay/trace":    {"problem", "trial", "workers/placement", "workers/replay"},
-	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/demand", "workers/pool", "similarity"},
+	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/demand", "workers/placement", "workers/pool", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "edge", "similarity", "store/record", "study", "trial", "web/auth"},

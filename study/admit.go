@@ -276,6 +276,7 @@ func (s *Service) granted(r *runtime, lease pool.Lease, ticket int) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	s.leases.Settle(ticket)
+	s.line.served(lease.Worker)
 	s.leases.Grant(lease)
 	s.gangs.Gone(r.id)
 	if member, known := s.workers.Member(lease.Worker); known {

@@ -30,6 +30,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	worker := t.Worker
 	tx := s.begin(r)
 	tx.preempted = s.preempted(held)
+	tx.move = s.leaving(t)
 	t, err = tx.end(t, request)
 	if err != nil {
 		tx.abandon()
@@ -97,6 +98,7 @@ func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 		t.Preemptions++
 		t.Preempted = &tx.now
 	}
+	t, reason = tx.depart(t, reason)
 	return tx.state(t, trial.Queued, reason)
 }
 

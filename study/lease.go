@@ -18,6 +18,10 @@ import (
 func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
 	wait, cancel := context.WithTimeout(ctx, time.Duration(request.WaitSeconds*float64(time.Second)))
 	defer cancel()
+	if err := s.seen(ctx, request.Worker); err != nil {
+		return protocol.LeaseReply{}, err
+	}
+	defer s.standInLine(ctx, request)()
 	for {
 		changed := s.changes()
 		if err := s.seen(ctx, request.Worker); err != nil {
@@ -26,12 +30,14 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 		s.poolMutex.Lock()
 		s.workers.NoteOnly(request.Worker, request.Study)
 		s.poolMutex.Unlock()
+		called := s.callOf(request.Worker)
 		reply, err := s.tryLease(ctx, request)
 		if err != nil || reply.Lease != nil || reply.StudyFinished {
 			return reply, err
 		}
 		select {
 		case <-changed:
+		case <-called:
 		case <-wait.Done():
 			return protocol.LeaseReply{}, ctx.Err()
 		}
@@ -59,10 +65,13 @@ func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (
 // worker had no room for.
 func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (reply protocol.LeaseReply, short bool, err error) {
 	if request.Study != "" {
-		return s.leaseFrom(ctx, request.Study, request.Worker)
+		return s.leaseFrom(ctx, choice{study: request.Study, number: next}, request.Worker)
 	}
-	for _, candidate := range s.candidates(callerOf(ctx)) {
-		reply, lacks, err := s.leaseFrom(ctx, candidate.Study, request.Worker)
+	for _, chosen := range s.choices(ctx, request.Worker) {
+		if chosen.better != "" && s.passOver(request.Worker, chosen) {
+			continue // it is meant for another one that waits too
+		}
+		reply, lacks, err := s.leaseFrom(ctx, chosen, request.Worker)
 		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
@@ -74,7 +83,7 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 			return protocol.LeaseReply{}, short, err
 		case err != nil:
 			// One study that cannot be served must not stop the others.
-			s.options.Logger.Error("cannot lease from study", "study", candidate.Study, "error", err)
+			s.options.Logger.Error("cannot lease from study", "study", chosen.study, "error", err)
 		case reply.Lease != nil:
 			return reply, short, nil
 		}
@@ -108,8 +117,8 @@ func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
 
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
-func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply protocol.LeaseReply, short bool, err error) {
-	r, err := s.locked(ctx, ref)
+func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short bool, err error) {
+	r, err := s.locked(ctx, chosen.study)
 	if err != nil {
 		return reply, false, err
 	}
@@ -132,6 +141,7 @@ func (s *Service) leaseFrom(ctx context.Context, ref, worker string) (reply prot
 		return reply, here.withheld == "", nil
 	}
 	defer s.unreserve(worker, here)
+	here.chosen = chosen
 	reply, err = s.grant(ctx, r, worker, here)
 	return reply, false, err
 }
@@ -157,8 +167,10 @@ func (s *Service) suits(r *runtime, worker string) bool {
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
-	tx.host, tx.gpus = here.host, here.gpus
+	tx.gpus = here.gpus
 	tx.deflation, _ = s.deflator.of(r.study.ID)
+	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
+	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
 	holder := callerOf(ctx).Holder
 	tx.holder = holder
 	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
@@ -196,7 +208,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 // new, then whatever the search says. Nil: nothing now, or the study is over.
 func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 	r := tx.runtime
-	if number, found := r.nextQueued(tx.now); found {
+	if number, found := r.nextQueued(tx.now, worker, tx.chosen.number); found {
 		return tx.lease(tx.trial(number), worker, "goes on")
 	}
 	for {
@@ -265,6 +277,10 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	if t.ResumesAt(rung) {
 		t.Resumes++
 		reason = resumeReason(reason, t, rung)
+	}
+	t, why := tx.placing(t)
+	if why != "" {
+		reason += "; " + why
 	}
 	t, err = tx.state(t, trial.Leased, reason)
 	return &t, err

@@ -82,14 +82,23 @@ func suspicion(t trial.Trial) string {
 	}
 }
 
-// nextQueued is the first queued trial that does not rest.
-func (r *runtime) nextQueued(now time.Time) (number int, found bool) {
-	for _, number := range r.queue {
-		if until, rests := r.resting[number]; !rests || !now.Before(until) {
-			return number, true
+// nextQueued is the queued trial that the worker goes on with: one that is kept for
+// it, the one that is meant for it, or else the first, but for those that rest and
+// those that are kept for another one.
+func (r *runtime) nextQueued(now time.Time, worker string, meant int) (number int, found bool) {
+	for _, one := range r.queue {
+		if until, rests := r.resting[one]; rests && now.Before(until) {
+			continue
+		}
+		kept, moved := r.keptFor(one, now)
+		switch {
+		case moved && kept == worker, one == meant && !moved:
+			return one, true
+		case !moved && !found:
+			number, found = one, true
 		}
 	}
-	return 0, false
+	return number, found
 }
 
 // rested reports whether a trial's rest has ended since it was asked last.
@@ -104,12 +113,14 @@ func (r *runtime) rested(now time.Time) bool {
 	return ended
 }
 
-// wake tells the workers that wait of trials that have rested.
+// wake tells the workers that wait of trials that have rested, or were kept for a
+// worker that did not come.
 func (s *Service) wake(now time.Time) {
 	rested := false
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		rested = r.rested(now) || rested
+		rested = r.released(now) || rested
 		r.mutex.Unlock()
 	}
 	if rested {

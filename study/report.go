@@ -51,19 +51,21 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return answered(r, protocol.Directive{}, err)
 	}
 	if !fresh && t.State == trial.Running {
-		return answered(r, s.directive(r, t), nil)
+		return answered(r, s.orMove(t, s.directive(r, t)), nil)
 	}
 	guidance, err := s.guide(ctx, r, t, report)
 	if err != nil {
 		return protocol.Directive{}, err
 	}
 	tx := s.begin(r)
+	tx.machine = s.machineOf(t.Worker)
 	t, err = tx.report(t, report, fresh, guidance)
 	if err != nil {
 		tx.abandon()
 		return protocol.Directive{}, err
 	}
-	directive := s.directive(r, t)
+	directive := s.orMove(t, s.directive(r, t))
+	accepted := slices.Clone(tx.change.Reports)
 	s.resize(r, t, report) // before those who wait for cores look again
 	if err := commit(ctx, s, tx, &directive); err != nil {
 		return protocol.Directive{}, err
@@ -77,6 +79,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		s.spend(r.owner, 0, float64(report.Energy.Joules))
 		s.poolMutex.Unlock()
 	}
+	r.observe(t, accepted)
 	if t.State.Terminal() { // its search stopped it
 		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
 	}
@@ -199,7 +202,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
 		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
 		SetupSeconds: report.SetupSeconds, System: guidance.configuration, SystemPhase: guidance.phase, SystemWhy: guidance.why,
-		Neighbours: report.Neighbours, Saved: guidance.saved,
+		Neighbours: report.Neighbours, Saved: guidance.saved, Machine: tx.machine,
 	}
 	if guidance.setting != nil {
 		t.Setting = guidance.setting
@@ -218,6 +221,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	if reaches(t, report.Epoch) {
 		t.Results = append(slices.Clone(t.Results), tx.result(t, report.Metrics))
 	}
+	t = moved(t, accepted)
 	tx.change.Reports = append(tx.change.Reports, accepted)
 	tx.change.Records = append(tx.change.Records, guidance.records...)
 	told := accepted

@@ -64,13 +64,20 @@ type Service struct {
 	// governing lets one change of the pool's rules be made at a time.
 	governing gate
 
-	poolMutex sync.Mutex // guards leases, workers, rules, gangs and lastTick
+	// planning lets one plan be made at a time. It is taken before a runtime.
+	planning planning
+
+	poolMutex sync.Mutex // guards what follows
 	leases    pool.Leases
 	workers   pool.Registry
+	line      line
+	moves     map[trial.ID]*move // running trials that are to move
 	rules     rules
 	gangs     pool.Gangs
 	counted   counted
 	lastTick  time.Time
+	// rescheduled is when running trials were last reconsidered.
+	rescheduled time.Time
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -87,6 +94,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	return &Service{
 		store: store, logs: logs, options: options,
 		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), deployed: make(map[deployQuestion][]deployment.Deployment),
+		line: newLine(), moves: make(map[trial.ID]*move),
 	}
 }
 

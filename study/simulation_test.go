@@ -28,6 +28,9 @@ type fleet struct {
 	random *lockedRandom
 	unsure *unsure
 
+	// mixed says that the workers are of several types, and wait in long polls.
+	mixed bool
+
 	up      gate // passed by every call, shut by a restart
 	running bool
 
@@ -138,13 +141,16 @@ func (f *fleet) work(ctx context.Context, name string) {
 
 // lifeOf registers and runs trials; false means that the worker vanished.
 func (f *fleet) lifeOf(ctx context.Context, id string) bool {
-	_, err := call(f, func(s *study.Service) (protocol.Timing, error) {
-		return s.RegisterWorker(f.ctx, protocol.WorkerRegistration{ID: id, Name: id, Slots: 1})
-	})
+	registration, wait := protocol.WorkerRegistration{ID: id, Name: id, Slots: 1}, 0.0
+	if f.mixed {
+		of := breedOf(id)
+		registration.Machine, registration.Probes, wait = protocol.Machine{CPUModel: of.model, Cores: 2}, of.probes(), 5
+	}
+	_, err := call(f, func(s *study.Service) (protocol.Timing, error) { return s.RegisterWorker(f.ctx, registration) })
 	for err == nil && ctx.Err() == nil {
 		var reply protocol.LeaseReply
 		reply, err = call(f, func(s *study.Service) (protocol.LeaseReply, error) {
-			return s.Lease(ctx, protocol.LeaseRequest{Worker: id})
+			return s.Lease(ctx, protocol.LeaseRequest{Worker: id, WaitSeconds: wait})
 		})
 		if err != nil || ctx.Err() != nil {
 			break
@@ -181,7 +187,7 @@ func (f *fleet) runLease(id string, lease *protocol.Lease) (vanished bool) {
 			f.end(lease, protocol.Interrupted)
 			return false
 		}
-		directive, err := f.send(lease, epoch)
+		directive, err := f.send(id, lease, epoch)
 		if err == nil && strings.HasPrefix(directive.Reason, "stopped early") {
 			f.count("stops")
 			if f.random.chance(0.5) { // a worker that says goodbye, late
@@ -200,6 +206,11 @@ func (f *fleet) runLease(id string, lease *protocol.Lease) (vanished bool) {
 				return false
 			}
 		}
+		if directive.Action == protocol.Pause {
+			f.count("moves")
+			f.end(lease, protocol.Interrupted)
+			return false
+		}
 		f.beat(id, lease)
 	}
 	f.end(lease, protocol.BudgetReached)
@@ -207,9 +218,9 @@ func (f *fleet) runLease(id string, lease *protocol.Lease) (vanished bool) {
 }
 
 // send reports until the server answers, now and then twice.
-func (f *fleet) send(lease *protocol.Lease, epoch int) (protocol.Directive, error) {
+func (f *fleet) send(id string, lease *protocol.Lease, epoch int) (protocol.Directive, error) {
 	for {
-		directive, err := call(f, func(*study.Service) (protocol.Directive, error) { return f.report(lease, epoch) })
+		directive, err := call(f, func(*study.Service) (protocol.Directive, error) { return f.tell(id, lease, epoch) })
 		if errors.Is(err, errDown) || err == nil && f.random.chance(0.05) {
 			time.Sleep(time.Second)
 			continue
@@ -229,6 +240,24 @@ func (f *fleet) send(lease *protocol.Lease, epoch int) (protocol.Directive, erro
 		}
 		return directive, err
 	}
+}
+
+// breedOf is the type of machine of a worker, by its name.
+func breedOf(id string) breed {
+	return []breed{swift, frugal}[strings.Count(id, "1")%2]
+}
+
+// tell reports an epoch, as long and at the energy that the machine takes.
+func (f *fleet) tell(id string, lease *protocol.Lease, epoch int) (protocol.Directive, error) {
+	if !f.mixed {
+		return f.report(lease, epoch)
+	}
+	of := breedOf(id)
+	return f.service.Report(f.ctx, lease.Trial, protocol.Report{
+		LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Seconds: trial.Float(of.seconds * lease.Budget.DataFraction),
+		Metrics: map[string]trial.Float{"accuracy": accuracy(lease, epoch)},
+		Energy:  &trial.Energy{Joules: trial.Float(of.seconds * of.watts * lease.Budget.DataFraction), Method: "rapl"},
+	})
 }
 
 func (f *fleet) commit(lease *protocol.Lease, epoch int) error {
@@ -276,7 +305,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fleet{
-					world: newWorld(t, seed), up: newGate(), running: true, acked: map[reportKey]trial.LeaseEpoch{}, stats: total,
+					world: newWorld(t, seed), mixed: seed%3 == 1, up: newGate(), running: true, acked: map[reportKey]trial.LeaseEpoch{}, stats: total,
 					random: &lockedRandom{random: rand.New(rand.NewPCG(seed, 2))},
 				}
 				f.unsure = &unsure{Store: f.store, random: f.random}
@@ -296,7 +325,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 				}
 				created := f.create(
 					"method: bohb", methods[seed%5]+", promotion: "+promotion+stopping+repeats, "policy: multi", policy,
-					"stop: {trials: 27}", "stop: {trials: 30}\nretry: {failures: 1}",
+					"stop: {trials: 27}", fmt.Sprintf("stop: {trials: 30}\nplacement: {energy: %d}\nretry: {failures: 1}", seed%2),
 				)
 				f.unsure.calm.Store(false)
 				f.runToEnd(created.ID, 1+int(seed%7))

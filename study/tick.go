@@ -14,8 +14,9 @@ import (
 const forgetWorkersAfter = 24 * time.Hour
 
 // Tick does what time alone makes due: it takes trials back from silent
-// workers, ends studies whose time is up, lets trials make way for others, and
-// keeps the rules of the pool. The caller runs it every second.
+// workers, ends studies whose time is up, lets trials make way for others, keeps
+// the rules of the pool, and now and then has running trials move to a better
+// machine. The caller runs it every second.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.options.Now()
 	s.poolMutex.Lock()
@@ -44,6 +45,8 @@ func (s *Service) Tick(ctx context.Context) error {
 	if err := s.keepRules(ctx, before, now, false); err != nil {
 		failures = append(failures, err)
 	}
+	s.callAgain(now)
+	s.reschedule(ctx, now)
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}

@@ -23,12 +23,20 @@ type transaction struct {
 	change  Change
 	trials  map[int]trial.Trial
 	study   *Study
-	// host names the machine that a trial is leased to.
-	host string
 	// gpus are those that a trial which is leased may have.
 	gpus []int
 	// preempted says that the trial which ends its lease was asked to make way.
 	preempted bool
+	// host and name are those of the machine and the worker that a trial is leased to,
+	// machine is the type.
+	host, name, machine string
+	// chosen is what was chosen for the worker, placing adds to a leased trial why.
+	chosen  choice
+	placing func(trial.Trial) (trial.Trial, string)
+	// move is why a trial that is given back goes to another machine; kept has until
+	// when it is kept for that.
+	move *move
+	kept map[int]keeping
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
 	// holder is to whom the lease of a trial that is leased belongs.
@@ -298,6 +306,12 @@ func (tx *transaction) show() {
 			r.resting = make(map[int]time.Time)
 		}
 		maps.Copy(r.resting, tx.resting)
+	}
+	if tx.kept != nil {
+		if r.kept == nil {
+			r.kept = make(map[int]keeping)
+		}
+		maps.Copy(r.kept, tx.kept)
 	}
 	if tx.regret != nil {
 		r.regret = tx.regret

@@ -27,6 +27,7 @@ func (r *runtime) tuning() *system.Settings { return r.study.Definition.System.T
 type site struct {
 	machine   string
 	host      string // its name
+	name      string // of the worker
 	room      pool.Room
 	situation advice.Situation
 	knobs     []string // that its agent can set
@@ -35,6 +36,7 @@ type site struct {
 	gpus     []int
 	ticket   int
 	withheld string
+	chosen   choice // why it gets a trial
 }
 
 // tuningOn is the study's knobs as far as they can be set there; nil for none.
@@ -121,7 +123,7 @@ func (s *Service) lockedSite(worker string, id trial.ID) site {
 		at.Cores = min(room.Machine, at.Cores+cores)
 	}
 	at.Cores = max(1, at.Cores)
-	return site{machine: member.Registration.Machine.Type(), host: orElse(member.Registration.Machine.Host, member.Registration.Name), room: room, situation: at, knobs: member.Registration.Machine.Knobs}
+	return site{machine: member.Registration.Machine.Type(), host: orElse(member.Registration.Machine.Host, member.Registration.Name), name: member.Registration.Name, room: room, situation: at, knobs: member.Registration.Machine.Knobs}
 }
 
 // demands is how many cores a trial of the study needs at least on the machine,

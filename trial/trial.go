@@ -109,6 +109,8 @@ type Report struct {
 	SystemPhase Phase                  `json:"system_phase,omitempty"`
 	// SystemWhy is the sentence of the setting it ran with.
 	SystemWhy string `json:"system_why,omitempty"`
+	// Machine is the type of machine it ran on.
+	Machine string `json:"machine,omitempty" doc:"type of machine"`
 	// Neighbours is how many other trials the machine ran meanwhile, on average.
 	Neighbours Float `json:"neighbours,omitempty"`
 	// Saved is what the configuration saved against the default one; nil where
@@ -176,6 +178,12 @@ type Trial struct {
 	// SystemUse says how many epochs ran under which system configuration, and
 	// what they came to. Events of the study's log leave it out.
 	SystemUse []SystemUse `json:"system_use,omitempty"`
+	// Placement is why its lease went to its machine; nil where there was nothing to
+	// choose. Migrations are its moves while it ran, the oldest first.
+	Placement  *Assignment `json:"placement,omitempty" doc:"why its lease went to its machine; absent where there was nothing to choose"`
+	Migrations []Migration `json:"migrations,omitempty" doc:"its moves to other machines while it ran, the oldest first"`
+	// PlacementSaved is what its placements should have saved so far, an estimate.
+	PlacementSaved *Saving `json:"placement_saved,omitempty" doc:"what its placements should have saved against the order in which workers asked; an estimate"`
 	// Inference is what an inference of its model takes on the study's first
 	// device; nil where its script saved no model, or nothing is emulated.
 	Inference *InferenceCost `json:"inference,omitempty"`

@@ -33,3 +33,8 @@ func (c *Client) Workers(ctx context.Context) ([]protocol.Worker, error) {
 	}](ctx, c, path("workers"), "")
 	return list.Workers, err
 }
+
+// Pool returns who runs where and why.
+func (c *Client) Pool(ctx context.Context) (protocol.Pool, error) {
+	return get[protocol.Pool](ctx, c, path("pool"), "")
+}

@@ -1,15 +1,218 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
 
-// poolCommand is the parent of what is about the workers as a whole.
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/wording"
+)
+
 func poolCommand() *cobra.Command {
-	var server connection
-	command := group(&cobra.Command{Use: "pool", Short: "What the worker pool does, and what it would do"})
+	var flags studyFlags
+	var watching bool
+	command := &cobra.Command{
+		Use:   "pool",
+		Short: "Show who runs where and why, and what waits",
+		Long: `Show who runs where and why: each worker with its trials and the reason for which
+they are there, what studies have ready, how well their epochs are predicted on
+each type of machine, and which trials moved. docs/placement.md tells how it is
+decided. Seconds and joules that have not been spent yet are estimates.`,
+		Example: `  tandem pool
+  tandem pool --watch`,
+		Args: arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if watching && flags.json {
+				return usageError{errWatchedJSON}
+			}
+			client, err := flags.server.open()
+			if err != nil {
+				return err
+			}
+			if flags.json {
+				pool, err := client.Pool(command.Context())
+				if err != nil {
+					return err
+				}
+				return writeJSON(command.OutOrStdout(), pool)
+			}
+			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
+				pool, err := client.Pool(ctx)
+				return listingOfPool(pool), err
+			})
+		},
+	}
+	connectionFlags(command, &flags.server)
+	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	watchFlag(command, &watching)
 	command.AddCommand(poolReplayCommand())
-	for _, below := range []*cobra.Command{poolForecastCommand(&server), poolAdviceCommand(&server), poolAutoscaleCommand(&server)} {
-		connectionFlags(below, &server)
+	for _, below := range []*cobra.Command{poolForecastCommand(&flags.server), poolAdviceCommand(&flags.server), poolAutoscaleCommand(&flags.server)} {
+		connectionFlags(below, &flags.server)
 		command.AddCommand(below)
 	}
 	return command
+}
+
+// listingOfPool is the listing of a pool.
+func listingOfPool(pool protocol.Pool) listing {
+	seen := listing{print: func(out io.Writer) error { return printPool(out, pool) }}
+	for _, machine := range pool.Machines {
+		for _, run := range machine.Running {
+			said := fmt.Sprintf("%s runs %s", wording.Plain(machine.Name), shownRun(run))
+			if run.Placement != nil {
+				said += ": " + wording.Plain(run.Placement.Why)
+			}
+			if run.Moves != "" {
+				said += "; " + wording.Plain(run.Moves)
+			}
+			seen.things = append(seen.things, thing{string(run.Trial), said})
+		}
+	}
+	for _, one := range pool.Migrations {
+		seen.things = append(seen.things, thing{fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), fmt.Sprintf("%s trial %d %s", wording.Plain(one.Study), one.Number, wording.Plain(one.Why))})
+	}
+	return seen
+}
+
+// shownRun names a trial that runs.
+func shownRun(run protocol.PoolRun) string {
+	return fmt.Sprintf("%s trial %d", wording.Plain(run.Study), run.Number)
+}
+
+func printPool(out io.Writer, pool protocol.Pool) error {
+	if len(pool.Machines) == 0 {
+		_, err := fmt.Fprintln(out, "No worker is connected. Start one: tandem worker --server URL")
+		return err
+	}
+	for _, part := range []func(io.Writer, protocol.Pool) error{printPoolMachines, printPoolReasons, printPoolWaiting, printPoolModels, printPoolMigrations} {
+		if err := part(out, pool); err != nil {
+			return err
+		}
+	}
+	if pool.Saved != nil {
+		fmt.Fprintf(out, "\nAgainst the order in which workers asked, placement should have %s and %s (estimates).\n", shownGain(float64(pool.Saved.Seconds), "s"), shownGain(float64(pool.Saved.Joules), "J"))
+	}
+	return nil
+}
+
+// shownGain is what an amount came to against another order.
+func shownGain(amount float64, unit string) string {
+	if amount < 0 {
+		return fmt.Sprintf("cost %.3g %s more", -amount, unit)
+	}
+	return fmt.Sprintf("saved %.3g %s", amount, unit)
+}
+
+func printPoolMachines(out io.Writer, pool protocol.Pool) error {
+	var rows [][]string
+	for _, machine := range pool.Machines {
+		var runs []string
+		for _, run := range machine.Running {
+			runs = append(runs, shownRun(run))
+		}
+		state := "alive"
+		switch {
+		case !machine.Alive:
+			state = "silent"
+		case machine.Waiting > 0:
+			state = "waits for " + wording.Count(machine.Waiting, "trial")
+		}
+		rows = append(rows, []string{wording.Plain(machine.Name), wording.Plain(machine.Type), state, orNone(strings.Join(runs, ", "))})
+	}
+	return table(out, []string{"WORKER", "TYPE", "STATE", "RUNS"}, rows)
+}
+
+// printPoolReasons says why trials are where they are, where there was a choice.
+func printPoolReasons(out io.Writer, pool protocol.Pool) error {
+	for _, machine := range pool.Machines {
+		for _, run := range machine.Running {
+			if run.Placement != nil {
+				fmt.Fprintf(out, "\n%s on %s: %s\n", shownRun(run), wording.Plain(machine.Name), wording.Plain(run.Placement.Why))
+			}
+			if run.Moves != "" {
+				fmt.Fprintf(out, "\n%s %s\n", shownRun(run), wording.Plain(run.Moves))
+			}
+		}
+	}
+	return nil
+}
+
+func printPoolWaiting(out io.Writer, pool protocol.Pool) error {
+	if len(pool.Waiting) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, one := range pool.Waiting {
+		what := fmt.Sprintf("up to %d new", one.New)
+		if one.Number != nil {
+			what = fmt.Sprintf("trial %d", *one.Number)
+		}
+		rows = append(rows, []string{wording.Plain(one.Study), what, fmt.Sprint(one.Priority), fmt.Sprintf("%g", one.Energy), wording.Plain(one.Why), shownOptions(one.Options)})
+	}
+	return table(out, []string{"WAITS", "WHAT", "PRIORITY", "H", "WHY", "AN EPOCH (ESTIMATE)"}, rows)
+}
+
+// shownOptions are the scores of types of machine of which something is known.
+func shownOptions(options []trial.PlacementOption) string {
+	var list []string
+	for _, one := range options {
+		if one.Epoch != nil {
+			list = append(list, fmt.Sprintf("%s: %.2f, %s", wording.Plain(one.Machine), float64(one.Score), shownAmounts(float64(one.Epoch.Seconds), float64(one.Epoch.Joules))))
+		}
+	}
+	if len(list) == 0 {
+		return "not known yet"
+	}
+	return strings.Join(list, "; ")
+}
+
+func shownAmounts(seconds, joules float64) string {
+	if joules == 0 {
+		return fmt.Sprintf("%.3g s", seconds)
+	}
+	return fmt.Sprintf("%.3g s and %.3g J", seconds, joules)
+}
+
+func printPoolModels(out io.Writer, pool protocol.Pool) error {
+	if len(pool.Models) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	basis := map[trial.Basis]string{trial.OwnEpochs: "its epochs there", trial.ProbesOnly: "its epochs elsewhere, and probes", trial.Unknown: "nothing yet"}
+	percent := func(value *trial.Float, estimated bool) string {
+		if value == nil {
+			return "-"
+		}
+		text := fmt.Sprintf("%.1f%%", 100*float64(*value))
+		if estimated {
+			text += " of estimates"
+		}
+		return text
+	}
+	var rows [][]string
+	for _, one := range pool.Models {
+		rows = append(rows, []string{wording.Plain(one.Study), wording.Plain(one.Machine), basis[one.Basis], fmt.Sprintf("%d of %d", one.Learned, one.Epochs), percent(one.SecondsError, false), percent(one.JoulesError, one.Estimated)})
+	}
+	return table(out, []string{"STUDY", "ON", "PREDICTED FROM", "LEARNED FROM", "ERROR OF SECONDS", "ERROR OF JOULES"}, rows)
+}
+
+func printPoolMigrations(out io.Writer, pool protocol.Pool) error {
+	for _, one := range pool.Migrations {
+		fmt.Fprintf(out, "\n%s trial %d %s", wording.Plain(one.Study), one.Number, wording.Plain(one.Why))
+		switch {
+		case one.Arrived == "":
+			fmt.Fprint(out, "; it has not gone on yet\n")
+		case one.Epochs == 0:
+			fmt.Fprintf(out, "; it went on on %s\n", wording.Plain(one.Arrived))
+		default:
+			fmt.Fprintf(out, "; on %s %s really took %s\n", wording.Plain(one.Arrived), wording.Count(one.Epochs, "epoch"), shownAmounts(float64(one.Seconds), float64(one.Energy.Joules)))
+		}
+	}
+	return nil
 }

@@ -150,6 +150,8 @@ type Definition struct {
 	Search    Search          `json:"search"`
 	Stop      Stop            `json:"stop"`
 	Retry     Retry           `json:"retry"`
+	// Placement is on which machines its trials run, where there are several types.
+	Placement Placement `json:"placement,omitzero"`
 	// Priority orders studies that wait for workers; higher goes first.
 	Priority int `json:"priority"`
 	// Approximation is what its trials may leave out for studies of a higher

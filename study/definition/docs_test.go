@@ -49,7 +49,8 @@ budget: {zzzzzzzz: 1, epochs: {zzzzzzzz: 1}}
 search: {zzzzzzzz: 1}
 stop: {zzzzzzzz: 1}
 retry: {zzzzzzzz: 1}
-resources: {zzzzzzzz: 1}`), definition.YAML)
+resources: {zzzzzzzz: 1}
+placement: {zzzzzzzz: 1}`), definition.YAML)
 	var told *problem.Error
 	if !errors.As(err, &told) {
 		t.Fatal(err)

@@ -101,9 +101,10 @@ func definitions() *rapid.Generator[definition.Definition] {
 				Seed:      rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
 				Brackets: rapid.IntRange(0, 9).Draw(t, "brackets"), GridPoints: 3,
 			},
-			Stop:     definition.Stop{Trials: rapid.IntRange(1, 1000).Draw(t, "trials"), Seconds: rapid.Float64Range(0, 1e6).Draw(t, "seconds"), Failures: rapid.IntRange(0, 9).Draw(t, "failures")},
-			Retry:    definition.Retry{Failures: rapid.IntRange(0, 9).Draw(t, "retries")},
-			Priority: rapid.IntRange(-1000, 1000).Draw(t, "priority"),
+			Stop:      definition.Stop{Trials: rapid.IntRange(1, 1000).Draw(t, "trials"), Seconds: rapid.Float64Range(0, 1e6).Draw(t, "seconds"), Failures: rapid.IntRange(0, 9).Draw(t, "failures")},
+			Retry:     definition.Retry{Failures: rapid.IntRange(0, 9).Draw(t, "retries")},
+			Priority:  rapid.IntRange(-1000, 1000).Draw(t, "priority"),
+			Placement: definition.Placement{Energy: rapid.Float64Range(0, 1).Draw(t, "energy")},
 		}
 		switch def.Search.Promotion {
 		case budget.NoPromotion:

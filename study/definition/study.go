@@ -17,7 +17,7 @@ func (d *decoder) study(root *node) Definition {
 	}
 	s, _ := d.section("", root,
 		"name", "description", "command", "directory", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
-		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources")
+		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
 	def.Command = d.command(s)
@@ -41,6 +41,7 @@ func (d *decoder) study(root *node) Definition {
 	s.whole("parallel", 1, maxParallel, &def.Parallel)
 	s.flag("preempt", &def.Preempt)
 	def.Resources = d.resources(s, def.System)
+	def.Placement = d.placement(s)
 	d.check(def)
 	return def
 }

@@ -119,7 +119,7 @@ var harmless = []string{
 	"GET /healthz", "GET /readyz", "GET /metrics", "GET /api/v1/openapi.json", "GET /api/v1/session", "POST /api/v1/session", "DELETE /api/v1/session",
 	"POST /api/v1/tokens", "GET /api/v1/tokens", "DELETE /api/v1/tokens/{token}", // the administrators'
 	"POST /api/v1/preview",
-	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers",
+	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers", "GET /api/v1/pool",
 	"GET /api/v1/workers/{worker}/history",                                                                                                // of a machine, which all who see workers see
 	"GET /api/v1/ground-truth", "GET /api/v1/ground-truth/machines", "GET /api/v1/ground-truth/runs", "GET /api/v1/ground-truth/clusters", // everybody's
 	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures", "POST /api/v1/architectures",
@@ -170,7 +170,7 @@ func TestNoRouteReachesWhatIsAnothers(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/api/v1/studies", "/api/v1/workers"} {
+	for _, path := range []string{"/api/v1/studies", "/api/v1/workers", "/api/v1/pool"} {
 		got := s.do(ask{method: "GET", path: path, token: s.secrets["bob"]})
 		if got.status != 200 || strings.Contains(string(got.body), p.study.ID) {
 			t.Errorf("%s for bob: %d %s", path, got.status, got.body)

@@ -45,8 +45,8 @@ const (
 	workerPath  = prefix + "/workers/{worker}"
 	leasePath   = prefix + "/trials/{trial}"
 	truthPath   = prefix + "/ground-truth"
-	blobPath    = prefix + "/artifacts/{sha256}"
 	poolPath    = prefix + "/pool"
+	blobPath    = prefix + "/artifacts/{sha256}"
 )
 
 // routes is the whole interface.
@@ -81,6 +81,7 @@ func (s *server) routes() []route {
 		{"POST", prefix + "/workers", runners, 200, call, "register-worker", "Introduce a worker", handle(s, s.registerWorker), nil},
 		{"GET", prefix + "/workers", readers, 200, call, "list-workers", "List the workers", handle(s, s.listWorkers), nil},
 		{"GET", workerPath + "/history", readers, 200, call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, s.workerHistory), nil},
+		{"GET", poolPath, readers, 200, call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, s.pool), nil},
 		{"POST", workerPath + "/heartbeat", runners, 200, call, "heartbeat", "Keep a worker's leases alive", handle(s, s.heartbeat), nil},
 		{"DELETE", workerPath, runners, 204, call, "remove-worker", "Take leave", handle(s, s.removeWorker), nil},
 		{"POST", prefix + "/leases", runners, 200, call, "lease", "Ask for a trial to run", handle(s, s.lease), nil},

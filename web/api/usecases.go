@@ -60,6 +60,7 @@ type WorkerUseCases interface {
 	RemoveWorker(ctx context.Context, worker string) error
 	Workers(ctx context.Context) []protocol.Worker
 	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
+	Pool(ctx context.Context) (protocol.Pool, error)
 }
 
 // SharingUseCases are how users share the workers.

@@ -62,16 +62,20 @@ type model struct {
 	probes, window []Observation
 	fitted         bool
 	seconds        regression
-	joules         regression
+	// metered says that there are joules to predict.
+	metered bool
+	joules  regression
+	// past is how good predictions were.
+	past accuracy
 }
 
-// Observe learns from what a task took. It reports whether that taught
-// anything, and is an error for what cannot have been: times and energies that
-// are not positive, and another number of features than other observations of
-// the type have.
+// Observe learns from what a task took; of one without joules, only the time. It
+// reports whether that taught anything, and is an error for what cannot have been:
+// seconds that are not positive, negative joules, and another number of features
+// than other observations of the type have.
 func (m *Models) Observe(one Observation) (learned bool, err error) {
 	if !one.Took.usable() {
-		return false, fmt.Errorf("a task took %g s and %g J: both must be positive", one.Took.Seconds, one.Took.Joules)
+		return false, fmt.Errorf("a task took %g s and %g J: the seconds must be positive, and the joules too, or 0 where they are not known", one.Took.Seconds, one.Took.Joules)
 	}
 	if slices.ContainsFunc(one.Features, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
 		return false, fmt.Errorf("the features %v must be finite", one.Features)
@@ -90,9 +94,14 @@ func (m *Models) Observe(one Observation) (learned bool, err error) {
 		kind.fitted = false
 		return true, nil
 	}
-	if p, said := m.Predict(one.Type, Task{Features: one.Features}); said && relativeError(p, one.Took) < m.settings.LeastError {
-		return false, nil
+	kind.past.seen++
+	if p, said := m.Predict(one.Type, Task{Features: one.Features}); said {
+		kind.past.judge(p, one.Took)
+		if relativeError(p, one.Took) < m.settings.LeastError {
+			return false, nil
+		}
 	}
+	kind.past.learned++
 	kind.window = append(kind.window, one)
 	if over := len(kind.window) - m.settings.Window; over > 0 {
 		kind.window = slices.Delete(kind.window, 0, over)
@@ -101,9 +110,14 @@ func (m *Models) Observe(one Observation) (learned bool, err error) {
 	return true, nil
 }
 
-// relativeError is the larger of those of seconds and joules.
+// relativeError is the larger of those of seconds and joules. Joules that were not
+// measured are no error, and those that could not be predicted a whole one.
 func relativeError(predicted, took Prediction) float64 {
-	return max(math.Abs(predicted.Seconds/took.Seconds-1), math.Abs(predicted.Joules/took.Joules-1))
+	off := math.Abs(predicted.Seconds/took.Seconds - 1)
+	if took.Joules > 0 {
+		off = max(off, math.Abs(predicted.Joules/took.Joules-1))
+	}
+	return off
 }
 
 // Predict is what the task should take on a machine of the type; false where
@@ -119,7 +133,11 @@ func (m *Models) Predict(kind string, task Task) (Prediction, bool) {
 	if !one.fitted {
 		one.fit()
 	}
-	return Prediction{Seconds: math.Exp(one.seconds.at(task.Features)), Joules: math.Exp(one.joules.at(task.Features))}, true
+	p := Prediction{Seconds: math.Exp(one.seconds.at(task.Features))}
+	if one.metered {
+		p.Joules = math.Exp(one.joules.at(task.Features))
+	}
+	return p, true
 }
 
 func (k *model) width() (features int, some bool) {
@@ -133,14 +151,21 @@ func (k *model) width() (features int, some bool) {
 
 func (k *model) fit() {
 	all := slices.Concat(k.probes, k.window)
-	features := make([][]float64, len(all))
-	seconds, joules := make([]float64, len(all)), make([]float64, len(all))
-	for i, one := range all {
-		features[i], seconds[i], joules[i] = one.Features, math.Log(one.Took.Seconds), math.Log(one.Took.Joules)
+	k.seconds = regressionOf(all, func(p Prediction) float64 { return p.Seconds })
+	metered := slices.DeleteFunc(all, func(one Observation) bool { return one.Took.Joules == 0 })
+	if k.metered = len(metered) > 0; k.metered {
+		k.joules = regressionOf(metered, func(p Prediction) float64 { return p.Joules })
 	}
-	scale := standardize(features)
-	k.seconds, k.joules = fit(scale, features, seconds), fit(scale, features, joules)
 	k.fitted = true
+}
+
+// regressionOf is the one of the logarithm of what was observed.
+func regressionOf(observations []Observation, of func(Prediction) float64) regression {
+	features, values := make([][]float64, len(observations)), make([]float64, len(observations))
+	for i, one := range observations {
+		features[i], values[i] = one.Features, math.Log(of(one.Took))
+	}
+	return fit(standardize(features), features, values)
 }
 
 // regression is a linear one of standardized features.

@@ -130,3 +130,55 @@ func TestOddObservationsAreRefused(t *testing.T) {
 		t.Errorf("%+v, %t", p, known)
 	}
 }
+
+func TestWithoutAMeterTheTimeIsLearned(t *testing.T) {
+	m := placement.NewModels(placement.ModelSettings{LeastError: -1})
+	for _, cores := range []float64{1, 2, 4, 8} {
+		for range 10 {
+			if _, err := m.Observe(placement.Observation{Type: "fast", Features: []float64{math.Log(cores)}, Took: placement.Prediction{Seconds: 100 / cores}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p, known := m.Predict("fast", placement.Task{Features: []float64{math.Log(4)}})
+	if !known || math.Abs(p.Seconds/25-1) > 0.05 || p.Joules != 0 {
+		t.Errorf("%+v, %t; want 25 s and joules that are not known", p, known)
+	}
+	// A meter was found: what it says is learned, and nothing made up of before.
+	for range 10 {
+		if _, err := m.Observe(placement.Observation{Type: "fast", Features: []float64{math.Log(4)}, Took: placement.Prediction{Seconds: 25, Joules: 500}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ = m.Predict("fast", placement.Task{Features: []float64{math.Log(4)}}); math.Abs(p.Joules/500-1) > 1e-9 {
+		t.Errorf("%+v, want 500 J", p)
+	}
+}
+
+func TestModelsSayHowGoodTheyAre(t *testing.T) {
+	m := placement.NewModels(placement.ModelSettings{})
+	if _, known := m.Accuracy("fast"); known {
+		t.Error("of a type that nothing is known of the error is")
+	}
+	one := func(seconds, joules float64) {
+		if _, err := m.Observe(placement.Observation{Type: "fast", Features: []float64{1}, Took: placement.Prediction{Seconds: seconds, Joules: joules}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one(10, 100) // nothing was predicted yet
+	one(20, 0)   // 10 was
+	one(10, 100) // the geometric mean of 10 and 20 was, and 100 J: that is an error of the time only
+	got, known := m.Accuracy("fast")
+	if !known || got.Observations != 3 || got.Learned != 3 || got.Judged != 2 || got.Metered != 1 {
+		t.Fatalf("%+v, %t", got, known)
+	}
+	if want := (0.5 + math.Sqrt2 - 1) / 2; math.Abs(got.Seconds-want) > 1e-9 || math.Abs(got.Joules) > 1e-9 {
+		t.Errorf("%+v, want an error of %.3f in time, and none in energy", got, want)
+	}
+	for range 100 {
+		one(13, 100)
+	}
+	if got, _ := m.Accuracy("fast"); got.Judged != 64 || got.Observations != 103 || got.Learned >= 103 || got.Seconds > 0.06 {
+		t.Errorf("after a hundred alike: %+v", got)
+	}
+}

@@ -15,8 +15,9 @@ type Running struct {
 type Migration struct {
 	Task, From, To string
 	// Stays and Goes are what is left of it where it is, and elsewhere with the
-	// move; Gain is the difference of their scores.
+	// move. Here and There are their scores, Gain is the difference.
 	Stays, Goes Prediction
+	Here, There float64
 	Gain        float64
 }
 
@@ -51,7 +52,7 @@ func Reschedule(running []Running, pending []Task, machines []Machine, predictor
 	s := newSite(machines)
 	for _, task := range pending {
 		for _, one := range s.kinds {
-			if s.room(one, task.Needs) >= 0 {
+			if s.room(one, task) >= 0 {
 				return nil
 			}
 		}
@@ -79,7 +80,7 @@ func Reschedule(running []Running, pending []Task, machines []Machine, predictor
 		}
 		scores := Scores([]Prediction{stays, goes}, task.Energy)
 		if gain := scores[1] - scores[0]; gain >= settings.LeastGain {
-			moves = append(moves, Migration{Task: task.Name, From: task.Machine, To: machines[at].Name, Stays: stays, Goes: goes, Gain: gain})
+			moves = append(moves, Migration{Task: task.Name, From: task.Machine, To: machines[at].Name, Stays: stays, Goes: goes, Here: scores[0], There: scores[1], Gain: gain})
 			s.take(host, Resources{}.less(task.Needs))
 			s.take(at, task.Needs)
 		}
@@ -91,6 +92,11 @@ func (p Prediction) times(share float64) Prediction {
 	return Prediction{Seconds: p.Seconds * share, Joules: p.Joules * share}
 }
 
+// plus keeps what is not known not known.
 func (p Prediction) plus(more Prediction) Prediction {
-	return Prediction{Seconds: p.Seconds + more.Seconds, Joules: p.Joules + more.Joules}
+	if p.Joules > 0 {
+		p.Joules += more.Joules
+	}
+	p.Seconds += more.Seconds
+	return p
 }

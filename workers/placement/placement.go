@@ -43,6 +43,9 @@ type Machine struct {
 type Task struct {
 	Name  string
 	Needs Resources
+	// Suits reports whether the task may run on the machine with that place in the
+	// list, beside having room there; nil: on all.
+	Suits func(machine int) bool
 	// Features describe it to the models: the same ones, in the same order, for
 	// every task.
 	Features []float64
@@ -51,13 +54,14 @@ type Task struct {
 	Energy float64
 }
 
-// Prediction is what a task takes on a machine, by itself.
+// Prediction is what a task takes on a machine, by itself. Joules are 0 where they
+// are not known.
 type Prediction struct {
 	Seconds, Joules float64
 }
 
 func (p Prediction) usable() bool {
-	return p.Seconds > 0 && p.Joules > 0 && !math.IsInf(p.Seconds, 0) && !math.IsInf(p.Joules, 0)
+	return p.Seconds > 0 && p.Joules >= 0 && !math.IsInf(p.Seconds, 0) && !math.IsInf(p.Joules, 0)
 }
 
 // Predictor predicts what a task takes on a type of machine. Without an answer
@@ -69,18 +73,25 @@ type Predictor interface {
 // Scores are those of algorithm 4, line 7, for machines with these predictions:
 // e_w(1 − n_e/max_e) + p_w(n_p/max_p), where n_e is the energy and n_p the
 // performance, one divided by the seconds. They are from 0 to 1, higher is
-// better. A machine of which nothing is known (a zero prediction) has 0.
+// better. A machine of which nothing is known (a zero prediction) has 0. Where the
+// joules of one of the others are not known, all are scored by time alone.
 func Scores(predictions []Prediction, energy float64) []float64 {
 	mostJoules, leastSeconds := 0.0, math.Inf(1)
 	for _, one := range predictions {
 		if one.usable() {
 			mostJoules, leastSeconds = max(mostJoules, one.Joules), min(leastSeconds, one.Seconds)
+			if one.Joules == 0 {
+				energy = 0
+			}
 		}
 	}
 	scores := make([]float64, len(predictions))
 	for i, one := range predictions {
 		if one.usable() {
-			scores[i] = energy*(1-one.Joules/mostJoules) + (1-energy)*leastSeconds/one.Seconds
+			scores[i] = (1 - energy) * leastSeconds / one.Seconds
+			if energy > 0 {
+				scores[i] += energy * (1 - one.Joules/mostJoules)
+			}
 		}
 	}
 	return scores
@@ -153,11 +164,13 @@ func (s *site) fuller(a, b int) int {
 		cmp.Compare(s.free[a].MemoryBytes, s.free[b].MemoryBytes), cmp.Compare(a, b))
 }
 
-// room is the fullest machine of the kind that holds the need; -1 if none does.
-func (s *site) room(of kind, need Resources) int {
+// room is the fullest machine of the kind that suits the task and holds its need;
+// -1 if none does.
+func (s *site) room(of kind, task Task) int {
+	need := task.Needs
 	from, _ := slices.BinarySearchFunc(of.machines, need.Cores, func(at, cores int) int { return cmp.Compare(s.free[at].Cores, cores) })
 	for _, at := range of.machines[from:] {
-		if s.free[at].Holds(need) {
+		if s.free[at].Holds(need) && (task.Suits == nil || task.Suits(at)) {
 			return at
 		}
 	}
@@ -182,7 +195,7 @@ func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Predic
 	var rooms []int
 	var predictions []Prediction
 	for _, one := range s.kinds {
-		room := s.room(one, task.Needs)
+		room := s.room(one, task)
 		if room < 0 {
 			continue
 		}

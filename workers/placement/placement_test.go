@@ -248,3 +248,31 @@ func BenchmarkPlace(b *testing.B) {
 		})
 	}
 }
+
+func TestWithoutAMeterEverythingIsPlacedByTime(t *testing.T) {
+	predictions := []placement.Prediction{{Seconds: 10, Joules: 500}, {Seconds: 40, Joules: 100}, {Seconds: 20}}
+	for _, energy := range []float64{0, 0.5, 1} {
+		for i, got := range placement.Scores(predictions, energy) {
+			if want := []float64{1, 0.25, 0.5}[i]; math.Abs(got-want) > 1e-12 {
+				t.Errorf("H=%g: the machine %d has %g, want %g", energy, i, got, want)
+			}
+		}
+	}
+}
+
+func TestWhatDoesNotSuitIsPassedBy(t *testing.T) {
+	frugal := task("one", 1, 1)
+	frugal.Suits = func(machine int) bool { return lab[machine].Name != "board" }
+	if got := placement.Place([]placement.Task{frugal, task("two", 1, 1)}, lab, known); got[0].Machine != "server" || got[1].Machine != "board" {
+		t.Errorf("%+v", got)
+	}
+	frugal.Suits = func(int) bool { return false }
+	if got := placement.Place([]placement.Task{frugal}, lab, known); got[0].Machine != "" {
+		t.Errorf("%+v", got)
+	}
+	// What waits and suits nothing that is free keeps nobody from moving.
+	running := []placement.Running{{Task: task("k-means", 2, 1), Machine: "server", Remaining: 0.9}}
+	if moves := placement.Reschedule(running, []placement.Task{frugal}, lab, known, placement.Settings{}); len(moves) != 1 || moves[0].There-moves[0].Here != moves[0].Gain {
+		t.Errorf("%+v", moves)
+	}
+}

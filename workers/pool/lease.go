@@ -150,6 +150,12 @@ func (l *Leases) Postpone(span time.Duration, latest time.Time) {
 	}
 }
 
+// Lease returns the one of the trial that is out.
+func (l *Leases) Lease(id trial.ID) (Lease, bool) {
+	lease, ok := l.byTrial[id]
+	return lease, ok
+}
+
 // Count is how many leases are out.
 func (l *Leases) Count() int { return len(l.byTrial) }
 

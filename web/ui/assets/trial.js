@@ -67,6 +67,12 @@ function parentOf(trial) {
   return make("span", {}, link, trial.inherited ? ` from epoch ${trial.inherited}` : " without a checkpoint");
 }
 
+/** Where its lease went, of several types of machine; the title has the whole reason. */
+function placed({ machine, options, why }) {
+  const { score, epoch } = options.find((one) => one.machine === machine);
+  return make("span", { title: why }, epoch ? `on ${machine}, score ${score.toFixed(2)} among ${options.length} types` : `on ${machine}, of which nothing was known`);
+}
+
 function drawFacts(trial, guest) {
   const kept = trial.checkpoint;
   const file = kept && guest ? `epoch ${kept.epoch}, ${bytes(kept.bytes)}` : kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
@@ -78,6 +84,8 @@ function drawFacts(trial, guest) {
     ...(trial.inference?.device ? [["Inference", make("span", { title: `${trial.inference.device}: ${trial.inference.method}` }, `${latency(trial.inference.latency_seconds)} on ${trial.inference.device}`, trial.inference.method === "measured" ? null : make("span", { class: "tag" }, "estimate"))]] : []),
     ...(trial.deflation ? [["Left out", make("span", { title: trial.deflation.why }, `${share(trial.deflation.drop)} of the rung’s data`, trial.deflation.loss !== undefined ? ` for about ${measured(trial.deflation.loss)} of the objective ` : null, trial.deflation.loss !== undefined ? make("span", { class: "tag" }, "estimate") : null)]] : []),
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
+    ...(trial.placement ? [["Placed", placed(trial.placement)]] : []),
+    ...(trial.migrations?.length > 0 ? [["Moved", make("span", { title: trial.migrations.at(-1).why }, `${times(trial.migrations.length)}, to a better machine`)]] : []),
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],
     ["Resumed", `${times(trial.resumes)} from a checkpoint`],

@@ -1,0 +1,309 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/placement"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+const (
+	// rescheduleEvery is how often the machines of running trials are reconsidered
+	// (x in Rocha, section 3.2).
+	rescheduleEvery = 15 * time.Second
+	// keptSpan is how long a trial that moves is kept for its new machine.
+	keptSpan = 30 * time.Second
+	// mostMigrations is how often one trial moves at most.
+	mostMigrations = 3
+	// carried is how fast a checkpoint is taken to be written, carried over and
+	// read, in bytes a second.
+	carried = 20e6
+)
+
+// move is a running trial that is to go to another machine.
+type move struct {
+	trial  trial.ID
+	lease  trial.LeaseEpoch
+	worker string // where it goes
+	record trial.Migration
+	// told says that its worker has heard of it, awaited that the other one waits
+	// still when it is given back.
+	told, awaited bool
+}
+
+// keeping is for whom a queued trial is kept, and until when.
+type keeping struct {
+	worker string
+	until  time.Time
+}
+
+// keptFor is the worker that a queued trial is kept for.
+func (r *runtime) keptFor(number int, now time.Time) (worker string, kept bool) {
+	one, kept := r.kept[number]
+	return one.worker, kept && now.Before(one.until)
+}
+
+// released reports whether a trial is not kept any more since it was asked last.
+func (r *runtime) released(now time.Time) bool {
+	ended := false
+	for number, one := range r.kept {
+		if !now.Before(one.until) {
+			delete(r.kept, number)
+			ended = true
+		}
+	}
+	return ended
+}
+
+// reschedule decides which running trials move to a machine that waits (Rocha,
+// algorithm 3). They do so at the end of an epoch, by their checkpoint.
+func (s *Service) reschedule(ctx context.Context, now time.Time) {
+	s.poolMutex.Lock()
+	due := now.Sub(s.rescheduled) >= rescheduleEvery
+	var leases []pool.Lease
+	if due {
+		s.rescheduled = now
+		leases = s.leases.All()
+		maps.DeleteFunc(s.moves, func(id trial.ID, one *move) bool { return !s.leases.Has(id, one.lease) })
+	}
+	s.poolMutex.Unlock()
+	if !due || len(leases) == 0 {
+		return
+	}
+	stands := s.standing("", Caller{})
+	hosts := s.hostsOf(leases, stands)
+	if len(stands) == 0 || len(typesOf(slices.Concat(stands, hosts))) < 2 {
+		return
+	}
+	s.decideMoves(ctx, leases, stands, hosts)
+}
+
+// hostsOf are the workers that have leases and do not wait.
+func (s *Service) hostsOf(leases []pool.Lease, stands []stand) []stand {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	known := map[string]bool{}
+	for _, one := range stands {
+		known[one.worker] = true
+	}
+	var hosts []stand
+	for _, lease := range leases {
+		member, registered := s.workers.Member(lease.Worker)
+		if known[lease.Worker] || !registered {
+			continue
+		}
+		known[lease.Worker] = true
+		hosts = append(hosts, stand{worker: lease.Worker, host: member.Registration.Name, machine: member.Registration.Machine.Type()})
+	}
+	return hosts
+}
+
+func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, hosts []stand) {
+	known := outlooks{}
+	var pending []placement.Task
+	for i, one := range s.offers(ctx, stands) {
+		pending = append(pending, taskOf(one, one.name(i)))
+	}
+	all := slices.Concat(stands, hosts)
+	promised := s.promised()
+	machines := make([]placement.Machine, len(all))
+	for i, one := range all {
+		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: max(0, one.trials-promised[one.worker])}}
+	}
+	q := question{stands: stands, types: typesOf(all), probes: s.probesByType()}
+	var running []placement.Running
+	for _, lease := range leases {
+		if one, sights, movable := s.movable(ctx, lease, q); movable {
+			running = append(running, one)
+			known[one.Name] = sights
+		}
+	}
+	byName := map[string]stand{}
+	for _, one := range all {
+		byName[one.worker] = one
+	}
+	energies := map[string]float64{}
+	for _, one := range running {
+		energies[one.Name] = one.Energy
+	}
+	for _, one := range placement.Reschedule(running, pending, machines, known, placement.Settings{}) {
+		s.toMove(one, byName[one.From], byName[one.To], energies[one.Task])
+	}
+}
+
+// promised counts the trials that are on their way to each worker.
+func (s *Service) promised() map[string]int {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	count := map[string]int{}
+	for _, one := range s.moves {
+		count[one.worker]++
+	}
+	return count
+}
+
+// movable is a running trial that could go on elsewhere, with what all its epochs
+// should take on each type; false for one that has no fresh checkpoint, has moved
+// often enough, is about to, or is trained for an amount of time or energy.
+func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (placement.Running, map[string]sight, bool) {
+	id, number := studyOf(lease.Trial)
+	s.mutex.Lock()
+	r, loaded := s.runtimes[id]
+	s.mutex.Unlock()
+	s.poolMutex.Lock()
+	_, moves := s.moves[lease.Trial]
+	s.poolMutex.Unlock()
+	if !loaded || moves {
+		return placement.Running{}, nil, false
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.stale || r.study.Status != protocol.StudyRunning || number >= len(r.trials) || len(r.study.Definition.Command) == 0 {
+		return placement.Running{}, nil, false
+	}
+	t := r.trials[number]
+	if t.LeaseEpoch != lease.Epoch || t.State != trial.Running || t.Budget.Measured() || t.MeasuredAt(t.Rung) ||
+		len(t.Migrations) >= mostMigrations || t.Checkpoint == nil || t.Checkpoint.Rung != t.Rung || t.LastEpoch-t.Checkpoint.Epoch > 1 {
+		return placement.Running{}, nil, false
+	}
+	known := s.outlook(ctx, r)
+	sights := sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
+	here := sights[s.machineOf(lease.Worker)]
+	for machine, one := range sights {
+		one.Seconds *= float64(t.Budget.Epochs)
+		one.Joules *= float64(t.Budget.Epochs)
+		sights[machine] = one
+	}
+	offered := offer{energy: r.study.Definition.Placement.Energy, suits: s.mayRun(r, q.stands)}
+	return placement.Running{
+		Task: taskOf(offered, string(t.ID)), Machine: lease.Worker,
+		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
+	}, sights, true
+}
+
+// moving is what it costs to take a trial elsewhere: to carry its checkpoint over,
+// and to start its command again, at the power that its training has.
+func (o *outlook) moving(t trial.Trial, here sight) placement.Prediction {
+	setup := o.setup
+	if setup == 0 {
+		setup = usualSetup
+	}
+	cost := placement.Prediction{Seconds: setup + float64(t.Checkpoint.Bytes)/carried}
+	if here.Joules > 0 {
+		cost.Joules = cost.Seconds * here.Joules / here.Seconds
+	}
+	return cost
+}
+
+// toMove notes that a trial is to move as soon as its worker reports.
+func (s *Service) toMove(m placement.Migration, from, to stand, energy float64) {
+	lease, held := s.leaseOut(trial.ID(m.Task))
+	if !held {
+		return
+	}
+	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, record: trial.Migration{
+		LeaseEpoch: lease.Epoch, From: from.host, FromType: from.machine, To: to.host, ToType: to.machine,
+		Stays: *estimateOf(m.Stays), Goes: *estimateOf(m.Goes), Here: trial.Float(m.Here), There: trial.Float(m.There),
+	}}
+	one.record.Why = fmt.Sprintf("moves from %s (%s) to %s (%s): what is left should take %s there with the move, and %s here (an estimate): score %.2f against %.2f at H=%g",
+		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, energy)
+	s.options.Logger.Info("a trial is to move", "trial", m.Task, "why", one.record.Why)
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	s.moves[one.trial] = one
+}
+
+func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	return s.leases.Lease(id)
+}
+
+// orMove has the holder of a trial that has reported give it back for another
+// machine, if that waits still, unless it is told something else.
+func (s *Service) orMove(t trial.Trial, told protocol.Directive) protocol.Directive {
+	if told.Action != protocol.Continue {
+		return told
+	}
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	one, moves := s.moves[t.ID]
+	if !moves || one.lease != t.LeaseEpoch {
+		return told
+	}
+	if _, waits := s.line.waiting[one.worker]; !waits && !one.told {
+		delete(s.moves, t.ID)
+		return told
+	}
+	one.told = true
+	return protocol.Directive{Action: protocol.Pause, Reason: one.record.Why}
+}
+
+// leaving is the move for which a trial is given back; nil for none.
+func (s *Service) leaving(t trial.Trial) *move {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	one, moves := s.moves[t.ID]
+	if !moves || one.lease != t.LeaseEpoch || !one.told {
+		return nil
+	}
+	delete(s.moves, t.ID)
+	_, one.awaited = s.line.waiting[one.worker]
+	return one
+}
+
+// depart notes on a trial that is given back that it moves, and keeps it for its
+// new machine for a while.
+func (tx *transaction) depart(t trial.Trial, reason string) (trial.Trial, string) {
+	if tx.move == nil {
+		return t, reason
+	}
+	record := tx.move.record
+	record.At = tx.now
+	t.Migrations = append(slices.Clone(t.Migrations), record)
+	if !tx.move.awaited {
+		return t, record.Why + "; that has other work by now"
+	}
+	tx.kept = map[int]keeping{t.Number: {tx.move.worker, tx.now.Add(keptSpan)}}
+	return t, fmt.Sprintf("%s; kept for it for up to %g s", record.Why, keptSpan.Seconds())
+}
+
+// moved adds an epoch to what a trial's last move really came to.
+func moved(t trial.Trial, report trial.Report) trial.Trial {
+	last := len(t.Migrations) - 1
+	if last < 0 || report.LeaseEpoch <= t.Migrations[last].LeaseEpoch {
+		return t
+	}
+	t.Migrations = slices.Clone(t.Migrations)
+	one := &t.Migrations[last]
+	one.Epochs++
+	one.Seconds += report.Seconds
+	one.Energy = one.Energy.Plus(report.Energy)
+	return t
+}
+
+// machineOf is the type of a worker's machine; empty for one that is not
+// registered.
+func (s *Service) machineOf(worker string) string {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	member, known := s.workers.Member(worker)
+	if !known {
+		return ""
+	}
+	return member.Registration.Machine.Type()
+}
+
+// studyOf is the study and the number of a trial.
+func studyOf(id trial.ID) (study string, number int) {
+	study, _, _ = strings.Cut(string(id), "-")
+	number, _ = numberOf(id)
+	return study, number
+}

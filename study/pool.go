@@ -1,0 +1,189 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+const (
+	// mostWaiting is how many trials of a study are listed as waiting.
+	mostWaiting = 20
+	// mostMigrationsShown is how many moves are listed.
+	mostMigrationsShown = 100
+)
+
+// Pool says who runs where and why: the workers, and what the caller's studies run
+// on them, have ready, predict and moved.
+func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
+	caller := callerOf(ctx)
+	machines := s.poolMachines()
+	var types []string
+	for _, one := range machines {
+		if one.Alive && !slices.Contains(types, one.Type) {
+			types = append(types, one.Type)
+		}
+	}
+	slices.Sort(types)
+	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, Migrations: []protocol.PoolMigration{}}
+	stands := s.standing("", Caller{})
+	q := question{stands: stands, types: types, probes: s.probesByType(), most: mostWaiting}
+	running := map[string][]protocol.PoolRun{}
+	for _, r := range s.loaded() {
+		if err := ctx.Err(); err != nil {
+			return protocol.Pool{}, err
+		}
+		if caller.sees(r.id, r.owner) {
+			s.lookIn(ctx, r, q, &answer, running)
+		}
+	}
+	for i, one := range answer.Machines {
+		answer.Machines[i].Running = append(one.Running, running[one.ID]...)
+		slices.SortFunc(answer.Machines[i].Running, func(a, b protocol.PoolRun) int { return strings.Compare(string(a.Trial), string(b.Trial)) })
+	}
+	answer.Waiting = s.waiting(ctx, caller, q)
+	slices.SortFunc(answer.Models, func(a, b protocol.PoolModel) int {
+		return cmp.Or(strings.Compare(a.Study, b.Study), strings.Compare(a.StudyID, b.StudyID), strings.Compare(a.Machine, b.Machine))
+	})
+	slices.SortFunc(answer.Migrations, func(a, b protocol.PoolMigration) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.StudyID, b.StudyID), a.Number-b.Number)
+	})
+	answer.Migrations = answer.Migrations[:min(len(answer.Migrations), mostMigrationsShown)]
+	return answer, nil
+}
+
+// poolMachines are the workers, without what they run.
+func (s *Service) poolMachines() []protocol.PoolMachine {
+	machines := []protocol.PoolMachine{}
+	now := s.options.Now()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	for _, member := range s.workers.Members() {
+		registration := member.Registration
+		one := protocol.PoolMachine{
+			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: registration.Machine.Type(),
+			Alive: now.Sub(member.LastSeen) < s.leaseTerm(), Slots: registration.Slots, Elastic: registration.Elastic,
+			Probes: len(registration.Probes), Running: []protocol.PoolRun{},
+		}
+		if w, waits := s.line.waiting[registration.ID]; waits {
+			one.Waiting = w.voices
+		}
+		machines = append(machines, one)
+	}
+	return machines
+}
+
+// lookIn adds what one study runs, predicts and moved. One that is over, or is not
+// in memory, adds nothing.
+func (s *Service) lookIn(ctx context.Context, r *runtime, q question, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.stale || r.study.Status.Over() {
+		return
+	}
+	def := r.study.Definition
+	for i := range r.trials {
+		t := &r.trials[i]
+		if t.State.Held() {
+			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
+				Trial: t.ID, Study: def.Name, StudyID: r.id, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
+				Placement: t.Placement, Moves: s.moving(t.ID),
+			})
+		}
+		if t.Placement != nil {
+			answer.Placed++
+		}
+		answer.Saved = answer.Saved.Plus(t.PlacementSaved)
+		for _, one := range t.Migrations {
+			answer.Migrations = append(answer.Migrations, protocol.PoolMigration{Study: def.Name, StudyID: r.id, Number: t.Number, Migration: one})
+		}
+	}
+	known := s.outlook(ctx, r)
+	for _, machine := range q.types {
+		one := protocol.PoolModel{Study: def.Name, StudyID: r.id, Machine: machine}
+		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes)
+		one.Basis, one.Estimated = seen.basis, seen.estimated
+		if accuracy, some := known.models.Accuracy(machine); some {
+			one.Epochs, one.Learned = accuracy.Observations, accuracy.Learned
+			if accuracy.Judged > 0 {
+				one.SecondsError = ptr(trial.Float(accuracy.Seconds))
+			}
+			if accuracy.Metered > 0 {
+				one.JoulesError = ptr(trial.Float(accuracy.Joules))
+			}
+		}
+		answer.Models = append(answer.Models, one)
+	}
+}
+
+func ptr[T any](value T) *T { return &value }
+
+// moving says where a running trial is about to go; empty if it stays.
+func (s *Service) moving(id trial.ID) string {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	if one, moves := s.moves[id]; moves {
+		return one.record.Why
+	}
+	return ""
+}
+
+// waiting is what the caller's studies have ready, in the pool's order.
+func (s *Service) waiting(ctx context.Context, caller Caller, q question) []protocol.PoolTask {
+	candidates := s.candidates(caller)
+	pool.Order(candidates)
+	tasks := []protocol.PoolTask{}
+	for _, candidate := range candidates {
+		offers := s.offersOf(ctx, candidate.Study, q)
+		for i, one := range offers {
+			if one.number == next && i > 0 && offers[i-1].number == next {
+				tasks[len(tasks)-1].New++
+				continue
+			}
+			task := protocol.PoolTask{Study: one.title, StudyID: one.study, Priority: candidate.Priority, Energy: one.energy, Why: one.waits(q)}
+			if one.number == next {
+				task.New = 1
+			} else {
+				task.Number = ptr(one.number)
+			}
+			task.Options = optionsOf(one, q)
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// waits says why an offer waits.
+func (o offer) waits(q question) string {
+	switch at := slices.Index(o.suits, true); {
+	case o.kept != "":
+		return fmt.Sprintf("it moved, and is kept for %s", o.kept)
+	case len(q.stands) == 0:
+		return "no worker waits for work"
+	case at < 0:
+		return "no worker that waits may run it and has room for it"
+	default:
+		return "a worker that waits gets it now"
+	}
+}
+
+// optionsOf are the connected types of machine for an offer, the best one first.
+func optionsOf(one offer, q question) []trial.PlacementOption {
+	options := make([]trial.PlacementOption, len(q.types))
+	for i, machine := range q.types {
+		options[i].Machine = machine
+		for at, stand := range q.stands {
+			if stand.machine == machine && one.suits[at] {
+				options[i].Waiting++
+			}
+		}
+	}
+	list, _ := scored(options, one.energy, func(machine string) sight { return one.epochs[machine] })
+	return list
+}

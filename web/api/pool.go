@@ -1,0 +1,14 @@
+package api
+
+import (
+	"context"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+type poolAnswer struct{ Body protocol.Pool }
+
+func (s *server) pool(ctx context.Context, _ *nothing) (*poolAnswer, error) {
+	found, err := s.studies.Pool(ctx)
+	return &poolAnswer{Body: found}, err
+}
