@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -83,6 +84,8 @@ func TestModulesMakeNoMarkupFromText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// The name of the namespace is no address: nothing is fetched from it.
+		content = bytes.ReplaceAll(content, []byte("http://www.w3.org/2000/svg"), nil)
 		if found := forbidden.Find(content); found != nil {
 			t.Errorf("%s has %s", file, found)
 		}
