@@ -15,7 +15,7 @@ import (
 // What trials take is what is out on leases. What waits are the queued trials of
 // running studies, and one more for each running study whose search would begin
 // another trial: how many a search could use at once is not known, and a study
-// that nothing runs yet must be seen.
+// that nothing runs yet must be seen. A study's bound on trials at once bounds both.
 func (s *Service) Demand() demand.Look {
 	look := demand.Look{Owners: make(map[string]demand.Want)}
 	for _, r := range s.loaded() {
@@ -57,6 +57,9 @@ func (r *runtime) want() demand.Want {
 	if waiting == 0 && !r.waiting {
 		waiting = 1
 	}
+	if most := r.study.Definition.Parallel; most > 0 {
+		waiting = min(waiting, max(0, most-r.held)) // more would not run at once
+	}
 	want.Waiting = float64(waiting) * each
 	return want
 }
@@ -78,7 +81,7 @@ func placesOf(t trial.Trial) float64 { return float64(max(1, len(t.GPUs))) }
 func (s *Service) host(member pool.Member, now time.Time) demand.Host {
 	registration, held := member.Registration, s.leases.HeldBy(member.Registration.ID)
 	host := demand.Host{
-		ID: registration.ID, Name: registration.Name, Trials: len(held), Silent: now.Sub(member.LastSeen) >= s.leaseTerm(),
+		ID: registration.ID, Name: registration.Name, Trials: len(held), Silent: now.Sub(member.LastSeen) >= s.leaseTerm(), Draining: s.drainOf(member) != nil,
 		Capacity: float64(max(1, registration.Slots)),
 	}
 	switch {

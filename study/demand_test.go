@@ -71,3 +71,29 @@ func TestDemand(t *testing.T) {
 		}
 	})
 }
+
+// What a study's bound keeps from running is not waited for, and a worker that
+// is drained is not awake.
+func TestDemandKnowsBoundsAndDrains(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.create("name: example", "name: example\nparallel: 1")
+		w.register("rack", "desk")
+		if want := w.service.Demand().Want(); want != (demand.Want{Waiting: 1}) {
+			t.Errorf("before its one trial: %+v", want)
+		}
+		w.mustLease("rack")
+		if want := w.service.Demand().Want(); want != (demand.Want{Running: 1}) {
+			t.Errorf("with its one trial: %+v", want)
+		}
+		if _, err := w.service.Drain(w.ctx, "desk", protocol.DrainRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		look := w.service.Demand()
+		at := slices.IndexFunc(look.Hosts, func(one demand.Host) bool { return one.ID == "desk" })
+		if look.Capacity() != 1 || !look.Hosts[at].Draining {
+			t.Errorf("%+v", look.Hosts)
+		}
+	})
+}
