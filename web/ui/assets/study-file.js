@@ -167,7 +167,7 @@ function setPlain(root, path, value) {
 
 /** The values of a study that there is, as short as people write them: what is a default, and its seed, are left out. */
 export function concise(definition, name) {
-  const { description, command, directory, environment, secrets, sandbox, epoch_timeout_seconds: timeout, stall_seconds: stall, stall_ends: ends, objective, constraints, space, system, inference, budget, search, stop, retry, placement, priority, parallel, preempt, resources } = definition;
+  const { description, command, directory, environment, secrets, sandbox, epoch_timeout_seconds: timeout, stall_seconds: stall, stall_ends: ends, objective, constraints, space, system, inference, budget, search, stop, retry, placement, priority, approximation, response_seconds: responses, sprint, parallel, preempt, resources } = definition;
   const { seed, warm_start: warm, ...method } = search;
   const { sources, ...begun } = warm ?? {};
   const grown = budget.epochs && budget.epochs.min === budget.epochs.max ? { ...budget, epochs: budget.epochs.max } : budget;
@@ -177,7 +177,7 @@ export function concise(definition, name) {
     space: Object.fromEntries(space.parameters.map(({ name: parameter, when, ...rest }) => [parameter, shortened(rest, when)])),
     forbidden: space.forbidden?.map(conditions), system: Object.keys(system ?? {}).length > 0 ? system : undefined, inference, budget: grown,
     search: trimmed({ ...method, warm_start: Object.keys(begun).length > 0 ? begun : undefined }, { promotion: "asynchronous", brackets: method.promotion === "asynchronous" ? 1 : -1, random_fraction: 1 / 3, grid_points: 5, restarts: "ipop" }),
-    stop: trimmed(stop, { failures: 10, trials: -1 }), retry: retry?.failures === 1 ? undefined : retry, placement, priority: priority || undefined, parallel, preempt, resources,
+    stop: trimmed(stop, { failures: 10, trials: -1 }), retry: retry?.failures === 1 ? undefined : retry, placement, priority: priority || undefined, approximation, response_seconds: responses, sprint, parallel, preempt, resources,
   });
 }
 
