@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -56,7 +57,8 @@ type stage struct {
 
 	server   *httptest.Server
 	foreseen foreseen
-	away     atomic.Bool // every connection is cut before an answer
+	placed   atomic.Pointer[protocol.Pool] // what GET /pool answers instead of what is so
+	away     atomic.Bool                   // every connection is cut before an answer
 }
 
 func newStage(t *testing.T) *stage {
@@ -99,6 +101,11 @@ func (s *stage) breakable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.away.Load() {
 			panic(http.ErrAbortHandler)
+		}
+		if pool := s.placed.Load(); pool != nil && r.URL.Path == "/api/v1/pool" {
+			w.Header().Set("Content-Type", "application/json")
+			json.NewEncoder(w).Encode(pool) //nolint:errcheck // the browser went away
+			return
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -28,6 +28,21 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Writes a table's rows where they are not what they were; what has the focus keeps it. */
+export function fillRows(id, rows) {
+  const body = byId(id).tBodies[0];
+  rows.forEach((row, at) => {
+    const old = body.rows[at];
+    if (!old) body.append(row);
+    else if (!old.isEqualNode(row)) {
+      const focused = [...old.querySelectorAll("a")].indexOf(document.activeElement);
+      old.replaceWith(row);
+      row.querySelectorAll("a")[focused]?.focus();
+    }
+  });
+  while (body.rows.length > rows.length) body.lastElementChild.remove();
+}
+
 /** Shows the element or hides it. */
 export function show(element, visible) {
   element.hidden = !visible;

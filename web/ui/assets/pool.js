@@ -1,12 +1,13 @@
-// The pool as a whole: what trials want of it, what they will want, and how many
-// GPUs should therefore be awake.
+// The pool as a whole: what trials want of it, what they will want, how many GPUs
+// should therefore be awake, and who runs where.
 import { get, identity } from "./api.js";
 import { DemandChart, gpus } from "./demand-chart.js";
-import { byId, make, setText, show } from "./dom.js";
+import { byId, fillRows, make, setText, show } from "./dom.js";
 import { count, duration, measured, moment, nothing, several, share } from "./format.js";
 import { Figures } from "./figures.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
+import { drawPlacement } from "./placement.js";
 
 const chart = new DemandChart(byId("demand-chart"));
 const figures = new Figures(byId("figures"));
@@ -16,13 +17,6 @@ let touched = false; // the reader has moved the knob
 
 const percent = (quantile) => `${Math.round(quantile * 1000) / 10}\u00a0%`;
 const row = (head, ...cells) => make("tr", {}, make("th", { scope: "row" }, head), ...cells.map((cell) => make("td", { class: "number" }, cell)));
-
-/** Replaces the rows of a table, if they differ. */
-function fill(id, rows) {
-  const body = byId(id).tBodies[0];
-  const fresh = make("tbody", {}, ...rows);
-  if (!body.isEqualNode(fresh)) body.replaceChildren(...fresh.childNodes);
-}
 
 function drawFigures(forecast) {
   const now = forecast.minutes.at(-1);
@@ -50,18 +44,18 @@ function drawForecast(forecast) {
   const gaps = forecast.gaps.length > 0 ? `Hatched: nobody looked, ${forecast.gaps.length === 1 ? "once" : `${count(forecast.gaps.length)} times`}.` : "";
   const whose = forecast.owner ? `The demand of ${forecast.owner} alone.` : "";
   setText(byId("demand-note"), [whose, gaps, forecast.method ? `Forecast by ${forecast.method}: an estimate.` : "", forecast.reason ? `${forecast.method ? "Why that" : "No forecast yet"}: ${forecast.reason}.` : ""].filter(Boolean).join(" "));
-  fill("ahead", forecast.ahead.map((one) => row(moment(one.at, false).slice(0, 5), ...told.map((quantile) => gpus(one.demand[forecast.quantiles.indexOf(quantile)])))));
+  fillRows("ahead", forecast.ahead.map((one) => row(moment(one.at, false).slice(0, 5), ...told.map((quantile) => gpus(one.demand[forecast.quantiles.indexOf(quantile)])))));
   show(byId("ahead-frame"), forecast.ahead.length > 0);
   const users = forecast.users ?? [];
   show(byId("users-card"), users.length > 0);
-  fill("users", users.map((one) => row(one.owner, gpus(one.running), gpus(one.waiting))));
+  fillRows("users", users.map((one) => row(one.owner, gpus(one.running), gpus(one.waiting))));
 }
 
 function drawTrust({ calibration, learned, quantiles }) {
   show(byId("trust"), calibration !== undefined || learned !== undefined);
   show(byId("coverage-part"), calibration !== undefined);
   if (calibration) {
-    fill("coverage", quantiles.map((quantile, place) => {
+    fillRows("coverage", quantiles.map((quantile, place) => {
       const off = calibration.covered[place] - quantile;
       const word = Math.abs(off) < 0.05 ? "holds" : off < 0 ? "too low" : "too high";
       return row(percent(quantile), percent(calibration.covered[place]), word);
@@ -70,7 +64,7 @@ function drawTrust({ calibration, learned, quantiles }) {
   }
   show(byId("learned-part"), learned !== undefined);
   if (!learned) return;
-  fill("tried", learned.tried.map((one) => make("tr", {}, make("th", { scope: "row" }, one.method), make("td", { class: "number" }, one.pinball === undefined ? nothing : measured(one.pinball)), make("td", {}, one.reason ?? ""))));
+  fillRows("tried", learned.tried.map((one) => make("tr", {}, make("th", { scope: "row" }, one.method), make("td", { class: "number" }, one.pinball === undefined ? nothing : measured(one.pinball)), make("td", {}, one.reason ?? ""))));
   setText(byId("learned-note"), [
     `Learned ${moment(learned.at)} from ${several(learned.minutes, "minute")} in ${duration(learned.seconds)}.`,
     learned.judged_on > 0 ? `Compared on the ${several(learned.judged_on, "minute")} behind them, which none had learned from; the least loss is the best.` : "",
@@ -91,7 +85,7 @@ function drawKnob() {
   setText(byId("performance-value"), percent(performance));
   if (settings.length === 0) {
     setText(byId("knob-said"), `${advice.reason}.`);
-    fill("settings", []);
+    fillRows("settings", []);
     show(byId("settings-frame"), false);
     return;
   }
@@ -99,7 +93,7 @@ function drawKnob() {
   const reached = chosen.served >= performance ? "" : ` No setting serves ${percent(performance)}; this one serves the most.`;
   slider.setAttribute("aria-valuetext", `${percent(performance)}: ${gpus(chosen.wanted)} of ${gpus(total)} awake`);
   setText(byId("knob-said"), `${gpus(chosen.wanted)} of ${gpus(total)} ${unit} awake now. On recorded minutes that served ${percent(chosen.served)} of the demand and saved ${percent(Math.max(0, chosen.saved))} of the idle energy: estimates.${reached}`);
-  fill("settings", settings.map((one) => make("tr", { "aria-current": one === chosen ? "true" : null },
+  fillRows("settings", settings.map((one) => make("tr", { "aria-current": one === chosen ? "true" : null },
     make("th", { scope: "row" }, percent(one.quantile), one === chosen ? make("span", { class: "tag good" }, "chosen") : null),
     ...[percent(one.served), percent(one.met), percent(one.saved), gpus(one.wanted)].map((cell) => make("td", { class: "number" }, cell)))));
   show(byId("settings-frame"), true);
@@ -109,7 +103,7 @@ function drawKnob() {
 function drawWorkers() {
   const { workers, missing, unit } = advice;
   show(byId("steps-card"), workers.length > 0 || missing > 0);
-  fill("steps", workers.map((one) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `/workers?worker=${encodeURIComponent(one.id)}` }, one.name)),
+  fillRows("steps", workers.map((one) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `/workers?worker=${encodeURIComponent(one.id)}` }, one.name)),
     make("td", {}, make("span", { class: one.action === "keep" ? "tag" : "tag good" }, one.action)),
     make("td", { class: "number" }, gpus(one.capacity)), make("td", { class: "number" }, count(one.trials)), make("td", {}, one.reason))));
   setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}Advice only: "tandem pool autoscale" runs your own commands for it.`);
@@ -117,7 +111,7 @@ function drawWorkers() {
 
 async function refresh() {
   const { scope } = await identity();
-  const [forecast, found] = await Promise.all([get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice")]);
+  const [forecast, found, pool] = await Promise.all([get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice"), get("/pool")]);
   advice = found;
   show(byId("loading"), false);
   show(byId("content"), true);
@@ -127,6 +121,7 @@ async function refresh() {
   drawFigures(forecast);
   drawForecast(forecast);
   drawTrust(forecast);
+  drawPlacement(pool);
   if (!advice) return;
   drawKnob();
   drawWorkers();
