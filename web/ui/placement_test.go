@@ -85,7 +85,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#placement-note", "placement should have saved 5 min 40 s and cost 1.200 kJ more: an estimate.")
 	p.see(`[...document.querySelectorAll("#placement-runs tbody tr")].map(row => row.cells[0].innerText)`, []string{"big-1\nbusy", "big-1\nbusy", "fresh-1\nbusy", "gone-1\nsilent", "small-1\nwaits for 1 trial"})
 	p.seeText("#placement-runs", "Score 0.82 of 3 types, weight of energy 0.3.")
-	p.seeText("#placement-runs", "it should have saved 1 min 48 s and cost 810.0 J more.")
+	p.seeText("#placement-runs", "that should have saved 1 min 48 s and cost 810.0 J more (an estimate).")
 	p.seeText("#placement-runs", "Nothing was known of this type: this is how it becomes known.")
 	p.seeText("#placement-runs", "energy is not known of all, so time alone decided")
 	p.seeText("#placement-runs .moving", "what is left should take 27 s there")

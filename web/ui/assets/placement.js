@@ -32,7 +32,7 @@ function reason({ placement, moves }) {
     const here = placement.options.find(({ machine }) => machine === placement.machine);
     const said = !here?.epoch ? "Nothing was known of this type: this is how it becomes known." : `Score ${scored(here.score)} of ${several(placement.options.length, "type")}, weight of energy ${parameter(placement.energy)}${placement.by_time ? "; energy is not known of all, so time alone decided" : ""}.`;
     parts.push(make("p", {}, said), scores(placement.options, placement.machine));
-    if (placement.saved) parts.push(make("p", { class: "muted" }, `The first to ask, ${placement.instead}, was passed over: it should have ${gains(placement.saved)}.`));
+    if (placement.saved) parts.push(make("p", { class: "muted" }, `The first to ask, ${placement.instead}, was passed over: that should have ${gains(placement.saved)} (an estimate).`));
   } else if (!moves) parts.push(faint("the first worker to ask: there was nothing to choose"));
   return parts;
 }
