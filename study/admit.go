@@ -15,10 +15,11 @@ import (
 
 const gibibyte = 1 << 30
 
-// full reports whether the study has as many trials at once as it wants.
-func (r *runtime) full() bool {
+// full reports whether the study has as many trials at once as it wants, besides
+// so many that move and are about to go on.
+func (r *runtime) full(moving int) bool {
 	most := r.study.Definition.Parallel
-	return most > 0 && r.held >= most
+	return most > 0 && r.held+moving >= most
 }
 
 // resources are what the study asks for each trial; the zero value where it does

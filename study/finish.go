@@ -30,7 +30,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	worker := t.Worker
 	tx := s.begin(r)
 	tx.preempted = s.preempted(held)
-	tx.move = s.leaving(t)
+	tx.move = s.leaving(r, t)
 	t, err = tx.end(t, request)
 	if err != nil {
 		tx.abandon()
@@ -55,11 +55,24 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 // release ends the lease, unless the trial is out under another by now.
 func (s *Service) release(lease pool.Lease) {
 	s.deflator.dropped(lease.Trial, lease.Epoch)
+	if s.letGo(lease) {
+		s.notify()
+	}
+}
+
+// letGo ends the lease, and reports whether others than the trial's study may have
+// been kept from work by it: who looked when the change was shown, which is before,
+// has to look again.
+func (s *Service) letGo(lease pool.Lease) bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	if s.leases.Has(lease.Trial, lease.Epoch) {
-		s.leases.Release(lease.Trial)
+	if !s.leases.Has(lease.Trial, lease.Epoch) {
+		return false
 	}
+	held, _ := s.leases.Lease(lease.Trial)
+	s.leases.Release(lease.Trial)
+	_, bounded := s.rules.quotas[held.Owner]
+	return bounded || len(held.GPUs) > 0 || held.KeptCores || held.KeptMemory
 }
 
 // end decides what a trial becomes when its lease ends in an orderly way. A

@@ -97,7 +97,7 @@ func (s *Service) candidates(caller Caller) []pool.Candidate {
 	working := map[string]bool{}
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
-		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle() && !r.full()) {
+		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle() && !r.full(0)) {
 			working[r.id] = true
 			if caller.sees(r.id, r.owner) {
 				candidates = append(candidates, pool.Candidate{
@@ -133,7 +133,7 @@ func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (
 	if r.broken != nil {
 		return reply, false, r.broken
 	}
-	if r.full() || !s.suits(r, worker) {
+	if r.full(r.keptAside(worker, s.options.Now())) || !s.suits(r, worker) {
 		return reply, false, nil
 	}
 	here, fits := s.reserve(r, worker)

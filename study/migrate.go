@@ -32,6 +32,7 @@ type move struct {
 	trial  trial.ID
 	lease  trial.LeaseEpoch
 	worker string // where it goes
+	gpus   int    // that it needs there
 	record trial.Migration
 	// told says that its worker has heard of it, awaited that the other one waits
 	// still when it is given back.
@@ -112,10 +113,12 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 		pending = append(pending, taskOf(one, one.name(i)))
 	}
 	all := slices.Concat(stands, hosts)
-	promised := s.promised()
+	promised, gpus := s.promised()
 	machines := make([]placement.Machine, len(all))
 	for i, one := range all {
-		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: max(0, one.trials-promised[one.worker])}}
+		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{
+			Cores: max(0, one.trials-promised[one.worker]), GPUs: max(0, len(one.room.GPUs)-gpus[one.worker]),
+		}}
 	}
 	q := question{stands: stands, types: typesOf(all), probes: s.probesByType()}
 	var running []placement.Running
@@ -129,24 +132,26 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	for _, one := range all {
 		byName[one.worker] = one
 	}
-	energies := map[string]float64{}
+	tasks := map[string]placement.Task{}
 	for _, one := range running {
-		energies[one.Name] = one.Energy
+		tasks[one.Name] = one.Task
 	}
 	for _, one := range placement.Reschedule(running, pending, machines, known, placement.Settings{}) {
-		s.toMove(one, byName[one.From], byName[one.To], energies[one.Task])
+		s.toMove(one, byName[one.From], byName[one.To], tasks[one.Task])
 	}
 }
 
-// promised counts the trials that are on their way to each worker.
-func (s *Service) promised() map[string]int {
+// promised counts the trials that are on their way to each worker, and the GPUs
+// that they need there.
+func (s *Service) promised() (trials, gpus map[string]int) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	count := map[string]int{}
+	trials, gpus = map[string]int{}, map[string]int{}
 	for _, one := range s.moves {
-		count[one.worker]++
+		trials[one.worker]++
+		gpus[one.worker] += one.gpus
 	}
-	return count
+	return trials, gpus
 }
 
 // movable is a running trial that could go on elsewhere, with what all its epochs
@@ -181,7 +186,7 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (pl
 		one.Joules *= float64(t.Budget.Epochs)
 		sights[machine] = one
 	}
-	offered := offer{energy: r.study.Definition.Placement.Energy, suits: s.mayRun(r, q.stands)}
+	offered := r.offered(s.mayRun(r, q.stands), q.stands)
 	return placement.Running{
 		Task: taskOf(offered, string(t.ID)), Machine: lease.Worker,
 		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
@@ -203,17 +208,17 @@ func (o *outlook) moving(t trial.Trial, here sight) placement.Prediction {
 }
 
 // toMove notes that a trial is to move as soon as its worker reports.
-func (s *Service) toMove(m placement.Migration, from, to stand, energy float64) {
+func (s *Service) toMove(m placement.Migration, from, to stand, task placement.Task) {
 	lease, held := s.leaseOut(trial.ID(m.Task))
 	if !held {
 		return
 	}
-	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, record: trial.Migration{
+	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, gpus: task.Needs.GPUs, record: trial.Migration{
 		LeaseEpoch: lease.Epoch, From: from.host, FromType: from.machine, To: to.host, ToType: to.machine,
 		Stays: *estimateOf(m.Stays), Goes: *estimateOf(m.Goes), Here: trial.Float(m.Here), There: trial.Float(m.There),
 	}}
 	one.record.Why = fmt.Sprintf("moves from %s (%s) to %s (%s): what is left should take %s there with the move, and %s here (an estimate): score %.2f against %.2f at H=%g",
-		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, energy)
+		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, task.Energy)
 	s.options.Logger.Info("a trial is to move", "trial", m.Task, "why", one.record.Why)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
@@ -226,9 +231,23 @@ func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
 	return s.leases.Lease(id)
 }
 
+// receives reports whether the worker waits and could take a trial of the study
+// now: since the move was decided it may have been drained or reserved, or its GPUs
+// given away. The pool's lock is held.
+func (s *Service) receives(r *runtime, worker string) bool {
+	w, waits := s.line.waiting[worker]
+	member, known := s.workers.Member(worker)
+	if !waits || !known || !w.caller.sees(r.id, r.owner) || !suited(r, member) {
+		return false
+	}
+	room := s.lockedSite(worker, "").room
+	need := r.need(room.Machine)
+	return s.withheld(r, member, need).reason == "" && room.Fits(need)
+}
+
 // orMove has the holder of a trial that has reported give it back for another
-// machine, if that waits still, unless it is told something else.
-func (s *Service) orMove(t trial.Trial, told protocol.Directive) protocol.Directive {
+// machine, if that waits still and may have it, unless it is told something else.
+func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive) protocol.Directive {
 	if told.Action != protocol.Continue {
 		return told
 	}
@@ -238,7 +257,7 @@ func (s *Service) orMove(t trial.Trial, told protocol.Directive) protocol.Direct
 	if !moves || one.lease != t.LeaseEpoch {
 		return told
 	}
-	if _, waits := s.line.waiting[one.worker]; !waits && !one.told {
+	if !one.told && !s.receives(r, one.worker) {
 		delete(s.moves, t.ID)
 		return told
 	}
@@ -247,7 +266,7 @@ func (s *Service) orMove(t trial.Trial, told protocol.Directive) protocol.Direct
 }
 
 // leaving is the move for which a trial is given back; nil for none.
-func (s *Service) leaving(t trial.Trial) *move {
+func (s *Service) leaving(r *runtime, t trial.Trial) *move {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	one, moves := s.moves[t.ID]
@@ -255,7 +274,7 @@ func (s *Service) leaving(t trial.Trial) *move {
 		return nil
 	}
 	delete(s.moves, t.ID)
-	_, one.awaited = s.line.waiting[one.worker]
+	one.awaited = s.receives(r, one.worker)
 	return one
 }
 

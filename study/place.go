@@ -31,6 +31,11 @@ type offer struct {
 	suits  []bool
 	// open is suits, but for whom it is kept.
 	open []bool
+	// need is what it needs of a machine, and takes what it has there; both are zero
+	// where no worker that waits suits it. parallel bounds its study's trials.
+	need     pool.Need
+	takes    pool.Amount
+	parallel int
 }
 
 // name tells the offers of a plan from each other.
@@ -91,7 +96,7 @@ func (s *Service) newPlan(ctx context.Context, asker string) *plan {
 func placed(offers []offer, stands []stand) []planned {
 	machines := make([]placement.Machine, len(stands))
 	for i, one := range stands {
-		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: one.trials}}
+		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: one.trials, GPUs: len(one.room.GPUs)}}
 	}
 	known := outlooks{}
 	tasks := make([]placement.Task, len(offers))
@@ -111,9 +116,9 @@ func placed(offers []offer, stands []stand) []planned {
 }
 
 // taskOf is the offer as the placement sees it: it takes one of the trials that
-// its worker asks for.
+// its worker asks for, and GPUs.
 func taskOf(one offer, name string) placement.Task {
-	return placement.Task{Name: name, Needs: placement.Resources{Cores: 1}, Energy: one.energy, Suits: func(machine int) bool { return machine < len(one.suits) && one.suits[machine] }}
+	return placement.Task{Name: name, Needs: placement.Resources{Cores: 1, GPUs: one.need.GPUs}, Energy: one.energy, Suits: func(machine int) bool { return machine < len(one.suits) && one.suits[machine] }}
 }
 
 // outlooks predict by name.
@@ -139,34 +144,6 @@ func (o offer) scores() map[string]float64 {
 		scores[types[i]] = score
 	}
 	return scores
-}
-
-// offers is what the studies have ready for the workers that wait: in the pool's
-// order, as many as these ask for.
-func (s *Service) offers(ctx context.Context, stands []stand) []offer {
-	asked := 0
-	for _, one := range stands {
-		asked += one.trials
-	}
-	probes := s.probesByType()
-	candidates := s.candidates(Caller{})
-	ready := map[string][]offer{}
-	for _, candidate := range candidates {
-		ready[candidate.Study] = s.offersOf(ctx, candidate.Study, question{stands, typesOf(stands), probes, asked})
-	}
-	var offers []offer
-	for len(offers) < asked {
-		candidates = slices.DeleteFunc(candidates, func(c pool.Candidate) bool { return len(ready[c.Study]) == 0 })
-		if len(candidates) == 0 {
-			break
-		}
-		pool.Order(candidates)
-		first := candidates[0].Study
-		offers = append(offers, ready[first][0])
-		ready[first] = ready[first][1:]
-		candidates[0].Running++
-	}
-	return offers
 }
 
 // question is for whom a study's offers are looked at.
@@ -195,12 +172,14 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	known := s.outlook(ctx, r)
 	now := s.options.Now()
 	var offers []offer
-	for _, number := range r.queue {
+	offered := r.offered(suits, q.stands)
+	for _, number := range r.waitingTrials(now) {
 		if until, rests := r.resting[number]; rests && now.Before(until) || len(offers) >= q.most {
 			continue
 		}
 		t := r.trials[number]
-		one := offer{study: r.id, title: r.study.Definition.Name, number: number, energy: r.study.Definition.Placement.Energy, suits: suits, open: suits, epochs: sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)}
+		one := offered
+		one.number, one.epochs = number, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
 		if kept, moved := r.keptFor(number, now); moved {
 			one.kept, one.suits = s.workerName(kept), make([]bool, len(q.stands))
 			for i := range q.stands {
@@ -209,7 +188,7 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 		}
 		offers = append(offers, one)
 	}
-	fresh := offer{study: r.id, title: r.study.Definition.Name, number: next, energy: r.study.Definition.Placement.Energy, suits: suits, open: suits}
+	fresh := offered
 	if left := min(r.startable(), q.most-len(offers)); left > 0 {
 		fresh.epochs = sights(known, known.typical, r.ladder[0].Budget.DataFraction, q)
 		offers = append(offers, slices.Repeat([]offer{fresh}, left)...)

@@ -26,7 +26,7 @@ func (s *Service) preempt(now time.Time) {
 // pressing reports whether the study asks for preemption and has work.
 func (r *runtime) pressing() bool {
 	return !r.stale && r.broken == nil && r.study.Definition.Preempt && len(r.study.Definition.Command) > 0 &&
-		r.study.Status == protocol.StudyRunning && !r.idle() && !r.full()
+		r.study.Status == protocol.StudyRunning && !r.idle() && !r.full(0)
 }
 
 // mayPreempt reports whether the study's owner may have others make way: the

@@ -14,7 +14,7 @@ func (s *Service) waits(r *runtime) []protocol.Wait {
 	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil || r.idle() {
 		return nil
 	}
-	if r.full() {
+	if r.full(0) {
 		return []protocol.Wait{{Cause: protocol.WaitParallel, Reason: fmt.Sprintf("it runs %d of at most %d trials at once (parallel)", r.held, r.study.Definition.Parallel)}}
 	}
 	s.poolMutex.Lock()

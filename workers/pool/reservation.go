@@ -30,12 +30,12 @@ func (r Reservation) covers(owner, study string) bool {
 	return r.User != "" && r.User == owner || r.Study != "" && r.Study == study
 }
 
-// whom names who it is for.
+// whom says who it is for to those whom it keeps away: they may not see the study.
 func (r Reservation) whom() string {
 	if r.User != "" {
 		return "user " + r.User
 	}
-	return "study " + r.Name
+	return "another study"
 }
 
 // left is how many of its GPUs nobody has taken yet whom it is for.

@@ -109,6 +109,11 @@ func (r Room) Fits(need Need) bool {
 	return r.Trials < r.Slots && cores <= r.Cores && (r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
 }
 
+// Takes is what a trial with the need has of the worker.
+func (r Room) Takes(need Need) Amount {
+	return Amount{Trials: 1, GPUs: need.GPUs, Cores: r.occupied(Lease{Cores: need.Cores, KeptCores: need.KeptCores}), MemoryBytes: need.MemoryBytes}
+}
+
 // holds reports whether the machine has in all what the study asked for.
 func (r Room) holds(need Need) bool {
 	return need.GPUs <= r.MachineGPUs && (!need.KeptCores || need.Cores <= r.Machine) &&
