@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -13,7 +11,7 @@ import (
 // confirm answers the open question.
 func (p *tab) confirm(button string) {
 	p.t.Helper()
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="` + button + `"]`)))
+	p.pick(`//dialog[@open]//button[.="` + button + `"]`)
 	p.see(`document.querySelector("dialog") === null`, true)
 }
 
@@ -103,11 +101,11 @@ func tryRecommendation(_ *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies/small")
 	p.seeText("#answer", "full budget")
 	p.get(`(Object.defineProperty(navigator, "clipboard", {value: {writeText: async text => { window.copied = text }}}), 1)`)
-	p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//button[.="Copy"]`)))
+	p.pick(`//div[@id="answer-body"]//button[.="Copy"]`)
 	p.see(`(copied => [Object.keys(copied), copied.width === Number(document.querySelector('tr[data-number="1"]').cells[6].title), copied.rate === Number(document.querySelector('tr[data-number="1"]').cells[5].title)])(JSON.parse(window.copied ?? "{}"))`,
 		[]any{[]string{"rate", "width"}, true, true})
 	for form, words := range map[string]string{"Python": "tandem.current_trial(", "Shell": "TANDEM_EPOCHS=3 "} {
-		p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//button[.="` + form + `"]`)))
+		p.pick(`//div[@id="answer-body"]//button[.="` + form + `"]`)
 		p.seeText("#answer .code", words)
 	}
 	p.seeText("#answer .notes", "The joules are an estimate, not a measurement")

@@ -138,9 +138,9 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies")
 	p.see(`[...document.querySelectorAll("#studies tbody th a")].map(link => link.textContent)`,
 		[]string{"digits", "lenet-fashion-mnist", "boosted-or-linear", "broken-script"})
-	p.do(chromedp.Click(chromedp.Search(`//a[.="boosted-or-linear"]`)))
+	p.pick(`//a[.="boosted-or-linear"]`)
 	p.seeText("#pager", "1 to 100 of 300 trials")
-	p.do(chromedp.Click(chromedp.Search(`//div[@id="pager"]/button[.="Next"]`)))
+	p.pick(`//div[@id="pager"]/button[.="Next"]`)
 	p.seeText("#pager", "101 to 200 of 300 trials")
 	// Each page comes from the server, and nothing else of the trials does.
 	p.see(`[...new Set(performance.getEntriesByType("resource").map(one => new URL(one.name)).filter(one => one.pathname.endsWith("/trials")).map(one => one.searchParams.get("limit") + " from " + one.searchParams.get("offset")))]`,
@@ -157,7 +157,7 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`/null|undefined/.test(document.querySelector("#board tbody").textContent + document.querySelector("#answer-body").textContent)`, false)
 	p.visit("/studies/broken-script")
 	p.seeText("#description", "No module named 'torch'")
-	p.do(chromedp.Click(chromedp.Search(`//div[@id="answer-body"]//a`)))
+	p.pick(`//div[@id="answer-body"]//a`)
 	p.seeText("#reason", "No module named 'torch'")
 	p.visit("/workers")
 	p.seeText("#workers", "NVIDIA A30")

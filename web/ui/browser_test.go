@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -192,7 +193,28 @@ func (p *tab) wait(expression string, holds func(string) bool, want string) {
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.settled()
+	p.still("document.querySelector(" + strconv.Quote(selector) + ")")
 	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// pick clicks on the element that the XPath finds.
+func (p *tab) pick(path string) {
+	p.t.Helper()
+	p.settled()
+	p.still("document.evaluate(" + strconv.Quote(path) + ", document, null, XPathResult.FIRST_ORDERED_NODE_TYPE, null).singleNodeValue")
+	p.do(chromedp.Click(chromedp.Search(path)))
+}
+
+// still waits until the element is there and stays where it is: a click goes to a
+// place, and what comes into the page late moves the rest of it.
+func (p *tab) still(element string) {
+	p.t.Helper()
+	before := ""
+	p.wait(element+"?.getBoundingClientRect() ?? null", func(now string) bool {
+		stays := now == before && strings.HasPrefix(now, "{")
+		before = now
+		return stays
+	}, "twice the same")
 }
 
 // more chooses what the menu of a study's page has.

@@ -73,7 +73,7 @@ func tryColumns(_ *testing.T, s *stage, browser context.Context) {
 	p.see(titles, "Rank Trial State loss Rung rate width Budget Latest Epochs Time Energy")
 	p.click("#columns summary")
 	for _, column := range []string{"Rung", "Energy", "rate"} {
-		p.do(chromedp.Click(chromedp.Search(`//details[@id="columns"]//label[.="` + column + `"]/input`)))
+		p.pick(`//details[@id="columns"]//label[.="` + column + `"]/input`)
 	}
 	const without = "Rank Trial State loss width Budget Latest Epochs Time"
 	p.see(titles, without)
@@ -90,7 +90,7 @@ func tryColumns(_ *testing.T, s *stage, browser context.Context) {
 	p.visit("/studies/small?hide=state,nonsense,number") // the address has the last word
 	p.see(titles, "Rank Trial loss Rung rate width Budget Latest Epochs Time Energy")
 	p.click("#columns summary")
-	p.do(chromedp.Click(chromedp.Search(`//details[@id="columns"]//button[.="Show all"]`)))
+	p.pick(`//details[@id="columns"]//button[.="Show all"]`)
 	p.see(titles, "Rank Trial State loss Rung rate width Budget Latest Epochs Time Energy")
 	p.quiet()
 }

@@ -118,7 +118,7 @@ func tryStudyFile(_ *testing.T, s *stage, browser context.Context) {
 
 	p.write("name: lines\nobjective: {metric: loss, direction: minimize}\nspace:\n  x: {type: float, low: 3, high: 1}\nserach: {}\n")
 	p.seeText("#faults", "did you mean search?")
-	p.do(chromedp.Click(chromedp.Search(`//ul[@id="faults-list"]//button[.="line 5"]`)))
+	p.pick(`//ul[@id="faults-list"]//button[.="line 5"]`)
 	p.see(`(file => file.value.slice(file.selectionStart, file.selectionEnd))(document.getElementById("file"))`, "serach: {}")
 	p.quiet()
 }
@@ -198,11 +198,11 @@ func tryEnqueue(t *testing.T, s *stage, browser context.Context) {
 	p.see(`document.getElementById("enqueue").checkVisibility()`, true)
 	p.click("#enqueue")
 	p.enter("dialog", "rate", "7")
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Enqueue"]`)))
+	p.pick(`//dialog[@open]//button[.="Enqueue"]`)
 	p.see(faultOf("dialog", "rate")+`[0]`, "true")
 	p.see(`document.activeElement === `+labelled("dialog", "rate"), true)
 	p.enter("dialog", "rate", "0.05")
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Enqueue"]`)))
+	p.pick(`//dialog[@open]//button[.="Enqueue"]`)
 	p.seeText("#told", "Enqueued. 1 configuration waits to be started.")
 
 	p.visit("/studies/small/trials/1")
@@ -216,7 +216,7 @@ func tryEnqueue(t *testing.T, s *stage, browser context.Context) {
 	width, _ := detail.Trial.Configuration["width"].Integer()
 	p.see(labelled("dialog", "width")+".value", fmt.Sprint(width))
 	p.enter("dialog", "width", "5")
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Enqueue"]`)))
+	p.pick(`//dialog[@open]//button[.="Enqueue"]`)
 	p.seeText("#told", "2 configurations wait to be started.")
 	if view, err := s.studies.Study(t.Context(), "small"); err != nil || view.Progress.Enqueued != 2 {
 		t.Errorf("%d wait: %v", view.Progress.Enqueued, err)
@@ -230,11 +230,11 @@ func tryAnnotate(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#annotate", "Add tags or a note")
 	p.click("#annotate")
 	p.enter("dialog", "Tags", "odd best,er")
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Save"]`)))
+	p.pick(`//dialog[@open]//button[.="Save"]`)
 	p.see(faultOf("dialog", "Tags")+`[0]`, "true")
 	p.enter("dialog", "Tags", "odd best")
 	p.enter("dialog", "Note", "see <b>#0</b>\nand so on")
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Save"]`)))
+	p.pick(`//dialog[@open]//button[.="Save"]`)
 	p.seeText("#annotation", "see <b>#0</b>\nand so on")
 	detail, err := s.studies.TrialDetail(t.Context(), "small", 1)
 	if err != nil || !slices.Equal(detail.Trial.Tags, []string{"best", "odd"}) {
@@ -251,7 +251,7 @@ func tryAnnotate(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll('tr[data-number="1"] .tag')].map(tag => tag.textContent)`, []string{"odd"})
 	p.click("#annotate")
 	p.enter("dialog", "Tags", "paper")
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Save"]`)))
+	p.pick(`//dialog[@open]//button[.="Save"]`)
 	p.seeText("#annotation", "paper")
 
 	s.create(strings.Replace(smallFile, "name: small", "name: other", 1))
@@ -286,7 +286,7 @@ func tryShare(_ *testing.T, s *stage, browser context.Context) {
 	guest.see(`[...document.querySelectorAll("#actions > *")].filter(one => one.checkVisibility()).map(one => (one.querySelector("summary") ?? one).textContent)`, []string{"Charts", "More"})
 	guest.see(`[...document.querySelectorAll("a")].filter(one => one.checkVisibility() && !one.href.includes("/studies/") && !one.href.endsWith("#main")).map(one => one.href)`, []string{})
 	guest.see("location.href.includes('token')", false)
-	guest.do(chromedp.Click(chromedp.Search(`//table[@id="board"]//a[.="#1"]`)))
+	guest.pick(`//table[@id="board"]//a[.="#1"]`)
 	guest.seeText("h1", "Trial 1")
 	guest.seeText("#params", "rate")
 	guest.see(`document.querySelectorAll('a[href*="/artifacts/"]').length`, 0)
@@ -294,7 +294,7 @@ func tryShare(_ *testing.T, s *stage, browser context.Context) {
 	guest.seeText("h1", "small") // there is nothing else for who has the link
 	guest.quiet()
 
-	p.do(chromedp.Click(chromedp.Search(`//dialog[@open]//button[.="Revoke"]`)))
+	p.pick(`//dialog[@open]//button[.="Revoke"]`)
 	p.seeText("dialog", "There is no link yet.")
 	guest.visit("/studies/small")
 	guest.see("location.pathname", "/login")
@@ -308,7 +308,7 @@ func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`document.getElementById("actions").hidden`, false)
 	p.see(`["enqueue", "pause", "stop", "more"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
 	p.see("document.documentElement.scrollWidth - innerWidth", 0)
-	p.do(chromedp.Click("#more > summary"))
+	p.click("#more > summary")
 	p.see(`["export-csv", "export-parquet", "export-json", "compare-link", "impact-link", "copy", "share", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
 	p.accessible("the menu of a study", wholeRules)
 	if folder := os.Getenv("TANDEM_SCREENSHOTS"); folder != "" {
