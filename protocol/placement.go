@@ -27,7 +27,9 @@ type PoolMachine struct {
 	Type  string `json:"type" doc:"machines of one type take the same time and energy"`
 	Alive bool   `json:"alive"`
 	// Waiting is how many trials it asks for now.
-	Waiting int  `json:"waiting" doc:"trials it asks for now"`
+	Waiting int `json:"waiting" doc:"trials it asks for now"`
+	// Drained says that it gets none, whatever it asks for.
+	Drained bool `json:"drained,omitempty" doc:"it gets no more trials, whatever it asks for"`
 	Slots   int  `json:"slots"`
 	Elastic bool `json:"elastic,omitempty"`
 	// Probes is how many probes it brought.

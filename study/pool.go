@@ -68,7 +68,7 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 		registration := member.Registration
 		one := protocol.PoolMachine{
 			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: registration.Machine.Type(),
-			Alive: now.Sub(member.LastSeen) < s.leaseTerm(), Slots: registration.Slots, Elastic: registration.Elastic,
+			Alive: now.Sub(member.LastSeen) < s.leaseTerm(), Slots: registration.Slots, Elastic: registration.Elastic, Drained: s.drainOf(member) != nil,
 			Probes: len(registration.Probes), Running: []protocol.PoolRun{},
 		}
 		if w, waits := s.line.waiting[registration.ID]; waits {

@@ -409,6 +409,15 @@ func TestADrainedWorkerLetsItsTrialsGo(t *testing.T) {
 		if w.lease("worker-rack") != nil || len(w.beat("worker-rack", lease)) != 0 {
 			t.Error("a drained worker got a trial, or has to let one go")
 		}
+		seen, err := w.service.Pool(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, machine := range seen.Machines {
+			if machine.Drained != (machine.ID == "worker-rack") {
+				t.Errorf("the pool says of %s that it is drained: %v", machine.ID, machine.Drained)
+			}
+		}
 		if _, err := w.service.Drain(w.ctx, "worker-rack", protocol.DrainRequest{Now: true, Reason: "new disk"}); err != nil {
 			t.Fatal(err)
 		}

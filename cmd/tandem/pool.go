@@ -119,6 +119,8 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 		switch {
 		case !machine.Alive:
 			state = "silent"
+		case machine.Drained:
+			state = "drained"
 		case machine.Waiting > 0:
 			state = "waits for " + wording.Count(machine.Waiting, "trial")
 		}

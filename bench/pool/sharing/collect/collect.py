@@ -290,9 +290,9 @@ def attempt(what: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def profiles(folder: Path, seconds: float, deadline: float, order: random.Random) -> None:
-    todo = [(one, batch) for one in ARCHITECTURES for batch in BATCHES]
-    order.shuffle(todo)
-    for architecture, batch in todo:
+    ahead = [(one, batch) for one in ARCHITECTURES for batch in BATCHES]
+    order.shuffle(ahead)
+    for architecture, batch in ahead:
         if time.perf_counter() > deadline:
             return
         path = folder / f"{architecture.name}.onnx"
@@ -322,9 +322,9 @@ def pairs(seconds: float, deadline: float, order: random.Random) -> None:
                 known = said[1]
                 counts[one.name] = known[0]
                 say("alone", workload=one.name, **setting(one), counts=known[0], series=said[0][0])
-    todo = [(a, b) for i, a in enumerate(WORKLOADS) for b in WORKLOADS[i:] if a.name in counts and b.name in counts]
-    order.shuffle(todo)
-    for a, b in todo:
+    ahead = [(a, b) for i, a in enumerate(WORKLOADS) for b in WORKLOADS[i:] if a.name in counts and b.name in counts]
+    order.shuffle(ahead)
+    for a, b in ahead:
         if time.perf_counter() > deadline:
             return
         said = attempt(together, [a, b], seconds / ROUNDS, [counts[a.name], counts[b.name]])
