@@ -15,6 +15,7 @@ func eventChecks() []check {
 		{"events come by sequence, from a place, up to a number", eventPages},
 		{"a sequence is taken once", eventTaken},
 		{"a trial has its own events", eventOfTrial},
+		{"an event outlives the trial of another study that it names", eventOfAnotherStudysTrial},
 	}
 }
 
@@ -109,4 +110,20 @@ func eventOfTrial(t *testing.T, f fixture) {
 	wantCode(t, "the events of another study's trial", err, problem.NotFound)
 	_, err = f.store.TrialEvents(t.Context(), "s1", "")
 	wantCode(t, "the events of no trial", err, problem.NotFound)
+}
+
+func eventOfAnotherStudysTrial(t *testing.T, f fixture) {
+	f.seed(t, "s1", "s2")
+	named := trialID("s2", 0)
+	f.apply(t, study.Change{Events: []study.Event{trialEvent("s1", 1, named), trialEvent("s2", 1, named)}})
+	f.apply(t, study.Change{Delete: "s2"})
+	f.seed(t, "s2")
+	if list, err := f.store.TrialEvents(t.Context(), "s2", named); err != nil || len(list) > 0 {
+		t.Errorf("the trial that came again has %v, %v", list, err)
+	}
+	list, err := f.store.Events(t.Context(), "s1", 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the other study's events", list, []study.Event{trialEvent("s1", 1, named)})
 }

@@ -65,7 +65,7 @@ func modelAgrees(t *testing.T, f fixture) {
 				}
 			},
 			"": func(r *rapid.T) {
-				if got, want := f.picture(t), text(t, m.picture()); got != want {
+				if got, want := f.picture(r), text(r, m.picture()); got != want {
 					r.Fatalf("the store is\n%s\nwant\n%s", got, want)
 				}
 			},

@@ -113,8 +113,16 @@ func (f fixture) seed(t *testing.T, ids ...string) {
 	}
 }
 
+// run is a test, or one run of a property: what fails in the latter comes with
+// the calls that led there.
+type run interface {
+	Helper()
+	Context() context.Context
+	Fatalf(format string, args ...any)
+}
+
 // picture is everything the store shows, as text.
-func (f fixture) picture(t testing.TB) string {
+func (f fixture) picture(t run) string {
 	t.Helper()
 	p, err := Look(t.Context(), f.store)
 	if err != nil {
@@ -138,14 +146,14 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-func text(t testing.TB, value any) string {
+func text(t run, value any) string {
 	t.Helper()
 	if already, ok := value.(string); ok {
 		return already
 	}
 	data, err := json.MarshalIndent(value, "", " ")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return string(data)
 }
