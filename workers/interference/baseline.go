@@ -45,10 +45,13 @@ type Line struct {
 	weights []float64
 }
 
+// lineTerms is how many terms there are.
+const lineTerms = 7
+
 // terms are what the regression sees of one training beside another.
 func terms(own, other Profile) []float64 {
 	a, b := own.mean(), other.mean()
-	return []float64{
+	return []float64{ // lineTerms
 		1, a.Utilization, b.Utilization, a.Utilization * b.Utilization, max(0, a.Utilization+b.Utilization-1),
 		math.Log1p(a.MemoryBytes / gigabyte), math.Log1p(b.MemoryBytes / gigabyte),
 	}
@@ -65,7 +68,7 @@ func TrainLine(pairs []Pair) (*Line, error) {
 	if len(pairs) == 0 {
 		return nil, fmt.Errorf("no pairs to learn from")
 	}
-	width := len(terms(Profile{Points: []Point{{}}}, Profile{Points: []Point{{}}}))
+	const width = lineTerms
 	normal, right := linear.Square(width), make([]float64, width)
 	for i, pair := range pairs {
 		if err := pair.check(); err != nil {

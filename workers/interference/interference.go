@@ -121,8 +121,8 @@ type Predictor interface {
 const (
 	// periods is into how many the longer of the two is cut.
 	periods = 32
-	// slowest is the least speed, of that alone.
-	slowest = 0.05
+	// slowest and fastest bound a speed, in parts of that alone.
+	slowest, fastest = 0.05, 100.0
 	// longest bounds a prediction, in periods.
 	longest = periods * 2 / slowest
 )
@@ -152,7 +152,7 @@ func play(a, b Profile, say func(completion [2]float64) (speed, busy [2]float64)
 			stretch := left
 			for k := range alone {
 				if completion[k] < 1 {
-					speed[k] = max(speed[k], slowest)
+					speed[k] = min(max(speed[k], slowest), fastest)
 					stretch = min(stretch, (1-completion[k])*alone[k].Seconds/speed[k])
 				}
 			}
