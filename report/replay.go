@@ -31,9 +31,8 @@ var replayText string
 
 // replayPage is what the template shows.
 type replayPage struct {
-	Policy                    string
-	Style                     template.CSS
-	Title, Source, Answer     string
+	head
+	Source, Answer            string
 	Board, Energy, Priorities *table
 	Notes                     []string
 	Figures                   []figure
@@ -53,8 +52,7 @@ func WriteReplay(out io.Writer, source Replay) error {
 		return fmt.Errorf("read the template of replays: %w", err)
 	}
 	view := replayPage{
-		Policy: contentPolicy(), Style: template.CSS(style), //nolint:gosec // it is a constant of this program
-		Title:  "Replay of " + source.Trace,
+		head:   headOf("Replay of "+source.Trace, "replay"),
 		Source: fmt.Sprintf("%s on %s, in simulated time. Written %s by tandem %s.", wording.Count(source.Outcomes[0].Jobs, "job"), wording.Count(len(source.Cluster.Machines), "machine"), source.Written.UTC().Format("2006-01-02 15:04 UTC"), source.Program),
 		Answer: replayAnswer(source.Outcomes), Board: replayBoard(source.Outcomes), Energy: replayEnergy(source.Outcomes), Priorities: replayPriorities(source.Outcomes),
 		Notes: append([]string{"Nothing was run: seconds follow from the recorded work, joules from it and the watts of the described machines."}, source.Notes...),

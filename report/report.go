@@ -70,10 +70,7 @@ func Write(out io.Writer, source Source) error {
 	if err != nil {
 		return fmt.Errorf("read the template of reports: %w", err)
 	}
-	view := pageOf(source)
-	view.Policy = contentPolicy()
-	view.Style = template.CSS(style) //nolint:gosec // it is a constant of this program
-	return page.Execute(out, view)
+	return page.Execute(out, pageOf(source))
 }
 
 // contentPolicy is that of a page: nothing may be loaded or run, and the style is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -11,25 +12,38 @@ import (
 	"github.com/tandem-tune/tandem/workers/forecast"
 )
 
+// forecastOptions say what is forecast, and how often.
+type forecastOptions struct {
+	data          string
+	runs, samples int
+	tuning        bool
+	// trace and encoder are what is looked at alone; all where they are empty.
+	trace, encoder string
+}
+
 // forecasts trains on the first 70% of each trace, chooses the knob on the next
 // 10%, and judges on the last 20%. Two trainings run at once; what they take is
 // the processor's time of their own thread.
-func forecasts(data string, runs, samples int, tuning bool) error {
-	for _, t := range traces() {
-		if err := t.read(data); err != nil {
+func forecasts(o forecastOptions) error {
+	chosen := slices.DeleteFunc(traces(), func(t trace) bool { return !strings.Contains(strings.ToLower(t.name), strings.ToLower(o.trace)) })
+	if len(chosen) == 0 {
+		return fmt.Errorf("-trace %q is in no trace's name: Helios or Philly", o.trace)
+	}
+	for _, t := range chosen {
+		if err := t.read(o.data); err != nil {
 			return err
 		}
 		n := len(t.demand)
 		fmt.Printf("\n### %s\n\n%d minutes, %d %s in all; %.1f are wanted in the mean, %.1f in the part that is tested. Trained on the first 70%%, ", t.name, n, t.total, t.unit, mean(t.demand), mean(t.demand[n*8/10:]))
-		if tuning {
+		if o.tuning {
 			fmt.Print("settings compared on the next 10%; the last 20% are not looked at.\n\n")
-			if err := tune(t, runs, samples); err != nil {
+			if err := tune(t, o); err != nil {
 				return err
 			}
 			continue
 		}
-		fmt.Printf("tested on the last 20%%; %d runs with other seeds: median, least and most.\n\n", runs)
-		shown, err := t.judge(runs, samples)
+		fmt.Printf("tested on the last 20%%; %d runs with other seeds: median, least and most.\n\n", o.runs)
+		shown, err := t.judge(o.runs, o.samples)
 		if err != nil {
 			return err
 		}

@@ -7,21 +7,27 @@ import (
 )
 
 // tune compares settings of the networks on the part between training and test.
-func tune(t trace, runs, samples int) error {
+func tune(t trace, o forecastOptions) error {
 	n := len(t.demand)
 	var grid []forecast.Settings
 	for _, encoder := range []string{forecast.GRU, forecast.BiLSTM, forecast.Convolutional} {
+		if o.encoder != "" && o.encoder != encoder {
+			continue
+		}
 		for _, hidden := range []int{12, 24} {
 			for _, rate := range []float64{0.003, 0.01} {
-				grid = append(grid, forecast.Settings{Encoder: encoder, Hidden: hidden, Rate: rate, Samples: samples})
+				grid = append(grid, forecast.Settings{Encoder: encoder, Hidden: hidden, Rate: rate, Samples: o.samples})
 			}
 		}
+	}
+	if len(grid) == 0 {
+		return fmt.Errorf("-encoder %q is none: %s, %s or %s", o.encoder, forecast.GRU, forecast.BiLSTM, forecast.Convolutional)
 	}
 	results := make([][]outcome, len(grid))
 	var work []func() error
 	for i, settings := range grid {
-		results[i] = make([]outcome, runs)
-		for run := range runs {
+		results[i] = make([]outcome, o.runs)
+		for run := range o.runs {
 			work = append(work, func() error {
 				seeded := settings
 				seeded.Seed = uint64(run) //nolint:gosec // a small number

@@ -48,8 +48,11 @@ func run() error {
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
 	runs := flags.Int("runs", 5, "how often to repeat, with other seeds")
 	jobs := flags.Int("jobs", 20_000, "dias: jobs of a run")
-	samples := flags.Int("samples", 0, "forecast: windows a training learns from (default the package's)")
-	tuning := flags.Bool("tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
+	forecasting := forecastOptions{}
+	flags.IntVar(&forecasting.samples, "samples", 0, "forecast: windows a training learns from (default the package's)")
+	flags.BoolVar(&forecasting.tuning, "tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
+	flags.StringVar(&forecasting.trace, "trace", "", "forecast: only the traces whose name contains it, such as Philly")
+	flags.StringVar(&forecasting.encoder, "encoder", "", "forecast -tune: only this encoder, such as gru")
 	shared := sharing.Options{}
 	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, interference: what was recorded")
 	flags.StringVar(&shared.Collect, "collect", "", "utilization: record into this file instead, with nothing else running")
@@ -60,7 +63,8 @@ func run() error {
 	}
 	switch os.Args[1] {
 	case "forecast":
-		return forecasts(data, *runs, *samples, *tuning)
+		forecasting.data, forecasting.runs = data, *runs
+		return forecasts(forecasting)
 	case "scale":
 		return heats.Scale(*runs)
 	case "heats":

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
 )
 
 // listing is what a listing command shows at one moment.
@@ -47,6 +49,35 @@ func list(ctx context.Context, out io.Writer, watching bool, look func(context.C
 		return seen.print(out)
 	}
 	return keepListing(ctx, out, watchEvery, look)
+}
+
+// shown is what a command shows of an answer of the server.
+type shown[T any] struct {
+	asJSON, watching bool
+	ask              func(context.Context, *rest.Client) (T, error)
+	listing          func(T) listing
+}
+
+// show prints the answer as JSON, or as a listing that may be watched.
+func (s shown[T]) show(command *cobra.Command, server *connection) error {
+	if s.watching && s.asJSON {
+		return usageError{errWatchedJSON}
+	}
+	client, err := server.open()
+	if err != nil {
+		return err
+	}
+	if s.asJSON {
+		answer, err := s.ask(command.Context(), client)
+		if err != nil {
+			return err
+		}
+		return writeJSON(command.OutOrStdout(), answer)
+	}
+	return list(command.Context(), command.OutOrStdout(), s.watching, func(ctx context.Context) (listing, error) {
+		answer, err := s.ask(ctx, client)
+		return s.listing(answer), err
+	})
 }
 
 func keepListing(ctx context.Context, out io.Writer, every time.Duration, look func(context.Context) (listing, error)) error {

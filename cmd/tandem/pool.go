@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/wording"
@@ -27,24 +28,10 @@ decided. Seconds and joules that have not been spent yet are estimates.`,
   tandem pool --watch`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if watching && flags.json {
-				return usageError{errWatchedJSON}
-			}
-			client, err := flags.server.open()
-			if err != nil {
-				return err
-			}
-			if flags.json {
-				pool, err := client.Pool(command.Context())
-				if err != nil {
-					return err
-				}
-				return writeJSON(command.OutOrStdout(), pool)
-			}
-			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
-				pool, err := client.Pool(ctx)
-				return listingOfPool(pool), err
-			})
+			return shown[protocol.Pool]{
+				asJSON: flags.json, watching: watching, listing: listingOfPool,
+				ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
+			}.show(command, &flags.server)
 		},
 	}
 	connectionFlags(command, &flags.server)

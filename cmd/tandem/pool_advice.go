@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/wording"
 )
@@ -46,24 +47,12 @@ What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 			if err := flags.check(); err != nil {
 				return err
 			}
-			if watching && asJSON {
-				return usageError{errWatchedJSON}
-			}
-			client, err := server.open()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				advice, err := client.PoolAdvice(command.Context(), flags.query)
-				if err != nil {
-					return err
-				}
-				return writeJSON(command.OutOrStdout(), advice)
-			}
-			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
-				advice, err := client.PoolAdvice(ctx, flags.query)
-				return listingOfAdvice(advice), err
-			})
+			return shown[protocol.PoolAdvice]{
+				asJSON: asJSON, watching: watching, listing: listingOfAdvice,
+				ask: func(ctx context.Context, client *rest.Client) (protocol.PoolAdvice, error) {
+					return client.PoolAdvice(ctx, flags.query)
+				},
+			}.show(command, server)
 		},
 	}
 	flags.add(command)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/wording"
 )
@@ -28,24 +29,12 @@ made is in docs/forecasting.md. A user's token shows that user's demand.`,
   tandem pool forecast --minutes 1440 --json`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if watching && asJSON {
-				return usageError{errWatchedJSON}
-			}
-			client, err := server.open()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				told, err := client.PoolForecast(command.Context(), minutes)
-				if err != nil {
-					return err
-				}
-				return writeJSON(command.OutOrStdout(), told)
-			}
-			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
-				told, err := client.PoolForecast(ctx, minutes)
-				return listingOfForecast(told), err
-			})
+			return shown[protocol.PoolForecast]{
+				asJSON: asJSON, watching: watching, listing: listingOfForecast,
+				ask: func(ctx context.Context, client *rest.Client) (protocol.PoolForecast, error) {
+					return client.PoolForecast(ctx, minutes)
+				},
+			}.show(command, server)
 		},
 	}
 	command.Flags().IntVar(&minutes, "minutes", 60, "how far back the demand is told, in minutes: at most 40320")

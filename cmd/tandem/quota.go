@@ -82,9 +82,13 @@ func shownQuota(quota *protocol.Quota) string {
 			parts = append(parts, fmt.Sprintf(format, value))
 		}
 	}
-	add(quota.Trials > 0, "%d trials at once", quota.Trials)
-	add(quota.GPUs > 0, "%d GPUs at once", quota.GPUs)
-	add(quota.GPUSecondsADay > 0, "%.4g GPU-hours a day", quota.GPUSecondsADay/3600)
+	add(quota.Trials > 0, "%s at once", wording.Count(quota.Trials, "trial"))
+	add(quota.GPUs > 0, "%s at once", wording.Count(quota.GPUs, "GPU"))
+	hours := "%.4g GPU-hours a day"
+	if quota.GPUSecondsADay == 3600 {
+		hours = "%.4g GPU-hour a day"
+	}
+	add(quota.GPUSecondsADay > 0, hours, quota.GPUSecondsADay/3600)
 	add(quota.JoulesADay > 0, "%.4g J a day", quota.JoulesADay)
 	add(quota.Weight > 0, "weight %g", quota.Weight)
 	if quota.Preempt {

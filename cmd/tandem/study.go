@@ -87,27 +87,17 @@ of an admin or a viewer.`,
   tandem study list --watch`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			switch {
-			case mine && owner != "":
+			if mine && owner != "" {
 				return usageError{fmt.Errorf("--mine and --owner %s exclude each other: give one of them", owner)}
-			case watching && flags.json:
-				return usageError{errWatchedJSON}
 			}
-			client, err := flags.server.open()
-			if err != nil {
-				return err
-			}
-			if flags.json {
-				studies, err := ownedBy(command.Context(), client, owner, mine)
-				if err != nil {
-					return err
-				}
-				return writeJSON(command.OutOrStdout(), map[string]any{"studies": studies})
-			}
-			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
-				studies, err := ownedBy(ctx, client, owner, mine)
-				return listingOfStudies(studies), err
-			})
+			return shown[studyList]{
+				asJSON: flags.json, watching: watching,
+				ask: func(ctx context.Context, client *rest.Client) (studyList, error) {
+					studies, err := ownedBy(ctx, client, owner, mine)
+					return studyList{studies}, err
+				},
+				listing: func(found studyList) listing { return listingOfStudies(found.Studies) },
+			}.show(command, &flags.server)
 		},
 	}
 	command.Flags().StringVar(&owner, "owner", "", "only the studies of this user; admin: of the administrators")
@@ -115,6 +105,11 @@ of an admin or a viewer.`,
 	flagWords(command, "owner", flags.completeOwners)
 	watchFlag(command, &watching)
 	return command
+}
+
+// studyList is the list as JSON.
+type studyList struct {
+	Studies []protocol.StudyView `json:"studies"`
 }
 
 // ownedBy returns the studies of the owner, of the token's own, or all that the

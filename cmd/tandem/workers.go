@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/wording"
 )
@@ -26,28 +27,15 @@ func workersCommand() *cobra.Command {
   tandem workers --watch`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if watching && flags.json {
-				return usageError{errWatchedJSON}
-			}
-			client, err := flags.server.open()
-			if err != nil {
-				return err
-			}
-			if flags.json {
-				workers, err := client.Workers(command.Context())
-				if err != nil {
-					return err
-				}
-				return writeJSON(command.OutOrStdout(), workers)
-			}
 			printer := printWorkers
 			if probes {
 				printer = printProbes
 			}
-			return list(command.Context(), command.OutOrStdout(), watching, func(ctx context.Context) (listing, error) {
-				workers, err := client.Workers(ctx)
-				return listingOfWorkers(workers, printer), err
-			})
+			return shown[[]protocol.Worker]{
+				asJSON: flags.json, watching: watching,
+				ask:     func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
+				listing: func(workers []protocol.Worker) listing { return listingOfWorkers(workers, printer) },
+			}.show(command, &flags.server)
 		},
 	}
 	connectionFlags(command, &flags.server)

@@ -21,13 +21,15 @@ func (f studyFault) Error() string { return f.reason }
 // its command.
 func (r *run) startCommand() error {
 	command, err := r.command()
+	if command != nil { // what is not allowed is refused, also where it could not run
+		if err := r.agent.options.allows(command, r.lease); err != nil {
+			return err
+		}
+	}
 	if err != nil {
-		return err
+		return r.agent.options.Policy.spares(err)
 	}
 	r.directory = command.Dir
-	if err := r.agent.options.allows(command, r.lease); err != nil {
-		return err
-	}
 	secrets, err := r.agent.options.secrets(r.lease)
 	if err != nil {
 		return err
@@ -94,7 +96,8 @@ func (r *run) giveUp() {
 	r.seat = nil
 }
 
-// command finds the program and the folder. Nothing is passed through a shell.
+// command finds the program and the folder. Nothing is passed through a shell. What
+// it looked for is returned beside the error that it is not there.
 func (r *run) command() (*exec.Cmd, error) {
 	if len(r.lease.Command) == 0 {
 		return nil, studyFault{"the study has no command: its trials are run by the process that asks for them"}
@@ -104,24 +107,26 @@ func (r *run) command() (*exec.Cmd, error) {
 		directory = filepath.Join(r.agent.options.Directory, directory)
 		advice += ", or start the worker in the folder that the study's directory is relative to"
 	}
+	// Not exec.Command: it would look the name up once more, elsewhere.
+	command := &exec.Cmd{Path: r.lease.Command[0], Args: r.lease.Command, Dir: directory}
 	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
-		return nil, studyFault{fmt.Sprintf("the study's directory %s does not exist on worker %s: %s", directory, r.agent.options.Name, advice)}
+		return command, studyFault{fmt.Sprintf("the study's directory %s does not exist on worker %s: %s", directory, r.agent.options.Name, advice)}
 	}
 	name := r.lease.Command[0]
-	path := name
 	if !strings.Contains(name, "/") {
 		where := r.agent.options.searchPath(r.lease)
-		if path = lookUp(name, where); path == "" {
-			return nil, studyFault{fmt.Sprintf("command not found: %q is in no folder of the PATH on worker %s (%s)", name, r.agent.options.Name, where)}
+		path := lookUp(name, where)
+		if path == "" {
+			return command, studyFault{fmt.Sprintf("command not found: %q is in no folder of the PATH on worker %s (%s)", name, r.agent.options.Name, where)}
 		}
+		command.Path = path
 	} else if !filepath.IsAbs(name) {
-		path = filepath.Join(directory, name)
+		command.Path = filepath.Join(directory, name)
 	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, studyFault{fmt.Sprintf("command not found: %s does not exist on worker %s", path, r.agent.options.Name)}
+	if _, err := os.Stat(command.Path); err != nil {
+		return command, studyFault{fmt.Sprintf("command not found: %s does not exist on worker %s", command.Path, r.agent.options.Name)}
 	}
-	// Not exec.Command: it would look the name up once more, elsewhere.
-	return &exec.Cmd{Path: path, Args: r.lease.Command, Dir: directory}, nil
+	return command, nil
 }
 
 // lookUp finds a program in the folders of a PATH; empty if it is in none.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -86,7 +87,10 @@ func matches(pattern string, command *exec.Cmd) bool {
 func (o Options) allows(command *exec.Cmd, lease protocol.Lease) error {
 	if folders := o.Policy.Directories; len(folders) > 0 {
 		where, err := filepath.EvalSymlinks(command.Dir)
-		if err != nil || !slices.ContainsFunc(folders, func(folder string) bool {
+		if err != nil {
+			where = filepath.Clean(command.Dir) // it is not there, and nothing will run in it
+		}
+		if !slices.ContainsFunc(folders, func(folder string) bool {
 			return where == folder || strings.HasPrefix(where, strings.TrimSuffix(folder, "/")+"/")
 		}) {
 			return refusal{fmt.Sprintf("its owner does not let studies run in %s, only in %s (--allow-directory)", command.Dir, strings.Join(folders, ", "))}
@@ -105,6 +109,17 @@ func (o Options) allows(command *exec.Cmd, lease protocol.Lease) error {
 		}
 	}
 	return nil
+}
+
+// spares makes a refusal of a program or folder that is missing, where the owner
+// chose what runs: a worker that is set up for some studies says nothing about the
+// others.
+func (p Policy) spares(err error) error {
+	var fault studyFault
+	if len(p.Commands)+len(p.Directories) > 0 && errors.As(err, &fault) {
+		return refusal{fault.reason}
+	}
+	return err
 }
 
 // covers reports whether the name is the pattern's; a trailing * matches the rest.

@@ -37,19 +37,33 @@ func TestTheOwnerDecidesWhatRuns(t *testing.T) {
 		pass      []string
 		arguments []string
 		directory string
-		refused   string // part of the reason; empty: it runs
+		command   []string // instead of the script
+		refused   string   // part of the reason; empty: it runs
 	}{
-		"everything":               {},
-		"the program":              {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}},
-		"a pattern of programs":    {policy: agent.Policy{Commands: []string{filepath.Dir(program) + "/*"}}, pass: []string{"*"}},
-		"another program":          {policy: agent.Policy{Commands: []string{"python train.py"}}, pass: []string{"*"}, refused: "--allow-command"},
-		"more arguments":           {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}, arguments: []string{"x"}, refused: "--allow-command"},
-		"any arguments":            {policy: agent.Policy{Commands: []string{program + " **"}}, pass: []string{"*"}, arguments: []string{"x", "y"}},
-		"one of several":           {policy: agent.Policy{Commands: []string{"python", program + " x"}}, pass: []string{"*"}, arguments: []string{"x"}},
-		"variables of the study":   {policy: agent.Policy{Commands: []string{program}}, pass: []string{"ROLE", "PLACE"}, refused: "--pass-env GORACE"},
-		"the folder":               {policy: agent.Policy{Directories: []string{folder}}, directory: inside},
-		"another folder":           {policy: agent.Policy{Directories: []string{inside}}, directory: folder, refused: "--allow-directory"},
-		"a folder through a link":  {policy: agent.Policy{Directories: []string{inside}}, directory: filepath.Join(inside, "out"), refused: "--allow-directory"},
+		"everything":              {},
+		"the program":             {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}},
+		"a pattern of programs":   {policy: agent.Policy{Commands: []string{filepath.Dir(program) + "/*"}}, pass: []string{"*"}},
+		"another program":         {policy: agent.Policy{Commands: []string{"python train.py"}}, pass: []string{"*"}, refused: "--allow-command"},
+		"more arguments":          {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}, arguments: []string{"x"}, refused: "--allow-command"},
+		"any arguments":           {policy: agent.Policy{Commands: []string{program + " **"}}, pass: []string{"*"}, arguments: []string{"x", "y"}},
+		"one of several":          {policy: agent.Policy{Commands: []string{"python", program + " x"}}, pass: []string{"*"}, arguments: []string{"x"}},
+		"variables of the study":  {policy: agent.Policy{Commands: []string{program}}, pass: []string{"ROLE", "PLACE"}, refused: "--pass-env GORACE"},
+		"the folder":              {policy: agent.Policy{Directories: []string{folder}}, directory: inside},
+		"another folder":          {policy: agent.Policy{Directories: []string{inside}}, directory: folder, refused: "--allow-directory"},
+		"a folder through a link": {policy: agent.Policy{Directories: []string{inside}}, directory: filepath.Join(inside, "out"), refused: "--allow-directory"},
+		"a program that is missing": {
+			policy: agent.Policy{Commands: []string{"trainer-that-is-missing **"}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing", "x"},
+			refused: `"trainer-that-is-missing" is in no folder of the PATH`,
+		},
+		"a path that is missing": {
+			policy: agent.Policy{Commands: []string{folder + "/trainer"}}, pass: []string{"*"}, command: []string{folder + "/trainer"},
+			refused: folder + "/trainer does not exist",
+		},
+		"missing, and not allowed": {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing"}, refused: "--allow-command"},
+		"a folder that is missing": {policy: agent.Policy{Directories: []string{folder}}, directory: filepath.Join(inside, "later"), refused: "later does not exist"},
+		"missing, in another folder": {
+			policy: agent.Policy{Directories: []string{inside}}, directory: filepath.Join(folder, "later"), refused: "--allow-directory",
+		},
 		"a name that begins alike": {policy: agent.Policy{Directories: []string{inside}}, directory: inside + "-not", refused: "--allow-directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +73,11 @@ func TestTheOwnerDecidesWhatRuns(t *testing.T) {
 				}
 			}
 			s, place := newServer(), t.TempDir()
-			one := s.add(append(script(t), test.arguments...), as("lines", place), 1)
+			command := append(script(t), test.arguments...)
+			if test.command != nil {
+				command = test.command
+			}
+			one := s.add(command, as("lines", place), 1)
 			one.hold, one.lease.Directory = true, test.directory
 			work(t, s, agent.Options{Policy: test.policy, PassEnvironment: test.pass})
 			s.await(t, "it has ended", func() bool { return len(one.finishes) == 1 })

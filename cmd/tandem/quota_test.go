@@ -1,0 +1,21 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+func TestQuotasInWords(t *testing.T) {
+	t.Parallel()
+	for want, quota := range map[string]*protocol.Quota{
+		"no quota": nil,
+		"no bound": {},
+		"1 trial at once, 1 GPU at once, 1 GPU-hour a day, weight 2":                        {Trials: 1, GPUs: 1, GPUSecondsADay: 3600, Weight: 2},
+		"8 trials at once, 4 GPUs at once, 0.5 GPU-hours a day, 1e+06 J a day, may preempt": {Trials: 8, GPUs: 4, GPUSecondsADay: 1800, JoulesADay: 1e6, Preempt: true},
+	} {
+		if got := shownQuota(quota); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
