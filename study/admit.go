@@ -140,19 +140,20 @@ type refused struct {
 }
 
 // withheld says why the study may not have what it needs of the worker, whatever
-// room there is; the zero value: it may. The pool's lock is held.
-func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need) refused {
+// room there is; the zero value: it may. back is what it gives back for that, when a
+// trial moves. The pool's lock is held.
+func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need, back pool.Amount) refused {
 	if drain := s.drainOf(member); drain != nil {
 		return refused{protocol.WaitDrained, "worker " + member.Registration.Name + " is drained" + because(drain.Reason)}
 	}
-	if no := s.overQuota(r, need); no.reason != "" {
+	if no := s.overQuota(r, need, back); no.reason != "" {
 		return no
 	}
 	now, asker := s.options.Now(), pool.Asker{Owner: r.owner, Study: r.id, Need: need}
 	if reason := pool.KeepsWorker(s.rules.reservations, member.Registration.Name, asker, now); reason != "" {
 		return refused{protocol.WaitReserved, reason}
 	}
-	if reason := s.gpusReserved(asker, now); reason != "" {
+	if reason := s.gpusReserved(asker, back, now); reason != "" {
 		return refused{protocol.WaitReserved, reason}
 	}
 	if gang, kept := s.gangs.Keeps(member.Registration.ID, r.id, r.study.Definition.Priority); kept {
@@ -183,11 +184,12 @@ func shownNeed(need pool.Need) string {
 	return strings.Join(parts, ", ")
 }
 
-// overQuota says why the quota of the study's owner lets no further trial start.
-// The pool's lock is held.
-func (s *Service) overQuota(r *runtime, need pool.Need) refused {
+// overQuota says why the quota of the study's owner lets no further trial start. One
+// that goes on elsewhere with no more than it gives back is none. The pool's lock is
+// held.
+func (s *Service) overQuota(r *runtime, need pool.Need, back pool.Amount) refused {
 	quota, has := s.rules.quotas[r.owner]
-	if !has {
+	if !has || back.Trials > 0 && need.GPUs <= back.GPUs {
 		return refused{}
 	}
 	return refused{protocol.WaitQuota, quota.Refusal(namedOwner(r.owner), s.holdings().ByOwner[r.owner], s.spentBy(r.owner), need)}
@@ -195,8 +197,8 @@ func (s *Service) overQuota(r *runtime, need pool.Need) refused {
 
 // gpusReserved says which reservations keep the GPUs from who asks. The pool's
 // lock is held.
-func (s *Service) gpusReserved(asker pool.Asker, now time.Time) string {
-	if len(s.rules.reservations) == 0 || asker.Need.GPUs == 0 {
+func (s *Service) gpusReserved(asker pool.Asker, back pool.Amount, now time.Time) string {
+	if len(s.rules.reservations) == 0 || asker.Need.GPUs <= back.GPUs {
 		return ""
 	}
 	return pool.KeepsGPUs(s.rules.reservations, s.holdings(), asker, now)
@@ -275,13 +277,17 @@ func (s *Service) shares(candidates []pool.Candidate, working map[string]bool) {
 // decided, and that its study waits for room no more.
 func (s *Service) granted(r *runtime, lease pool.Lease, ticket int) {
 	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
 	s.leases.Settle(ticket)
 	s.line.served(lease.Worker)
 	s.leases.Grant(lease)
 	s.gangs.Gone(r.id)
 	if member, known := s.workers.Member(lease.Worker); known {
 		s.gangs.Pass(r.id, lease.Priority, member)
+	}
+	passed := s.letGoOfTaken(lease.Worker)
+	s.poolMutex.Unlock()
+	if passed {
+		s.notify()
 	}
 }
 

@@ -37,7 +37,9 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 		return protocol.FinishReply{}, err
 	}
 	reply := protocol.FinishReply{State: t.State, Rung: t.Rung}
+	s.keep(tx, held)
 	if err := commit(ctx, s, tx, &reply); err != nil {
+		s.letGoOf(t.ID)
 		return protocol.FinishReply{}, err
 	}
 	if t.MeasuredAt(t.Rung) {

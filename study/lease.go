@@ -133,7 +133,7 @@ func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (
 	if r.broken != nil {
 		return reply, false, r.broken
 	}
-	if r.full(r.keptAside(worker, s.options.Now())) || !s.suits(r, worker) {
+	if r.full(s.awaitingOf(r).besides(worker)) || !s.suits(r, worker) {
 		return reply, false, nil
 	}
 	here, fits := s.reserve(r, worker)
@@ -168,6 +168,7 @@ func (s *Service) suits(r *runtime, worker string) bool {
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
 	tx := s.begin(r)
 	tx.gpus = here.gpus
+	tx.awaiting = s.awaitingOf(r)
 	tx.deflation, _ = s.deflator.of(r.study.ID)
 	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
 	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
@@ -208,7 +209,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 // new, then whatever the search says. Nil: nothing now, or the study is over.
 func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 	r := tx.runtime
-	if number, found := r.nextQueued(tx.now, worker, tx.chosen.number); found {
+	if number, found := r.nextQueued(tx.now, worker, tx.chosen.number, tx.awaiting); found {
 		return tx.lease(tx.trial(number), worker, "goes on")
 	}
 	for {

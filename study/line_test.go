@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // TestNobodyWaitsLongForABetterOne looks from within: the better one stands in
@@ -62,24 +63,31 @@ func TestNobodyWaitsLongForABetterOne(t *testing.T) {
 // TestAKeptTrialIsForItsMachineForAWhile.
 func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	r := &runtime{queue: []int{4, 7, 9}, kept: map[int]keeping{4: {"new-home", now.Add(keptSpan)}}, resting: map[int]time.Time{7: now.Add(time.Hour)}}
+	s := New(nil, nil, Options{Now: func() time.Time { return now }})
+	if _, err := s.RegisterWorker(t.Context(), protocol.WorkerRegistration{ID: "new-home", Name: "new", Slots: 1}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.standInLine(t.Context(), protocol.LeaseRequest{Worker: "new-home", WaitSeconds: 60})()
+	r := &runtime{id: "study", queue: []int{4, 7, 9}, resting: map[int]time.Time{7: now.Add(time.Hour)}}
+	s.runtimes[r.id] = r
+	s.leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "study-4", Study: r.id, Worker: "new-home"}, Until: now.Add(keptSpan), Awaited: now})
 	for _, test := range []struct {
 		worker string
 		meant  int
 		want   int
 	}{{"other", next, 9}, {"other", 4, 9}, {"new-home", next, 4}, {"new-home", 9, 4}, {"other", 9, 9}} {
-		if number, found := r.nextQueued(now, test.worker, test.meant); !found || number != test.want {
+		if number, found := r.nextQueued(now, test.worker, test.meant, s.awaitingOf(r)); !found || number != test.want {
 			t.Errorf("%s, for which %d is meant, gets %d, %t; want %d", test.worker, test.meant, number, found, test.want)
 		}
 	}
-	if r.released(now) {
+	if s.letGoOfKept(now) {
 		t.Error("it is let go at once")
 	}
 	now = now.Add(keptSpan)
-	if !r.released(now) {
+	if !s.letGoOfKept(now) {
 		t.Error("it is never let go")
 	}
-	if number, _ := r.nextQueued(now, "other", next); number != 4 {
+	if number, _ := r.nextQueued(now, "other", next, s.awaitingOf(r)); number != 4 {
 		t.Errorf("afterwards another one gets %d", number)
 	}
 }

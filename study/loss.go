@@ -85,14 +85,14 @@ func suspicion(t trial.Trial) string {
 // nextQueued is the queued trial that the worker goes on with: one that is kept for
 // it, the one that is meant for it, or else the first, but for those that rest and
 // those that are kept for another one.
-func (r *runtime) nextQueued(now time.Time, worker string, meant int) (number int, found bool) {
+func (r *runtime) nextQueued(now time.Time, worker string, meant int, kept awaiting) (number int, found bool) {
 	for _, one := range r.queue {
 		if until, rests := r.resting[one]; rests && now.Before(until) {
 			continue
 		}
-		kept, moved := r.keptFor(one, now)
+		where, moved := kept[one]
 		switch {
-		case moved && kept == worker, one == meant && !moved:
+		case moved && where == worker, one == meant && !moved:
 			return one, true
 		case !moved && !found:
 			number, found = one, true
@@ -116,11 +116,10 @@ func (r *runtime) rested(now time.Time) bool {
 // wake tells the workers that wait of trials that have rested, or were kept for a
 // worker that did not come.
 func (s *Service) wake(now time.Time) {
-	rested := false
+	rested := s.letGoOfKept(now)
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		rested = r.rested(now) || rested
-		rested = r.released(now) || rested
 		r.mutex.Unlock()
 	}
 	if rested {

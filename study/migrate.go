@@ -32,35 +32,11 @@ type move struct {
 	trial  trial.ID
 	lease  trial.LeaseEpoch
 	worker string // where it goes
-	gpus   int    // that it needs there
+	need   pool.Need
 	record trial.Migration
 	// told says that its worker has heard of it, awaited that the other one waits
 	// still when it is given back.
 	told, awaited bool
-}
-
-// keeping is for whom a queued trial is kept, and until when.
-type keeping struct {
-	worker string
-	until  time.Time
-}
-
-// keptFor is the worker that a queued trial is kept for.
-func (r *runtime) keptFor(number int, now time.Time) (worker string, kept bool) {
-	one, kept := r.kept[number]
-	return one.worker, kept && now.Before(one.until)
-}
-
-// released reports whether a trial is not kept any more since it was asked last.
-func (r *runtime) released(now time.Time) bool {
-	ended := false
-	for number, one := range r.kept {
-		if !now.Before(one.until) {
-			delete(r.kept, number)
-			ended = true
-		}
-	}
-	return ended
 }
 
 // reschedule decides which running trials move to a machine that waits (Rocha,
@@ -108,22 +84,25 @@ func (s *Service) hostsOf(leases []pool.Lease, stands []stand) []stand {
 
 func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, hosts []stand) {
 	known := outlooks{}
+	all := slices.Concat(stands, hosts)
+	free, promised := s.promised(stands)
 	var pending []placement.Task
 	for i, one := range s.offers(ctx, stands) {
-		pending = append(pending, taskOf(one, one.name(i)))
+		pending = append(pending, free.task(one, one.name(i)))
 	}
-	all := slices.Concat(stands, hosts)
-	promised, gpus := s.promised()
 	machines := make([]placement.Machine, len(all))
 	for i, one := range all {
-		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{
-			Cores: max(0, one.trials-promised[one.worker]), GPUs: max(0, len(one.room.GPUs)-gpus[one.worker]),
-		}}
+		machines[i] = placement.Machine{Name: one.worker, Type: one.machine}
+		if i < len(stands) {
+			machines[i].Free = placement.Resources{Cores: max(0, one.trials-promised[one.worker]), GPUs: len(free[i].GPUs)}
+		}
 	}
 	q := question{stands: stands, types: typesOf(all), probes: s.probesByType()}
 	var running []placement.Running
+	offers := map[string]offer{}
 	for _, lease := range leases {
-		if one, sights, movable := s.movable(ctx, lease, q); movable {
+		if one, offered, sights, movable := s.movable(ctx, lease, q); movable {
+			one.Task, offers[one.Name] = free.task(offered, one.Name), offered
 			running = append(running, one)
 			known[one.Name] = sights
 		}
@@ -132,32 +111,37 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	for _, one := range all {
 		byName[one.worker] = one
 	}
-	tasks := map[string]placement.Task{}
-	for _, one := range running {
-		tasks[one.Name] = one.Task
-	}
 	for _, one := range placement.Reschedule(running, pending, machines, known, placement.Settings{}) {
-		s.toMove(one, byName[one.From], byName[one.To], tasks[one.Task])
+		s.toMove(one, byName[one.From], byName[one.To], offers[one.Task])
 	}
 }
 
-// promised counts the trials that are on their way to each worker, and the GPUs
-// that they need there.
-func (s *Service) promised() (trials, gpus map[string]int) {
+// promised is what is free of the workers beside the trials that are on their way to
+// them, and how many of these there are to each.
+func (s *Service) promised(stands []stand) (free rooms, trials map[string]int) {
+	free, trials = roomsOf(stands), map[string]int{}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	trials, gpus = map[string]int{}, map[string]int{}
-	for _, one := range s.moves {
-		trials[one.worker]++
-		gpus[one.worker] += one.gpus
+	coming := func(worker string, need pool.Need) {
+		trials[worker]++
+		if at := slices.IndexFunc(stands, func(one stand) bool { return one.worker == worker }); at >= 0 {
+			free[at] = free[at].With(need)
+		}
 	}
-	return trials, gpus
+	for _, one := range s.moves {
+		coming(one.worker, one.need)
+	}
+	for _, one := range s.leases.Kept() {
+		coming(one.Worker, one.Needs())
+	}
+	return free, trials
 }
 
-// movable is a running trial that could go on elsewhere, with what all its epochs
-// should take on each type; false for one that has no fresh checkpoint, has moved
-// often enough, is about to, or is trained for an amount of time or energy.
-func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (placement.Running, map[string]sight, bool) {
+// movable is a running trial that could go on elsewhere, as what it would be there,
+// with what all its epochs should take on each type; false for one that has no fresh
+// checkpoint, has moved often enough, is about to, or is trained for an amount of time
+// or energy. Where it goes it may have what it gives back.
+func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (placement.Running, offer, map[string]sight, bool) {
 	id, number := studyOf(lease.Trial)
 	s.mutex.Lock()
 	r, loaded := s.runtimes[id]
@@ -166,17 +150,17 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (pl
 	_, moves := s.moves[lease.Trial]
 	s.poolMutex.Unlock()
 	if !loaded || moves {
-		return placement.Running{}, nil, false
+		return placement.Running{}, offer{}, nil, false
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.stale || r.study.Status != protocol.StudyRunning || number >= len(r.trials) || len(r.study.Definition.Command) == 0 {
-		return placement.Running{}, nil, false
+		return placement.Running{}, offer{}, nil, false
 	}
 	t := r.trials[number]
 	if t.LeaseEpoch != lease.Epoch || t.State != trial.Running || t.Budget.Measured() || t.MeasuredAt(t.Rung) ||
 		len(t.Migrations) >= mostMigrations || t.Checkpoint == nil || t.Checkpoint.Rung != t.Rung || t.LastEpoch-t.Checkpoint.Epoch > 1 {
-		return placement.Running{}, nil, false
+		return placement.Running{}, offer{}, nil, false
 	}
 	known := s.outlook(ctx, r)
 	sights := sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
@@ -186,11 +170,11 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (pl
 		one.Joules *= float64(t.Budget.Epochs)
 		sights[machine] = one
 	}
-	offered := r.offered(s.mayRun(r, q.stands), q.stands)
+	suits, needs := s.mayRun(r, q.stands, lease.Amount())
 	return placement.Running{
-		Task: taskOf(offered, string(t.ID)), Machine: lease.Worker,
+		Task: placement.Task{Name: string(t.ID)}, Machine: lease.Worker,
 		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
-	}, sights, true
+	}, r.offered(suits, needs, q.stands), sights, true
 }
 
 // moving is what it costs to take a trial elsewhere: to carry its checkpoint over,
@@ -208,17 +192,17 @@ func (o *outlook) moving(t trial.Trial, here sight) placement.Prediction {
 }
 
 // toMove notes that a trial is to move as soon as its worker reports.
-func (s *Service) toMove(m placement.Migration, from, to stand, task placement.Task) {
+func (s *Service) toMove(m placement.Migration, from, to stand, as offer) {
 	lease, held := s.leaseOut(trial.ID(m.Task))
 	if !held {
 		return
 	}
-	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, gpus: task.Needs.GPUs, record: trial.Migration{
+	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, need: as.needs[to.room.Machine], record: trial.Migration{
 		LeaseEpoch: lease.Epoch, From: from.host, FromType: from.machine, To: to.host, ToType: to.machine,
 		Stays: *estimateOf(m.Stays), Goes: *estimateOf(m.Goes), Here: trial.Float(m.Here), There: trial.Float(m.There),
 	}}
 	one.record.Why = fmt.Sprintf("moves from %s (%s) to %s (%s): what is left should take %s there with the move, and %s here (an estimate): score %.2f against %.2f at H=%g",
-		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, task.Energy)
+		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, as.energy)
 	s.options.Logger.Info("a trial is to move", "trial", m.Task, "why", one.record.Why)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
@@ -231,10 +215,12 @@ func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
 	return s.leases.Lease(id)
 }
 
-// receives reports whether the worker waits and could take a trial of the study
-// now: since the move was decided it may have been drained or reserved, or its GPUs
-// given away. The pool's lock is held.
-func (s *Service) receives(r *runtime, worker string) bool {
+// receives reports whether the worker waits and could take the trial that is to move
+// now: since that was decided it may have been drained or reserved, or its GPUs given
+// away. The pool's lock is held.
+func (s *Service) receives(r *runtime, one *move) bool {
+	worker := one.worker
+	lease, _ := s.leases.Lease(one.trial)
 	w, waits := s.line.waiting[worker]
 	member, known := s.workers.Member(worker)
 	if !waits || !known || !w.caller.sees(r.id, r.owner) || !suited(r, member) {
@@ -242,7 +228,7 @@ func (s *Service) receives(r *runtime, worker string) bool {
 	}
 	room := s.lockedSite(worker, "").room
 	need := r.need(room.Machine)
-	return s.withheld(r, member, need).reason == "" && room.Fits(need)
+	return s.withheld(r, member, need, lease.Amount()).reason == "" && room.Fits(need)
 }
 
 // orMove has the holder of a trial that has reported give it back for another
@@ -257,7 +243,7 @@ func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive) pro
 	if !moves || one.lease != t.LeaseEpoch {
 		return told
 	}
-	if !one.told && !s.receives(r, one.worker) {
+	if !one.told && !s.receives(r, one) {
 		delete(s.moves, t.ID)
 		return told
 	}
@@ -274,7 +260,7 @@ func (s *Service) leaving(r *runtime, t trial.Trial) *move {
 		return nil
 	}
 	delete(s.moves, t.ID)
-	one.awaited = s.receives(r, one.worker)
+	one.awaited = s.receives(r, one)
 	return one
 }
 
@@ -290,7 +276,7 @@ func (tx *transaction) depart(t trial.Trial, reason string) (trial.Trial, string
 	if !tx.move.awaited {
 		return t, record.Why + "; that has other work by now"
 	}
-	tx.kept = map[int]keeping{t.Number: {tx.move.worker, tx.now.Add(keptSpan)}}
+	tx.kept = true
 	return t, fmt.Sprintf("%s; kept for it for up to %g s", record.Why, keptSpan.Seconds())
 }
 

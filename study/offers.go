@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/tandem-tune/tandem/workers/pool"
 )
@@ -41,7 +40,9 @@ func (s *Service) offers(ctx context.Context, stands []stand) []offer {
 		offers = append(offers, one)
 		ready[first.Study] = ready[first.Study][1:]
 		candidates[0].Running++
-		books.charge(candidates, first.Owner, one.takes)
+		if one.kept == "" {
+			books.charge(candidates, first.Owner, one.takes)
+		}
 	}
 	return offers
 }
@@ -89,6 +90,9 @@ func (b books) allow(candidate pool.Candidate, one offer) bool {
 		return false
 	}
 	of := b.owners[candidate.Owner]
+	if one.kept != "" {
+		return true // what it had when it was given back counts among what its owner has
+	}
 	return of.quota.Refusal(candidate.Owner, of.has, of.spent, one.need) == ""
 }
 
@@ -105,23 +109,23 @@ func (b books) charge(candidates []pool.Candidate, owner string, takes pool.Amou
 }
 
 // offered is what all of a study's offers have in common.
-func (r *runtime) offered(suits []bool, stands []stand) offer {
+func (r *runtime) offered(suits []bool, needs map[int]pool.Need, stands []stand) offer {
 	def := r.study.Definition
-	one := offer{study: r.id, title: def.Name, number: next, energy: def.Placement.Energy, suits: suits, open: suits, parallel: def.Parallel}
+	one := offer{study: r.id, title: def.Name, number: next, energy: def.Placement.Energy, suits: suits, open: suits, needs: needs, parallel: def.Parallel}
 	if at := slices.Index(suits, true); at >= 0 {
-		one.need = r.need(stands[at].room.Machine)
+		one.need = needs[stands[at].room.Machine]
 		one.takes = stands[at].room.Takes(one.need)
 	}
 	return one
 }
 
 // waitingTrials is the queue, first those that are kept for a worker.
-func (r *runtime) waitingTrials(now time.Time) []int {
-	if len(r.kept) == 0 {
+func (r *runtime) waitingTrials(kept awaiting) []int {
+	if len(kept) == 0 {
 		return r.queue
 	}
 	rank := func(number int) int {
-		if _, kept := r.keptFor(number, now); kept {
+		if _, moved := kept[number]; moved {
 			return 0
 		}
 		return 1
@@ -129,15 +133,4 @@ func (r *runtime) waitingTrials(now time.Time) []int {
 	queue := slices.Clone(r.queue)
 	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
 	return queue
-}
-
-// keptAside is how many trials are kept for other workers than this one.
-func (r *runtime) keptAside(worker string, now time.Time) int {
-	count := 0
-	for _, one := range r.kept {
-		if one.worker != worker && now.Before(one.until) {
-			count++
-		}
-	}
-	return count
 }

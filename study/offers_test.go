@@ -25,15 +25,17 @@ func TestOffersTakeTurnsByShare(t *testing.T) {
 // TestATrialThatMovesKeepsItsPlace among those of a study that may have one at once.
 func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	r := &runtime{queue: []int{1, 2}, kept: map[int]keeping{2: {"new", now.Add(keptSpan)}}}
+	s := New(nil, nil, Options{Now: func() time.Time { return now }})
+	r := &runtime{id: "study", queue: []int{1, 2}}
 	r.study.Definition.Parallel = 1
-	if !r.full(r.keptAside("other", now)) || r.full(r.keptAside("new", now)) {
+	s.leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "study-2", Study: r.id, Worker: "new"}, Until: now.Add(keptSpan)})
+	if kept := s.awaitingOf(r); !r.full(kept.besides("other")) || r.full(kept.besides("new")) {
 		t.Error("its place is another one's, or nobody's")
 	}
-	if first := r.waitingTrials(now)[0]; first != 2 {
+	if first := r.waitingTrials(s.awaitingOf(r))[0]; first != 2 {
 		t.Errorf("trial %d is offered first", first)
 	}
-	if now = now.Add(keptSpan); r.full(r.keptAside("other", now)) {
+	if now = now.Add(keptSpan); r.full(s.awaitingOf(r).besides("other")) {
 		t.Error("its place is kept for ever")
 	}
 }

@@ -31,6 +31,8 @@ type offer struct {
 	suits  []bool
 	// open is suits, but for whom it is kept.
 	open []bool
+	// needs is what it needs of a machine with so many cores.
+	needs map[int]pool.Need
 	// need is what it needs of a machine, and takes what it has there; both are zero
 	// where no worker that waits suits it. parallel bounds its study's trials.
 	need     pool.Need
@@ -98,10 +100,10 @@ func placed(offers []offer, stands []stand) []planned {
 	for i, one := range stands {
 		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: one.trials, GPUs: len(one.room.GPUs)}}
 	}
-	known := outlooks{}
+	known, rooms := outlooks{}, roomsOf(stands)
 	tasks := make([]placement.Task, len(offers))
 	for i, one := range offers {
-		tasks[i] = taskOf(one, one.name(i))
+		tasks[i] = rooms.task(one, one.name(i))
 		known[tasks[i].Name] = one.epochs
 	}
 	typeOf := map[string]string{}
@@ -115,10 +117,28 @@ func placed(offers []offer, stands []stand) []planned {
 	return list
 }
 
-// taskOf is the offer as the placement sees it: it takes one of the trials that
-// its worker asks for, and GPUs.
-func taskOf(one offer, name string) placement.Task {
-	return placement.Task{Name: name, Needs: placement.Resources{Cores: 1, GPUs: one.need.GPUs}, Energy: one.energy, Suits: func(machine int) bool { return machine < len(one.suits) && one.suits[machine] }}
+// rooms is what is free of workers that wait, as offers take it up.
+type rooms []pool.Room
+
+func roomsOf(stands []stand) rooms {
+	free := make(rooms, len(stands))
+	for i, one := range stands {
+		free[i] = one.room
+	}
+	return free
+}
+
+// task is the offer as the placement sees it: it takes one of the trials that its
+// worker asks for, and GPUs; and cores and memory, by the pool's own rule.
+func (free rooms) task(one offer, name string) placement.Task {
+	need := func(machine int) pool.Need { return one.needs[free[machine].Machine] }
+	return placement.Task{
+		Name: name, Needs: placement.Resources{Cores: 1, GPUs: one.need.GPUs}, Energy: one.energy,
+		Suits: func(machine int) bool {
+			return machine < len(one.suits) && one.suits[machine] && free[machine].Fits(need(machine))
+		},
+		Placed: func(machine int) { free[machine] = free[machine].With(need(machine)) },
+	}
 }
 
 // outlooks predict by name.
@@ -168,24 +188,22 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	if r.stale || r.study.Status.Over() {
 		return nil
 	}
-	suits := s.mayRun(r, q.stands)
+	suits, needs := s.mayRun(r, q.stands, pool.Amount{})
+	kept := s.awaitingOf(r)
 	known := s.outlook(ctx, r)
 	now := s.options.Now()
 	var offers []offer
-	offered := r.offered(suits, q.stands)
-	for _, number := range r.waitingTrials(now) {
+	offered := r.offered(suits, needs, q.stands)
+	for _, number := range r.waitingTrials(kept) {
 		if until, rests := r.resting[number]; rests && now.Before(until) || len(offers) >= q.most {
 			continue
 		}
 		t := r.trials[number]
 		one := offered
-		one.number, one.epochs = number, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
-		if kept, moved := r.keptFor(number, now); moved {
-			one.kept, one.suits = s.workerName(kept), make([]bool, len(q.stands))
-			for i := range q.stands {
-				one.suits[i] = suits[i] && q.stands[i].worker == kept
-			}
+		if worker, moved := kept[number]; moved {
+			one = s.keptOffer(r, worker, q.stands)
 		}
+		one.number, one.epochs = number, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
 		offers = append(offers, one)
 	}
 	fresh := offered
@@ -196,9 +214,23 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	return offers
 }
 
-// mayRun says for each of the workers whether the study may run there and has room.
-func (s *Service) mayRun(r *runtime, stands []stand) []bool {
-	suits, needs := make([]bool, len(stands)), map[int]pool.Need{}
+// keptOffer is what a trial of the study that is kept for the worker has in common
+// with its offers: it takes there what it gave back.
+func (s *Service) keptOffer(r *runtime, worker string, stands []stand) offer {
+	open, needs := s.mayRun(r, stands, s.keptAmount(r, worker))
+	suits := make([]bool, len(stands))
+	for i := range stands {
+		suits[i] = open[i] && stands[i].worker == worker
+	}
+	one := r.offered(suits, needs, stands)
+	one.kept, one.open = s.workerName(worker), open
+	return one
+}
+
+// mayRun says for each of the workers whether the study may run there and has room,
+// if it gives so much back elsewhere; and what it needs, by the cores of a machine.
+func (s *Service) mayRun(r *runtime, stands []stand, back pool.Amount) (suits []bool, needs map[int]pool.Need) {
+	suits, needs = make([]bool, len(stands)), map[int]pool.Need{}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	for i, one := range stands {
@@ -208,9 +240,9 @@ func (s *Service) mayRun(r *runtime, stands []stand) []bool {
 			needs[one.room.Machine] = need
 		}
 		member, _ := s.workers.Member(one.worker)
-		suits[i] = one.caller.sees(r.id, r.owner) && suited(r, member) && s.withheld(r, member, need).reason == "" && one.room.Fits(need)
+		suits[i] = one.caller.sees(r.id, r.owner) && suited(r, member) && s.withheld(r, member, need, back).reason == "" && one.room.Fits(need)
 	}
-	return suits
+	return suits, needs
 }
 
 // sights is what an epoch should take on each of the types.

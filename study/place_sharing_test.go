@@ -13,7 +13,7 @@ import (
 // post registers a worker of a type that is known by its probes.
 func (w *world) post(id string, of breed, slots, gpus int) {
 	w.t.Helper()
-	machine := protocol.Machine{CPUModel: of.model, Cores: 2}
+	machine := protocol.Machine{CPUModel: of.model, Cores: 2, MemoryBytes: 8 << 30}
 	for range gpus {
 		machine.GPUs = append(machine.GPUs, "NVIDIA A100")
 	}
@@ -74,7 +74,9 @@ func TestPlacementKeepsTheRulesOfThePool(t *testing.T) {
 			_, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{GPUs: 3})
 			return err
 		}, nil, map[string]int{"swift-1": 1}},
-		"gang": {[]string{"resources: {gpus: 2}"}, func(*world) error { return nil }, []string{"swift-1", "swift-1", "frugal-1"}, map[string]int{"swift-1": 1, "frugal-1": 1}},
+		"gang":   {[]string{"resources: {gpus: 2}"}, func(*world) error { return nil }, []string{"swift-1", "swift-1", "frugal-1"}, map[string]int{"swift-1": 1, "frugal-1": 1}},
+		"cores":  {[]string{"parallel: 2", "resources: {cores: 2}"}, func(*world) error { return nil }, []string{"swift-1", "swift-1", "frugal-1"}, map[string]int{"swift-1": 1, "frugal-1": 1}},
+		"memory": {[]string{"parallel: 2", "resources: {memory_gib: 4}"}, func(*world) error { return nil }, []string{"swift-1", "swift-1", "frugal-1"}, map[string]int{"swift-1": 1, "frugal-1": 1}},
 		"reservation": {nil, func(w *world) error {
 			reserve.To = time.Now().Add(time.Hour)
 			_, err := w.service.Reserve(w.ctx, reserve)
@@ -167,6 +169,33 @@ func TestATrialStaysWhenItsNewMachineIsTaken(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// TestATrialOfAnOwnerAtQuotaMoves: where it goes it takes no more than it gives back.
+func TestATrialOfAnOwnerAtQuotaMoves(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		c := newCrew(w)
+		defer c.dismiss()
+		c.enrol(c.ctx, "swift-1-x", swift, true)
+		if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Trials: 1, JoulesADay: 100000}); err != nil {
+			t.Fatal(err)
+		}
+		ada := w.as(user("ada"))
+		created := ada.single("single", 1)
+		ada.create(named("another")...)
+		time.Sleep(5 * time.Second)
+		c.enrol(c.ctx, "frugal-1", frugal, true)
+		for w.trial(trial.ID(created.ID+"-0")).State != trial.Completed {
+			time.Sleep(time.Second)
+			if quotas := w.service.Quotas(w.ctx); len(quotas) != 1 || quotas[0].Uses.Trials > 1 {
+				t.Fatalf("quotas: %+v", quotas)
+			}
+		}
+		one := w.trial(trial.ID(created.ID + "-0"))
+		if len(one.Migrations) != 1 || one.Migrations[0].Arrived != "frugal-1" || one.Epochs != 30 {
+			t.Errorf("%d epochs, moves: %+v", one.Epochs, one.Migrations)
+		}
+	})(t)
 }
 
 // TestAReservationDoesNotNameOthersStudies to those who wait for it.

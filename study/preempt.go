@@ -40,23 +40,32 @@ func (s *Service) mayPreempt(r *runtime) bool {
 func (s *Service) makeWay(r *runtime, now time.Time) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	if !s.mayPreempt(r) || s.overQuota(r, r.need(1)).reason != "" {
+	if !s.mayPreempt(r) || s.overQuota(r, r.need(1), pool.Amount{}).reason != "" {
 		return
 	}
 	var hosts []pool.Host
 	needs := r.needs()
 	for _, member := range s.workers.Members() {
 		need := needs(max(1, member.Registration.Machine.Cores))
-		if s.usable(member) && suited(r, member) && s.withheld(r, member, need).reason == "" {
+		if s.usable(member) && suited(r, member) && s.withheld(r, member, need, pool.Amount{}).reason == "" {
 			hosts = append(hosts, pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)})
 		}
 	}
-	reason := fmt.Sprintf("makes way for study %s, whose priority is higher (%d)", r.study.Definition.Name, r.study.Definition.Priority)
 	for _, victim := range pool.Victims(r.study.Definition.Priority, r.need(1), hosts, now, preemptPause) {
-		if s.leases.Ask(victim.Trial, victim.Epoch, reason, now) {
+		if s.leases.Ask(victim.Trial, victim.Epoch, r.makingWay(victim.Owner), now) {
 			s.options.Logger.Info("preempted", "trial", victim.Trial, "worker", victim.Worker, "for", r.study.Definition.Name)
 		}
 	}
+}
+
+// makingWay is why a trial of the owner makes way for the study, as the owner is
+// told: the studies of other users are named to the administrators only.
+func (r *runtime) makingWay(owner string) string {
+	who := "study " + r.study.Definition.Name
+	if owner != "" && owner != r.owner {
+		who = "a study of another user"
+	}
+	return fmt.Sprintf("makes way for %s, whose priority is higher (%d)", who, r.study.Definition.Priority)
 }
 
 // preempted reports whether the trial was asked to make way under that lease.

@@ -55,8 +55,6 @@ type runtime struct {
 
 	// outlook is what epochs should take where; nil until somebody asks.
 	outlook *outlook
-	// kept has for whom queued trials that have moved are kept.
-	kept map[int]keeping
 
 	method search.Method // nil when the study is over or the search broken
 	// broken is why the search cannot be continued by this program. The study
@@ -75,7 +73,6 @@ type runtime struct {
 func (r *runtime) enqueue(t trial.Trial) {
 	if t.State != trial.Queued {
 		delete(r.resting, t.Number)
-		delete(r.kept, t.Number)
 	}
 	at := slices.Index(r.queue, t.Number)
 	switch {

@@ -523,6 +523,36 @@ func TestPreemptionWhenAskedFor(t *testing.T) {
 	})(t)
 }
 
+// TestMakingWayNamesNoStudyOfOthers to the user whose trial makes way; the
+// administrators are told.
+func TestMakingWayNamesNoStudyOfOthers(t *testing.T) {
+	for owner, want := range map[string]string{"ada": "study secret, ", "bob": "a study of another user, ", "": "study secret, "} {
+		in(func(t *testing.T, w *world) {
+			his := w
+			if owner != "" {
+				his = w.as(user(owner))
+			}
+			long := []string{"policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9"}
+			his.create(append(named("his", "priority: -1"), long...)...)
+			w.rack("worker-a", 1, 0)
+			lease := w.mustLease("worker-a")
+			w.mustReport(lease, 1)
+			if err := w.checkpoint(lease, 1); err != nil {
+				t.Fatal(err)
+			}
+			w.as(user("ada")).create(named("secret", "preempt: true")...)
+			if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Preempt: true}); err != nil {
+				t.Fatal(err)
+			}
+			w.sleep(5 * time.Second)
+			reason := w.beat("worker-a", lease)[lease.Trial].Reason
+			if !strings.Contains(reason, want+"whose priority is higher (0)") {
+				t.Errorf("%q is told: %q", owner, reason)
+			}
+		})(t)
+	}
+}
+
 // A machine is kept for nobody who cannot have it: a worker that asks for one
 // study only, or belongs to another user, stands in nobody's way.
 func TestNoMachineIsKeptInVain(t *testing.T) {

@@ -33,10 +33,11 @@ type transaction struct {
 	// chosen is what was chosen for the worker, placing adds to a leased trial why.
 	chosen  choice
 	placing func(trial.Trial) (trial.Trial, string)
-	// move is why a trial that is given back goes to another machine; kept has until
-	// when it is kept for that.
-	move *move
-	kept map[int]keeping
+	// move is why a trial that is given back goes to another machine, kept whether it
+	// is kept for that. awaiting are the queued trials that are kept for workers.
+	move     *move
+	kept     bool
+	awaiting awaiting
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
 	// holder is to whom the lease of a trial that is leased belongs.
@@ -306,12 +307,6 @@ func (tx *transaction) show() {
 			r.resting = make(map[int]time.Time)
 		}
 		maps.Copy(r.resting, tx.resting)
-	}
-	if tx.kept != nil {
-		if r.kept == nil {
-			r.kept = make(map[int]keeping)
-		}
-		maps.Copy(r.kept, tx.kept)
 	}
 	if tx.regret != nil {
 		r.regret = tx.regret

@@ -75,7 +75,7 @@ func (s *Service) reserve(r *runtime, worker string) (here site, fits bool) {
 	here = s.lockedSite(worker, "")
 	member, _ := s.workers.Member(worker)
 	need := r.need(here.room.Machine)
-	if no := s.withheld(r, member, need); no.reason != "" {
+	if no := s.withheld(r, member, need, s.lockedKept(r, worker)); no.reason != "" {
 		here.withheld = no.reason
 		s.gangs.Lost(r.id, worker)
 		if no.cause == protocol.WaitQuota {

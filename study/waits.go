@@ -24,7 +24,7 @@ func (s *Service) waits(r *runtime) []protocol.Wait {
 	if reason := pool.Unfit(need, members); reason != "" {
 		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: reason}}
 	}
-	if no := s.overQuota(r, need); no.reason != "" {
+	if no := s.overQuota(r, need, pool.Amount{}); no.reason != "" {
 		return []protocol.Wait{{Cause: no.cause, Reason: no.reason}}
 	}
 	return s.waitsForWorkers(r, members)
@@ -59,7 +59,7 @@ func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.
 			}
 			continue
 		}
-		no := s.withheld(r, member, need)
+		no := s.withheld(r, member, need, pool.Amount{})
 		if no.reason == "" {
 			return nil
 		}

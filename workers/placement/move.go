@@ -83,6 +83,7 @@ func Reschedule(running []Running, pending []Task, machines []Machine, predictor
 			moves = append(moves, Migration{Task: task.Name, From: task.Machine, To: machines[at].Name, Stays: stays, Goes: goes, Here: scores[0], There: scores[1], Gain: gain})
 			s.take(host, Resources{}.less(task.Needs))
 			s.take(at, task.Needs)
+			task.placed(at)
 		}
 	}
 	return moves

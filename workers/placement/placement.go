@@ -46,12 +46,22 @@ type Task struct {
 	// Suits reports whether the task may run on the machine with that place in the
 	// list, beside having room there; nil: on all.
 	Suits func(machine int) bool
+	// Placed is told the place in the list of the machine that the task gets, before
+	// the next one is looked at, so that Suits may follow what is left there; nil:
+	// nobody has to know.
+	Placed func(machine int)
 	// Features describe it to the models: the same ones, in the same order, for
 	// every task.
 	Features []float64
 	// Energy is the user's H, from 0 (as fast as possible) to 1 (with the least
 	// energy): the weight e_w, with p_w = 1 − e_w.
 	Energy float64
+}
+
+func (t Task) placed(machine int) {
+	if t.Placed != nil {
+		t.Placed(machine)
+	}
 }
 
 // Prediction is what a task takes on a machine, by itself. Joules are 0 where they
@@ -119,6 +129,7 @@ func Place(pending []Task, machines []Machine, predictor Predictor) []Assignment
 		if at, score, predicted := s.best(task, predictor, nil); at >= 0 {
 			assignment.Machine, assignment.Score, assignment.Predicted = machines[at].Name, score, predicted
 			s.take(at, task.Needs)
+			task.placed(at)
 		}
 		assignments = append(assignments, assignment)
 	}

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -24,6 +25,54 @@ func (l *Leases) Pend(lease Lease) (ticket int) {
 func (l *Leases) Settle(ticket int) {
 	delete(l.pending, ticket)
 	l.changes++
+}
+
+// Keeping is a trial that was given back to go on at another worker, and waits for
+// that. Its lease is the one that it had, with the new worker: what it had is its
+// owner's still, and nobody else's.
+type Keeping struct {
+	Lease
+	// Until is when it waits no longer, Awaited when the worker was last known to be
+	// there for it.
+	Until, Awaited time.Time
+}
+
+// Keep counts what the trial had as its owner's, until it is leased again or let go.
+func (l *Leases) Keep(one Keeping) {
+	if l.kept == nil {
+		l.kept = make(map[trial.ID]Keeping)
+	}
+	l.changes++
+	l.kept[one.Trial] = one
+}
+
+// Kept are the trials that are kept for workers, in the order of their ids.
+func (l *Leases) Kept() []Keeping {
+	if len(l.kept) == 0 {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(l.kept), func(a, b Keeping) int { return cmp.Compare(a.Trial, b.Trial) })
+}
+
+// Await notes that the worker for which the trial is kept is there.
+func (l *Leases) Await(id trial.ID, now time.Time) {
+	if one, kept := l.kept[id]; kept {
+		one.Awaited = now
+		l.kept[id] = one
+	}
+}
+
+// LetGo ends what Keep began.
+func (l *Leases) LetGo(id trial.ID) {
+	if _, kept := l.kept[id]; kept {
+		delete(l.kept, id)
+		l.changes++
+	}
+}
+
+// Needs is what it needs of a worker: what it had.
+func (l Lease) Needs() Need {
+	return Need{GPUs: len(l.GPUs), Cores: l.Cores, MemoryBytes: l.MemoryBytes, KeptCores: l.KeptCores, KeptMemory: l.KeptMemory}
 }
 
 // Changes counts how often who has what has changed.

@@ -55,6 +55,8 @@ type Leases struct {
 	// pending are those that are being decided, by the tickets of Pend.
 	pending map[int]Lease
 	tickets int
+	// kept are trials that wait for the worker they move to.
+	kept map[trial.ID]Keeping
 	// changes counts what changed in who has what.
 	changes uint64
 }
@@ -66,6 +68,7 @@ func (l *Leases) Grant(lease Lease) {
 		l.byWorker = make(map[string]map[trial.ID]struct{})
 	}
 	l.Release(lease.Trial)
+	l.LetGo(lease.Trial)
 	l.changes++
 	l.byTrial[lease.Trial] = lease
 	if l.byWorker[lease.Worker] == nil {

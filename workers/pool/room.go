@@ -114,6 +114,17 @@ func (r Room) Takes(need Need) Amount {
 	return Amount{Trials: 1, GPUs: need.GPUs, Cores: r.occupied(Lease{Cores: need.Cores, KeptCores: need.KeptCores}), MemoryBytes: need.MemoryBytes}
 }
 
+// With is the room beside one more trial with the need, which fits.
+func (r Room) With(need Need) Room {
+	r.Trials++
+	r.Cores -= r.occupied(Lease{Cores: need.Cores, KeptCores: need.KeptCores})
+	if r.MachineBytes > 0 && (r.Elastic || need.KeptMemory) {
+		r.MemoryBytes = max(0, r.MemoryBytes-need.MemoryBytes)
+	}
+	r.GPUs = r.GPUs[min(need.GPUs, len(r.GPUs)):]
+	return r
+}
+
 // holds reports whether the machine has in all what the study asked for.
 func (r Room) holds(need Need) bool {
 	return need.GPUs <= r.MachineGPUs && (!need.KeptCores || need.Cores <= r.Machine) &&

@@ -53,7 +53,13 @@ type Holdings struct {
 	GPUsOf map[string]int
 }
 
-// Hold adds up what the usable workers have, and who has how much.
+// Amount is what the lease has, the cores only where they are known.
+func (l Lease) Amount() Amount {
+	return Amount{Trials: 1, GPUs: len(l.GPUs), Cores: l.Cores, MemoryBytes: l.MemoryBytes}
+}
+
+// Hold adds up what the usable workers have, and who has how much, trials that are
+// kept for a worker included.
 func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings {
 	held := Holdings{ByOwner: make(map[string]Amount), GPUsOf: make(map[string]int)}
 	for _, member := range registry.byID {
@@ -64,7 +70,13 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 		held.Pool = held.Pool.Plus(Amount{Trials: room.Slots, GPUs: room.MachineGPUs, Cores: room.Machine, MemoryBytes: max(0, room.MachineBytes)})
 	}
 	held.FreeGPUs = held.Pool.GPUs
-	for _, lease := range leases.All() {
+	all := leases.All()
+	for _, one := range leases.Kept() {
+		if _, out := leases.byTrial[one.Trial]; !out {
+			all = append(all, one.Lease)
+		}
+	}
+	for _, lease := range all {
 		amount := Amount{Trials: 1, GPUs: len(lease.GPUs), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
 		if member, known := registry.byID[lease.Worker]; known {
 			amount.Cores = empty(member).occupied(lease)

@@ -1,0 +1,143 @@
+package study
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// awaiting are the queued trials of a study that are kept for a worker, by number.
+type awaiting map[int]string
+
+// besides is how many are kept for other workers than this one.
+func (a awaiting) besides(worker string) int {
+	count := 0
+	for _, one := range a {
+		if one != worker {
+			count++
+		}
+	}
+	return count
+}
+
+// awaitingOf are those of the study, whose lock is held.
+func (s *Service) awaitingOf(r *runtime) awaiting {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	var kept awaiting
+	now := s.options.Now()
+	for _, one := range s.leases.Kept() {
+		if number, known := numberOf(one.Trial); known && one.Study == r.id && now.Before(one.Until) && slices.Contains(r.queue, number) {
+			if kept == nil {
+				kept = awaiting{}
+			}
+			kept[number] = one.Worker
+		}
+	}
+	return kept
+}
+
+// keep keeps a trial that is given back for the worker that it moves to, with what
+// it had: another trial of its owner must not have that meanwhile.
+func (s *Service) keep(tx *transaction, held pool.Lease) {
+	if !tx.kept {
+		return
+	}
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	if lease, out := s.leases.Lease(held.Trial); out {
+		lease.Worker = tx.move.worker
+		s.leases.Keep(pool.Keeping{Lease: lease, Until: tx.now.Add(keptSpan), Awaited: tx.now})
+	}
+}
+
+// letGoOf keeps the trial for nobody any more.
+func (s *Service) letGoOf(id trial.ID) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	s.leases.LetGo(id)
+}
+
+// keptAmount is what trials of the study had that are kept for the worker.
+func (s *Service) keptAmount(r *runtime, worker string) pool.Amount {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	return s.lockedKept(r, worker)
+}
+
+// lockedKept is keptAmount for who holds the pool's lock: of the first of them, as
+// one is leased at a time.
+func (s *Service) lockedKept(r *runtime, worker string) pool.Amount {
+	for _, one := range s.leases.Kept() {
+		if one.Study == r.id && one.Worker == worker {
+			return one.Amount()
+		}
+	}
+	return pool.Amount{}
+}
+
+// letGoOfTaken lets go of the trials that are kept for a worker which has no room for
+// them any more: it was given other work. The pool's lock is held.
+func (s *Service) letGoOfTaken(worker string) (some bool) {
+	for _, one := range s.leases.Kept() {
+		if one.Worker == worker && !s.meets(one) {
+			s.leases.LetGo(one.Trial)
+			some = true
+		}
+	}
+	return some
+}
+
+// letGoOfKept lets go of the trials whose worker did not come for them in time, has
+// gone, or can have them no more, so that any other may have them; and of those that
+// wait no more.
+func (s *Service) letGoOfKept(now time.Time) (some bool) {
+	s.poolMutex.Lock()
+	kept := s.leases.Kept()
+	s.poolMutex.Unlock()
+	for _, one := range kept {
+		queued := s.isQueued(one.Trial)
+		s.poolMutex.Lock()
+		if _, waits := s.line.waiting[one.Worker]; waits {
+			one.Awaited = now
+			s.leases.Await(one.Trial, now)
+		}
+		if !queued || !now.Before(one.Until) || now.Sub(one.Awaited) >= patience || !s.meets(one) {
+			s.leases.LetGo(one.Trial)
+			some = true
+		}
+		s.poolMutex.Unlock()
+	}
+	return some
+}
+
+// isQueued reports whether the trial waits.
+func (s *Service) isQueued(id trial.ID) bool {
+	study, number := studyOf(id)
+	s.mutex.Lock()
+	r, loaded := s.runtimes[study]
+	s.mutex.Unlock()
+	if !loaded {
+		return false
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Contains(r.queue, number)
+}
+
+// meets reports whether the worker for which a trial is kept has room for it, and may
+// have it. The pool's lock is held.
+func (s *Service) meets(one pool.Keeping) bool {
+	member, known := s.workers.Member(one.Worker)
+	if !known || s.drainOf(member) != nil {
+		return false
+	}
+	asker := pool.Asker{Owner: one.Owner, Study: one.Study, Need: one.Needs()}
+	if pool.KeepsWorker(s.rules.reservations, member.Registration.Name, asker, s.options.Now()) != "" {
+		return false
+	}
+	room := pool.RoomOf(member, s.leases.Of(one.Worker))
+	return room.Trials < room.Slots && room.Fits(asker.Need)
+}
