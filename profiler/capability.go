@@ -117,7 +117,19 @@ func detectGPU() Capability {
 	if _, err := joulesOf(gpu, allOf(gpu)); err != nil {
 		c.Reason, c.Remedy = "GPU energy is not measured: "+err.Error(), "energy counters need a GPU of the Volta generation (2017) or newer"
 	}
+	if lacks := untold(gpu); lacks != "" {
+		c.Reason = joined(c.Reason, lacks)
+		c.Remedy = joined(c.Remedy, "the driver tells processes apart on whole GPUs of the Maxwell generation (2014) or newer, not on parts of one (MIG)")
+	}
 	return c
+}
+
+// joined are two sentences, either of which may be missing.
+func joined(one, other string) string {
+	if one == "" {
+		return other
+	}
+	return one + "; " + other
 }
 
 func gibibytes(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

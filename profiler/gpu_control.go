@@ -6,7 +6,7 @@ import (
 )
 
 // GPUControl changes what the GPUs of the machine may draw and how fast they
-// run. Nothing else in this package changes the machine, and nothing in it uses
+// run, and tells who uses them. Nothing else in this package changes the machine, and nothing in it uses
 // this: it is for a worker that tunes them, and puts back what was before.
 // Devices are numbered as NVML numbers them. It is safe for concurrent use.
 type GPUControl struct{ gpus gpuSetter }

@@ -28,6 +28,9 @@ type Machine struct {
 	// several; empty where the kernel does not control it.
 	Governor string
 	GPUs     []string
+	// GPUMemoryBytes is how much memory each of them has; 0 where the driver does
+	// not tell.
+	GPUMemoryBytes []int64
 	// GPUPowerCapWatts is the least power limit of the GPUs; 0 where none is below
 	// its default, and where the driver does not tell.
 	GPUPowerCapWatts float64
@@ -39,6 +42,9 @@ func ThisMachine() Machine {
 	m := machineOf(newHost(""), coreNumbers())
 	if gpu, err := openGPUs(); err == nil {
 		m.GPUs, m.GPUPowerCapWatts = models(gpu), gpuPowerCap(gpu)
+		for device := range m.GPUs {
+			m.GPUMemoryBytes = append(m.GPUMemoryBytes, gpuMemoryBytes(gpu, device))
+		}
 		gpu.close()
 	}
 	return m

@@ -38,7 +38,13 @@ typedef struct {
 	int (*highest)(void *, int, unsigned int *);
 	int (*lock)(void *, unsigned int, unsigned int);
 	int (*unlock)(void *);
+	int (*processes)(void *, unsigned int *, void *);
+	int (*samples)(void *, void *, unsigned int *, unsigned long long);
 } nvml_library;
+
+// nvml_process is nvmlProcessInfo_v2_t, nvml_sample nvmlProcessUtilizationSample_t.
+typedef struct { unsigned int pid; unsigned long long bytes; unsigned int instance, compute; } nvml_process;
+typedef struct { unsigned int pid; unsigned long long at; unsigned int cores, memory, encoder, decoder; } nvml_sample;
 
 // nvml_reading has the metrics in the order of gpuMetrics.
 enum { CORES, CONTROLLER, MEMORY, POWER, CORE_CLOCK, MEMORY_CLOCK, TEMPERATURE, RECEIVE, SEND, THROTTLED, METRICS };
@@ -73,6 +79,9 @@ static int nvml_open(nvml_library *l, const char *path) {
 	*(void **)&l->highest = dlsym(l->handle, "nvmlDeviceGetMaxClockInfo");
 	*(void **)&l->lock = dlsym(l->handle, "nvmlDeviceSetGpuLockedClocks");
 	*(void **)&l->unlock = dlsym(l->handle, "nvmlDeviceResetGpuLockedClocks");
+	*(void **)&l->processes = dlsym(l->handle, "nvmlDeviceGetComputeRunningProcesses_v3");
+	if (!l->processes) *(void **)&l->processes = dlsym(l->handle, "nvmlDeviceGetComputeRunningProcesses_v2");
+	*(void **)&l->samples = dlsym(l->handle, "nvmlDeviceGetProcessUtilization");
 	if (l->init && l->shutdown && l->count && l->device && l->name && l->energy) return 0;
 	dlclose(l->handle);
 	return 2;
@@ -94,6 +103,10 @@ static int nvml_set_limit(nvml_library *l, void *d, unsigned int mw) { return l-
 static int nvml_highest(nvml_library *l, void *d, unsigned int *mhz) { return l->highest ? l->highest(d, 1, mhz) : NO_FUNCTION; } // NVML_CLOCK_SM
 static int nvml_lock(nvml_library *l, void *d, unsigned int low, unsigned int high) { return l->lock ? l->lock(d, low, high) : NO_FUNCTION; }
 static int nvml_unlock(nvml_library *l, void *d) { return l->unlock ? l->unlock(d) : NO_FUNCTION; }
+static int nvml_memory(nvml_library *l, void *d, unsigned long long *three) { return l->memory ? l->memory(d, three) : NO_FUNCTION; }
+static int nvml_utilization(nvml_library *l, void *d, unsigned int *pair) { return l->utilization ? l->utilization(d, pair) : NO_FUNCTION; }
+static int nvml_processes(nvml_library *l, void *d, unsigned int *n, nvml_process *list) { return l->processes ? l->processes(d, n, list) : NO_FUNCTION; }
+static int nvml_samples(nvml_library *l, void *d, nvml_sample *list, unsigned int *n, unsigned long long since) { return l->samples ? l->samples(d, list, n, since) : NO_FUNCTION; }
 
 static void nvml_read(nvml_library *l, void *d, nvml_reading *r) {
 	unsigned int pair[2] = {0, 0}, one = 0;
@@ -124,6 +137,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 )
 
@@ -248,6 +262,76 @@ func (g *nvidiaGPUs) lockClocks(device int, low, high uint) error {
 
 func (g *nvidiaGPUs) unlockClocks(device int) error {
 	return faultOf(C.nvml_unlock(g.library, g.handles[device]))
+}
+
+// nvmlNotFound is NVML's code for that there is nothing to tell, and nvmlTooSmall
+// for that there is more to tell than there was room for.
+const (
+	nvmlNotFound = 6
+	nvmlTooSmall = 7
+)
+
+// untoldBytes is NVML's value for bytes that it cannot tell.
+const untoldBytes = ^C.ulonglong(0)
+
+func (g *nvidiaGPUs) memory(device int) (total, used int64, err error) {
+	var three [3]C.ulonglong // total, free, used
+	code := C.nvml_memory(g.library, g.handles[device], &three[0])
+	return int64(three[0]), int64(three[2]), faultOf(code)
+}
+
+func (g *nvidiaGPUs) utilization(device int) (float64, error) {
+	var percent [2]C.uint // of cores and of the memory's controller
+	code := C.nvml_utilization(g.library, g.handles[device], &percent[0])
+	return min(1, float64(percent[0])/100), faultOf(code)
+}
+
+func (g *nvidiaGPUs) processes(device int) ([]GPUProcess, error) {
+	list, code := make([]C.nvml_process, 64), C.int(nvmlTooSmall)
+	count := C.uint(len(list))
+	for tries := 0; code == nvmlTooSmall && tries < 4; tries++ {
+		list = make([]C.nvml_process, max(len(list), 2*int(count)))
+		count = C.uint(len(list))
+		code = C.nvml_processes(g.library, g.handles[device], &count, &list[0])
+	}
+	if code != 0 {
+		return nil, nvmlFault(int(code))
+	}
+	var found []GPUProcess
+	for _, one := range list[:count] {
+		bytes := int64(-1)
+		if one.bytes != untoldBytes {
+			bytes = int64(one.bytes)
+		}
+		found = append(found, GPUProcess{PID: int(one.pid), MemoryBytes: bytes})
+	}
+	return found, nil
+}
+
+func (g *nvidiaGPUs) utilizations(device int, since time.Time) (map[int]float64, error) {
+	list, code := make([]C.nvml_sample, 128), C.int(nvmlTooSmall)
+	count := C.uint(len(list))
+	for tries := 0; code == nvmlTooSmall && tries < 4; tries++ {
+		list = make([]C.nvml_sample, max(len(list), 2*int(count)))
+		count = C.uint(len(list))
+		code = C.nvml_samples(g.library, g.handles[device], &list[0], &count, C.ulonglong(since.UnixMicro()))
+	}
+	switch code {
+	case 0:
+	case nvmlNotFound:
+		return nil, nil // nothing ran
+	default:
+		return nil, nvmlFault(int(code))
+	}
+	sums, samples := map[int]float64{}, map[int]float64{}
+	for _, one := range list[:count] {
+		sums[int(one.pid)] += float64(one.cores) / 100
+		samples[int(one.pid)]++
+	}
+	for pid := range sums {
+		sums[pid] /= samples[pid]
+	}
+	return sums, nil
 }
 
 func faultOf(code C.int) error {

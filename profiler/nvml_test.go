@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // driver builds a library that answers like NVIDIA's, with two GPUs.
@@ -18,7 +19,7 @@ func driver(t *testing.T, defines ...string) string {
 		t.Skip("no C compiler to build the driver's double with")
 	}
 	library := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	arguments := append([]string{"-shared", "-fPIC", "-DINIT=0", "-DENERGY=0", "-DCOUNT=2", "-DPOWER=0", "-o", library}, defines...)
+	arguments := append([]string{"-shared", "-fPIC", "-DINIT=0", "-DENERGY=0", "-DCOUNT=2", "-DPOWER=0", "-DSHARE=3", "-DPROCESSES=0", "-DSAMPLES=0", "-o", library}, defines...)
 	if said, err := exec.Command(compiler, append(arguments, "testdata/nvml.c")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
@@ -224,5 +225,67 @@ func TestPowerCap(t *testing.T) {
 	defer old.close()
 	if got := gpuPowerCap(old); got != 0 {
 		t.Errorf("a driver that does not tell: %g W", got)
+	}
+}
+
+// TestNVMLTellsWhoIsThere: who computes on a GPU, with what each holds and keeps
+// busy, also where that is more than there was room for at first.
+func TestNVMLTellsWhoIsThere(t *testing.T) {
+	gpu, err := openNVML(driver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gpu.close()
+	if use, err := useOf(gpu, 0, time.Now()); err != nil || use.ByProcess != nil || len(use.Processes) > 0 || use.Utilization != 0.8 || use.UsedBytes != 60 || use.MemoryBytes != 100 {
+		t.Errorf("of GPU 0 it tells %+v, %v", use, err)
+	}
+	use, err := useOf(gpu, 1, time.Now())
+	if err != nil || use.ByProcess != nil || len(use.Processes) != 3 {
+		t.Fatalf("of GPU 1 it tells %+v, %v", use, err)
+	}
+	if first := use.Processes[0]; first.PID != 100 || first.MemoryBytes != 1000 || !near(first.Utilization, 0.6) {
+		t.Errorf("the first process is %+v", first)
+	}
+	if last := use.Processes[2]; last.PID != 102 || last.MemoryBytes != -1 || last.Utilization != 0 {
+		t.Errorf("the last process is %+v", last)
+	}
+	if told := untold(gpu); told != "" {
+		t.Errorf("it tells all, and yet: %s", told)
+	}
+	crowded, err := openNVML(driver(t, "-USHARE", "-DSHARE=300"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer crowded.close()
+	if use, err := useOf(crowded, 1, time.Now()); err != nil || len(use.Processes) != 300 || use.Processes[298].MemoryBytes != 299_000 {
+		t.Errorf("of 300 processes it tells %d, %v", len(use.Processes), err)
+	}
+}
+
+// What a driver does not tell of processes is said with the reason.
+func TestNVMLThatDoesNotTellWhoIsThere(t *testing.T) {
+	for name, test := range map[string]struct {
+		define, reason string
+		fails          bool
+	}{
+		"an old driver":                        {"-DPLAIN", "too old", true},
+		"no processes":                         {"-DPROCESSES=4", "may not talk", true},
+		"processes, but not what they run":     {"-DSAMPLES=3", "does not support it", false},
+		"processes, but not what they run now": {"-DSAMPLES=9", "not loaded", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gpu, err := openNVML(driver(t, "-U"+strings.SplitN(test.define[2:], "=", 2)[0], test.define))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gpu.close()
+			use, err := useOf(gpu, 1, time.Now())
+			if (err != nil) != test.fails || !test.fails && (use.ByProcess == nil || len(use.Processes) != 3) {
+				t.Errorf("it tells %+v, %v", use, err)
+			}
+			if told := untold(gpu); !strings.Contains(told, test.reason) {
+				t.Errorf("said is %q, want %q in it", told, test.reason)
+			}
+		})
 	}
 }

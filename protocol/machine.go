@@ -26,6 +26,9 @@ type Machine struct {
 	// where the kernel does not control it.
 	Governor string   `json:"governor,omitempty" maxLength:"64" doc:"CPU frequency governor when the worker started"`
 	GPUs     []string `json:"gpus,omitempty" maxItems:"64" doc:"name of each GPU"`
+	// GPUMemoryBytes is how much memory each of them has, in the same order; 0 where
+	// its driver does not tell.
+	GPUMemoryBytes []int64 `json:"gpu_memory_bytes,omitempty" maxItems:"64" doc:"memory of each GPU, in the order of gpus; 0: not known"`
 	// GPUPowerCapWatts is the least of the power limits of its GPUs when the
 	// worker started; 0 where each may draw what it was made for.
 	GPUPowerCapWatts float64 `json:"gpu_power_cap_watts,omitempty" minimum:"0" maximum:"100000" doc:"least power limit of its GPUs when the worker started; absent: none is below its default"`

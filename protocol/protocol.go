@@ -140,6 +140,9 @@ type Report struct {
 	SetupSeconds trial.Float            `json:"setup_seconds,omitempty" minimum:"0" doc:"part of seconds before the training began"`
 	System       map[string]space.Value `json:"system,omitempty" maxProperties:"32" doc:"system configuration that was in force"`
 	Neighbours   trial.Float            `json:"neighbours,omitempty" minimum:"0" maximum:"4096" doc:"other trials the machine ran meanwhile, on average"`
+	// GPUUse is what it used of its GPUs since the report before; absent where that
+	// was not seen.
+	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since the report before"`
 }
 
 // CheckpointCommit publishes an uploaded artifact as the trial's checkpoint.
@@ -170,6 +173,8 @@ type FinishRequest struct {
 	// Unusable, with the outcome interrupted, is the lease's checkpoint if that
 	// could not be restored: the next lease then goes on from the one before it.
 	Unusable string `json:"unusable_checkpoint,omitempty" pattern:"^([0-9a-f]{64})?$" doc:"SHA-256 of the lease's checkpoint, if it could not be restored"`
+	// GPUUse is what it used of its GPUs since the last report.
+	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since its last report"`
 }
 
 // FinishReply says what became of the trial.

@@ -27,6 +27,10 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 		s.release(held)
 		return answered(r, protocol.FinishReply{State: t.State, Rung: t.Rung}, nil)
 	}
+	if faults := gpuUseFaults(request.GPUUse); len(faults) > 0 {
+		return protocol.FinishReply{}, problem.WithFields("the end of the lease of trial "+string(t.ID)+" is not valid", faults)
+	}
+	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
 	worker := t.Worker
 	tx := s.begin(r)
 	tx.preempted = s.preempted(held)

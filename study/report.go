@@ -168,6 +168,7 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 			faults = append(faults, problem.Field{Path: "profile", Message: fault})
 		}
 	}
+	faults = append(faults, gpuUseFaults(report.GPUUse)...)
 	faults = append(faults, unmeasured(t.Budget, report)...)
 	if t.Budget.Measured() || report.Epoch == t.Budget.Epochs { // of a measured budget any report may be the last
 		missing, err := r.missing(t, report)
@@ -213,6 +214,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	if report.Epoch > t.LastEpoch {
 		t.LastEpoch, t.Last = report.Epoch, report.Metrics
 	}
+	t.GPUUse = t.GPUUse.Plus(report.GPUUse)
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
 	if t.Setting != nil {

@@ -178,6 +178,9 @@ type Trial struct {
 	// SystemUse says how many epochs ran under which system configuration, and
 	// what they came to. Events of the study's log leave it out.
 	SystemUse []SystemUse `json:"system_use,omitempty"`
+	// GPUUse is what it was seen to use of a GPU, over all its leases; nil where that
+	// was not seen.
+	GPUUse *GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of a GPU; absent where that was not seen"`
 	// Placement is why its lease went to its machine; nil where there was nothing to
 	// choose. Migrations are its moves while it ran, the oldest first.
 	Placement  *Assignment `json:"placement,omitempty" doc:"why its lease went to its machine; absent where there was nothing to choose"`

@@ -68,4 +68,34 @@ int nvmlDeviceSetGpuLockedClocks(void *d, unsigned int low, unsigned int high) {
 	return 0;
 }
 int nvmlDeviceResetGpuLockedClocks(void *d) { highest[number(d)] = 2000; return 0; }
+
+// Who is there: GPU 0 has nobody, GPU i has processes 100 * i to 100 * i + SHARE
+// - 1. The first of them keeps it 40 percent busy in one sample and 70 in the others,
+// the other processes do not run, and the last one's memory is not told.
+struct process { unsigned int pid; unsigned long long bytes; unsigned int instance, compute; };
+struct sample { unsigned int pid; unsigned long long at; unsigned int cores, memory, encoder, decoder; };
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned int *n, struct process *list) {
+	unsigned int there = number(d) == 0 ? 0 : SHARE, room = *n;
+	*n = there;
+	if (room < there) return 7;
+	for (unsigned int i = 0; i < there; i++) {
+		list[i].pid = 100 * number(d) + i;
+		list[i].bytes = i + 1 == there ? ~0ULL : 1000 * (i + 1);
+	}
+	return PROCESSES;
+}
+int nvmlDeviceGetProcessUtilization(void *d, struct sample *list, unsigned int *n, unsigned long long since) {
+	unsigned int there = number(d) == 0 ? 0 : SHARE, room = *n;
+	if (SAMPLES) return SAMPLES;
+	if (there == 0) return 6;
+	*n = there;
+	if (!list || room < there) return 7;
+	for (unsigned int i = 0; i < there; i++) {
+		list[i].pid = 100 * number(d); // all of one process: their mean counts
+		list[i].at = since + 1000 + i;
+		list[i].cores = i == 0 ? 40 : 70;
+	}
+	return 0;
+}
 #endif

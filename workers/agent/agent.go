@@ -160,6 +160,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	var background, slots sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
 	background.Go(func() { a.watch(alive) })
+	go a.watchGPUs(alive)
 	for range a.options.Slots {
 		slots.Go(func() {
 			if err := a.slot(ctx); err != nil {

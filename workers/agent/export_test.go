@@ -2,7 +2,9 @@ package agent
 
 import (
 	"sync/atomic"
+	"time"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -26,5 +28,14 @@ func (o Options) WithProbingTask(runs *atomic.Int64, others float64) Options {
 // WithLostGPU gives the agent a machine whose only GPU has fallen off the bus.
 func (o Options) WithLostGPU() Options {
 	o.openGPUs = func() (gpuControl, error) { return lostGPUs{newGPUs(1)}, nil }
+	return o
+}
+
+// WithGPU gives the agent a GPU that tells what it is used for, and is looked at
+// all the time.
+func (o Options) WithGPU(use func() profiler.GPUUse) Options {
+	one := newGPUs(1)
+	one.use = func(int) (profiler.GPUUse, error) { return use(), nil }
+	o.openGPUs, o.gpuInterval = func() (gpuControl, error) { return one, nil }, 5*time.Millisecond
 	return o
 }

@@ -24,6 +24,7 @@ type gpuControl interface {
 	HighestClock(device int) (uint, error)
 	LimitClock(device int, mhz uint) error
 	UnlockClocks(device int) error
+	Use(device int) (profiler.GPUUse, error)
 	Close()
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
@@ -18,6 +19,7 @@ type gpus struct {
 	watts   []uint
 	clocks  []uint // 0: unlocked
 	refuses bool
+	use     func(device int) (profiler.GPUUse, error)
 }
 
 func newGPUs(count int) *gpus {
@@ -35,6 +37,13 @@ func (g *gpus) PowerLimit(device int) (uint, error) { return g.watts[device], ni
 func (g *gpus) PowerBounds(int) (uint, uint, error) { return 100_000, 300_000, nil }
 func (g *gpus) HighestClock(int) (uint, error)      { return 2000, nil }
 func (g *gpus) Close()                              {}
+
+func (g *gpus) Use(device int) (profiler.GPUUse, error) {
+	if g.use == nil {
+		return profiler.GPUUse{}, errors.New("this GPU does not support it")
+	}
+	return g.use(device)
+}
 
 func (g *gpus) SetPowerLimit(device int, milliwatts uint) error {
 	if g.refuses {

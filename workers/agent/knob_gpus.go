@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -78,25 +79,24 @@ func (k *gpusKnob) unset(*subject) {}
 func (k *gpusKnob) held(*subject) bool { return true }
 
 // usableGPUs are the names of those of the machine's GPUs that this worker may
-// use, in the order in which its commands would see them.
-func (c *controls) usableGPUs(machine []string) []string {
+// use, in the order in which its commands would see them, and the memory of each.
+func (c *controls) usableGPUs(machine profiler.Machine) (names []string, bytes []int64) {
 	list, given := ownDevices()
-	if !given || len(machine) == 0 {
-		return machine
+	if !given || len(machine.GPUs) == 0 {
+		return machine.GPUs, machine.GPUMemoryBytes
 	}
 	control, err := c.gpus.get()
 	if err != nil {
-		return machine
+		return machine.GPUs, machine.GPUMemoryBytes
 	}
 	visible, err := control.Visible([]string{visibleDevices + "=" + list})
 	if err != nil {
-		return machine
+		return machine.GPUs, machine.GPUMemoryBytes
 	}
-	var names []string
 	for _, gpu := range visible {
-		if gpu < len(machine) {
-			names = append(names, machine[gpu])
+		if gpu < len(machine.GPUs) && gpu < len(machine.GPUMemoryBytes) {
+			names, bytes = append(names, machine.GPUs[gpu]), append(bytes, machine.GPUMemoryBytes[gpu])
 		}
 	}
-	return names
+	return names, bytes
 }

@@ -93,6 +93,8 @@ type Options struct {
 
 	// openGPUs opens the driver of the GPUs; tests have another.
 	openGPUs func() (gpuControl, error)
+	// gpuInterval is how often they are looked at; tests look more often.
+	gpuInterval time.Duration
 	// tasks are run as probing tasks, and coreSeconds tells what others do
 	// meanwhile; tests have others.
 	tasks       []workload.Task
@@ -126,6 +128,7 @@ func (o Options) complete() (Options, error) {
 	if o.openGPUs == nil {
 		o.openGPUs = openGPUs
 	}
+	o.gpuInterval = orElse(o.gpuInterval, gpuInterval)
 	if o.Elastic {
 		o.Slots = orElse(o.Slots, min(profiler.ThisMachine().Cores, mostElastic))
 	}

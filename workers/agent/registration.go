@@ -62,7 +62,7 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
 	described := inProtocol(machine)
 	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.settable()
-	described.GPUs = a.controls.usableGPUs(machine.GPUs)
+	described.GPUs, described.GPUMemoryBytes = a.controls.usableGPUs(machine)
 	if host, err := os.Hostname(); err == nil {
 		described.Host = host
 	}
@@ -74,7 +74,7 @@ func inProtocol(machine profiler.Machine) protocol.Machine {
 	return protocol.Machine{
 		CPUModel: machine.CPUModel, Cores: machine.Cores, CPUQuota: machine.CPUQuota,
 		MemoryBytes: machine.MemoryBytes, MemoryLimitBytes: machine.MemoryLimitBytes,
-		Governor: machine.Governor, GPUs: machine.GPUs, GPUPowerCapWatts: machine.GPUPowerCapWatts,
+		Governor: machine.Governor, GPUs: machine.GPUs, GPUMemoryBytes: machine.GPUMemoryBytes, GPUPowerCapWatts: machine.GPUPowerCapWatts,
 	}
 }
 

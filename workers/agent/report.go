@@ -123,8 +123,8 @@ func checkReport(p progress, epoch int, metrics map[string]trial.Float) error {
 }
 
 // measured adds what the worker measured of the epoch: the time since the one
-// before was answered, and the energy and the profile since the one before was
-// measured.
+// before was answered, and the energy, the profile and the use of GPUs since the one
+// before was measured.
 func (r *run) measured(said outcome, arrived stand) protocol.Report {
 	energy := r.window.Lap()
 	took := max(0, time.Duration(arrived.at-r.mark.at))
@@ -136,6 +136,7 @@ func (r *run) measured(said outcome, arrived stand) protocol.Report {
 		SetupSeconds: trial.Float(r.setup.Seconds()),
 		System:       r.inForce(said.system),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
+		GPUUse:       r.gpu.take(),
 	}
 }
 

@@ -65,6 +65,7 @@ type run struct {
 	publishes     atomic.Bool
 	outbox        *outbox
 	vigil         vigil
+	gpu           gpuUse
 	emulation     chan struct{}  // closed when all about the model is found out; nil without one
 	emulating     sync.WaitGroup // what does that
 	stopEmulation context.CancelFunc
@@ -245,7 +246,7 @@ func (r *run) finish(request protocol.FinishRequest) {
 	}
 	r.log.close()
 	r.flushLast()
-	request.LeaseEpoch = r.lease.LeaseEpoch
+	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.take()
 	request.Reason = truncate(request.Reason, 4096)
 	var reply protocol.FinishReply
 	err := insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
