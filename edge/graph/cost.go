@@ -100,8 +100,13 @@ func ownWeights(op Operator, shared map[string]bool) (parameters, stored int64) 
 }
 
 // Scale is what the operations and computed bytes of an operator are multiplied
-// with for a batch: the batch, or 1 for what does not depend on the samples.
+// with for a batch: the batch, or 1 for what does not depend on the samples. Where
+// it is not told what flows between operators, all of them depend on the samples:
+// nearly all of a network's work does.
 func (g Graph) Scale(op Operator, batch int64) int64 {
+	if len(g.Tensors) == 0 {
+		return max(batch, 1)
+	}
 	for _, names := range [][]string{op.Outputs, op.Inputs} {
 		for _, name := range names {
 			if g.Tensors[name].Batched {

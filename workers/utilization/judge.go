@@ -21,12 +21,18 @@ func RMSLE(predicted, actual []float64) float64 {
 // Verdict is how well trainings are predicted that a model did not see.
 type Verdict struct {
 	// Utilization is the RMSLE in percent, Memory that in megabytes.
-	Utilization, Memory float64
+	Utilization float64 `json:"utilization"`
+	Memory      float64 `json:"memory"`
+	// Off is by how much the share of the time was wrong, and MemoryOff by how
+	// much the memory, in parts of what it was: for half of the trainings by no
+	// more than that.
+	Off       float64 `json:"off"`
+	MemoryOff float64 `json:"memory_off"`
 	// Under is the share of trainings that were predicted to use less than they
 	// do, by more than a tenth: these would be packed too tightly.
-	Under float64
+	Under float64 `json:"under"`
 	// Covered is the share whose utilization lies within the prediction's band.
-	Covered float64
+	Covered float64 `json:"covered"`
 }
 
 // Splits of [Judge].
@@ -45,8 +51,13 @@ func Judge(samples []Sample, settings Settings, by string) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
+	return judge(samples, settings, parts)
+}
+
+func judge(samples []Sample, settings Settings, parts [][]int) (Verdict, error) {
 	var v Verdict
 	var said, was [2][]float64
+	var off, memoryOff []float64
 	for _, part := range parts {
 		var rest []Sample
 		for i, one := range samples {
@@ -62,6 +73,8 @@ func Judge(samples []Sample, settings Settings, by string) (Verdict, error) {
 			one, p := samples[i], m.Predict(samples[i].Features)
 			said[0], was[0] = append(said[0], percent*p.Utilization), append(was[0], percent*one.Utilization)
 			said[1], was[1] = append(said[1], float64(p.MemoryBytes)/megabyte), append(was[1], float64(one.MemoryBytes)/megabyte)
+			off = append(off, math.Abs(p.Utilization-one.Utilization))
+			memoryOff = append(memoryOff, math.Abs(float64(p.MemoryBytes-one.MemoryBytes))/float64(max(1, one.MemoryBytes)))
 			if p.Utilization < 0.9*one.Utilization {
 				v.Under += 1 / float64(len(samples))
 			}
@@ -71,7 +84,13 @@ func Judge(samples []Sample, settings Settings, by string) (Verdict, error) {
 		}
 	}
 	v.Utilization, v.Memory = RMSLE(said[0], was[0]), RMSLE(said[1], was[1])
+	v.Off, v.MemoryOff = median(off), median(memoryOff)
 	return v, nil
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // hidden are the places of the samples that are predicted together.
@@ -80,22 +99,28 @@ func hidden(samples []Sample, by string, seed uint64) (parts [][]int, err error)
 	case BySample:
 		parts = drawnParts(len(samples), seed)
 	case ByFamily:
-		place := map[string]int{}
-		for i, one := range samples {
-			at, known := place[one.Family]
-			if !known {
-				at = len(parts)
-				place[one.Family], parts = at, append(parts, nil)
-			}
-			parts[at] = append(parts[at], i)
-		}
-		if len(parts) < 2 {
+		if parts = families(samples); len(parts) < 2 {
 			return nil, fmt.Errorf("all %d profiles are of one family: none can be hidden", len(samples))
 		}
 	default:
 		return nil, fmt.Errorf("samples cannot be split by %q: %s or %s", by, BySample, ByFamily)
 	}
 	return parts, nil
+}
+
+// families are the places of the samples of each family, in the order in which
+// they first come.
+func families(samples []Sample) (parts [][]int) {
+	place := map[string]int{}
+	for i, one := range samples {
+		at, known := place[one.Family]
+		if !known {
+			at = len(parts)
+			place[one.Family], parts = at, append(parts, nil)
+		}
+		parts[at] = append(parts[at], i)
+	}
+	return parts
 }
 
 // Tune returns the settings with which trainings are predicted best that were
