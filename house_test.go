@@ -58,12 +58,13 @@ var mayImport = map[string][]string{
 	"neural":                  {},
 	"workers/forecast":        {"neural"},
 	"workers/interference":    {"linear", "neural"},
+	"workers/experience":      {"workers/interference", "workers/utilization"},
 	"workers/packing":         {},
 	"workers/utilization":     {"edge/graph", "linear"},
 	"workers/placement":       {"linear"},
 	"workers/replay":          {"workers/forecast", "workers/packing", "workers/placement", "workers/pool"},
 	"workers/replay/trace":    {"problem", "trial", "workers/placement", "workers/replay"},
-	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/demand", "workers/placement", "workers/pool", "similarity"},
+	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/demand", "workers/experience", "workers/placement", "workers/pool", "workers/utilization", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},
 	"store/memory":            {"problem", "edge", "similarity", "store/record", "study", "trial", "web/auth"},
@@ -129,7 +130,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"problem", "linear", "neural", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
+var pure = []string{"problem", "linear", "neural", "workers/experience", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "edge/graph", "edge/backend", "edge/device", "edge/tuning", "edge/batching", "edge/estimate", "edge/onnx", "edge", "e2e/history", "wording", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -260,7 +261,7 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 // The packages below study, and the models of the pool, are tested without the
 // race detector.
 func TestBelowStudyEverythingIsSequential(t *testing.T) {
-	models := []string{"workers/deflate", "workers/demand", "workers/forecast", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "workers/placement", "workers/replay", "workers/replay/trace"}
+	models := []string{"workers/deflate", "workers/demand", "workers/experience", "workers/forecast", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "workers/placement", "workers/replay", "workers/replay/trace"}
 	for _, one := range sources(t) {
 		if one.test || !strings.HasPrefix(one.folder, "study/") && !slices.Contains(models, one.folder) {
 			continue
