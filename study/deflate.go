@@ -20,6 +20,8 @@ const (
 	deflateEvery = 5 * time.Second
 	// dropSteps is how fine the choice is: in steps of 1/20.
 	dropSteps = 20
+	// foreseen is for how long responses are predicted.
+	foreseen = time.Hour
 )
 
 // contender is a running study as the deflator sees it.
@@ -154,7 +156,7 @@ func (c contender) most() (share float64, why string) {
 func choose(contenders []contender, met map[int]deflate.History, at float64, slots int) map[string]deflation {
 	chosen := map[string]deflation{}
 	classes, priorities := classesOf(contenders, met, at)
-	choice, limited, err := decide(classes, slots)
+	choice, limited, err := decide(classes, at, slots)
 	highest := priorities[len(priorities)-1]
 	for _, c := range contenders {
 		if c.accepts == nil {
@@ -218,6 +220,7 @@ func (d *deflation) foresee(c contender, choice deflate.Choice, k int) {
 // class is a priority of which something is known.
 type class struct {
 	priority int
+	history  deflate.History
 	demand   deflate.Demand
 }
 
@@ -231,11 +234,10 @@ func classesOf(contenders []contender, met map[int]deflate.History, at float64) 
 	priorities = slices.Sorted(maps.Keys(running))
 	for _, priority := range priorities {
 		history := met[priority]
-		rate := history.Rate(at)
-		if history.Len() == 0 || rate == 0 {
+		if history.Rate(at) == 0 {
 			continue
 		}
-		one := class{priority, deflate.Demand{Rate: rate, Service: history.Service}}
+		one := class{priority: priority, history: history}
 		most := 0.0
 		for _, c := range running[priority] {
 			share, _ := c.most()
@@ -264,23 +266,30 @@ func least(a, b float64) float64 {
 
 // decide lets the model choose; limited says that there is a limit to keep. The
 // highest class leaves nothing out.
-func decide(classes []class, slots int) (choice deflate.Choice, limited bool, err error) {
+func decide(classes []class, at float64, slots int) (choice deflate.Choice, limited bool, err error) {
 	if len(classes) < 2 {
 		return deflate.Choice{}, false, nil
 	}
-	var demands []deflate.Demand
+	var histories []deflate.History
+	var standing []int
+	for _, one := range classes {
+		histories, standing = append(histories, one.history), append(standing, one.demand.Standing)
+	}
+	observed := deflate.Observe(histories, standing, at)
+	setting := deflate.Setting{Arrivals: observed.Arrivals, Slots: slots, Seconds: foreseen.Seconds()}
 	for k, one := range classes {
 		if k == len(classes)-1 {
 			one.demand.Loss = nil
 		}
+		one.demand.Service = observed.Service(k)
 		limited = limited || one.demand.MeanSeconds > 0 || one.demand.TailSeconds > 0
-		demands = append(demands, one.demand)
+		setting.Demands = append(setting.Demands, one.demand)
 	}
 	if !limited {
-		choice, err = deflate.Deepest(demands, slots, dropSteps)
+		choice, err = deflate.Deepest(setting, dropSteps)
 		return choice, limited, err
 	}
-	choice, err = deflate.Choose(demands, slots, dropSteps)
+	choice, err = deflate.Choose(setting, dropSteps)
 	return choice, limited, err
 }
 

@@ -184,10 +184,14 @@ func (s setting) play(v variant, runs, jobs int) ([]deflate.Played, error) {
 		engine.Sprints, engine.Account = make([]deflate.Sprint, len(rates)), s.account
 		engine.Sprints[len(rates)-1] = s.sprint
 	}
+	var classes []deflate.Class
+	for _, service := range services {
+		classes = append(classes, deflate.Class{Service: list(service)})
+	}
 	var all []deflate.Played
 	for run := range runs {
 		random := rand.New(rand.NewPCG(uint64(run), 11)) //nolint:gosec // what is drawn has to repeat
-		drawn, err := deflate.Poisson(rates...).Draw(services, jobs, random)
+		drawn, err := deflate.Poisson(rates...).Draw(classes, jobs, random)
 		if err != nil {
 			return nil, err
 		}
@@ -207,10 +211,10 @@ func (s setting) compare(v variant, played []deflate.Played, errors *errorsOf) e
 		return err
 	}
 	var classes []deflate.Class
-	for k := range rates {
-		classes = append(classes, deflate.Class{Rate: rates[k], Service: services[k]})
+	for _, service := range services {
+		classes = append(classes, deflate.Class{Service: list(service)})
 	}
-	q, err := deflate.NewQueue(classes, 1)
+	q, err := deflate.NewQueue(deflate.Poisson(rates...), classes, 1)
 	if err != nil {
 		return err
 	}

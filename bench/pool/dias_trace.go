@@ -19,6 +19,7 @@ type recorded struct {
 	name  string
 	jobs  []deflate.Job
 	given bool // the classes are the trace's
+	model bool // only the model's error is of interest
 }
 
 // sprinter is what a GPU's power limit does, from recorded trainings.
@@ -38,15 +39,14 @@ func traced(data string, runs int, losses lossTable) error {
 		return err
 	}
 	for _, trace := range all {
-		var drawn, real errorsOf
+		var errors errorsOfWays
 		for _, load := range []float64{0.5, 0.8} {
 			r := replayer{trace: trace, load: load, runs: runs, sprint: sprint, losses: losses}
-			if err := r.table(&drawn, &real); err != nil {
+			if err := r.table(&errors); err != nil {
 				return fmt.Errorf("%s: %w", trace.name, err)
 			}
 		}
-		drawn.print("The model's error for these jobs, in the order of the trace, if they come one by one (Poisson)")
-		real.print("and if they come as recorded")
+		errors.print(trace.name)
 	}
 	return nil
 }
@@ -89,15 +89,23 @@ func readSprinter(path string) (sprinter, error) {
 
 func readTraces(data string) ([]recorded, error) {
 	var all []recorded
-	for _, name := range []string{"msr_seed0_0e4a51", "msr_seed0_103959"} {
+	for _, name := range []string{"msr_seed0_0e4a51", "msr_seed0_103959", "msr_seed0_2869ce"} {
 		one, err := readGavel(data, name)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, one)
 	}
-	muri, err := readMuri(data)
-	return append(all, muri), err
+	all[2].model = true
+	for _, name := range []string{"trace1", "trace3", "job_type_1"} {
+		one, err := readMuri(data, name)
+		if err != nil {
+			return nil, err
+		}
+		one.model = name != "trace1"
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // readGavel reads a trace of Gavel: its steps at the speed of a V100.
@@ -135,9 +143,9 @@ func readGavel(data, name string) (recorded, error) {
 }
 
 // readMuri reads a trace of Muri, which has priorities.
-func readMuri(data string) (recorded, error) {
-	r := recorded{name: "Muri, trace1, its priorities", given: true}
-	t, err := readTable(filepath.Join(data, "muri_traces", "trace1.csv"))
+func readMuri(data, name string) (recorded, error) {
+	r := recorded{name: "Muri, " + name + ", its priorities", given: true}
+	t, err := readTable(filepath.Join(data, "muri_traces", name+".csv"))
 	for _, row := range t.rows {
 		r.jobs = append(r.jobs, deflate.Job{
 			Class: int(t.number(row, "priority")), At: t.number(row, "submit_time") / 1000,
@@ -214,57 +222,6 @@ func dropped(jobs []deflate.Job, drop float64) []deflate.Job {
 	return list
 }
 
-// fits are the classes as a server sees them: rates, and two moments of what
-// jobs took.
-func fits(jobs []deflate.Job) ([]deflate.Class, error) {
-	classes := make([]deflate.Class, 2)
-	for k := range classes {
-		count, sum, square := 0.0, 0.0, 0.0
-		for _, job := range jobs {
-			if job.Class == k {
-				count++
-				sum += job.Seconds
-				square += job.Seconds * job.Seconds
-			}
-		}
-		mean := sum / count
-		service, err := deflate.Fit(mean, max(0, square/count/(mean*mean)-1))
-		if err != nil {
-			return nil, err
-		}
-		classes[k] = deflate.Class{Rate: count / jobs[len(jobs)-1].At, Service: service}
-	}
-	return classes, nil
-}
-
-// chosen is the drop that the deflator takes: the least with which the high
-// class is answered as fast as if it preempted, with its sprint, and that costs a
-// point of accuracy at most.
-func (r replayer) chosen(classes []deflate.Class, speed float64) (float64, error) {
-	alone, err := deflate.NewQueue(classes[1:], slots)
-	if err != nil {
-		return 0, err
-	}
-	demands := make([]deflate.Demand, 2)
-	for k, class := range classes {
-		mean, square := class.Service.Moments()
-		demands[k] = deflate.Demand{Rate: class.Rate, Service: func(drop, speed float64) (deflate.Phases, error) {
-			p, err := deflate.Fit(mean*(1-drop), max(0, square/(mean*mean)-1))
-			return p.Sprinted(speed), err
-		}}
-	}
-	demands[0].Loss, demands[0].MostLoss, demands[0].MostDrop = r.losses.mean, 0.01, 0.5
-	demands[1].MeanSeconds, demands[1].Speed = alone.Mean(0), speed
-	choice, err := deflate.Choose(demands, slots, 20)
-	if err == deflate.ErrNoChoice { //nolint:errorlint // that very one, with a choice
-		err = nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return choice.Drop[0], nil
-}
-
 // way is a row of a trace's table.
 type way struct {
 	name    string
@@ -273,51 +230,56 @@ type way struct {
 	sprints bool
 }
 
-// ways are the rows for one run.
-func (r replayer) ways(classes []deflate.Class) ([]way, error) {
-	basic := deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40}
+// plainWays are the rows without a sprint.
+func (r replayer) plainWays() []way {
 	engine := func(policy deflate.Policy) deflate.Engine {
-		e := basic
-		e.Policy = policy
-		return e
+		return deflate.Engine{Slots: slots, Policy: policy, BusyWatts: r.sprint.low, IdleWatts: 40}
 	}
-	extra := r.sprint.high - r.sprint.low
-	account := deflate.Account{Watts: slots * extra / 10, Joules: slots * extra * 360}
-	sprint := deflate.Sprint{Speed: r.sprint.speed, Watts: extra}.Paid(classes[1].Service, classes[1].Rate, account)
-	limited, free := basic, basic
-	limited.Sprints, limited.Account = []deflate.Sprint{{}, sprint}, account
-	free.Sprints, free.Account = []deflate.Sprint{{}, {Speed: r.sprint.speed, Watts: extra}}, deflate.Account{Joules: math.Inf(1)}
-	speed, _ := sprint.Effective(classes[1].Service, classes[1].Rate, account)
 	list := []way{
 		{"preemptive", engine(deflate.Evicting), 0, false}, {"preemptive, with checkpoints", engine(deflate.Resuming), 0, false}, {"non-preemptive", engine(deflate.NonPreemptive), 0, false},
 	}
 	for _, drop := range []float64{0.1, 0.2, 0.4} {
-		list = append(list, way{fmt.Sprintf("DA (0,%.0f)", 100*drop), basic, drop, false})
+		list = append(list, way{fmt.Sprintf("DA (0,%.0f)", 100*drop), engine(deflate.NonPreemptive), drop, false})
 	}
-	for _, drop := range []float64{0, 0.2, 0.4} {
-		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop, true})
-	}
-	drop, err := r.chosen(classes, speed)
+	return list
+}
+
+// ways are the rows with a sprint, for one run.
+func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
+	extra := r.sprint.high - r.sprint.low
+	account, endless := deflate.Account{Watts: slots * extra / 10, Joules: slots * extra * 360}, deflate.Account{Joules: math.Inf(1)}
+	sprint := deflate.Sprint{Speed: r.sprint.speed, Watts: extra}
+	choice, err := r.chosen(jobs, sprint, account)
 	if err != nil {
 		return nil, err
 	}
-	unlimited, err := r.chosen(classes, r.sprint.speed)
-	return append(list, way{"DiAS, chosen, limited sprint", limited, drop, true}, way{"DiAS, chosen, unlimited sprint", free, unlimited, true}), err
+	unlimited, err := r.chosen(jobs, sprint, endless)
+	if err != nil {
+		return nil, err
+	}
+	limited := deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40, Sprints: choice.Sprints, Account: account}
+	free := limited
+	free.Sprints, free.Account = unlimited.Sprints, endless
+	var list []way
+	for _, drop := range []float64{0, 0.2, 0.4} {
+		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop, true})
+	}
+	return append(list, way{"DiAS, chosen, limited sprint", limited, choice.Drop[0], true}, way{"DiAS, chosen, unlimited sprint", free, unlimited.Drop[0], true}), nil
 }
 
 // table plays all ways in each run and prints them.
-func (r replayer) table(drawn, real *errorsOf) error {
+func (r replayer) table(errors *errorsOfWays) error {
 	var names []string
 	rows, drops := map[string][]deflate.Played{}, map[string][]float64{}
 	for run := range r.runs {
 		jobs := r.classes(run)
-		classes, err := fits(jobs)
-		if err != nil {
-			return err
-		}
-		all, err := r.ways(classes)
-		if err != nil {
-			return err
+		all := r.plainWays()
+		if !r.trace.model {
+			sprinting, err := r.ways(jobs)
+			if err != nil {
+				return err
+			}
+			all = append(all, sprinting...)
 		}
 		for _, w := range all {
 			played, err := w.engine.Replay(dropped(jobs, w.drop), 2, 0.1)
@@ -329,11 +291,14 @@ func (r replayer) table(drawn, real *errorsOf) error {
 			}
 			rows[w.name], drops[w.name] = append(rows[w.name], played), append(drops[w.name], w.drop)
 			if w.engine.Policy == deflate.NonPreemptive && !w.sprints {
-				if err := r.compare(jobs, w, run, drawn, real); err != nil {
+				if err := r.compare(jobs, w, run, errors); err != nil {
 					return err
 				}
 			}
 		}
+	}
+	if r.trace.model {
+		return nil
 	}
 	fmt.Printf("\n**%s, load %.0f%%**, %d jobs\n\n| | low | high | wasted | joules | dropped | points of accuracy lost |\n|---|---|---|---|---|---|---|\n", r.trace.name, 100*r.load, len(r.trace.jobs))
 	for _, name := range names {
@@ -342,33 +307,3 @@ func (r replayer) table(drawn, real *errorsOf) error {
 	}
 	return nil
 }
-
-// compare notes the model's errors for a way, for arrivals at random and as
-// recorded.
-func (r replayer) compare(jobs []deflate.Job, w way, run int, drawn, real *errorsOf) error {
-	less := dropped(jobs, w.drop)
-	classes, err := fits(less)
-	if err != nil {
-		return err
-	}
-	q, err := deflate.NewQueue(classes, slots)
-	if err != nil {
-		return err
-	}
-	for list, errors := range map[*[]deflate.Job]*errorsOf{ptr(scattered(less, run)): drawn, &less: real} {
-		played, err := w.engine.Replay(*list, 2, 0.1)
-		if err != nil {
-			return err
-		}
-		for k := range classes {
-			last, err := q.Quantile(k, 0.95)
-			if err != nil {
-				return err
-			}
-			errors.note(q.Mean(k), played.Classes[k].Mean, last, played.Classes[k].Tail)
-		}
-	}
-	return nil
-}
-
-func ptr[T any](value T) *T { return &value }

@@ -86,58 +86,53 @@ func (a Arrivals) Rates() []float64 {
 	return rates
 }
 
-// stationary is the share of the time that the chain spends in each phase: the
-// fixed point of the uniformized chain.
+// stationary is the share of the time that the chain spends in each phase.
 func (a Arrivals) stationary() []float64 {
 	n, fastest := len(a.Hidden), 0.0
 	for i := range n {
 		fastest = max(fastest, a.out(i))
 	}
-	share := make([]float64, n)
-	share[0] = 1
-	for range 1_000_000 {
-		next, change := make([]float64, n), 0.0
-		for i := range n {
-			stays := 1.0
-			for j := range n {
-				rate := 0.0
+	generator := newMatrix(n)
+	for i := range n {
+		for _, matrix := range append([][][]float64{a.Hidden}, a.Marked...) {
+			for j, rate := range matrix[i] {
 				if i != j {
-					rate = a.Hidden[i][j]
-					for _, matrix := range a.Marked {
-						rate += matrix[i][j]
-					}
+					generator.at[i*n+j] += complex(rate/fastest, 0)
+					generator.at[i*n+i] -= complex(rate/fastest, 0)
 				}
-				next[j] += share[i] * rate / (2 * fastest)
-				stays -= rate / (2 * fastest)
 			}
-			next[i] += share[i] * stays
 		}
-		for i := range n {
-			change = max(change, math.Abs(next[i]-share[i]))
-		}
-		if share = next; change < 1e-13 {
-			break
-		}
+	}
+	share := make([]float64, n)
+	for i, value := range generator.stationary() {
+		share[i] = real(value)
 	}
 	return share
 }
 
 // Draw is the first jobs that come, with what they take drawn from the
-// distribution of their class.
-func (a Arrivals) Draw(services []Phases, jobs int, random *rand.Rand) ([]Job, error) {
+// distribution of their class and phase.
+func (a Arrivals) Draw(classes []Class, jobs int, random *rand.Rand) ([]Job, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	if len(services) != len(a.Marked) {
-		return nil, fmt.Errorf("%d classes come and %d have a distribution of what they take", len(a.Marked), len(services))
+	if len(classes) != len(a.Marked) {
+		return nil, fmt.Errorf("%d classes come and %d have a distribution of what they take", len(a.Marked), len(classes))
+	}
+	for k, class := range classes {
+		if len(class.Service) != 1 && len(class.Service) != len(a.Hidden) {
+			return nil, fmt.Errorf("class %d has %d distributions of what a job takes for %d phases of the arrivals: one for each, or a single one", k, len(class.Service), len(a.Hidden))
+		}
 	}
 	list, at, phase := make([]Job, 0, jobs), 0.0, 0
 	for len(list) < jobs {
 		at += random.ExpFloat64() / a.out(phase)
 		class, next := a.move(phase, random)
-		if phase = next; class >= 0 {
-			list = append(list, Job{Class: class, At: at, Seconds: services[class].sample(random)})
+		if class >= 0 {
+			service := classes[class].Service
+			list = append(list, Job{Class: class, At: at, Seconds: service[min(phase, len(service)-1)].sample(random)})
 		}
+		phase = next
 	}
 	return list, nil
 }
@@ -168,4 +163,21 @@ func (a Arrivals) move(phase int, random *rand.Rand) (class, next int) {
 		}
 	}
 	return class, next
+}
+
+// shares are which part of a class's jobs comes in each phase.
+func (a Arrivals) shares(k int) []float64 {
+	shares, sum := a.stationary(), 0.0
+	for i, row := range a.Marked[k] {
+		rate := 0.0
+		for _, one := range row {
+			rate += one
+		}
+		shares[i] *= rate
+		sum += shares[i]
+	}
+	for i := range shares {
+		shares[i] /= sum
+	}
+	return shares
 }

@@ -1,6 +1,7 @@
 package deflate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,12 +10,11 @@ import (
 
 // Demand is what the jobs of a class are and what their users accept.
 type Demand struct {
-	// Rate is how many come a second; Standing is that of [Class].
-	Rate     float64
+	// Standing is that of [Class].
 	Standing int
-	// Service is what they take when so much of their data is left out, and
-	// everything is so many times as fast.
-	Service func(drop, speed float64) (Phases, error)
+	// Service is what they take without a sprint when so much of their data is left
+	// out: for each phase of the arrivals, or one for all.
+	Service func(drop float64) ([]Phases, error)
 	// Loss is how much accuracy leaving out so much costs, in the user's unit;
 	// nil: the class drops nothing. It must not fall.
 	Loss func(drop float64) float64
@@ -24,17 +24,35 @@ type Demand struct {
 	// MeanSeconds and TailSeconds bound the mean response and the response that
 	// 95% are within; 0: not bounded.
 	MeanSeconds, TailSeconds float64
-	// Speed is that of its jobs, 1 for no sprint: the effective one of the
-	// class's timeout (section 4.3).
-	Speed float64
+	// Sprint is how its jobs may be sped up; its timeout is chosen. The zero value
+	// does not sprint.
+	Sprint Sprint
 }
 
 // tail is the share of responses that TailSeconds is about.
 const tail = 0.95
 
-// Choice is a drop ratio for each class, and what follows from it.
+// Setting is what is to be chosen for: jobs that come to an engine, and what their
+// users accept, the lowest class first.
+type Setting struct {
+	Arrivals Arrivals
+	Demands  []Demand
+	Slots    int
+	// Seconds is for how long, from an idle engine on ([Queue.Within]); 0: in the
+	// long run.
+	Seconds float64
+	// Account pays for the sprints of all classes together.
+	Account Account
+}
+
+// Choice is a drop ratio for each class and the timeout of its sprint, and what
+// follows from them.
 type Choice struct {
 	Drop []float64
+	// Sprints are those of the demands with the timeouts that were chosen. Watts is
+	// what they take in the long run.
+	Sprints []Sprint
+	Watts   float64
 	// Mean and Tail are the response times, in seconds; estimates of the model.
 	// There are none where more work comes than can be done.
 	Mean, Tail []float64
@@ -42,68 +60,118 @@ type Choice struct {
 	Load       float64
 }
 
-// ErrNoChoice is of limits that no drop ratios keep.
-var ErrNoChoice = errors.New("no drop ratios keep all limits")
+// ErrNoChoice is of limits that nothing that may be chosen keeps.
+var ErrNoChoice = errors.New("no drop ratios and timeouts of sprints keep all limits")
 
-// mostChoices bounds how many combinations of drop ratios are looked at: with
-// many classes the grid gets coarser.
-const mostChoices = 500
+const (
+	// mostChoices bounds how many combinations of drop ratios are looked at: with
+	// many classes the grid gets coarser.
+	mostChoices = 500
+	// parts is in how many the watts of the account are divided among the classes
+	// that sprint.
+	parts = 4
+)
 
-// Choose finds the drop ratios with the least loss that keep every limit before
-// an engine with so many slots, from a grid in steps of 1/steps (coarser where
-// many classes may drop something): what is lost is added up over the classes,
-// weighted by their rates; of equal losses the one with the least mean response
-// over all jobs is taken. This is the search of section 4.4.3 (and of the end of
-// 4.4.4), with limits in place of weights.
+// Choose finds the drop ratios and the timeouts of sprints with the least loss that
+// keep every limit. Ratios are from a grid in steps of 1/steps (coarser where
+// many classes may drop something); what is lost is added up over the classes,
+// weighted by their rates, where a standing one counts as all others together. With
+// each of them all of the account is used, as section 4.2 asks for: it is divided
+// in parts among the classes that sprint in every way, and each timeout is the
+// least that its share pays for ([Sprint.Paid]). Of equal losses the choice with the
+// least mean response over all jobs is taken. This is the search of section 4.4.3
+// and of the end of 4.4.4, with limits in place of weights.
 //
 // The error is ErrNoChoice where there is none; then the choice is what comes
-// nearest, the largest drop ratios that are allowed.
-func Choose(demands []Demand, slots, steps int) (Choice, error) {
-	if len(demands) == 0 || slots < 1 || steps < 1 || steps > 100 {
-		return Choice{}, fmt.Errorf("%d classes before %d slots in %d steps: at least one class and one slot, and 1 to 100 steps", len(demands), slots, steps)
-	}
-	c := chooser{demands: demands, slots: slots, bestLoss: math.Inf(1), bestMean: math.Inf(1)}
-	grids := c.grids(steps)
-	if err := c.search(grids, make([]float64, 0, len(demands))); err != nil {
+// nearest: the largest drop ratios that are allowed, and of the timeouts those with
+// the least mean response.
+func Choose(setting Setting, steps int) (Choice, error) {
+	c, err := newChooser(setting, steps)
+	if err != nil {
 		return Choice{}, err
 	}
-	if c.best == nil {
-		deepest := make([]float64, len(demands))
-		for k, grid := range grids {
-			deepest[k] = grid[len(grid)-1]
+	grids := c.grids(steps)
+	candidates := c.candidates(grids)
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.loss, b.loss) })
+	var best *candidate
+	for i, one := range candidates {
+		if best != nil && one.loss > best.loss {
+			break
 		}
-		choice, err := Judge(demands, slots, deepest)
-		if err != nil {
-			return choice, err
+		if err := c.try(&candidates[i]); err != nil {
+			return Choice{}, err
 		}
-		return choice, ErrNoChoice
+		if candidates[i].kept && (best == nil || candidates[i].mean < best.mean) {
+			best = &candidates[i]
+		}
 	}
-	return Judge(demands, slots, c.best)
+	if best != nil {
+		return c.judge(best.drop, best.sprints)
+	}
+	choice, err := c.deepest(grids)
+	if err != nil {
+		return choice, err
+	}
+	return choice, ErrNoChoice
 }
 
-// Deepest is the choice of the largest drop ratios that are allowed.
-func Deepest(demands []Demand, slots, steps int) (Choice, error) {
-	c := chooser{demands: demands, slots: slots}
-	var drop []float64
-	for _, grid := range c.grids(steps) {
-		drop = append(drop, grid[len(grid)-1])
+// Deepest is the choice of the largest drop ratios that are allowed, with the
+// timeouts that have the least mean response over all jobs.
+func Deepest(setting Setting, steps int) (Choice, error) {
+	c, err := newChooser(setting, steps)
+	if err != nil {
+		return Choice{}, err
 	}
-	return Judge(demands, slots, drop)
+	return c.deepest(c.grids(steps))
 }
 
 // chooser is one search for a choice.
 type chooser struct {
-	demands            []Demand
-	slots              int
-	best               []float64
-	bestLoss, bestMean float64
+	Setting
+	weights []float64 // of the classes
+	paid    map[payment]Sprint
+}
+
+// payment is a share of the account for a class that drops so much.
+type payment struct {
+	class, part int
+	drop        float64
+}
+
+// candidate is one way to choose.
+type candidate struct {
+	drop    []float64
+	parts   []int // of the account, by class
+	loss    float64
+	sprints []Sprint
+	kept    bool
+	mean    float64 // over all jobs
+}
+
+func newChooser(setting Setting, steps int) (*chooser, error) {
+	if len(setting.Demands) == 0 || setting.Slots < 1 || steps < 1 || steps > 100 {
+		return nil, fmt.Errorf("%d classes before %d slots in %d steps: at least one class and one slot, and 1 to 100 steps", len(setting.Demands), setting.Slots, steps)
+	}
+	if err := setting.Arrivals.Check(); err != nil {
+		return nil, err
+	}
+	if len(setting.Arrivals.Marked) != len(setting.Demands) {
+		return nil, fmt.Errorf("jobs of %d classes come and %d have a demand", len(setting.Arrivals.Marked), len(setting.Demands))
+	}
+	c := &chooser{Setting: setting, weights: setting.Arrivals.Rates(), paid: map[payment]Sprint{}}
+	if setting.Demands[0].Standing > 0 {
+		for _, rate := range c.weights[1:] {
+			c.weights[0] += rate
+		}
+	}
+	return c, nil
 }
 
 // grids are the drop ratios that each class may have, rising from 0.
 func (c *chooser) grids(steps int) [][]float64 {
 	for ; ; steps = (steps + 1) / 2 {
-		grids, all := make([][]float64, len(c.demands)), 1
-		for k, demand := range c.demands {
+		grids, all := make([][]float64, len(c.Demands)), 1
+		for k, demand := range c.Demands {
 			grids[k] = demand.grid(steps)
 			all *= len(grids[k])
 		}
@@ -128,42 +196,72 @@ func (d Demand) grid(steps int) []float64 {
 	return grid
 }
 
-// search tries all combinations that begin with the ratios.
-func (c *chooser) search(grids [][]float64, drop []float64) error {
-	if k := len(drop); k < len(grids) {
-		for _, one := range grids[k] {
-			if err := c.search(grids, append(drop, one)); err != nil {
-				return err
+// candidates are all combinations of ratios from the grids with all ways to divide
+// the account.
+func (c *chooser) candidates(grids [][]float64) []candidate {
+	list := []candidate{{}}
+	for k, grid := range grids {
+		var longer []candidate
+		for _, one := range list {
+			for _, drop := range grid {
+				loss := one.loss + c.weights[k]*c.Demands[k].lossAt(drop)
+				longer = append(longer, candidate{drop: append(slices.Clone(one.drop), drop), loss: loss})
 			}
 		}
-		return nil
+		list = longer
 	}
-	loss, mean, rates := 0.0, 0.0, 0.0
-	for i, demand := range c.demands {
-		loss += demand.Rate * demand.lossAt(drop[i])
-		rates += demand.Rate
-	}
-	if loss > c.bestLoss {
-		return nil
-	}
-	q, err := queueOf(c.demands, c.slots, drop)
-	if errors.Is(err, ErrOverloaded) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for k, demand := range c.demands {
-		one := q.Mean(k)
-		mean += demand.Rate * one
-		if demand.MeanSeconds > 0 && one > demand.MeanSeconds || demand.TailSeconds > 0 && q.Tail(k, demand.TailSeconds) > 1-tail {
-			return nil
+	var all []candidate
+	for _, one := range list {
+		for _, divided := range c.divisions() {
+			one.parts = divided
+			all = append(all, one)
 		}
 	}
-	if c.best == nil || loss < c.bestLoss || mean < c.bestMean {
-		c.best, c.bestLoss, c.bestMean = slices.Clone(drop), loss, mean
+	return all
+}
+
+// divisions are the ways to divide the account among the classes that sprint: one
+// way where none or one does, or where the account is without a limit.
+func (c *chooser) divisions() [][]int {
+	var sprinters []int
+	for k, demand := range c.Demands {
+		if demand.Sprint.Speed > 1 {
+			sprinters = append(sprinters, k)
+		}
 	}
-	return nil
+	list := [][]int{make([]int, len(c.Demands))}
+	if len(sprinters) == 0 {
+		return list
+	}
+	if math.IsInf(c.Account.Joules, 1) {
+		for _, k := range sprinters {
+			list[0][k] = parts
+		}
+		return list
+	}
+	for _, k := range sprinters[:len(sprinters)-1] {
+		var longer [][]int
+		for _, one := range list {
+			for part := range parts - sum(one) + 1 {
+				next := slices.Clone(one)
+				next[k] = part
+				longer = append(longer, next)
+			}
+		}
+		list = longer
+	}
+	for _, one := range list {
+		one[sprinters[len(sprinters)-1]] = parts - sum(one)
+	}
+	return list
+}
+
+func sum(list []int) int {
+	sum := 0
+	for _, one := range list {
+		sum += one
+	}
+	return sum
 }
 
 func (d Demand) lossAt(drop float64) float64 {
@@ -171,50 +269,4 @@ func (d Demand) lossAt(drop float64) float64 {
 		return 0
 	}
 	return d.Loss(drop)
-}
-
-// queueOf is the queue with these drop ratios.
-func queueOf(demands []Demand, slots int, drop []float64) (*Queue, error) {
-	var classes []Class
-	for i, demand := range demands {
-		speed := demand.Speed
-		if speed == 0 {
-			speed = 1
-		}
-		service, err := demand.Service(drop[i], speed)
-		if err != nil {
-			return nil, fmt.Errorf("class %d: %w", i, err)
-		}
-		classes = append(classes, Class{Rate: demand.Rate, Service: service, Standing: demand.Standing})
-	}
-	return NewQueue(classes, slots)
-}
-
-// Judge is what follows from drop ratios, one for each class. Where more work
-// comes than can be done there are no response times, and it is no error.
-func Judge(demands []Demand, slots int, drop []float64) (Choice, error) {
-	if len(drop) != len(demands) {
-		return Choice{}, fmt.Errorf("%d drop ratios for %d classes: one for each is needed", len(drop), len(demands))
-	}
-	c := Choice{Drop: slices.Clone(drop)}
-	for i, demand := range demands {
-		c.Loss = append(c.Loss, demand.lossAt(drop[i]))
-	}
-	q, err := queueOf(demands, slots, drop)
-	if errors.Is(err, ErrOverloaded) {
-		c.Load = 1
-		return c, nil
-	}
-	if err != nil {
-		return c, err
-	}
-	c.Load = q.Load()
-	for k := range demands {
-		last, err := q.Quantile(k, tail)
-		if err != nil {
-			return c, err
-		}
-		c.Mean, c.Tail = append(c.Mean, q.Mean(k)), append(c.Tail, last)
-	}
-	return c, nil
 }

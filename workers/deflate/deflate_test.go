@@ -24,7 +24,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 // One class of exponential jobs is M/M/1, whose response is exponential.
 func TestOneExponentialClassIsKnown(t *testing.T) {
 	for _, load := range []float64{0.2, 0.8, 0.95} {
-		q, err := deflate.NewQueue([]deflate.Class{{Rate: load, Service: exponential(1)}}, 1)
+		q, err := newQueue([]stream{{Rate: load, Service: exponential(1)}}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestTheModelAgreesWithTheSimulation(t *testing.T) {
 	between := func(low, high float64) float64 { return low + (high-low)*random.Float64() }
 	for round := range 8 {
 		count, load := 2+random.IntN(2), between(0.3, 0.8)
-		var classes []deflate.Class
+		var classes []stream
 		for range count {
 			service, err := deflate.Stages(1+random.IntN(4), deflate.Stage{Seconds: between(0.1, 2), Tasks: []float64{1}},
 				deflate.Stage{Seconds: between(0.1, 2), Tasks: []float64{0.2, 0.3, 0, 0.5}, Drop: between(0, 0.6)})
@@ -100,9 +100,9 @@ func TestTheModelAgreesWithTheSimulation(t *testing.T) {
 				t.Fatal(err)
 			}
 			mean, _ := service.Moments()
-			classes = append(classes, deflate.Class{Rate: load / float64(count) / mean, Service: service})
+			classes = append(classes, stream{Rate: load / float64(count) / mean, Service: service})
 		}
-		q, err := deflate.NewQueue(classes, 1)
+		q, err := newQueue(classes, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestTheModelAgreesWithTheSimulation(t *testing.T) {
 }
 
 func TestEvictionWastesWorkAndWaitingDoesNot(t *testing.T) {
-	classes := []deflate.Class{{Rate: 0.09, Service: exponential(6)}, {Rate: 0.1, Service: exponential(1)}}
+	classes := []stream{{Rate: 0.09, Service: exponential(6)}, {Rate: 0.1, Service: exponential(1)}}
 	evicted, waited := play(t, classes, deflate.Engine{Slots: 1, Policy: deflate.Evicting}, 20_000, 3), play(t, classes, deflate.Engine{Slots: 1}, 20_000, 3)
 	resumed := play(t, classes, deflate.Engine{Slots: 1, Policy: deflate.Resuming}, 20_000, 3)
 	if evicted.Wasted <= 0.02 || waited.Wasted != 0 || resumed.Wasted != 0 {
@@ -132,21 +132,21 @@ func TestEvictionWastesWorkAndWaitingDoesNot(t *testing.T) {
 }
 
 // demands are two classes: many large jobs, and few that are in a hurry.
-func demands(most, high float64) []deflate.Demand {
-	service := func(seconds float64) func(drop, speed float64) (deflate.Phases, error) {
-		return func(drop, speed float64) (deflate.Phases, error) {
+func demands(most, high float64) deflate.Setting {
+	service := func(seconds float64) func(drop float64) ([]deflate.Phases, error) {
+		return func(drop float64) ([]deflate.Phases, error) {
 			p, err := deflate.Stages(4, deflate.Stage{Seconds: 1, Tasks: []float64{1}}, deflate.Stage{Seconds: seconds, Tasks: []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, Drop: drop})
-			return p.Sprinted(speed), err
+			return []deflate.Phases{p}, err
 		}
 	}
-	return []deflate.Demand{
-		{Rate: 0.072, Service: service(2.5), Loss: func(drop float64) float64 { return 10 * drop * drop }, MostLoss: most},
-		{Rate: 0.008, Service: service(1), MeanSeconds: high},
-	}
+	return deflate.Setting{Slots: 1, Arrivals: deflate.Poisson(0.072, 0.008), Demands: []deflate.Demand{
+		{Service: service(2.5), Loss: func(drop float64) float64 { return 10 * drop * drop }, MostLoss: most},
+		{Service: service(1), MeanSeconds: high},
+	}}
 }
 
 func TestTheLeastDropThatKeepsTheLimitIsChosen(t *testing.T) {
-	loose, err := deflate.Choose(demands(10, 0), 1, 10)
+	loose, err := deflate.Choose(demands(10, 0), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestTheLeastDropThatKeepsTheLimitIsChosen(t *testing.T) {
 		t.Errorf("without limits %v are dropped", loose.Drop)
 	}
 	limit := 0.7 * loose.Mean[1]
-	tight, err := deflate.Choose(demands(10, limit), 1, 10)
+	tight, err := deflate.Choose(demands(10, limit), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,29 +162,29 @@ func TestTheLeastDropThatKeepsTheLimitIsChosen(t *testing.T) {
 		t.Errorf("%+v, want the first class to drop something so that the second is within %g", tight, limit)
 	}
 	less := demands(10, limit)
-	less[0].Loss = func(drop float64) float64 { return 10 * drop * drop }
-	less[0].MostLoss = 10 * (tight.Drop[0] - 0.1) * (tight.Drop[0] - 0.1)
-	if got, err := deflate.Choose(less, 1, 10); !errors.Is(err, deflate.ErrNoChoice) {
+	less.Demands[0].Loss = func(drop float64) float64 { return 10 * drop * drop }
+	less.Demands[0].MostLoss = 10 * (tight.Drop[0] - 0.1) * (tight.Drop[0] - 0.1)
+	if got, err := deflate.Choose(less, 10); !errors.Is(err, deflate.ErrNoChoice) {
 		t.Errorf("a step less of dropping was enough: %+v, %v", got, err)
 	}
 	// A sprint of the second class makes up for it.
-	less[1].Speed = 3
-	if got, err := deflate.Choose(less, 1, 10); err != nil || got.Mean[1] > limit {
+	less.Demands[1].Sprint, less.Account = deflate.Sprint{Speed: 3, Watts: 1}, deflate.Account{Joules: math.Inf(1)}
+	if got, err := deflate.Choose(less, 10); err != nil || got.Mean[1] > limit {
 		t.Errorf("with a sprint: %+v, %v", got, err)
 	}
 }
 
 func TestQueuesThatCannotBe(t *testing.T) {
-	if _, err := deflate.NewQueue([]deflate.Class{{Rate: 1, Service: exponential(1)}}, 1); !errors.Is(err, deflate.ErrOverloaded) {
+	if _, err := newQueue([]stream{{Rate: 1, Service: exponential(1)}}, 1); !errors.Is(err, deflate.ErrOverloaded) {
 		t.Errorf("a queue that grows for ever: %v", err)
 	}
-	for name, class := range map[string]deflate.Class{
+	for name, class := range map[string]stream{
 		"no jobs":       {Rate: 0, Service: exponential(1)},
 		"no phases":     {Rate: 1},
 		"never ends":    {Rate: 1, Service: deflate.Phases{Begin: []float64{1}, Next: [][]deflate.Step{nil}, Done: []float64{0}}},
 		"goes backward": {Rate: 1, Service: deflate.Phases{Begin: []float64{1}, Next: [][]deflate.Step{{{To: 0, Rate: 1}}}, Done: []float64{1}}},
 	} {
-		if _, err := deflate.NewQueue([]deflate.Class{class}, 1); err == nil || errors.Is(err, deflate.ErrOverloaded) {
+		if _, err := newQueue([]stream{class}, 1); err == nil || errors.Is(err, deflate.ErrOverloaded) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 	span = 3600
 )
 
-// History are the newest runs of a class. The zero value is empty and ready.
+// History are the newest runs of a class, in the order in which they ended. The
+// zero value is empty and ready.
 type History struct{ runs []Run }
 
 // Add takes a run in that has ended. Runs that make no sense are left out.
@@ -60,31 +61,30 @@ func (h History) Rate(now float64) float64 {
 	return float64(count) / max(now-first, h.runs[len(h.runs)-1].Seconds)
 }
 
-// Service is what a run takes when a share of its data is left out and it is so
-// many times as fast: the time beyond the setup is taken to be in proportion to
-// the data, and to vary as it did (equation 4.1 has tasks in its place; a
-// training's time was seen, so that two moments are fitted).
-func (h History) Service(drop, speed float64) (Phases, error) {
-	if len(h.runs) == 0 {
+// work is what the run takes of its data, were they all there.
+func (r Run) work() float64 { return (r.Seconds - r.Setup) / (1 - r.Drop) }
+
+// serviceOf is what a run takes when a share of its data is left out: the time
+// beyond the setup is taken to be in proportion to the data, and to vary as it did
+// (equation 4.1 has tasks in its place; a training's time was seen, so that two
+// moments are fitted).
+func serviceOf(runs []Run, drop float64) (Phases, error) {
+	if len(runs) == 0 {
 		return Phases{}, fmt.Errorf("no run has ended: what one takes is not known")
 	}
-	setup, work, square, n := 0.0, 0.0, 0.0, float64(len(h.runs))
-	for _, run := range h.runs {
-		full := (run.Seconds - run.Setup) / (1 - run.Drop)
+	setup, work, square, n := 0.0, 0.0, 0.0, float64(len(runs))
+	for _, run := range runs {
+		full := run.work()
 		setup += run.Setup / n
 		work += full / n
 		square += (run.Setup + full) * (run.Setup + full) / n
 	}
 	mean := setup + work
 	variation := max(0, square/(mean*mean)-1)
-	if len(h.runs) < leastPairs {
+	if len(runs) < leastPairs {
 		variation = 1 // too few to tell
 	}
-	p, err := Fit(setup+work*(1-drop), variation)
-	if err != nil {
-		return p, err
-	}
-	return p.Sprinted(speed), nil
+	return Fit(setup+work*(1-drop), variation)
 }
 
 // Met are the responses of the runs, waiting and running, in seconds: the mean,
@@ -111,4 +111,69 @@ func (h History) Responses(since float64) Met {
 		met.Mean += one / float64(len(list))
 	}
 	return met
+}
+
+// Observe fits a process to what came in the last hour, or since all of the
+// histories go back where that is less, of classes that have each come in it
+// ([History.Rate] is not 0). Classes of which jobs always wait are counted in no
+// arrivals; what their jobs take is known as well. How often jobs come is as
+// [History.Rate] has it.
+func Observe(histories []History, standing []int, now float64) Observed {
+	from := now - span
+	for k, history := range histories {
+		if standing[k] == 0 && len(history.runs) == mostRuns {
+			from = max(from, history.runs[0].Began)
+		}
+	}
+	var list []Arrival
+	rates, came := make([]float64, len(histories)), make([]int, len(histories))
+	for k, history := range histories {
+		if standing[k] > 0 {
+			continue
+		}
+		rates[k] = history.Rate(now)
+		for _, run := range history.runs {
+			if run.Began >= from {
+				list = append(list, Arrival{k, run})
+				came[k]++
+			}
+		}
+	}
+	return observed(histories, list, rates, came)
+}
+
+// observed is what was fitted to the arrivals, with these rates; Poisson where a
+// class did not come among them.
+func observed(histories []History, list []Arrival, rates []float64, came []int) Observed {
+	o, places := Observed{Arrivals: Poisson(rates...)}, []int{}
+	for k := range histories {
+		o.all = append(o.all, histories[k].runs)
+		o.runs = append(o.runs, [][]Run{histories[k].runs})
+		if rates[k] > 0 {
+			places = append(places, k)
+		}
+	}
+	for i, one := range list {
+		list[i].Class = slices.Index(places, one.Class)
+	}
+	if slices.ContainsFunc(places, func(k int) bool { return came[k] == 0 }) {
+		return o
+	}
+	fitted, err := FitArrivals(list, len(places))
+	if err != nil || len(fitted.Arrivals.Hidden) == 1 {
+		return o // all at once: then how often they come is all that is known
+	}
+	known := fitted.Arrivals.Rates()
+	o.Arrivals = Arrivals{Hidden: fitted.Arrivals.Hidden}
+	for k := range histories {
+		marked := [][]float64{{0, 0}, {0, 0}}
+		if place := slices.Index(places, k); place >= 0 {
+			for i := range marked {
+				marked[i][i] = fitted.Arrivals.Marked[place][i][i] * rates[k] / known[place]
+			}
+			o.runs[k] = fitted.runs[place]
+		}
+		o.Arrivals.Marked = append(o.Arrivals.Marked, marked)
+	}
+	return o
 }

@@ -9,19 +9,17 @@
 // accuracy ([Choose]). Its one invariant: what it calls feasible keeps every
 // limit in the model. It does no I/O and knows no clock.
 //
-// Arrivals are marked Poisson processes, the simplest MMAP of section 4.3; for
-// these the response times are known in closed form as transforms (Conway,
-// Maxwell and Miller, Theory of Scheduling, 1967, chapter 8), which are inverted
-// numerically (Abate and Whitt, ORSA Journal on Computing 7, 1995). Correlated
-// arrivals ([Arrivals]), evictions and accounts of energy for sprints are played,
-// event by event ([Engine.Replay]).
+// Arrivals are marked Markovian processes ([Arrivals], MMAP[K] of section 4.3),
+// fitted to what was observed ([FitArrivals]); the response times are known as
+// transforms ([Queue]), which are inverted numerically (Abate and Whitt, ORSA
+// Journal on Computing 7, 1995). Evictions and accounts of energy for sprints are
+// played, event by event ([Engine.Replay]).
 package deflate
 
 import (
 	"errors"
 	"fmt"
 	"math"
-	"math/cmplx"
 )
 
 // Phases is an acyclic phase-type distribution: a job begins in a phase, moves
@@ -204,6 +202,23 @@ func (p Phases) Sprinted(speed float64) Phases {
 	return fast
 }
 
+// mixed is one of the distributions, each with its probability.
+func mixed(weights []float64, list []Phases) Phases {
+	var sum Phases
+	for i, one := range list {
+		first := len(sum.Begin)
+		for k, probability := range one.Begin {
+			sum.Begin, sum.Done = append(sum.Begin, weights[i]*probability), append(sum.Done, one.Done[k])
+			var steps []Step
+			for _, step := range one.Next[k] {
+				steps = append(steps, Step{first + step.To, step.Rate})
+			}
+			sum.Next = append(sum.Next, steps)
+		}
+	}
+	return sum
+}
+
 // invert is the value at a time of the function with the transform: the Euler
 // algorithm of Abate and Whitt, whose error is about 10⁻⁷ for functions between
 // 0 and 1.
@@ -234,6 +249,3 @@ func invert(transform func(complex128) complex128, at float64) float64 {
 	}
 	return math.Exp(width/2) / at * sum
 }
-
-// finite guards against transforms that left the numbers.
-func finite(z complex128) bool { return !cmplx.IsNaN(z) && !cmplx.IsInf(z) }

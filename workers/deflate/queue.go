@@ -4,16 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/cmplx"
 )
 
-// Class is a priority: how often its jobs come, per second, and what they take.
+// Class is a priority: what its jobs take.
 type Class struct {
-	Rate    float64
-	Service Phases
+	// Service is what a job takes, for each phase of the arrivals in which it may
+	// come. A single one holds for all phases.
+	Service []Phases
 	// Standing, if not 0, is of a class that always has so many jobs waiting: the
-	// next is there as soon as one before has begun. Its rate is not used then: it
-	// gets whatever the classes above leave. Only the lowest class can be so.
+	// next is there as soon as one before has begun. No arrivals are counted for it:
+	// it gets whatever the classes above leave. Only the lowest class can be so.
 	Standing int
 }
 
@@ -23,15 +23,27 @@ type Class struct {
 type Queue struct {
 	classes []Class
 	slots   int
-	// alone has what a job takes of the whole engine, were all of its slots on it.
-	alone []Phases
-	load  []float64 // of each class
-	mean  []float64
-	busy  float64 // Σ λ E[S²] / 2: the work that is found under way
-	total float64
-	// waits is the probability that all slots are busy, in parts of the load: 1
-	// for one slot.
-	waits float64
+	// unit is how many seconds all that follows counts as one: what an average job
+	// takes. Numbers stay near 1 then.
+	unit   float64
+	hidden matrix   // D₀, with its diagonal
+	marked []matrix // D_k
+	phases []complex128
+	rates  []float64
+	// alone has what a job takes of the whole engine, were all of its slots on it,
+	// by class and phase; first and second are the moments. average is of all
+	// phases.
+	alone         [][]Phases
+	running       [][]Phases // and of the slot that it gets
+	first, second [][]float64
+	average       []Phases
+	load          []float64 // of each class
+	total         float64
+	idle          []complex128   // the share of time without work, by phase
+	starts        [][]complex128 // how often a job of the class begins, by phase
+	// waits is what is waited with these slots, in parts of what is waited for one
+	// server that is as fast as all of them, by class.
+	waits []float64
 }
 
 // ErrOverloaded is of a queue that grows for ever.
@@ -42,89 +54,172 @@ var ErrOverloaded = errors.New("more work comes than can be done")
 //
 // The thesis has one server, since each of its jobs seizes all of the cluster.
 // With several slots what is waited for is that of one server which is as fast
-// as all of them, times the ratio of what is waited in M/M/C and in such an
-// M/M/1 (Bondi and Buzen, The response times of priority classes under
-// preemptive resume in M/G/m queues, SIGMETRICS 1984, there for means): exact
-// for one slot, an approximation else.
-func NewQueue(classes []Class, slots int) (*Queue, error) {
+// as all of them, times the ratio of what is waited in MAP/M/C and in such a
+// MAP/M/1 with the same arrivals: exact for one slot, an approximation else. For
+// Poisson arrivals it is that of Bondi and Buzen (The response times of priority
+// classes under preemptive resume in M/G/m queues, SIGMETRICS 1984, there for
+// means).
+func NewQueue(arrivals Arrivals, classes []Class, slots int) (*Queue, error) {
 	if len(classes) == 0 || slots < 1 {
 		return nil, fmt.Errorf("a queue of %d classes before %d slots: at least one of each is needed", len(classes), slots)
 	}
-	q := &Queue{slots: slots, waits: 1}
-	for k, class := range classes {
-		if class.Standing < 0 || class.Standing > 0 && k > 0 {
-			return nil, fmt.Errorf("class %d always has %d jobs waiting: only the lowest can have, those below it would never run", k, class.Standing)
-		}
-		if class.Standing == 0 && (!(class.Rate > 0) || math.IsInf(class.Rate, 0)) {
-			return nil, fmt.Errorf("jobs of class %d come at a rate of %g: it must be positive", k, class.Rate)
-		}
-		if err := class.Service.Check(); err != nil {
-			return nil, fmt.Errorf("class %d: %w", k, err)
-		}
-		mean, _ := class.Service.Moments()
-		q.mean, q.alone = append(q.mean, mean), append(q.alone, class.Service.Sprinted(float64(slots)))
-		q.classes = append(q.classes, class)
-		q.load = append(q.load, class.Rate*mean/float64(slots))
+	if err := arrivals.Check(); err != nil {
+		return nil, err
 	}
+	if len(arrivals.Marked) != len(classes) {
+		return nil, fmt.Errorf("jobs of %d classes come before a queue of %d: they must be as many", len(arrivals.Marked), len(classes))
+	}
+	q := &Queue{classes: classes, slots: slots, rates: arrivals.Rates()}
+	for k, class := range classes {
+		if err := q.check(k, class, len(arrivals.Hidden)); err != nil {
+			return nil, err
+		}
+	}
+	q.scale(arrivals)
 	if err := q.fill(); err != nil {
 		return nil, err
+	}
+	q.begin()
+	pooled := 1.0
+	if slots > 1 && classes[0].Standing == 0 {
+		pooled = q.pooled()
+	}
+	for range classes {
+		q.waits = append(q.waits, pooled)
 	}
 	return q, nil
 }
 
-// fill sums the loads up, with what a standing class gets of the engine.
-func (q *Queue) fill() error {
-	above, _ := q.above(0)
-	if q.classes[0].Standing > 0 {
-		q.classes[0].Rate = max(0, 1-above) * float64(q.slots) / q.mean[0]
-		q.load[0] = max(0, 1-above)
+// check says what is wrong with a class.
+func (q *Queue) check(k int, class Class, phases int) error {
+	switch {
+	case class.Standing < 0 || class.Standing > 0 && k > 0:
+		return fmt.Errorf("class %d always has %d jobs waiting: only the lowest can have, those below it would never run", k, class.Standing)
+	case class.Standing == 0 && !(q.rates[k] > 0):
+		return fmt.Errorf("jobs of class %d come at a rate of %g: it must be positive", k, q.rates[k])
+	case class.Standing > 0 && q.rates[k] > 0:
+		return fmt.Errorf("class %d always has %d jobs waiting, and jobs of it come at a rate of %g besides: one or the other", k, class.Standing, q.rates[k])
+	case len(class.Service) != 1 && len(class.Service) != phases:
+		return fmt.Errorf("class %d has %d distributions of what a job takes for %d phases of the arrivals: one for each, or a single one", k, len(class.Service), phases)
 	}
-	q.total = above + q.load[0]
-	if above >= 1 || q.classes[0].Standing == 0 && q.total >= 1 {
-		return fmt.Errorf("%w: %.3f seconds of work a second and slot", ErrOverloaded, q.total)
-	}
-	for k, class := range q.classes {
-		_, square := q.alone[k].Moments()
-		q.busy += class.Rate * square / 2
-	}
-	if q.slots > 1 && q.classes[0].Standing == 0 {
-		q.waits = erlang(q.slots, q.total*float64(q.slots)) / q.total
+	for _, service := range class.Service {
+		if err := service.Check(); err != nil {
+			return fmt.Errorf("class %d: %w", k, err)
+		}
 	}
 	return nil
 }
 
-// erlang is the probability that a job of M/M/C has to wait when so much work
-// comes a second (Erlang's C formula, by the recursion of his B formula).
-func erlang(slots int, work float64) float64 {
-	blocked := 1.0
-	for n := 1; n <= slots; n++ {
-		blocked = work * blocked / (float64(n) + work*blocked)
+// scale brings arrivals and services to a unit of time of their own.
+func (q *Queue) scale(arrivals Arrivals) {
+	m, jobs := len(arrivals.Hidden), 0.0
+	for k, class := range q.classes {
+		rate := q.rates[k]
+		if class.Standing > 0 {
+			rate = 1e-9
+		}
+		for _, service := range class.Service {
+			mean, _ := service.Moments()
+			q.unit += rate * mean / float64(len(class.Service))
+		}
+		jobs += rate
 	}
-	c := float64(slots)
-	return c * blocked / (c - work*(1-blocked))
+	q.unit /= jobs * float64(q.slots)
+	unit := complex(q.unit, 0)
+	q.hidden = newMatrix(m)
+	q.hidden.add(realMatrix(arrivals.Hidden), unit)
+	for i := range m {
+		q.hidden.at[i*m+i] = complex(-arrivals.out(i), 0) * unit
+	}
+	for k, rows := range arrivals.Marked {
+		marked := newMatrix(m)
+		marked.add(realMatrix(rows), unit)
+		q.marked = append(q.marked, marked)
+		q.rates[k] *= q.unit
+	}
+	q.phases = q.generator(0, len(q.marked)).stationary()
+}
+
+// generator is D₀ with the marked moves of the classes from one to before
+// another.
+func (q *Queue) generator(from, before int) matrix {
+	sum := q.hidden.clone()
+	for k := from; k < before; k++ {
+		sum.add(q.marked[k], 1)
+	}
+	return sum
+}
+
+// fill sums the loads up, with what a standing class gets of the engine.
+func (q *Queue) fill() error {
+	m := q.hidden.size
+	for k, class := range q.classes {
+		var alone, running []Phases
+		first, second := make([]float64, m), make([]float64, m)
+		for i := range m {
+			service := class.Service[min(i, len(class.Service)-1)]
+			one := service.Sprinted(float64(q.slots) * q.unit)
+			alone, running = append(alone, one), append(running, service.Sprinted(q.unit))
+			first[i], second[i] = one.Moments()
+		}
+		q.alone, q.running, q.first, q.second = append(q.alone, alone), append(q.running, running), append(q.first, first), append(q.second, second)
+		q.average = append(q.average, q.mixture(k))
+		mean, _ := q.average[k].Moments()
+		q.load = append(q.load, q.rates[k]*mean)
+		q.total += q.load[k]
+		if class.Standing > 0 {
+			q.load[k] = mean // for now: of one job
+		}
+	}
+	if q.classes[0].Standing > 0 {
+		left := max(0, 1-q.total)
+		q.rates[0], q.load[0] = left/q.load[0], left
+		q.total += left
+	}
+	if above := q.total - q.load[0]; above >= 1 || q.classes[0].Standing == 0 && q.total >= 1 {
+		return fmt.Errorf("%w: %.3f seconds of work a second and slot", ErrOverloaded, q.total)
+	}
+	return nil
+}
+
+// mixture is what a job of the class takes of the whole engine, whatever phase it
+// comes in.
+func (q *Queue) mixture(k int) Phases {
+	if len(q.classes[k].Service) == 1 {
+		return q.alone[k][0]
+	}
+	weights := make([]float64, q.hidden.size)
+	for i := range weights {
+		weights[i] = q.share(k, i)
+	}
+	return mixed(weights, q.alone[k])
+}
+
+// share is which part of a class's jobs comes in the phase.
+func (q *Queue) share(k, phase int) float64 {
+	rate := complex(0, 0)
+	for j := range q.hidden.size {
+		rate += q.marked[k].at[phase*q.hidden.size+j]
+	}
+	return real(q.phases[phase]*rate) / q.rates[k]
 }
 
 // Load is the share of the time in which a slot works.
 func (q *Queue) Load() float64 { return q.total }
 
-// above is the load of the classes with a higher priority.
-func (q *Queue) above(k int) (load, rate float64) {
-	for j := k + 1; j < len(q.classes); j++ {
-		load += q.load[j]
-		rate += q.classes[j].Rate
-	}
-	return load, rate
-}
-
-// Mean is the mean response time of a class, waiting and running, in seconds
-// (Cobham's formula). That of a standing class is from when the job before it
-// began.
+// Mean is the mean response time of a class, waiting and running, in seconds: for
+// Poisson arrivals it is Cobham's formula. That of a standing class is from when
+// the job before it began.
 func (q *Queue) Mean(k int) float64 {
-	higher, _ := q.above(k)
 	if standing := q.classes[k].Standing; standing > 0 {
-		return float64(standing)*q.mean[k]/float64(q.slots)/(1-higher) + q.mean[k]
+		run, _ := q.classes[k].Service[0].Moments()
+		return float64(standing)/q.rates[k]*q.unit + run
 	}
-	return q.waits*q.busy/((1-higher)*(1-higher-q.load[k])) + q.mean[k]
+	run := 0.0
+	for i := range q.hidden.size {
+		run += q.share(k, i) * q.first[k][i] * float64(q.slots)
+	}
+	return (q.waits[k]*q.meanWait(k) + run) * q.unit
 }
 
 // Tail is the probability that a response of the class takes longer.
@@ -132,7 +227,7 @@ func (q *Queue) Tail(k int, seconds float64) float64 {
 	if seconds <= 0 {
 		return 1
 	}
-	value := invert(func(s complex128) complex128 { return (1 - q.response(k, s)) / s }, seconds)
+	value := invert(func(s complex128) complex128 { return (1 - q.response(k, s)) / s }, seconds/q.unit)
 	return min(1, max(0, value))
 }
 
@@ -160,50 +255,4 @@ func (q *Queue) Quantile(k int, share float64) (float64, error) {
 		}
 	}
 	return high, nil
-}
-
-// response is the transform of a class's response time: of its waiting (Conway,
-// Maxwell and Miller, section 8-6) and its running.
-func (q *Queue) response(k int, s complex128) complex128 {
-	_, rate := q.above(k)
-	z := s
-	if rate > 0 {
-		z = s + complex(rate, 0) - complex(rate, 0)*q.busyPeriod(k, s)
-	}
-	running := q.classes[k].Service.transform(s)
-	if standing := q.classes[k].Standing; standing > 0 {
-		// Those before it, each with all of the higher classes that come meanwhile.
-		return cmplx.Pow(q.alone[k].transform(z), complex(float64(standing), 0)) * running
-	}
-	numerator := complex(1-q.total, 0) * z
-	for j := range k {
-		numerator += complex(q.classes[j].Rate, 0) * (1 - q.alone[j].transform(z))
-	}
-	own := complex(q.classes[k].Rate, 0)
-	denominator := s - own + own*q.alone[k].transform(z)
-	waiting := numerator / denominator
-	if !finite(waiting) {
-		return 0
-	}
-	return (complex(1-q.waits, 0) + complex(q.waits, 0)*waiting) * running
-}
-
-// busyPeriod is the transform of the time that a job of a higher class than k
-// keeps the engine from those of k, with all of the higher classes that come
-// meanwhile: the fixed point of G(s) = B(s + λ − λG(s)).
-func (q *Queue) busyPeriod(k int, s complex128) complex128 {
-	_, rate := q.above(k)
-	g := complex(0, 0)
-	for range 10_000 {
-		at := s + complex(rate, 0) - complex(rate, 0)*g
-		next := complex(0, 0)
-		for j := k + 1; j < len(q.classes); j++ {
-			next += complex(q.classes[j].Rate/rate, 0) * q.alone[j].transform(at)
-		}
-		if cmplx.Abs(next-g) < 1e-13 {
-			return next
-		}
-		g = next
-	}
-	return g
 }

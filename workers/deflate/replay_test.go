@@ -11,8 +11,30 @@ import (
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
+// stream is a class whose jobs come at random.
+type stream struct {
+	Rate     float64
+	Service  deflate.Phases
+	Standing int
+}
+
+// newQueue is the queue of such classes.
+func newQueue(streams []stream, slots int) (*deflate.Queue, error) {
+	arrivals, classes := settingOf(streams)
+	return deflate.NewQueue(arrivals, classes, slots)
+}
+
+func settingOf(streams []stream) (deflate.Arrivals, []deflate.Class) {
+	var rates []float64
+	var classes []deflate.Class
+	for _, one := range streams {
+		rates, classes = append(rates, one.Rate), append(classes, deflate.Class{Service: []deflate.Phases{one.Service}, Standing: one.Standing})
+	}
+	return deflate.Poisson(rates...), classes
+}
+
 // play draws jobs of the classes, which come at random, and plays them.
-func play(t *testing.T, classes []deflate.Class, engine deflate.Engine, count int, seed uint64) deflate.Played {
+func play(t *testing.T, classes []stream, engine deflate.Engine, count int, seed uint64) deflate.Played {
 	t.Helper()
 	var rates []float64
 	for _, class := range classes {
@@ -21,13 +43,10 @@ func play(t *testing.T, classes []deflate.Class, engine deflate.Engine, count in
 	return playArrivals(t, deflate.Poisson(rates...), classes, engine, count, seed)
 }
 
-func playArrivals(t *testing.T, arrivals deflate.Arrivals, classes []deflate.Class, engine deflate.Engine, count int, seed uint64) deflate.Played {
+func playArrivals(t *testing.T, arrivals deflate.Arrivals, classes []stream, engine deflate.Engine, count int, seed uint64) deflate.Played {
 	t.Helper()
-	var services []deflate.Phases
-	for _, class := range classes {
-		services = append(services, class.Service)
-	}
-	jobs, err := arrivals.Draw(services, count, rand.New(rand.NewPCG(seed, 7)))
+	_, all := settingOf(classes)
+	jobs, err := arrivals.Draw(all, count, rand.New(rand.NewPCG(seed, 7)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +168,8 @@ func TestTheModelOfSeveralSlots(t *testing.T) {
 	for _, slots := range []int{1, 2, 4, 8} {
 		for _, load := range []float64{0.5, 0.8} {
 			c := float64(slots) * load
-			classes := []deflate.Class{{Rate: 0.7 * c / 30, Service: low}, {Rate: 0.3 * c / 10, Service: high}}
-			q, err := deflate.NewQueue(classes, slots)
+			classes := []stream{{Rate: 0.7 * c / 30, Service: low}, {Rate: 0.3 * c / 10, Service: high}}
+			q, err := newQueue(classes, slots)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +186,7 @@ func TestTheModelOfSeveralSlots(t *testing.T) {
 			}
 		}
 	}
-	standing, err := deflate.NewQueue([]deflate.Class{{Standing: 1, Service: exponential(4)}, {Rate: 0.05, Service: exponential(5)}}, 1)
+	standing, err := newQueue([]stream{{Standing: 1, Service: exponential(4)}, {Rate: 0.05, Service: exponential(5)}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +198,7 @@ func TestTheModelOfSeveralSlots(t *testing.T) {
 	if err != nil || last <= standing.Mean(0) || last > 5*standing.Mean(0) {
 		t.Errorf("95%% of the standing jobs are answered within %g s, of a mean of %g: %v", last, standing.Mean(0), err)
 	}
-	if _, err := deflate.NewQueue([]deflate.Class{{Rate: 1, Service: exponential(0.1)}, {Standing: 1, Service: exponential(1)}}, 1); err == nil {
+	if _, err := newQueue([]stream{{Rate: 1, Service: exponential(0.1)}, {Standing: 1, Service: exponential(1)}}, 1); err == nil {
 		t.Error("a class above another always has jobs, and the other was given time")
 	}
 }
@@ -193,7 +212,7 @@ func TestArrivalsInBursts(t *testing.T) {
 	rates := bursts.Rates()
 	near(t, "the low rate", rates[0], 0.8*0.02+0.2*0.3, 1e-6)
 	near(t, "the high rate", rates[1], 0.8*0.01+0.2*0.05, 1e-6)
-	classes := []deflate.Class{{Rate: rates[0], Service: exponential(5)}, {Rate: rates[1], Service: exponential(5)}}
+	classes := []stream{{Rate: rates[0], Service: exponential(5)}, {Rate: rates[1], Service: exponential(5)}}
 	smooth := play(t, classes, deflate.Engine{Slots: 1}, 40_000, 4)
 	rough := playArrivals(t, bursts, classes, deflate.Engine{Slots: 1}, 40_000, 4)
 	if rough.Classes[0].Mean < 1.5*smooth.Classes[0].Mean {
@@ -222,7 +241,7 @@ func TestSprints(t *testing.T) {
 	sprint := deflate.Sprint{TimeoutSeconds: 4, Speed: 2.5, Watts: 90}
 	speed, watts := sprint.Effective(service, 0.05, deflate.Account{Joules: math.Inf(1)})
 	engine := deflate.Engine{Slots: 1, Sprints: []deflate.Sprint{sprint}, Account: deflate.Account{Joules: math.Inf(1)}}
-	played := play(t, []deflate.Class{{Rate: 0.05, Service: service}}, engine, 40_000, 5)
+	played := play(t, []stream{{Rate: 0.05, Service: service}}, engine, 40_000, 5)
 	near(t, "the run of a sprinted job", 10/speed, played.Classes[0].Run, 0.03)
 	near(t, "the watts of sprints", watts, played.Joules/played.Seconds, 0.05)
 
@@ -245,16 +264,16 @@ func TestSprints(t *testing.T) {
 // Of limits that cannot be kept, the choice is as near as is allowed.
 func TestTheDeepestDrops(t *testing.T) {
 	list := demands(10*0.3*0.3, 0.1) // less than its own service takes
-	choice, err := deflate.Choose(list, 1, 10)
+	choice, err := deflate.Choose(list, 10)
 	if err == nil || math.Abs(choice.Drop[0]-0.3) > 1e-9 || choice.Drop[1] != 0 || len(choice.Mean) != 2 {
 		t.Errorf("%+v, %v: want the largest drop that the loss allows, 0.3", choice, err)
 	}
-	list[0].MostDrop = 0.2
-	if deepest, err := deflate.Deepest(list, 1, 10); err != nil || math.Abs(deepest.Drop[0]-0.2) > 1e-9 {
+	list.Demands[0].MostDrop = 0.2
+	if deepest, err := deflate.Deepest(list, 10); err != nil || math.Abs(deepest.Drop[0]-0.2) > 1e-9 {
 		t.Errorf("%+v, %v: want 0.2", deepest, err)
 	}
-	list[0].Rate = 1
-	if over, err := deflate.Deepest(list, 1, 10); err != nil || over.Load != 1 || over.Mean != nil {
+	list.Arrivals = deflate.Poisson(1, 0.008)
+	if over, err := deflate.Deepest(list, 10); err != nil || over.Load != 1 || over.Mean != nil {
 		t.Errorf("%+v, %v: of more work than can be done no response is known", over, err)
 	}
 }
@@ -291,7 +310,7 @@ func TestTheCurveOfALogarithm(t *testing.T) {
 // A history that was met with less data tells what all data take.
 func TestHistoriesOfRuns(t *testing.T) {
 	var history deflate.History
-	if _, err := history.Service(0, 1); err == nil || history.Rate(5) != 0 || history.Responses(0).Runs != 0 {
+	if history.Rate(5) != 0 || history.Responses(0).Runs != 0 {
 		t.Error("nothing was met, and something is known")
 	}
 	for i := range 300 {
@@ -308,12 +327,12 @@ func TestHistoriesOfRuns(t *testing.T) {
 	near(t, "the rate", history.Rate(3000), 0.1, 0.01)
 	near(t, "the rate a long time later", history.Rate(2990+span-15), 2.0/(span-15), 0.4)
 	for drop, want := range map[float64]float64{0: 9, 0.25: 7, 0.5: 5} {
-		service, err := history.Service(drop, 2)
+		service, err := deflate.Observe([]deflate.History{history}, []int{0}, 3000).Service(0)(drop)
 		if err != nil {
 			t.Fatal(err)
 		}
-		mean, _ := service.Moments()
-		near(t, "the mean of twice the speed", mean, want/2, 1e-9)
+		mean, _ := service[0].Moments()
+		near(t, "the mean", mean, want, 1e-9)
 	}
 	met := history.Responses(0)
 	near(t, "the mean that was met", met.Mean, 2+7, 1e-9)

@@ -127,7 +127,7 @@ func TestPrioritiesFollowQueueingTheory(t *testing.T) {
 		}
 	}
 	service := deflate.Phases{Begin: []float64{1}, Next: [][]deflate.Step{nil}, Done: []float64{1}}
-	queue, err := deflate.NewQueue([]deflate.Class{{Rate: rates[0], Service: service}, {Rate: rates[1], Service: service}}, 1)
+	queue, err := deflate.NewQueue(deflate.Poisson(rates...), []deflate.Class{{Service: []deflate.Phases{service}}, {Service: []deflate.Phases{service}}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

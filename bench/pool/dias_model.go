@@ -1,0 +1,167 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tandem-tune/tandem/workers/deflate"
+)
+
+// observed is what a server knows of the jobs: a process and what they take.
+func observed(jobs []deflate.Job, classes int) (deflate.Observed, error) {
+	var list []deflate.Arrival
+	for _, job := range jobs {
+		list = append(list, deflate.Arrival{Class: job.Class, Run: deflate.Run{Began: job.At, Seconds: job.Seconds}})
+	}
+	return deflate.FitArrivals(list, classes)
+}
+
+// settingOf is what a choice is made for: the trace, as long as it is, with the
+// sprint for the high class.
+func (r replayer) settingOf(o deflate.Observed, jobs []deflate.Job, sprint deflate.Sprint, account deflate.Account) deflate.Setting {
+	return deflate.Setting{
+		Arrivals: o.Arrivals, Slots: slots, Seconds: jobs[len(jobs)-1].At, Account: account,
+		Demands: []deflate.Demand{
+			{Service: o.Service(0), Loss: r.losses.mean, MostLoss: 0.01, MostDrop: 0.5},
+			{Service: o.Service(1), Sprint: sprint},
+		},
+	}
+}
+
+// chosen is the choice of the deflator: the least drop, and the timeout of the
+// sprint, with which the high class is answered as fast as if nothing of the low
+// class were in its way, for a point of accuracy at most.
+func (r replayer) chosen(jobs []deflate.Job, sprint deflate.Sprint, account deflate.Account) (deflate.Choice, error) {
+	high := slices.DeleteFunc(slices.Clone(jobs), func(job deflate.Job) bool { return job.Class == 0 })
+	for i := range high {
+		high[i].Class = 0
+	}
+	alone, err := predicted(high, 1)
+	if err != nil {
+		return deflate.Choice{}, err
+	}
+	o, err := observed(jobs, 2)
+	if err != nil {
+		return deflate.Choice{}, err
+	}
+	setting := r.settingOf(o, jobs, sprint, account)
+	setting.Demands[1].MeanSeconds = alone.Mean(0)
+	choice, err := deflate.Choose(setting, 20)
+	if err == deflate.ErrNoChoice { //nolint:errorlint // that very one, with a choice
+		err = nil
+	}
+	return choice, err
+}
+
+// predicted is the model's queue of jobs of so many classes.
+func predicted(jobs []deflate.Job, classes int) (*deflate.Queue, error) {
+	o, err := observed(jobs, classes)
+	if err != nil {
+		return nil, err
+	}
+	return queueOf(o, classes, jobs)
+}
+
+// queueOf is the queue of what was observed, for as long as the jobs come.
+func queueOf(o deflate.Observed, classes int, jobs []deflate.Job) (*deflate.Queue, error) {
+	q, err := deflate.NewQueue(o.Arrivals, classesOf(o, classes), slots)
+	if err != nil {
+		return nil, err
+	}
+	return q.Within(jobs[len(jobs)-1].At - jobs[0].At), nil
+}
+
+// classesOf are the classes that were observed; where a class's times cannot be
+// fitted it has none, which the queue refuses.
+func classesOf(o deflate.Observed, classes int) []deflate.Class {
+	all := make([]deflate.Class, classes)
+	for k := range all {
+		all[k].Service, _ = o.Service(k)(0)
+	}
+	return all
+}
+
+// errorsOfWays are those of the model for the engine without evictions.
+type errorsOfWays struct{ scattered, drawn, recorded, poisson errorsOf }
+
+func (e *errorsOfWays) print(name string) {
+	e.scattered.print("**The model's error, " + name + "**, if these jobs come one by one (Poisson)")
+	e.drawn.print("if as many are drawn from the process that was fitted")
+	e.recorded.print("and if they come as recorded")
+	e.poisson.print("as recorded, with a model that takes them to come one by one")
+}
+
+// compare notes the model's errors for a way: for arrivals at random, from the
+// fitted process, and as recorded, there also without bursts in the model.
+func (r replayer) compare(jobs []deflate.Job, w way, run int, errors *errorsOfWays) error {
+	less := dropped(jobs, w.drop)
+	o, err := observed(less, 2)
+	if err != nil {
+		return err
+	}
+	q, err := queueOf(o, 2, less)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(uint64(run), 19)) //nolint:gosec // what is drawn has to repeat
+	drawn, err := o.Arrivals.Draw(classesOf(o, 2), len(jobs), random)
+	if err != nil {
+		return err
+	}
+	one := scattered(less, run)
+	smooth, err := predicted(one, 2)
+	if err != nil {
+		return err
+	}
+	plain, err := withoutBursts(less)
+	if err != nil {
+		return err
+	}
+	for _, compared := range []struct {
+		jobs   []deflate.Job
+		model  *deflate.Queue
+		errors *errorsOf
+	}{{one, smooth, &errors.scattered}, {drawn, q, &errors.drawn}, {less, q, &errors.recorded}, {less, plain, &errors.poisson}} {
+		if err := note(w.engine, compared.jobs, compared.model, compared.errors); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note plays the jobs and notes how far the model is off.
+func note(engine deflate.Engine, jobs []deflate.Job, q *deflate.Queue, errors *errorsOf) error {
+	played, err := engine.Replay(jobs, 2, 0.1)
+	if err != nil {
+		return err
+	}
+	for k, met := range played.Classes {
+		last, err := q.Quantile(k, 0.95)
+		if err != nil {
+			return err
+		}
+		errors.note(q.Mean(k), met.Mean, last, met.Tail)
+	}
+	return nil
+}
+
+// withoutBursts is the model that takes jobs to come at random, in the long run.
+func withoutBursts(jobs []deflate.Job) (*deflate.Queue, error) {
+	var rates []float64
+	var classes []deflate.Class
+	for k := range 2 {
+		count, sum, square := 0.0, 0.0, 0.0
+		for _, job := range jobs {
+			if job.Class == k {
+				count, sum, square = count+1, sum+job.Seconds, square+job.Seconds*job.Seconds
+			}
+		}
+		mean := sum / count
+		service, err := deflate.Fit(mean, max(0, square/count/(mean*mean)-1))
+		if err != nil {
+			return nil, err
+		}
+		rates, classes = append(rates, count/jobs[len(jobs)-1].At), append(classes, deflate.Class{Service: list(service)})
+	}
+	return deflate.NewQueue(deflate.Poisson(rates...), classes, slots)
+}
