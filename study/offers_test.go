@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -37,5 +39,29 @@ func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	}
 	if now = now.Add(keptSpan); r.full(s.awaitingOf(r).besides("other")) {
 		t.Error("its place is kept for ever")
+	}
+}
+
+// TestAPlanLeavesRoomForWhatItPlaced: two trials want the faster worker, which asks
+// for two and has the cores, the memory or the GPUs of one.
+func TestAPlanLeavesRoomForWhatItPlaced(t *testing.T) {
+	room := pool.Room{Elastic: true, Machine: 4, Cores: 4, MemoryBytes: 8 * gibibyte, MachineBytes: 8 * gibibyte, GPUs: []int{0, 1}, MachineGPUs: 2, Slots: 4}
+	busy := room.With(pool.Need{Cores: 1, KeptCores: true})
+	stands := []stand{{worker: "fast-1", machine: "fast", trials: 2, room: busy}, {worker: "slow-1", machine: "slow", trials: 2, room: busy}}
+	known := map[string]sight{"fast": {Prediction: placement.Prediction{Seconds: 1}, basis: trial.OwnEpochs}, "slow": {Prediction: placement.Prediction{Seconds: 2}, basis: trial.OwnEpochs}}
+	for name, test := range map[string]struct {
+		need pool.Need
+		want string
+	}{
+		"room for both": {pool.Need{Cores: 1, GPUs: 1}, "fast-1"},
+		"cores":         {pool.Need{Cores: 2, KeptCores: true}, "slow-1"},
+		"memory":        {pool.Need{Cores: 1, MemoryBytes: 5 * gibibyte}, "slow-1"},
+		"GPUs":          {pool.Need{Cores: 1, GPUs: 2}, "slow-1"},
+	} {
+		one := offer{need: test.need, needs: map[int]pool.Need{4: test.need}, epochs: known, suits: []bool{true, true}}
+		list := placed([]offer{one, one}, stands)
+		if list[0].worker != "fast-1" || list[1].worker != test.want {
+			t.Errorf("%s: they are placed on %s and %s, want fast-1 and %s", name, list[0].worker, list[1].worker, test.want)
+		}
 	}
 }
