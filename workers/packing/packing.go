@@ -29,6 +29,9 @@ type Job struct {
 	// MemoryBytes is the most that it holds of a GPU's memory; a job for which
 	// that is not known (0 or less) runs alone.
 	MemoryBytes int64
+	// Passed is how many jobs that came later have started since it waits: see
+	// Settings.MostPassed.
+	Passed int
 	// Seen says that both were observed while the job itself ran alone. Only
 	// [Reactive] asks.
 	Seen bool
@@ -42,6 +45,8 @@ type GPU struct {
 	Utilization float64
 	FreeBytes   int64
 	Jobs        int
+	// MemoryBytes is what it has in all; 0: enough for every job.
+	MemoryBytes int64
 	// Residents are the names of the jobs on it, for Settings.Refuses; they may
 	// be left out where nothing is refused.
 	Residents []string
@@ -68,6 +73,12 @@ type Settings struct {
 	// they can sleep. Otherwise idle ones are filled first: a job alone disturbs
 	// no other, and none it.
 	Consolidate bool
+	// MostPassed bounds how many jobs that came later start before one that waits,
+	// since they are larger or fill gaps that it does not fit into: one that was
+	// passed so often goes first, and where it has no room a GPU is kept for it, which
+	// nothing joins. As many as all GPUs hold at once when 0; any number, as in the
+	// paper, when negative.
+	MostPassed int
 	// Refuses says that two jobs, by name, must not share a GPU, as when they are
 	// predicted to slow each other down too much; nil refuses nothing. It is
 	// asked with the waiting job first.
@@ -103,9 +114,22 @@ func (s Settings) complete() Settings {
 // idle GPUs are tried before shared ones (see Settings.Consolidate), so that the
 // largest jobs start alone and small ones fill what they leave. Jobs of one
 // utilization go in the order in which they are given. What does not fit waits.
+//
+// First-fit decreasing alone lets a large job wait for as long as small ones come and
+// fill what others leave, and a small one for as long as larger ones come. What was
+// passed too often (see Settings.MostPassed) goes before all others therefore, and a
+// GPU is kept for the first of these that has no room.
 func Proactive(waiting []Job, gpus []GPU, settings Settings) []Placement {
 	s := newSite(gpus, settings)
-	return s.pack(falling(waiting), s.settings.Consolidate)
+	overdue, others := s.turns(waiting)
+	placed := s.pack(overdue, s.settings.Consolidate)
+	for _, job := range overdue {
+		if !slices.ContainsFunc(placed, func(p Placement) bool { return p.Job == job.Name }) {
+			s.keep(job)
+			break
+		}
+	}
+	return append(placed, s.pack(falling(others), s.settings.Consolidate)...)
 }
 
 // falling are the jobs in the order of first-fit decreasing.

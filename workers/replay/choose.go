@@ -7,13 +7,20 @@ import (
 // FirstFit takes the first machine, in the order of the cluster, that has room.
 func FirstFit() Policy { return Policy{Name: "first-fit", Chooser: firstFit{}} }
 
-type firstFit struct{}
+// firstFit leaves one machine out, that with the place before besides; none for 0.
+type firstFit struct{ besides int }
 
-func (firstFit) Choose(state *State, job *Waiting) (Spot, bool) {
+func (f firstFit) Choose(state *State, job *Waiting) (Spot, bool) {
 	first := -1
 	for _, room := range state.Rooms(job) {
-		if first < 0 || room.Machines[0] < first {
-			first = room.Machines[0]
+		for _, at := range room.Machines {
+			if at+1 == f.besides {
+				continue
+			}
+			if first < 0 || at < first {
+				first = at
+			}
+			break
 		}
 	}
 	return Spot{Machine: first}, first >= 0

@@ -90,6 +90,10 @@ func newEngine(cluster Cluster, jobs []Job, policy Policy, settings Settings) *e
 		e.join(i)
 		e.account.add(&e.types[kind])
 	}
+	e.waiting.started.tree = make([]int, len(e.jobs)+1)
+	if policy.MostPassed != nil {
+		e.waiting.passes = policy.MostPassed(e.account.gpus, settings.JobsPerGPU)
+	}
 	e.account.policy, e.account.record = policy.Name, settings.Record
 	if policy.Sprint != nil {
 		e.tank.joules = policy.Sprint.BudgetJoules
@@ -244,6 +248,7 @@ func (e *engine) start(job *Waiting, spot Spot) {
 	job.waited += e.now - job.Since
 	if job.first < 0 {
 		job.first = e.now
+		e.waiting.started.add(job.sequence)
 	}
 	one := &Running{Job: job.Job, Began: e.now, sequence: job.sequence, left: job.Left, from: job, since: e.now, place: len(e.live)}
 	e.live = append(e.live, one)

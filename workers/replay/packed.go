@@ -12,9 +12,14 @@ import (
 // Packed puts several jobs of one GPU each on a GPU by what they are told to use
 // of it, with packing's code: the proactive scheduler of Yeung et al., with what
 // they predict as the jobs' Told. Those that need the most of a GPU go first.
-// Memory is looked at where the types of machines say how much their GPUs have.
+// What was passed by too many that came later goes first, and a GPU (or a machine, for
+// what cannot share) is kept for it. Memory is looked at where the types of machines say how much their GPUs have.
 func Packed(settings packing.Settings) Policy {
-	return Policy{Name: "packed", Chooser: packed{settings}, Shares: true, Order: ByUtilizationFirst}
+	passes := func(gpus, jobs int) int {
+		settings.MostJobs = jobs
+		return settings.Passes(gpus)
+	}
+	return Policy{Name: "packed", Chooser: packed{settings}, Shares: true, Order: ByUtilizationFirst, MostPassed: passes}
 }
 
 // ByUtilizationFirst is the order of priorities, then of what is told of the
@@ -37,24 +42,44 @@ func Watched(settings packing.Settings) Policy {
 type packed struct{ settings packing.Settings }
 
 func (p packed) Choose(state *State, job *Waiting) (Spot, bool) {
-	if job.Needs.GPUs != 1 || job.Alone {
-		return firstFit{}.Choose(state, job)
+	overdue := state.overdue()
+	cleared, whose := state.cleared(overdue)
+	if whose == job {
+		cleared = -1
+	}
+	if !job.shares() {
+		return firstFit{besides: cleared + 1}.Choose(state, job)
 	}
 	var gpus shelf
 	for at := range state.Machines() {
 		needs := job.Needs
 		needs.GPUs = 0
-		if state.Awake(at) && state.Free(at).Holds(needs) && job.runsOn(state.Type(at)) {
+		if at != cleared && state.Awake(at) && state.Free(at).Holds(needs) && job.runsOn(state.Type(at)) {
 			gpus.add(state, at, (*Job).Claim, nil)
 		}
 	}
 	settings := p.settings
 	settings.MostJobs = state.most
-	placed := packing.Proactive([]packing.Job{packable(job.Job, job.Claim())}, gpus.gpus, settings)
-	if len(placed) == 0 {
-		return Spot{}, false
+	settings.MostPassed = state.waiting.passes
+	waiting := []packing.Job{state.packable(job)}
+	for _, one := range overdue {
+		if one != job && one.shares() {
+			waiting = append(waiting, state.packable(one))
+		}
 	}
-	return gpus.spot(placed[0].GPU), true
+	for _, one := range packing.Proactive(waiting, gpus.gpus, settings) {
+		if one.Job == job.Name {
+			return gpus.spot(one.GPU), true
+		}
+	}
+	return Spot{}, false
+}
+
+// packable is a job that waits as packing sees it.
+func (s *State) packable(job *Waiting) packing.Job {
+	one := packable(job.Job, job.Claim())
+	one.Passed = s.waiting.passed(job)
+	return one
 }
 
 // packable is a job as packing sees it. Where memory is not looked at it is told
@@ -77,7 +102,7 @@ func (s *shelf) add(state *State, at int, claim func(*Job) Claim, closed func(*R
 	}
 	s.free[at] = state.Free(at)
 	for gpu := range state.GPUs(at) {
-		one := packing.GPU{Name: strconv.Itoa(len(s.gpus)), FreeBytes: state.Type(at).GPUMemoryBytes}
+		one := packing.GPU{Name: strconv.Itoa(len(s.gpus)), FreeBytes: state.Type(at).GPUMemoryBytes, MemoryBytes: state.Type(at).GPUMemoryBytes}
 		if one.FreeBytes == 0 {
 			one.FreeBytes = math.MaxInt64
 		}

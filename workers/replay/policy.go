@@ -76,8 +76,12 @@ type Policy struct {
 	// free.
 	Chooser Chooser
 	Shares  bool
-	Mover   Mover
-	Knob    Knob
+	// MostPassed is how many jobs that came later may start before one that waits, in
+	// a cluster with so many GPUs of which each holds so many jobs; then that one is
+	// asked about first. Negative: any number, as without it.
+	MostPassed func(gpus, jobsPerGPU int) int
+	Mover      Mover
+	Knob       Knob
 	// Every is how often the mover and the knob are asked, in seconds.
 	Every float64
 	// Preemption is what a job of a higher priority may do to others.

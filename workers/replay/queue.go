@@ -22,6 +22,7 @@ type Waiting struct {
 	Since float64
 
 	sequence int
+	before   int     // jobs after it that had started when it began to wait
 	first    float64 // when it began to run; negative before
 	waited   float64
 	whole    float64 // its work, without what is dropped
@@ -56,6 +57,8 @@ type queue struct {
 	byKey   map[classKey]*class
 	count   int
 	gpus    int
+	started starts
+	passes  int                // see Policy.MostPassed
 	running map[string]int     // by user
 	came    map[string]float64 // when a user's first job arrived
 }
@@ -96,6 +99,8 @@ func (q *queue) push(one *Waiting) {
 	place, _ := slices.BinarySearchFunc(of.jobs, one, q.before)
 	of.jobs = slices.Insert(of.jobs, place, one)
 	one.class = of
+	one.before = 0
+	one.before = q.passed(one)
 	q.count++
 	q.gpus += one.Needs.GPUs
 }
@@ -124,7 +129,7 @@ func (q *queue) next(releases int) *Waiting {
 		if one.blocked == releases {
 			continue
 		}
-		if head := one.jobs[0]; best == nil || q.before(head, best) < 0 {
+		if head := one.jobs[0]; best == nil || q.sooner(head, best) < 0 {
 			best = head
 		}
 	}

@@ -25,8 +25,11 @@ const (
 	shortest, longest = 120.0, 7200.0
 	// off is how far predicted utilizations are off: the paper's RMSLE.
 	off = 0.154
-	// leastSum is how much more than one alone two together have to do.
+	// leastSum is how much more than one alone two together have to do. muchSum is
+	// what was best of 1.05, 1.2, 1.35 and 1.5 for the measured pairs on V100, and so
+	// flatters these lines there.
 	leastSum = 1.05
+	muchSum  = 1.35
 )
 
 // mix is kinds of jobs with what was measured of them on one type of GPU.
@@ -68,6 +71,9 @@ func colocate(data string, runs int) error {
 			if err := m.table(jobs, runs); err != nil {
 				return err
 			}
+		}
+		if err := m.passed(many, runs); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -120,7 +126,7 @@ func readMixes(data string) ([]mix, error) {
 		share[one.profile.Name] = one.utilization
 	}
 	roomy.measured = func(a, b string) float64 { return 2 / max(1, share[a]+share[b]) }
-	return append(list, muri, roomy), nil
+	return append(append(list, muri, roomy), described()...), nil
 }
 
 // mix has utilizations that are fitted to the pairs: Gavel did not record any.
@@ -266,24 +272,32 @@ func (s *scene) ways() []sharingWay {
 		policy.Name = name
 		list = append(list, sharingWay{policy, jobs})
 	}
-	refusing := func(sum func(a, b string) float64) func(string, string) bool {
-		return func(a, b string) bool { return sum(kindOf(a), kindOf(b)) < leastSum }
+	refusing := func(sum func(a, b string) float64, least float64) func(string, string) bool {
+		return func(a, b string) bool { return sum(kindOf(a), kindOf(b)) < least }
 	}
 	preferring := func(sum func(a, b string) float64) func(string, string) float64 {
 		return func(a, b string) float64 { return sum(kindOf(a), kindOf(b)) }
 	}
+	// As in the paper, any number of jobs may pass one that waits.
+	packed := func(settings packing.Settings) replay.Policy {
+		settings.MostPassed = -1
+		return replay.Packed(settings)
+	}
 	add("slots", 1, replay.FirstFit())
 	add("reactive", 3, replay.Watched(packing.Settings{}))
-	add("proactive", 3, replay.Packed(packing.Settings{}))
-	if s.sum != nil {
-		refuses := refusing(s.sum)
-		add("proactive, pairs refused that lose", 3, replay.Packed(packing.Settings{Refuses: refuses}))
-		add("the same, utilizations up to 1.5", 3, replay.Packed(packing.Settings{MostUtilization: 1.5, Refuses: refuses}))
-		add("two at most, predicted pairs alone decide", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refuses}))
-		add("the same, best predicted companion", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refuses, Prefers: preferring(s.sum)}))
+	add("proactive", 3, packed(packing.Settings{}))
+	pairs := func(name string, sum func(a, b string) float64) {
+		add("two at most, "+name+" pairs alone decide", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum)}))
+		add("the same, best companion by "+name+" pairs", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum), Prefers: preferring(sum)}))
+		add("the same, only "+name+" pairs that gain much", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, muchSum), Prefers: preferring(sum)}))
 	}
-	add("two at most, true pairs alone decide", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refusing(s.measured)}))
-	add("the same, best companion", 2, replay.Packed(packing.Settings{MostUtilization: 2, Refuses: refusing(s.measured), Prefers: preferring(s.measured)}))
+	if s.sum != nil {
+		refuses := refusing(s.sum, leastSum)
+		add("proactive, pairs refused that lose", 3, packed(packing.Settings{Refuses: refuses}))
+		add("the same, utilizations up to 1.5", 3, packed(packing.Settings{MostUtilization: 1.5, Refuses: refuses}))
+		pairs("predicted", s.sum)
+	}
+	pairs("true", s.measured)
 	return list
 }
 

@@ -1,0 +1,141 @@
+package packing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tandem-tune/tandem/workers/packing"
+	"pgregory.net/rapid"
+)
+
+func TestWhatWasPassedTooOftenGoesFirst(t *testing.T) {
+	passed := func(one packing.Job, times int) packing.Job {
+		one.Passed = times
+		return one
+	}
+	shared := func(name string, jobs int) packing.GPU {
+		return packing.GPU{Name: name, Jobs: jobs, Utilization: 0.3 * float64(jobs), FreeBytes: 5 * gigabyte, MemoryBytes: 10 * gigabyte}
+	}
+	big, small, tiny := job("big", 0.9, 1), job("small", 0.2, 1), job("tiny", 0.1, 1)
+	for name, one := range map[string]struct {
+		waiting  []packing.Job
+		gpus     []packing.GPU
+		settings packing.Settings
+		want     string
+	}{
+		"not yet":              {[]packing.Job{passed(big, 5), small}, []packing.GPU{shared("a", 1), shared("b", 2)}, packing.Settings{}, "small@a"},
+		"a GPU is kept":        {[]packing.Job{passed(big, 6), small}, []packing.GPU{shared("a", 1), shared("b", 2)}, packing.Settings{}, "small@b"},
+		"and no other":         {[]packing.Job{passed(big, 6), small, tiny}, []packing.GPU{shared("a", 2), shared("b", 1)}, packing.Settings{}, "small@a"},
+		"only one":             {[]packing.Job{passed(big, 6), passed(job("huge", 1, 1), 7), small}, []packing.GPU{shared("a", 1), shared("b", 1)}, packing.Settings{}, "small@b"},
+		"not one too small":    {[]packing.Job{passed(job("big", 0.9, 12), 6), small}, []packing.GPU{shared("a", 1), {Name: "b", Jobs: 2, Utilization: 0.6, FreeBytes: 5 * gigabyte, MemoryBytes: 16 * gigabyte}}, packing.Settings{}, "small@a"},
+		"a small one first":    {[]packing.Job{big, passed(small, 3)}, gpus(1), packing.Settings{}, "small@g0"},
+		"as in the paper":      {[]packing.Job{big, passed(small, 3)}, gpus(1), packing.Settings{MostPassed: -1}, "big@g0"},
+		"a bound of one's own": {[]packing.Job{big, passed(small, 1)}, gpus(1), packing.Settings{MostPassed: 1}, "small@g0"},
+		"never passed":         {[]packing.Job{big, small}, gpus(0), packing.Settings{}, ""},
+	} {
+		if got := said(packing.Proactive(one.waiting, one.gpus, one.settings)); got != one.want {
+			t.Errorf("%s: %q, want %q", name, got, one.want)
+		}
+	}
+}
+
+// house is GPUs on which jobs run for a number of rounds each, and what waits.
+type house struct {
+	gpus    []packing.GPU
+	running map[string]resident
+	waiting []packing.Job
+	came    map[string]int
+	rounds  map[string]int
+}
+
+type resident struct {
+	job  packing.Job
+	gpu  int
+	ends int
+}
+
+// round ends what has run for long enough, and starts what packing places. It says
+// what started.
+func (h *house) round(now int, settings packing.Settings) (started []string) {
+	for name, one := range h.running {
+		if one.ends <= now {
+			gpu := &h.gpus[one.gpu]
+			gpu.Jobs--
+			gpu.Utilization -= one.job.Utilization
+			gpu.FreeBytes += one.job.MemoryBytes
+			if gpu.Jobs == 0 {
+				gpu.Utilization = 0
+			}
+			delete(h.running, name)
+		}
+	}
+	for _, one := range packing.Proactive(h.waiting, h.gpus, settings) {
+		at := slices.IndexFunc(h.gpus, func(g packing.GPU) bool { return g.Name == one.GPU })
+		place := slices.IndexFunc(h.waiting, func(j packing.Job) bool { return j.Name == one.Job })
+		job := h.waiting[place]
+		h.waiting = slices.Delete(h.waiting, place, place+1)
+		h.running[job.Name] = resident{job, at, now + h.rounds[job.Name]}
+		gpu := &h.gpus[at]
+		gpu.Jobs++
+		gpu.Utilization += job.Utilization
+		gpu.FreeBytes -= job.MemoryBytes
+		for i := range h.waiting {
+			if h.came[h.waiting[i].Name] < h.came[job.Name] {
+				h.waiting[i].Passed++
+			}
+		}
+		started = append(started, job.Name)
+	}
+	return started
+}
+
+// Every job starts, however many come after it, and whatever fits better: as soon as
+// it has been passed as often as may be, it waits for those that were so before it and
+// for what runs then, and for nothing else.
+func TestNoJobWaitsForever(t *testing.T) {
+	starved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		count, longest := rapid.IntRange(1, 4).Draw(t, "GPUs"), rapid.IntRange(1, 6).Draw(t, "rounds")
+		watched := job("watched", rapid.Float64Range(0, 1).Draw(t, "utilization"), rapid.Int64Range(1, 10).Draw(t, "memory"))
+		others := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) packing.Job {
+			return job("", rapid.Float64Range(0, 1).Draw(t, "utilization"), rapid.Int64Range(1, 10).Draw(t, "memory"))
+		}), 1, 8).Draw(t, "others")
+		length := rapid.SliceOfN(rapid.IntRange(1, longest), 8, 8).Draw(t, "lengths")
+		// waits plays it, with as many new jobs each round as keep everything full, and says
+		// in which round the watched one starts.
+		waits := func(settings packing.Settings, rounds int) int {
+			h := &house{gpus: gpus(count), running: map[string]resident{}, came: map[string]int{"watched": 10}, rounds: map[string]int{"watched": 1}}
+			for now := range rounds {
+				for len(h.waiting) < 3*count+1 {
+					one := others[len(h.came)%len(others)]
+					one.Name = fmt.Sprint(len(h.came))
+					h.came[one.Name], h.rounds[one.Name] = len(h.came), length[len(h.came)%len(length)]
+					h.waiting = append(h.waiting, one)
+				}
+				if now == 1 {
+					h.came["watched"] = len(h.came)
+					h.waiting = append(h.waiting, watched)
+				}
+				if slices.Contains(h.round(now, settings), "watched") {
+					return now
+				}
+			}
+			return -1
+		}
+		settings := packing.Settings{MostPassed: rapid.IntRange(0, 12).Draw(t, "bound")}
+		// At most so many were there before it, or have passed it; each of them, one after
+		// the other, waits in the worst case for three others that go on for as long as any.
+		before := 3*count + 1 + max(settings.Passes(count), 1)
+		bound := 2 + (before+1)*3*(longest+1)
+		if at := waits(settings, bound+1); at < 0 {
+			t.Fatalf("with %+v it does not start in %d rounds", settings, bound)
+		}
+		if waits(packing.Settings{MostPassed: -1}, bound+1) < 0 {
+			starved++
+		}
+	})
+	if starved == 0 {
+		t.Error("no job starves without a bound: this shows nothing")
+	}
+}
