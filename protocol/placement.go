@@ -10,6 +10,8 @@ type Pool struct {
 	Waiting []PoolTask `json:"waiting" doc:"what studies have ready, in the order in which it goes"`
 	// Models say how well epochs are predicted, by study and type of machine.
 	Models []PoolModel `json:"models" doc:"how well epochs are predicted, by study and type of machine"`
+	// GPUModels are what was learned of trainings on each type of GPU.
+	GPUModels []PoolGPUModel `json:"gpu_models" doc:"what was learned of trainings on each type of GPU"`
 	// Migrations are moves of running trials, the newest first.
 	Migrations []PoolMigration `json:"migrations" doc:"moves of running trials, the newest first"`
 	// Placed is how many trials have a lease for which machines of several types were

@@ -91,4 +91,6 @@ type TrialDetail struct {
 	Trial   RankedTrial    `json:"trial"`
 	Reports []trial.Report `json:"reports"`
 	Events  []Event        `json:"events"`
+	// GPUExpected is what it should use of GPUs; absent where no worker has one.
+	GPUExpected *GPUExpected `json:"gpu_expected,omitempty" doc:"what it should use of GPUs, an estimate; absent where no worker has one"`
 }

@@ -31,7 +31,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 		return protocol.FinishReply{}, problem.WithFields("the end of the lease of trial "+string(t.ID)+" is not valid", faults)
 	}
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
-	worker := t.Worker
+	worker, was := t.Worker, t
 	tx := s.begin(r)
 	tx.preempted = s.preempted(held)
 	tx.move = s.leaving(r, t)
@@ -45,6 +45,12 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		s.letGoOf(t.ID)
 		return protocol.FinishReply{}, err
+	}
+	if request.GPUUse != nil {
+		s.sawGPU(ctx, r, was, epochSeen{use: request.GPUUse})
+	}
+	if t.State.Terminal() {
+		s.leftGPU(t.ID)
 	}
 	if t.MeasuredAt(t.Rung) {
 		s.deflator.ended(t.ID, request.LeaseEpoch, tx.now)

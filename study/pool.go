@@ -31,7 +31,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, Migrations: []protocol.PoolMigration{}}
+	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpuModels(), Migrations: []protocol.PoolMigration{}}
 	stands := s.standing("", Caller{})
 	q := question{stands: stands, types: types, probes: s.probesByType(), most: mostWaiting}
 	running := map[string][]protocol.PoolRun{}

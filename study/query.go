@@ -46,16 +46,19 @@ func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, er
 
 // TrialDetail returns one trial with its reports and its history.
 func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
+	var expected *protocol.GPUExpected
 	ranked, err := look(ctx, s, ref, func(r *runtime) (protocol.RankedTrial, error) {
-		if _, err := r.trial(number); err != nil {
+		t, err := r.trial(number)
+		if err != nil {
 			return protocol.RankedTrial{}, err
 		}
+		expected = s.gpuExpected(ctx, r, t)
 		return rankOf(number, r.trials, r.study.Definition.Objectives), nil
 	})
 	if err != nil {
 		return protocol.TrialDetail{}, err
 	}
-	detail, t := protocol.TrialDetail{Trial: ranked}, ranked.Trial
+	detail, t := protocol.TrialDetail{Trial: ranked, GPUExpected: expected}, ranked.Trial
 	if detail.Reports, err = s.store.Reports(ctx, t.ID); err != nil {
 		return protocol.TrialDetail{}, err
 	}

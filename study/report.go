@@ -72,18 +72,24 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	}
 	s.learned(guidance.records)
 	if fresh {
-		s.deflator.setUp(t.ID, t.LeaseEpoch, float64(report.SetupSeconds))
-	}
-	if report.Energy != nil && fresh {
-		s.poolMutex.Lock()
-		s.spend(r.owner, 0, float64(report.Energy.Joules))
-		s.poolMutex.Unlock()
+		s.took(ctx, r, t, report)
 	}
 	r.observe(t, accepted)
 	if t.State.Terminal() { // its search stopped it
 		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
 	}
 	return directive, nil
+}
+
+// took counts what an epoch took that was accepted.
+func (s *Service) took(ctx context.Context, r *runtime, t trial.Trial, report protocol.Report) {
+	s.deflator.setUp(t.ID, t.LeaseEpoch, float64(report.SetupSeconds))
+	if report.Energy != nil {
+		s.poolMutex.Lock()
+		s.spend(r.owner, 0, float64(report.Energy.Joules))
+		s.poolMutex.Unlock()
+	}
+	s.sawGPU(ctx, r, t, epochOf(t, report))
 }
 
 // report stages what comes of a report.

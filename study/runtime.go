@@ -55,6 +55,11 @@ type runtime struct {
 
 	// outlook is what epochs should take where; nil until somebody asks.
 	outlook *outlook
+	// designs are what trials train, by their parameters; nil until somebody asks, and
+	// when a script has said something new. relatives are trials of earlier studies
+	// that train the same models; nil before they are looked for.
+	designs   *designs
+	relatives *[]trial.Trial
 
 	method search.Method // nil when the study is over or the search broken
 	// broken is why the search cannot be continued by this program. The study
@@ -182,7 +187,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	}
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
-	r.method, r.broken, r.waiting = nil, nil, false
+	r.method, r.broken, r.waiting, r.designs = nil, nil, false, nil
 	r.spending, r.held, r.use = spending{}, 0, use{}
 	for _, t := range trials {
 		r.spending = r.spending.plus(r.spent(t))

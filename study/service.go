@@ -59,7 +59,8 @@ type Service struct {
 	emulating gate
 	claims    map[claim]time.Time
 
-	deflator *deflator // what trainings take, and what they leave out
+	deflator   *deflator // what trainings take, and what they leave out
+	gpuLessons *lessons  // what they use of GPUs
 
 	// governing lets one change of the pool's rules be made at a time.
 	governing gate
@@ -93,7 +94,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), deployed: make(map[deployQuestion][]deployment.Deployment),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), gpuLessons: newLessons(), deployed: make(map[deployQuestion][]deployment.Deployment),
 		line: newLine(), moves: make(map[trial.ID]*move),
 	}
 }
@@ -107,6 +108,9 @@ func (s *Service) Start(ctx context.Context) error {
 	s.lastTick = s.options.Now() // it may fall asleep before its first one
 	s.poolMutex.Unlock()
 	if err := s.loadRules(ctx); err != nil {
+		return err
+	}
+	if err := s.loadLessons(ctx); err != nil {
 		return err
 	}
 	studies, err := s.store.Studies(ctx)
@@ -166,6 +170,9 @@ func (s *Service) Close(ctx context.Context) error {
 	var failures []error
 	now := s.options.Now()
 	if err := s.keepRules(ctx, now, now, true); err != nil {
+		failures = append(failures, err)
+	}
+	if err := s.saveLessons(ctx); err != nil {
 		failures = append(failures, err)
 	}
 	for _, r := range s.loaded() {

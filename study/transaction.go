@@ -293,6 +293,9 @@ func (tx *transaction) show() {
 			if r.trials[number].State.Held() {
 				r.held--
 			}
+			if newlyModelled(r.trials[number], staged) {
+				r.designs = nil
+			}
 			r.trials[number] = staged
 		} else {
 			r.trials = append(r.trials, staged)

@@ -112,9 +112,10 @@ func (o *office) close(ctx context.Context) error {
 // breaks.
 func (o *office) housekeep(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
-	wait := o.watch(ctx)
+	wait, learned := o.watch(ctx), o.learn(ctx)
 	defer func() {
 		stop()
+		<-learned
 		if err := wait(); err != nil {
 			o.server.options.logger.Warn("the recorded demand", "error", err)
 		}
@@ -138,6 +139,28 @@ func (o *office) housekeep(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// learn learns from trainings beside everything else, until the context ends; the
+// channel is closed behind the last lesson.
+func (o *office) learn(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		often := time.NewTicker(learnEvery)
+		defer often.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-often.C:
+				if err := o.studies.Learn(ctx); err != nil && ctx.Err() == nil {
+					o.server.options.logger.Error("learn from trainings on GPUs", "error", err)
+				}
+			}
+		}
+	}()
+	return ended
 }
 
 // sweep notes which tokens were used, and deletes old receipts and artifacts that

@@ -38,7 +38,7 @@ decided. Seconds and joules that have not been spent yet are estimates.`,
 	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	watchFlag(command, &watching)
 	command.AddCommand(poolReplayCommand())
-	for _, below := range []*cobra.Command{poolForecastCommand(&flags.server), poolAdviceCommand(&flags.server), poolAutoscaleCommand(&flags.server)} {
+	for _, below := range []*cobra.Command{poolForecastCommand(&flags.server), poolAdviceCommand(&flags.server), poolAutoscaleCommand(&flags.server), poolModelsCommand(&flags.server)} {
 		connectionFlags(below, &flags.server)
 		command.AddCommand(below)
 	}

@@ -92,6 +92,7 @@ type server struct {
 // Housekeeping intervals.
 const (
 	tickEvery  = time.Second
+	learnEvery = 10 * time.Second
 	sweepEvery = time.Minute
 	// artifactGrace is how long an upload may wait for its commit.
 	artifactGrace = 15 * time.Minute

@@ -57,11 +57,14 @@ func trialCommand(flags *studyFlags) *cobra.Command {
 	})
 }
 
-// printPlace says which GPUs the trial has, and how often it made way.
-func printPlace(out io.Writer, t protocol.RankedTrial) {
+// printPlace says which GPUs the trial has, what it should use of one, and how often
+// it made way.
+func printPlace(out io.Writer, detail protocol.TrialDetail) {
+	t := detail.Trial
 	if len(t.GPUs) > 0 {
 		fmt.Fprintf(out, "GPUs of its machine: %s\n", strings.Trim(fmt.Sprint(t.GPUs), "[]"))
 	}
+	printGPUExpected(out, detail.GPUExpected)
 	if t.Preemptions > 0 {
 		fmt.Fprintf(out, "Made way for others %s\n", wording.Count(t.Preemptions, "time"))
 	}
@@ -84,7 +87,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	if t.Deflation != nil {
 		fmt.Fprintln(out, shownDrop(t.Deflation))
 	}
-	printPlace(out, t)
+	printPlace(out, detail)
 	if t.RepeatOf != nil {
 		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
 	}

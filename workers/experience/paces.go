@@ -33,6 +33,43 @@ type paces struct {
 	in                  map[string]int
 	pairs               int
 	factorsOff, lineOff float64
+	told                []PairModel
+}
+
+// PairModel is what was learned of pairs on one of the grounds.
+type PairModel struct {
+	Basis string
+	// Pairs is from how many it was learned. Off is by how much the speeds of
+	// hidden pairs were wrong, for half of them by no more than that, and PlainOff
+	// the same of the mean of the others.
+	Pairs         int
+	Off, PlainOff float64
+}
+
+// Told is what is known of trainings that share such a GPU.
+type Told struct {
+	// Kinds is how many kinds of trainings were seen, Seen how many pairs of them
+	// often enough to count.
+	Kinds, Seen int
+	Learned     []PairModel
+	// Reason is why nothing is told of pairs that were not seen.
+	Reason string
+}
+
+// Told is what is known of trainings that share such a GPU.
+func (g *GPU) Told() Told {
+	t := &g.together
+	told := Told{Kinds: len(t.alone), Seen: len(t.pairs()), Learned: t.paces.told}
+	switch {
+	case len(told.Learned) > 0:
+	case told.Seen < leastForFactors:
+		told.Reason = fmt.Sprintf("%d pairs were seen for long enough: at least %d are needed to tell others", told.Seen, leastForFactors)
+	case t.paces.pairs == 0:
+		told.Reason = "what was seen is being learned"
+	default:
+		told.Reason = fmt.Sprintf("of %d pairs, what was hidden is told no better than by their mean: more are needed", t.paces.pairs)
+	}
+	return told
 }
 
 // Beside is how fast two trainings should be that share a GPU, each in parts of
@@ -131,6 +168,7 @@ func learnPaces(pairs []pair) paces {
 		})
 		if factors, err := factorsOf(pairs); err == nil && off < plain {
 			p.factors, p.factorsOff = factors, off
+			p.told = append(p.told, PairModel{ByFactors, len(pairs), off, plain})
 		}
 	}
 	if len(used) >= leastForUse {
@@ -140,6 +178,7 @@ func learnPaces(pairs []pair) paces {
 		})
 		if line, err := lineOf(used); err == nil && off < plain {
 			p.line, p.lineOff = line, off
+			p.told = append(p.told, PairModel{ByUse, len(used), off, plain})
 		}
 	}
 	return p

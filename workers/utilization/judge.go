@@ -51,10 +51,11 @@ func Judge(samples []Sample, settings Settings, by string) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	return judge(samples, settings, parts)
+	return judge(samples, parts, func(rest []Sample) (*Model, error) { return Train(rest, settings) })
 }
 
-func judge(samples []Sample, settings Settings, parts [][]int) (Verdict, error) {
+// judge predicts each part with what was trained on the rest.
+func judge(samples []Sample, parts [][]int, train func([]Sample) (*Model, error)) (Verdict, error) {
 	var v Verdict
 	var said, was [2][]float64
 	var off, memoryOff []float64
@@ -65,7 +66,7 @@ func judge(samples []Sample, settings Settings, parts [][]int) (Verdict, error) 
 				rest = append(rest, one)
 			}
 		}
-		m, err := Train(rest, settings)
+		m, err := train(rest)
 		if err != nil {
 			return v, err
 		}

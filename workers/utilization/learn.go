@@ -63,19 +63,37 @@ func Learn(samples []Sample, seed uint64) (*Learned, error) {
 		return nil, err
 	}
 	drawn := drawnParts(len(samples), seed)
-	if learned.BySample, err = judge(samples, served(Forest, seed), drawn); err != nil {
-		return nil, err
-	}
-	if learned.Mean, err = judge(samples, served(Mean, seed), drawn); err != nil {
+	if learned.BySample, learned.Mean, err = learned.compare(samples, drawn); err != nil {
 		return nil, err
 	}
 	if !knows(learned.BySample, learned.Mean) {
 		return nil, fmt.Errorf("of %d trainings, what was hidden is predicted no better than by their mean (RMSLE %.3f against %.3f): more are needed", len(samples), learned.BySample.Utilization, learned.Mean.Utilization)
 	}
-	if learned.ByFamily, err = byFamily(samples, dealt(parts), seed); err != nil {
+	if learned.ByFamily, err = learned.byFamily(samples, dealt(parts)); err != nil {
 		learned.Unlike = err.Error()
 	}
 	return learned, nil
+}
+
+// compare judges a forest and the mean. How wide bands are is taken from the model
+// of all: to find it anew for each part would take many times as long.
+func (l *Learned) compare(samples []Sample, parts [][]int) (forest, mean Verdict, err error) {
+	for method, into := range map[string]*Verdict{Forest: &forest, Mean: &mean} {
+		settings, err := served(method, l.Model.Settings.Seed).complete()
+		if err != nil {
+			return forest, mean, err
+		}
+		*into, err = judge(samples, parts, func(rest []Sample) (*Model, error) {
+			inputs, targets := rows(rest)
+			m := &Model{Utilization: fit(inputs, targets[0], settings), Memory: fit(inputs, targets[1], settings)}
+			m.Utilization.Residual, m.Memory.Residual = l.Model.Utilization.Residual, l.Model.Memory.Residual
+			return m, nil
+		})
+		if err != nil {
+			return forest, mean, err
+		}
+	}
+	return forest, mean, nil
 }
 
 // knows reports whether a model does better than the mean of all, by a twentieth
@@ -87,17 +105,13 @@ func knows(model, mean Verdict) bool {
 
 // byFamily is how well architectures are predicted that were hidden. The error
 // says why new ones are not predicted.
-func byFamily(samples []Sample, parts [][]int, seed uint64) (*Verdict, error) {
+func (l *Learned) byFamily(samples []Sample, parts [][]int) (*Verdict, error) {
 	for _, part := range parts {
 		if len(samples)-len(part) < leastSamples {
 			return nil, fmt.Errorf("%d of %d trainings are of one architecture, and without them there is too little to learn from", len(part), len(samples))
 		}
 	}
-	model, err := judge(samples, served(Forest, seed), parts)
-	if err != nil {
-		return nil, err
-	}
-	mean, err := judge(samples, served(Mean, seed), parts)
+	model, mean, err := l.compare(samples, parts)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,220 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// designs say what a study's trials train, by their parameters, before a script
+// has said so: trials whose parameters differ in nothing that changes the model
+// share an architecture (Rocha, section 7.3.4).
+type designs struct {
+	// deciding are the parameters that change the model, as far as is known.
+	deciding []string
+	// known has the architecture by the values of these; conflicts counts the trials
+	// that have the same ones as others and train different models.
+	known     map[string]string
+	conflicts int
+}
+
+// batchNames are the names that a parameter has which says how many samples a
+// step of the training takes.
+func batchNames() []string {
+	return []string{"batch_size", "batch", "train_batch_size", "per_device_train_batch_size", "minibatch_size", "mini_batch_size"}
+}
+
+// batchOf is how many samples a step of the training takes; 0 where no parameter
+// says so.
+func batchOf(configuration space.Configuration) int64 {
+	for _, name := range batchNames() {
+		if value, has := configuration[name]; has {
+			if n, number := value.Number(); number && n >= 1 && n <= 1<<32 {
+				return int64(n)
+			}
+		}
+	}
+	return 0
+}
+
+// designsOf finds what decides the architecture. Where the study tells parameters
+// of the model from others (kind: model), these do. Where it does not, or where
+// trials contradict that, all do but those in which two trials differ that train
+// the same model; and where trials contradict that, too (a parameter may change the
+// model together with another one only), as many of the latter as settle it.
+func designsOf(of space.Space, trials []trial.Trial) designs {
+	var all, declared []string
+	for _, p := range of.Parameters {
+		all = append(all, p.Name)
+		if p.Kind == space.Model {
+			declared = append(declared, p.Name)
+		}
+	}
+	met := modelled(trials)
+	if len(declared) > 0 {
+		if d := tableOf(declared, met); d.conflicts == 0 {
+			return d
+		}
+	}
+	var left []string
+	all = slices.DeleteFunc(all, func(name string) bool {
+		nothing := changesNothing(name, met)
+		if nothing {
+			left = append(left, name)
+		}
+		return nothing
+	})
+	d := tableOf(all, met)
+	for d.conflicts > 0 && len(left) > 0 {
+		best, place := d, 0
+		for at, name := range left {
+			if one := tableOf(append(slices.Clone(d.deciding), name), met); at == 0 || one.cost() < best.cost() {
+				best, place = one, at
+			}
+		}
+		d, left = best, slices.Delete(left, place, place+1)
+	}
+	return d
+}
+
+// modelled are the trials whose script has said what they train.
+func modelled(trials []trial.Trial) (met []trial.Trial) {
+	for _, t := range trials {
+		if t.Inference != nil && t.Inference.Architecture != "" {
+			met = append(met, t)
+		}
+	}
+	return met
+}
+
+// newlyModelled reports whether it became known what the trial trains.
+func newlyModelled(before, now trial.Trial) bool {
+	return now.Inference != nil && (before.Inference == nil || before.Inference.Architecture != now.Inference.Architecture)
+}
+
+// changesNothing reports whether two trials differ in the parameter that train the
+// same model.
+func changesNothing(name string, met []trial.Trial) bool {
+	values := map[string]string{}
+	for _, t := range met {
+		value := valuesOf([]string{name}, t.Configuration)
+		if other, known := values[t.Inference.Architecture]; known && other != value {
+			return true
+		}
+		values[t.Inference.Architecture] = value
+	}
+	return false
+}
+
+// cost is how badly the parameters explain what is trained: a parameter of which
+// each trial has a value of its own settles every conflict, and says nothing.
+func (d designs) cost() int { return d.conflicts + len(d.known) }
+
+func tableOf(deciding []string, met []trial.Trial) designs {
+	d := designs{deciding: deciding, known: map[string]string{}}
+	for _, t := range met {
+		values := valuesOf(deciding, t.Configuration)
+		if other, known := d.known[values]; known && other != t.Inference.Architecture {
+			d.conflicts++
+		}
+		d.known[values] = t.Inference.Architecture
+	}
+	return d
+}
+
+// valuesOf are the values of the parameters; one that a configuration does not have
+// has a place of its own.
+func valuesOf(names []string, configuration space.Configuration) string {
+	values := make([]*space.Value, len(names))
+	for i, name := range names {
+		if value, has := configuration[name]; has {
+			values[i] = &value
+		}
+	}
+	text, _ := json.Marshal(values) // values have a text
+	return string(text)
+}
+
+// architecture is what a trial with the parameters trains, and how that is known;
+// empty where it is not, and the words say why.
+func (d designs) architecture(configuration space.Configuration) (key, how string) {
+	if len(d.known) == 0 {
+		return "", "no script has said yet what it trains: call trial.save_model"
+	}
+	if d.conflicts > 0 {
+		return "", "trials with the same parameters train different models"
+	}
+	key, known := d.known[valuesOf(d.deciding, configuration)]
+	switch {
+	case !known:
+		return "", "no trial with the same " + strings.Join(d.deciding, ", ") + " has said what it trains"
+	case len(d.deciding) == 0:
+		return key, "all trials train this model"
+	}
+	return key, "trials with the same " + strings.Join(d.deciding, ", ") + " train this model"
+}
+
+// architectureOf is what the trial trains, or will, and how that is known; empty
+// where it is not. The trial may be one that the search has not started.
+func (s *Service) architectureOf(ctx context.Context, r *runtime, t trial.Trial) (key, how string) {
+	if t.Inference != nil && t.Inference.Architecture != "" {
+		return t.Inference.Architecture, "its script has said so"
+	}
+	if r.designs == nil {
+		made := designsOf(r.study.Definition.Space, slices.Concat(s.relatives(ctx, r), r.trials))
+		r.designs = &made
+	}
+	return r.designs.architecture(t.Configuration)
+}
+
+// mostRelatives is of how many earlier studies the models are looked at.
+const mostRelatives = 3
+
+// relatives are trials of the newest earlier studies of the same owner that run the
+// same command with the same parameters: they train the same models. They are read
+// once.
+func (s *Service) relatives(ctx context.Context, r *runtime) []trial.Trial {
+	if r.relatives != nil {
+		return *r.relatives
+	}
+	var found []trial.Trial
+	studies, err := s.store.Studies(ctx)
+	left := mostRelatives
+	for _, one := range studies {
+		if left == 0 || err != nil {
+			break
+		}
+		if one.ID == r.id || one.Owner != r.owner || !sameScript(one, r.study) {
+			continue
+		}
+		left--
+		var trials []trial.Trial
+		if trials, err = s.store.Trials(ctx, one.ID); err == nil {
+			found = append(found, modelled(trials)...)
+		}
+	}
+	if err != nil {
+		s.options.Logger.Warn("what earlier studies train is not known", "study", r.study.Definition.Name, "error", err)
+		return nil // it is tried again the next time
+	}
+	r.relatives = &found
+	return found
+}
+
+// sameScript reports whether two studies run the same command with the same
+// parameters.
+func sameScript(a, b Study) bool {
+	one, other := a.Definition, b.Definition
+	return len(one.Command) > 0 && slices.Equal(one.Command, other.Command) && one.Directory == other.Directory && sameParameters(one.Space, other.Space)
+}
+
+// kindOf names trainings that take as long as each other, of one study: those of
+// the same model and batch.
+func kindOf(study, architecture string, batch int64) string {
+	return fmt.Sprintf("%s/%s/%d", study, architecture, batch)
+}
