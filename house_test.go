@@ -81,6 +81,7 @@ var mayImport = map[string][]string{
 	"workers/sandbox":         {"problem", "profiler", "workers/sandbox/filter"},
 	"workers/sandbox/filter":  {},
 	"web/audit":               {"problem"},
+	"web/autoscale":           {"protocol", "web/audit", "workers/demand"},
 	"web/compress":            {},
 	"web/forecasting":         {"problem", "protocol", "study", "workers/demand", "workers/forecast"},
 	"web/auth":                {"problem"},

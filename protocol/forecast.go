@@ -147,8 +147,12 @@ type WorkerAdvice struct {
 	Name     string  `json:"name"`
 	Capacity float64 `json:"capacity" minimum:"0"`
 	Trials   int     `json:"trials" minimum:"0"`
-	Action   string  `json:"action" enum:"keep,wake,drain"`
-	Reason   string  `json:"reason"`
+	// Silent says that it is not heard of: to wake it, its machine has to be.
+	Silent bool `json:"silent,omitempty" doc:"it is not heard of: to wake it, its machine has to be"`
+	// Action is keep, wake, drain, or sleep: the server drained it, and it has ended
+	// its trials.
+	Action string `json:"action" enum:"keep,wake,drain,sleep" doc:"sleep: the server drained it, and it has ended its trials, so that its machine may sleep"`
+	Reason string `json:"reason"`
 }
 
 // PowerAssumption is what a GPU is taken to draw, and how long it takes to wake

@@ -1,6 +1,8 @@
 package study
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -25,13 +27,45 @@ func (s *Service) Demand() demand.Look {
 		}
 		r.mutex.Unlock()
 	}
-	now := s.options.Now()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	for _, member := range s.workers.Members() {
-		look.Hosts = append(look.Hosts, s.host(member, now))
-	}
+	look.Hosts = s.hosts()
 	return look
+}
+
+// hosts are the workers, and those that are away and that advice drained, or took
+// back so that somebody wakes them. The pool's lock is held.
+func (s *Service) hosts() []demand.Host {
+	now := s.options.Now()
+	var hosts []demand.Host
+	here := make(map[drainKey]bool)
+	for _, member := range s.workers.Members() {
+		hosts = append(hosts, s.host(member, now))
+		here[drainKey{member.Registration.Name, member.Holder}] = true
+	}
+	away := func(key drainKey, capacity float64, drained bool) {
+		if !here[key] {
+			hosts = append(hosts, demand.Host{ID: key.Name, Name: key.Name, Holder: key.Holder, Capacity: capacity, Silent: true, Draining: drained, Advised: drained})
+		}
+	}
+	for key, drain := range s.rules.drains {
+		if drain.Advised {
+			away(key, drain.Capacity, true)
+		}
+	}
+	last := make(map[drainKey]demand.Change)
+	for _, one := range s.rules.changes {
+		if !one.Pretended {
+			last[drainKey{one.Worker, one.Holder}] = one
+		}
+	}
+	for key, one := range last {
+		if _, drained := s.rules.drains[key]; !drained && one.Action == demand.Wake && one.Asleep && now.Sub(one.At) < forgetWorkersAfter {
+			away(key, one.Capacity, false)
+		}
+	}
+	slices.SortStableFunc(hosts, func(a, b demand.Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return hosts
 }
 
 // want is what the trials of a study take and wait for.
@@ -81,8 +115,11 @@ func placesOf(t trial.Trial) float64 { return float64(max(1, len(t.GPUs))) }
 func (s *Service) host(member pool.Member, now time.Time) demand.Host {
 	registration, held := member.Registration, s.leases.HeldBy(member.Registration.ID)
 	host := demand.Host{
-		ID: registration.ID, Name: registration.Name, Trials: len(held), Silent: now.Sub(member.LastSeen) >= s.leaseTerm(), Draining: s.drainOf(member) != nil,
+		ID: registration.ID, Name: registration.Name, Holder: member.Holder, Trials: len(held), Silent: now.Sub(member.LastSeen) >= s.leaseTerm(),
 		Capacity: float64(max(1, registration.Slots)),
+	}
+	if drain := s.drainOf(member); drain != nil {
+		host.Draining, host.Advised = true, drain.Advised
 	}
 	switch {
 	case len(registration.Machine.GPUs) > 0:

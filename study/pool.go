@@ -31,7 +31,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpuModels(), Migrations: []protocol.PoolMigration{}}
+	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpuModels(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
 	stands := s.standing("", Caller{})
 	q := question{stands: stands, types: types, probes: s.probesByType(), most: mostWaiting}
 	running := map[string][]protocol.PoolRun{}
@@ -70,6 +70,9 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: registration.Machine.Type(),
 			Alive: now.Sub(member.LastSeen) < s.leaseTerm(), Slots: registration.Slots, Elastic: registration.Elastic, Drained: s.drainOf(member) != nil,
 			Probes: len(registration.Probes), Running: []protocol.PoolRun{},
+		}
+		if drain := s.drainOf(member); drain != nil {
+			one.Advised = drain.Advised
 		}
 		if w, waits := s.line.waiting[registration.ID]; waits {
 			one.Waiting = w.voices

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -31,6 +32,7 @@ type rules struct {
 	quotas       map[string]pool.Quota // by owner, "" the administrators
 	reservations []pool.Reservation    // in order of their ids
 	drains       map[drainKey]protocol.Drain
+	changes      []demand.Change       // drains by advice, and what became of them; the oldest first, and never changed in place
 	spent        map[string]pool.Spent // by owner
 	// unsaved are owners whose spending is to be stored, saved is when that was
 	// last done.
@@ -66,6 +68,9 @@ func (s *Service) loadRules(ctx context.Context) error {
 		return err
 	}
 	if err := eachEntry(ctx, s.store, drainEntry, func(_ string, one storedDrain) { found.drains[one.drainKey] = one.Drain }); err != nil {
+		return err
+	}
+	if err := eachEntry(ctx, s.store, changesEntry, func(_ string, stored storedChanges) { found.changes = stored.Changes }); err != nil {
 		return err
 	}
 	if err := eachEntry(ctx, s.store, spentEntry, func(name string, one pool.Spent) { found.spent[ownerNamed(name)] = one }); err != nil {

@@ -28,6 +28,8 @@ type Options struct {
 	// HeartbeatSeconds how often workers send one (10 if 0).
 	LeaseSeconds, HeartbeatSeconds float64
 	Logger                         *slog.Logger
+	// Autoscale is how the server drains workers by itself, for people to see.
+	Autoscale protocol.PoolAutoscale
 }
 
 // Service holds the use cases. It is safe for concurrent use.

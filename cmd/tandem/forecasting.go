@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/store/demandlog"
+	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/forecast"
 )
@@ -22,12 +25,17 @@ type poolOptions struct {
 	performance             float64
 	total, wakeMinutes      int
 	awakeWatts, asleepWatts float64
+	autoscale               protocol.PoolAutoscale
+	pause                   time.Duration
 }
 
 // usualPool is what is taken where nobody says more: 25 W less by the lowest clock
 // (Mammen and others, 2023, section 4.2).
 func usualPool() poolOptions {
-	return poolOptions{performance: 0.98, awakeWatts: 50, asleepWatts: 25, wakeMinutes: 1}
+	return poolOptions{
+		performance: 0.98, awakeWatts: 50, asleepWatts: 25, wakeMinutes: 1, pause: 15 * time.Minute,
+		autoscale: protocol.PoolAutoscale{Mode: protocol.AutoscaleOff, Least: 1, Steady: 5},
+	}
 }
 
 func poolFlags(command *cobra.Command, options *poolOptions) {
@@ -37,6 +45,18 @@ func poolFlags(command *cobra.Command, options *poolOptions) {
 	flags.Float64Var(&options.awakeWatts, "gpu-idle-watts", usual.awakeWatts, "what a GPU draws that is awake and idle: for estimates of what sleep saves")
 	flags.Float64Var(&options.asleepWatts, "gpu-asleep-watts", usual.asleepWatts, "what one draws that sleeps")
 	flags.IntVar(&options.wakeMinutes, "gpu-wake-minutes", usual.wakeMinutes, "how many minutes one takes to wake up, from 0 to 4")
+	flags.StringVar((*string)(&options.autoscale.Mode), "autoscale", string(usual.autoscale.Mode), "drain workers that are not wanted by the forecast, and take that back when they are: on, off, or dry-run, which only says what it would do")
+	flags.Float64Var(&options.autoscale.Least, "autoscale-least", usual.autoscale.Least, "how many GPUs (or trial slots) take trials at least, whatever is forecast")
+	flags.Float64Var(&options.autoscale.Most, "autoscale-most", 0, "how many take trials at most; 0: no bound")
+	flags.IntVar(&options.autoscale.Steady, "autoscale-steady", usual.autoscale.Steady, "for how many minutes in a row a worker is not wanted before it is drained")
+	flags.DurationVar(&options.pause, "autoscale-pause", usual.pause, "how long a worker is left alone that was drained or taken back; a drain is taken back whenever the worker is wanted")
+}
+
+// scaling is how the server drains workers by itself.
+func (o poolOptions) scaling() protocol.PoolAutoscale {
+	settings := o.autoscale
+	settings.PauseSeconds = o.pause.Seconds()
+	return settings
 }
 
 func (o poolOptions) power() forecast.Power {
@@ -51,6 +71,9 @@ func (o poolOptions) check() error {
 	if err := (forecasting.Options{Power: o.power(), Performance: o.performance, Total: o.total}).Check(); err != nil {
 		return usageError{fmt.Errorf("--pool-performance, --pool-size: %w", err)}
 	}
+	if err := autoscale.Check(o.scaling()); err != nil {
+		return usageError{fmt.Errorf("--autoscale, --autoscale-least, --autoscale-most, --autoscale-steady, --autoscale-pause: %w", err)}
+	}
 	return nil
 }
 
@@ -64,19 +87,24 @@ func (o *office) foresee() (err error) {
 		Now: time.Now, Logger: options.logger, Log: o.demand, Look: o.studies.Demand,
 		Power: options.pool.power(), Performance: options.pool.performance, Total: options.pool.total,
 	})
+	if err != nil {
+		return err
+	}
+	o.autoscale, err = autoscale.New(autoscale.Options{
+		Now: time.Now, Logger: options.logger, Audit: o.audit, Studies: o.studies, Advice: o.forecasts.Advice,
+		Settings: options.pool.scaling(), Delay: time.Duration(options.pool.wakeMinutes) * time.Minute,
+	})
 	return err
 }
 
-// watch looks at the pool until the context ends, and lets go of the files then.
+// watch looks at the pool and acts on its forecast until the context ends, and lets go of the files then.
 // The function that it returns waits for that.
 func (o *office) watch(ctx context.Context) (wait func() error) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		o.forecasts.Run(ctx)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { o.forecasts.Run(ctx) })
+	running.Go(func() { o.autoscale.Run(ctx) })
 	return func() error {
-		<-ended
+		running.Wait()
 		if err := o.demand.Close(); err != nil {
 			return errors.Join(errors.New("close the recorded demand"), err)
 		}

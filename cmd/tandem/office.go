@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/web/ui"
 )
@@ -56,9 +57,11 @@ type office struct {
 	// audit is who did what on this server.
 	audit         *audit.Log
 	authenticator *auth.Authenticator
-	// demand is how many GPUs trials wanted, and forecasts what follows from that.
+	// demand is how many GPUs trials wanted, forecasts what follows from that, and
+	// autoscale acts on it.
 	demand    *demandlog.Log
 	forecasts *forecasting.Service
+	autoscale *autoscale.Service
 }
 
 // open recovers what was running and lets requests in.
@@ -78,7 +81,7 @@ func (o *office) open(ctx context.Context) (err error) {
 	options.logger.Info("audit log", "lines", lines, "hash", hash) // what 'tandem audit verify --expect' takes later
 	o.studies = study.New(o.store, o.store, study.Options{
 		Now: time.Now, Random: random, Logger: options.logger,
-		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds,
+		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Autoscale: options.pool.scaling(),
 	})
 	if err := o.studies.Start(ctx); err != nil {
 		return err

@@ -18,10 +18,9 @@ import (
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
-// autoscaleFlags say what is done when the advice changes.
+// autoscaleFlags say what is done with machines when the advice changes.
 type autoscaleFlags struct {
-	adviceFlags
-	wake, drain    string
+	wake, sleep    string
 	apply          bool
 	every, timeout time.Duration
 	pace           demand.Pace
@@ -31,22 +30,23 @@ func poolAutoscaleCommand(server *connection) *cobra.Command {
 	var flags autoscaleFlags
 	command := &cobra.Command{
 		Use:   "autoscale",
-		Short: "Run your own commands to wake and to drain workers, as advised",
+		Short: "Run your own commands that put machines to sleep and wake them, as the server drains workers",
 		Long: `Ask for advice ("tandem pool advice") again and again, and run a command of yours
-for each worker that is to be woken or drained: an argument vector, split at
+for each machine that may sleep or is to be woken: an argument vector, split at
 spaces, without a shell. {name} and {id} in it stand for the worker's; it has
 TANDEM_WORKER, TANDEM_WORKER_ID, TANDEM_POOL_WANTED and TANDEM_POOL_AWAKE in its
 environment. For GPUs that no known worker has, --wake runs once with {name} and
 {id} empty and TANDEM_POOL_MISSING set to how many.
 
-A worker is drained when that was advised --steady times in a row, and woken at
-once; then it is left alone for --pause. Without --apply nothing is run: it
-prints what it would do. A command that fails is told, and tried again after the
-pause. --drain should let trials end: stop the worker with SIGTERM, say, and put
-the machine to sleep when it has ended.`,
-		Example: `  tandem pool autoscale --wake "wakeonlan {name}" --drain "ssh {name} systemctl stop tandem-worker"
-  tandem pool autoscale --apply --least 2 --performance 0.95 --wake "/usr/local/bin/start-gpu {name}" --drain "/usr/local/bin/stop-gpu {name}"`,
-		Args: arguments(0, "no arguments; the commands are --wake and --drain"),
+Workers are drained, and given trials again, by the server itself ("tandem serve
+--autoscale on"). A machine may sleep when the server has drained its worker, its
+trials have ended, and that was so --steady times in a row; it is woken at once
+when it is wanted, and then left alone for --pause. Without --apply nothing is
+run: it prints what it would do. A command that fails is told, and tried again
+after the pause.`,
+		Example: `  tandem pool autoscale --wake "wakeonlan {name}" --sleep "ssh {name} systemctl suspend"
+  tandem pool autoscale --apply --wake "/usr/local/bin/start-gpu {name}" --sleep "/usr/local/bin/stop-gpu {name}"`,
+		Args: arguments(0, "no arguments; the commands are --wake and --sleep"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
 				return err
@@ -58,25 +58,21 @@ the machine to sleep when it has ended.`,
 			return flags.run(command.Context(), client, command.OutOrStdout())
 		},
 	}
-	flags.add(command)
 	own := command.Flags()
 	own.StringVar(&flags.wake, "wake", "", "command that wakes a worker, or starts machines")
-	own.StringVar(&flags.drain, "drain", "", "command that lets a worker's trials end and puts its machine to sleep")
+	own.StringVar(&flags.sleep, "sleep", "", "command that puts a machine to sleep whose worker was drained and runs nothing")
 	own.BoolVar(&flags.apply, "apply", false, "run the commands; without it, only print them")
 	own.DurationVar(&flags.every, "every", time.Minute, "how often to ask for advice: 10s at least")
 	own.DurationVar(&flags.timeout, "timeout", 5*time.Minute, "how long a command may take")
-	own.IntVar(&flags.pace.Steady, "steady", 5, "how many times in a row a worker must be advised to drain")
-	own.DurationVar(&flags.pace.Pause, "pause", 15*time.Minute, "how long a worker is left alone after it was woken or drained")
+	own.IntVar(&flags.pace.Steady, "steady", 5, "how many times in a row a machine must be free to sleep")
+	own.DurationVar(&flags.pace.Pause, "pause", 15*time.Minute, "how long a machine is left alone that was woken")
 	return command
 }
 
 // check refuses flags that cannot be meant.
 func (f *autoscaleFlags) check() error {
-	if err := f.adviceFlags.check(); err != nil {
-		return err
-	}
-	if f.wake == "" && f.drain == "" {
-		return usageError{errors.New("--wake and --drain are both missing: name a command that wakes workers, or one that drains them")}
+	if f.wake == "" && f.sleep == "" {
+		return usageError{errors.New("--wake and --sleep are both missing: name a command that wakes machines, or one that puts them to sleep")}
 	}
 	if f.every < 10*time.Second || f.timeout <= 0 || f.pace.Steady < 1 || f.pace.Pause < 0 {
 		return usageError{fmt.Errorf("--every (%v) must be at least 10s, --timeout (%v) above 0, --steady (%d) at least 1, --pause (%v) not negative", f.every, f.timeout, f.pace.Steady, f.pace.Pause)}
@@ -90,10 +86,15 @@ func (f *autoscaleFlags) run(ctx context.Context, client *rest.Client, out io.Wr
 	if !f.apply {
 		fmt.Fprintln(out, "Nothing is run: this only prints what it would do. With --apply it does it.")
 	}
+	if pool, err := client.Pool(ctx); err != nil {
+		return err
+	} else if pool.Autoscale != nil && pool.Autoscale.Mode != protocol.AutoscaleOn {
+		fmt.Fprintf(out, "The server drains no workers by itself (--autoscale %s), so no machine may sleep: start it with --autoscale on.\n", pool.Autoscale.Mode)
+	}
 	ticker := time.NewTicker(f.every)
 	defer ticker.Stop()
 	for {
-		advice, err := client.PoolAdvice(ctx, f.query)
+		advice, err := client.PoolAdvice(ctx, protocol.PoolAdviceQuery{})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -116,16 +117,20 @@ func (f *autoscaleFlags) run(ctx context.Context, client *rest.Client, out io.Wr
 func (f *autoscaleFlags) act(ctx context.Context, advice protocol.PoolAdvice, out io.Writer) {
 	steps := make([]demand.Step, len(advice.Workers))
 	for i, one := range advice.Workers {
+		action := demand.Action(one.Action)
+		if action == demand.Drain || action == demand.Wake && !one.Silent {
+			action = demand.Keep // the server does that, and no machine has to be touched
+		}
 		steps[i] = demand.Step{
 			Host:   demand.Host{ID: one.ID, Name: one.Name, Capacity: one.Capacity, Trials: one.Trials},
-			Action: demand.Action(one.Action), Reason: one.Reason,
+			Action: action, Reason: one.Reason,
 		}
 	}
 	due, more := f.pace.Due(time.Now(), steps, advice.Missing)
 	for _, one := range due {
 		command := f.wake
-		if one.Action == demand.Drain {
-			command = f.drain
+		if one.Action == demand.Sleep {
+			command = f.sleep
 		}
 		f.do(ctx, advice, one, command, out)
 	}

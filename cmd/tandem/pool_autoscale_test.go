@@ -13,23 +13,23 @@ import (
 
 func TestAutoscaleRunsTheOperatorsCommands(t *testing.T) {
 	t.Parallel()
-	flags := autoscaleFlags{wake: "echo woken {name} {id}", drain: "env", timeout: time.Minute, pace: demand.Pace{Steady: 2, Pause: time.Hour}}
+	flags := autoscaleFlags{wake: "echo woken {name} {id}", sleep: "env", timeout: time.Minute, pace: demand.Pace{Steady: 2, Pause: time.Hour}}
 	advice := protocol.PoolAdvice{Unit: protocol.DemandGPUs, Wanted: 4, Awake: 6, Workers: []protocol.WorkerAdvice{
-		{ID: "worker-a", Name: "rack 1; rm -rf /", Action: "wake", Reason: "it drains"}, {ID: "worker-b", Name: "b", Action: "drain", Reason: "it runs nothing"}, {ID: "worker-c", Name: "c", Action: "keep"},
+		{ID: "worker-a", Name: "rack 1; rm -rf /", Silent: true, Action: "wake", Reason: "it sleeps"}, {ID: "worker-b", Name: "b", Action: "sleep", Reason: "it has ended its trials"}, {ID: "worker-c", Name: "c", Action: "drain", Reason: "the server does that"}, {ID: "worker-d", Name: "d", Action: "wake", Reason: "the server does that, too"},
 	}}
 	say := func() string {
 		var out bytes.Buffer
 		flags.act(t.Context(), advice, &out)
 		return out.String()
 	}
-	if said := say(); !strings.Contains(said, "would run: echo woken rack 1; rm -rf / worker-a") || strings.Contains(said, "drain b") {
+	if said := say(); !strings.Contains(said, "would run: echo woken rack 1; rm -rf / worker-a") || strings.Contains(said, "sleep b") || strings.Contains(said, "drain") || strings.Contains(said, "wake d") {
 		t.Errorf("without --apply: %s", said)
 	}
 	flags.apply, flags.pace = true, demand.Pace{Steady: 2, Pause: time.Hour}
-	if said := say(); !strings.Contains(said, "          woken rack 1; rm -rf / worker-a\n") || strings.Contains(said, "drain b") {
+	if said := say(); !strings.Contains(said, "          woken rack 1; rm -rf / worker-a\n") || strings.Contains(said, "sleep b") {
 		t.Errorf("the first time: %s", said)
 	}
-	if said := say(); !strings.Contains(said, "drain b: it runs nothing") || !strings.Contains(said, "TANDEM_WORKER=b\n") || !strings.Contains(said, "TANDEM_POOL_WANTED=4\n") || strings.Contains(said, "woken") {
+	if said := say(); !strings.Contains(said, "sleep b: it has ended its trials") || !strings.Contains(said, "TANDEM_WORKER=b\n") || !strings.Contains(said, "TANDEM_POOL_WANTED=4\n") || strings.Contains(said, "woken") {
 		t.Errorf("the second time: %s", said)
 	}
 	advice.Workers, advice.Missing = nil, 3
@@ -57,7 +57,7 @@ func TestArgumentsOfAutoscale(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*autoscaleFlags){
 		"both missing": func(f *autoscaleFlags) { f.wake = "" }, "--every": func(f *autoscaleFlags) { f.every = time.Second },
-		"--steady": func(f *autoscaleFlags) { f.pace.Steady = 0 }, "--performance": func(f *autoscaleFlags) { f.query.Performance = 98 }, "--least": func(f *autoscaleFlags) { f.query.Least = -1 },
+		"--steady": func(f *autoscaleFlags) { f.pace.Steady = 0 },
 	} {
 		bad := good
 		spoil(&bad)

@@ -51,7 +51,7 @@ func (s *Service) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, e
 	steps, advice.Missing = demand.Plan(s.latest.Hosts, advice.Wanted)
 	for _, one := range steps {
 		advice.Workers = append(advice.Workers, protocol.WorkerAdvice{
-			ID: one.Host.ID, Name: one.Host.Name, Capacity: one.Host.Capacity, Trials: one.Host.Trials, Action: string(one.Action), Reason: one.Reason,
+			ID: one.Host.ID, Name: one.Host.Name, Capacity: one.Host.Capacity, Trials: one.Host.Trials, Silent: one.Host.Silent, Action: string(one.Action), Reason: one.Reason,
 		})
 	}
 	return advice, nil
@@ -114,7 +114,7 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 }
 
 // saved is what it saved in the last day that not all GPUs were awake. A GPU of a
-// worker that was not heard of counts as asleep.
+// worker that was not heard of counts as asleep; one that is drained draws.
 func (s *Service) saved(now time.Time) *protocol.PoolSaving {
 	minutes, total := s.history.Since(now.Add(-day)), float64(s.total(now))
 	if len(minutes) < leastForSaving || total == 0 {
@@ -123,7 +123,7 @@ func (s *Service) saved(now time.Time) *protocol.PoolSaving {
 	saving := protocol.PoolSaving{Minutes: len(minutes)}
 	wanted, served := 0.0, 0.0
 	for _, one := range minutes {
-		saving.Joules += 60 * max(0, total-one.Capacity) * (s.options.Power.AwakeWatts - s.options.Power.AsleepWatts)
+		saving.Joules += 60 * max(0, total-max(one.Capacity, one.Powered)) * (s.options.Power.AwakeWatts - s.options.Power.AsleepWatts)
 		wanted += min(one.Total(), total)
 		served += min(one.Total(), one.Capacity)
 	}

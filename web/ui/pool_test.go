@@ -92,7 +92,7 @@ func (s *stage) foresee(name string) {
 	s.foreseen.service.Store(service)
 }
 
-func tryPool(_ *testing.T, s *stage, browser context.Context) {
+func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/pool")
 	p.see(`document.querySelector("nav [aria-current=page]").textContent`, "Pool")
 	p.seeText("#nothing", "needs 30 minutes")
@@ -133,6 +133,22 @@ func tryPool(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#knob-note", "Assumed, not measured")
 	p.see(`[...document.querySelectorAll("#steps tbody tr")].map(row => row.cells[0].textContent)`, []string{"rack-1", "rack-2", "rack-3", "rack-4"})
 	p.see(`document.querySelector("#steps a").getAttribute("href")`, "/workers?worker=worker-one")
+	p.seeText("#steps-note", "Advice only")
+
+	// What the server drained by itself, and why.
+	p.see(`document.getElementById("scaled-card").hidden`, true)
+	kept, err := s.studies.Rescale(s.t.Context(), []demand.Change{
+		{At: s.clock.now(), Worker: "rack-2", Action: demand.Drain, Reason: "it runs nothing: 6 should be awake (an estimate)", Capacity: 4},
+		{At: s.clock.now(), Worker: "rack-2", Action: demand.Wake, Asleep: true, Reason: "it is wanted: 9 should be awake (an estimate)", Capacity: 4},
+	})
+	if err != nil || len(kept) != 2 {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	p.do(chromedp.Reload())
+	p.seeText("#scaled-card", "The server drains no workers by itself any more.")
+	p.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => [...row.cells].slice(1).map(cell => cell.textContent).join("|"))`, []string{
+		"rack-2|given trials again, once its machine is awake|4|it is wanted: 9 should be awake (an estimate)", "rack-2|drained|4|it runs nothing: 6 should be awake (an estimate)",
+	})
 	p.quiet()
 
 	// A user sees its own demand, and no knob.
@@ -142,5 +158,6 @@ func tryPool(_ *testing.T, s *stage, browser context.Context) {
 	q.seeText("#demand-note", "The demand of browser alone.")
 	q.see(`["knob", "steps-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true})
 	q.seeText("#users", "browser\t1\t1")
+	q.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => row.cells[4].textContent)`, []string{"–", "–"}) // of others' demand it is told nothing
 	q.quiet()
 }

@@ -49,6 +49,18 @@ func (l Look) Capacity() float64 {
 	return sum
 }
 
+// Powered is what the hosts have that are heard of, whether they take trials or
+// not: they draw.
+func (l Look) Powered() float64 {
+	sum := 0.0
+	for _, one := range l.Hosts {
+		if !one.Silent {
+			sum += one.Capacity
+		}
+	}
+	return sum
+}
+
 // GPUs reports whether some of what there is are GPUs. Otherwise all are slots.
 func (l Look) GPUs() bool {
 	return slices.ContainsFunc(l.Hosts, func(one Host) bool { return one.GPUs })
@@ -69,8 +81,10 @@ type Minute struct {
 	// At is when it begins, in UTC.
 	At time.Time `json:"at"`
 	Want
-	// Capacity is the most of the minute.
+	// Capacity is the most of the minute. Powered is the most of what was heard of,
+	// drained hosts too; 0 in minutes of earlier versions, which kept none.
 	Capacity float64 `json:"capacity"`
+	Powered  float64 `json:"powered,omitempty"`
 	// Owners are those who wanted anything at that moment; of more than
 	// [MaxOwners], those who wanted the least are summed up under [Others].
 	Owners map[string]Want `json:"owners,omitempty"`
@@ -105,10 +119,11 @@ func (g *Gauge) Look(now time.Time, look Look) (over Minute, whole bool) {
 	}
 	want := look.Want()
 	if !g.seen {
-		g.present, g.seen = Minute{At: at, Want: want, Capacity: look.Capacity(), Owners: bounded(look.Owners)}, true
+		g.present, g.seen = Minute{At: at, Want: want, Capacity: look.Capacity(), Powered: look.Powered(), Owners: bounded(look.Owners)}, true
 		return over, whole
 	}
 	g.present.Capacity = max(g.present.Capacity, look.Capacity())
+	g.present.Powered = max(g.present.Powered, look.Powered())
 	if want.Total() > g.present.Total() {
 		g.present.Want, g.present.Owners = want, bounded(look.Owners)
 	}

@@ -23,12 +23,17 @@ func TestAdviceIsActedOnWithPatience(t *testing.T) {
 		{0, []demand.Step{step("a", demand.Drain), step("b", demand.Keep)}, 0, nil, false},
 		{1, []demand.Step{step("a", demand.Drain), step("b", demand.Drain)}, 0, nil, false},
 		{2, []demand.Step{step("a", demand.Drain), step("b", demand.Keep)}, 0, []string{"a"}, false}, // the third time in a row
-		{3, []demand.Step{step("a", demand.Wake), step("b", demand.Drain)}, 0, nil, false},           // too early
+		{3, []demand.Step{step("a", demand.Wake), step("b", demand.Drain)}, 0, []string{"a"}, false}, // waking does not wait
 		{4, []demand.Step{step("b", demand.Drain)}, 0, nil, false},                                   // a is gone
 		{5, []demand.Step{step("b", demand.Drain)}, 4, []string{"b"}, true},
 		{6, []demand.Step{step("a", demand.Wake)}, 4, nil, false},
-		{12, []demand.Step{step("a", demand.Wake)}, 4, []string{"a"}, false}, // ten minutes after
+		{12, []demand.Step{step("a", demand.Wake), step("b", demand.Sleep)}, 4, nil, false},
+		{13, []demand.Step{step("a", demand.Wake), step("b", demand.Sleep)}, 4, []string{"a"}, false}, // ten minutes after
+		{14, []demand.Step{step("b", demand.Sleep)}, 4, []string{"b"}, false},                         // drained long ago
 		{15, []demand.Step{step("b", demand.Wake), step("c", demand.Wake)}, 4, []string{"b", "c"}, true},
+		{16, []demand.Step{step("b", demand.Drain)}, 0, nil, false},
+		{17, []demand.Step{step("b", demand.Drain)}, 0, nil, false},
+		{18, []demand.Step{step("b", demand.Drain)}, 0, nil, false}, // steady, but woken three minutes ago
 	} {
 		due, more := pace.Due(at(60*c.minute), c.steps, c.missing)
 		var ids []string

@@ -39,7 +39,7 @@ function reason({ placement, moves }) {
 
 function state(machine) {
   if (!machine.alive) return "silent";
-  if (machine.drained) return "drained";
+  if (machine.drained) return machine.advised ? "drained by the forecast" : "drained";
   if (machine.waiting > 0) return `waits for ${several(machine.waiting, "trial")}`;
   return machine.running.length > 0 ? "busy" : "asks for nothing";
 }

@@ -1,0 +1,44 @@
+package protocol
+
+import "time"
+
+// AutoscaleMode says whether a server drains workers by itself.
+type AutoscaleMode string
+
+// The modes.
+const (
+	AutoscaleOff    AutoscaleMode = "off"
+	AutoscaleDryRun AutoscaleMode = "dry-run" // it says what it would do
+	AutoscaleOn     AutoscaleMode = "on"
+)
+
+// PoolAutoscale is how a server drains workers by its forecast of the demand, and
+// what it did.
+type PoolAutoscale struct {
+	Mode AutoscaleMode `json:"mode" enum:"off,dry-run,on" doc:"whether the server drains workers by itself; dry-run: it says what it would do"`
+	// Least and Most bound how many GPUs take trials, whatever is forecast; a Most
+	// of 0 is none.
+	Least float64 `json:"least" minimum:"0" doc:"how many GPUs (or trial slots) take trials at least, whatever is forecast"`
+	Most  float64 `json:"most,omitempty" minimum:"0" doc:"how many take trials at most; absent: no bound"`
+	// Steady is for how many minutes in a row a worker must not be wanted before it
+	// is drained, PauseSeconds how long one is left alone that was taken back.
+	Steady       int     `json:"steady,omitempty" minimum:"0" doc:"for how many minutes in a row a worker is not wanted before it is drained"`
+	PauseSeconds float64 `json:"pause_seconds,omitempty" minimum:"0" doc:"how long a worker is left alone that was drained or taken back"`
+	// Changes are what was done and seen, the newest first.
+	Changes []PoolChange `json:"changes" doc:"what was done and seen, the newest first"`
+}
+
+// PoolChange is a worker that the server drained or took back, or what was seen of
+// one.
+type PoolChange struct {
+	At     time.Time `json:"at"`
+	Worker string    `json:"worker" doc:"its name"`
+	// Action is drain, wake (the drain is taken back), slept (it is not heard of any
+	// more), woke (it is heard of again) or taken back (by a person).
+	Action string `json:"action" enum:"drain,wake,slept,woke,taken back" doc:"wake: the drain is taken back; slept: it is not heard of any more; woke: it is heard of again; taken back: by a person"`
+	Reason string `json:"reason,omitempty" doc:"absent for who sees some studies only"`
+	// Capacity is the worker's, in GPUs, or in slots where it has none.
+	Capacity  float64 `json:"capacity" minimum:"0" doc:"its GPUs, or slots where it has none"`
+	Asleep    bool    `json:"asleep,omitempty" doc:"of a wake: the worker was silent, and its machine has to be woken"`
+	Pretended bool    `json:"pretended,omitempty" doc:"nothing was done: this is a dry run"`
+}

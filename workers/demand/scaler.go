@@ -1,0 +1,214 @@
+package demand
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Further actions of a [Change]: what was seen of workers that a scaler drained.
+const (
+	// Slept: a worker that it drained is not heard of any more.
+	Slept Action = "slept"
+	// Woke: one that was silent is heard of again.
+	Woke Action = "woke"
+	// Taken: a person took the drain back.
+	Taken Action = "taken back"
+)
+
+// Change is what a scaler did, or saw of what it had done.
+type Change struct {
+	At     time.Time `json:"at"`
+	Worker string    `json:"worker"`
+	Holder string    `json:"holder,omitempty"`
+	// Action is [Drain], [Wake] (the drain is taken back), or what was seen.
+	Action Action `json:"action"`
+	Reason string `json:"reason"`
+	// Capacity is the worker's, in GPUs, or in slots where it has none.
+	Capacity float64 `json:"capacity"`
+	// Asleep says of a wake that the worker was silent: somebody has to wake its
+	// machine.
+	Asleep bool `json:"asleep,omitempty"`
+	// Pretended says that nothing was done: it would have been.
+	Pretended bool `json:"pretended,omitempty"`
+}
+
+// Scaler decides which workers a server drains by itself, so that as few GPUs as
+// possible, but enough, take trials, and which of these drains it takes back:
+// action on the advice of CUFF's knob (Mammen and others, 2023, section 3.3).
+// It never touches a drain of a person, and what it drains ends its trials.
+type Scaler struct {
+	// Least and Most bound how many GPUs take trials, whatever is forecast; a Most
+	// of 0 is none.
+	Least, Most float64
+	// Pace is for drains. A drain is taken back as soon as the worker is wanted.
+	// Its Steady is also how many times in a row nothing may be forecast before
+	// all drains are taken back, and a drained worker be silent before it sleeps.
+	Pace Pace
+	// Delay is how long a machine takes to wake up.
+	Delay time.Duration
+	// Pretend decides as if earlier decisions had been carried out, and marks all
+	// as pretended.
+	Pretend bool
+
+	blind  int
+	silent map[string]int
+}
+
+// waking is how much longer than the delay a machine may take until it counts as
+// silent again.
+const waking = 2 * time.Minute
+
+// respected is how long a worker is not drained after a person took its drain back.
+const respected = 24 * time.Hour
+
+// Situation is what a scaler decides about.
+type Situation struct {
+	Hosts []Host
+	// Wanted is how many GPUs should take trials. Unknown is why nobody can say;
+	// empty where it is known.
+	Wanted  float64
+	Unknown string
+	// Past is what was done and seen before, the oldest first.
+	Past []Change
+}
+
+// Decide says what to do now, and what was seen of what was done. It is called
+// about once a minute.
+func (s *Scaler) Decide(now time.Time, situation Situation) []Change {
+	last := make(map[string]Change)
+	for _, one := range situation.Past {
+		if one.Pretended == s.Pretend {
+			last[keyOf(one.Worker, one.Holder)] = one
+		}
+	}
+	hosts := grouped(situation.Hosts)
+	var changes []Change
+	note := func(one Host, action Action, reason string) {
+		change := Change{At: now.UTC(), Worker: one.Name, Holder: one.Holder, Action: action, Reason: reason, Capacity: one.Capacity, Pretended: s.Pretend}
+		change.Asleep = action == Wake && one.Silent
+		changes = append(changes, change)
+	}
+	if s.Pretend {
+		for i, one := range hosts {
+			if last[one.ID].Action == Drain && !one.Draining {
+				hosts[i].Draining, hosts[i].Advised = true, true
+			}
+		}
+	} else {
+		s.watch(hosts, last, note)
+	}
+	wanted, why, known := s.aim(situation)
+	if !known {
+		return changes
+	}
+	s.remember(now, hosts, last)
+	hosts = slices.DeleteFunc(hosts, func(one Host) bool { return one.Silent && !one.Advised }) // nobody here wakes machines
+	steps, _ := Plan(hosts, wanted)
+	for i, step := range steps {
+		switch {
+		case step.Action == Wake:
+			note(step.Host, Wake, "it is wanted: "+why)
+		case step.Host.Sought && step.Host.Advised:
+			note(step.Host, Wake, "trials wait that no worker which takes trials can run")
+		}
+		if step.Action != Drain || step.Host.Sought {
+			steps[i].Action = Keep
+		}
+	}
+	due, _ := s.Pace.Due(now, steps, 0)
+	for _, step := range due {
+		note(step.Host, Drain, step.Reason+": "+why)
+	}
+	return changes
+}
+
+// remember notes which hosts are on their way, and which are to be left alone, also
+// by a scaler that was made since.
+func (s *Scaler) remember(now time.Time, hosts []Host, last map[string]Change) {
+	for i, one := range hosts {
+		switch before := last[one.ID]; before.Action {
+		case Drain:
+			s.Pace.Acted(one.ID, Drain, before.At)
+		case Wake:
+			if before.Asleep && one.Silent && now.Sub(before.At) < s.Delay+waking {
+				hosts[i].Silent = false
+			}
+			s.Pace.Acted(one.ID, Wake, before.At)
+		case Woke:
+			s.Pace.Acted(one.ID, Wake, before.At)
+		case Taken:
+			hosts[i].Spared = now.Sub(before.At) < respected
+		}
+	}
+}
+
+// aim is how many GPUs should take trials, and why. Nothing is to be done while it
+// is not known.
+func (s *Scaler) aim(situation Situation) (wanted float64, why string, known bool) {
+	wanted, why, known = situation.Wanted, fmt.Sprintf("%g should be awake (an estimate)", situation.Wanted), true
+	if situation.Unknown == "" {
+		s.blind = 0
+	} else {
+		s.blind++
+		wanted, why, known = math.Inf(1), "nobody can say how many should be awake ("+situation.Unknown+")", s.blind >= s.Pace.Steady
+	}
+	if s.Most > 0 && wanted > s.Most {
+		wanted, why = s.Most, fmt.Sprintf("%s, and at most %g may be", why, s.Most)
+	}
+	if wanted < s.Least {
+		wanted, why = s.Least, fmt.Sprintf("%s, and at least %g are to be", why, s.Least)
+	}
+	return wanted, why, known
+}
+
+// watch notes what became of what was done.
+func (s *Scaler) watch(hosts []Host, last map[string]Change, note func(Host, Action, string)) {
+	before := s.silent
+	s.silent = make(map[string]int)
+	for _, one := range hosts {
+		done, some := last[one.ID]
+		if !some {
+			continue
+		}
+		switch {
+		case (done.Action == Drain || done.Action == Slept) && !one.Draining:
+			note(one, Taken, "a person took the drain back: it is left alone for a day")
+		case one.Silent && one.Advised && done.Action != Slept:
+			if s.silent[one.ID] = before[one.ID] + 1; s.silent[one.ID] >= s.Pace.Steady {
+				note(one, Slept, "it is not heard of any more: its machine sleeps, or is off")
+			}
+		case !one.Silent && (done.Action == Slept || done.Action == Wake && done.Asleep):
+			note(one, Woke, "it is heard of again")
+		}
+	}
+}
+
+// grouped makes one host of those that are drained together; its id is theirs. Of
+// several, those that are silent count only where all are.
+func grouped(hosts []Host) []Host {
+	var groups []Host
+	places := make(map[string]int)
+	for _, one := range hosts {
+		one.ID = keyOf(one.Name, one.Holder)
+		at, known := places[one.ID]
+		if !known {
+			places[one.ID] = len(groups)
+			groups = append(groups, one)
+			continue
+		}
+		group := &groups[at]
+		group.Trials += one.Trials
+		group.Sought = group.Sought || one.Sought
+		switch {
+		case group.Silent == one.Silent:
+			group.Capacity += one.Capacity
+		case group.Silent:
+			group.Capacity, group.Silent = one.Capacity, false
+		}
+	}
+	return groups
+}
+
+func keyOf(name, holder string) string { return holder + "\x00" + name }
