@@ -170,7 +170,7 @@ func choose(contenders []contender, met map[int]deflate.History, at float64, slo
 			one.why = "nothing is left out: no study of a higher priority is running"
 		case most == 0:
 		case k < 0 || k == len(classes)-1:
-			one.why = "nothing is left out: no trial of " + lacking(c.priority, k) + " has ended yet, so that how long one takes is not known"
+			one.why = "nothing is left out: no trial of " + lacking(c.priority, k) + " has ended in the last hour, so that how long one takes is not known"
 		case err != nil && !errors.Is(err, deflate.ErrNoChoice):
 			one.why = "nothing is left out: " + err.Error()
 		default:

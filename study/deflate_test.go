@@ -201,3 +201,44 @@ func TestAWinnerThatLeftDataOutSaysSo(t *testing.T) {
 		}
 	})(t)
 }
+
+// What was met with goes on behind a restart: after a server that was closed all of
+// it, after one that was killed all but the newest half a minute.
+func TestWhatTrainingsTakeIsKnownBehindARestart(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.lowAndHigh("approximation: {most_drop: 0.4}", "response_seconds: {mean: 11}")
+		for range 4 {
+			low := w.leaseFrom("worker-1", "low")
+			w.trainFor(w.leaseFrom("worker-2", "high"), 10*time.Second)
+			w.trainFor(low, 30*time.Second)
+		}
+		w.sleep(31 * time.Second)
+		before := w.deflation("low")
+		if before.Drop == 0 || before.Met == nil || before.Met.Trials != 4 || before.Predicted == nil {
+			t.Fatalf("before it is %+v", before)
+		}
+		w.start() // as after a kill
+		w.register("worker-1", "worker-2")
+		w.sleep(6 * time.Second)
+		after := w.deflation("low")
+		if after.Met == nil || *after.Met != *before.Met || after.Predicted == nil || after.Drop != before.Drop {
+			t.Errorf("after a kill it is %+v, met %+v; before %+v, met %+v", after, after.Met, before, before.Met)
+		}
+		w.trainFor(w.leaseFrom("worker-1", "low"), 7*time.Second)
+		if err := w.service.Close(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		if after := w.deflation("low"); after.Met == nil || after.Met.Trials != 5 {
+			t.Errorf("what ended just before the server was closed is missing: %+v", after.Met)
+		}
+		time.Sleep(8 * 24 * time.Hour)
+		w.register("worker-2")
+		w.trainFor(w.leaseFrom("worker-2", "high"), 10*time.Second)
+		w.sleep(31 * time.Second)
+		entries, err := w.store.PoolEntries(w.ctx, "history")
+		if err != nil || len(entries) != 1 || entries[0].Name != "5" {
+			t.Errorf("a week later %d histories are kept: %+v, %v", len(entries), entries, err)
+		}
+	})(t)
+}

@@ -13,10 +13,12 @@ import (
 // taken last and never held while anything is computed.
 type deflator struct {
 	mutex sync.Mutex
-	// since is when it began to look: times of runs are seconds from then.
-	since time.Time
 	under map[trial.ID]underway
 	met   map[int]deflate.History // by priority
+	// unsaved are the priorities whose history is to be stored, saved is when that
+	// was last done.
+	unsaved map[int]bool
+	saved   time.Time
 	// settled is what holds now, by study.
 	settled map[string]deflation
 	next    time.Time // when it is to be chosen anew
@@ -49,16 +51,13 @@ type deflation struct {
 }
 
 func newDeflator() *deflator {
-	return &deflator{under: make(map[trial.ID]underway), met: make(map[int]deflate.History), settled: make(map[string]deflation)}
+	return &deflator{under: make(map[trial.ID]underway), met: make(map[int]deflate.History), unsaved: make(map[int]bool), settled: make(map[string]deflation)}
 }
 
 // began notes that a worker has the trial, which could have begun so long ago.
 func (d *deflator) began(t trial.Trial, priority int, waited time.Duration, now time.Time) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if d.since.IsZero() {
-		d.since = now
-	}
 	one := underway{epoch: t.LeaseEpoch, study: t.Study, priority: priority, began: now, waited: max(0, waited)}
 	if t.Deflation != nil {
 		one.drop = t.Deflation.Drop
@@ -87,10 +86,14 @@ func (d *deflator) ended(id trial.ID, epoch trial.LeaseEpoch, now time.Time) {
 	delete(d.under, id)
 	history := d.met[one.priority]
 	history.Add(deflate.Run{
-		Began: one.began.Sub(d.since).Seconds(), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Setup: one.setup, Drop: one.drop,
+		Began: inSeconds(one.began), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Setup: one.setup, Drop: one.drop,
 	})
 	d.met[one.priority] = history
+	d.unsaved[one.priority] = true
 }
+
+// inSeconds is a moment in the time in which histories are kept: since 1970.
+func inSeconds(moment time.Time) float64 { return float64(moment.UnixMilli()) / 1000 }
 
 // dropped notes that the training came to nothing.
 func (d *deflator) dropped(id trial.ID, epoch trial.LeaseEpoch) {
@@ -113,7 +116,7 @@ func (d *deflator) of(study string) (deflation, bool) {
 func (d *deflator) responses(priority int, since time.Time) deflate.Met {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	return d.met[priority].Responses(since.Sub(d.since).Seconds())
+	return d.met[priority].Responses(inSeconds(since))
 }
 
 // due reports whether it is time to choose again, and sets the next.
@@ -136,7 +139,7 @@ func (d *deflator) histories(now time.Time) (met map[int]deflate.History, at flo
 	for priority, history := range d.met {
 		met[priority] = history.Clone()
 	}
-	return met, now.Sub(d.since).Seconds()
+	return met, inSeconds(now)
 }
 
 // settle puts what was chosen into force.

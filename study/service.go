@@ -115,6 +115,9 @@ func (s *Service) Start(ctx context.Context) error {
 	if err := s.loadLessons(ctx); err != nil {
 		return err
 	}
+	if err := s.loadHistories(ctx); err != nil {
+		return err
+	}
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
 		return fmt.Errorf("load the studies: %w", err)
@@ -175,6 +178,9 @@ func (s *Service) Close(ctx context.Context) error {
 		failures = append(failures, err)
 	}
 	if err := s.saveLessons(ctx); err != nil {
+		failures = append(failures, err)
+	}
+	if err := s.keepHistories(ctx, now, true); err != nil {
 		failures = append(failures, err)
 	}
 	for _, r := range s.loaded() {

@@ -45,6 +45,9 @@ func (s *Service) Tick(ctx context.Context) error {
 	if err := s.keepRules(ctx, before, now, false); err != nil {
 		failures = append(failures, err)
 	}
+	if err := s.keepHistories(ctx, now, false); err != nil {
+		failures = append(failures, err)
+	}
 	s.callAgain(now)
 	s.reschedule(ctx, now)
 	if err := s.endOverdue(ctx, now); err != nil {

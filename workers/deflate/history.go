@@ -1,19 +1,27 @@
 package deflate
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 )
 
 // Run is one training that a slot was given to, as it was met with.
 type Run struct {
 	// Began is when, in seconds of any clock that all runs share.
-	Began float64
+	Began float64 `json:"began"`
 	// Waited is how long it could have begun and did not, Seconds how long it then
 	// took; Setup is the part of that which does not depend on the data.
-	Waited, Seconds, Setup float64
+	Waited  float64 `json:"waited"`
+	Seconds float64 `json:"seconds"`
+	Setup   float64 `json:"setup,omitempty"`
 	// Drop is the share of its data that was left out.
-	Drop float64
+	Drop float64 `json:"drop,omitempty"`
+	// Sprinted is for how many of the seconds it was sped up, Speed how many times as
+	// fast it was then, by its own epochs; 0 where that was not seen.
+	Sprinted float64 `json:"sprinted,omitempty"`
+	Speed    float64 `json:"speed,omitempty"`
 }
 
 const (
@@ -29,14 +37,84 @@ type History struct{ runs []Run }
 
 // Add takes a run in that has ended. Runs that make no sense are left out.
 func (h *History) Add(run Run) {
-	if !(run.Seconds > 0) || !(run.Waited >= 0) || !(run.Drop >= 0 && run.Drop < 1) {
+	for _, value := range []float64{run.Began, run.Waited, run.Seconds, run.Setup, run.Sprinted, run.Speed} {
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			return
+		}
+	}
+	if run.Seconds <= 0 || run.Waited < 0 || !(run.Drop >= 0 && run.Drop < 1) {
 		return
 	}
 	run.Setup = min(max(run.Setup, 0), run.Seconds)
+	run.Sprinted = min(max(run.Sprinted, 0), run.Seconds-run.Setup)
 	h.runs = append(h.runs, run)
 	if len(h.runs) > mostRuns {
 		h.runs = slices.Delete(h.runs, 0, len(h.runs)-mostRuns)
 	}
+}
+
+// MarshalJSON writes the runs, in the order in which they ended.
+func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.runs) }
+
+// UnmarshalJSON reads what MarshalJSON wrote; runs that make no sense are left out.
+func (h *History) UnmarshalJSON(document []byte) error {
+	var runs []Run
+	if err := json.Unmarshal(document, &runs); err != nil {
+		return err
+	}
+	*h = History{}
+	for _, run := range runs {
+		h.Add(run)
+	}
+	return nil
+}
+
+// Newest is when the newest run began; 0 where there is none.
+func (h History) Newest() float64 {
+	newest := 0.0
+	for _, run := range h.runs {
+		newest = max(newest, run.Began)
+	}
+	return newest
+}
+
+// leastSpeeds is from how many runs on it is known how fast sprints are.
+const leastSpeeds = 3
+
+// Speed is how many times as fast runs are while they sprint: the median over those
+// that were seen both ways; 1 before three were. A machine that a sprint makes
+// slower is taken for one that it does nothing for.
+func (h History) Speed() float64 {
+	var speeds []float64
+	for _, run := range h.runs {
+		if run.Speed > 0 {
+			speeds = append(speeds, run.Speed)
+		}
+	}
+	if len(speeds) < leastSpeeds {
+		return 1
+	}
+	slices.Sort(speeds)
+	return max(1, speeds[len(speeds)/2])
+}
+
+// plain is a history of the same runs without their sprints.
+func (h History) plain() History {
+	speed, plain := h.Speed(), h.Clone()
+	for i, run := range plain.runs {
+		plain.runs[i].Seconds += (speed - 1) * run.Sprinted
+		plain.runs[i].Sprinted = 0
+	}
+	return plain
+}
+
+// Seconds is what runs take in the mean; 0 where there is none.
+func (h History) Seconds() float64 {
+	sum := 0.0
+	for _, run := range h.runs {
+		sum += run.Seconds / float64(len(h.runs))
+	}
+	return sum
 }
 
 // Clone is a history of its own with the same runs.
@@ -118,8 +196,14 @@ func (h History) Responses(since float64) Met {
 // ([History.Rate] is not 0). Classes of which jobs always wait are counted in no
 // arrivals; what their jobs take is known as well. How often jobs come is as
 // [History.Rate] has it.
-func Observe(histories []History, standing []int, now float64) Observed {
-	from := now - span
+//
+// Runs that sprinted count as if they had not, as long as it is known how fast
+// sprints are ([History.Speed]).
+func Observe(met []History, standing []int, now float64) Observed {
+	from, histories := now-span, make([]History, len(met))
+	for k, history := range met {
+		histories[k] = history.plain()
+	}
 	for k, history := range histories {
 		if standing[k] == 0 && len(history.runs) == mostRuns {
 			from = max(from, history.runs[0].Began)
