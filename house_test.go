@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,14 +260,32 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 	}
 }
 
-// The packages below study, and the models of the pool, are tested without the
-// race detector.
-func TestBelowStudyEverythingIsSequential(t *testing.T) {
-	models := []string{"workers/deflate", "workers/demand", "workers/experience", "workers/forecast", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "workers/placement", "workers/replay", "workers/replay/trace"}
+// sequential are the folders that scripts/test tests without the race detector.
+func sequential(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	script, err := os.ReadFile("scripts/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?m)^sequential='(.+)'$`).FindSubmatch(script)
+	if named == nil {
+		t.Fatal("scripts/test has no line sequential='...'")
+	}
+	folders, err := regexp.Compile(string(named[1]))
+	if err != nil {
+		t.Fatalf("scripts/test: sequential: %v", err)
+	}
+	return folders
+}
+
+// What is tested without the race detector shares nothing between goroutines.
+func TestWithoutTheRaceDetectorEverythingIsSequential(t *testing.T) {
+	folders, checked := sequential(t), map[string]bool{}
 	for _, one := range sources(t) {
-		if one.test || !strings.HasPrefix(one.folder, "study/") && !slices.Contains(models, one.folder) {
+		if one.test || !folders.MatchString(one.folder) {
 			continue
 		}
+		checked[one.folder] = true
 		for _, path := range imports(one.file) {
 			if path == "sync" || path == "sync/atomic" {
 				t.Errorf("%s imports %s: nothing here is shared by goroutines", one.path, path)
@@ -278,6 +297,14 @@ func TestBelowStudyEverythingIsSequential(t *testing.T) {
 			}
 			return true
 		})
+	}
+	for _, folder := range []string{"edge/tuning", "simulator", "study/search", "workers/replay/trace"} {
+		if !checked[folder] {
+			t.Errorf("%s is not among what scripts/test takes for sequential: %v", folder, folders)
+		}
+	}
+	if checked["study"] || checked["workers/agent"] {
+		t.Errorf("study and workers/agent have goroutines, and scripts/test takes them for sequential: %v", folders)
 	}
 }
 

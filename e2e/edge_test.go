@@ -103,6 +103,7 @@ func TestABrokenModelFailsNoTrial(t *testing.T) {
 // TestExampleForTheEdge runs the example that is tuned for where it will run, in
 // small: a model of PyTorch that the script exports itself.
 func TestExampleForTheEdge(t *testing.T) {
+	t.Parallel()
 	python := os.Getenv("TANDEM_EXAMPLE_PYTHON")
 	if os.Getenv("TANDEM_EXAMPLE") != "lenet-fashion-mnist" || python == "" {
 		t.Skip("it needs PyTorch: scripts/setup-python did not find it (TANDEM_EXAMPLE, TANDEM_EXAMPLE_PYTHON)")

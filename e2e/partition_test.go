@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 )
 
-// short are leases that run out soon.
-var short = []string{"--lease-seconds", "3", "--heartbeat-seconds", "1"}
+// short are leases that run out soon, but not while a busy machine is slow.
+var short = []string{"--lease-seconds", "6", "--heartbeat-seconds", "1"}
 
 // proxied starts a worker that reaches the server only through the proxy.
 func (s *site) proxied(proxy *trouble.Proxy, args ...string) *launch.Process {

@@ -138,6 +138,7 @@ func TestBrokenStudyFile(t *testing.T) {
 // is its name and TANDEM_EXAMPLE_PYTHON its interpreter (scripts/setup-python
 // prints both).
 func TestExample(t *testing.T) {
+	t.Parallel()
 	example, python := os.Getenv("TANDEM_EXAMPLE"), os.Getenv("TANDEM_EXAMPLE_PYTHON")
 	if example == "" || python == "" {
 		t.Skip("TANDEM_EXAMPLE and TANDEM_EXAMPLE_PYTHON are not set; scripts/test sets them")

@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +51,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("the end-to-end tests take a minute: left out with -short")
 		return
 	}
+	waiting()
 	folder, err := os.MkdirTemp("", "tandem-e2e-")
 	if err == nil {
 		binary, err = launch.Build(context.Background(), folder)
@@ -60,6 +63,20 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(folder)
 	os.Exit(code)
+}
+
+// waiting lets more tests run at once than there are cores, unless -parallel says
+// how many: most of what they do is to wait for leases to run out and for scripts
+// that sleep.
+func waiting() {
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if chosen {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 }
 
 // outcome is what one command line did.

@@ -97,7 +97,7 @@ func broken(store *sqlite.Store) bool {
 
 func TestSQLiteIsAStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, fresh(t)) })
+	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, filepath.Join(quick(t), "tandem.db")) })
 }
 
 func TestReopenedStoreHasEverything(t *testing.T) {
