@@ -25,9 +25,9 @@ type QuotaView struct {
 
 // PoolUse is what a user's trials have of the pool now, and used today.
 type PoolUse struct {
-	Trials int `json:"trials"`
-	GPUs   int `json:"gpus"`
-	Cores  int `json:"cores"`
+	Trials int     `json:"trials"`
+	GPUs   float64 `json:"gpus" doc:"a part of a GPU counts as its fraction"`
+	Cores  int     `json:"cores"`
 	// DominantShare is the largest part of any resource, without the weight.
 	DominantShare   float64 `json:"dominant_share" doc:"largest part of the pool's GPUs, cores or memory"`
 	GPUSecondsToday float64 `json:"gpu_seconds_today" doc:"since midnight UTC, or since the server started if it keeps none for this user"`

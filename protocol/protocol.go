@@ -73,10 +73,13 @@ type Lease struct {
 	// the worker registered with; GPUCount is how many the command sees, absent
 	// where that is left to the worker. Cores are kept for it; 0: its study asks for
 	// none.
-	GPUs     []int  `json:"gpus,omitempty" doc:"places in the worker's list of GPUs: those the trial has for itself"`
-	GPUCount *int   `json:"gpu_count,omitempty" doc:"how many GPUs the command sees; absent: those that the worker lets it see"`
-	Cores    int    `json:"cores,omitempty" doc:"cores that are kept for the trial; 0: its study asks for none"`
-	Seed     uint64 `json:"seed"`
+	GPUs     []int `json:"gpus,omitempty" doc:"places in the worker's list of GPUs: those the trial has for itself"`
+	GPUCount *int  `json:"gpu_count,omitempty" doc:"how many GPUs the command sees; absent: those that the worker lets it see"`
+	// GPUShared says that other trials may run on its GPU: the command should take no
+	// more of its memory than it needs.
+	GPUShared bool   `json:"gpu_shared,omitempty" doc:"other trials may run on its GPU"`
+	Cores     int    `json:"cores,omitempty" doc:"cores that are kept for the trial; 0: its study asks for none"`
+	Seed      uint64 `json:"seed"`
 	// Checkpoint, if set, is to be put in place before the command starts.
 	Checkpoint          *trial.Checkpoint `json:"checkpoint,omitempty"`
 	Command             []string          `json:"command,omitempty"`
@@ -173,6 +176,10 @@ type FinishRequest struct {
 	// Unusable, with the outcome interrupted, is the lease's checkpoint if that
 	// could not be restored: the next lease then goes on from the one before it.
 	Unusable string `json:"unusable_checkpoint,omitempty" pattern:"^([0-9a-f]{64})?$" doc:"SHA-256 of the lease's checkpoint, if it could not be restored"`
+	// OutOfGPUMemory, with the outcome failed, says that the command could not have
+	// the memory of a GPU that it asked for: on a GPU that it shares that is no
+	// failure of its own.
+	OutOfGPUMemory bool `json:"out_of_gpu_memory,omitempty" doc:"the command failed since a GPU had no memory left for it"`
 	// GPUUse is what it used of its GPUs since the last report.
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since its last report"`
 }
@@ -190,6 +197,9 @@ type HeldLease struct {
 	// QuietSeconds is how long the script has shown no sign of life; only sent
 	// once that is longer than the lease's StallSeconds.
 	QuietSeconds float64 `json:"quiet_seconds,omitempty" minimum:"0" doc:"how long there has been no report, no output and next to no CPU time, once that is stall_seconds"`
+	// GPUUse is what it used of its GPUs since its last report, which will say it
+	// again; only sent for a GPU that others may share.
+	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPU since its last report, where others may share that"`
 }
 
 // Heartbeat keeps a worker's leases alive.

@@ -33,10 +33,14 @@ func (r *runtime) resources() definition.Resources {
 
 // need is what one more trial of the study needs at least on a machine with so
 // many cores.
-func (r *runtime) need(machine int) pool.Need {
+func (s *Service) need(r *runtime, machine int) pool.Need {
 	asked := r.resources()
 	need := pool.Need{Cores: r.demands(machine), MemoryBytes: r.resident}
 	need.GPUs, _ = r.gpus()
+	if r.study.Definition.SharesGPUs() {
+		share := s.firstSharer(r).share()
+		need.GPUShare = &share
+	}
 	if asked.Cores > 0 {
 		need.Cores, need.KeptCores = asked.Cores, true
 	}
@@ -47,12 +51,12 @@ func (r *runtime) need(machine int) pool.Need {
 }
 
 // needs is need for many machines, most of which have as many cores as others.
-func (r *runtime) needs() func(machine int) pool.Need {
+func (s *Service) needs(r *runtime) func(machine int) pool.Need {
 	known := map[int]pool.Need{}
 	return func(machine int) pool.Need {
 		need, has := known[machine]
 		if !has {
-			need = r.need(machine)
+			need = s.need(r, machine)
 			known[machine] = need
 		}
 		return need
@@ -88,6 +92,9 @@ func (r *runtime) gpus() (least, most int) {
 // to its worker.
 func (r *runtime) gpuCount(t trial.Trial) *int {
 	count := -1
+	if r.study.Definition.SharesGPUs() {
+		count = 1
+	}
 	if asked := r.resources().GPUs; asked != nil {
 		count = *asked
 	} else if n, has := r.study.Definition.System.Constants[system.GPUs].Number(); has {
@@ -109,7 +116,7 @@ func (r *runtime) gpuCount(t trial.Trial) *int {
 // to use.
 func (r *runtime) takes(t trial.Trial, machine int, memory int64) pool.Need {
 	asked := r.resources()
-	taken := pool.Need{GPUs: len(t.GPUs), Cores: r.occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
+	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: shareOf(t), Cores: r.occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
 	switch {
 	case asked.Cores > 0 && t.Setting == nil:
 		taken.Cores = asked.Cores
@@ -124,7 +131,7 @@ func (r *runtime) takes(t trial.Trial, machine int, memory int64) pool.Need {
 func (r *runtime) leaseRecord(t trial.Trial, taken pool.Need, granted time.Time) pool.Lease {
 	lease := pool.Lease{
 		Trial: t.ID, Epoch: t.LeaseEpoch, Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: t.Worker, Holder: t.Holder,
-		Cores: taken.Cores, MemoryBytes: taken.MemoryBytes, KeptCores: taken.KeptCores, KeptMemory: taken.KeptMemory, GPUs: t.GPUs,
+		Cores: taken.Cores, MemoryBytes: taken.MemoryBytes, KeptCores: taken.KeptCores, KeptMemory: taken.KeptMemory, GPUs: t.GPUs, GPUShare: taken.GPUShare,
 		Granted: granted, Resumable: t.ResumesAt(r.ladder[t.Rung]),
 	}
 	if t.Preempted != nil {
@@ -153,6 +160,9 @@ func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need, back 
 	if reason := pool.KeepsWorker(s.rules.reservations, member.Registration.Name, asker, now); reason != "" {
 		return refused{protocol.WaitReserved, reason}
 	}
+	if opens(member, s.heldOf(member.Registration.ID), need) {
+		asker.Need.GPUs = 1 // nobody has the GPU yet that it would take a part of
+	}
 	if reason := s.gpusReserved(asker, back, now); reason != "" {
 		return refused{protocol.WaitReserved, reason}
 	}
@@ -175,6 +185,9 @@ func shownNeed(need pool.Need) string {
 	if need.GPUs > 0 {
 		parts = append(parts, fmt.Sprintf("%d GPUs", need.GPUs))
 	}
+	if need.GPUShare != nil {
+		parts = append(parts, "a part of a GPU")
+	}
 	if need.KeptCores {
 		parts = append(parts, fmt.Sprintf("%d cores", need.Cores))
 	}
@@ -189,7 +202,7 @@ func shownNeed(need pool.Need) string {
 // held.
 func (s *Service) overQuota(r *runtime, need pool.Need, back pool.Amount) refused {
 	quota, has := s.rules.quotas[r.owner]
-	if !has || back.Trials > 0 && need.GPUs <= back.GPUs {
+	if !has || back.Trials > 0 && need.HeldGPUs() <= back.GPUs {
 		return refused{}
 	}
 	return refused{protocol.WaitQuota, quota.Refusal(namedOwner(r.owner), s.holdings().ByOwner[r.owner], s.spentBy(r.owner), need)}
@@ -198,7 +211,7 @@ func (s *Service) overQuota(r *runtime, need pool.Need, back pool.Amount) refuse
 // gpusReserved says which reservations keep the GPUs from who asks. The pool's
 // lock is held.
 func (s *Service) gpusReserved(asker pool.Asker, back pool.Amount, now time.Time) string {
-	if len(s.rules.reservations) == 0 || asker.Need.GPUs <= back.GPUs {
+	if len(s.rules.reservations) == 0 || float64(asker.Need.GPUs) <= back.GPUs {
 		return ""
 	}
 	return pool.KeepsGPUs(s.rules.reservations, s.holdings(), asker, now)
@@ -211,7 +224,7 @@ const seekEvery = time.Second
 // waitsForRoom notes that a study which asks for resources found no room on a
 // worker that it suits and that is large enough. The pool's lock is held.
 func (s *Service) waitsForRoom(r *runtime, asking pool.Member) {
-	need, now := r.need(1), s.options.Now()
+	need, now := s.need(r, 1), s.options.Now()
 	if !need.Asked() || !pool.RoomOf(asking, nil).Fits(need) || now.Sub(r.sought) < seekEvery {
 		return
 	}

@@ -63,7 +63,7 @@ func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
 	}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	need, now := r.need(1), s.options.Now()
+	need, now := s.need(r, 1), s.options.Now()
 	here, best := make(map[drainKey]bool), math.MaxInt
 	offer := func(one drainKey, rank int) {
 		if rank < best || rank == best && one.entry() < key.entry() {

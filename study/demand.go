@@ -99,14 +99,27 @@ func (r *runtime) want() demand.Want {
 }
 
 // places is how many GPUs each trial of the study takes: at least one, which
-// stands for a slot where there are none. It is no constant where they are tuned.
+// stands for a slot where there are none, or which part of one. It is no constant
+// where they are tuned or shared.
 func (r *runtime) places() (each float64, constant bool) {
+	if r.study.Definition.SharesGPUs() {
+		return max(leastPlace, r.typicalFraction()), false
+	}
 	least, most := r.gpus()
 	return float64(max(1, least)), least == most
 }
 
-// placesOf is how many GPUs the trial runs with, at least one.
-func placesOf(t trial.Trial) float64 { return float64(max(1, len(t.GPUs))) }
+// leastPlace is the smallest part of a GPU that a trial counts as.
+const leastPlace = 0.01
+
+// placesOf is how many GPUs the trial runs with, at least one, or which part of
+// one.
+func placesOf(t trial.Trial) float64 {
+	if t.GPUShare != nil {
+		return max(leastPlace, t.GPUShare.Fraction)
+	}
+	return float64(max(1, len(t.GPUs)))
+}
 
 // host is a worker as far as its room goes. The pool's lock is held.
 //

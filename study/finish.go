@@ -33,7 +33,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
 	worker, was := t.Worker, t
 	tx := s.begin(r)
-	tx.preempted = s.preempted(held)
+	tx.preempted, tx.crowding = s.preempted(held), s.crowdingOf(t)
 	tx.move = s.leaving(r, t)
 	t, err = tx.end(t, request)
 	if err != nil {
@@ -102,6 +102,8 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 		return tx.failed(t, "the command ended before its budget was spent: "+amounts(t))
 	case request.Outcome == protocol.BudgetReached:
 		return tx.failed(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
+	case request.OutOfGPUMemory && tx.crowding.beside:
+		return tx.crowdedOut(t, request)
 	default:
 		return tx.failed(t, orElse(request.Reason, "the command failed"))
 	}

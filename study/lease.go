@@ -118,32 +118,43 @@ func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
 func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short bool, err error) {
+	reply, short, postponed, err := s.leaseOnce(ctx, chosen, worker)
+	if postponed && err == nil { // now it is queued, and known how much of a GPU it needs
+		reply, short, _, err = s.leaseOnce(ctx, chosen, worker)
+	}
+	return reply, short, err
+}
+
+// leaseOnce is one attempt of leaseFrom; postponed says that the study has begun a
+// trial which needs more of a GPU than was kept for it.
+func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short, postponed bool, err error) {
 	r, err := s.locked(ctx, chosen.study)
 	if err != nil {
-		return reply, false, err
+		return reply, false, false, err
 	}
 	defer r.leave()
 	if err := ctx.Err(); err != nil {
-		return reply, false, err // nobody is there to train what would be leased
+		return reply, false, false, err // nobody is there to train what would be leased
 	}
 	if r.study.Status != protocol.StudyRunning || r.idle() {
 		reply, err = answered(r, protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil)
-		return reply, false, err
+		return reply, false, false, err
 	}
 	if r.broken != nil {
-		return reply, false, r.broken
+		return reply, false, false, r.broken
 	}
-	if r.full(s.awaitingOf(r).besides(worker)) || !s.suits(r, worker) {
-		return reply, false, nil
+	kept := s.awaitingOf(r)
+	if r.full(kept.besides(worker)) || !s.suits(r, worker) {
+		return reply, false, false, nil
 	}
-	here, fits := s.reserve(r, worker)
+	here, fits := s.reserve(r, worker, s.sharers(r, worker, chosen.number, kept)...)
 	if !fits {
-		return reply, here.withheld == "", nil
+		return reply, here.withheld == "", false, nil
 	}
 	defer s.unreserve(worker, here)
 	here.chosen = chosen
-	reply, err = s.grant(ctx, r, worker, here)
-	return reply, false, err
+	reply, postponed, err = s.grant(ctx, r, worker, here)
+	return reply, false, postponed, err
 }
 
 // unsettled is a commit's error: the store may have made the change all the same.
@@ -165,9 +176,9 @@ func (s *Service) suits(r *runtime, worker string) bool {
 }
 
 // grant leases what the study has for the worker now.
-func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (protocol.LeaseReply, error) {
+func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (reply protocol.LeaseReply, postponed bool, err error) {
 	tx := s.begin(r)
-	tx.gpus = here.gpus
+	tx.gpus, tx.part = here.gpus, here.part
 	tx.awaiting = s.awaitingOf(r)
 	tx.deflation, _ = s.deflator.of(r.study.ID)
 	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
@@ -178,22 +189,22 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 	leased, err := tx.nextTrial(worker)
 	if err != nil {
 		tx.abandon()
-		return protocol.LeaseReply{}, err
+		return protocol.LeaseReply{}, false, err
 	}
 	if leased == nil && tx.study == nil && len(tx.change.Events) == 0 {
-		return protocol.LeaseReply{}, nil // the search waits for a measurement
+		return protocol.LeaseReply{}, false, nil // the search waits for a measurement
 	}
-	var reply protocol.LeaseReply
 	var waited time.Duration // how long a worker could have had it
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
+		reply.Lease.Cores = r.sharersCores(*reply.Lease, here)
 		waited, r.able = tx.now.Sub(r.able), tx.now
 	} else {
 		reply.StudyFinished = tx.study != nil
 		ctx = unkeyed(ctx) // another study may have a trial for this call
 	}
 	if err := commit(ctx, s, tx, &reply); err != nil {
-		return protocol.LeaseReply{}, unsettled{err}
+		return protocol.LeaseReply{}, false, unsettled{err}
 	}
 	// Another attempt of the same call may have won: that one has granted its own.
 	if leased != nil && reply.Lease != nil && reply.Lease.Trial == leased.ID && reply.Lease.LeaseEpoch == leased.LeaseEpoch {
@@ -202,14 +213,13 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		s.granted(r, lease, here.ticket)
 		s.deflator.began(*leased, r.study.Definition.Priority, waited, tx.now)
 	}
-	return reply, nil
+	return reply, tx.postponed, nil
 }
 
 // nextTrial decides what a free worker does: a queued trial before anything
 // new, then whatever the search says. Nil: nothing now, or the study is over.
 func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
-	r := tx.runtime
-	if number, found := r.nextQueued(tx.now, worker, tx.chosen.number, tx.awaiting); found {
+	if number, found := tx.queued(worker); found {
 		return tx.lease(tx.trial(number), worker, "goes on")
 	}
 	for {
@@ -228,6 +238,14 @@ func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 		}
 		return tx.follow(actions[0], worker)
 	}
+}
+
+// queued is the queued trial that the worker goes on with, if any.
+func (tx *transaction) queued(worker string) (number int, found bool) {
+	if tx.part != nil { // it was chosen with its part of a GPU
+		return tx.part.number, tx.part.number != next
+	}
+	return tx.runtime.nextQueued(tx.now, worker, tx.chosen.number, tx.awaiting)
 }
 
 // follow does what the search says.
@@ -261,16 +279,20 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 }
 
 func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial, error) {
+	t.GPUs, t.GPUShare = nil, nil
+	if tx.part == nil {
+		if count := tx.runtime.gpuCount(t); count != nil {
+			t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
+		}
+	} else if !tx.takePart(&t) {
+		return nil, tx.postpone(t)
+	}
 	setting, err := tx.beginning(t)
 	if err != nil {
 		return nil, err
 	}
 	t.LeaseEpoch++
 	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.host, tx.holder, setting
-	t.GPUs = nil
-	if count := tx.runtime.gpuCount(t); count != nil {
-		t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
-	}
 	if t.Started == nil {
 		t.Started = &tx.now
 	}
@@ -304,7 +326,7 @@ func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
 	}
 	if r.gpuCount(t) != nil {
 		count := len(t.GPUs)
-		lease.GPUs, lease.GPUCount = t.GPUs, &count
+		lease.GPUs, lease.GPUCount, lease.GPUShared = t.GPUs, &count, t.GPUShare != nil
 	}
 	lease.Cores = r.resources().Cores
 	if t.Setting != nil {

@@ -227,7 +227,7 @@ func (s *Service) receives(r *runtime, one *move) bool {
 		return false
 	}
 	room := s.lockedSite(worker, "").room
-	need := r.need(room.Machine)
+	need := s.need(r, room.Machine)
 	return s.withheld(r, member, need, lease.Amount()).reason == "" && room.Fits(need)
 }
 

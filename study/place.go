@@ -236,7 +236,7 @@ func (s *Service) mayRun(r *runtime, stands []stand, back pool.Amount) (suits []
 	for i, one := range stands {
 		need, known := needs[one.room.Machine]
 		if !known {
-			need = r.need(one.room.Machine)
+			need = s.need(r, one.room.Machine)
 			needs[one.room.Machine] = need
 		}
 		member, _ := s.workers.Member(one.worker)

@@ -40,18 +40,18 @@ func (s *Service) mayPreempt(r *runtime) bool {
 func (s *Service) makeWay(r *runtime, now time.Time) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	if !s.mayPreempt(r) || s.overQuota(r, r.need(1), pool.Amount{}).reason != "" {
+	if !s.mayPreempt(r) || s.overQuota(r, s.need(r, 1), pool.Amount{}).reason != "" {
 		return
 	}
 	var hosts []pool.Host
-	needs := r.needs()
+	needs := s.needs(r)
 	for _, member := range s.workers.Members() {
 		need := needs(max(1, member.Registration.Machine.Cores))
 		if s.usable(member) && suited(r, member) && s.withheld(r, member, need, pool.Amount{}).reason == "" {
 			hosts = append(hosts, pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)})
 		}
 	}
-	for _, victim := range pool.Victims(r.study.Definition.Priority, r.need(1), hosts, now, preemptPause) {
+	for _, victim := range pool.Victims(r.study.Definition.Priority, s.need(r, 1), hosts, now, preemptPause) {
 		if s.leases.Ask(victim.Trial, victim.Epoch, r.makingWay(victim.Owner), now) {
 			s.options.Logger.Info("preempted", "trial", victim.Trial, "worker", victim.Worker, "for", r.study.Definition.Name)
 		}

@@ -229,7 +229,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	if reaches(t, report.Epoch) {
 		t.Results = append(slices.Clone(t.Results), tx.result(t, report.Metrics))
 	}
-	t = moved(t, accepted)
+	t = tx.reshared(moved(t, accepted))
 	tx.change.Reports = append(tx.change.Reports, accepted)
 	tx.change.Records = append(tx.change.Records, guidance.records...)
 	told := accepted

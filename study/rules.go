@@ -163,7 +163,7 @@ func (s *Service) spentBy(owner string) pool.Spent {
 func (s *Service) chargeGPUs(span time.Duration) {
 	for _, lease := range s.leases.All() {
 		if len(lease.GPUs) > 0 {
-			s.spend(lease.Owner, float64(len(lease.GPUs))*span.Seconds(), 0)
+			s.spend(lease.Owner, lease.HeldGPUs()*span.Seconds(), 0)
 		}
 	}
 }

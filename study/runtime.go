@@ -48,6 +48,10 @@ type runtime struct {
 
 	// resident is the most memory a trial was seen to use since it was loaded.
 	resident int64
+	// watched is what heartbeats said of trials' GPUs since their last reports, by
+	// number; seen sums up what all trials were seen to use: nil until somebody asks.
+	watched map[int]*trial.GPUUse
+	seen    *usualUse
 	// sought is when a machine was last looked for that could be cleared for a trial.
 	sought time.Time
 
@@ -189,6 +193,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	r.ladder = stored.Definition.Budget.Ladder()
 	r.method, r.broken, r.waiting, r.designs = nil, nil, false, nil
 	r.spending, r.held, r.use = spending{}, 0, use{}
+	r.watched, r.seen = nil, nil
 	for _, t := range trials {
 		r.spending = r.spending.plus(r.spent(t))
 		r.use.replace(nil, t.SystemUse)

@@ -25,6 +25,13 @@ type transaction struct {
 	study   *Study
 	// gpus are those that a trial which is leased may have.
 	gpus []int
+	// part is the part of a GPU that such a trial may have instead, expects what a
+	// trial should take of one, and postponed says that one needs more than its part.
+	part      *part
+	expects   func(trial.Trial) expectation
+	postponed bool
+	// crowding is whether a trial that ends its lease shares its GPU.
+	crowding crowding
 	// preempted says that the trial which ends its lease was asked to make way.
 	preempted bool
 	// host and name are those of the machine and the worker that a trial is leased to,
@@ -57,7 +64,10 @@ type transaction struct {
 }
 
 func (s *Service) begin(r *runtime) *transaction {
-	return &transaction{runtime: r, now: s.options.Now(), trials: make(map[int]trial.Trial)}
+	return &transaction{
+		runtime: r, now: s.options.Now(), trials: make(map[int]trial.Trial),
+		expects: func(t trial.Trial) expectation { return s.expectedUse(r, &t) },
+	}
 }
 
 // trial returns the trial as this transaction sees it.
@@ -290,6 +300,7 @@ func (tx *transaction) show() {
 		if number < len(r.trials) {
 			r.spending = r.spending.replacing(r.spent(r.trials[number]), r.spent(staged))
 			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
+			r.forgetUse(r.trials[number], staged)
 			if r.trials[number].State.Held() {
 				r.held--
 			}

@@ -34,6 +34,7 @@ type site struct {
 	// Of one that was reserved: the GPUs kept for the trial, the ticket of its
 	// pending lease, and why it was not, where there was room.
 	gpus     []int
+	part     *part // of a GPU, instead of whole ones; nil for none
 	ticket   int
 	withheld string
 	chosen   choice // why it gets a trial
@@ -68,14 +69,14 @@ func (s *Service) siteOf(worker string, id trial.ID) site {
 
 // reserve keeps a worker's free cores for one more trial of the study, so that
 // no other of its trials takes them before that is chosen; false when there is
-// no room for it.
-func (s *Service) reserve(r *runtime, worker string) (here site, fits bool) {
+// no room for it. Where GPUs are shared, it is one of the sharers.
+func (s *Service) reserve(r *runtime, worker string, sharers ...sharer) (here site, fits bool) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	here = s.lockedSite(worker, "")
 	member, _ := s.workers.Member(worker)
-	need := r.need(here.room.Machine)
-	if no := s.withheld(r, member, need, s.lockedKept(r, worker)); no.reason != "" {
+	need := s.need(r, here.room.Machine)
+	if no := s.withheld(r, member, need, s.lockedKept(r, worker)); no.reason != "" && (len(sharers) == 0 || no.cause != protocol.WaitReserved) {
 		here.withheld = no.reason
 		s.gangs.Lost(r.id, worker)
 		if no.cause == protocol.WaitQuota {
@@ -83,18 +84,31 @@ func (s *Service) reserve(r *runtime, worker string) (here site, fits bool) {
 		}
 		return here, false
 	}
-	if !here.room.Fits(need) {
+	if here.part, fits = s.fitting(r, member, here.room, need, sharers); !fits {
 		s.waitsForRoom(r, member)
 		return here, false
 	}
 	_, most := r.gpus()
 	here.gpus = here.room.GPUs[:min(most, len(here.room.GPUs))]
+	if here.part != nil {
+		here.gpus, need.GPUShare = []int{here.part.place}, &here.part.share
+	}
 	here.ticket = s.leases.Pend(pool.Lease{
 		Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: worker,
-		Cores: need.Cores, MemoryBytes: need.MemoryBytes, KeptCores: need.KeptCores, KeptMemory: need.KeptMemory, GPUs: here.gpus,
+		Cores: need.Cores, MemoryBytes: need.MemoryBytes, KeptCores: need.KeptCores, KeptMemory: need.KeptMemory, GPUs: here.gpus, GPUShare: need.GPUShare,
 	})
 	s.workers.Reserve(worker, max(0, here.room.Cores))
 	return here, true
+}
+
+// fitting reports whether the room is enough for the need, or for one of the
+// sharers, with the part of a GPU that this one gets. The pool's lock is held.
+func (s *Service) fitting(r *runtime, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) (chosen *part, fits bool) {
+	if len(sharers) == 0 {
+		return nil, room.Fits(need)
+	}
+	chosen = s.sharePart(r, member, room, need, sharers)
+	return chosen, chosen != nil
 }
 
 func (s *Service) unreserve(worker string, here site) {
@@ -332,6 +346,9 @@ func (s *Service) resize(r *runtime, t trial.Trial, report protocol.Report) {
 	member, _ := s.workers.Member(t.Worker)
 	taken := r.takes(t, member.Registration.Machine.Cores, memory)
 	s.leases.Resize(t.ID, t.LeaseEpoch, taken.Cores, taken.MemoryBytes)
+	if taken.GPUShare != nil {
+		s.leases.Reshare(t.ID, t.LeaseEpoch, *taken.GPUShare)
+	}
 }
 
 // occupies is how many cores the trial keeps busy on a machine with that many;

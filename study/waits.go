@@ -20,7 +20,7 @@ func (s *Service) waits(r *runtime) []protocol.Wait {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	members := s.alive()
-	need := r.need(1)
+	need := s.need(r, 1)
 	if reason := pool.Unfit(need, members); reason != "" {
 		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: reason}}
 	}
@@ -43,7 +43,7 @@ const mostWaits = 5
 // has nothing. The pool's lock is held.
 func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.Wait {
 	var waits []protocol.Wait
-	needs := r.needs()
+	needs := s.needs(r)
 	busy, unsuited, leaving := 0, 0, 0
 	for _, member := range members {
 		need := needs(max(1, member.Registration.Machine.Cores))
@@ -75,6 +75,8 @@ func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.
 	switch {
 	case leaving > 0 && r.study.Definition.Preempt:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitPreempted, Reason: fmt.Sprintf("trials on %d workers are making way", leaving)})
+	case busy > 0 && r.study.Definition.SharesGPUs():
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("none of the %d workers that suit it has room for a part of a GPU: its next trial %s", busy, s.firstSharer(r).words())})
 	case busy > 0 && r.held == 0:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("of the workers that suit it, %d are busy", busy)})
 	case len(waits) == 0 && busy == 0:

@@ -159,6 +159,7 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 		s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
 		s.poolMutex.Unlock()
 	}
+	s.noteGPU(r, t, held.GPUUse)
 	if r.stalls(t, held) {
 		tx := s.begin(r)
 		tx.stall(t, held)

@@ -151,8 +151,12 @@ type Trial struct {
 	// where it was not noted.
 	Holder string `json:"holder,omitempty"`
 	// GPUs are those that it has for itself there, or had last, by their place in
-	// the worker's list.
-	GPUs []int `json:"gpus,omitempty"`
+	// the worker's list; with a GPUShare it is one that it may share with others.
+	GPUs     []int     `json:"gpus,omitempty"`
+	GPUShare *GPUShare `json:"gpu_share,omitempty" doc:"the part of that GPU that it should take beside others; absent where it shares none"`
+	// GPUShortage is what it learned from running out of a shared GPU's memory; nil:
+	// it never did.
+	GPUShortage *GPUShortage `json:"gpu_shortage,omitempty" doc:"what it learned from running out of memory on a GPU that it shared"`
 	// Rung and Budget are what the trial is on, or was last on.
 	Rung       int           `json:"rung"`
 	Budget     budget.Budget `json:"budget"`

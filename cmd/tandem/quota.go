@@ -132,7 +132,7 @@ func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
 	for _, one := range quotas {
 		uses := one.Uses
 		rows = append(rows, []string{
-			wording.Plain(one.User), strconv.Itoa(uses.Trials), strconv.Itoa(uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
+			wording.Plain(one.User), strconv.Itoa(uses.Trials), fmt.Sprintf("%.3g", uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
 			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownQuota(one.Quota),
 		})
 	}

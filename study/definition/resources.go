@@ -12,6 +12,9 @@ type Resources struct {
 	// GPUs is how many whole GPUs a trial has, all of one machine; nil where the
 	// study does not say: its commands then see what the worker lets them see.
 	GPUs *int `json:"gpus,omitempty"`
+	// GPUShare is the part of one GPU that a trial takes beside others, instead of
+	// whole ones; the zero value where the study does not say.
+	GPUShare GPUShare `json:"gpu_share,omitzero"`
 	// Cores is how many processor cores are kept for it; 0 where the study does
 	// not say.
 	Cores int `json:"cores,omitempty"`
@@ -36,7 +39,7 @@ func (d *decoder) resources(s section, sys System) *Resources {
 	if n == nil {
 		return nil
 	}
-	part, ok := d.section(at, n, "gpus", "cores", "memory_gib")
+	part, ok := d.section(at, n, "gpus", "gpu_share", "cores", "memory_gib")
 	if !ok {
 		return nil
 	}
@@ -51,6 +54,7 @@ func (d *decoder) resources(s section, sys System) *Resources {
 			d.fault(place, gpus, "is said by system.gpus too: keep resources.gpus, and take gpus out of system")
 		}
 	}
+	wanted.GPUShare = d.gpuShare(part, sys)
 	part.whole("cores", 1, maxCores, &wanted.Cores)
 	part.number("memory_gib", minMemory, maxMemory, &wanted.MemoryGiB)
 	if wanted == (Resources{}) {

@@ -47,6 +47,16 @@ func (systemSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
+type shareSchema struct{}
+
+// Schema describes definition.GPUShare.
+func (shareSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: `the part of one GPU that each trial takes: a number up to 1, or "auto"`,
+		OneOf:       []*huma.Schema{{Type: huma.TypeNumber}, {Type: huma.TypeString, Enum: []any{"auto"}}},
+	}
+}
+
 type stateSchema struct{}
 
 // Schema describes trial.State.
@@ -65,6 +75,7 @@ func newRegistry() huma.Registry {
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.Float](), reflect.TypeFor[floatSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.State](), reflect.TypeFor[stateSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[space.Value](), reflect.TypeFor[valueSchema]())
+	registry.RegisterTypeAlias(reflect.TypeFor[definition.GPUShare](), reflect.TypeFor[shareSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[definition.System](), reflect.TypeFor[systemSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[document]())
 	return registry

@@ -28,6 +28,10 @@ var secret = [...]string{"TANDEM_TOKEN", "TANDEM_SERVER"}
 // take every core of the machine for each trial.
 var threadVariables = [...]string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"}
 
+// frugal has TensorFlow and JAX take memory of a shared GPU as they need it; left
+// to themselves, they take nearly all of it at once.
+var frugal = [...][2]string{{"TF_FORCE_GPU_ALLOW_GROWTH", "true"}, {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"}}
+
 // environment is what a lease's command gets beside the trial's own variables,
 // later entries winning: what the worker passes, the threads, the study's own
 // variables.
@@ -41,6 +45,11 @@ func (o Options) environment(lease protocol.Lease, cores int) map[string]string 
 	}
 	for _, name := range threadVariables {
 		values[name] = strconv.Itoa(threads(lease, o.share(cores)))
+	}
+	if lease.GPUShared {
+		for _, variable := range frugal {
+			values[variable[0]] = variable[1]
+		}
 	}
 	for name, value := range lease.Environment {
 		values[name] = value

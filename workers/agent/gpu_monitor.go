@@ -40,6 +40,17 @@ func (u *gpuUse) take() *trial.GPUUse {
 	return seen
 }
 
+// peek returns it, to be taken later all the same.
+func (u *gpuUse) peek() *trial.GPUUse {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if u.seen == nil {
+		return nil
+	}
+	seen := *u.seen
+	return &seen
+}
+
 // gpuMonitor sees what the runs of this worker use of its GPUs.
 type gpuMonitor struct {
 	driver interface {

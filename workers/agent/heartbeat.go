@@ -47,7 +47,11 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.account(now())}
 	for _, r := range runs {
 		quiet[r] = r.quietSeconds(now())
-		beat.Leases = append(beat.Leases, protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]})
+		held := protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]}
+		if r.lease.GPUShared {
+			held.GPUUse = r.gpu.peek()
+		}
+		beat.Leases = append(beat.Leases, held)
 	}
 	reply, sent, err := a.send(ctx, beat)
 	if problem.Is(err, problem.NotFound) {

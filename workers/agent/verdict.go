@@ -35,7 +35,9 @@ func verdict(result exit, ended ending, directive protocol.Directive, p progress
 		if fault := gpuFault(lastErrors); fault != "" {
 			return brokeHere(result, fault)
 		}
-		return failed(describe(result, lastErrors))
+		request := failed(describe(result, lastErrors))
+		request.OutOfGPUMemory = !result.outOfMemory && lacksGPUMemory(lastErrors)
+		return request
 	case directive.Action == protocol.Pause:
 		return interrupted(directive.Reason)
 	default:
@@ -59,6 +61,20 @@ func fellShort(p progress) string {
 // memoryErrors are how languages and libraries say that there is no memory left,
 // on the host or on the GPU.
 var memoryErrors = []string{"MemoryError", "OutOfMemoryError", "CUDA out of memory", "CUDA error: out of memory", "std::bad_alloc", "Cannot allocate memory", "cannot allocate memory"}
+
+// gpuMemoryErrors are how libraries say that a GPU has no memory left.
+var gpuMemoryErrors = []string{
+	"CUDA out of memory", "HIP out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "hipErrorOutOfMemory",
+	"RESOURCE_EXHAUSTED: Out of memory", "OOM when allocating tensor", "CUBLAS_STATUS_ALLOC_FAILED",
+}
+
+// lacksGPUMemory reports whether one of the last things that a command said is
+// that a GPU has no memory left for it.
+func lacksGPUMemory(lastErrors []string) bool {
+	return slices.ContainsFunc(lastErrors, func(line string) bool {
+		return slices.ContainsFunc(gpuMemoryErrors, func(said string) bool { return strings.Contains(line, said) })
+	})
+}
 
 // lacksMemory reports whether the last thing that a command said is that it
 // could not have memory.

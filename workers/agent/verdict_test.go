@@ -83,3 +83,28 @@ func TestMemoryThatRanOutIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// TestMemoryOfAGPUIsToldFromOther: only a GPU's may have been taken by a trial
+// that shares it.
+func TestMemoryOfAGPUIsToldFromOther(t *testing.T) {
+	for name, test := range map[string]struct {
+		exit   exit
+		errors []string
+		want   bool
+	}{
+		"torch":                {exit{code: 1}, []string{"Traceback", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"}, true},
+		"torch, with advice":   {exit{code: 1}, []string{"RuntimeError: CUDA error: out of memory", "For debugging consider passing CUDA_LAUNCH_BLOCKING=1"}, true},
+		"jax":                  {exit{code: 1}, []string{"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes."}, true},
+		"tensorflow":           {exit{code: 1}, []string{"ResourceExhaustedError: OOM when allocating tensor with shape[8]"}, true},
+		"the machine's":        {exit{code: 1}, []string{"MemoryError"}, false},
+		"at its limit as well": {exit{code: 1, outOfMemory: true}, []string{"CUDA out of memory"}, false},
+		"something else":       {exit{code: 1}, []string{"ValueError"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := verdict(test.exit, ending{}, protocol.Directive{Action: protocol.Continue}, progress{last: 1, epochs: 3}, test.errors)
+			if got.OutOfGPUMemory != test.want || got.Outcome != protocol.CommandFailed {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}

@@ -90,8 +90,10 @@ type Settings struct {
 	Prefers func(waiting, resident string) float64
 }
 
+// MostJobs is how many jobs share a GPU at most, where nothing else is said.
+const MostJobs = 3
+
 const (
-	mostJobs        = 3
 	mostUtilization = 1.0
 	// rounding is by how much a sum of utilizations may be above its bound: a
 	// half and a half is one.
@@ -100,7 +102,7 @@ const (
 
 func (s Settings) complete() Settings {
 	if s.MostJobs <= 0 {
-		s.MostJobs = mostJobs
+		s.MostJobs = MostJobs
 	}
 	if !(s.MostUtilization > 0) {
 		s.MostUtilization = mostUtilization

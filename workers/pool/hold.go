@@ -72,7 +72,11 @@ func (l *Leases) LetGo(id trial.ID) {
 
 // Needs is what it needs of a worker: what it had.
 func (l Lease) Needs() Need {
-	return Need{GPUs: len(l.GPUs), Cores: l.Cores, MemoryBytes: l.MemoryBytes, KeptCores: l.KeptCores, KeptMemory: l.KeptMemory}
+	need := Need{GPUs: len(l.GPUs), GPUShare: l.GPUShare, Cores: l.Cores, MemoryBytes: l.MemoryBytes, KeptCores: l.KeptCores, KeptMemory: l.KeptMemory}
+	if need.GPUShare != nil {
+		need.GPUs = 0
+	}
+	return need
 }
 
 // Changes counts how often who has what has changed.

@@ -35,8 +35,12 @@ type Lease struct {
 	// KeptCores and KeptMemory say that its study asked for so many cores and so
 	// much memory: they count also where the worker divides its machine itself.
 	KeptCores, KeptMemory bool
-	// GPUs are those it has for itself, by their place in the machine's list.
-	GPUs []int
+	// GPUs are those it has for itself, by their place in the machine's list; with
+	// a GPUShare it is one that it may share, and that is what it should take of it.
+	GPUs     []int
+	GPUShare *GPUShare
+	// Beside says that another trial has, or had, a share of the same GPU under it.
+	Beside bool
 	// Granted is when the worker got it.
 	Granted time.Time
 	// Resumable says that the trial has a checkpoint to go on from.
@@ -70,11 +74,37 @@ func (l *Leases) Grant(lease Lease) {
 	l.Release(lease.Trial)
 	l.LetGo(lease.Trial)
 	l.changes++
+	for _, id := range l.Sharers(lease) {
+		other := l.byTrial[id]
+		other.Beside, lease.Beside = true, true
+		l.byTrial[id] = other
+	}
 	l.byTrial[lease.Trial] = lease
 	if l.byWorker[lease.Worker] == nil {
 		l.byWorker[lease.Worker] = make(map[trial.ID]struct{})
 	}
 	l.byWorker[lease.Worker][lease.Trial] = struct{}{}
+}
+
+// Sharers are the other trials that have a share of the lease's GPU, in order of
+// their ids.
+func (l *Leases) Sharers(lease Lease) []trial.ID {
+	if lease.GPUShare == nil || len(lease.GPUs) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(l.HeldBy(lease.Worker), func(id trial.ID) bool {
+		other := l.byTrial[id]
+		return id == lease.Trial || other.GPUShare == nil || !slices.Equal(other.GPUs, lease.GPUs)
+	})
+}
+
+// Reshare notes what the lease should take of its GPU from now on.
+func (l *Leases) Reshare(id trial.ID, epoch trial.LeaseEpoch, share GPUShare) {
+	if lease, ok := l.byTrial[id]; ok && lease.Epoch == epoch && lease.GPUShare != nil {
+		lease.GPUShare = &share
+		l.changes++
+		l.byTrial[id] = lease
+	}
 }
 
 // Resize notes what the lease takes of its machine from now on.

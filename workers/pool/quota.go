@@ -26,6 +26,9 @@ type Spent struct {
 	Joules     float64 `json:"joules"`
 }
 
+// rounding is by how much a sum of fractions of GPUs may be above its bound.
+const rounding = 1e-9
+
 // Refusal says why the user may not have one more trial with the need now; empty:
 // it may. held is what its trials have, and spent what they used today.
 func (q Quota) Refusal(user string, held Amount, spent Spent, need Need) string {
@@ -34,9 +37,9 @@ func (q Quota) Refusal(user string, held Amount, spent Spent, need Need) string 
 		return fmt.Sprintf("user %s runs %d of their %d trials at once", user, held.Trials, q.Trials)
 	case q.GPUs > 0 && need.GPUs > q.GPUs:
 		return fmt.Sprintf("each trial needs %d GPUs (resources.gpus), and user %s may have %d at once: ask for fewer, or have the quota raised", need.GPUs, user, q.GPUs)
-	case q.GPUs > 0 && need.GPUs > 0 && held.GPUs+need.GPUs > q.GPUs:
-		return fmt.Sprintf("user %s holds %d of their %d GPUs", user, held.GPUs, q.GPUs)
-	case q.GPUSeconds > 0 && need.GPUs > 0 && spent.GPUSeconds >= q.GPUSeconds:
+	case q.GPUs > 0 && need.HeldGPUs() > 0 && held.GPUs+need.HeldGPUs() > float64(q.GPUs)+rounding:
+		return fmt.Sprintf("user %s holds %.3g of their %d GPUs", user, held.GPUs, q.GPUs)
+	case q.GPUSeconds > 0 && need.HeldGPUs() > 0 && spent.GPUSeconds >= q.GPUSeconds:
 		return fmt.Sprintf("user %s has used %.4g of their %.4g GPU-seconds of today (UTC)", user, spent.GPUSeconds, q.GPUSeconds)
 	case q.Joules > 0 && spent.Joules >= q.Joules:
 		return fmt.Sprintf("user %s has used %.4g of their %.4g J of today (UTC)", user, spent.Joules, q.Joules)

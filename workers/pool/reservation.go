@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (r Reservation) left(held Holdings) int {
 	if r.User != "" {
 		taken = held.ByOwner[r.User].GPUs
 	}
-	return max(0, r.GPUs-taken)
+	return max(0, r.GPUs-int(math.Ceil(taken)))
 }
 
 // Asker is a study that wants to start a trial with the need.

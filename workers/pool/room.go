@@ -7,6 +7,9 @@ import "slices"
 type Need struct {
 	// GPUs is how many whole GPUs.
 	GPUs int
+	// GPUShare is what it should take of one GPU beside others, instead of whole
+	// ones; nil: it takes none, or GPUs.
+	GPUShare *GPUShare
 	// Cores is how many cores it keeps busy; 0: all of the machine.
 	Cores int
 	// MemoryBytes is how much memory it needs; 0: not known.
@@ -35,9 +38,12 @@ type Room struct {
 	// use in all; negative where the worker did not say how much it has.
 	MemoryBytes, MachineBytes int64
 	// GPUs are those that no trial has, by their place in the machine's list, in
-	// order; MachineGPUs is how many there are.
+	// order, and Shared those on which trials have shares; MachineGPUs is how many
+	// there are.
 	GPUs        []int
+	Shared      []SharedGPU
 	MachineGPUs int
+	gpuBytes    []int64
 	// Trials is how many it runs, Slots how many it may.
 	Trials, Slots int
 }
@@ -56,6 +62,9 @@ func RoomOf(member Member, held []Lease) Room {
 			room.MemoryBytes = max(0, room.MemoryBytes-lease.MemoryBytes)
 		}
 		room.GPUs = slices.DeleteFunc(room.GPUs, func(gpu int) bool { return slices.Contains(lease.GPUs, gpu) })
+		if lease.GPUShare != nil && len(lease.GPUs) > 0 {
+			room.join(lease.GPUs[0], lease.Trial, *lease.GPUShare)
+		}
 	}
 	return room
 }
@@ -65,7 +74,7 @@ func empty(member Member) Room {
 	machine := member.Registration.Machine
 	room := Room{
 		Elastic: member.Registration.Elastic, Machine: max(1, machine.Cores), Cores: max(1, machine.Cores),
-		MemoryBytes: -1, MachineBytes: -1, MachineGPUs: len(machine.GPUs), Slots: max(1, member.Registration.Slots),
+		MemoryBytes: -1, MachineBytes: -1, MachineGPUs: len(machine.GPUs), gpuBytes: machine.GPUMemoryBytes, Slots: max(1, member.Registration.Slots),
 	}
 	if bytes := machine.MemoryBytes; bytes > 0 {
 		if machine.MemoryLimitBytes > 0 {
@@ -85,49 +94,73 @@ func (r Room) occupied(lease Lease) int {
 	switch {
 	case !r.Elastic && !lease.KeptCores:
 		return r.Share()
-	case lease.Cores == 0:
-		return r.Machine
 	}
-	return lease.Cores
+	return r.cores(lease.Cores, lease.GPUShare)
 }
 
 // Fits reports whether a trial with the need can start now. A machine that runs
 // nothing takes every trial whose study does not ask for more than it has.
 func (r Room) Fits(need Need) bool {
 	switch {
-	case need.GPUs > len(r.GPUs) || !r.holds(need):
+	case need.GPUs > len(r.GPUs) || !r.holds(need) || !r.fitsShare(need.GPUShare):
 		return false
 	case r.Trials == 0:
 		return true
 	case !r.Elastic:
 		return (!need.KeptCores || need.Cores <= r.Cores) && (!need.KeptMemory || r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
 	}
-	cores := need.Cores
-	if cores == 0 {
-		cores = r.Machine
-	}
-	return r.Trials < r.Slots && cores <= r.Cores && (r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
+	return r.Trials < r.Slots && r.cores(need.Cores, need.GPUShare) <= r.Cores && (r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
 }
 
 // Takes is what a trial with the need has of the worker.
 func (r Room) Takes(need Need) Amount {
-	return Amount{Trials: 1, GPUs: need.GPUs, Cores: r.occupied(Lease{Cores: need.Cores, KeptCores: need.KeptCores}), MemoryBytes: need.MemoryBytes}
+	return Amount{Trials: 1, GPUs: need.HeldGPUs(), Cores: r.occupied(need.lease()), MemoryBytes: need.MemoryBytes}
 }
 
 // With is the room beside one more trial with the need, which fits.
 func (r Room) With(need Need) Room {
 	r.Trials++
-	r.Cores -= r.occupied(Lease{Cores: need.Cores, KeptCores: need.KeptCores})
+	r.Cores -= r.occupied(need.lease())
 	if r.MachineBytes > 0 && (r.Elastic || need.KeptMemory) {
 		r.MemoryBytes = max(0, r.MemoryBytes-need.MemoryBytes)
 	}
 	r.GPUs = r.GPUs[min(need.GPUs, len(r.GPUs)):]
+	if need.GPUShare != nil {
+		if place, taken, joins, fits := r.GPUFor(*need.GPUShare); fits {
+			if !joins {
+				r.GPUs = slices.DeleteFunc(slices.Clone(r.GPUs), func(gpu int) bool { return gpu == place })
+			}
+			r.join(place, "", taken)
+		}
+	}
 	return r
+}
+
+// fitsShare reports whether some GPU has room for the share; nil takes none.
+func (r Room) fitsShare(share *GPUShare) bool {
+	if share == nil {
+		return true
+	}
+	_, _, _, fits := r.GPUFor(*share)
+	return fits
+}
+
+// lease is what the need takes, as a lease has it.
+func (n Need) lease() Lease {
+	return Lease{Cores: n.Cores, KeptCores: n.KeptCores, GPUShare: n.GPUShare}
+}
+
+// HeldGPUs is how many GPUs it counts as: a share is its fraction.
+func (n Need) HeldGPUs() float64 {
+	if n.GPUShare != nil {
+		return n.GPUShare.Fraction
+	}
+	return float64(n.GPUs)
 }
 
 // holds reports whether the machine has in all what the study asked for.
 func (r Room) holds(need Need) bool {
-	return need.GPUs <= r.MachineGPUs && (!need.KeptCores || need.Cores <= r.Machine) &&
+	return need.GPUs <= r.MachineGPUs && (need.GPUShare == nil || r.MachineGPUs > 0) && (!need.KeptCores || need.Cores <= r.Machine) &&
 		(!need.KeptMemory || r.MachineBytes < 0 || need.MemoryBytes <= r.MachineBytes)
 }
 

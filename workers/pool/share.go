@@ -4,8 +4,9 @@ import "math"
 
 // Amount is what trials have of the pool together, or what there is of it.
 type Amount struct {
-	Trials      int
-	GPUs        int
+	Trials int
+	// GPUs counts a share of one as its fraction.
+	GPUs        float64
 	Cores       int
 	MemoryBytes int64
 }
@@ -23,7 +24,7 @@ func (a Amount) Plus(b Amount) Amount {
 func (a Amount) DominantShare(pool Amount) float64 {
 	share := 0.0
 	for _, part := range [][2]float64{
-		{float64(a.GPUs), float64(pool.GPUs)}, {float64(a.Cores), float64(pool.Cores)}, {float64(a.MemoryBytes), float64(pool.MemoryBytes)},
+		{a.GPUs, pool.GPUs}, {float64(a.Cores), float64(pool.Cores)}, {float64(a.MemoryBytes), float64(pool.MemoryBytes)},
 	} {
 		if part[1] > 0 {
 			share = max(share, part[0]/part[1])
@@ -49,27 +50,41 @@ type Holdings struct {
 	ByOwner map[string]Amount
 	// FreeGPUs is how many GPUs of all workers no trial has.
 	FreeGPUs int
-	// GPUsOf is how many GPUs the trials of each study have, by its id.
-	GPUsOf map[string]int
+	// GPUsOf is how many GPUs the trials of each study have, by its id, shares as
+	// their fractions.
+	GPUsOf map[string]float64
 }
 
 // Amount is what the lease has, the cores only where they are known.
 func (l Lease) Amount() Amount {
-	return Amount{Trials: 1, GPUs: len(l.GPUs), Cores: l.Cores, MemoryBytes: l.MemoryBytes}
+	return Amount{Trials: 1, GPUs: l.HeldGPUs(), Cores: l.Cores, MemoryBytes: l.MemoryBytes}
+}
+
+// HeldGPUs is how many GPUs the lease counts as: a share is its fraction.
+func (l Lease) HeldGPUs() float64 {
+	if l.GPUShare != nil {
+		return l.GPUShare.Fraction
+	}
+	return float64(len(l.GPUs))
 }
 
 // Hold adds up what the usable workers have, and who has how much, trials that are
 // kept for a worker included.
 func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings {
-	held := Holdings{ByOwner: make(map[string]Amount), GPUsOf: make(map[string]int)}
+	held := Holdings{ByOwner: make(map[string]Amount), GPUsOf: make(map[string]float64)}
 	for _, member := range registry.byID {
 		if !usable(member) {
 			continue
 		}
 		room := empty(member)
-		held.Pool = held.Pool.Plus(Amount{Trials: room.Slots, GPUs: room.MachineGPUs, Cores: room.Machine, MemoryBytes: max(0, room.MachineBytes)})
+		held.Pool = held.Pool.Plus(Amount{Trials: room.Slots, GPUs: float64(room.MachineGPUs), Cores: room.Machine, MemoryBytes: max(0, room.MachineBytes)})
 	}
-	held.FreeGPUs = held.Pool.GPUs
+	held.FreeGPUs = int(held.Pool.GPUs)
+	type gpu struct {
+		worker string
+		place  int
+	}
+	taken := map[gpu]bool{}
 	all := leases.All()
 	for _, one := range leases.Kept() {
 		if _, out := leases.byTrial[one.Trial]; !out {
@@ -77,15 +92,20 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 		}
 	}
 	for _, lease := range all {
-		amount := Amount{Trials: 1, GPUs: len(lease.GPUs), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
+		amount := Amount{Trials: 1, GPUs: lease.HeldGPUs(), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
 		if member, known := registry.byID[lease.Worker]; known {
 			amount.Cores = empty(member).occupied(lease)
 			if usable(member) {
-				held.FreeGPUs -= len(lease.GPUs)
+				for _, place := range lease.GPUs {
+					if one := (gpu{lease.Worker, place}); !taken[one] {
+						taken[one] = true
+						held.FreeGPUs--
+					}
+				}
 			}
 		}
 		held.ByOwner[lease.Owner] = held.ByOwner[lease.Owner].Plus(amount)
-		held.GPUsOf[lease.Study] += len(lease.GPUs)
+		held.GPUsOf[lease.Study] += lease.HeldGPUs()
 	}
 	return held
 }

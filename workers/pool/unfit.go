@@ -28,6 +28,8 @@ func Unfit(need Need, members []Member) string {
 		}
 	}
 	switch most := empty(memory); {
+	case need.GPUShare != nil && empty(gpus).MachineGPUs == 0:
+		return "resources.gpu_share asks for a part of a GPU, and no connected worker has a GPU: connect one that has, or leave gpu_share out"
 	case need.GPUs > empty(gpus).MachineGPUs:
 		return fmt.Sprintf("resources.gpus is %d, and no connected worker has more than %d GPUs (%s): ask for fewer, or connect a larger machine", need.GPUs, empty(gpus).MachineGPUs, gpus.Registration.Name)
 	case need.KeptCores && need.Cores > empty(cores).Machine:
