@@ -73,7 +73,6 @@ var mayImport = map[string][]string{
 	"store/postgres":          {"failpoint", "problem", "edge", "similarity", "store/artifact", "store/group", "store/record", "study", "protocol", "trial", "web/auth"},
 	"store/storetest":         {"problem", "edge", "edge/graph", "similarity", "system", "store/record", "study", "study/definition", "study/space", "budget", "protocol", "trial", "web/auth"},
 	"store/artifact":          {"failpoint", "problem"},
-	"store/demandlog":         {"workers/demand"},
 	"store/backup":            {"problem", "store/artifact", "store/sqlite"},
 	"store/lossydisk":         {},
 	"profiler":                {"problem"},

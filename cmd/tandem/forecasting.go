@@ -2,23 +2,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/store/demandlog"
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/forecast"
 )
-
-// demandFolder is where the recorded demand is, in the data folder.
-const demandFolder = "demand"
 
 // poolOptions are what the server is told of its GPUs.
 type poolOptions struct {
@@ -78,13 +73,10 @@ func (o poolOptions) check() error {
 }
 
 // foresee makes what records and forecasts the demand.
-func (o *office) foresee() (err error) {
+func (o *office) foresee(ctx context.Context) (err error) {
 	options := o.server.options
-	if o.demand, err = demandlog.Open(filepath.Join(options.data, demandFolder)); err != nil {
-		return err
-	}
-	o.forecasts, err = forecasting.New(forecasting.Options{
-		Now: time.Now, Logger: options.logger, Log: o.demand, Look: o.studies.Demand,
+	o.forecasts, err = forecasting.New(ctx, forecasting.Options{
+		Now: time.Now, Logger: options.logger, Log: study.NewDemandRecord(o.store), Look: o.studies.Demand,
 		Power: options.pool.power(), Performance: options.pool.performance, Total: options.pool.total,
 	})
 	if err != nil {
@@ -97,17 +89,11 @@ func (o *office) foresee() (err error) {
 	return err
 }
 
-// watch looks at the pool and acts on its forecast until the context ends, and lets go of the files then.
-// The function that it returns waits for that.
-func (o *office) watch(ctx context.Context) (wait func() error) {
+// watch looks at the pool and acts on its forecast until the context ends. The
+// function that it returns waits for that.
+func (o *office) watch(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	running.Go(func() { o.forecasts.Run(ctx) })
 	running.Go(func() { o.autoscale.Run(ctx) })
-	return func() error {
-		running.Wait()
-		if err := o.demand.Close(); err != nil {
-			return errors.Join(errors.New("close the recorded demand"), err)
-		}
-		return nil
-	}
+	return running.Wait
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
-	"github.com/tandem-tune/tandem/store/demandlog"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/audit"
@@ -57,9 +56,7 @@ type office struct {
 	// audit is who did what on this server.
 	audit         *audit.Log
 	authenticator *auth.Authenticator
-	// demand is how many GPUs trials wanted, forecasts what follows from that, and
-	// autoscale acts on it.
-	demand    *demandlog.Log
+	// forecasts is how many GPUs trials want, and will; autoscale acts on it.
 	forecasts *forecasting.Service
 	autoscale *autoscale.Service
 }
@@ -89,7 +86,7 @@ func (o *office) open(ctx context.Context) (err error) {
 	if err := o.revokeRuns(ctx); err != nil {
 		return fmt.Errorf("delete the tokens of a run that was killed: %w", err)
 	}
-	return o.foresee()
+	return o.foresee(ctx)
 }
 
 // handler answers requests.
@@ -119,9 +116,7 @@ func (o *office) housekeep(ctx context.Context) {
 	defer func() {
 		stop()
 		<-learned
-		if err := wait(); err != nil {
-			o.server.options.logger.Warn("the recorded demand", "error", err)
-		}
+		wait()
 	}()
 	tick, sweep := time.NewTicker(tickEvery), time.NewTicker(sweepEvery)
 	defer tick.Stop()

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/demand"
 )
 
 // folder is a data folder with a server's stores open on it.
@@ -323,6 +325,30 @@ func entries(t *testing.T, file string) (list []string) {
 			t.Fatal(err)
 		}
 		list = append(list, header.Name)
+	}
+}
+
+// What a server recorded of the demand for GPUs goes with its studies.
+func TestRecordedDemandIsInTheBackup(t *testing.T) {
+	t.Parallel()
+	live := open(t, filepath.Join(t.TempDir(), "live"))
+	record, now := study.NewDemandRecord(live.store), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var want []demand.Minute
+	for i := range 130 {
+		one := demand.Minute{At: now.Add(time.Duration(i) * time.Minute), Want: demand.Want{Running: float64(i % 7)}, Capacity: 8, Told: []float64{1, 2}}
+		want = append(want, one)
+		if err := record.Append(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, _ := taken(t, live.data)
+	restored := filepath.Join(t.TempDir(), "restored")
+	if _, err := backup.Restore(t.Context(), file, restored); err != nil {
+		t.Fatal(err)
+	}
+	got, err := study.NewDemandRecord(open(t, restored).store).Read(t.Context(), now)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d minutes of %d: %v", len(got), len(want), err)
 	}
 }
 

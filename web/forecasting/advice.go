@@ -70,6 +70,9 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 	advice.Wanted = advice.Awake
 	total := int(advice.Total)
 	switch {
+	case s.latest.Capacity() < s.before && s.options.Now().Sub(s.began) < returning:
+		advice.Reason = "leave all as it is: this server started a moment ago, and not all workers are back"
+		return nil
 	case s.model != nil && len(s.ahead) == 0:
 		advice.Reason = "leave all as it is: " + longOver
 		return nil

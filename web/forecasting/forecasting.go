@@ -23,9 +23,9 @@ import (
 
 // Log keeps minutes. It is called by one goroutine at a time.
 type Log interface {
-	// Read returns what is kept, by time, and how many minutes could not be read.
-	Read(now time.Time) (minutes []demand.Minute, broken int, err error)
-	Append(one demand.Minute) error
+	// Read returns what is kept, by time.
+	Read(ctx context.Context, now time.Time) ([]demand.Minute, error)
+	Append(ctx context.Context, one demand.Minute) error
 }
 
 // Options make a Service.
@@ -67,11 +67,18 @@ const (
 	// fresh is how old the newest minute may be for a forecast from it: after a
 	// restart, what was recorded before says nothing of the next minutes.
 	fresh = 3 * time.Minute
+	// returning is how long workers may take to come back to a server that started
+	// again: more than a heartbeat.
+	returning = 2 * time.Minute
 )
 
 // Service records and forecasts. It is safe for concurrent use.
 type Service struct {
 	options Options
+	// began is when this server did, and before what the workers had in the newest
+	// minute of the one before.
+	began  time.Time
+	before float64
 
 	mutex   sync.Mutex
 	gauge   demand.Gauge
@@ -114,21 +121,20 @@ type model struct {
 }
 
 // New reads what was recorded before.
-func New(options Options) (*Service, error) {
+func New(ctx context.Context, options Options) (*Service, error) {
 	if err := options.Check(); err != nil {
 		return nil, err
 	}
 	s := &Service{options: options, rows: make(map[time.Time][]float64)}
-	minutes, broken, err := options.Log.Read(options.Now())
+	minutes, err := options.Log.Read(ctx, options.Now())
 	if err != nil {
-		return nil, fmt.Errorf("read the demand that was recorded: %w", err)
-	}
-	if broken > 0 {
-		options.Logger.Warn("some minutes of the recorded demand could not be read: they are gaps now", "lines", broken)
+		return nil, err
 	}
 	for _, one := range minutes {
 		s.history.Add(one)
+		s.before = one.Capacity
 	}
+	s.began = options.Now()
 	return s, nil
 }
 
@@ -170,7 +176,7 @@ func (s *Service) Observe(ctx context.Context) {
 	if !whole {
 		return
 	}
-	if err := s.options.Log.Append(minute); err != nil {
+	if err := s.options.Log.Append(ctx, minute); err != nil && ctx.Err() == nil {
 		s.options.Logger.Error("a minute of demand could not be kept: after a restart it will be a gap", "error", err)
 	}
 }

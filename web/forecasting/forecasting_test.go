@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/store/demandlog"
+	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -22,7 +22,7 @@ import (
 type pool struct {
 	t       *testing.T
 	service *forecasting.Service
-	folder  string
+	store   *memory.Store
 
 	mutex sync.Mutex
 	clock time.Time
@@ -33,7 +33,7 @@ var start = time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
 
 func newPool(t *testing.T) *pool {
 	t.Helper()
-	p := &pool{t: t, folder: t.TempDir(), clock: start}
+	p := &pool{t: t, store: memory.New(), clock: start}
 	p.restart()
 	return p
 }
@@ -41,17 +41,9 @@ func newPool(t *testing.T) *pool {
 // restart reads what was recorded again, as a server that starts does.
 func (p *pool) restart() {
 	p.t.Helper()
-	log, err := demandlog.Open(p.folder)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			p.t.Error(err)
-		}
-	})
-	p.service, err = forecasting.New(forecasting.Options{
-		Now: p.now, Logger: slog.New(slog.DiscardHandler), Log: log, Look: p.seen,
+	var err error
+	p.service, err = forecasting.New(p.t.Context(), forecasting.Options{
+		Now: p.now, Logger: slog.New(slog.DiscardHandler), Log: study.NewDemandRecord(p.store), Look: p.seen,
 		Power: forecast.Power{AwakeWatts: 50, AsleepWatts: 10, DelayMinutes: 1}, Performance: 0.98, Windows: 64, Hidden: 2,
 	})
 	if err != nil {
@@ -203,6 +195,15 @@ func TestTheKnobAdvises(t *testing.T) {
 			t.Errorf("%+v after %+v", one, advice.Settings[i])
 		}
 	}
+	p.restart()
+	p.look.Hosts = nil // they have not come back yet
+	p.learned(func(told protocol.PoolForecast) bool { return told.Learned.JudgedOn > 0 })
+	if early, err := p.service.Advice(protocol.PoolAdviceQuery{}); err != nil || early.Method != "" || !strings.Contains(early.Reason, "not all workers are back") {
+		t.Errorf("to a server that has just started: %+v, %v", early, err)
+	}
+	for range 3 {
+		p.minute(3)
+	}
 	more, err := p.service.Advice(protocol.PoolAdviceQuery{Performance: 0.5, Least: 8})
 	if err != nil || more.Wanted != 8 || more.Quantile > advice.Quantile || !strings.Contains(more.Reason, "at least 8") {
 		t.Errorf("%+v, %v", more, err)
@@ -253,7 +254,7 @@ func TestANetworkIsTried(t *testing.T) {
 	for i := range forecast.LeastForNetwork {
 		minutes = append(minutes, demand.Minute{At: start.Add(time.Duration(i) * time.Minute), Want: demand.Want{Running: 20 + math.Round(10*math.Sin(float64(i)/50))}, Capacity: 40})
 	}
-	service, err := forecasting.New(forecasting.Options{
+	service, err := forecasting.New(t.Context(), forecasting.Options{
 		Now: p.now, Logger: slog.New(slog.DiscardHandler), Log: &recorded{minutes: minutes}, Look: p.seen,
 		Power: forecast.Power{AwakeWatts: 50, AsleepWatts: 10, DelayMinutes: 1}, Performance: 0.98, Windows: 64, Hidden: 2,
 	})
@@ -279,8 +280,8 @@ func TestANetworkIsTried(t *testing.T) {
 // recorded is a log in memory.
 type recorded struct{ minutes []demand.Minute }
 
-func (r *recorded) Read(time.Time) ([]demand.Minute, int, error) { return r.minutes, 1, nil }
-func (r *recorded) Append(one demand.Minute) error {
+func (r *recorded) Read(context.Context, time.Time) ([]demand.Minute, error) { return r.minutes, nil }
+func (r *recorded) Append(_ context.Context, one demand.Minute) error {
 	r.minutes = append(r.minutes, one)
 	return nil
 }
@@ -300,11 +301,11 @@ func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if _, err := forecasting.New(bad); err == nil {
+		if _, err := forecasting.New(t.Context(), bad); err == nil {
 			t.Errorf("wrong %s are taken", name)
 		}
 	}
-	if _, err := forecasting.New(good); err != nil {
+	if _, err := forecasting.New(t.Context(), good); err != nil {
 		t.Error(err)
 	}
 }

@@ -43,10 +43,10 @@ func (f *foreseen) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, 
 type minutes []demand.Minute
 
 // Read returns them.
-func (m minutes) Read(time.Time) ([]demand.Minute, int, error) { return m, 0, nil }
+func (m minutes) Read(context.Context, time.Time) ([]demand.Minute, error) { return m, nil }
 
 // Append keeps nothing.
-func (m minutes) Append(demand.Minute) error { return nil }
+func (m minutes) Append(context.Context, demand.Minute) error { return nil }
 
 // foresee lets the server have recorded six hours, with a gap, in which a wave of
 // up to 8 GPUs was wanted, of 12; and learn from them.
@@ -73,7 +73,7 @@ func (s *stage) foresee(name string) {
 			{ID: "worker-four", Name: "rack-4", Capacity: 4, GPUs: true, Silent: true},
 		},
 	}
-	service, err := forecasting.New(forecasting.Options{
+	service, err := forecasting.New(s.t.Context(), forecasting.Options{
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler), Log: recorded, Look: func() demand.Look { return look },
 		Power: forecast.Power{AwakeWatts: 50, AsleepWatts: 25, DelayMinutes: 1}, Performance: 0.98, Total: 16,
 	})

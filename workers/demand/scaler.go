@@ -43,8 +43,8 @@ type Scaler struct {
 	// of 0 is none.
 	Least, Most float64
 	// Pace is for drains. A drain is taken back as soon as the worker is wanted.
-	// Its Steady is also how many times in a row nothing may be forecast before
-	// all drains are taken back, and a drained worker be silent before it sleeps.
+	// Its Steady is also how many times in a row a drained worker is silent before
+	// it counts as asleep.
 	Pace Pace
 	// Delay is how long a machine takes to wake up.
 	Delay time.Duration
@@ -59,6 +59,10 @@ type Scaler struct {
 // waking is how much longer than the delay a machine may take until it counts as
 // silent again.
 const waking = 2 * time.Minute
+
+// blinded is how many times in a row nothing may be known of what is wanted before all
+// drains are taken back: a server that starts again needs a few minutes.
+const blinded = 5
 
 // respected is how long a worker is not drained after a person took its drain back.
 const respected = 24 * time.Hour
@@ -152,7 +156,7 @@ func (s *Scaler) aim(situation Situation) (wanted float64, why string, known boo
 		s.blind = 0
 	} else {
 		s.blind++
-		wanted, why, known = math.Inf(1), "nobody can say how many should be awake ("+situation.Unknown+")", s.blind >= s.Pace.Steady
+		wanted, why, known = math.Inf(1), "nobody can say how many should be awake ("+situation.Unknown+")", s.blind >= blinded
 	}
 	if s.Most > 0 && wanted > s.Most {
 		wanted, why = s.Most, fmt.Sprintf("%s, and at most %g may be", why, s.Most)

@@ -115,13 +115,13 @@ func TestBoundsHoldWhateverIsForecast(t *testing.T) {
 func TestWhatNobodyKnowsGivesEverythingBack(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.expect(3, 4, "a drain")
-	for range 2 {
+	for range 4 {
 		if said := c.goesOn(0, "the forecast needs more minutes"); len(said) > 0 {
 			t.Errorf("at once: %q", said)
 		}
 	}
 	c.expect(1, 4) // it knows again
-	for range 2 {
+	for range 4 {
 		c.goesOn(0, "the forecast needs more minutes")
 	}
 	if said := c.goesOn(0, "the forecast needs more minutes"); !slices.Equal(said, []string{"a wake"}) || !strings.Contains(c.past[len(c.past)-1].Reason, "needs more minutes") {
