@@ -114,7 +114,7 @@ var mayImport = map[string][]string{
 	"bench/failover":          {"protocol", "clients/rest", "e2e/launch"},
 	"bench/pool":              {"bench/pool/heats", "bench/pool/sharing", "bench/pool/workers", "protocol", "trial", "workers/pool", "e2e/unlike", "edge/graph", "edge/onnx", "workers/deflate", "workers/forecast", "workers/interference", "workers/packing", "workers/placement", "workers/utilization"},
 	"bench/pool/workers":      {"e2e/launch", "e2e/unlike"},
-	"bench/pool/sharing":      {"edge/graph", "edge/onnx", "workers/interference", "workers/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/utilization"},
+	"bench/pool/sharing":      {"edge/graph", "edge/onnx", "workers/experience", "workers/interference", "workers/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/utilization"},
 	"bench/pool/heats":        {"workers/placement", "workers/replay", "workers/replay/trace"},
 	"bench/recovery":          {"protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":            {"simulator", "study/definition", "study/space"},

@@ -4,6 +4,7 @@
 //	go run ./bench/pool place      how long a decision about 1,000 trials and 1,000 workers takes
 //	go run ./bench/pool utilization   what a training keeps busy and holds, before it ran (Yeung et al.)
 //	go run ./bench/pool utilization -collect FILE   records what small networks use here, alone and in pairs
+//	go run ./bench/pool learning   the same as a server learns it, training by training
 //	go run ./bench/pool interference  what two trainings do to each other
 //	go run ./bench/pool colocate   packing against slots and against watching first
 //	go run ./bench/pool scale      how long a replay of 100,000 jobs on 4,000 machines takes
@@ -42,7 +43,7 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, interference, colocate, scale or real")
+		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, learning, interference, colocate, scale or real")
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -54,7 +55,7 @@ func run() error {
 	flags.StringVar(&forecasting.trace, "trace", "", "forecast: only the traces whose name contains it, such as Philly")
 	flags.StringVar(&forecasting.encoder, "encoder", "", "forecast -tune: only this encoder, such as gru")
 	shared := sharing.Options{}
-	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, interference: what was recorded")
+	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, learning, interference: what was recorded")
 	flags.StringVar(&shared.Collect, "collect", "", "utilization: record into this file instead, with nothing else running")
 	flags.StringVar(&shared.Python, "python", "/usr/bin/python3", "utilization -collect: an interpreter with PyTorch")
 	flags.Float64Var(&shared.Minutes, "minutes", 13, "utilization -collect: how long it may take")
@@ -73,11 +74,11 @@ func run() error {
 		return workers.Measure(*runs)
 	case "dias":
 		return priorities(data, *runs, *jobs)
-	case "utilization", "interference", "colocate":
+	case "utilization", "learning", "interference", "colocate":
 		shared.Data, shared.Runs = data, *runs
 		return sharing.Measure(os.Args[1], shared)
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, interference, colocate, scale or real", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, learning, interference, colocate, scale or real", os.Args[1])
 }

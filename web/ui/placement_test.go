@@ -56,6 +56,14 @@ func severalTypes() *protocol.Pool {
 			{Study: "lenet", StudyID: "lenet", Machine: frugal, Basis: trial.ProbesOnly, Epochs: 9, Learned: 9, SecondsError: &wide, JoulesError: &off, Estimated: true},
 			{Study: "lenet", StudyID: "lenet", Machine: fresh, Basis: trial.Unknown},
 		},
+		GPUModels: []protocol.PoolGPUModel{
+			{
+				GPU: "NVIDIA A100-SXM4-40GB", Trainings: 41, Architectures: 5, LearnedFrom: 37, Known: &protocol.GPUErrors{Utilization: 0.02, Memory: 0.03, RMSLE: 0.081}, Unseen: &protocol.GPUErrors{Utilization: 0.06, Memory: 0.12, RMSLE: 0.2},
+				Importances: []protocol.GPUImportance{{Feature: "operations a layer", Share: 0.41}, {Feature: "batch", Share: 0.2}},
+				Pairs:       protocol.PoolGPUPairs{Kinds: 6, Seen: 14, Learned: []protocol.GPUPairModel{{Basis: "factors", Pairs: 14, Off: 0.03, PlainOff: 0.11}}},
+			},
+			{GPU: "Tesla T4", Trainings: 3, Architectures: 1, Reason: "3 trainings were seen alone on such a GPU with their architecture known: at least 12 are needed", Pairs: protocol.PoolGPUPairs{Reason: "0 pairs were seen for long enough: at least 8 are needed to tell others"}},
+		},
 		Migrations: []protocol.PoolMigration{{Study: "lenet", StudyID: "lenet", Number: 3, Migration: moved}, {Study: "lenet", StudyID: "lenet", Number: 4, Migration: underway}},
 		Placed:     3, Saved: &trial.Saving{Seconds: 340, Joules: -1200},
 	}
@@ -65,7 +73,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	// No worker, then one: as the server says it.
 	p := s.enter(browser, "/pool")
 	p.seeText("#placement-note", "No worker is known.")
-	p.see(`["placement-frame", "placement-waiting-card", "placement-moves-card", "placement-models-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, true})
+	p.see(`["placement-frame", "placement-waiting-card", "placement-moves-card", "placement-models-card", "gpu-models-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, true, true})
 	view := s.create(smallFile)
 	h := s.hand()
 	h.lease("small")
@@ -99,7 +107,13 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#placement-models tbody tr")].map(row => [...row.cells].slice(3).map(cell => cell.textContent).join(" "))`, []string{
 		"31 of 212 3.4\u00a0% 21\u00a0%", "9 of 9 21\u00a0% 3.4\u00a0%of estimates", "0 of 0 – –",
 	})
-	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 4)
+	p.see(`[...document.querySelectorAll("#gpu-models tbody tr")].map(row => [...row.cells].slice(0, 5).map(cell => cell.innerText.replaceAll("\n", ", ")).join("; "))`, []string{
+		"NVIDIA A100-SXM4-40GB; 41, of 5 architectures, learned from 37; 0.02, memory 3\u00a0%; 0.06, memory 12\u00a0%; 14", "Tesla T4; 3, of 1 architecture, not learned; –; –; 0",
+	})
+	p.seeText("#gpu-models", "What decides: operations a layer 41\u00a0%, batch 20\u00a0%.")
+	p.seeText("#gpu-models", "told by what each did beside others, from 14 pairs: off by 0.03 where they were hidden, the mean by 0.11.")
+	p.seeText("#gpu-models", "What a training uses is not predicted: 3 trainings were seen alone")
+	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 5)
 
 	// What has the focus keeps it when its row is written anew.
 	changed := severalTypes()

@@ -49,6 +49,7 @@ func TestEveryPage(t *testing.T) {
 	edgeGallery(s)
 	s.foresee("rack-1")
 	s.placed.Store(severalTypes())
+	s.expected.Store(expectedHere())
 	browser := newBrowser(t)
 	var mutex sync.Mutex
 	seen, looked := make(map[string]bool), 0 // by the page's name

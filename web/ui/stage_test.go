@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,8 +58,9 @@ type stage struct {
 
 	server   *httptest.Server
 	foreseen foreseen
-	placed   atomic.Pointer[protocol.Pool] // what GET /pool answers instead of what is so
-	away     atomic.Bool                   // every connection is cut before an answer
+	placed   atomic.Pointer[protocol.Pool]        // what GET /pool answers instead of what is so
+	expected atomic.Pointer[protocol.GPUExpected] // what answers about a trial say beside what is so
+	away     atomic.Bool                          // every connection is cut before an answer
 }
 
 func newStage(t *testing.T) *stage {
@@ -107,8 +109,28 @@ func (s *stage) breakable(next http.Handler) http.Handler {
 			json.NewEncoder(w).Encode(pool) //nolint:errcheck // the browser went away
 			return
 		}
+		if expected := s.expected.Load(); expected != nil && aboutTrial.MatchString(r.URL.Path) {
+			s.expecting(expected, next, w, r)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+var aboutTrial = regexp.MustCompile(`^/api/v1/studies/[^/]+/trials/[0-9]+$`)
+
+// expecting answers about a trial, with what it should use of GPUs.
+func (s *stage) expecting(expected *protocol.GPUExpected, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	r.Header.Del("Accept-Encoding")
+	told := httptest.NewRecorder()
+	next.ServeHTTP(told, r)
+	var detail map[string]any
+	if err := json.Unmarshal(told.Body.Bytes(), &detail); err != nil {
+		s.t.Errorf("%s: %v", r.URL.Path, err)
+	}
+	detail["gpu_expected"] = expected
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(detail) //nolint:errcheck // the browser went away
 }
 
 // vanish cuts the server off from the browser, as a restart does.

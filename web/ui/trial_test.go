@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/tandem-tune/tandem/protocol"
 )
 
@@ -14,6 +16,15 @@ func boardRow(number, cell int) string {
 }
 
 const historyWhat = `[...document.querySelectorAll("#history tbody tr")].map(row => row.cells[1].textContent).join(", ")`
+
+// expectedHere is what a trial should use of two types of GPU, of one of which
+// nothing is known.
+func expectedHere() *protocol.GPUExpected {
+	return &protocol.GPUExpected{Architecture: "architecture", Basis: "its script has said so", GPUs: []protocol.GPUEstimate{
+		{GPU: "NVIDIA A100", Utilization: 0.42, UtilizationLow: 0.3, UtilizationHigh: 0.55, MemoryBytes: 3 << 30, MemoryLow: 2 << 30, MemoryHigh: 4 << 30, Trainings: 37, UtilizationOff: 0.04, MemoryOff: 0.08, Unseen: true},
+		{GPU: "Tesla T4", Reason: "3 trainings were seen"},
+	}}
+}
 
 func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
@@ -29,6 +40,11 @@ func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText(`[data-figure="energy"]`, "15.00 J")
 	p.seeText(`[data-figure="energy"]`, "estimate")
 	p.seeText("#params", "rate")
+	p.see(`document.getElementById("facts").textContent.includes("GPU use")`, false) // no worker has one
+	s.expected.Store(expectedHere())
+	p.do(chromedp.Reload())
+	p.seeText("#facts", "GPU use, NVIDIA A100\n0.42 (0.30 to 0.55), 3.221 GB estimate\nfrom 37 trainings, none of its architecture; usually off by 0.04 and 8\u00a0% of the memory")
+	p.seeText("#facts", "GPU use, Tesla T4\nnot known: 3 trainings were seen")
 
 	p.see(`document.querySelectorAll("#profile tbody tr").length`, 2)
 	p.seeText("#profile", "Counted: user mode only")

@@ -20,7 +20,7 @@ type Options struct {
 	Runs int
 }
 
-// Measure runs a command: utilization, interference or colocate.
+// Measure runs a command: utilization, learning, interference or colocate.
 func Measure(command string, o Options) error {
 	switch {
 	case o.Runs < 1:
@@ -29,10 +29,12 @@ func Measure(command string, o Options) error {
 		return collect(context.Background(), o.Python, o.Minutes, o.Collect)
 	case command == "utilization":
 		return utilizations(o.Profiles, o.Runs)
+	case command == "learning":
+		return learning(o.Profiles, o.Runs)
 	case command == "interference":
 		return interferences(o.Profiles, o.Data, o.Runs)
 	case command == "colocate":
 		return colocate(o.Data, o.Runs)
 	}
-	return fmt.Errorf("%q is none of utilization, interference and colocate", command)
+	return fmt.Errorf("%q is none of utilization, learning, interference and colocate", command)
 }

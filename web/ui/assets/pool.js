@@ -6,6 +6,7 @@ import { byId, fillRows, make, setText, show } from "./dom.js";
 import { count, duration, measured, moment, nothing, several, share } from "./format.js";
 import { Figures } from "./figures.js";
 import { offerFrame } from "./frame.js";
+import { drawGPUModels } from "./gpu-models.js";
 import { linkState, repeat, tell } from "./live.js";
 import { drawPlacement } from "./placement.js";
 
@@ -148,6 +149,7 @@ async function refresh() {
   drawTrust(forecast);
   drawPlacement(pool);
   drawScaled(scaled);
+  drawGPUModels(pool.gpu_models);
   if (!advice) return;
   drawKnob();
   drawWorkers();

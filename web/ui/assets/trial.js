@@ -9,6 +9,7 @@ import { budget, bytes, count, duration, energy, measured, moment, nothing, numb
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
 import { frameForGuest, offerFrame } from "./frame.js";
+import { expectedUse } from "./gpu-models.js";
 import { offerDownloads } from "./download.js";
 import { heatMap, profileTable } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
@@ -73,7 +74,7 @@ function placed({ machine, options, why }) {
   return make("span", { title: why }, epoch ? `on ${machine}, score ${score.toFixed(2)} among ${options.length} types` : `on ${machine}, of which nothing was known`);
 }
 
-function drawFacts(trial, guest) {
+function drawFacts({ trial, gpu_expected: expected }, guest) {
   const kept = trial.checkpoint;
   const file = kept && guest ? `epoch ${kept.epoch}, ${bytes(kept.bytes)}` : kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
@@ -93,6 +94,7 @@ function drawFacts(trial, guest) {
     ["Lost", `${times(trial.losses)} with a worker`],
     ...(trial.preemptions ? [["Made way", `${times(trial.preemptions)} for trials of higher priority`]] : []),
     ...(trial.gpus?.length ? [["GPUs", trial.gpus.join(", ")]] : []),
+    ...expectedUse(expected),
     ["Leases", count(trial.lease_epoch)],
     ["Seed", String(trial.seed)],
     ["Created", moment(trial.created)],
@@ -185,7 +187,7 @@ async function start() {
     drawFigures(study, trial);
     drawParameters(study, trial);
     drawResults(study, trial);
-    drawFacts(trial, guest);
+    drawFacts(detail, guest);
     show(byId("loading"), false);
     show(byId("content"), true);
     reports = detail.reports ?? [];
