@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"workers/utilization":     {"edge/graph", "linear"},
 	"workers/placement":       {"linear"},
 	"workers/replay":          {"workers/forecast", "workers/packing", "workers/placement", "workers/pool"},
-	"workers/replay/trace":    {"problem", "trial", "workers/placement", "workers/replay"},
+	"workers/replay/trace":    {"problem", "trial", "workers/placement", "workers/pool", "workers/replay"},
 	"study":                   {"failpoint", "problem", "edge", "edge/deployment", "edge/device", "protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/deflate", "workers/demand", "workers/experience", "workers/packing", "workers/placement", "workers/pool", "workers/utilization", "similarity"},
 	"store/group":             {"store/record", "study"},
 	"store/record":            {"problem", "edge", "similarity", "study", "study/definition", "trial"},

@@ -34,6 +34,7 @@ type replayPage struct {
 	head
 	Source, Answer            string
 	Board, Energy, Priorities *table
+	Users                     *table
 	Notes                     []string
 	Figures                   []figure
 }
@@ -54,7 +55,7 @@ func WriteReplay(out io.Writer, source Replay) error {
 	view := replayPage{
 		head:   headOf("Replay of "+source.Trace, "replay"),
 		Source: fmt.Sprintf("%s on %s, in simulated time. Written %s by tandem %s.", wording.Count(source.Outcomes[0].Jobs, "job"), wording.Count(len(source.Cluster.Machines), "machine"), source.Written.UTC().Format("2006-01-02 15:04 UTC"), source.Program),
-		Answer: replayAnswer(source.Outcomes), Board: replayBoard(source.Outcomes), Energy: replayEnergy(source.Outcomes), Priorities: replayPriorities(source.Outcomes),
+		Answer: replayAnswer(source.Outcomes), Board: replayBoard(source.Outcomes), Energy: replayEnergy(source.Outcomes), Priorities: replayPriorities(source.Outcomes), Users: replayUsers(source.Outcomes),
 		Notes: append([]string{"Nothing was run: seconds follow from the recorded work, joules from it and the watts of the described machines."}, source.Notes...),
 	}
 	view.Figures = append(view.Figures, overTime(source, "busy"), overTime(source, "watts"), overTime(source, "waiting"))
@@ -121,6 +122,28 @@ func replayPriorities(outcomes []replay.Outcome) *table {
 	for _, one := range outcomes {
 		for _, of := range one.Priorities {
 			t.Rows = append(t.Rows, []cell{words(one.Policy), numeral(strconv.Itoa(of.Priority)), numeral(strconv.Itoa(of.Jobs)), numeral(wording.Seconds(of.Completion.Mean)), numeral(wording.Seconds(of.Completion.P95)), numeral(wording.Seconds(of.Waiting.Mean))})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t
+}
+
+// mostUsersShown is how many users of a policy have a row: those with the most GPU time.
+const mostUsersShown = 20
+
+func replayUsers(outcomes []replay.Outcome) *table {
+	t := &table{
+		Caption: "What the jobs of each user met with: how many times as long as alone they took, the mean dominant share of the pool while they wanted some, and Jain's index of the users' slowdowns (1: all alike)",
+		Heading: []string{"Policy", "User", "Jobs", "Mean completion", "Mean wait", "Mean slowdown", "Share of the pool", "Fairness"},
+	}
+	for _, one := range outcomes {
+		for _, of := range one.Users[:min(len(one.Users), mostUsersShown)] {
+			t.Rows = append(t.Rows, []cell{
+				words(one.Policy), words(of.User), numeral(strconv.Itoa(of.Jobs)), numeral(wording.Seconds(of.Completion.Mean)), numeral(wording.Seconds(of.Waiting.Mean)),
+				numeral(fmt.Sprintf("%.1f", of.Slowdown.Mean)), numeral(fmt.Sprintf("%.1f%%", 100*of.Share)), numeral(fmt.Sprintf("%.2f", one.Fairness)),
+			})
 		}
 	}
 	if len(t.Rows) == 0 {

@@ -27,16 +27,16 @@ type replayFlags struct {
 	energies, drop                           []float64
 	every, moveSeconds, moveJoules, sharedTo float64
 	stretch                                  float64
-	jobs, spare                              int
+	jobs, spare, users                       int
 	seed                                     uint64
 	report                                   string
-	json                                     bool
+	json, exchange                           bool
 }
 
 // The formats of traces, and the policies.
 var (
 	replayFormats  = []string{"gavel", "muri", "alibaba", "helios", "tandem"}
-	replayPolicies = []string{"spread", "anywhere", "first-fit", "heats", "packed", "watched", "priority", "preemptive", "restarting", "deflated", "standby"}
+	replayPolicies = []string{"spread", "anywhere", "first-fit", "fair", "heats", "packed", "watched", "priority", "preemptive", "restarting", "deflated", "standby"}
 )
 
 func poolReplayCommand() *cobra.Command {
@@ -60,8 +60,10 @@ Policies:
   spread     the machine with the most left free: what Kubernetes does by default
   anywhere   any machine with room, users in turns: workers that ask by themselves
   first-fit  the first machine with room
+  fair       the same, users in turns by their dominant shares, as the server does
   heats      the machine with the best score of energy and speed, for each --energy;
-             every --look seconds, what runs may move to a better one
+             every --look seconds, what runs may move to a better one, and with
+             --exchange also change places
   packed     several jobs on a GPU, by what they are said to use
   watched    the same after a minute alone
   priority, preemptive, restarting, deflated
@@ -101,6 +103,8 @@ func (f *replayFlags) declare(command *cobra.Command) {
 	set.Float64SliceVar(&f.drop, "drop", nil, "deflated: shares of the work that are left out, of priority 0, 1, ...")
 	set.IntVar(&f.spare, "spare", 0, "standby: GPUs that are awake beyond those that are wanted")
 	set.Float64Var(&f.stretch, "stretch", 1, "how much later jobs arrive than recorded, as a factor: 0.5 for twice the load")
+	set.BoolVar(&f.exchange, "exchange", false, "heats: where all machines are busy, running jobs change places with others")
+	set.IntVar(&f.users, "users", 0, "deal the jobs to so many users at random, in place of those of the trace")
 	set.IntVar(&f.jobs, "jobs", 0, "play only the first so many jobs; 0 for all")
 	set.Uint64Var(&f.seed, "seed", 1, "seed of everything random")
 	set.StringVar(&f.report, "report", "", "HTML `file` to write, with utilization over time and what ran where")
@@ -125,8 +129,10 @@ func (f replayFlags) check() error {
 		return problem.New(problem.Invalid, "--format alibaba needs --nodes FILE, with the nodes of the trace")
 	case !(f.stretch > 0):
 		return problem.New(problem.Invalid, "--stretch %g: it must be above 0, such as 0.5 for twice the load", f.stretch)
-	case !(f.every >= 0) || !(f.moveSeconds >= 0) || !(f.moveJoules >= 0) || !(f.sharedTo > 0) || f.jobs < 0 || f.spare < 0:
-		return problem.New(problem.Invalid, "--look %g, --move-seconds %g, --move-joules %g, --share %g, --jobs %d, --spare %d: none may be negative, and --share must be above 0", f.every, f.moveSeconds, f.moveJoules, f.sharedTo, f.jobs, f.spare)
+	case !(f.every >= 0) || !(f.moveSeconds >= 0) || !(f.moveJoules >= 0) || !(f.sharedTo > 0) || f.jobs < 0 || f.spare < 0 || f.users < 0:
+		return problem.New(problem.Invalid, "--look %g, --move-seconds %g, --move-joules %g, --share %g, --jobs %d, --spare %d, --users %d: none may be negative, and --share must be above 0", f.every, f.moveSeconds, f.moveJoules, f.sharedTo, f.jobs, f.spare, f.users)
+	case f.exchange && f.every == 0:
+		return problem.New(problem.Invalid, "--exchange with --look 0: jobs change places when it is looked at them; say --look 600, or leave --exchange out")
 	}
 	for _, energy := range f.energies {
 		if !(energy >= 0 && energy <= 1) {
@@ -148,11 +154,15 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 		case "heats":
 			for _, energy := range f.energies {
 				policy := poolreplay.Heats(poolreplay.Recorded(jobs), energy)
-				if f.every > 0 {
+				if f.exchange {
+					policy = poolreplay.HeatsExchanging(poolreplay.Recorded(jobs), energy, f.every, placement.Settings{})
+				} else if f.every > 0 {
 					policy = poolreplay.HeatsMoving(poolreplay.Recorded(jobs), energy, f.every, placement.Settings{})
 				}
 				list = append(list, policy)
 			}
+		case "fair":
+			list = append(list, poolreplay.Fair())
 		case "packed":
 			list = append(list, poolreplay.Packed(packing.Settings{MostUtilization: f.sharedTo}))
 		case "watched":
@@ -209,7 +219,11 @@ func playTrace(flags replayFlags, out io.Writer) error {
 		return err
 	}
 	answer := replayAnswer{Estimate: true, Trace: strings.Join(flags.traces, ", "), Machines: len(machines.Cluster.Machines), Notes: read.Notes}
-	settings := poolreplay.Settings{Slowdown: read.Slowdown, Move: placement.Prediction{Seconds: flags.moveSeconds, Joules: flags.moveJoules}, Record: flags.report != ""}
+	if flags.users > 0 {
+		read.Deal(flags.users, flags.seed)
+		answer.Notes = read.Notes
+	}
+	settings := poolreplay.Settings{Slowdown: read.Slowdown, Quotas: machines.Quotas, Move: placement.Prediction{Seconds: flags.moveSeconds, Joules: flags.moveJoules}, Record: flags.report != ""}
 	for _, policy := range policies {
 		outcome, err := poolreplay.Play(machines.Cluster, read.Jobs, policy, settings)
 		if err != nil {
@@ -265,6 +279,9 @@ func (a replayAnswer) print(out io.Writer, page string) error {
 	if err := a.printPriorities(out); err != nil {
 		return err
 	}
+	if err := a.printUsers(out); err != nil {
+		return err
+	}
 	for _, one := range a.Notes {
 		fmt.Fprintf(out, "\n%s\n", wording.Plain(one))
 	}
@@ -276,6 +293,25 @@ func (a replayAnswer) print(out io.Writer, page string) error {
 		fmt.Fprintf(out, "\nReport written to %s (%s). It needs no network.\n", page, wording.Size(info.Size()))
 	}
 	return nil
+}
+
+// mostUsersPrinted is how many users a policy has lines for: those with the most
+// GPU time. All are in the JSON.
+const mostUsersPrinted = 10
+
+// printUsers has what each user met with, where there are several.
+func (a replayAnswer) printUsers(out io.Writer) error {
+	var rows [][]string
+	for _, one := range a.Outcomes {
+		for _, of := range one.Users[:min(len(one.Users), mostUsersPrinted)] {
+			rows = append(rows, []string{one.Policy, of.User, fmt.Sprint(of.Jobs), wording.Seconds(of.Completion.Mean), wording.Seconds(of.Waiting.Mean), fmt.Sprintf("%.1f", of.Slowdown.Mean), fmt.Sprintf("%.1f%%", 100*of.Share), fmt.Sprintf("%.2f", one.Fairness)})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	return table(out, []string{"POLICY", "USER", "JOBS", "COMPLETION", "WAITED", "SLOWDOWN", "SHARE", "FAIRNESS"}, rows)
 }
 
 // printPriorities has what each priority met with, where there are several.

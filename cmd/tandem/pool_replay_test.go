@@ -90,3 +90,59 @@ func TestPoolReplaySaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
+	t.Parallel()
+	folder := replayFiles(t)
+	machines := "types:\n  v100: {gpus: 1}\nmachines:\n  - {type: v100, count: 2}\nquotas:\n  user-1: {trials: 1, gpus: 1, gpu_hours_a_day: 24, weight: 2}\n"
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("machines.yaml", machines)
+	write("jobs.trace", strings.Repeat("A\tpython a.py\t-n\t1\t1000\t0\t1\n", 12))
+	page := filepath.Join(folder, "page.html")
+	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "fair,heats", "--exchange", "--users", "2", "--json", "--report", page)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	var answer struct {
+		Outcomes []struct {
+			Policy   string  `json:"policy"`
+			Makespan float64 `json:"makespan_seconds"`
+			Fairness float64 `json:"fairness"`
+			Users    []struct {
+				User string  `json:"user"`
+				Jobs int     `json:"jobs"`
+				GPUs float64 `json:"gpu_seconds"`
+			} `json:"users"`
+		} `json:"outcomes"`
+		Notes []string `json:"notes"`
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Outcomes) != 4 || !strings.Contains(strings.Join(answer.Notes, " "), "Whose job is whose is made up") {
+		t.Fatalf("the answer is %s", out)
+	}
+	for _, one := range answer.Outcomes {
+		if len(one.Users) != 2 || one.Fairness <= 0.5 || one.Fairness > 1 {
+			t.Fatalf("%s: %+v", one.Policy, one)
+		}
+		// 100 s each, and user-1 runs one at a time.
+		if first := one.Users[0]; first.User != "user-1" || first.Jobs < 6 || one.Makespan != 100*float64(first.Jobs) || first.GPUs != 100*float64(first.Jobs) {
+			t.Errorf("%s takes %g s: %+v", one.Policy, one.Makespan, one.Users)
+		}
+	}
+	if _, out, _ = replayed(t, folder, "--format", "gavel", "--policy", "fair", "--users", "2"); !strings.Contains(out, "SLOWDOWN") || !strings.Contains(out, "user-2") {
+		t.Errorf("printed is %s", out)
+	}
+	if shown, err := os.ReadFile(page); err != nil || !strings.Contains(string(shown), "By user") || !strings.Contains(string(shown), "user-1") { //nolint:gosec // this test's folder
+		t.Errorf("the page does not tell of users: %v", err)
+	}
+	write("machines.yaml", strings.Replace(machines, "trials: 1", "trials: -1", 1))
+	if code, _, errs := replayed(t, folder, "--format", "gavel"); code == exitOK || !strings.Contains(errs, "quotas.user-1.trials is -1") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}

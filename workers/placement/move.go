@@ -6,6 +6,8 @@ type Running struct {
 	Machine string
 	// Remaining is the share of its work that is left, from 0 to 1.
 	Remaining float64
+	// Owner is whose it is: only [Exchanges] asks.
+	Owner string
 	// Move is what it costs to take it to another machine: to write a
 	// checkpoint, to carry it over and to start again.
 	Move Prediction
@@ -21,7 +23,7 @@ type Migration struct {
 	Gain        float64
 }
 
-// Settings of [Reschedule].
+// Settings of [Reschedule] and [Exchanges].
 type Settings struct {
 	// LeastGain is by how much the score must be better: predictions are not so
 	// exact that a task should move for less. 0.05 when 0.
@@ -35,6 +37,16 @@ const (
 	leastRemaining = 0.1
 )
 
+func (s Settings) complete() Settings {
+	if s.LeastGain <= 0 {
+		s.LeastGain = leastGain
+	}
+	if s.LeastRemaining <= 0 {
+		s.LeastRemaining = leastRemaining
+	}
+	return s
+}
+
 // Reschedule says which running tasks should move, in their order, each to the
 // machine with the best score for what is left of them, the move included
 // (algorithm 3; that a move has to pay for itself is ours, since trials move
@@ -43,12 +55,7 @@ const (
 // Pending tasks go first (section 3.3.4): while there are some that fit into
 // what is free, nothing moves.
 func Reschedule(running []Running, pending []Task, machines []Machine, predictor Predictor, settings Settings) []Migration {
-	if settings.LeastGain <= 0 {
-		settings.LeastGain = leastGain
-	}
-	if settings.LeastRemaining <= 0 {
-		settings.LeastRemaining = leastRemaining
-	}
+	settings = settings.complete()
 	s := newSite(machines)
 	for _, task := range pending {
 		for _, one := range s.kinds {

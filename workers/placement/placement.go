@@ -6,7 +6,7 @@
 // weighs both by the user's H ([Scores], algorithm 4), pending tasks are placed
 // in their order ([Place], algorithm 2), and running ones move where a better
 // machine has become free and the gain pays for the move ([Reschedule],
-// algorithm 3). Its one invariant: what is placed on a machine fits into what is
+// algorithm 3), or where two gain by changing places ([Exchanges], ours). Its one invariant: what is placed on a machine fits into what is
 // free there, whatever was predicted. It does no I/O and knows no clock.
 package placement
 

@@ -86,9 +86,14 @@ type Outcome struct {
 	Evictions   int          `json:"evictions"`
 	OutOfMemory int          `json:"out_of_memory"`
 	Priorities  []OfPriority `json:"priorities,omitempty"`
-	Ended       []Ended      `json:"-"`
-	Spans       []Span       `json:"-"`
-	Steps       []Step       `json:"-"`
+	// Users are those of the trace, where there are several, who had the most of the
+	// GPUs first. Fairness is Jain's index of their mean slowdowns: 1 where all were
+	// slowed down alike.
+	Users    []OfUser `json:"users,omitempty"`
+	Fairness float64  `json:"fairness,omitempty"`
+	Ended    []Ended  `json:"-"`
+	Spans    []Span   `json:"-"`
+	Steps    []Step   `json:"-"`
 	// Units is how many GPUs there are, or cores where there are none.
 	Units int `json:"-"`
 }
@@ -202,6 +207,7 @@ func (e *engine) outcome() Outcome {
 		o.Units = a.cores
 	}
 	o.Total = o.Energy.Total()
+	o.Users, o.Fairness = e.users.outcome(a.ended)
 	if o.Makespan > 0 && o.Units > 0 {
 		o.Allocated = a.allocatedSum / (o.Makespan * float64(o.Units))
 		o.Utilization = a.busySum / (o.Makespan * float64(o.Units))

@@ -26,6 +26,10 @@ func (f firstFit) Choose(state *State, job *Waiting) (Spot, bool) {
 	return Spot{Machine: first}, first >= 0
 }
 
+// Fair takes the first machine that has room, and gives users their turns as the
+// server does, by their dominant shares.
+func Fair() Policy { return Policy{Name: "fair", Chooser: firstFit{}, Turns: true} }
+
 // Spread takes the machine that is left with the largest share free, the mean
 // over cores, GPUs and memory; of equal ones any. That is what Kubernetes does by
 // default (NodeResourcesFit by LeastAllocated, LeastRequestedPriority when the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tandem-tune/tandem/workers/placement"
@@ -20,6 +21,7 @@ const (
 	wakes
 	sprints
 	drains
+	dawns
 	arrives
 	looks
 )
@@ -80,6 +82,8 @@ func newEngine(cluster Cluster, jobs []Job, policy Policy, settings Settings) *e
 		types: slices.Clone(cluster.Types), hosts: make([]host, len(cluster.Machines)), kinds: map[string]int{}, names: map[string]int{},
 		byFree: map[groupKey]*Group{}, waiting: newQueue(&e.policy), most: settings.JobsPerGPU, move: settings.Move,
 	}
+	e.users = newUsers(cluster, e.jobs, settings.Quotas)
+	e.waiting.users, e.waiting.bounded = &e.users, len(settings.Quotas) > 0
 	for i, one := range e.types {
 		e.kinds[one.Name] = i
 	}
@@ -113,6 +117,7 @@ func (e *engine) run() error {
 	e.now = e.jobs[0].Arrives
 	e.account.start = e.now
 	e.push(event{at: e.now, what: arrives})
+	e.dawn()
 	for e.done < len(e.jobs) {
 		if len(e.agenda) == 0 {
 			return e.stuck()
@@ -134,8 +139,18 @@ func (e *engine) run() error {
 	return nil
 }
 
+// dawn puts the next day on the agenda, where a quota bounds what is used in one.
+func (e *engine) dawn() {
+	if e.users.daily() {
+		e.push(event{at: (math.Floor(e.now/aDay) + 1) * aDay, what: dawns})
+	}
+}
+
 // standing reports that what waits waits for nothing.
 func (e *engine) standing() bool {
+	if e.waiting.bounded && slices.ContainsFunc(e.waiting.heads(), func(one *Waiting) bool { return e.users.refuses(one) && e.users.by[one.User].spent > 0 }) {
+		return false // the next day may bring it
+	}
 	if len(e.live) > 0 || e.waiting.count == 0 || e.waiting.count+e.done < len(e.jobs) {
 		return false
 	}
@@ -152,6 +167,7 @@ func (e *engine) stuck() error {
 
 func (e *engine) advance(to float64) {
 	e.account.pass(to-e.now, e.State)
+	e.users.pass(to - e.now)
 	e.now = to
 }
 
@@ -195,6 +211,10 @@ func (e *engine) happen(one event) {
 		e.sprint(one.job)
 	case drains:
 		e.drained(one.version)
+	case dawns:
+		e.users.dawn()
+		e.releases++
+		e.dawn()
 	case looks:
 		e.looking = false
 		e.look()
@@ -245,6 +265,7 @@ func (e *engine) start(job *Waiting, spot Spot) {
 	}
 	e.waiting.pop(job)
 	e.waiting.running[job.User]++
+	e.users.by[job.User].has = e.users.by[job.User].has.Plus(job.amount())
 	job.waited += e.now - job.Since
 	if job.first < 0 {
 		job.first = e.now
@@ -317,6 +338,7 @@ func (e *engine) release(one *Running, lost bool) {
 	e.live[one.place], last.place = last, one.place
 	e.live = e.live[:len(e.live)-1]
 	e.waiting.running[one.User]--
+	e.users.by[one.User].has = e.users.by[one.User].has.Less(one.amount())
 	from := one.from
 	from.joules += one.joules
 	if lost {
@@ -360,29 +382,5 @@ func (e *engine) look() {
 	e.looked = e.releases
 	for _, one := range e.policy.Mover.Moves(e.State) {
 		e.move(one)
-	}
-}
-
-func (e *engine) move(one Move) {
-	job := one.Job
-	if e.trouble != nil {
-		return
-	}
-	if !job.Working() {
-		e.trouble = fmt.Errorf("it moves job %s, which does not work", job.Name)
-		return
-	}
-	e.lift(job)
-	if why := e.fits(job.Job, one.To, job.from.Alone); why != "" {
-		e.trouble = fmt.Errorf("it moves job %s to machine %d, GPUs %v: %s", job.Name, one.To.Machine, one.To.GPUs, why)
-		return
-	}
-	e.account.migrations++
-	from := job.from
-	from.moved, from.Left, from.joules = true, job.left, from.joules+job.joules
-	job.joules = 0
-	e.settle(job, one.To)
-	if !job.starved {
-		e.pause(job)
 	}
 }

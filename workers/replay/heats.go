@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tandem-tune/tandem/workers/placement"
 )
@@ -21,7 +22,7 @@ func Heats(predictor placement.Predictor, energy float64) Policy {
 func HeatsMoving(predictor placement.Predictor, energy, every float64, settings placement.Settings) Policy {
 	policy := Heats(predictor, energy)
 	policy.Name += ", moving"
-	policy.Mover = mover{heats{predictor, energy}, settings}
+	policy.Mover = mover{heats{predictor, energy}, settings, false}
 	policy.Every = every
 	return policy
 }
@@ -86,6 +87,16 @@ func (h heats) Learn(job *Job, machineType string, took placement.Prediction) er
 type mover struct {
 	heats
 	settings placement.Settings
+	// exchanges says that jobs also change places.
+	exchanges bool
+}
+
+// HeatsExchanging is HeatsMoving in which running jobs also change places.
+func HeatsExchanging(predictor placement.Predictor, energy, every float64, settings placement.Settings) Policy {
+	policy := HeatsMoving(predictor, energy, every, settings)
+	policy.Name += ", exchanging"
+	policy.Mover = mover{heats{predictor, energy}, settings, true}
+	return policy
 }
 
 func (m mover) Moves(state *State) []Move {
@@ -96,7 +107,7 @@ func (m mover) Moves(state *State) []Move {
 			continue
 		}
 		byName[one.Name] = one
-		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Remaining: state.Remaining(one), Move: state.moveCost(one.Job)})
+		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Owner: one.User, Remaining: state.Remaining(one), Move: state.moveCost(one.Job)})
 	}
 	var pending []placement.Task
 	for _, one := range state.Waiting() {
@@ -109,8 +120,18 @@ func (m mover) Moves(state *State) []Move {
 		}
 	}
 	var moves []Move
-	for _, one := range placement.Reschedule(running, pending, machines, possible{m.predictor, state, byName}, m.settings) {
+	known := possible{m.predictor, state, byName}
+	goes := map[string]bool{}
+	for _, one := range placement.Reschedule(running, pending, machines, known, m.settings) {
+		goes[one.Task] = true
 		moves = append(moves, Move{Job: byName[one.Task], To: Spot{Machine: state.names[one.To]}})
+	}
+	if !m.exchanges {
+		return moves
+	}
+	running = slices.DeleteFunc(running, func(one placement.Running) bool { return goes[one.Name] })
+	for _, one := range placement.Exchanges(running, machines, known, m.settings) {
+		moves = append(moves, Move{Job: byName[one.First.Task], To: Spot{Machine: state.names[one.First.To]}, With: byName[one.Second.Task]})
 	}
 	return moves
 }

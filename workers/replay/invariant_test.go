@@ -42,7 +42,7 @@ func week(seed uint64) (replay.Cluster, []replay.Job) {
 // policies are all that there are, in combinations.
 func policies(jobs []replay.Job, seed uint64) []replay.Policy {
 	list := []replay.Policy{replay.FirstFit(), replay.Spread(seed), replay.Anywhere(seed), replay.Heats(replay.Recorded(jobs), -1),
-		replay.HeatsMoving(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.Packed(packing.Settings{}), replay.Packed(packing.Settings{MostUtilization: 1.5, Consolidate: true}), replay.Watched(packing.Settings{})}
+		replay.HeatsMoving(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.HeatsExchanging(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.Fair(), replay.Packed(packing.Settings{}), replay.Packed(packing.Settings{MostUtilization: 1.5, Consolidate: true}), replay.Watched(packing.Settings{})}
 	for _, rule := range []replay.Preemption{replay.Resumes, replay.Repeats} {
 		policy := replay.FirstFit()
 		policy.Name, policy.Order, policy.Preemption = fmt.Sprint("preemption ", rule), replay.ByPriority, rule

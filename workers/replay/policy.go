@@ -30,6 +30,9 @@ type Learner interface {
 type Move struct {
 	Job *Running
 	To  Spot
+	// With is a job on that machine which comes back in exchange, where all are busy; it
+	// needs the same. To has no GPUs then: each gets those of the other.
+	With *Running
 }
 
 // Mover says which running jobs should go elsewhere. It is asked every
@@ -67,8 +70,8 @@ type Policy struct {
 	// Order puts those that wait in order; equal ones, and all without it, are in
 	// the order of their arrival.
 	Order func(a, b *Waiting) int
-	// Turns gives users their turns as the server gives studies theirs: the
-	// highest priority first, then who has the fewest jobs running.
+	// Turns gives users their turns as the server does: the highest priority first,
+	// then who has the least dominant share by weight, then the fewest jobs running.
 	Turns bool
 	// Chooser gives each its place. Shares says that it looks at more than what is
 	// free: it puts several jobs on a GPU. It is then asked again at looks for

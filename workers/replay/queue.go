@@ -39,7 +39,7 @@ type classKey struct {
 	profile  *Profile
 	claim    Claim
 	alone    bool
-	user     string // where users take turns
+	user     string // where users take turns or have quotas
 }
 
 // class is jobs that are alike, in their order.
@@ -57,6 +57,8 @@ type queue struct {
 	byKey   map[classKey]*class
 	count   int
 	gpus    int
+	users   *users
+	bounded bool // some user has a quota
 	started starts
 	passes  int                // see Policy.MostPassed
 	running map[string]int     // by user
@@ -81,8 +83,11 @@ func (q *queue) push(one *Waiting) {
 	if q.policy.Shares {
 		key.claim = one.Claim()
 	}
-	if q.policy.Turns {
+	q.users.by[one.User].waiting++
+	if q.policy.Turns || q.bounded {
 		key.user = one.User
+	}
+	if q.policy.Turns {
 		if _, known := q.came[one.User]; !known {
 			q.came[one.User] = one.Arrives
 		}
@@ -108,6 +113,7 @@ func (q *queue) push(one *Waiting) {
 // pop takes the first of a class.
 func (q *queue) pop(one *Waiting) {
 	of := one.class
+	q.users.by[one.User].waiting--
 	of.jobs = of.jobs[1:]
 	if len(of.jobs) == 0 {
 		last := q.classes[len(q.classes)-1]
@@ -126,7 +132,7 @@ func (q *queue) next(releases int) *Waiting {
 		return q.turn(releases)
 	}
 	for _, one := range q.classes {
-		if one.blocked == releases {
+		if one.blocked == releases || q.bounded && q.users.refuses(one.jobs[0]) {
 			continue
 		}
 		if head := one.jobs[0]; best == nil || q.sooner(head, best) < 0 {
@@ -146,7 +152,7 @@ func (q *queue) turn(releases int) *Waiting {
 	first := map[turn]*Waiting{}
 	var candidates []pool.Candidate
 	for _, one := range q.classes {
-		if one.blocked == releases {
+		if one.blocked == releases || q.bounded && q.users.refuses(one.jobs[0]) {
 			continue
 		}
 		head := one.jobs[0]
@@ -154,7 +160,7 @@ func (q *queue) turn(releases int) *Waiting {
 		known := first[of]
 		if known == nil {
 			came := time.Unix(0, int64(min(q.came[head.User]*1e9, math.MaxInt64/2)))
-			candidates = append(candidates, pool.Candidate{Study: head.User, Priority: head.Priority, Running: q.running[head.User], Created: came})
+			candidates = append(candidates, pool.Candidate{Study: head.User, Owner: head.User, Share: q.users.share(head.User), Priority: head.Priority, Running: q.running[head.User], Created: came})
 		}
 		if known == nil || q.before(head, known) < 0 {
 			first[of] = head

@@ -35,14 +35,17 @@
 // # What comes of it
 //
 // An [Outcome] has the makespan, the times that jobs waited and took, the share
-// of GPU time that was given away and that did work, joules by what they went
+// of GPU time that was given away and that did work, what each user met with, joules by what they went
 // into, and what moves and evictions cost. Its invariants, whatever a policy
 // says: no resource is given twice, no work is lost or done twice unless an
 // eviction or a lack of memory says so, every job ends, and the joules add up.
 // A policy that breaks the first ends the replay with an error.
 package replay
 
-import "github.com/tandem-tune/tandem/workers/placement"
+import (
+	"github.com/tandem-tune/tandem/workers/placement"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
 
 // Settings of a replay.
 type Settings struct {
@@ -56,6 +59,10 @@ type Settings struct {
 	// Move is what it costs to take a job to another machine, where the job does
 	// not say: seconds in which it does not work, and joules.
 	Move placement.Prediction
+	// Quotas bound what users have, as the server's do, whatever the policy: trials and
+	// GPUs at once, and GPU-seconds a day, which begins with the trace and every 86,400
+	// seconds after. Their weights count where users take turns.
+	Quotas map[string]pool.Quota
 	// Record keeps the spans and steps that a report draws.
 	Record bool
 }
@@ -111,6 +118,9 @@ func Play(cluster Cluster, jobs []Job, policy Policy, settings Settings) (Outcom
 		return Outcome{}, err
 	}
 	if err := policy.check(); err != nil {
+		return Outcome{}, err
+	}
+	if err := checkQuotas(jobs, settings.Quotas); err != nil {
 		return Outcome{}, err
 	}
 	e := newEngine(cluster, jobs, policy, settings.filled())

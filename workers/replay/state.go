@@ -19,6 +19,7 @@ type State struct {
 	byFree  map[groupKey]*Group
 	live    []*Running
 	waiting *queue
+	users   users
 	// releases counts how often something became free.
 	releases int
 	most     int // jobs on a GPU

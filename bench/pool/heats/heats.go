@@ -34,21 +34,40 @@ func heatsPolicies(s site, seed uint64) ([]replay.Policy, error) {
 	for _, energy := range []float64{0, 1} {
 		list = append(list, replay.HeatsMoving(recorded, energy, lookEvery, placement.Settings{}))
 	}
+	for _, energy := range []float64{0, 1} {
+		list = append(list, replay.HeatsExchanging(recorded, energy, lookEvery, placement.Settings{}))
+	}
 	if len(s.probes) == 0 {
 		return list, nil
 	}
 	for _, energy := range []float64{0, 1} {
-		models := placement.NewModels(placement.ModelSettings{})
-		for _, one := range s.probes {
-			if _, err := models.Observe(one); err != nil {
-				return nil, err
-			}
+		models, err := taught(s)
+		if err != nil {
+			return nil, err
 		}
 		policy := replay.HeatsMoving(models, energy, lookEvery, placement.Settings{})
 		policy.Name = strings.Replace(policy.Name, "heats", "heats, learned,", 1)
 		list = append(list, policy)
+		models, err = taught(s)
+		if err != nil {
+			return nil, err
+		}
+		policy = replay.HeatsExchanging(models, energy, lookEvery, placement.Settings{})
+		policy.Name = strings.Replace(policy.Name, "heats", "heats, learned,", 1)
+		list = append(list, policy)
 	}
 	return list, nil
+}
+
+// taught are models that have seen the probes of a site.
+func taught(s site) (*placement.Models, error) {
+	models := placement.NewModels(placement.ModelSettings{})
+	for _, one := range s.probes {
+		if _, err := models.Observe(one); err != nil {
+			return nil, err
+		}
+	}
+	return models, nil
 }
 
 // ratios are what a policy came to, relative to the default.

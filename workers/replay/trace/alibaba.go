@@ -18,7 +18,7 @@ func AlibabaNodes(file string, in io.Reader, described Machines) (Machines, erro
 	if err != nil {
 		return Machines{}, err
 	}
-	var machines Machines
+	machines := Machines{Quotas: described.Quotas}
 	for table.next() {
 		model := table.text("model")
 		if model == "" {

@@ -11,14 +11,17 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/workers/placement"
+	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Machines is a cluster as its file describes it.
 type Machines struct {
 	Cluster replay.Cluster
-	types   map[string]MachineType
-	order   []string
+	// Quotas are those of users, by name.
+	Quotas map[string]pool.Quota
+	types  map[string]MachineType
+	order  []string
 }
 
 // MachineType is a type of machine in a file.
@@ -54,6 +57,7 @@ type machinesFile struct {
 		Type  string `yaml:"type"`
 		Count int    `yaml:"count"`
 	} `yaml:"machines"`
+	Quotas map[string]UserQuota `yaml:"quotas"`
 }
 
 const (
@@ -90,6 +94,15 @@ func ReadMachines(file string, data []byte) (Machines, error) {
 			return m, problem.New(problem.Invalid, "%s: machines[%d].count is %d: it must be at least 1, and all together at most %d", file, i, one.Count, mostMachines)
 		}
 		m.Add(one.Type, one.Count)
+	}
+	for _, user := range slices.Sorted(maps.Keys(read.Quotas)) {
+		if err := read.Quotas[user].check(); err != nil {
+			return m, problem.New(problem.Invalid, "%s: quotas.%s.%w", file, user, err)
+		}
+		if m.Quotas == nil {
+			m.Quotas = map[string]pool.Quota{}
+		}
+		m.Quotas[user] = read.Quotas[user].quota()
 	}
 	return m, nil
 }
