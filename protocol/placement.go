@@ -54,6 +54,8 @@ type PoolRun struct {
 	Epochs    int      `json:"epochs" doc:"of its budget"`
 	// Placement is why it runs there; absent where there was nothing to choose.
 	Placement *trial.Assignment `json:"placement,omitempty"`
+	// GPU is what it has of the machine's GPUs; absent: none.
+	GPU *PoolGPU `json:"gpu,omitempty" doc:"what it has of the machine's GPUs; absent: none"`
 	// Moves says where it is about to go, and why.
 	Moves string `json:"moves,omitempty" doc:"where it is about to go, and why"`
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -225,4 +226,28 @@ func (tx *transaction) crowdedOut(t trial.Trial, request protocol.FinishRequest)
 	}
 	return tx.state(t, trial.Queued, fmt.Sprintf("ran out of GPU memory beside other trials (%d of at most %d times), which is no failure of its own: %s; %s",
 		shortage.Times, mostCrowded, how, orElse(request.Reason, "the command failed")))
+}
+
+// poolGPU is what a running trial has of its machine's GPUs, as the caller sees
+// it; nil for none. The study's lock is held.
+func (s *Service) poolGPU(ctx context.Context, r *runtime, t trial.Trial) *protocol.PoolGPU {
+	if len(t.GPUs) == 0 {
+		return nil
+	}
+	one := &protocol.PoolGPU{Places: t.GPUs, Share: t.GPUShare}
+	if use := r.observed(&t); use != nil {
+		one.Use = &use.GPUUse
+	}
+	s.poolMutex.Lock()
+	lease, _ := s.leases.Lease(t.ID)
+	sharers := s.leases.Sharers(lease)
+	s.poolMutex.Unlock()
+	for _, id := range sharers {
+		if study, _ := studyOf(id); s.seenBy(callerOf(ctx), study) {
+			one.Beside = append(one.Beside, id)
+		} else {
+			one.Others++
+		}
+	}
+	return one
 }

@@ -336,3 +336,41 @@ func TestAPartMakesWay(t *testing.T) {
 		w.wantPlace(w.lease("worker-box"), "none", "it is drained")
 	})(t)
 }
+
+// TestThePoolSaysWhoSharesAGPU: each sees its own trials there, and how many of
+// others there are.
+func TestThePoolSaysWhoSharesAGPU(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		ada, bob := w.as(user("ada")), w.as(user("bob"))
+		ada.create(sharing("hers", "0.3", "parallel: 2")...)
+		bob.create(sharing("his", "0.3", "parallel: 1")...)
+		w.gpuBox("worker-box", 8, 1)
+		leases := map[string][]*protocol.Lease{}
+		for range 3 {
+			lease := w.mustLease("worker-box")
+			leases[lease.Study] = append(leases[lease.Study], lease)
+		}
+		w.usage(leases["hers"][0], 1, seenAlone(0.2, 30, 3))
+		seen := func(of *world) (said []string) {
+			pool, err := of.service.Pool(of.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, run := range pool.Machines[0].Running {
+				text := fmt.Sprintf("%s on %v beside %d and %d", run.Study, run.GPU.Places, len(run.GPU.Beside), run.GPU.Others)
+				if run.GPU.Use != nil {
+					text += fmt.Sprintf(", seen %g", run.GPU.Use.Utilization)
+				}
+				said = append(said, text)
+			}
+			slices.Sort(said)
+			return said
+		}
+		if got := seen(ada); !slices.Equal(got, []string{"hers on [0] beside 1 and 1", "hers on [0] beside 1 and 1, seen 0.2"}) {
+			t.Errorf("ada sees %q", got)
+		}
+		if got := seen(bob); !slices.Equal(got, []string{"his on [0] beside 0 and 2"}) {
+			t.Errorf("bob sees %q", got)
+		}
+	})(t)
+}

@@ -96,7 +96,7 @@ func (s *Service) lookIn(ctx context.Context, r *runtime, q question, answer *pr
 		if t.State.Held() {
 			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
 				Trial: t.ID, Study: def.Name, StudyID: r.id, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
-				Placement: t.Placement, Moves: s.moving(t.ID),
+				Placement: t.Placement, Moves: s.moving(t.ID), GPU: s.poolGPU(ctx, r, *t),
 			})
 		}
 		if t.Placement != nil {

@@ -59,6 +59,9 @@ func listingOfPool(pool protocol.Pool) listing {
 			if run.Moves != "" {
 				said += "; " + wording.Plain(run.Moves)
 			}
+			if run.GPU != nil && run.GPU.Share != nil {
+				said += "; it has " + shownPoolGPU(*run.GPU, machine.Running)
+			}
 			seen.things = append(seen.things, thing{string(run.Trial), said})
 		}
 	}
@@ -134,6 +137,9 @@ func printPoolReasons(out io.Writer, pool protocol.Pool) error {
 			}
 			if run.Moves != "" {
 				fmt.Fprintf(out, "\n%s %s\n", shownRun(run), wording.Plain(run.Moves))
+			}
+			if run.GPU != nil {
+				fmt.Fprintf(out, "\n%s on %s has %s\n", shownRun(run), wording.Plain(machine.Name), shownPoolGPU(*run.GPU, machine.Running))
 			}
 		}
 	}

@@ -64,6 +64,15 @@ func printPlace(out io.Writer, detail protocol.TrialDetail) {
 	if len(t.GPUs) > 0 {
 		fmt.Fprintf(out, "GPUs of its machine: %s\n", strings.Trim(fmt.Sprint(t.GPUs), "[]"))
 	}
+	if t.GPUShare != nil {
+		fmt.Fprintf(out, "A part of that GPU: %s\n", shownGPUShare(*t.GPUShare))
+	}
+	if t.GPUUse != nil {
+		fmt.Fprintf(out, "Seen on its GPU: %s\n", shownGPUUse(*t.GPUUse))
+	}
+	if t.GPUShortage != nil {
+		fmt.Fprintf(out, "Ran out of GPU memory beside other trials %s, which is no failure; %s are kept for it since\n", wording.Count(t.GPUShortage.Times, "time"), gib(t.GPUShortage.NeedBytes))
+	}
 	printGPUExpected(out, detail.GPUExpected)
 	if t.Preemptions > 0 {
 		fmt.Fprintf(out, "Made way for others %s\n", wording.Count(t.Preemptions, "time"))

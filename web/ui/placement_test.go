@@ -36,7 +36,10 @@ func severalTypes() *protocol.Pool {
 			{ID: "worker-big", Name: "big-1", Host: "big", Type: fast, Alive: true, Slots: 2, Running: []protocol.PoolRun{
 				{Trial: "lenet-3", Study: "lenet", StudyID: "lenet", Number: 3, Rung: 1, LastEpoch: 2, Epochs: 9,
 					Placement: &trial.Assignment{Energy: 0.3, Machine: fast, Why: "placed", Options: options(1), Instead: frugal, Saved: &trial.Saving{Seconds: 108, Joules: -810}}},
-				{Trial: "digits-0", Study: "digits", StudyID: "digits", Number: 0, Epochs: 3},
+				{Trial: "digits-0", Study: "digits", StudyID: "digits", Number: 0, Epochs: 3, GPU: &protocol.PoolGPU{
+					Places: []int{1}, Beside: []trial.ID{"lenet-3"}, Others: 1, Use: &trial.GPUUse{Utilization: 0.28, Seconds: 70, Alone: true, MemoryBytes: 7 << 29},
+					Share: &trial.GPUShare{Utilization: 0.3, MemoryBytes: 4 << 30, Basis: "it was observed alone for 70 s"},
+				}},
 			}},
 			{ID: "worker-fresh", Name: "fresh-1", Host: "fresh", Type: fresh, Alive: true, Slots: 1, Running: []protocol.PoolRun{
 				{Trial: "lenet-5", Study: "lenet", StudyID: "lenet", Number: 5, Epochs: 3, Placement: &trial.Assignment{Energy: 0.3, Machine: fresh, Why: "placed", Options: options(0)}},
@@ -96,6 +99,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#placement-runs", "that should have saved 1 min 48 s and cost 810.0 J more (an estimate).")
 	p.seeText("#placement-runs", "Nothing was known of this type: this is how it becomes known.")
 	p.seeText("#placement-runs", "energy is not known of all, so time alone decided")
+	p.seeText("#placement-runs", "GPU 1, beside lenet #3, 1 trial of other users. Should keep it busy for 30 % of the time and hold 4.295 GB estimate: it was observed alone for 70 s. Seen: busy for 28 % of 1 min 10 s alone, at most 3.758 GB held.")
 	p.seeText("#placement-runs .moving", "what is left should take 27 s there")
 	p.see(`[...document.querySelector("#placement-runs .scores").children].map(one => one.innerText.split("\n")[1])`, []string{
 		"an epoch should take 2.00 s, 180.0 J, by its epochs there", "an epoch should take 14.0 s, 90.00 J, by its epochs elsewhere, and probes; joules learned from estimates", "nothing is known yet",

@@ -1,6 +1,7 @@
 // Who runs where, and why: a part of the page of the pool, as GET /pool tells it.
 import { studyPath } from "./api.js";
 import { byId, fillRows, make, setText, show } from "./dom.js";
+import { company, expectedPart, seenPart } from "./gpu-share.js";
 import { count, duration, energy, joules, moment, nothing, number, parameter, several, share } from "./format.js";
 
 const bases = { epochs: "its epochs there", probes: "its epochs elsewhere, and probes", none: "nothing yet" };
@@ -25,15 +26,19 @@ function scores(options, chosen) {
 }
 
 /** Why a trial is where it is: in a sentence, and what it was compared with. */
-function reason({ placement, moves }) {
+function reason({ placement, moves, gpu }, nameOf) {
   const parts = [];
+  if (gpu) {
+    const which = `GPU ${gpu.places.join(", ")}`;
+    parts.push(make("p", {}, gpu.share ? `${which}, ${company(gpu, nameOf)}. ` : `${which} for itself. `, ...(gpu.share ? expectedPart(gpu.share) : []), gpu.use ? ` ${seenPart(gpu.use)}` : null));
+  }
   if (moves) parts.push(make("p", { class: "moving" }, moves));
   if (placement) {
     const here = placement.options.find(({ machine }) => machine === placement.machine);
     const said = !here?.epoch ? "Nothing was known of this type: this is how it becomes known." : `Score ${scored(here.score)} of ${several(placement.options.length, "type")}, weight of energy ${parameter(placement.energy)}${placement.by_time ? "; energy is not known of all, so time alone decided" : ""}.`;
     parts.push(make("p", {}, said), scores(placement.options, placement.machine));
     if (placement.saved) parts.push(make("p", { class: "muted" }, `The first to ask, ${placement.instead}, was passed over: that should have ${gains(placement.saved)} (an estimate).`));
-  } else if (!moves) parts.push(faint("the first worker to ask: there was nothing to choose"));
+  } else if (!moves && !gpu) parts.push(faint("the first worker to ask: there was nothing to choose"));
   return parts;
 }
 
@@ -44,10 +49,10 @@ function state(machine) {
   return machine.running.length > 0 ? "busy" : "asks for nothing";
 }
 
-function runs(machine) {
+function runs(machine, nameOf) {
   const line = (...rest) => make("tr", {}, make("th", { scope: "row" }, workerLink(machine), below(state(machine))), make("td", { class: "type" }, machine.type), ...rest);
   if (machine.running.length === 0) return [line(make("td", { data: { of: "runs" } }, faint("nothing")), make("td", {}, nothing))];
-  return machine.running.map((one) => line(make("td", { data: { of: "runs" } }, trialLink(one, `${one.study} #${one.number}`), below(`rung ${one.rung}, epoch ${one.last_epoch} of ${one.epochs}`)), make("td", { class: "reason" }, ...reason(one))));
+  return machine.running.map((one) => line(make("td", { data: { of: "runs" } }, trialLink(one, `${one.study} #${one.number}`), below(`rung ${one.rung}, epoch ${one.last_epoch} of ${one.epochs}`)), make("td", { class: "reason" }, ...reason(one, nameOf))));
 }
 
 const waits = (one) => make("tr", {},
@@ -97,7 +102,8 @@ export function drawPlacement(pool) {
   setText(byId("placement-count"), machines.length > 0 ? `${several(running, "trial")} on ${several(machines.length, "worker")}` : "");
   setText(byId("placement-note"), note(pool));
   show(byId("placement-frame"), machines.length > 0);
-  fillRows("placement-runs", machines.flatMap(runs));
+  const names = new Map(machines.flatMap(({ running: list }) => list.map((one) => [one.trial_id, `${one.study} #${one.number}`])));
+  fillRows("placement-runs", machines.flatMap((machine) => runs(machine, (id) => names.get(id) ?? id)));
   for (const [name, list, draw] of [["waiting", waiting, waits], ["moves", migrations, moved], ["models", models, model]]) {
     show(byId(`placement-${name}-card`), list.length > 0);
     fillRows(`placement-${name}`, list.map(draw));

@@ -8,6 +8,7 @@ import { Figures } from "./figures.js";
 import { budget, bytes, count, duration, energy, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
+import { expectedPart, seenPart } from "./gpu-share.js";
 import { frameForGuest, offerFrame } from "./frame.js";
 import { expectedUse } from "./gpu-models.js";
 import { offerDownloads } from "./download.js";
@@ -95,6 +96,9 @@ function drawFacts({ trial, gpu_expected: expected }, guest) {
     ...(trial.preemptions ? [["Made way", `${times(trial.preemptions)} for trials of higher priority`]] : []),
     ...(trial.gpus?.length ? [["GPUs", trial.gpus.join(", ")]] : []),
     ...expectedUse(expected),
+    ...(trial.gpu_share ? [["Part of that GPU", make("span", {}, ...expectedPart(trial.gpu_share))]] : []),
+    ...(trial.gpu_use ? [["On its GPU", seenPart(trial.gpu_use)]] : []),
+    ...(trial.gpu_shortage ? [["Out of GPU memory", `${times(trial.gpu_shortage.times)} beside other trials, which is no failure; ${bytes(trial.gpu_shortage.need_bytes)} are kept for it since`]] : []),
     ["Leases", count(trial.lease_epoch)],
     ["Seed", String(trial.seed)],
     ["Created", moment(trial.created)],
