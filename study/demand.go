@@ -88,7 +88,7 @@ func (r *runtime) want() demand.Want {
 	}
 	each, _ := r.places()
 	waiting := len(r.queue)
-	if waiting == 0 && !r.waiting {
+	if waiting == 0 && r.mayStart() {
 		waiting = 1
 	}
 	if most := r.study.Definition.Parallel; most > 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -26,7 +27,27 @@ func (s *Service) preempt(now time.Time) {
 // pressing reports whether the study asks for preemption and has work.
 func (r *runtime) pressing() bool {
 	return !r.stale && r.broken == nil && r.study.Definition.Preempt && len(r.study.Definition.Command) > 0 &&
-		r.study.Status == protocol.StudyRunning && !r.idle() && !r.full(0)
+		r.study.Status == protocol.StudyRunning && r.mayStart() && !r.full(0)
+}
+
+// mayStart reports whether the study may have a trial to start: one is queued,
+// more may be made, or one was measured and may go up. The search is asked only
+// when a worker is free, so that a study whose last trials run has not heard yet
+// that this was all.
+func (r *runtime) mayStart() bool {
+	if r.idle() {
+		return false
+	}
+	most := r.study.Definition.Stop.Trials
+	if len(r.queue) > 0 || most == 0 || len(r.trials) < most || r.study.Definition.Search.Repeats != nil {
+		return true
+	}
+	for _, t := range r.trials {
+		if t.State == trial.Paused {
+			return true
+		}
+	}
+	return false
 }
 
 // mayPreempt reports whether the study's owner may have others make way: the

@@ -486,7 +486,7 @@ func TestPreemptionWhenAskedFor(t *testing.T) {
 			}
 		}
 		ada := w.as(user("ada"))
-		ada.create(append(named("urgent", "priority: 3", "preempt: true"), long...)...)
+		ada.create(append(append(named("urgent", "priority: 3", "preempt: true"), "trials: 27", "trials: 1"), long...)...)
 		w.sleep(2 * time.Second)
 		told := func() (told []trial.ID) {
 			for worker, lease := range map[string]*protocol.Lease{"worker-a": older, "worker-b": younger, "worker-c": low} {
@@ -519,6 +519,15 @@ func TestPreemptionWhenAskedFor(t *testing.T) {
 		}
 		if lease := w.mustLease("worker-b"); lease.Study != "urgent" {
 			t.Errorf("its place went to %s", lease.Study)
+		}
+		w.sleep(5 * time.Second)
+		for worker, lease := range map[string]*protocol.Lease{"worker-a": older, "worker-c": low} {
+			if told := w.beat(worker, lease); len(told) != 0 {
+				t.Errorf("the study's only trial runs, and on %s %+v make way", worker, told)
+			}
+		}
+		if view := ada.view("urgent"); len(view.Waits) != 0 {
+			t.Errorf("the study's only trial runs, and it waits for %+v", view.Waits)
 		}
 	})(t)
 }

@@ -11,7 +11,7 @@ import (
 // waits says why the study's next trial does not start; nil where nothing is in
 // its way, or it has none. The study's lock is held.
 func (s *Service) waits(r *runtime) []protocol.Wait {
-	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil || r.idle() {
+	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil || !r.mayStart() {
 		return nil
 	}
 	if r.full(0) {
