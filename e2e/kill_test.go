@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,12 +34,7 @@ func newSite(t *testing.T, args ...string) *site {
 // command, such as one that enters a namespace.
 func newSiteIn(t *testing.T, within []string, args ...string) *site {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{t: t, listen: listener.Addr().String(), data: t.TempDir(), args: args, within: within}
-	listener.Close()
+	s := &site{t: t, listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)), data: t.TempDir(), args: args, within: within}
 	s.start()
 	s.token = s.server.Token
 	t.Cleanup(func() {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -62,6 +63,9 @@ const (
 	otherPlace  = "10.213.7.2"
 )
 
+// placesMade counts them, for names that no other test has.
+var placesMade atomic.Int64
+
 // newPlaces makes them, or skips the test with the reason why it cannot.
 func newPlaces(t *testing.T) twoPlaces {
 	t.Helper()
@@ -73,7 +77,7 @@ func newPlaces(t *testing.T) twoPlaces {
 			t.Skipf("%s is not installed: partitions of a real network are made with it", tool)
 		}
 	}
-	prefix := fmt.Sprintf("tandem-e2e-%d-", os.Getpid())
+	prefix := fmt.Sprintf("tandem-e2e-%d-%d-", os.Getpid(), placesMade.Add(1))
 	p := twoPlaces{t: t, server: prefix + "server", other: prefix + "other"}
 	for _, place := range []string{p.server, p.other} {
 		if said, err := exec.Command("ip", "netns", "add", place).CombinedOutput(); err != nil {
@@ -143,7 +147,8 @@ func (p twoPlaces) start(place string, environment []string, args ...string) *la
 func TestPartitionsOfARealNetwork(t *testing.T) {
 	t.Parallel()
 	for name, chains := range map[string][]string{"to the server": {"arriving"}, "from the server": {"leaving"}, "both ways": {"arriving", "leaving"}} {
-		t.Run(name, func(t *testing.T) { // one after the other: their addresses are the same
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // their addresses are the same, in networks of their own
 			s := newStudy(t, "real-"+strings.ReplaceAll(name, " ", "-"), nineEpochs, "0.3", 1)
 			places := newPlaces(t)
 			at := newSiteIn(t, within(places.server), append([]string{"--allow-host", serverPlace}, short...)...)

@@ -323,7 +323,8 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 			"ground-truth-known-workloads-Runs.csv: workload,first_component,second_component",
 			"ground-truth-known-workloads-Circles.csv: workload,runs,first_component,second_component,radius",
 		}},
-		{"/studies/boosted-or-linear/charts", `document.querySelectorAll("#gantt-list tbody tr").length > 0`, []string{
+		// The curves, the plan and the timeline come one by one.
+		{"/studies/boosted-or-linear/charts", `["#gantt-list tbody tr", "#curves-legend *", "#plan-rungs tbody tr"].every(part => document.querySelector(part) !== null)`, []string{
 			"boosted-or-linear-parallel-coordinates.csv: trial,rung,rank,log_loss,model,depth,shrinkage,penalty,scale,in_ranges",
 			"boosted-or-linear-slices.csv: trial,rung,rank,log_loss,model,depth,shrinkage,penalty,scale",
 			"boosted-or-linear-contour-Measured.csv: trial,rung,rank,log_loss,model,depth,shrinkage,penalty,scale",

@@ -295,7 +295,7 @@ func family(t *testing.T) *subject {
 		p.kill()
 		<-p.done
 	})
-	for deadline := time.Now().Add(30 * time.Second); len(run.processes()) < 3; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(run.processes()) < 3; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the family has %v", run.processes())
 		}
