@@ -42,6 +42,13 @@ type StudyDeflation struct {
 	// Sprint is what is left for sprints on all workers that allow them, where the
 	// study wants its trials to sprint; with nothing in it where none allows them.
 	Sprint *SprintAccount `json:"sprint,omitempty" doc:"what is left for sprints on all workers"`
+	// SprintAfter is after how many seconds a trial sprints that begins now, where the
+	// server chooses that; absent: it does not sprint. SprintWhy is a sentence on it.
+	SprintAfter *float64 `json:"sprint_after,omitempty" doc:"after how many seconds a trial sprints that begins now, where the server chooses"`
+	SprintWhy   string   `json:"sprint_why,omitempty"`
+	// SprintSpeed is how many times as fast trials of this priority are while they
+	// sprint, as was seen; absent: it is not known yet.
+	SprintSpeed *float64 `json:"sprint_speed,omitempty" doc:"how many times as fast trials are while they sprint, as was seen"`
 	// Chosen is when it was decided; absent where nothing was.
 	Chosen *time.Time `json:"chosen,omitempty"`
 }

@@ -143,6 +143,8 @@ type Report struct {
 	SetupSeconds trial.Float            `json:"setup_seconds,omitempty" minimum:"0" doc:"part of seconds before the training began"`
 	System       map[string]space.Value `json:"system,omitempty" maxProperties:"32" doc:"system configuration that was in force"`
 	Neighbours   trial.Float            `json:"neighbours,omitempty" minimum:"0" maximum:"4096" doc:"other trials the machine ran meanwhile, on average"`
+	// SprintSeconds is the part of seconds in which it was sped up.
+	SprintSeconds trial.Float `json:"sprint_seconds,omitempty" minimum:"0" doc:"part of seconds in which it sprinted"`
 	// GPUUse is what it used of its GPUs since the report before; absent where that
 	// was not seen.
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since the report before"`

@@ -63,4 +63,7 @@ type SprintAccount struct {
 	Of     float64 `json:"of" minimum:"0" maximum:"1000000000000" doc:"joules that the account holds when it is full"`
 	// Watts is what it is replenished by.
 	Watts float64 `json:"watts" minimum:"0" maximum:"1000000000000" doc:"what it is replenished by"`
+	// ExtraWatts is what it is charged for each trial that sprints; 0 from a worker
+	// that does not say.
+	ExtraWatts float64 `json:"extra_watts,omitempty" minimum:"0" maximum:"1000000000000" doc:"what a trial that sprints is charged"`
 }

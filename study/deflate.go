@@ -31,6 +31,7 @@ type contender struct {
 	standing bool // it has a trial for a worker now
 	accepts  *definition.Approximation
 	limits   definition.ResponseSeconds
+	sprint   *definition.Sprint
 	curve    deflate.Curve
 	unknown  error // why there is no curve
 }
@@ -42,9 +43,9 @@ func (s *Service) deflateAll(now time.Time) {
 	}
 	contenders := s.contenders()
 	chosen := map[string]deflation{}
-	if slices.ContainsFunc(contenders, func(c contender) bool { return c.accepts != nil }) {
+	if slices.ContainsFunc(contenders, contender.decides) {
 		met, at := s.deflator.histories(now)
-		chosen = choose(contenders, met, at, s.workerSlots(now))
+		chosen = choose(contenders, met, at, engine{s.workerSlots(now), *s.sprintAccounts(now)})
 		for study, one := range chosen {
 			one.chosen = now
 			chosen[study] = one
@@ -59,7 +60,7 @@ func (s *Service) contenders() []contender {
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
-			one := contender{study: r.study.ID, priority: def.Priority, standing: !r.idle(), accepts: def.Approximation}
+			one := contender{study: r.study.ID, priority: def.Priority, standing: !r.idle(), accepts: def.Approximation, sprint: def.Sprint}
 			if def.ResponseSeconds != nil {
 				one.limits = *def.ResponseSeconds
 			}
@@ -152,20 +153,22 @@ func (c contender) most() (share float64, why string) {
 }
 
 // choose is what each study that allows it leaves out now, given what was met
-// with by priority, the moment in the same time, and how many trials run at once.
-func choose(contenders []contender, met map[int]deflate.History, at float64, slots int) map[string]deflation {
+// with by priority, the moment in the same time, and what they run on.
+func choose(contenders []contender, met map[int]deflate.History, at float64, on engine) map[string]deflation {
 	chosen := map[string]deflation{}
-	classes, priorities := classesOf(contenders, met, at)
-	choice, limited, err := decide(classes, at, slots)
+	classes, priorities := classesOf(contenders, met, at, on)
+	choice, limited, err := decide(classes, at, on)
 	highest := priorities[len(priorities)-1]
 	for _, c := range contenders {
-		if c.accepts == nil {
+		if !c.decides() {
 			continue
 		}
 		most, why := c.most()
-		one := deflation{most: most, why: why, slots: slots, load: choice.Load}
+		one := deflation{most: most, why: why, slots: on.slots, load: choice.Load}
 		k := slices.IndexFunc(classes, func(other class) bool { return other.priority == c.priority })
 		switch {
+		case c.accepts == nil:
+			one.why = "nothing is left out: the study has no approximation"
 		case c.priority == highest:
 			one.why = "nothing is left out: no study of a higher priority is running"
 		case most == 0:
@@ -178,6 +181,7 @@ func choose(contenders []contender, met map[int]deflate.History, at float64, slo
 			one.why = reason(one.drop, choice, limited, err)
 		}
 		one.foresee(c, choice, k)
+		one.sprints(c, met[c.priority], choice, k, on)
 		chosen[c.study] = one
 	}
 	return chosen
@@ -226,7 +230,7 @@ type class struct {
 
 // classesOf are the classes that the model knows, the lowest first, and all
 // priorities that run, in the same order.
-func classesOf(contenders []contender, met map[int]deflate.History, at float64) (classes []class, priorities []int) {
+func classesOf(contenders []contender, met map[int]deflate.History, at float64, on engine) (classes []class, priorities []int) {
 	running := map[int][]contender{}
 	for _, c := range contenders {
 		running[c.priority] = append(running[c.priority], c)
@@ -248,6 +252,7 @@ func classesOf(contenders []contender, met map[int]deflate.History, at float64) 
 				one.demand.Standing++
 			}
 		}
+		one.demand.Sprint, one.demand.Fixed = on.sprint(running[priority], history)
 		if most > 0 {
 			one.demand.Loss, one.demand.MostLoss = func(drop float64) float64 { return drop }, most+1e-9
 		}
@@ -266,8 +271,8 @@ func least(a, b float64) float64 {
 
 // decide lets the model choose; limited says that there is a limit to keep. The
 // highest class leaves nothing out.
-func decide(classes []class, at float64, slots int) (choice deflate.Choice, limited bool, err error) {
-	if len(classes) < 2 {
+func decide(classes []class, at float64, on engine) (choice deflate.Choice, limited bool, err error) {
+	if len(classes) == 0 || len(classes) == 1 && classes[0].demand.Sprint.Speed <= 1 {
 		return deflate.Choice{}, false, nil
 	}
 	var histories []deflate.History
@@ -276,7 +281,7 @@ func decide(classes []class, at float64, slots int) (choice deflate.Choice, limi
 		histories, standing = append(histories, one.history), append(standing, one.demand.Standing)
 	}
 	observed := deflate.Observe(histories, standing, at)
-	setting := deflate.Setting{Arrivals: observed.Arrivals, Slots: slots, Seconds: foreseen.Seconds()}
+	setting := deflate.Setting{Arrivals: observed.Arrivals, Slots: on.slots, Seconds: foreseen.Seconds(), Account: on.paysFor()}
 	for k, one := range classes {
 		if k == len(classes)-1 {
 			one.demand.Loss = nil

@@ -25,6 +25,10 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 		if held, known := s.deflator.of(r.study.ID); known && r.study.Status == protocol.StudyRunning {
 			answer.Drop, answer.Most, answer.Why, answer.Loss, answer.LossBound = held.drop, held.most, held.why, held.loss, held.bound
 			answer.Load, answer.Slots, answer.Chosen = held.load, held.slots, &held.chosen
+			answer.SprintAfter, answer.SprintWhy = held.sprint, held.sprintWhy
+			if held.speed > 0 {
+				answer.SprintSpeed = &held.speed
+			}
 			if held.mean > 0 {
 				answer.Predicted = &protocol.ResponseTimes{Mean: held.mean, Tail: held.tail}
 			}
@@ -36,6 +40,9 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 			if leftOut(t) > 0 {
 				answer.Deflated++
 			}
+		}
+		if def.Sprint != nil && def.Sprint.Auto && answer.SprintWhy == "" {
+			answer.SprintWhy = "trials do not sprint: the study is not running, or has run for less than " + deflateEvery.String()
 		}
 		if def.Sprint != nil {
 			answer.Sprint = s.sprintAccounts(now)
@@ -131,6 +138,7 @@ func (s *Service) sprintAccounts(now time.Time) *protocol.SprintAccount {
 	for _, member := range s.workers.Members() {
 		if account := member.Sprint; account != nil && now.Sub(member.LastSeen) < s.leaseTerm() {
 			sum.Joules, sum.Of, sum.Watts = sum.Joules+account.Joules, sum.Of+account.Of, sum.Watts+account.Watts
+			sum.ExtraWatts = max(sum.ExtraWatts, account.ExtraWatts) // of one trial, at most
 		}
 	}
 	return &sum

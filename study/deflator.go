@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
@@ -33,6 +34,22 @@ type underway struct {
 	waited   time.Duration
 	setup    float64
 	drop     float64
+	sprinted float64 // seconds
+	epochs   int     // that were reported
+	calm     pace    // of epochs without a sprint
+	fast     pace    // and of those that sprinted all the time
+}
+
+// pace is how long epochs take.
+type pace struct{ seconds, epochs float64 }
+
+// speed is how many times as fast the training was while it sprinted; 0 where that
+// was not seen.
+func (u underway) speed() float64 {
+	if u.calm.epochs == 0 || u.fast.epochs == 0 || u.fast.seconds <= 0 {
+		return 0
+	}
+	return (u.calm.seconds / u.calm.epochs) / (u.fast.seconds / u.fast.epochs)
 }
 
 // deflation is what was chosen for a study, and on what grounds.
@@ -46,8 +63,13 @@ type deflation struct {
 	// mean and tail are the response times that the model predicts; 0: none.
 	mean, tail float64
 	load       float64
-	slots      int
-	chosen     time.Time
+	// sprint is after how many seconds a trial sprints, where that is chosen; nil: it
+	// does not. sprintWhy says why, speed what is known of sprints; 0: nothing.
+	sprint    *float64
+	sprintWhy string
+	speed     float64
+	slots     int
+	chosen    time.Time
 }
 
 func newDeflator() *deflator {
@@ -65,14 +87,28 @@ func (d *deflator) began(t trial.Trial, priority int, waited time.Duration, now 
 	d.under[t.ID] = one
 }
 
-// setUp adds to the part of a training that does not depend on its data.
-func (d *deflator) setUp(id trial.ID, epoch trial.LeaseEpoch, seconds float64) {
+// reported notes what a report tells of a training: the part that does not depend
+// on its data, and what a sprint does. The first epoch of a lease, with all that is
+// loaded in it, says nothing of that.
+func (d *deflator) reported(id trial.ID, epoch trial.LeaseEpoch, report protocol.Report) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if one, known := d.under[id]; known && one.epoch == epoch {
-		one.setup += seconds
-		d.under[id] = one
+	one, known := d.under[id]
+	if !known || one.epoch != epoch {
+		return
 	}
+	setup, seconds, sprinted := float64(report.SetupSeconds), float64(report.Seconds), float64(report.SprintSeconds)
+	one.setup += setup
+	one.sprinted += sprinted
+	one.epochs++
+	switch {
+	case one.epochs == 1 || seconds <= 0:
+	case sprinted <= 0:
+		one.calm = pace{one.calm.seconds + seconds, one.calm.epochs + 1}
+	case sprinted >= 0.95*seconds:
+		one.fast = pace{one.fast.seconds + seconds, one.fast.epochs + 1}
+	}
+	d.under[id] = one
 }
 
 // ended notes that the training has reached its budget.
@@ -87,6 +123,7 @@ func (d *deflator) ended(id trial.ID, epoch trial.LeaseEpoch, now time.Time) {
 	history := d.met[one.priority]
 	history.Add(deflate.Run{
 		Began: inSeconds(one.began), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Setup: one.setup, Drop: one.drop,
+		Sprinted: one.sprinted, Speed: one.speed(),
 	})
 	d.met[one.priority] = history
 	d.unsaved[one.priority] = true

@@ -198,6 +198,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
 		reply.Lease.Cores = r.sharersCores(*reply.Lease, here)
+		reply.Lease.Sprint = tx.deflation.sprinting(r.study.Definition.Sprint)
 		waited, r.able = tx.now.Sub(r.able), tx.now
 	} else {
 		reply.StudyFinished = tx.study != nil

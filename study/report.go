@@ -83,7 +83,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 
 // took counts what an epoch took that was accepted.
 func (s *Service) took(ctx context.Context, r *runtime, t trial.Trial, report protocol.Report) {
-	s.deflator.setUp(t.ID, t.LeaseEpoch, float64(report.SetupSeconds))
+	s.deflator.reported(t.ID, t.LeaseEpoch, report)
 	if report.Energy != nil {
 		s.poolMutex.Lock()
 		s.spend(r.owner, 0, float64(report.Energy.Joules))
@@ -161,6 +161,9 @@ func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
 	}
 	if !(report.SetupSeconds >= 0 && report.SetupSeconds <= report.Seconds) {
 		faults = append(faults, problem.Field{Path: "setup_seconds", Value: report.SetupSeconds, Message: "must be a number from 0 to seconds, of which it is a part"})
+	}
+	if !(report.SprintSeconds >= 0 && report.SprintSeconds <= report.Seconds) {
+		faults = append(faults, problem.Field{Path: "sprint_seconds", Value: report.SprintSeconds, Message: "must be a number from 0 to seconds, of which it is a part"})
 	}
 	if !(report.Neighbours >= 0 && report.Neighbours <= maxNeighbours) {
 		faults = append(faults, problem.Field{Path: "neighbours", Value: report.Neighbours, Message: fmt.Sprintf("must be a number from 0 to %d", maxNeighbours)})

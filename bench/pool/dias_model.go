@@ -2,7 +2,6 @@ package main
 
 import (
 	"math/rand/v2"
-	"slices"
 
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
@@ -32,18 +31,19 @@ func (r replayer) settingOf(o deflate.Observed, jobs []deflate.Job, sprint defla
 // sprint, with which the high class is answered as fast as if nothing of the low
 // class were in its way, for a point of accuracy at most.
 func (r replayer) chosen(jobs []deflate.Job, sprint deflate.Sprint, account deflate.Account) (deflate.Choice, error) {
-	high := slices.DeleteFunc(slices.Clone(jobs), func(job deflate.Job) bool { return job.Class == 0 })
-	for i := range high {
-		high[i].Class = 0
-	}
-	alone, err := predicted(high, 1)
-	if err != nil {
-		return deflate.Choice{}, err
-	}
 	o, err := observed(jobs, 2)
 	if err != nil {
 		return deflate.Choice{}, err
 	}
+	service, err := o.Service(1)(0)
+	if err != nil {
+		return deflate.Choice{}, err
+	}
+	alone, err := deflate.NewQueue(deflate.Arrivals{Hidden: o.Arrivals.Hidden, Marked: o.Arrivals.Marked[1:]}, []deflate.Class{{Service: service}}, slots)
+	if err != nil {
+		return deflate.Choice{}, err
+	}
+	alone = alone.Within(jobs[len(jobs)-1].At)
 	setting := r.settingOf(o, jobs, sprint, account)
 	setting.Demands[1].MeanSeconds = alone.Mean(0)
 	choice, err := deflate.Choose(setting, 20)

@@ -45,6 +45,9 @@ func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 			fmt.Fprintln(out, "Sprints: none, no worker that is heard of allows any (tandem worker --sprint-joules)")
 		}
 	}
+	if d.SprintWhy != "" {
+		fmt.Fprintf(out, "         %s\n", wording.Plain(d.SprintWhy))
+	}
 	if d.Met != nil {
 		fmt.Fprintf(out, "A trial takes %s in the mean, 95%% within %s (priority %d, %s in the last hour)", wording.Seconds(d.Met.Mean), wording.Seconds(d.Met.Tail), d.Priority, wording.Count(d.Met.Trials, "trial"))
 		if d.Predicted != nil {

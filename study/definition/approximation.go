@@ -28,6 +28,9 @@ type ResponseSeconds struct {
 type Sprint struct {
 	// AfterSeconds is for how long a trial runs before it sprints.
 	AfterSeconds float64 `json:"after_seconds"`
+	// Auto has that chosen by the server's model of response times, as early as
+	// what workers may take for sprints allows. AfterSeconds is 0 then.
+	Auto bool `json:"auto,omitempty"`
 }
 
 // priority reads what has to do with other studies.
@@ -56,9 +59,13 @@ func (d *decoder) priority(s section, def *Definition) {
 		}
 	}
 	if n, at := s.get("sprint"); n != nil {
-		if s, ok := d.section(at, n, "after_seconds"); ok {
+		if s, ok := d.section(at, n, "after_seconds", "auto"); ok {
 			var one Sprint
 			s.number("after_seconds", 0, year, &one.AfterSeconds)
+			s.flag("auto", &one.Auto)
+			if one.Auto && one.AfterSeconds > 0 {
+				d.fault(at, n, "has auto and after_seconds: with auto the server chooses after how long, so leave after_seconds out")
+			}
 			def.Sprint = &one
 		}
 	}

@@ -137,6 +137,8 @@ func (r *run) measured(said outcome, arrived stand) protocol.Report {
 		System:       r.inForce(said.system),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
 		GPUUse:       r.gpu.take(),
+
+		SprintSeconds: trial.Float(min(took, r.sprinted.take(arrived.at)).Seconds()),
 	}
 }
 

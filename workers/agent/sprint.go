@@ -103,7 +103,7 @@ func (s *sprints) account(at moment) *protocol.SprintAccount {
 	if !s.budget.allowed() {
 		return nil
 	}
-	return &protocol.SprintAccount{Joules: s.left(at), Of: s.budget.Joules, Watts: s.budget.Watts}
+	return &protocol.SprintAccount{Joules: s.left(at), Of: s.budget.Joules, Watts: s.budget.Watts, ExtraWatts: s.budget.ExtraWatts}
 }
 
 // sprintKnobs set what makes a command faster to its highest value.
@@ -221,6 +221,8 @@ func (r *run) sprint(ctx context.Context, after time.Duration) {
 			r.agent.controls.dials.release(runner, name)
 		}
 	}()
+	r.sprinted.turn(true, now())
+	defer func() { r.sprinted.turn(false, now()) }()
 	r.log.note("sprint: after %s: %s at the highest", after, strings.Join(names, ", "))
 	for account.left(now()) > 0 {
 		if sleep(ctx, sprintLook); ctx.Err() != nil {
@@ -228,6 +230,39 @@ func (r *run) sprint(ctx context.Context, after time.Duration) {
 		}
 	}
 	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(now()-began).Seconds(), account.budget.Joules)
+}
+
+// stopwatch counts for how long something was so. It is safe for concurrent use.
+type stopwatch struct {
+	mutex sync.Mutex
+	on    bool
+	since moment
+	sum   time.Duration
+}
+
+// turn begins or ends it.
+func (s *stopwatch) turn(on bool, at moment) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.count(at)
+	s.on = on
+}
+
+// take is how long it was so since it was last asked.
+func (s *stopwatch) take(at moment) time.Duration {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.count(at)
+	sum := s.sum
+	s.sum = 0
+	return sum
+}
+
+func (s *stopwatch) count(at moment) {
+	if s.on {
+		s.sum += max(0, time.Duration(at-s.since))
+	}
+	s.since = max(s.since, at)
 }
 
 // Sprinting says whether commands can be made faster on this machine, or why

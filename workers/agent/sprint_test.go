@@ -33,7 +33,7 @@ func TestTheAccountOfSprints(t *testing.T) {
 	s.end(after(7))
 	s.end(after(7))
 	left(9, 20)
-	if account := s.account(after(9)); account == nil || math.Abs(account.Joules-20) > 1e-6 || account.Of != 100 || account.Watts != 10 {
+	if account := s.account(after(9)); account == nil || math.Abs(account.Joules-20) > 1e-6 || account.Of != 100 || account.Watts != 10 || account.ExtraWatts != 60 {
 		t.Errorf("the server is told %+v", account)
 	}
 	if none := newSprints(SprintBudget{}, start); none.account(after(1)) != nil {
@@ -43,6 +43,28 @@ func TestTheAccountOfSprints(t *testing.T) {
 		if wrong.check() == nil {
 			t.Errorf("%+v was taken", wrong)
 		}
+	}
+}
+
+func TestForHowLongItSprinted(t *testing.T) {
+	start := now()
+	after := func(seconds float64) moment { return start + moment(time.Duration(seconds*float64(time.Second))) }
+	var s stopwatch
+	if took := s.take(after(1)); took != 0 {
+		t.Errorf("before anything it is %s", took)
+	}
+	s.turn(true, after(2))
+	if took := s.take(after(5)); took != 3*time.Second {
+		t.Errorf("of 3 s it is %s", took)
+	}
+	s.turn(false, after(6))
+	s.turn(true, after(8))
+	if took := s.take(after(10)); took != 3*time.Second {
+		t.Errorf("of 1 s and 2 s it is %s", took)
+	}
+	s.turn(false, after(10))
+	if took := s.take(after(20)); took != 0 {
+		t.Errorf("after its end it is %s", took)
 	}
 }
 

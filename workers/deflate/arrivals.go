@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Arrivals is a marked Markovian arrival process, MMAP[K] (section 4.3): a
@@ -49,7 +50,7 @@ func (a Arrivals) Check() error {
 		}
 	}
 	for i := range n {
-		if a.out(i) == 0 {
+		if n > 1 && a.out(i) == 0 {
 			return fmt.Errorf("phase %d of the arrivals is never left, and no job comes in it", i)
 		}
 	}
@@ -96,7 +97,7 @@ func (a Arrivals) stationary() []float64 {
 	for i := range n {
 		for _, matrix := range append([][][]float64{a.Hidden}, a.Marked...) {
 			for j, rate := range matrix[i] {
-				if i != j {
+				if i != j && rate > 0 {
 					generator.at[i*n+j] += complex(rate/fastest, 0)
 					generator.at[i*n+i] -= complex(rate/fastest, 0)
 				}
@@ -118,6 +119,9 @@ func (a Arrivals) Draw(classes []Class, jobs int, random *rand.Rand) ([]Job, err
 	}
 	if len(classes) != len(a.Marked) {
 		return nil, fmt.Errorf("%d classes come and %d have a distribution of what they take", len(a.Marked), len(classes))
+	}
+	if jobs > 0 && !slices.ContainsFunc(a.Rates(), func(rate float64) bool { return rate > 0 }) {
+		return nil, fmt.Errorf("no job ever comes, and %d are to be drawn", jobs)
 	}
 	for k, class := range classes {
 		if len(class.Service) != 1 && len(class.Service) != len(a.Hidden) {

@@ -1,6 +1,7 @@
 package deflate_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -349,5 +350,67 @@ func TestAnAccountIsDividedAmongClasses(t *testing.T) {
 	setting.Account = deflate.Account{Joules: math.Inf(1)}
 	if free := must(deflate.Choose(setting, 10)); free.Sprints[1].TimeoutSeconds != 0 || free.Sprints[2].TimeoutSeconds != 0 || over(free) >= over(chosen) {
 		t.Errorf("without a limit the timeouts are %+v", free.Sprints)
+	}
+}
+
+// What runs did while they sprinted is known once three were seen both ways, and is
+// taken out of what they take; a history is read back as it was written.
+func TestHistoriesOfSprints(t *testing.T) {
+	var history deflate.History
+	for i := range 3 {
+		if speed, known := history.Speed(); known || speed != 1 {
+			t.Errorf("after %d runs sprints are %g times as fast, known: %t", i, speed, known)
+		}
+		history.Add(deflate.Run{Began: float64(100 * i), Seconds: 40, Setup: 10, Sprinted: 20, Speed: 2 + float64(i)/10})
+	}
+	history.Add(deflate.Run{Began: 300, Seconds: 70, Setup: 10})
+	history.Add(deflate.Run{Began: 300, Seconds: math.Inf(1)})
+	if speed, known := history.Speed(); !known || speed != 2.1 {
+		t.Errorf("sprints are %g times as fast, known: %t", speed, known)
+	}
+	service := must(deflate.Observe([]deflate.History{history}, []int{0}, 400).Service(0)(0))
+	mean, _ := service[0].Moments()
+	near(t, "the mean without sprints", mean, (3*(40+1.1*20)+70)/4, 1e-9)
+	document, err := json.Marshal(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read deflate.History
+	if err := json.Unmarshal(document, &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Len() != 4 || read.Responses(0) != history.Responses(0) || read.Newest() != 300 {
+		t.Errorf("%s is read as %+v", document, read)
+	}
+	if err := json.Unmarshal([]byte(`{"runs": 1}`), &read); err == nil {
+		t.Error("what is no list was read")
+	}
+}
+
+// A class that always has jobs may be the only one, and a timeout that is given is
+// kept, with its watts taken from the account.
+func TestTimeoutsThatAreGiven(t *testing.T) {
+	alone := deflate.Setting{Arrivals: deflate.Poisson(0), Slots: 2, Account: deflate.Account{Joules: 1000, Watts: 30}, Demands: []deflate.Demand{
+		{Standing: 1, Service: lessOf(must(deflate.Fit(10, 0.3))), Sprint: deflate.Sprint{Speed: 2, Watts: 90}},
+	}}
+	chosen, err := deflate.Choose(alone, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := chosen.Sprints[0].TimeoutSeconds; !(after > 0 && after < 20) || chosen.Load != 1 || len(chosen.Tail) != 1 || !(chosen.Tail[0] > chosen.Mean[0]/2) {
+		t.Errorf("%+v", chosen)
+	}
+	two := deflate.Setting{Arrivals: deflate.Poisson(0.02, 0.02), Slots: 1, Account: deflate.Account{Joules: 1000, Watts: 12}, Demands: []deflate.Demand{
+		{Service: lessOf(must(deflate.Fit(10, 0.5))), Sprint: deflate.Sprint{Speed: 2, Watts: 90}},
+		{Service: lessOf(must(deflate.Fit(10, 0.5))), Sprint: deflate.Sprint{Speed: 2, Watts: 90}},
+	}}
+	free := must(deflate.Choose(two, 10))
+	two.Demands[1].Fixed, two.Demands[1].Sprint.TimeoutSeconds = true, 3
+	fixed := must(deflate.Choose(two, 10))
+	if fixed.Sprints[1].TimeoutSeconds != 3 || fixed.Sprints[0].TimeoutSeconds <= 0 || fixed.Watts > 12.2 {
+		t.Errorf("given 3 s: %+v; chosen %+v", fixed, free)
+	}
+	if _, err := deflate.Poisson(0).Draw([]deflate.Class{{Service: []deflate.Phases{exponential(1)}}}, 1, rand.New(rand.NewPCG(1, 1))); err == nil {
+		t.Error("a job was drawn where none comes")
 	}
 }

@@ -24,9 +24,10 @@ type Demand struct {
 	// MeanSeconds and TailSeconds bound the mean response and the response that
 	// 95% are within; 0: not bounded.
 	MeanSeconds, TailSeconds float64
-	// Sprint is how its jobs may be sped up; its timeout is chosen. The zero value
-	// does not sprint.
+	// Sprint is how its jobs may be sped up; its timeout is chosen, unless it is
+	// Fixed. The zero value does not sprint.
 	Sprint Sprint
+	Fixed  bool
 }
 
 // tail is the share of responses that TailSeconds is about.
@@ -132,10 +133,10 @@ type chooser struct {
 	paid    map[payment]Sprint
 }
 
-// payment is a share of the account for a class that drops so much.
+// payment is a share of the account's watts for a class that drops so much.
 type payment struct {
 	class, part int
-	drop        float64
+	drop, watts float64
 }
 
 // candidate is one way to choose.
@@ -225,7 +226,7 @@ func (c *chooser) candidates(grids [][]float64) []candidate {
 func (c *chooser) divisions() [][]int {
 	var sprinters []int
 	for k, demand := range c.Demands {
-		if demand.Sprint.Speed > 1 {
+		if demand.Sprint.Speed > 1 && !demand.Fixed {
 			sprinters = append(sprinters, k)
 		}
 	}

@@ -82,9 +82,9 @@ func (h History) Newest() float64 {
 const leastSpeeds = 3
 
 // Speed is how many times as fast runs are while they sprint: the median over those
-// that were seen both ways; 1 before three were. A machine that a sprint makes
-// slower is taken for one that it does nothing for.
-func (h History) Speed() float64 {
+// that were seen both ways; 1, and not known, before three were. A machine that a
+// sprint makes slower is taken for one that it does nothing for.
+func (h History) Speed() (speed float64, known bool) {
 	var speeds []float64
 	for _, run := range h.runs {
 		if run.Speed > 0 {
@@ -92,15 +92,16 @@ func (h History) Speed() float64 {
 		}
 	}
 	if len(speeds) < leastSpeeds {
-		return 1
+		return 1, false
 	}
 	slices.Sort(speeds)
-	return max(1, speeds[len(speeds)/2])
+	return max(1, speeds[len(speeds)/2]), true
 }
 
 // plain is a history of the same runs without their sprints.
 func (h History) plain() History {
-	speed, plain := h.Speed(), h.Clone()
+	speed, _ := h.Speed()
+	plain := h.Clone()
 	for i, run := range plain.runs {
 		plain.runs[i].Seconds += (speed - 1) * run.Sprinted
 		plain.runs[i].Sprinted = 0

@@ -36,19 +36,30 @@ func (c *chooser) try(one *candidate) error {
 
 // sprints are those of a candidate.
 func (c *chooser) sprints(one candidate) ([]Sprint, error) {
-	sprints := make([]Sprint, len(c.Demands))
+	sprints, rest := make([]Sprint, len(c.Demands)), c.Account
 	for k, demand := range c.Demands {
-		if demand.Sprint.Speed <= 1 || one.parts[k] == 0 {
+		if !demand.Fixed || demand.Sprint.Speed <= 1 {
 			continue
 		}
-		key := payment{k, one.parts[k], one.drop[k]}
+		service, err := c.service(k, one.drop[k])
+		if err != nil {
+			return nil, err
+		}
+		_, watts := demand.Sprint.Effective(c.typical(k, service), c.rate(k, service), c.Account)
+		sprints[k], rest.Watts = demand.Sprint, max(0, rest.Watts-watts)
+	}
+	for k, demand := range c.Demands {
+		if demand.Fixed || demand.Sprint.Speed <= 1 || one.parts[k] == 0 {
+			continue
+		}
+		key := payment{k, one.parts[k], one.drop[k], rest.Watts}
 		paid, known := c.paid[key]
 		if !known {
 			service, err := c.service(k, one.drop[k])
 			if err != nil {
 				return nil, err
 			}
-			account := c.Account
+			account := rest
 			account.Watts *= float64(one.parts[k]) / parts
 			paid = demand.Sprint.Paid(c.typical(k, service), c.rate(k, service), account)
 			c.paid[key] = paid

@@ -114,7 +114,8 @@ func (q *Queue) begin() {
 			q.idle[i] = share * complex(1-q.total, 0)
 		}
 	}
-	for k := 1; k < len(q.classes); k++ {
+	// A standing class is asked for its own also where it is the only one.
+	for k := 1; k < len(q.classes) || k == 1 && q.classes[0].Standing > 0; k++ {
 		exponent := q.passage(k, 0)
 		known := exponent.row(q.idle)
 		for j := range k - 1 {

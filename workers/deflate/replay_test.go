@@ -221,7 +221,7 @@ func TestArrivalsInBursts(t *testing.T) {
 	near(t, "the seconds in which they come", rough.Seconds, 40_000/(rates[0]+rates[1]), 0.1)
 	for name, wrong := range map[string]deflate.Arrivals{
 		"no classes":       {Hidden: [][]float64{{0}}},
-		"a phase for ever": {Hidden: [][]float64{{0}}, Marked: [][][]float64{{{0}}}},
+		"a phase for ever": {Hidden: [][]float64{{0, 0}, {1, 0}}, Marked: [][][]float64{{{0, 0}, {0, 1}}}},
 		"negative":         {Hidden: [][]float64{{0}}, Marked: [][][]float64{{{-1}}}},
 		"ragged":           {Hidden: [][]float64{{0, 1}, {1}}, Marked: [][][]float64{{{1, 0}, {0, 1}}}},
 	} {
