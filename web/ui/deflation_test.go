@@ -18,7 +18,7 @@ stop: {trials: 20}
 // tryPriorities shows a study that leaves data out while another runs.
 func tryPriorities(t *testing.T, s *stage, browser context.Context) {
 	s.create(priorityFile + "name: patient\npriority: -1\napproximation: {most_drop: 0.4}\n")
-	s.create(priorityFile + "name: urgent\npriority: 5\nresponse_seconds: {mean: 0.001}\n")
+	s.create(priorityFile + "name: urgent\npriority: 5\nresponse_seconds: {mean: 0.001}\nsprint: {auto: true}\n")
 	h := s.hand()
 	now := time.Now()
 	s.clock.pin(now)
@@ -50,6 +50,12 @@ func tryPriorities(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#answer", "40% less data than its rung has")
 	p.visit("/studies/patient/trials/1")
 	p.seeText("#facts", "of the rung’s data")
+	p.visit("/studies/urgent")
+	p.seeText("#deflation-facts", "Trials do not sprint: no worker that is heard of allows any")
+	p.inspect(screen{name: "sprints"}, "light", 1280, wholeRules)
+	p.show(390, 860, "dark")
+	p.inspect(screen{name: "sprints"}, "dark", 390, wholeRules)
+	p.show(1280, 900, "light")
 	if _, err := s.studies.Stop(t.Context(), "urgent"); err != nil {
 		t.Fatal(err)
 	}

@@ -211,8 +211,11 @@ func (r *run) sprint(ctx context.Context, after time.Duration) {
 	}
 	defer func() { account.end(now()) }()
 	began := now()
+	r.sprinted.turn(true, began)
 	names, err := r.agent.controls.speedUp(runner, r.agent.sprintKnobs)
 	if err != nil {
+		r.sprinted.turn(false, now())
+		r.sprinted.take(now()) // it was none
 		r.log.note("sprint: none: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
@@ -221,7 +224,6 @@ func (r *run) sprint(ctx context.Context, after time.Duration) {
 			r.agent.controls.dials.release(runner, name)
 		}
 	}()
-	r.sprinted.turn(true, now())
 	defer func() { r.sprinted.turn(false, now()) }()
 	r.log.note("sprint: after %s: %s at the highest", after, strings.Join(names, ", "))
 	for account.left(now()) > 0 {
