@@ -17,9 +17,12 @@ const (
 	// changesEntry is the kind and the name of what is stored of the drains by
 	// advice.
 	changesEntry = "changes"
-	// mostChanges is how many are kept, and mostChangesShown how many are listed.
+	// mostChanges is how many are kept, and mostChangesShown how many are listed. Of
+	// so many workers what was last done stays known, however long ago: whether their
+	// drains were taken back follows from that.
 	mostChanges      = 200
 	mostChangesShown = 50
+	mostRemembered   = 2000
 )
 
 // notWanted is why a worker is drained by advice, as everybody is told.
@@ -95,7 +98,8 @@ func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
 
 // Rescale drains workers by advice, takes such drains back, and keeps what was
 // decided and seen. What has changed since it was decided is left out: a worker
-// that a person drained meanwhile stays that person's. It returns what was kept.
+// that a person drained meanwhile stays that person's. It returns what was kept,
+// also beside an error.
 func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]demand.Change, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -109,6 +113,7 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 	s.poolMutex.Unlock()
 	var kept []demand.Change
 	var entries []PoolEntry
+	var full error
 	for _, one := range changes {
 		key := drainKey{one.Worker, one.Holder}
 		present, drained := drains[key]
@@ -118,8 +123,9 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 			if drained {
 				continue
 			}
-			if len(drains) >= mostRules {
-				return nil, problem.New(problem.Exhausted, "there are %d drained workers, the most there may be: undrain one first", len(drains))
+			if len(drains) >= mostRules { // what is taken back is, all the same
+				full = problem.New(problem.Exhausted, "there are %d drained workers, the most there may be: undrain one first", len(drains))
+				continue
 			}
 			drains[key] = protocol.Drain{Since: one.At, Reason: notWanted, Advised: true, Capacity: one.Capacity}
 			entries = append(entries, poolEntry(drainEntry, key.entry(), storedDrain{key, drains[key]}))
@@ -133,13 +139,35 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 		kept = append(kept, one)
 	}
 	if len(kept) == 0 {
-		return nil, nil
+		return nil, full
 	}
-	all := slices.Concat(past, kept)
-	all = slices.Clone(all[max(0, len(all)-mostChanges):])
+	all := remembered(slices.Concat(past, kept))
 	entries = append(entries, poolEntry(changesEntry, changesEntry, storedChanges{all}))
 	var nothing struct{}
-	return kept, govern(unkeyed(ctx), s, &nothing, entries, func(r *rules) { r.drains, r.changes = drains, all })
+	if err := govern(unkeyed(ctx), s, &nothing, entries, func(r *rules) { r.drains, r.changes = drains, all }); err != nil {
+		return nil, err
+	}
+	return kept, full
+}
+
+// remembered are the newest changes, and of those before them the last of each
+// worker.
+func remembered(all []demand.Change) []demand.Change {
+	type whose struct {
+		drainKey
+		pretended bool
+	}
+	known := make(map[whose]bool)
+	var list []demand.Change
+	for i, one := range slices.Backward(all) {
+		key := whose{drainKey{one.Worker, one.Holder}, one.Pretended}
+		if len(all)-i <= mostChanges || !known[key] && len(list) < mostRemembered {
+			list = append(list, one)
+		}
+		known[key] = true
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // autoscale is what the server drains by itself, the newest first. A caller who

@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -148,6 +149,29 @@ func TestThePoolTellsWhatItDrains(t *testing.T) {
 		alone := study.WithCaller(w.ctx, study.Caller{Owner: "alice", Sight: study.Own, Holder: "user:alice"})
 		if seen, err = w.service.Pool(alone); err != nil || seen.Autoscale.Changes[0].Reason != "" {
 			t.Errorf("a user is told how much all want: %+v, %v", seen.Autoscale, err)
+		}
+	})(t)
+}
+
+func TestWhatWasDoneLastIsKeptOfEveryWorker(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		var many []demand.Change
+		for i := range 300 {
+			many = append(many, demand.Change{At: time.Now(), Worker: fmt.Sprint("one-", i), Action: demand.Drain, Reason: "none is wanted", Capacity: 1})
+		}
+		for _, changes := range [][]demand.Change{many, many} { // the second time they are drained already
+			if _, err := w.service.Rescale(w.ctx, changes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.start()
+		known := map[string]bool{}
+		past := w.service.Situation().Past
+		for _, one := range past {
+			known[one.Worker] = true
+		}
+		if len(known) != 300 || len(past) != 300 {
+			t.Errorf("of %d workers it is known what was last done, by %d changes", len(known), len(past))
 		}
 	})(t)
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -52,8 +53,8 @@ func Check(settings protocol.PoolAutoscale) error {
 	switch {
 	case settings.Mode != protocol.AutoscaleOff && settings.Mode != protocol.AutoscaleDryRun && settings.Mode != protocol.AutoscaleOn:
 		return fmt.Errorf("the mode %q must be off, dry-run or on", settings.Mode)
-	case !(settings.Least >= 0) || !(settings.Most >= 0) || settings.Most > 0 && settings.Most < settings.Least:
-		return fmt.Errorf("at least %g and at most %g GPUs: neither may be negative, and the most, unless it is 0 (no bound), not below the least", settings.Least, settings.Most)
+	case !(settings.Least >= 0) || !(settings.Most >= 0) || math.IsInf(settings.Least+settings.Most, 0) || settings.Most > 0 && settings.Most < settings.Least:
+		return fmt.Errorf("at least %g and at most %g GPUs: neither may be negative or without end, and the most, unless it is 0 (no bound), not below the least", settings.Least, settings.Most)
 	case settings.Steady < 1 || settings.PauseSeconds < 0:
 		return fmt.Errorf("steady for %d minutes, and a pause of %g s: the first must be at least 1, the second not negative", settings.Steady, settings.PauseSeconds)
 	}
@@ -150,7 +151,7 @@ func (s *Service) apply(ctx context.Context, changes []demand.Change) error {
 		s.options.Logger.Info("autoscale", "worker", one.Worker, "action", one.Action, "pretended", one.Pretended, "reason", one.Reason)
 	}
 	if err != nil {
-		return errors.Join(err, s.failed(changes, err.Error()))
+		return errors.Join(err, s.failed(without(changes, kept), err.Error()))
 	}
 	return s.failed(without(changes, kept), "somebody else had changed it meanwhile")
 }

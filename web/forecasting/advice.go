@@ -57,12 +57,13 @@ func (s *Service) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, e
 	return advice, nil
 }
 
-// total is how many GPUs there are, awake or not.
+// total is how many GPUs there are, awake or not. What advice has drained is there
+// for as long as it is: or a week without it would be the end of it.
 func (s *Service) total(now time.Time) int {
 	if s.options.Total > 0 {
 		return s.options.Total
 	}
-	return int(math.Ceil(max(s.latest.Capacity(), demand.MostCapacity(s.history.Since(now.Add(-7*day))))))
+	return int(math.Ceil(max(s.latest.Reach(), demand.MostCapacity(s.history.Since(now.Add(-7*day))))))
 }
 
 // choose turns the knob. Without one, all that is awake is wanted.
@@ -73,7 +74,7 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 	case s.latest.Capacity() < s.before && s.options.Now().Sub(s.began) < returning:
 		advice.Reason = "leave all as it is: this server started a moment ago, and not all workers are back"
 		return nil
-	case s.model != nil && len(s.ahead) == 0:
+	case s.model != nil && (len(s.ahead) == 0 || s.ahead[0].at.Sub(s.options.Now()).Abs() > fresh):
 		advice.Reason = "leave all as it is: " + longOver
 		return nil
 	case s.model == nil:

@@ -213,6 +213,26 @@ func TestTheKnobAdvises(t *testing.T) {
 			t.Errorf("%+v: %v", query, err)
 		}
 	}
+	p.skip(-2 * time.Hour) // the clock is set: what was forecast is not of the next minutes
+	if stale, err := p.service.Advice(protocol.PoolAdviceQuery{}); err != nil || stale.Method != "" {
+		t.Errorf("with a clock that was set back: %+v, %v", stale, err)
+	}
+}
+
+// TestAWeekOfDrainsIsNotTheEndOfThePool: what was drained by advice may still be
+// wanted, or nothing would ever take it back.
+func TestAWeekOfDrainsIsNotTheEndOfThePool(t *testing.T) {
+	p := newPool(t)
+	p.minute(2)
+	p.skip(8 * 24 * time.Hour)
+	p.look = demand.Look{Hosts: hosts()}
+	for i := range p.look.Hosts[:2] {
+		p.look.Hosts[i].Draining, p.look.Hosts[i].Advised = true, true
+	}
+	p.service.Observe(t.Context())
+	if advice, err := p.service.Advice(protocol.PoolAdviceQuery{}); err != nil || advice.Awake != 2 || advice.Total != 10 {
+		t.Errorf("of %g GPUs %g are awake, %v: want 2 of 10", advice.Total, advice.Awake, err)
+	}
 }
 
 func TestWhatWasRecordedOutlivesTheServer(t *testing.T) {

@@ -30,6 +30,8 @@ type Change struct {
 	// Asleep says of a wake that the worker was silent: somebody has to wake its
 	// machine.
 	Asleep bool `json:"asleep,omitempty"`
+	// Drained says of one that woke that it still drains by advice.
+	Drained bool `json:"drained,omitempty"`
 	// Pretended says that nothing was done: it would have been.
 	Pretended bool `json:"pretended,omitempty"`
 }
@@ -91,7 +93,7 @@ func (s *Scaler) Decide(now time.Time, situation Situation) []Change {
 	var changes []Change
 	note := func(one Host, action Action, reason string) {
 		change := Change{At: now.UTC(), Worker: one.Name, Holder: one.Holder, Action: action, Reason: reason, Capacity: one.Capacity, Pretended: s.Pretend}
-		change.Asleep = action == Wake && one.Silent
+		change.Asleep, change.Drained = action == Wake && one.Silent, action == Woke && one.Advised
 		changes = append(changes, change)
 	}
 	if s.Pretend {
@@ -171,13 +173,14 @@ func (s *Scaler) aim(situation Situation) (wanted float64, why string, known boo
 func (s *Scaler) watch(hosts []Host, last map[string]Change, note func(Host, Action, string)) {
 	before := s.silent
 	s.silent = make(map[string]int)
-	for _, one := range hosts {
+	for i, one := range hosts {
 		done, some := last[one.ID]
 		if !some {
 			continue
 		}
 		switch {
-		case (done.Action == Drain || done.Action == Slept) && !one.Draining:
+		case (done.Action == Drain || done.Action == Slept || done.Drained) && !one.Draining:
+			hosts[i].Spared = true
 			note(one, Taken, "a person took the drain back: it is left alone for a day")
 		case one.Silent && one.Advised && done.Action != Slept:
 			if s.silent[one.ID] = before[one.ID] + 1; s.silent[one.ID] >= s.Pace.Steady {

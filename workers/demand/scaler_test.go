@@ -204,3 +204,37 @@ func TestWorkersOfOneNameAreDrainedTogether(t *testing.T) {
 		t.Errorf("%+v: a worker that is gone has no GPUs", c.past[1])
 	}
 }
+
+// TestWhatAPersonTookBackAfterItWokeIsLeftAlone: a machine that a person switches
+// on is heard of before its drain is taken back.
+func TestWhatAPersonTookBackAfterItWokeIsLeftAlone(t *testing.T) {
+	c := newCrew(t, "a", "b")
+	c.expect(3, 4, "a drain")
+	c.host("a").Silent = true
+	c.expect(3, 4, "a slept")
+	c.host("a").Silent = false
+	c.expect(2, 4, "a woke")
+	c.host("a").Draining, c.host("a").Advised = false, false
+	c.expect(1, 4, "a taken back")
+	c.expect(60, 4, "b drain") // and not a
+}
+
+func TestWhatAPersonTookBackIsLeftAloneAtOnce(t *testing.T) {
+	c := newCrew(t, "a")
+	c.scaler.Least, c.scaler.Pace = 0, demand.Pace{Steady: 1, Pause: time.Minute}
+	c.expect(3, 0, "a drain")
+	c.host("a").Draining, c.host("a").Advised = false, false
+	c.expect(60, 0, "a taken back")
+}
+
+func TestWhatAdviceDrainedIsWithinReach(t *testing.T) {
+	look := demand.Look{Hosts: []demand.Host{
+		{Name: "a", Capacity: 1},
+		{Name: "b", Capacity: 2, Draining: true, Advised: true, Silent: true},
+		{Name: "c", Capacity: 4, Draining: true, Advised: true}, {Name: "c", Capacity: 4, Draining: true, Advised: true, Silent: true}, // as it was before it began anew
+		{Name: "d", Capacity: 8, Draining: true}, {Name: "e", Capacity: 16, Silent: true},
+	}}
+	if got := look.Reach(); got != 7 {
+		t.Errorf("%g are within reach, want 1 + 2 + 4", got)
+	}
+}
