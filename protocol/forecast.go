@@ -93,6 +93,15 @@ type ForecastCalibration struct {
 	// Covered has for each quantile the share of the minutes with a demand that was
 	// not above it: it should be the quantile.
 	Covered []float64 `json:"covered" doc:"for each quantile, the share of minutes whose demand was not above it: it should be the quantile itself"`
+	// CoveredLeast and CoveredMost are the share if half a GPU more or less is the
+	// same: demand comes in whole ones.
+	CoveredLeast []float64 `json:"covered_least" doc:"the same, of the minutes whose demand was at least half a GPU below it"`
+	CoveredMost  []float64 `json:"covered_most" doc:"the same, of the minutes whose demand was at most half a GPU above it"`
+	// Verdicts are about each quantile, as far as chance allows one: holds, too low,
+	// or too high.
+	Verdicts []string `json:"verdicts" enum:"holds,too low,too high" doc:"for each quantile, whether it holds as far as chance allows a verdict; too low: the demand was above it too often"`
+	// Trust is about all of them.
+	Trust string `json:"trust" enum:"unsure,good,optimistic,cautious,uneven" doc:"unsure: too few minutes; good: all quantiles hold; optimistic: high ones are too low; cautious: high ones are too high; uneven: only lower ones are off"`
 }
 
 // PoolAdviceQuery says what advice is wanted for.

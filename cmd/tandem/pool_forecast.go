@@ -139,10 +139,27 @@ func printHeld(out io.Writer, told protocol.PoolForecast) error {
 	if told.Calibration == nil {
 		return nil
 	}
-	fmt.Fprintf(out, "\nOf the last day, %d minutes had been foretold five minutes before:\n\n", told.Calibration.Minutes)
+	fmt.Fprintf(out, "\nOf the last day, %s had been foretold five minutes before: %s\n\n", wording.Count(told.Calibration.Minutes, "minute"), shownTrust(told))
 	var rows [][]string
 	for _, quantile := range shownQuantiles {
-		rows = append(rows, []string{fmt.Sprintf("%g%%", 100*quantile), fmt.Sprintf("%.1f%%", 100*told.Calibration.Covered[slices.Index(told.Quantiles, quantile)])})
+		at := slices.Index(told.Quantiles, quantile)
+		rows = append(rows, []string{fmt.Sprintf("%g%%", 100*quantile), fmt.Sprintf("%.1f%% to %.1f%%", 100*told.Calibration.CoveredLeast[at], 100*told.Calibration.CoveredMost[at]), told.Calibration.Verdicts[at]})
 	}
-	return table(out, []string{"AT MOST SO MUCH WAS TO COME IN", "AND CAME IN"}, rows)
+	return table(out, []string{"AT MOST SO MUCH WAS TO COME IN", "AND CAME IN", "SO IT"}, rows)
+}
+
+// shownTrust says what may be made of forecasts, from how earlier ones held.
+func shownTrust(told protocol.PoolForecast) string {
+	above := fmt.Sprintf("the demand was above what was told with 90%% in %.1f%% of them", 100*(1-told.Calibration.Covered[slices.Index(told.Quantiles, 0.9)]))
+	switch told.Calibration.Trust {
+	case "good":
+		return "all quantiles hold, as far as chance allows a verdict."
+	case "optimistic":
+		return "high quantiles are too low, and more is wanted than is told (" + above + "): ask for a higher performance, or keep more awake."
+	case "cautious":
+		return "high quantiles are too high, and less is wanted than is told (" + above + "): nobody waits for that, but less is saved than could be."
+	case "uneven":
+		return "the high quantiles, which GPUs are kept awake for, hold; lower ones do not."
+	}
+	return "too few for a verdict."
 }

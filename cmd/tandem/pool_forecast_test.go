@@ -20,11 +20,11 @@ func told() protocol.PoolForecast {
 		Users:   []protocol.DemandOfUser{{Owner: "alice\x1b", Running: 3, Waiting: 1.5}},
 		Learned: &protocol.ForecastLearned{At: at, Seconds: 61, Minutes: 320, JudgedOn: 80, Tried: []protocol.ForecastTried{{Method: "gru", Pinball: &loss}, {Method: "seasonal-naive", Reason: "needs 3600 minutes"}}},
 	}
-	covered := make([]float64, len(answer.Quantiles))
-	for i := range covered {
-		covered[i] = 0.875
+	answer.Calibration = &protocol.ForecastCalibration{Minutes: 300, Trust: "optimistic"}
+	for range answer.Quantiles {
+		answer.Calibration.CoveredLeast, answer.Calibration.CoveredMost = append(answer.Calibration.CoveredLeast, 0.8), append(answer.Calibration.CoveredMost, 0.85)
+		answer.Calibration.Covered, answer.Calibration.Verdicts = append(answer.Calibration.Covered, 0.875), append(answer.Calibration.Verdicts, "too low")
 	}
-	answer.Calibration = &protocol.ForecastCalibration{Minutes: 300, Covered: covered}
 	for ahead := range forecast.Horizon {
 		row := make([]float64, len(answer.Quantiles))
 		for i := range row {
@@ -42,7 +42,7 @@ func TestTheForecastIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, words := range []string{
-		"3 GPUs held, 1.5 waited for, 8 there", "alice", "nobody looked from", "Estimate by gru", "AT 95%", "from 320 minutes in 1m01s", "gru: 0.250", "seasonal-naive: needs 3600", "300 minutes had been foretold", "87.5%",
+		"3 GPUs held, 1.5 waited for, 8 there", "alice", "nobody looked from", "Estimate by gru", "AT 95%", "from 320 minutes in 1m01s", "gru: 0.250", "seasonal-naive: needs 3600", "300 minutes had been foretold", "80.0% to 85.0%", "too low", "above what was told with 90% in 12.5% of them",
 	} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("it does not say %q:\n%s", words, out.String())
@@ -53,6 +53,13 @@ func TestTheForecastIsPrinted(t *testing.T) {
 	}
 	if seen := listingOfForecast(told()); len(seen.things) != 1 || !strings.Contains(seen.things[0].said, "in 5 minutes at most 12 with 90% (estimate)") {
 		t.Errorf("%+v", seen.things)
+	}
+	for trust, words := range map[string]string{"good": "all quantiles hold", "cautious": "less is saved", "uneven": "lower ones do not", "unsure": "too few"} {
+		one := told()
+		one.Calibration.Trust = trust
+		if said := shownTrust(one); !strings.Contains(said, words) {
+			t.Errorf("%s: %s", trust, said)
+		}
 	}
 	out.Reset()
 	if err := printForecast(&out, protocol.PoolForecast{Reason: "needs 30 minutes"}); err != nil || !strings.Contains(out.String(), "needs 30 minutes") {

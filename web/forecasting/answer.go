@@ -33,8 +33,11 @@ func (s *Service) Forecast(caller study.Caller, minutes int) protocol.PoolForeca
 		answer.Ahead = append(answer.Ahead, protocol.DemandAhead{At: one.at, Demand: one.demand})
 	}
 	s.explain(&answer, len(series))
-	if covered, told := demand.Covered(s.history.Since(now.Add(-day)), len(answer.Quantiles)); told > 0 {
-		answer.Calibration = &protocol.ForecastCalibration{Minutes: told, Covered: covered}
+	if held := demand.Judge(s.history.Since(now.Add(-day)), answer.Quantiles); held.Minutes > 0 {
+		answer.Calibration = &protocol.ForecastCalibration{Minutes: held.Minutes, Covered: held.Covered, CoveredLeast: held.Least, CoveredMost: held.Most, Trust: string(held.Trust)}
+		for _, one := range held.Verdicts {
+			answer.Calibration.Verdicts = append(answer.Calibration.Verdicts, string(one))
+		}
 	}
 	return answer
 }

@@ -136,7 +136,7 @@ func TestDemandIsForetoldAndCompared(t *testing.T) {
 	if len(told.Ahead) != forecast.Horizon || !slices.IsSorted(told.Ahead[4].Demand) || !told.Ahead[0].At.Equal(told.Minutes[299].At.Add(time.Minute)) {
 		t.Errorf("ahead: %+v", told.Ahead)
 	}
-	if told.Calibration == nil || told.Calibration.Minutes < 200 || len(told.Calibration.Covered) != len(told.Quantiles) || told.Calibration.Covered[8] < 0.6 {
+	if told.Calibration == nil || told.Calibration.Minutes < 200 || len(told.Calibration.Covered) != len(told.Quantiles) || told.Calibration.Covered[8] < 0.6 || len(told.Calibration.Verdicts) != len(told.Quantiles) || told.Calibration.Trust == string(demand.Unsure) {
 		t.Errorf("calibration: %+v", told.Calibration)
 	}
 	if want := (protocol.DemandOfUser{Owner: "bob", Waiting: 1}); len(told.Users) != 2 || !slices.Contains(told.Users, want) {

@@ -69,6 +69,12 @@ func severalTypes() *protocol.Pool {
 		},
 		Migrations: []protocol.PoolMigration{{Study: "lenet", StudyID: "lenet", Number: 3, Migration: moved}, {Study: "lenet", StudyID: "lenet", Number: 4, Migration: underway}},
 		Placed:     3, Saved: &trial.Saving{Seconds: 340, Joules: -1200},
+		Autoscale: &protocol.PoolAutoscale{Mode: protocol.AutoscaleOn, Least: 2, Most: 12, Steady: 5, PauseSeconds: 900, Changes: []protocol.PoolChange{
+			{At: at.Add(50 * time.Minute), Worker: "small-1", Action: "woke", Capacity: 4, Reason: "it is heard of again"},
+			{At: at.Add(48 * time.Minute), Worker: "small-1", Action: "wake", Asleep: true, Capacity: 4, Reason: "it is wanted: 9 should be awake (an estimate)"},
+			{At: at.Add(20 * time.Minute), Worker: "small-1", Action: "slept", Capacity: 4, Reason: "it is not heard of any more: its machine sleeps, or is off"},
+			{At: at, Worker: "small-1", Action: "drain", Capacity: 4, Reason: "it runs nothing, and 5 fewer are wanted than are awake: 3 should be awake (an estimate), and at least 2 are to be"},
+		}},
 	}
 }
 
@@ -99,7 +105,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#placement-runs", "that should have saved 1 min 48 s and cost 810.0 J more (an estimate).")
 	p.seeText("#placement-runs", "Nothing was known of this type: this is how it becomes known.")
 	p.seeText("#placement-runs", "energy is not known of all, so time alone decided")
-	p.seeText("#placement-runs", "GPU 1, beside lenet #3, 1 trial of other users. Should keep it busy for 30 % of the time and hold 4.295 GB estimate: it was observed alone for 70 s. Seen: busy for 28 % of 1 min 10 s alone, at most 3.758 GB held.")
+	p.seeText("#placement-runs", "GPU 1, beside lenet #3, 1 trial of other users. Should keep it busy for 30\u00a0% of the time and hold 4.295 GB estimate: it was observed alone for 70 s. Seen: busy for 28\u00a0% of 1 min 10 s alone, at most 3.758 GB held.")
 	p.seeText("#placement-runs .moving", "what is left should take 27 s there")
 	p.see(`[...document.querySelector("#placement-runs .scores").children].map(one => one.innerText.split("\n")[1])`, []string{
 		"an epoch should take 2.00 s, 180.0 J, by its epochs there", "an epoch should take 14.0 s, 90.00 J, by its epochs elsewhere, and probes; joules learned from estimates", "nothing is known yet",
@@ -117,7 +123,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#gpu-models", "What decides: operations a layer 41\u00a0%, batch 20\u00a0%.")
 	p.seeText("#gpu-models", "told by what each did beside others, from 14 pairs: off by 0.03 where they were hidden, the mean by 0.11.")
 	p.seeText("#gpu-models", "What a training uses is not predicted: 3 trainings were seen alone")
-	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 5)
+	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 6)
 
 	// What has the focus keeps it when its row is written anew.
 	changed := severalTypes()

@@ -109,6 +109,9 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.choose("#span", "720")
 	p.seeText("#demand-note", "Hatched: nobody looked, once.")
 	p.seeText("#figures [data-figure=ahead]", "estimate")
+	p.see(`/^The (fan|upper part)/.test(document.getElementById("trust-said").textContent)`, true)
+	p.see(`document.getElementById("demand-note").textContent.includes(document.getElementById("trust-said").textContent)`, true)
+	p.see(`document.getElementById("trust-tag").hidden`, false)
 	p.see(`document.querySelectorAll("#coverage tbody tr").length`, len(forecast.Quantiles()))
 	p.seeText("#tried", "gru\t–\tneeds 4320 minutes")
 	p.seeText("#users", "admin\t2\t0")
@@ -146,7 +149,7 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	}
 	p.do(chromedp.Reload())
 	p.seeText("#scaled-card", "The server drains no workers by itself any more.")
-	p.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => [...row.cells].slice(1).map(cell => cell.textContent).join("|"))`, []string{
+	p.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => [0, 2, 3, 4].map(cell => row.cells[cell].textContent).join("|"))`, []string{
 		"rack-2|given trials again, once its machine is awake|4|it is wanted: 9 should be awake (an estimate)", "rack-2|drained|4|it runs nothing: 6 should be awake (an estimate)",
 	})
 	p.quiet()

@@ -113,20 +113,6 @@ func TestTheHistoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestCoverageIsTheShareThatWasNotAbove(t *testing.T) {
-	minutes := []demand.Minute{
-		{Want: demand.Want{Running: 3}, Told: []float64{1, 2, 3}}, {Want: demand.Want{Running: 2}, Told: []float64{1, 2, 3}},
-		{Want: demand.Want{Running: 9}}, {Want: demand.Want{Running: 9}, Told: []float64{1}}, // of other quantiles
-	}
-	shares, told := demand.Covered(minutes, 3)
-	if !slices.Equal(shares, []float64{0, 0.5, 1}) || told != 2 {
-		t.Errorf("%v of %d", shares, told)
-	}
-	if shares, told := demand.Covered(nil, 2); !slices.Equal(shares, []float64{0, 0}) || told != 0 {
-		t.Errorf("of nothing: %v of %d", shares, told)
-	}
-}
-
 func TestWhoIsWokenAndDrained(t *testing.T) {
 	busy := demand.Host{ID: "busy", Name: "busy", Capacity: 4, Trials: 3}
 	calm := demand.Host{ID: "calm", Name: "calm", Capacity: 4, Trials: 1}

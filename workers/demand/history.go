@@ -98,27 +98,6 @@ func Series(minutes []Minute) (series []float64, bridged int) {
 	return series, bridged
 }
 
-// Covered is how often what came was not above what had been told, for each of
-// so many quantiles, as a share of the minutes that something was told of.
-func Covered(minutes []Minute, quantiles int) (shares []float64, told int) {
-	shares = make([]float64, quantiles)
-	for _, one := range minutes {
-		if len(one.Told) != quantiles {
-			continue
-		}
-		told++
-		for i, demand := range one.Told {
-			if one.Total() <= demand {
-				shares[i]++
-			}
-		}
-	}
-	for i := range shares {
-		shares[i] /= float64(max(1, told))
-	}
-	return shares, told
-}
-
 // MostCapacity is the most GPUs that were there in one of the minutes.
 func MostCapacity(minutes []Minute) float64 {
 	most := 0.0

@@ -45,7 +45,7 @@ function drawForecast(forecast) {
   if (forecast.minutes.length > 0) chart.draw(forecast);
   const gaps = forecast.gaps.length > 0 ? `Hatched: nobody looked, ${forecast.gaps.length === 1 ? "once" : `${count(forecast.gaps.length)} times`}.` : "";
   const whose = forecast.owner ? `The demand of ${forecast.owner} alone.` : "";
-  setText(byId("demand-note"), [whose, gaps, forecast.method ? `Forecast by ${forecast.method}: an estimate.` : "", forecast.reason ? `${forecast.method ? "Why that" : "No forecast yet"}: ${forecast.reason}.` : ""].filter(Boolean).join(" "));
+  setText(byId("demand-note"), [whose, gaps, forecast.method ? `Forecast by ${forecast.method}: an estimate.` : "", forecast.calibration && forecast.ahead.length > 0 ? trusted(forecast) : "", forecast.reason ? `${forecast.method ? "Why that" : "No forecast yet"}: ${forecast.reason}.` : ""].filter(Boolean).join(" "));
   fillRows("ahead", forecast.ahead.map((one) => row(moment(one.at, false).slice(0, 5), ...told.map((quantile) => gpus(one.demand[forecast.quantiles.indexOf(quantile)])))));
   show(byId("ahead-frame"), forecast.ahead.length > 0);
   const users = forecast.users ?? [];
@@ -53,17 +53,32 @@ function drawForecast(forecast) {
   fillRows("users", users.map((one) => row(one.owner, gpus(one.running), gpus(one.waiting))));
 }
 
+const trusts = {
+  unsure: { tag: "too early to say", said: () => "Too few minutes were foretold for a verdict: the fan may be right or wrong." },
+  good: { tag: "holds", said: () => "The fan holds: what came was within it as often as was told." },
+  optimistic: { tag: "too low", said: (above) => `The fan is too low: the demand was above its 90\u00a0% in ${above} of the minutes instead of 10\u00a0%. Ask for a higher share with the knob, or keep more awake.` },
+  cautious: { tag: "too high", said: (above) => `The fan is too high: the demand was above its 90\u00a0% in only ${above} of the minutes instead of 10\u00a0%. Nobody waits for that, but less is saved than could be.` },
+  uneven: { tag: "holds above", said: () => "The upper part of the fan, which GPUs are kept awake for, holds; the lower part does not." },
+};
+
+/** Whether the fan can be trusted, in a sentence. */
+const trusted = ({ calibration, quantiles }) => trusts[calibration.trust].said(percent(1 - calibration.covered[quantiles.indexOf(0.9)]));
+
+/** A share, or a range of shares where they differ. */
+const between = (least, most) => (percent(least) === percent(most) ? percent(least) : `${Math.round(least * 1000) / 10}–${percent(most)}`);
+
 function drawTrust({ calibration, learned, quantiles }) {
   show(byId("trust"), calibration !== undefined || learned !== undefined);
   show(byId("coverage-part"), calibration !== undefined);
   if (calibration) {
-    fillRows("coverage", quantiles.map((quantile, place) => {
-      const off = calibration.covered[place] - quantile;
-      const word = Math.abs(off) < 0.05 ? "holds" : off < 0 ? "too low" : "too high";
-      return row(percent(quantile), percent(calibration.covered[place]), word);
-    }));
-    setText(byId("coverage-note"), `${several(calibration.minutes, "minute")} of the last day had been foretold five minutes before. Of many minutes, both columns should be the same.`);
+    fillRows("coverage", quantiles.map((quantile, place) => row(percent(quantile), between(calibration.covered_least[place], calibration.covered_most[place]), calibration.verdicts[place])));
+    setText(byId("coverage-note"), `${several(calibration.minutes, "minute")} of the last day had been foretold five minutes before. Of many minutes, the second column should be the first, or a range around it: half a GPU more or less counts as the same. A verdict also allows for chance.`);
+    const tag = byId("trust-tag");
+    setText(tag, trusts[calibration.trust].tag);
+    tag.classList.toggle("good", calibration.trust === "good" || calibration.trust === "uneven");
+    setText(byId("trust-said"), trusted({ calibration, quantiles }));
   }
+  show(byId("trust-tag"), calibration !== undefined);
   show(byId("learned-part"), learned !== undefined);
   if (!learned) return;
   fillRows("tried", learned.tried.map((one) => make("tr", {}, make("th", { scope: "row" }, one.method), make("td", { class: "number" }, one.pinball === undefined ? nothing : measured(one.pinball)), make("td", {}, one.reason ?? ""))));
@@ -129,9 +144,9 @@ function drawScaled({ mode, least, most, steady, pause_seconds: pause, changes }
     on: `${patience}; ${bounds}.`, "dry-run": `Nothing is done: this is what would be. ${patience}; ${bounds}.`, off: "The server drains no workers by itself any more.",
   }[mode]);
   show(byId("scaled-frame"), changes.length > 0);
-  fillRows("scaled", changes.map((one) => make("tr", {}, make("td", {}, moment(one.at)), make("th", { scope: "row" }, one.worker),
+  fillRows("scaled", changes.map((one) => make("tr", {}, make("th", { scope: "row" }, one.worker), make("td", {}, moment(one.at)),
     make("td", {}, `${one.pretended ? "would be " : ""}${did[one.action]}${one.asleep ? ", once its machine is awake" : ""}`),
-    make("td", { class: "number" }, gpus(one.capacity)), make("td", {}, one.reason ?? nothing))));
+    make("td", { class: "number", data: { of: "has" } }, gpus(one.capacity)), make("td", { class: "reason" }, one.reason ?? nothing))));
 }
 
 async function refresh() {
