@@ -156,6 +156,9 @@ func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need, back 
 	if no := s.overQuota(r, need, back); no.reason != "" {
 		return no
 	}
+	if no := s.occupied(r, member); no.reason != "" {
+		return no
+	}
 	now, asker := s.options.Now(), pool.Asker{Owner: r.owner, Study: r.id, Need: need}
 	if reason := pool.KeepsWorker(s.rules.reservations, member.Registration.Name, asker, now); reason != "" {
 		return refused{protocol.WaitReserved, reason}
@@ -298,6 +301,9 @@ func (s *Service) granted(r *runtime, lease pool.Lease, ticket int) {
 		s.gangs.Pass(r.id, lease.Priority, member)
 	}
 	passed := s.letGoOfTaken(lease.Worker)
+	if s.vacancies[lease.Worker].trial == lease.Trial {
+		delete(s.vacancies, lease.Worker)
+	}
 	s.poolMutex.Unlock()
 	if passed {
 		s.notify()

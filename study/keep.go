@@ -49,7 +49,11 @@ func (s *Service) keep(tx *transaction, held pool.Lease) {
 	defer s.poolMutex.Unlock()
 	if lease, out := s.leases.Lease(held.Trial); out {
 		lease.Worker = tx.move.worker
-		s.leases.Keep(pool.Keeping{Lease: lease, Until: tx.now.Add(keptSpan), Awaited: tx.now})
+		one := pool.Keeping{Lease: lease, Until: tx.now.Add(max(keptSpan, tx.move.wait)), Awaited: tx.now}
+		if tx.move.wait > 0 {
+			one.After = tx.move.partner.trial
+		}
+		s.leases.Keep(one)
 	}
 }
 
@@ -100,7 +104,8 @@ func (s *Service) letGoOfKept(now time.Time) (some bool) {
 	for _, one := range kept {
 		queued := s.isQueued(one.Trial)
 		s.poolMutex.Lock()
-		if _, waits := s.line.waiting[one.Worker]; waits {
+		_, waits := s.line.waiting[one.Worker]
+		if _, out := s.leases.Lease(one.After); waits || out {
 			one.Awaited = now
 			s.leases.Await(one.Trial, now)
 		}
@@ -110,7 +115,9 @@ func (s *Service) letGoOfKept(now time.Time) (some bool) {
 		}
 		s.poolMutex.Unlock()
 	}
-	return some
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	return s.fill(now) || some
 }
 
 // isQueued reports whether the trial waits.
@@ -138,6 +145,7 @@ func (s *Service) meets(one pool.Keeping) bool {
 	if pool.KeepsWorker(s.rules.reservations, member.Registration.Name, asker, s.options.Now()) != "" {
 		return false
 	}
-	room := pool.RoomOf(member, s.leases.Of(one.Worker))
+	held := slices.DeleteFunc(s.leases.Of(one.Worker), func(l pool.Lease) bool { return l.Trial == one.After })
+	room := pool.RoomOf(member, held)
 	return room.Trials < room.Slots && room.Fits(asker.Need)
 }

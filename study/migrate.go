@@ -32,8 +32,13 @@ type move struct {
 	trial  trial.ID
 	lease  trial.LeaseEpoch
 	worker string // where it goes
-	need   pool.Need
-	record trial.Migration
+	// partner is what it changes places with, if it does, and from where it is then;
+	// wait is how long that may take at most, of the one that goes first.
+	partner *move
+	from    string
+	wait    time.Duration
+	need    pool.Need
+	record  trial.Migration
 	// told says that its worker has heard of it, awaited that the other one waits
 	// still when it is given back.
 	told, awaited bool
@@ -56,7 +61,7 @@ func (s *Service) reschedule(ctx context.Context, now time.Time) {
 	}
 	stands := s.standing("", Caller{})
 	hosts := s.hostsOf(leases, stands)
-	if len(stands) == 0 || len(typesOf(slices.Concat(stands, hosts))) < 2 {
+	if len(typesOf(slices.Concat(stands, hosts))) < 2 {
 		return
 	}
 	s.decideMoves(ctx, leases, stands, hosts)
@@ -97,14 +102,15 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 			machines[i].Free = placement.Resources{Cores: max(0, one.trials-promised[one.worker]), GPUs: len(free[i].GPUs)}
 		}
 	}
-	q := question{stands: stands, types: typesOf(all), probes: s.probesByType()}
+	q := question{stands: stands, all: all, types: typesOf(all), probes: s.probesByType()}
 	var running []placement.Running
+	var movers []mover
 	offers := map[string]offer{}
 	for _, lease := range leases {
-		if one, offered, sights, movable := s.movable(ctx, lease, q); movable {
-			one.Task, offers[one.Name] = free.task(offered, one.Name), offered
-			running = append(running, one)
-			known[one.Name] = sights
+		if one, movable := s.movable(ctx, lease, q); movable {
+			one.Task, offers[one.Name] = free.task(one.offer, one.Name), one.offer
+			running, movers = append(running, one.Running), append(movers, one)
+			known[one.Name] = one.sights
 		}
 	}
 	byName := map[string]stand{}
@@ -114,6 +120,7 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	for _, one := range placement.Reschedule(running, pending, machines, known, placement.Settings{}) {
 		s.toMove(one, byName[one.From], byName[one.To], offers[one.Task])
 	}
+	s.decideExchanges(movers, machines, known, byName)
 }
 
 // promised is what is free of the workers beside the trials that are on their way to
@@ -141,7 +148,7 @@ func (s *Service) promised(stands []stand) (free rooms, trials map[string]int) {
 // with what all its epochs should take on each type; false for one that has no fresh
 // checkpoint, has moved often enough, is about to, or is trained for an amount of time
 // or energy. Where it goes it may have what it gives back.
-func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (placement.Running, offer, map[string]sight, bool) {
+func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (mover, bool) {
 	id, number := studyOf(lease.Trial)
 	s.mutex.Lock()
 	r, loaded := s.runtimes[id]
@@ -150,17 +157,17 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (pl
 	_, moves := s.moves[lease.Trial]
 	s.poolMutex.Unlock()
 	if !loaded || moves {
-		return placement.Running{}, offer{}, nil, false
+		return mover{}, false
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.stale || r.study.Status != protocol.StudyRunning || number >= len(r.trials) || len(r.study.Definition.Command) == 0 {
-		return placement.Running{}, offer{}, nil, false
+		return mover{}, false
 	}
 	t := r.trials[number]
 	if t.LeaseEpoch != lease.Epoch || t.State != trial.Running || t.Budget.Measured() || t.MeasuredAt(t.Rung) ||
 		len(t.Migrations) >= mostMigrations || t.Checkpoint == nil || t.Checkpoint.Rung != t.Rung || t.LastEpoch-t.Checkpoint.Epoch > 1 {
-		return placement.Running{}, offer{}, nil, false
+		return mover{}, false
 	}
 	known := s.outlook(ctx, r)
 	sights := sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
@@ -171,10 +178,10 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (pl
 		sights[machine] = one
 	}
 	suits, needs := s.mayRun(r, q.stands, lease.Amount())
-	return placement.Running{
+	return mover{placement.Running{
 		Task: placement.Task{Name: string(t.ID)}, Machine: lease.Worker,
 		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
-	}, r.offered(suits, needs, q.stands), sights, true
+	}, lease, r.offered(suits, needs, q.stands), sights, here.Seconds, s.mayGo(r, lease, q.all)}, true
 }
 
 // moving is what it costs to take a trial elsewhere: to carry its checkpoint over,
@@ -197,16 +204,20 @@ func (s *Service) toMove(m placement.Migration, from, to stand, as offer) {
 	if !held {
 		return
 	}
-	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, need: as.needs[to.room.Machine], record: trial.Migration{
-		LeaseEpoch: lease.Epoch, From: from.host, FromType: from.machine, To: to.host, ToType: to.machine,
-		Stays: *estimateOf(m.Stays), Goes: *estimateOf(m.Goes), Here: trial.Float(m.Here), There: trial.Float(m.There),
-	}}
+	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, need: as.needs[to.room.Machine], record: recordOf(lease, m, from, to)}
 	one.record.Why = fmt.Sprintf("moves from %s (%s) to %s (%s): what is left should take %s there with the move, and %s here (an estimate): score %.2f against %.2f at H=%g",
 		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, as.energy)
 	s.options.Logger.Info("a trial is to move", "trial", m.Task, "why", one.record.Why)
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	s.moves[one.trial] = one
+}
+
+func recordOf(lease pool.Lease, m placement.Migration, from, to stand) trial.Migration {
+	return trial.Migration{
+		LeaseEpoch: lease.Epoch, From: from.host, FromType: from.machine, To: to.host, ToType: to.machine,
+		Stays: *estimateOf(m.Stays), Goes: *estimateOf(m.Goes), Here: trial.Float(m.Here), There: trial.Float(m.There),
+	}
 }
 
 func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
@@ -219,6 +230,9 @@ func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
 // now: since that was decided it may have been drained or reserved, or its GPUs given
 // away. The pool's lock is held.
 func (s *Service) receives(r *runtime, one *move) bool {
+	if one.partner != nil {
+		return s.mayLeave(one)
+	}
 	worker := one.worker
 	lease, _ := s.leases.Lease(one.trial)
 	w, waits := s.line.waiting[worker]
@@ -243,8 +257,14 @@ func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive) pro
 	if !moves || one.lease != t.LeaseEpoch {
 		return told
 	}
+	if !one.told && one.partner != nil && s.waitsForPartner(one) {
+		return told
+	}
 	if !one.told && !s.receives(r, one) {
 		delete(s.moves, t.ID)
+		if one.partner != nil && s.moves[one.partner.trial] == one.partner {
+			delete(s.moves, one.partner.trial)
+		}
 		return told
 	}
 	one.told = true
@@ -259,8 +279,11 @@ func (s *Service) leaving(r *runtime, t trial.Trial) *move {
 	if !moves || one.lease != t.LeaseEpoch || !one.told {
 		return nil
 	}
-	delete(s.moves, t.ID)
 	one.awaited = s.receives(r, one)
+	delete(s.moves, t.ID)
+	if one.awaited && one.wait > 0 {
+		s.vacate(one, s.options.Now())
+	}
 	return one
 }
 

@@ -21,7 +21,7 @@ func (s *Service) offers(ctx context.Context, stands []stand) []offer {
 	candidates := s.candidates(Caller{})
 	ready := map[string][]offer{}
 	for _, candidate := range candidates {
-		ready[candidate.Study] = placeable(s.offersOf(ctx, candidate.Study, question{stands, typesOf(stands), probes, asked}), stands)
+		ready[candidate.Study] = placeable(s.offersOf(ctx, candidate.Study, question{stands: stands, types: typesOf(stands), probes: probes, most: asked}), stands)
 	}
 	books := s.books(candidates)
 	var offers []offer

@@ -169,6 +169,8 @@ func (o offer) scores() map[string]float64 {
 // question is for whom a study's offers are looked at.
 type question struct {
 	stands []stand
+	// all are the workers that run trials as well; only who asks about moves knows them.
+	all    []stand
 	types  []string
 	probes map[string][]placement.Probe
 	most   int

@@ -75,6 +75,8 @@ type Service struct {
 	workers   pool.Registry
 	line      line
 	moves     map[trial.ID]*move // running trials that are to move
+	// vacancies are the workers that are kept for a trial which changes places.
+	vacancies map[string]vacancy
 	rules     rules
 	gangs     pool.Gangs
 	counted   counted
@@ -97,7 +99,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	return &Service{
 		store: store, logs: logs, options: options,
 		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), gpuLessons: newLessons(), deployed: make(map[deployQuestion][]deployment.Deployment),
-		line: newLine(), moves: make(map[trial.ID]*move),
+		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy),
 	}
 }
 

@@ -35,6 +35,8 @@ type Keeping struct {
 	// Until is when it waits no longer, Awaited when the worker was last known to be
 	// there for it.
 	Until, Awaited time.Time
+	// After is the trial that has to leave that worker first; empty: none has.
+	After trial.ID
 }
 
 // Keep counts what the trial had as its owner's, until it is leased again or let go.
