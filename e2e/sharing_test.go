@@ -96,8 +96,8 @@ func (s sharing) shows(who []string, study, wanted string) {
 	}
 }
 
-// newLongStudy is a study whose trials train for some seconds, with more lines in
-// its file.
+// newLongStudy is a study whose trials train for so many epochs of a tenth of a
+// second, with more lines in its file.
 func newLongStudy(t *testing.T, name, more string, epochs, trials int) study {
 	t.Helper()
 	s := newStudy(t, name, fmt.Sprintf("epochs, epochs: {min: %d, max: %d}", epochs, epochs), "0.1", trials)
@@ -117,7 +117,8 @@ func newLongStudy(t *testing.T, name, more string, epochs, trials int) study {
 // no epoch by any of it, and train none twice.
 func TestUsersShareRealWorkers(t *testing.T) {
 	t.Parallel()
-	bobs, adas := newLongStudy(t, "bobs", "", 40, 1000), newLongStudy(t, "adas", "", 3, 1)
+	bobs := newLongStudy(t, "bobs", "", 5000, 10) // its trials end only if they make way
+	adas := newLongStudy(t, "adas", "", 3, 1)
 	urgent := newLongStudy(t, "urgent", "priority: 5\npreempt: true\n", 3, 1)
 	at := newSharing(t)
 

@@ -59,10 +59,13 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 func reservationFaults(ask protocol.ReservationRequest, made protocol.Reservation, now time.Time) []problem.Field {
 	var faults []problem.Field
 	fault := func(at string, value any, message string) {
+		if value == "" {
+			value = nil // it is missing
+		}
 		faults = append(faults, problem.Field{Path: at, Value: value, Message: message})
 	}
 	if (ask.User == "") == (ask.Study == "") {
-		fault("user", ask.User, "must be the user it is for, or else study the study: one of them")
+		fault("user", ask.User, "give the user it is for, or the study in study: one of the two")
 	}
 	if ask.User != "" {
 		faults = append(faults, checkUser("user", ask.User)...)
@@ -71,7 +74,7 @@ func reservationFaults(ask protocol.ReservationRequest, made protocol.Reservatio
 		fault("user", ask.User, "must be a user: name the study where it is one of the administrators'")
 	}
 	if (ask.Worker == "") == (ask.GPUs == 0) {
-		fault("worker", ask.Worker, "must be the name of the worker that is kept, or else gpus how many GPUs are: one of them")
+		fault("worker", ask.Worker, "give the name of the worker that is kept, or how many GPUs are in gpus: one of the two")
 	}
 	if ask.GPUs < 0 {
 		fault("gpus", ask.GPUs, "must be above 0")

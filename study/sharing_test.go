@@ -502,7 +502,7 @@ func TestPreemptionWhenAskedFor(t *testing.T) {
 		if got := told(); len(got) != 0 {
 			t.Fatalf("ada may not preempt, and %v make way", got)
 		}
-		ada.wantWait("urgent", "busy", "3 are busy")
+		ada.wantWait("urgent", "busy", "3 workers that suit it are busy")
 		if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Preempt: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -74,13 +74,21 @@ func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.
 	}
 	switch {
 	case leaving > 0 && r.study.Definition.Preempt:
-		waits = append(waits, protocol.Wait{Cause: protocol.WaitPreempted, Reason: fmt.Sprintf("trials on %d workers are making way", leaving)})
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitPreempted, Reason: "trials are making way on " + numbered(leaving, "worker", "workers")})
 	case busy > 0 && r.study.Definition.SharesGPUs():
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("none of the %d workers that suit it has room for a part of a GPU: its next trial %s", busy, s.firstSharer(r).words())})
 	case busy > 0 && r.held == 0:
-		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("of the workers that suit it, %d are busy", busy)})
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: numbered(busy, "worker that suits it is", "workers that suit it are") + " busy"})
 	case len(waits) == 0 && busy == 0:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("none of the %d connected workers runs it: they refuse it, belong to other users, lack a layer of the sandbox that it wants, or are too small", unsuited)})
 	}
 	return waits
+}
+
+// numbered says how many there are of something.
+func numbered(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

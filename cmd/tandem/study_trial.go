@@ -148,13 +148,17 @@ func shownNumbers(what string, numbers []int) string {
 	return what
 }
 
+// printHistory leaves out what changes nothing, such as reports and checkpoints:
+// the curve has those.
 func printHistory(out io.Writer, events []protocol.Event) error {
 	var rows [][]string
 	for _, event := range events {
-		if event.State == "" {
+		row := []string{event.At.Local().Format("15:04:05"), event.State, wording.Plain(event.Worker), wording.Plain(event.Reason)}
+		same := len(rows) > 0 && slices.Equal(rows[len(rows)-1][1:3], row[1:3])
+		if event.State == "" || same && event.Reason == "" {
 			continue
 		}
-		rows = append(rows, []string{event.At.Local().Format("15:04:05"), event.State, wording.Plain(event.Worker), wording.Plain(event.Reason)})
+		rows = append(rows, row)
 	}
 	return table(out, []string{"AT", "STATE", "WORKER", "WHY"}, rows)
 }
