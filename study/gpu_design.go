@@ -21,6 +21,8 @@ type designs struct {
 	// that have the same ones as others and train different models.
 	known     map[string]string
 	conflicts int
+	// looked says that all of these are at hand: see Service.foresee.
+	looked bool
 }
 
 // batchNames are the names that a parameter has which says how many samples a

@@ -70,9 +70,14 @@ func (s *Service) gpuExpected(ctx context.Context, r *runtime, t trial.Trial) *p
 
 // gpuTypes are the types of GPU of the workers that are heard of, sorted.
 func (s *Service) gpuTypes() []string {
-	now := s.options.Now()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
+	return s.connectedGPUs()
+}
+
+// connectedGPUs is gpuTypes for who holds the pool's lock.
+func (s *Service) connectedGPUs() []string {
+	now := s.options.Now()
 	var types []string
 	for _, member := range s.workers.Members() {
 		if now.Sub(member.LastSeen) < s.leaseTerm() {

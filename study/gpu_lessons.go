@@ -26,8 +26,8 @@ const (
 	// mostGPUTypes bounds the types of GPU of which anything is kept: their names
 	// come from workers.
 	mostGPUTypes = 32
-	// mostGrowing and mostFeatures bound what is kept at hand.
-	mostGrowing, mostFeatures = 4096, 4096
+	// mostGrowing and mostOutlines bound what is kept at hand.
+	mostGrowing, mostOutlines = 4096, 4096
 )
 
 // lessons are what the service has seen of trainings on GPUs, and learned from it.
@@ -39,7 +39,11 @@ type lessons struct {
 	// unsaved are entries that are to be stored, as they are by then.
 	unsaved  map[lessonName]bool
 	growing  map[trial.ID]growing
-	features map[featuresOf]utilization.Features
+	outlines map[string]utilization.Outline // by the key of an architecture
+	// disturbed are the studies whose next trial was kept from a GPU by who runs there.
+	disturbed map[string]disturbed
+	// connected are the types of GPU of the workers that are heard of.
+	connected []string
 	// learning lets one lesson be learned at a time.
 	learning gate
 }
@@ -64,17 +68,14 @@ type growing struct {
 	reported time.Time
 	beside   []holding
 	kind     string // of training
+	// expected is what it should use; zero where that is not known.
+	expected experience.Alone
 }
 
 // holding is a trial under a lease.
 type holding struct {
 	trial trial.ID
 	lease trial.LeaseEpoch
-}
-
-type featuresOf struct {
-	architecture string
-	batch        int64
 }
 
 // storedProfile is a profile with the type of GPU that it is of.
@@ -86,7 +87,7 @@ type storedProfile struct {
 func newLessons() *lessons {
 	return &lessons{
 		gpus: map[string]*experience.GPU{}, unsaved: map[lessonName]bool{}, growing: map[trial.ID]growing{},
-		features: map[featuresOf]utilization.Features{}, learning: newGate(),
+		outlines: map[string]utilization.Outline{}, disturbed: map[string]disturbed{}, learning: newGate(),
 	}
 }
 
@@ -252,27 +253,34 @@ func (l *lessons) see(gpu string, profile experience.Profile) {
 // described are the features of an architecture with a batch; false where the
 // architecture is not in the store any more.
 func (s *Service) described(ctx context.Context, key string, batch int64) (utilization.Features, bool) {
-	l, of := s.gpuLessons, featuresOf{key, batch}
+	l := s.gpuLessons
 	l.mutex.Lock()
-	known, has := l.features[of]
+	outline, known := l.outlines[key]
 	l.mutex.Unlock()
-	if has {
-		return known, true
-	}
-	a, err := s.store.Architecture(ctx, key)
-	if err != nil {
-		if !problem.Is(err, problem.NotFound) {
-			s.options.Logger.Warn("what a trial trains cannot be looked at", "architecture", key, "error", err)
+	if !known {
+		a, err := s.store.Architecture(ctx, key)
+		if err != nil {
+			if !problem.Is(err, problem.NotFound) {
+				s.options.Logger.Warn("what a trial trains cannot be looked at", "architecture", key, "error", err)
+			}
+			return utilization.Features{}, false
 		}
-		return utilization.Features{}, false
+		outline = utilization.OutlineOf(a.Graph)
+		outline.ModelBytes = a.StoredBytes // which counts shared weights once
+		l.mutex.Lock()
+		if len(l.outlines) >= mostOutlines {
+			clear(l.outlines)
+		}
+		l.outlines[key] = outline
+		l.mutex.Unlock()
 	}
-	features := utilization.Describe(a.Graph, batch)
-	features.ModelBytes = a.StoredBytes // which counts shared weights once
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if len(l.features) >= mostFeatures {
-		clear(l.features)
+	return outline.With(batch), true
+}
+
+// keep remembers what is seen of a training under its lease. The lock is held.
+func (l *lessons) keep(id trial.ID, one growing) {
+	if _, known := l.growing[id]; !known && len(l.growing) >= mostGrowing {
+		clear(l.growing)
 	}
-	l.features[of] = features
-	return features, true
+	l.growing[id] = one
 }

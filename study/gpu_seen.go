@@ -53,14 +53,11 @@ func (s *Service) sawGPU(ctx context.Context, r *runtime, t trial.Trial, seen ep
 	defer l.mutex.Unlock()
 	before := l.growing[t.ID]
 	if before.lease != t.LeaseEpoch || before.gpu != on.name {
-		before = growing{gpu: on.name, lease: t.LeaseEpoch, use: before.useOn(on.name)}
+		before = growing{gpu: on.name, lease: t.LeaseEpoch, use: before.useOn(on.name), expected: before.expected}
 	}
 	next := before
 	next.use, next.reported, next.beside, next.kind = before.use.Plus(seen.use), now, on.beside, kindOf(r.id, key, batch)
-	if len(l.growing) >= mostGrowing {
-		clear(l.growing)
-	}
-	l.growing[t.ID] = next
+	l.keep(t.ID, next)
 	if use := next.use; told && use != nil && use.Alone && use.Seconds >= experience.LeastSeconds && use.MemoryBytes > 0 {
 		l.see(on.name, experience.Profile{
 			Training: string(t.ID), Seconds: use.Seconds, At: now.UTC(),
@@ -77,10 +74,7 @@ func (s *Service) sawGPU(ctx context.Context, r *runtime, t trial.Trial, seen ep
 // paced takes in an epoch of a training, alone or beside one other: beside two, it
 // is not known which of them is to blame. The lock is held.
 func (l *lessons) paced(one growing, seconds float64) {
-	kind, other := experience.Alone{Kind: one.kind}, ""
-	if use := one.use; use != nil && use.Alone && use.Seconds > 0 {
-		kind.Utilization, kind.MemoryBytes = use.Utilization, float64(use.MemoryBytes)
-	}
+	kind, other := one.alone(), ""
 	if len(one.beside) > 0 {
 		companion, known := l.growing[one.beside[0].trial]
 		if !known || companion.lease != one.beside[0].lease || len(one.beside) > 1 {

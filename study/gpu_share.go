@@ -110,7 +110,11 @@ func (s *Service) sharePart(r *runtime, member pool.Member, room pool.Room, need
 // the part was chosen.
 func (tx *transaction) takePart(t *trial.Trial) bool {
 	expected := tx.expects(*t)
-	if !tx.part.holds(expected) {
+	tx.apart = ""
+	for _, resident := range tx.part.room.Residents(tx.part.place) {
+		tx.apart = orElse(tx.apart, expected.refuses(resident))
+	}
+	if tx.apart != "" || !tx.part.holds(expected) {
 		return false
 	}
 	t.GPUs = []int{tx.part.place}
@@ -121,11 +125,16 @@ func (tx *transaction) takePart(t *trial.Trial) bool {
 // postpone queues a trial that needs a larger part of a GPU than was kept.
 func (tx *transaction) postpone(t trial.Trial) error {
 	tx.postponed = true
+	why := "waits for a larger part of a GPU: " + tx.expects(t).basis
+	if tx.apart != "" {
+		why = "waits for another GPU: " + tx.apart
+	}
 	if t.State == trial.Queued {
+		t.Reason = why
 		tx.stage(t)
 		return nil
 	}
-	_, err := tx.state(t, trial.Queued, "waits for a larger part of a GPU: "+tx.expects(t).basis)
+	_, err := tx.state(t, trial.Queued, why)
 	return err
 }
 

@@ -30,6 +30,10 @@ type expectation struct {
 	// it as a part of the GPU's memory; 0: not known, or not said.
 	memoryBytes int64
 	memoryPart  float64
+	// refuses says why it must not run beside a trial, empty: it may; prefers how good it is to run
+	// beside one (packing.Settings); nil: nothing is known of that.
+	refuses func(trial.ID) (why string)
+	prefers func(trial.ID) float64
 	// gpuBytes is the memory of a GPU of the kind on which that was seen.
 	gpuBytes int64
 	basis    string
@@ -66,7 +70,15 @@ func (e expectation) words() string {
 
 // share is the expectation as the pool counts it.
 func (e expectation) share() pool.GPUShare {
-	return pool.GPUShare{Utilization: e.utilization, MemoryBytes: e.memoryBytes, MemoryPart: e.memoryPart, Fraction: e.fraction()}
+	return pool.GPUShare{Utilization: e.utilization, MemoryBytes: e.memoryBytes, MemoryPart: e.memoryPart, Fraction: e.fraction(), Refuses: e.refused(), Prefers: e.prefers}
+}
+
+// refused reports whether it must not run beside a trial; nil where it may.
+func (e expectation) refused() func(trial.ID) bool {
+	if e.refuses == nil {
+		return nil
+	}
+	return func(resident trial.ID) bool { return e.refuses(resident) != "" }
 }
 
 // noted is the expectation as a trial keeps it: of a GPU on which it takes so
@@ -95,7 +107,9 @@ func shareOf(t trial.Trial) *pool.GPUShare {
 // nil stands for one that the search has not begun yet. What the trial itself
 // was seen to use goes before what others of its study were; what the study file
 // says goes before both, and what the trial learned from running out of memory
-// counts always. Nothing else is asked and no lock is taken: the study's is held.
+// counts always. Where nothing of all that is known, it is foretold by the trial's
+// architecture. Nothing is read, and no lock is taken but that of the lessons: the
+// study's is held.
 func (s *Service) expectedUse(r *runtime, t *trial.Trial) expectation {
 	one := expectation{utilization: -1, basis: "nothing is known of it yet, so it runs alone until it was observed for a minute"}
 	part := r.resources().GPUShare.Part
@@ -108,12 +122,22 @@ func (s *Service) expectedUse(r *runtime, t *trial.Trial) expectation {
 	case all.trials > 0:
 		one = expectation{utilization: all.utilization, memoryBytes: all.memoryBytes, gpuBytes: all.gpuBytes, basis: fmt.Sprintf("nine tenths of its study's observed trials, %d so far, used no more", all.trials)}
 	}
+	of := trial.Trial{}
+	if t != nil {
+		of = *t
+	}
+	if !one.known() {
+		if said, known := s.foretold(r, of); known {
+			one = said
+		}
+	}
 	if own != nil {
 		one.memoryBytes, one.gpuBytes = max(one.memoryBytes, own.MemoryBytes), max(one.gpuBytes, own.GPUMemoryBytes)
 	}
 	if t != nil && t.GPUShortage != nil {
 		one.memoryBytes = max(one.memoryBytes, t.GPUShortage.NeedBytes)
 	}
+	one.refuses, one.prefers = s.apart(r, of, one), s.together(r, of, one)
 	return one
 }
 

@@ -144,6 +144,7 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 		return reply, false, false, r.broken
 	}
 	kept := s.awaitingOf(r)
+	s.foresee(ctx, r)
 	if r.full(kept.besides(worker)) || !s.suits(r, worker) {
 		return reply, false, false, nil
 	}
@@ -212,6 +213,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
 		lease.Deadline = tx.now.Add(s.leaseTerm())
 		s.granted(r, lease, here.ticket)
+		s.beganOnGPU(r, *leased)
 		s.deflator.began(*leased, r.study.Definition.Priority, waited, tx.now)
 	}
 	return reply, tx.postponed, nil

@@ -26,10 +26,12 @@ type transaction struct {
 	// gpus are those that a trial which is leased may have.
 	gpus []int
 	// part is the part of a GPU that such a trial may have instead, expects what a
-	// trial should take of one, and postponed says that one needs more than its part.
+	// trial should take of one, and postponed says that one needs more than its part,
+	// or apart, that it must not run beside who is there.
 	part      *part
 	expects   func(trial.Trial) expectation
 	postponed bool
+	apart     string
 	// crowding is whether a trial that ends its lease shares its GPU.
 	crowding crowding
 	// preempted says that the trial which ends its lease was asked to make way.

@@ -88,6 +88,13 @@ type Beside struct {
 // would be done sooner one after the other.
 func (b Beside) Gain() float64 { return b.Own + b.Other }
 
+// leastGain is what both must do together, so that an estimate on the edge is no
+// reason to share (interference.Limits).
+const leastGain = 1.05
+
+// Loses reports whether both would be done as soon, or sooner, one after the other.
+func (b Beside) Loses() bool { return b.Gain() < leastGain }
+
 // String says in words how fast both should be.
 func (b Beside) String() string {
 	said := fmt.Sprintf("one runs at %.2f of its speed and the other at %.2f", b.Own, b.Other)

@@ -26,6 +26,8 @@ type GPUShare struct {
 	Joins bool
 	// Refuses says that it must not run beside a trial; nil refuses none.
 	Refuses func(resident trial.ID) bool
+	// Prefers says how good it is that it runs beside a trial; nil: all are as good.
+	Prefers func(resident trial.ID) float64
 }
 
 // known reports whether enough is known of it to run beside others.
@@ -82,6 +84,9 @@ func (r Room) GPUFor(share GPUShare) (place int, taken GPUShare, joins, fits boo
 	settings := packing.Settings{}
 	if share.Refuses != nil {
 		settings.Refuses = func(_, resident string) bool { return share.Refuses(trial.ID(resident)) }
+	}
+	if share.Prefers != nil {
+		settings.Prefers = func(_, resident string) float64 { return share.Prefers(trial.ID(resident)) }
 	}
 	placed := packing.Proactive([]packing.Job{job}, r.packable(share, job.MemoryBytes), settings)
 	if len(placed) == 0 {
@@ -143,6 +148,16 @@ func (r Room) GPUBytes(place int) int64 {
 		return r.gpuBytes[place]
 	}
 	return 0
+}
+
+// Residents are the trials that have shares of the GPU at the place.
+func (r Room) Residents(place int) []trial.ID {
+	for _, one := range r.Shared {
+		if one.Place == place {
+			return one.Trials
+		}
+	}
+	return nil
 }
 
 // OnGPU is what the share takes of the GPU at the place.

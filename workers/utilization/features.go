@@ -74,6 +74,31 @@ func Describe(g graph.Graph, batch int64) Features {
 	return f
 }
 
+// Outline is an architecture as far as its features go, for any batch: small, where
+// a graph may have thousands of operators.
+type Outline struct {
+	// ModelBytes is the size of the weights.
+	ModelBytes int64
+	one, two   Features
+}
+
+// OutlineOf is the outline of an architecture.
+func OutlineOf(g graph.Graph) Outline {
+	one := Describe(g, 1)
+	return Outline{ModelBytes: one.ModelBytes, one: one, two: Describe(g, 2)}
+}
+
+// With is what [Describe] says with the batch: each feature is a part that does not
+// depend on the batch, and one for each sample.
+func (o Outline) With(batch int64) Features {
+	f, more := o.one, max(batch, 1)-1
+	grown := func(one, two int64) int64 { return graph.Sum(one, graph.Product(two-one, more)) }
+	f.ModelBytes, f.Batch = o.ModelBytes, more+1
+	f.Operations = grown(o.one.Operations, o.two.Operations)
+	f.MovedBytes, f.KeptBytes = grown(o.one.MovedBytes, o.two.MovedBytes), grown(o.one.KeptBytes, o.two.KeptBytes)
+	return f
+}
+
 // columns are the names of what the models see, in the order of [Features.vector].
 func columns() [width]string {
 	return [...]string{

@@ -102,7 +102,13 @@ func TestNewArchitecturesAreNotPredictedFromOneThatIsMostOfAll(t *testing.T) {
 // which is without names, has the features of the whole graph.
 func TestFeaturesNeedNoNames(t *testing.T) {
 	lenet := zoo.LeNet5(graph.Float32)
-	if whole, told := utilization.Describe(lenet, 32), utilization.Describe(edge.Anonymous(lenet), 32); whole != told {
-		t.Errorf("%+v, without names %+v", whole, told)
+	for _, batch := range []int64{0, 1, 2, 32, 1 << 40} {
+		whole := utilization.Describe(lenet, batch)
+		if told := utilization.Describe(edge.Anonymous(lenet), batch); whole != told {
+			t.Errorf("%+v, without names %+v", whole, told)
+		}
+		if outlined := utilization.OutlineOf(edge.Anonymous(lenet)).With(batch); whole != outlined {
+			t.Errorf("%+v, of the outline %+v", whole, outlined)
+		}
 	}
 }
