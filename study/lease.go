@@ -283,11 +283,7 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 
 func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial, error) {
 	t.GPUs, t.GPUShare = nil, nil
-	if tx.part == nil {
-		if count := tx.runtime.gpuCount(t); count != nil {
-			t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
-		}
-	} else if !tx.takePart(&t) {
+	if tx.part != nil && !tx.takePart(&t) {
 		return nil, tx.postpone(t)
 	}
 	setting, err := tx.beginning(t)
@@ -296,6 +292,9 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	}
 	t.LeaseEpoch++
 	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.host, tx.holder, setting
+	if count := tx.runtime.gpuCount(t); tx.part == nil && count != nil { // the setting may say how many
+		t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
+	}
 	if t.Started == nil {
 		t.Started = &tx.now
 	}
