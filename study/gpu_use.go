@@ -135,7 +135,7 @@ func (s *Service) expectedUse(r *runtime, t *trial.Trial) expectation {
 		one.memoryBytes, one.gpuBytes = max(one.memoryBytes, own.MemoryBytes), max(one.gpuBytes, own.GPUMemoryBytes)
 	}
 	if t != nil && t.GPUShortage != nil {
-		one.memoryBytes = max(one.memoryBytes, t.GPUShortage.NeedBytes)
+		one.memoryBytes, one.gpuBytes = max(one.memoryBytes, t.GPUShortage.NeedBytes), max(one.gpuBytes, t.GPUShortage.GPUMemoryBytes)
 	}
 	one.refuses, one.prefers = s.apart(r, of, one), s.together(r, of, one)
 	return one
@@ -148,12 +148,16 @@ type seenUse struct{ trial.GPUUse }
 func (u seenUse) tells() bool { return u.Alone && u.Seconds >= observedLong && u.MemoryBytes > 0 }
 
 // observed is what a trial was seen to use, by its reports and by the heartbeats
-// since; nil where that is nothing.
+// since; nil where that is nothing. What heartbeats said is in the report that a
+// transaction takes, and counts once.
 func (r *runtime) observed(t *trial.Trial) *seenUse {
 	if t == nil {
 		return nil
 	}
-	sum := t.GPUUse.Plus(r.watched[t.Number])
+	sum := t.GPUUse
+	if t.Number < len(r.trials) && r.trials[t.Number].GPUUse == sum {
+		sum = sum.Plus(r.watched[t.Number])
+	}
 	if sum == nil {
 		return nil
 	}
@@ -213,6 +217,10 @@ func (r *runtime) watch(t trial.Trial, use *trial.GPUUse) (opened bool) {
 	return now.tells() && (before == nil || !before.tells())
 }
 
+// mostGPUBytes bounds what a worker may say of a GPU's memory: sums of that stay
+// numbers.
+const mostGPUBytes = 1 << 50
+
 // gpuUseFaults says what is wrong with what a worker saw of a trial's GPUs.
 func gpuUseFaults(use *trial.GPUUse) []problem.Field {
 	if use == nil {
@@ -225,11 +233,11 @@ func gpuUseFaults(use *trial.GPUUse) []problem.Field {
 	if !(use.Seconds >= 0 && use.Seconds <= maxSeconds) {
 		faults = append(faults, problem.Field{Path: "gpu_use.seconds", Value: use.Seconds, Message: "must be a number from 0 to 1e9"})
 	}
-	if use.MemoryBytes < 0 {
-		faults = append(faults, problem.Field{Path: "gpu_use.memory_bytes", Value: use.MemoryBytes, Message: "must be at least 0"})
+	if use.MemoryBytes < 0 || use.MemoryBytes > mostGPUBytes {
+		faults = append(faults, problem.Field{Path: "gpu_use.memory_bytes", Value: use.MemoryBytes, Message: "must be from 0 to 2^50"})
 	}
-	if use.GPUMemoryBytes < 0 {
-		faults = append(faults, problem.Field{Path: "gpu_use.gpu_memory_bytes", Value: use.GPUMemoryBytes, Message: "must be at least 0"})
+	if use.GPUMemoryBytes < 0 || use.GPUMemoryBytes > mostGPUBytes {
+		faults = append(faults, problem.Field{Path: "gpu_use.gpu_memory_bytes", Value: use.GPUMemoryBytes, Message: "must be from 0 to 2^50"})
 	}
 	return faults
 }
