@@ -86,6 +86,16 @@ func (p part) holds(expected expectation) bool {
 	return expected.known() && needs.Utilization <= p.share.Utilization+rounding && needs.MemoryBytes <= p.share.MemoryBytes
 }
 
+// fitting reports whether the room is enough for the need, or for one of the
+// sharers, with the part of a GPU that this one gets. The pool's lock is held.
+func (s *Service) fitting(r *runtime, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) (chosen *part, fits bool) {
+	if len(sharers) == 0 {
+		return nil, room.Fits(need)
+	}
+	chosen = s.sharePart(r, member, room, need, sharers)
+	return chosen, chosen != nil
+}
+
 // sharePart is the part of a GPU that the worker has for one of the sharers, the
 // first that fits. The pool's lock is held.
 func (s *Service) sharePart(r *runtime, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) *part {

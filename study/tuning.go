@@ -76,15 +76,20 @@ func (s *Service) reserve(r *runtime, worker string, sharers ...sharer) (here si
 	here = s.lockedSite(worker, "")
 	member, _ := s.workers.Member(worker)
 	need := s.need(r, here.room.Machine)
-	if no := s.withheld(r, member, need, s.lockedKept(r, worker)); no.reason != "" && (len(sharers) == 0 || no.cause != protocol.WaitReserved) {
+	no := s.withheld(r, member, need, s.lockedKept(r, worker))
+	if no.reason == "" || len(sharers) > 0 && no.cause == protocol.WaitReserved { // a part may join those on GPUs that are not idle
+		here.part, fits = s.fitting(r, member, here.room, need, sharers)
+	}
+	switch {
+	case fits:
+	case no.reason != "":
 		here.withheld = no.reason
 		s.gangs.Lost(r.id, worker)
 		if no.cause == protocol.WaitQuota {
 			s.gangs.Gone(r.id) // no machine is cleared for what may not start
 		}
 		return here, false
-	}
-	if here.part, fits = s.fitting(r, member, here.room, need, sharers); !fits {
+	default:
 		s.waitsForRoom(r, member)
 		return here, false
 	}
@@ -99,16 +104,6 @@ func (s *Service) reserve(r *runtime, worker string, sharers ...sharer) (here si
 	})
 	s.workers.Reserve(worker, max(0, here.room.Cores))
 	return here, true
-}
-
-// fitting reports whether the room is enough for the need, or for one of the
-// sharers, with the part of a GPU that this one gets. The pool's lock is held.
-func (s *Service) fitting(r *runtime, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) (chosen *part, fits bool) {
-	if len(sharers) == 0 {
-		return nil, room.Fits(need)
-	}
-	chosen = s.sharePart(r, member, room, need, sharers)
-	return chosen, chosen != nil
 }
 
 func (s *Service) unreserve(worker string, here site) {

@@ -145,7 +145,7 @@ func (r Room) cores(cores int, share *GPUShare) int {
 // that is not known.
 func (r Room) GPUBytes(place int) int64 {
 	if place < len(r.gpuBytes) {
-		return r.gpuBytes[place]
+		return max(0, r.gpuBytes[place])
 	}
 	return 0
 }

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -164,5 +165,32 @@ func checkGPUs(t *rapid.T, member pool.Member, held []pool.Lease, learned bool) 
 		case alone || time > 1+1e-9 || memory > bytes:
 			t.Fatalf("on GPU %d are %d trials with %g of its time and %d of %d bytes; one unknown: %v", place, parts, time, memory, bytes, alone)
 		}
+	}
+}
+
+// TestAKeptTrialTakesAGPUOfItsNewWorker: the places that it had are those of the
+// worker that it comes from.
+func TestAKeptTrialTakesAGPUOfItsNewWorker(t *testing.T) {
+	var registry pool.Registry
+	registration := gpuBox(8, 16, 16, 16).Registration
+	registration.ID = "new"
+	registry.Register(registration, "", start)
+	part := pool.GPUShare{Utilization: 0.4, MemoryBytes: gib, Fraction: 0.4}
+	for name, share := range map[string]*pool.GPUShare{"a whole GPU": nil, "a part": &part} {
+		var leases pool.Leases
+		leases.Grant(pool.Lease{Trial: "a-0", Epoch: 1, Worker: "new", GPUs: []int{0}})
+		leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "b-0", Epoch: 1, Worker: "new", GPUs: []int{0}, GPUShare: share}})
+		if held := pool.Hold(&registry, &leases, func(pool.Member) bool { return true }); held.FreeGPUs != 1 {
+			t.Errorf("%s: %d GPUs are free of 3, of which one is taken and one awaited", name, held.FreeGPUs)
+		}
+	}
+}
+
+// TestPartsThatAddUpToAGPUAreOne, though their sum in binary is a little more.
+func TestPartsThatAddUpToAGPUAreOne(t *testing.T) {
+	held := pool.Holdings{ByOwner: map[string]pool.Amount{"bob": {GPUs: math.Nextafter(5, 6)}}, FreeGPUs: 1}
+	reservations := []pool.Reservation{{User: "bob", GPUs: 6, From: start, To: start.Add(1)}}
+	if pool.KeepsGPUs(reservations, held, pool.Asker{Owner: "ada", Need: pool.Need{GPUs: 1}}, start) == "" {
+		t.Error("the sixth GPU of bob's is given away, who has five")
 	}
 }

@@ -26,7 +26,7 @@ type Spent struct {
 	Joules     float64 `json:"joules"`
 }
 
-// rounding is by how much a sum of fractions of GPUs may be above its bound.
+// rounding is by how much a sum of fractions of GPUs may be above what it should be.
 const rounding = 1e-9
 
 // Refusal says why the user may not have one more trial with the need now; empty:

@@ -45,7 +45,7 @@ func (r Reservation) left(held Holdings) int {
 	if r.User != "" {
 		taken = held.ByOwner[r.User].GPUs
 	}
-	return max(0, r.GPUs-int(math.Ceil(taken)))
+	return max(0, r.GPUs-int(math.Ceil(taken-rounding)))
 }
 
 // Asker is a study that wants to start a trial with the need.

@@ -20,7 +20,7 @@ type Need struct {
 }
 
 // Asked reports whether the study asked for any of it.
-func (n Need) Asked() bool { return n.GPUs > 0 || n.KeptCores || n.KeptMemory }
+func (n Need) Asked() bool { return n.GPUs > 0 || n.GPUShare != nil || n.KeptCores || n.KeptMemory }
 
 // Room is what a worker has left for another trial, and what it has in all.
 //

@@ -91,18 +91,20 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 	}
 	taken := map[gpu]bool{}
 	all := leases.All()
+	out := len(all)
 	for _, one := range leases.Kept() {
-		if _, out := leases.byTrial[one.Trial]; !out {
+		if _, held := leases.byTrial[one.Trial]; !held {
 			all = append(all, one.Lease)
 		}
 	}
-	for _, lease := range all {
+	for i, lease := range all {
 		amount := Amount{Trials: 1, GPUs: lease.HeldGPUs(), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
 		if member, known := registry.byID[lease.Worker]; known {
 			amount.Cores = empty(member).occupied(lease)
 			if usable(member) {
 				for _, place := range lease.GPUs {
-					if one := (gpu{lease.Worker, place}); !taken[one] {
+					// The places of one that is kept are those of the worker that it comes from.
+					if one := (gpu{lease.Worker, place}); i >= out || !taken[one] {
 						taken[one] = true
 						held.FreeGPUs--
 					}
