@@ -37,6 +37,26 @@ func text(scale float64) func(drop float64) (deflate.Phases, error) {
 	}
 }
 
+// waves is that job with tasks that hardly differ, as those of a cluster that reads
+// blocks of one size do: 50 of them on 20 slots run in three waves, 40 in two (the
+// waves of section 4.3.2). A wave is ten exponential stages.
+func waves(scale float64) func(drop float64) (deflate.Phases, error) {
+	return func(drop float64) (deflate.Phases, error) {
+		stages := []deflate.Stage{{Seconds: 5, Tasks: []float64{1}}}
+		wave := func(seconds float64) {
+			for range 10 {
+				stages = append(stages, deflate.Stage{Seconds: seconds / 10, Tasks: []float64{1}})
+			}
+		}
+		for range int(math.Ceil(math.Ceil(50*(1-drop)-1e-9) / 20)) {
+			wave(20 * scale)
+		}
+		stages = append(stages, deflate.Stage{Seconds: 3, Tasks: []float64{1}})
+		wave(4 * scale)
+		return deflate.Stages(1, stages...)
+	}
+}
+
 // triangles is a job of the triangle count: six stages that drop tasks each, and
 // one that does not.
 func triangles(drop float64) (deflate.Phases, error) {
@@ -63,6 +83,8 @@ func chapter() []setting {
 	sprint := deflate.Sprint{Speed: 2.5, Watts: 90}
 	return []setting{
 		{name: "reference: 9 low to 1 high, sizes 2.36 to 1", rates: []float64{9, 1}, service: list(low, high), load: 0.8, drops: two,
+			sprint: sprint, account: deflate.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
+		{name: "the same in waves", rates: []float64{9, 1}, service: list(waves(1.117), waves(0.473)), load: 0.8, drops: two,
 			sprint: sprint, account: deflate.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
 		{name: "same sizes", rates: []float64{9, 1}, service: list(high, high), load: 0.8, drops: two},
 		{name: "1 low to 9 high", rates: []float64{1, 9}, service: list(low, high), load: 0.8, drops: two},
