@@ -14,9 +14,12 @@ import (
 // that run there.
 func shownPoolGPU(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 	said := "GPU " + strings.Trim(strings.ReplaceAll(fmt.Sprint(one.Places), " ", ", "), "[]")
-	if one.Share == nil {
+	switch {
+	case one.Share == nil:
 		said += " for itself"
-	} else {
+	case one.Share.Alone:
+		said += ": " + shownGPUShare(*one.Share)
+	default:
 		said += besideWhom(one, runs) + ": " + shownGPUShare(*one.Share)
 	}
 	if one.Use != nil {
@@ -48,7 +51,7 @@ func besideWhom(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 // shownGPUShare says which part of a GPU a trial should take.
 func shownGPUShare(share trial.GPUShare) string {
 	if share.Alone {
-		return "nobody joins it for now: " + wording.Plain(share.Basis)
+		return "nobody joins it there for now: " + wording.Plain(share.Basis)
 	}
 	return fmt.Sprintf("should keep it busy for %.0f %% of the time and hold %s (an estimate: %s)", 100*share.Utilization, gib(share.MemoryBytes), wording.Plain(share.Basis))
 }

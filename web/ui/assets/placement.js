@@ -30,7 +30,7 @@ function reason({ placement, moves, gpu }, nameOf) {
   const parts = [];
   if (gpu) {
     const which = `GPU ${gpu.places.join(", ")}`;
-    parts.push(make("p", {}, gpu.share ? `${which}, ${company(gpu, nameOf)}. ` : `${which} for itself. `, ...(gpu.share ? expectedPart(gpu.share) : []), gpu.use ? ` ${seenPart(gpu.use)}` : null));
+    parts.push(make("p", {}, gpu.share?.alone ? `${which}. ` : gpu.share ? `${which}, ${company(gpu, nameOf)}. ` : `${which} for itself. `, ...(gpu.share ? expectedPart(gpu.share) : []), gpu.use ? ` ${seenPart(gpu.use)}` : null));
   }
   if (moves) parts.push(make("p", { class: "moving" }, moves));
   if (placement) {
