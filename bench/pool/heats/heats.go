@@ -152,8 +152,10 @@ func Measure(data string, runs int) error {
 			c.print()
 		}
 	}
-	if err := sensitivity(data, known, limits, runs); err != nil {
-		return err
+	for _, exchanging := range []bool{false, true} {
+		if err := sensitivity(data, known, limits, runs, exchanging); err != nil {
+			return err
+		}
 	}
 	return onGavel(data, runs)
 }

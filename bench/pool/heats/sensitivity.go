@@ -9,7 +9,11 @@ import (
 
 // sensitivity prints by how much the answer depends on how often running jobs
 // are looked at, and on what a move costs.
-func sensitivity(data string, known []workload, limits []string, runs int) error {
+func sensitivity(data string, known []workload, limits []string, runs int, exchanging bool) error {
+	load, heats, name := 0.6, replay.HeatsMoving, "HEATS"
+	if exchanging {
+		load, heats, name = 0.9, replay.HeatsExchanging, "HEATS, exchanging,"
+	}
 	type variant struct{ every, pause float64 }
 	var variants []variant
 	for _, every := range []float64{60, 600, 3600} {
@@ -18,19 +22,19 @@ func sensitivity(data string, known []workload, limits []string, runs int) error
 		}
 	}
 	found := make([]ratios, len(variants))
-	for _, name := range heatsTraces {
-		arrivals, err := arrivalsOf(data, name)
+	for _, file := range heatsTraces {
+		arrivals, err := arrivalsOf(data, file)
 		if err != nil {
 			return err
 		}
 		for seed := range uint64(runs) {
-			s := zeusSite(arrivals, known, limits, power{25, 0}, seed).loaded(0.6)
+			s := zeusSite(arrivals, known, limits, power{25, 0}, seed).loaded(load)
 			base, err := replay.Play(s.cluster, s.jobs, replay.Spread(seed), replay.Settings{})
 			if err != nil {
 				return err
 			}
 			for i, one := range variants {
-				policy := replay.HeatsMoving(replay.Recorded(s.jobs), 1, one.every, placement.Settings{})
+				policy := heats(replay.Recorded(s.jobs), 1, one.every, placement.Settings{})
 				o, err := replay.Play(s.cluster, s.jobs, policy, replay.Settings{Move: placement.Prediction{Seconds: one.pause, Joules: 100 * one.pause}})
 				if err != nil {
 					return err
@@ -39,7 +43,8 @@ func sensitivity(data string, known []workload, limits []string, runs int) error
 			}
 		}
 	}
-	fmt.Print("\n**How often running jobs are looked at, and what a move costs** (at 100 W): HEATS at H=1, Zeus's trainings, load 0.6, 25 W idle a GPU\n\n| looks every | a move takes | energy | mean completion | moves |\n|---|---|---|---|---|\n")
+	fmt.Printf("\n**How often running jobs are looked at, and what a move costs** (at 100 W): %s at H=1, Zeus's trainings, load %.1f, 25 W idle a GPU\n", name, load)
+	fmt.Print("\n| looks every | a move takes | energy | mean completion | moves |\n|---|---|---|---|---|\n")
 	for i, one := range variants {
 		fmt.Printf("| %.0f s | %.0f s | %s | %s | %.0f |\n", one.every, one.pause, percent(found[i].energy), percent(found[i].mean), middle(found[i].moves))
 	}
