@@ -33,12 +33,19 @@ func (r *runtime) resources() definition.Resources {
 
 // need is what one more trial of the study needs at least on a machine with so
 // many cores.
-func (s *Service) need(r *runtime, machine int) pool.Need {
+func (s *Service) need(r *runtime, machine int) pool.Need { return s.needOf(r, nil, machine) }
+
+// needOf is need of that trial; nil: of whichever comes next.
+func (s *Service) needOf(r *runtime, t *trial.Trial, machine int) pool.Need {
 	asked := r.resources()
 	need := pool.Need{Cores: r.demands(machine), MemoryBytes: r.resident}
 	need.GPUs, _ = r.gpus()
 	if r.study.Definition.SharesGPUs() {
-		share := s.firstSharer(r).share()
+		expected := s.firstSharer(r)
+		if t != nil {
+			expected = s.expectedUse(r, t)
+		}
+		share := expected.share()
 		need.GPUShare = &share
 	}
 	if asked.Cores > 0 {

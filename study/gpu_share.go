@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,13 +20,17 @@ type sharer struct {
 }
 
 // sharers are the trials of which a worker may have one, in the order in which it
-// gets them: what is queued, and a new one only where nothing is. A trial that no
-// GPU has room for keeps new ones from passing it, or it might wait for ever.
+// gets them: what is queued, and a new one only where nothing is that the worker
+// could ever run. A trial that no GPU has room for keeps new ones from passing it,
+// or it might wait for ever.
 func (s *Service) sharers(r *runtime, worker string, meant int, kept awaiting) []sharer {
 	if !r.study.Definition.SharesGPUs() {
 		return nil
 	}
-	now := s.options.Now()
+	s.poolMutex.Lock()
+	member, _ := s.workers.Member(worker)
+	s.poolMutex.Unlock()
+	now, empty, runs := s.options.Now(), pool.RoomOf(member, nil), false
 	var list []sharer
 	for _, number := range r.queue {
 		where, moved := kept[number]
@@ -33,13 +38,16 @@ func (s *Service) sharers(r *runtime, worker string, meant int, kept awaiting) [
 			continue
 		}
 		one := sharer{number: number, expected: s.expectedUse(r, &r.trials[number])}
+		if _, _, _, fits := empty.GPUFor(one.expected.share()); fits {
+			runs = true
+		}
 		if moved || number == meant {
 			list = slices.Insert(list, 0, one)
 		} else {
 			list = append(list, one)
 		}
 	}
-	if len(list) == 0 {
+	if !runs {
 		list = append(list, sharer{number: next, expected: s.expectedUse(r, nil)})
 	}
 	return list
@@ -219,28 +227,38 @@ func (s *Service) crowdingOf(t trial.Trial) crowding {
 // has the GPU to itself.
 const mostCrowded = 3
 
+// wantsItsOwn reports whether the trial has GPUs to itself, after what it learned from
+// running out of memory beside others: of whichever size they are.
+func wantsItsOwn(t trial.Trial) bool {
+	learned := t.GPUShortage
+	return learned != nil && (learned.Times >= mostCrowded || learned.GPUMemoryBytes > 0 && learned.NeedBytes >= learned.GPUMemoryBytes)
+}
+
 // crowdedOut puts a trial back into the queue that ran out of memory on a GPU
 // which it shared: that is no failure of its own. It comes back with a need that
 // is larger (packing.Resubmit), and alone in the end.
 func (tx *transaction) crowdedOut(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
-	shortage := trial.GPUShortage{GPUMemoryBytes: tx.crowding.gpuBytes}
+	shortage := trial.GPUShortage{}
 	if t.GPUShortage != nil {
-		shortage.Times, shortage.NeedBytes = t.GPUShortage.Times, t.GPUShortage.NeedBytes
+		shortage = *t.GPUShortage
 	}
 	shortage.Times++
+	if tx.crowding.gpuBytes > 0 { // else its worker has not registered again yet
+		shortage.GPUMemoryBytes = tx.crowding.gpuBytes
+	}
 	held := int64(0)
 	if t.GPUUse != nil {
 		held = t.GPUUse.MemoryBytes
 	}
 	job := packing.Job{Name: string(t.ID), MemoryBytes: max(t.GPUShare.MemoryBytes, shortage.NeedBytes)}
-	again, err := packing.Resubmit(job, held, shortage.GPUMemoryBytes)
+	again, err := packing.Resubmit(job, held, cmp.Or(shortage.GPUMemoryBytes, mostGPUBytes))
 	if err != nil || shortage.Times >= mostCrowded {
-		again.MemoryBytes = max(shortage.GPUMemoryBytes, job.MemoryBytes)
+		again.MemoryBytes = max(shortage.GPUMemoryBytes, again.MemoryBytes)
 	}
 	shortage.NeedBytes = again.MemoryBytes
 	t.GPUShortage = &shortage
 	how := fmt.Sprintf("%.3g GiB are kept for it from now on", float64(shortage.NeedBytes)/gibibyte)
-	if shortage.NeedBytes >= shortage.GPUMemoryBytes {
+	if wantsItsOwn(t) {
 		how = "it has a GPU to itself from now on"
 	}
 	return tx.state(t, trial.Queued, fmt.Sprintf("ran out of GPU memory beside other trials (%d of at most %d times), which is no failure of its own: %s; %s",

@@ -1,10 +1,12 @@
 package study_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // TestAHeartbeatAndItsReportCountOnce: what a report says, heartbeats have said
@@ -57,4 +59,100 @@ func TestAnUnknownTrialIsNotPassedForEver(t *testing.T) {
 		}
 		t.Error("twenty small ones passed it")
 	})(t)
+}
+
+// sizedBox is gpuBox with one GPU of so many GiB.
+func (w *world) sizedBox(id string, gigabytes int64) {
+	w.t.Helper()
+	machine := protocol.Machine{Host: id, Cores: 64, GPUs: []string{"NVIDIA A100"}, GPUMemoryBytes: []int64{gigabytes * gigabyte}}
+	if _, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: id, Name: id, Slots: 8, Machine: machine}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestACrowdedTrialHasAnyGPUToItself: of another size than the one that it ran out
+// of memory on, and nothing joins it there.
+func TestACrowdedTrialHasAnyGPUToItself(t *testing.T) {
+	for _, size := range []int64{12, 80} {
+		in(func(t *testing.T, w *world) {
+			w.create(sharing("shares", "auto", "parallel: 3")...)
+			w.gpuBox("worker-box", 8, 1)
+			first := w.mustLease("worker-box")
+			w.usage(first, 1, seenAlone(0.3, 60, 4))
+			var crowded trial.Trial
+			for range 3 {
+				crowded = w.failOnGPU(w.mustLease("worker-box"))
+			}
+			w.sizedBox("worker-other", size)
+			lease := w.mustLease("worker-other")
+			if lease.Trial != crowded.ID {
+				t.Fatalf("trial %s went first", lease.Trial)
+			}
+			if share := w.trial(lease.Trial).GPUShare; !share.Alone || share.Fraction != 1 || !strings.Contains(share.Basis, "3 times") {
+				t.Errorf("it has %+v", share)
+			}
+			w.usage(lease, 1, seenAlone(0.1, 70, 5))
+			w.wantPlace(w.lease("worker-other"), "none", "beside one that has the GPU to itself")
+		})(t)
+	}
+}
+
+// TestOutOfMemoryBeforeTheWorkerIsBack: a server that has just started does not
+// know how large the GPU is.
+func TestOutOfMemoryBeforeTheWorkerIsBack(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create(sharing("shares", "0.25")...)
+		w.gpuBox("worker-box", 8, 1)
+		w.mustLease("worker-box")
+		second := w.mustLease("worker-box")
+		w.start()
+		if got := w.failOnGPU(second); got.Failures != 0 || got.GPUShortage.NeedBytes != 5*gigabyte || !strings.Contains(got.Reason, "5 GiB are kept") {
+			t.Errorf("%d failures, %+v: %s", got.Failures, got.GPUShortage, got.Reason)
+		}
+	})(t)
+}
+
+// TestATrialThatIsTooLargeForAWorkerHoldsNobodyUpThere: new ones of its study may
+// start where it could never run.
+func TestATrialThatIsTooLargeForAWorkerHoldsNobodyUpThere(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create(sharing("shares", "0.1")...)
+		w.gpuBox("worker-box", 1, 1)
+		first := w.mustLease("worker-box")
+		w.usage(first, 1, seenAlone(0.3, 60, 12))
+		if _, err := w.finish(first, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		w.sizedBox("worker-small", 8)
+		if lease := w.mustLease("worker-small"); lease.Trial == first.Trial {
+			t.Error("12 GiB are in a GPU of 8")
+		}
+		if lease := w.mustLease("worker-box"); lease.Trial != first.Trial {
+			t.Errorf("trial %s passed it", lease.Trial)
+		}
+	})(t)
+}
+
+// TestTunedSharersDivideAnElasticWorker: one whose configuration says nothing of
+// cores takes its part of the machine, and one that says all of them all.
+func TestTunedSharersDivideAnElasticWorker(t *testing.T) {
+	for values, want := range map[string]int{
+		"system: {loader_workers: {values: [1, 2]}}": 2,
+		"system: {cpu_threads: {values: [6, 8]}}":    1,
+	} {
+		in(func(t *testing.T, w *world) {
+			w.create(sharing("shares", "0.5", values)...)
+			machine := protocol.Machine{Host: "box", Cores: 8, GPUs: []string{"A100"}, GPUMemoryBytes: []int64{16 * gigabyte}}
+			if _, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: "worker-box", Name: "box", Slots: 8, Elastic: true, Machine: machine}); err != nil {
+				t.Fatal(err)
+			}
+			got := 0
+			for w.lease("worker-box") != nil {
+				got++
+			}
+			if got != want {
+				t.Errorf("%s: %d trials at once, want %d", values, got, want)
+			}
+		})(t)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
@@ -134,7 +135,15 @@ func (s *Service) expectedUse(r *runtime, t *trial.Trial) expectation {
 	if own != nil {
 		one.memoryBytes, one.gpuBytes = max(one.memoryBytes, own.MemoryBytes), max(one.gpuBytes, own.GPUMemoryBytes)
 	}
-	if t != nil && t.GPUShortage != nil {
+	switch {
+	case t == nil || t.GPUShortage == nil:
+	case wantsItsOwn(*t):
+		one.utilization, one.memoryPart, one.memoryBytes = -1, 0, 0
+		if own != nil {
+			one.memoryBytes = own.MemoryBytes
+		}
+		one.basis = fmt.Sprintf("it ran out of memory beside others %d times, and has a GPU to itself since", t.GPUShortage.Times)
+	default:
 		one.memoryBytes, one.gpuBytes = max(one.memoryBytes, t.GPUShortage.NeedBytes), max(one.gpuBytes, t.GPUShortage.GPUMemoryBytes)
 	}
 	one.refuses, one.prefers = s.apart(r, of, one), s.together(r, of, one)
@@ -271,4 +280,11 @@ func (r *runtime) sharersCores(lease protocol.Lease, here site) int {
 		return lease.Cores
 	}
 	return here.room.CoresOf(pool.Need{Cores: r.demands(here.room.Machine), GPUShare: &here.part.share})
+}
+
+// saysCores reports whether the configuration says how many cores it keeps busy.
+func saysCores(configuration system.Configuration) bool {
+	_, threads := configuration[system.CPUThreads]
+	_, cores := configuration[system.Cores]
+	return threads || cores
 }

@@ -177,7 +177,7 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (mo
 		one.Joules *= float64(t.Budget.Epochs)
 		sights[machine] = one
 	}
-	suits, needs := s.mayRun(r, q.stands, lease.Amount())
+	suits, needs := s.mayRun(r, &t, q.stands, lease.Amount())
 	return mover{placement.Running{
 		Task: placement.Task{Name: string(t.ID)}, Machine: lease.Worker,
 		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
@@ -228,7 +228,7 @@ func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
 
 // receives reports whether the worker waits and could take the trial that is to move
 // now: since that was decided it may have been drained or reserved, or its GPUs given
-// away. The pool's lock is held.
+// away. The study's lock and the pool's are held.
 func (s *Service) receives(r *runtime, one *move) bool {
 	if one.partner != nil {
 		return s.mayLeave(one)
@@ -241,7 +241,11 @@ func (s *Service) receives(r *runtime, one *move) bool {
 		return false
 	}
 	room := s.lockedSite(worker, "").room
-	need := s.need(r, room.Machine)
+	var moves *trial.Trial
+	if _, number := studyOf(one.trial); number < len(r.trials) {
+		moves = &r.trials[number]
+	}
+	need := s.needOf(r, moves, room.Machine)
 	return s.withheld(r, member, need, lease.Amount()).reason == "" && room.Fits(need)
 }
 

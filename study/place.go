@@ -190,7 +190,7 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	if r.stale || r.study.Status.Over() {
 		return nil
 	}
-	suits, needs := s.mayRun(r, q.stands, pool.Amount{})
+	suits, needs := s.mayRun(r, nil, q.stands, pool.Amount{})
 	kept := s.awaitingOf(r)
 	known := s.outlook(ctx, r)
 	now := s.options.Now()
@@ -203,7 +203,7 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 		t := r.trials[number]
 		one := offered
 		if worker, moved := kept[number]; moved {
-			one = s.keptOffer(r, worker, q.stands)
+			one = s.keptOffer(r, t, worker, q.stands)
 		}
 		one.number, one.epochs = number, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
 		offers = append(offers, one)
@@ -218,8 +218,8 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 
 // keptOffer is what a trial of the study that is kept for the worker has in common
 // with its offers: it takes there what it gave back.
-func (s *Service) keptOffer(r *runtime, worker string, stands []stand) offer {
-	open, needs := s.mayRun(r, stands, s.keptAmount(r, worker))
+func (s *Service) keptOffer(r *runtime, t trial.Trial, worker string, stands []stand) offer {
+	open, needs := s.mayRun(r, &t, stands, s.keptAmount(r, worker))
 	suits := make([]bool, len(stands))
 	for i := range stands {
 		suits[i] = open[i] && stands[i].worker == worker
@@ -230,15 +230,16 @@ func (s *Service) keptOffer(r *runtime, worker string, stands []stand) offer {
 }
 
 // mayRun says for each of the workers whether the study may run there and has room,
-// if it gives so much back elsewhere; and what it needs, by the cores of a machine.
-func (s *Service) mayRun(r *runtime, stands []stand, back pool.Amount) (suits []bool, needs map[int]pool.Need) {
+// if it gives so much back elsewhere; and what it needs, by the cores of a machine: the
+// trial, or whichever comes next where that is nil.
+func (s *Service) mayRun(r *runtime, t *trial.Trial, stands []stand, back pool.Amount) (suits []bool, needs map[int]pool.Need) {
 	suits, needs = make([]bool, len(stands)), map[int]pool.Need{}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	for i, one := range stands {
 		need, known := needs[one.room.Machine]
 		if !known {
-			need = s.need(r, one.room.Machine)
+			need = s.needOf(r, t, one.room.Machine)
 			needs[one.room.Machine] = need
 		}
 		member, _ := s.workers.Member(one.worker)

@@ -125,18 +125,14 @@ func (s *Service) lockedSite(worker string, id trial.ID) site {
 	if !room.Elastic {
 		at.Cores = room.Share()
 	} else if own := slices.IndexFunc(held, func(l pool.Lease) bool { return l.Trial == id }); own >= 0 {
-		cores := held[own].Cores
-		if cores == 0 {
-			cores = room.Machine
-		}
-		at.Cores = min(room.Machine, at.Cores+cores)
+		at.Cores = min(room.Machine, at.Cores+room.CoresOf(held[own].Needs()))
 	}
 	at.Cores = max(1, at.Cores)
 	return site{machine: member.Registration.Machine.Type(), host: orElse(member.Registration.Machine.Host, member.Registration.Name), name: member.Registration.Name, room: room, situation: at, knobs: member.Registration.Machine.Knobs}
 }
 
 // demands is how many cores a trial of the study needs at least on the machine,
-// 0 for all of them.
+// 0 for all of them, or for its part of it where it shares a GPU.
 func (r *runtime) demands(machine int) int {
 	constants := r.study.Definition.System.Constants
 	settings := r.tuning()
@@ -148,9 +144,12 @@ func (r *runtime) demands(machine int) int {
 		}
 		return constants.Demand(machine)
 	}
-	fewest := machine
+	fewest, says := machine, !r.study.Definition.SharesGPUs()
 	for _, configuration := range settings.Grid(constants, machine) {
-		fewest = min(fewest, configuration.Demand(machine))
+		fewest, says = min(fewest, configuration.Demand(machine)), says || saysCores(configuration)
+	}
+	if !says {
+		return 0 // its trials run beside others, on a part of the machine
 	}
 	return fewest
 }
@@ -347,7 +346,7 @@ func (s *Service) resize(r *runtime, t trial.Trial, report protocol.Report) {
 }
 
 // occupies is how many cores the trial keeps busy on a machine with that many;
-// 0 for all of them.
+// 0 for all of them, or for its part of it where it shares a GPU.
 func (r *runtime) occupies(t trial.Trial, machine int) int {
 	if t.Setting == nil {
 		return r.demands(max(1, machine))
@@ -356,7 +355,7 @@ func (r *runtime) occupies(t trial.Trial, machine int) int {
 	if machine <= 0 {
 		machine = math.MaxInt32 // not registered yet
 	}
-	if demand := configuration.Demand(machine); demand < machine {
+	if demand := configuration.Demand(machine); demand < machine || r.study.Definition.SharesGPUs() && saysCores(configuration) {
 		return demand
 	}
 	return 0

@@ -10,8 +10,9 @@ type GPUShare struct {
 	MemoryBytes int64   `json:"memory_bytes" minimum:"0" doc:"the most that it should hold of the GPU's memory: an estimate"`
 	// Fraction is how much of a GPU it counts as for quotas and fair shares.
 	Fraction float64 `json:"fraction" minimum:"0" maximum:"1" doc:"how much of a GPU it counts as for quotas and fair shares"`
-	// Alone says that nothing may join it: what it takes is not known yet.
-	Alone bool `json:"alone,omitempty" doc:"nothing may join it, since what it takes is not known yet"`
+	// Alone says that nothing may join it: what it takes is not known yet, or it ran out
+	// of memory beside others.
+	Alone bool `json:"alone,omitempty" doc:"nothing may join it: what it takes is not known yet, or it ran out of memory beside others"`
 	// Basis is where the amounts come from, in words.
 	Basis string `json:"basis" doc:"where the amounts come from"`
 }
