@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -63,25 +64,30 @@ func designsOf(of space.Space, trials []trial.Trial) designs {
 			return d
 		}
 	}
+	c := valueTableOf(all, met)
 	var left []string
 	all = slices.DeleteFunc(all, func(name string) bool {
-		nothing := changesNothing(name, met)
+		nothing := c.changesNothing(name)
 		if nothing {
 			left = append(left, name)
 		}
 		return nothing
 	})
-	d := tableOf(all, met)
-	for d.conflicts > 0 && len(left) > 0 {
-		best, place := d, 0
+	groups, conflicts, _ := c.split(make([]int, len(met)), "")
+	for _, name := range all {
+		groups, conflicts, _ = c.split(groups, name)
+	}
+	for conflicts > 0 && len(left) > 0 {
+		place, least := 0, math.MaxInt
 		for at, name := range left {
-			if one := tableOf(append(slices.Clone(d.deciding), name), met); at == 0 || one.cost() < best.cost() {
-				best, place = one, at
+			if _, some, known := c.split(groups, name); some+known < least { // of which each trial has a value of its own settles all, and says nothing
+				place, least = at, some+known
 			}
 		}
-		d, left = best, slices.Delete(left, place, place+1)
+		groups, conflicts, _ = c.split(groups, left[place])
+		all, left = append(all, left[place]), slices.Delete(left, place, place+1)
 	}
-	return d
+	return tableOf(all, met)
 }
 
 // modelled are the trials whose script has said what they train.
@@ -99,23 +105,66 @@ func newlyModelled(before, now trial.Trial) bool {
 	return now.Inference != nil && (before.Inference == nil || before.Inference.Architecture != now.Inference.Architecture)
 }
 
+// valueTable is trials' values of each parameter, and what they train, as numbers: of
+// thousands of trials many sets of parameters are looked at while a study waits.
+type valueTable struct {
+	trains []int
+	values map[string][]int
+}
+
+func valueTableOf(names []string, met []trial.Trial) valueTable {
+	count := func(text func(trial.Trial) string) []int {
+		numbers, list := map[string]int{}, make([]int, len(met))
+		for i, t := range met {
+			value := text(t)
+			number, known := numbers[value]
+			if !known {
+				number = len(numbers)
+				numbers[value] = number
+			}
+			list[i] = number
+		}
+		return list
+	}
+	c := valueTable{count(func(t trial.Trial) string { return t.Inference.Architecture }), map[string][]int{"": make([]int, len(met))}}
+	for _, name := range names {
+		c.values[name] = count(func(t trial.Trial) string { return valuesOf([]string{name}, t.Configuration) })
+	}
+	return c
+}
+
 // changesNothing reports whether two trials differ in the parameter that train the
 // same model.
-func changesNothing(name string, met []trial.Trial) bool {
-	values := map[string]string{}
-	for _, t := range met {
-		value := valuesOf([]string{name}, t.Configuration)
-		if other, known := values[t.Inference.Architecture]; known && other != value {
+func (c valueTable) changesNothing(name string) bool {
+	met := map[int]int{}
+	for i, value := range c.values[name] {
+		if other, known := met[c.trains[i]]; known && other != value {
 			return true
 		}
-		values[t.Inference.Architecture] = value
+		met[c.trains[i]] = value
 	}
 	return false
 }
 
-// cost is how badly the parameters explain what is trained: a parameter of which
-// each trial has a value of its own settles every conflict, and says nothing.
-func (d designs) cost() int { return d.conflicts + len(d.known) }
+// split splits groups of trials further by a parameter: into how many, and how many
+// trials do not train what the one before them in their group does.
+func (c valueTable) split(groups []int, name string) (finer []int, conflicts, known int) {
+	numbers, last := map[[2]int]int{}, []int{}
+	finer = make([]int, len(groups))
+	for i, group := range groups {
+		key := [2]int{group, c.values[name][i]}
+		number, met := numbers[key]
+		switch {
+		case !met:
+			number = len(last)
+			numbers[key], last = number, append(last, 0)
+		case last[number] != c.trains[i]:
+			conflicts++
+		}
+		finer[i], last[number] = number, c.trains[i]
+	}
+	return finer, conflicts, len(last)
+}
 
 func tableOf(deciding []string, met []trial.Trial) designs {
 	d := designs{deciding: deciding, known: map[string]string{}}
