@@ -28,6 +28,9 @@ const (
 	mostGPUTypes = 32
 	// mostGrowing and mostOutlines bound what is kept at hand.
 	mostGrowing, mostOutlines = 4096, 4096
+	// savePacesEvery is how often paces are stored, all of them at once, which are
+	// some 100 KiB: so much of them may be lost when a server is killed.
+	savePacesEvery = 5 * time.Minute
 )
 
 // lessons are what the service has seen of trainings on GPUs, and learned from it.
@@ -38,6 +41,7 @@ type lessons struct {
 	gpus  map[string]*experience.GPU // by the name of the GPU
 	// unsaved are entries that are to be stored, as they are by then.
 	unsaved  map[lessonName]bool
+	pacesAt  time.Time // when paces were last stored
 	growing  map[trial.ID]growing
 	outlines map[string]utilization.Outline // by the key of an architecture
 	// disturbed are the studies whose next trial was kept from a GPU by who runs there.
@@ -163,7 +167,7 @@ func (s *Service) Learn(ctx context.Context) error {
 		l.mutex.Unlock()
 		taught = true
 	}
-	if err := s.saveLessons(ctx); err != nil {
+	if err := s.saveLessons(ctx, false); err != nil {
 		return err
 	}
 	if taught {
@@ -180,14 +184,22 @@ func (l *lessons) names() []string {
 }
 
 // saveLessons stores what is new. What could not be stored is tried again.
-func (s *Service) saveLessons(ctx context.Context) error {
-	l := s.gpuLessons
+func (s *Service) saveLessons(ctx context.Context, closing bool) error {
+	l, now := s.gpuLessons, s.options.Now()
 	l.mutex.Lock()
 	unsaved := l.unsaved
 	l.unsaved = map[lessonName]bool{}
+	pacesToo := closing || now.Sub(l.pacesAt).Abs() >= savePacesEvery
+	if pacesToo {
+		l.pacesAt = now
+	}
 	var entries []PoolEntry
 	var err error
 	for name := range unsaved {
+		if name.kind == pacesEntry && !pacesToo {
+			l.unsaved[name] = true
+			continue
+		}
 		var document json.RawMessage
 		if document, err = l.document(name); err != nil {
 			break
@@ -202,6 +214,7 @@ func (s *Service) saveLessons(ctx context.Context) error {
 	if err != nil {
 		l.mutex.Lock()
 		maps.Copy(l.unsaved, unsaved)
+		l.pacesAt = time.Time{}
 		l.mutex.Unlock()
 		return fmt.Errorf("store what was seen of GPUs: %w", err)
 	}

@@ -179,7 +179,7 @@ func (s *Service) Close(ctx context.Context) error {
 	if err := s.keepRules(ctx, now, now, true); err != nil {
 		failures = append(failures, err)
 	}
-	if err := s.saveLessons(ctx); err != nil {
+	if err := s.saveLessons(ctx, true); err != nil {
 		failures = append(failures, err)
 	}
 	if err := s.keepHistories(ctx, now, true); err != nil {
