@@ -117,7 +117,7 @@ func (o Options) allows(command *exec.Cmd, lease protocol.Lease) error {
 func (p Policy) spares(err error) error {
 	var fault studyFault
 	if len(p.Commands)+len(p.Directories) > 0 && errors.As(err, &fault) {
-		return refusal{fault.reason}
+		return refusal(fault)
 	}
 	return err
 }
