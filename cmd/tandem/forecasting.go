@@ -36,7 +36,7 @@ func usualPool() poolOptions {
 func poolFlags(command *cobra.Command, options *poolOptions) {
 	flags, usual := command.Flags(), usualPool()
 	flags.Float64Var(&options.performance, "pool-performance", usual.performance, "share of the demand that is to find a GPU awake, for advice on which workers to wake and to drain")
-	flags.IntVar(&options.total, "pool-size", 0, "how many GPUs (or trial slots) there are, awake or not; 0: as many as were there at once in the last week")
+	flags.IntVar(&options.total, "pool-size", 0, "how many GPUs (or trial slots) there are, awake or not; 0: as many as were there at once in the last week, those that advice drained among them")
 	flags.Float64Var(&options.awakeWatts, "gpu-idle-watts", usual.awakeWatts, "what a GPU draws that is awake and idle: for estimates of what sleep saves")
 	flags.Float64Var(&options.asleepWatts, "gpu-asleep-watts", usual.asleepWatts, "what one draws that sleeps")
 	flags.IntVar(&options.wakeMinutes, "gpu-wake-minutes", usual.wakeMinutes, "how many minutes one takes to wake up, from 0 to 4")
