@@ -101,7 +101,7 @@ func (s *Service) drainable(ctx context.Context, worker string, drained bool) (k
 		}
 	}
 	if len(found) == 0 {
-		err := problem.New(problem.NotFound, "there is no worker of yours with the name or id %q: see GET /api/v1/workers", worker)
+		err := problem.New(problem.NotFound, "there is no worker of yours with the name or id %q: the page of workers and \"tandem workers\" list them", worker)
 		if foreign {
 			return nil, 0, denial{err}
 		}

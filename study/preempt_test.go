@@ -1,0 +1,108 @@
+package study_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// The youngest trial of the lowest class makes way, by checkpoint, and is left in
+// peace for a while.
+func TestPreemptionWhenAskedFor(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		long := []string{"policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9"}
+		w.create(append(named("lowest", "priority: -2"), long...)...)
+		w.rack("worker-a", 1, 0)
+		w.rack("worker-b", 1, 0)
+		w.rack("worker-c", 1, 0)
+		older := w.mustLease("worker-a")
+		w.sleep(time.Second)
+		younger := w.mustLease("worker-b")
+		w.create(append(named("low", "priority: -1"), long...)...)
+		low := w.mustLease("worker-c")
+		for _, lease := range []*protocol.Lease{older, younger, low} {
+			w.mustReport(lease, 1)
+			if err := w.checkpoint(lease, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ada := w.as(user("ada"))
+		ada.create(append(append(named("urgent", "priority: 3", "preempt: true"), "trials: 27", "trials: 1"), long...)...)
+		w.sleep(2 * time.Second)
+		told := func() (told []trial.ID) {
+			for worker, lease := range map[string]*protocol.Lease{"worker-a": older, "worker-b": younger, "worker-c": low} {
+				for id, directive := range w.beat(worker, lease) {
+					if directive.Action != protocol.Pause || !strings.Contains(directive.Reason, "makes way for study urgent") {
+						t.Errorf("trial %s is told %+v", id, directive)
+					}
+					told = append(told, id)
+				}
+			}
+			return told
+		}
+		if got := told(); len(got) != 0 {
+			t.Fatalf("ada may not preempt, and %v make way", got)
+		}
+		ada.wantWait("urgent", "busy", "3 workers that suit it are busy")
+		if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Preempt: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.sleep(5 * time.Second)
+		if got := told(); !slices.Equal(got, []trial.ID{younger.Trial}) {
+			t.Fatalf("%v make way, want %s alone", got, younger.Trial)
+		}
+		ada.wantWait("urgent", "preemption", "making way")
+		if _, err := w.finish(younger, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if stored := w.trial(younger.Trial); stored.State != trial.Queued || stored.Preemptions != 1 || stored.Preempted == nil || stored.Failures != 0 || stored.Losses != 0 {
+			t.Errorf("the trial that made way is %+v", stored)
+		}
+		if lease := w.mustLease("worker-b"); lease.Study != "urgent" {
+			t.Errorf("its place went to %s", lease.Study)
+		}
+		w.sleep(5 * time.Second)
+		for worker, lease := range map[string]*protocol.Lease{"worker-a": older, "worker-c": low} {
+			if told := w.beat(worker, lease); len(told) != 0 {
+				t.Errorf("the study's only trial runs, and on %s %+v make way", worker, told)
+			}
+		}
+		if view := ada.view("urgent"); len(view.Waits) != 0 {
+			t.Errorf("the study's only trial runs, and it waits for %+v", view.Waits)
+		}
+	})(t)
+}
+
+// TestMakingWayNamesNoStudyOfOthers to the user whose trial makes way; the
+// administrators are told.
+func TestMakingWayNamesNoStudyOfOthers(t *testing.T) {
+	for owner, want := range map[string]string{"ada": "study secret, ", "bob": "a study of another user, ", "": "study secret, "} {
+		in(func(t *testing.T, w *world) {
+			his := w
+			if owner != "" {
+				his = w.as(user(owner))
+			}
+			long := []string{"policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9"}
+			his.create(append(named("his", "priority: -1"), long...)...)
+			w.rack("worker-a", 1, 0)
+			lease := w.mustLease("worker-a")
+			w.mustReport(lease, 1)
+			if err := w.checkpoint(lease, 1); err != nil {
+				t.Fatal(err)
+			}
+			w.as(user("ada")).create(named("secret", "preempt: true")...)
+			if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Preempt: true}); err != nil {
+				t.Fatal(err)
+			}
+			w.sleep(5 * time.Second)
+			reason := w.beat("worker-a", lease)[lease.Trial].Reason
+			if !strings.Contains(reason, want+"whose priority is higher (0)") {
+				t.Errorf("%q is told: %q", owner, reason)
+			}
+		})(t)
+	}
+}
