@@ -40,6 +40,12 @@ func TestRunningTrialsChangePlaces(t *testing.T) {
 					t.Errorf("%s: %d epochs, %d losses, %d failures, moves %+v", one.ID, one.Epochs, one.Losses, one.Failures, one.Migrations)
 				}
 			}
+			// The one with the longer epochs goes first, so that a worker waits for the
+			// shorter ones only.
+			long, short := w.trial(trial.ID(hurries.ID+"-0")).Migrations, w.trial(trial.ID(saves.ID+"-0")).Migrations
+			if len(long) == 1 && len(short) == 1 && !long[0].At.Before(short[0].At) {
+				t.Errorf("the one with the longer epochs left at %v, the other at %v", long[0].At, short[0].At)
+			}
 			checkDecisions(t, w, saves.ID)
 			for _, one := range trialsOf(t, w, waits.ID) {
 				for _, id := range []string{saves.ID, hurries.ID} {
