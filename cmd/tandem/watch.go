@@ -53,6 +53,8 @@ type display struct {
 	shown   bool
 	news    string
 	printed time.Time
+	// waits is why the study waited at the last look, told is what of that was said.
+	waits, told string
 }
 
 func newDisplay(out io.Writer) *display {
@@ -64,6 +66,7 @@ func newDisplay(out io.Writer) *display {
 }
 
 func (d *display) show(view protocol.StudyView) {
+	d.tell(whyIdle(view))
 	line := progressLine(view)
 	if d.screen != nil {
 		if part, known := partDone(view.Progress); known {
@@ -78,6 +81,32 @@ func (d *display) show(view protocol.StudyView) {
 	}
 	d.news, d.printed = news, time.Now()
 	fmt.Fprintln(d.out, line)
+}
+
+// tell says once why nothing of the study runs, if that is so at two looks: between
+// two trials it is nothing to tell.
+func (d *display) tell(waits string) {
+	if waits != "" && waits == d.waits && waits != d.told {
+		d.clear()
+		fmt.Fprintln(d.out, "Waits: "+waits)
+		d.told = waits
+	}
+	d.waits = waits
+}
+
+// whyIdle is why a study runs nothing; empty: it runs something, or nothing is in
+// its way.
+func whyIdle(view protocol.StudyView) string {
+	for state, count := range view.Progress.Trials {
+		if count > 0 && state.Held() {
+			return ""
+		}
+	}
+	var reasons []string
+	for _, wait := range view.Waits {
+		reasons = append(reasons, wording.Plain(wait.Reason))
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // draw puts a line in the place of the one before.
