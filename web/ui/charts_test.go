@@ -429,12 +429,9 @@ func tryMenus(t *testing.T, p *tab, path string, files []string) {
 // tryRealDownload lets the browser save a file, and compares it with the server.
 func tryRealDownload(t *testing.T, s *stage, p *tab) {
 	t.Helper()
-	folder := t.TempDir()
-	if wanted := os.Getenv("TANDEM_SCREENSHOTS"); wanted != "" { // for a look
-		folder = wanted
-		if err := os.MkdirAll(folder, 0o750); err != nil {
-			t.Fatal(err)
-		}
+	folder := screenshots(t)
+	if folder == "" {
+		folder = t.TempDir()
 	}
 	p.visit("/studies/boosted-or-linear/charts?rung=1")
 	rung := 1

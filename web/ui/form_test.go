@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -311,7 +310,7 @@ func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	p.click("#more > summary")
 	p.see(`["export-csv", "export-parquet", "export-json", "compare-link", "impact-link", "copy", "share", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
 	p.accessible("the menu of a study", wholeRules)
-	if folder := os.Getenv("TANDEM_SCREENSHOTS"); folder != "" {
+	if folder := screenshots(p.t); folder != "" {
 		p.picture(filepath.Join(folder, "study-menu-light-390.png"), chromedp.CaptureScreenshot())
 	}
 	p.do(chromedp.KeyEvent(kb.Escape))

@@ -41,7 +41,7 @@ func tryPrint(t *testing.T, s *stage, chromium context.Context) {
 		p.see("(({width, colour, buttons, tooWide}) => [width, colour, buttons, tooWide])(window.printed)", []any{700, "rgb(25, 33, 45)", []string{}, 0})
 		p.see(`window.printed.headings > 5`, name == "study")
 		p.see(`getComputedStyle(document.body).color + getComputedStyle(document.querySelector("main")).width === `+before, true)
-		if folder := os.Getenv("TANDEM_SCREENSHOTS"); folder != "" { // for a look
+		if folder := screenshots(t); folder != "" {
 			if err := os.WriteFile(filepath.Join(folder, "print-"+name+".pdf"), answer.Data, 0o600); err != nil {
 				t.Fatal(err)
 			}

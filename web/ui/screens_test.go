@@ -123,7 +123,7 @@ func (p *tab) inspect(one screen, scheme string, width int64, rules string) {
 	name := fmt.Sprintf("%s-%s-%d", one.name, scheme, width)
 	p.see("/* "+name+" is so many pixels too wide: */ Math.max(0, document.documentElement.scrollWidth - innerWidth)", 0)
 	p.accessible(name, rules)
-	folder := os.Getenv("TANDEM_SCREENSHOTS")
+	folder := screenshots(p.t)
 	if folder == "" || rules == colourRules { // each page in both colours and at both widths is enough
 		return
 	}
@@ -131,13 +131,24 @@ func (p *tab) inspect(one screen, scheme string, width int64, rules string) {
 	p.picture(filepath.Join(folder, name+"-whole.png"), chromedp.FullScreenshot(100))
 }
 
+// screenshots answers the folder that keeps what browsers showed, for a look,
+// and makes it; "" where nobody asked for it.
+func screenshots(t *testing.T) string {
+	t.Helper()
+	folder := os.Getenv("TANDEM_SCREENSHOTS")
+	if folder == "" {
+		return ""
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
 	p.t.Helper()
 	content, err := chromedp.Run(p.ctx, take)
 	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, content, 0o644); err != nil {
