@@ -151,7 +151,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
 	"github.com/yalue/onnxruntime_go":  {"edge/emulator"},
 	"gonum.org/v1/gonum":               {"study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "edge/emulator", "cmd/tandem", "workers/sandbox", "workers/sandbox/filter"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/sqlite", "edge/emulator", "cmd/tandem", "workers/sandbox", "workers/sandbox/filter", "e2e/limits"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                        // and tests
 	"google.golang.org/protobuf":       {"edge/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},

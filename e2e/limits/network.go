@@ -7,19 +7,20 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
-// Network is a network namespace with a cable to this machine.
-type Network struct {
-	name string
-	// Here is this machine's address at the cable.
-	Here string
-}
+// Network is a network namespace with nothing but a loopback interface. No cable
+// leads into it: an address that comes or goes in this machine's own network
+// makes every browser on it drop what it is loading, and tests run side by side.
+type Network struct{ name string }
 
-// NewNetwork makes the namespace; its number, from 1 to 250, tells it from others
-// of this process. Remove it when all that ran in it has ended.
+// NewNetwork makes the namespace; the number tells it from others of this
+// process. Remove it when all that ran in it has ended.
 func NewNetwork(number int) (*Network, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("only root may make network namespaces")
@@ -29,14 +30,8 @@ func NewNetwork(number int) (*Network, error) {
 			return nil, fmt.Errorf("%s is not installed: network namespaces are made and entered with ip (iproute2) and nsenter (util-linux)", tool)
 		}
 	}
-	n := &Network{name: fmt.Sprintf("tandem-%d-%d", os.Getpid(), number), Here: fmt.Sprintf("10.214.%d.1", number)}
-	there, cable := fmt.Sprintf("10.214.%d.2", number), fmt.Sprintf("td%d", number)
-	for _, line := range []string{
-		"netns add " + n.name,
-		"link add " + cable + " type veth peer name v0 netns " + n.name,
-		"addr add " + n.Here + "/24 dev " + cable, "link set " + cable + " up",
-		"-n " + n.name + " addr add " + there + "/24 dev v0", "-n " + n.name + " link set v0 up", "-n " + n.name + " link set lo up",
-	} {
+	n := &Network{name: fmt.Sprintf("tandem-%d-%d", os.Getpid(), number)}
+	for _, line := range []string{"netns add " + n.name, "-n " + n.name + " link set lo up"} {
 		if said, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
 			n.Remove()
 			return nil, fmt.Errorf("ip %s: %w: %s", line, err, said)
@@ -47,18 +42,20 @@ func NewNetwork(number int) (*Network, error) {
 
 // Within is the command line that runs in the namespace what follows. ("ip netns
 // exec" would mount another /sys, without control groups.)
-func (n *Network) Within() []string { return []string{"nsenter", "--net=/run/netns/" + n.name, "--"} }
+func (n *Network) Within() []string { return []string{"nsenter", "--net=" + n.path(), "--"} }
 
-// Remove removes the namespace and the cable.
+func (n *Network) path() string { return "/run/netns/" + n.name }
+
+// Remove removes the namespace.
 func (n *Network) Remove() {
-	_ = exec.Command("ip", "netns", "del", n.name).Run() // it takes the cable along; nothing is left of one that was not made
+	_ = exec.Command("ip", "netns", "del", n.name).Run() // nothing is left of one that was not made
 }
 
-// Forward passes connections to a free port of this machine's end of the cable on
-// to an address of this machine, for servers that keep to the loopback. It ends
-// when the listener is closed, whose address is the one to connect to.
+// Forward passes connections to a free port of the namespace's loopback on to an
+// address of this machine. It ends when the listener is closed, whose address is
+// the one to connect to from within.
 func (n *Network) Forward(to string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", n.Here+":0")
+	listener, err := n.listen()
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +69,28 @@ func (n *Network) Forward(to string) (net.Listener, error) {
 		}
 	}()
 	return listener, nil
+}
+
+// listen makes a socket in the namespace, where it stays: what is accepted on it
+// comes from there, whichever thread accepts.
+func (n *Network) listen() (listener net.Listener, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine, and is in no other namespace before
+		var file *os.File
+		if file, err = os.Open(n.path()); err != nil {
+			return
+		}
+		defer file.Close()
+		if err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+			err = fmt.Errorf("enter the network namespace %s: %w", n.name, err)
+			return
+		}
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}()
+	<-done
+	return listener, err
 }
 
 // pass carries what is sent both ways until both sides have said all.

@@ -77,12 +77,8 @@ func Open(options Options) (*Site, error) {
 		options.Tell = func(string) {}
 	}
 	s := &Site{options: options, places: map[string]Place{}, workers: map[string]*launch.Process{}, names: map[string]string{}}
-	args := []string{}
-	for _, place := range Places() {
-		args = append(args, "--allow-host", fmt.Sprintf("10.214.%d.1", place.Network))
-	}
 	var err error
-	if s.server, err = launch.Serve(options.Binary, filepath.Join(options.Folder, "data"), args...); err != nil {
+	if s.server, err = launch.Serve(options.Binary, filepath.Join(options.Folder, "data")); err != nil {
 		return nil, err
 	}
 	if s.Client, err = rest.New(rest.Options{URL: s.server.URL, Token: s.server.Token}); err != nil {
