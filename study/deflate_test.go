@@ -1,8 +1,11 @@
 package study_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,4 +244,68 @@ func TestWhatTrainingsTakeIsKnownBehindARestart(t *testing.T) {
 			t.Errorf("a week later %d histories are kept: %+v, %v", len(entries), entries, err)
 		}
 	})(t)
+}
+
+// A history that is old is forgotten in the store as well, also when the store
+// could not be written to at first: else it would be back behind a restart.
+func TestAHistoryIsForgottenThoughTheStoreWasFull(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.lowAndHigh("approximation: {most_drop: 0.4}", "response_seconds: {mean: 11}")
+		low := w.leaseFrom("worker-1", "low")
+		w.trainFor(w.leaseFrom("worker-2", "high"), 10*time.Second)
+		w.trainFor(low, 30*time.Second)
+		w.sleep(31 * time.Second)
+		stored := func() string {
+			entries, err := w.store.PoolEntries(w.ctx, "history")
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := ""
+			for _, entry := range entries {
+				names += " " + entry.Name
+			}
+			return names
+		}
+		if got := stored(); got != " -1 5" {
+			t.Fatalf("at first the histories are of%s", got)
+		}
+		time.Sleep(8 * 24 * time.Hour)
+		full := &unwritable{Store: w.store, refuses: func(change study.Change) bool {
+			return slices.ContainsFunc(change.Pool, func(entry study.PoolEntry) bool { return entry.Kind == "history" })
+		}}
+		w.store = full
+		w.start()
+		w.register("worker-2")
+		w.trainFor(w.leaseFrom("worker-2", "high"), 10*time.Second)
+		if err := w.service.Tick(w.ctx); !errors.Is(err, errFull) {
+			t.Fatalf("with a full store it is %v", err)
+		}
+		if got := stored(); got != " -1 5" {
+			t.Fatalf("while the store is full the histories are of%s", got)
+		}
+		full.refuses = nil
+		w.sleep(31 * time.Second)
+		if got := stored(); got != " 5" {
+			t.Errorf("with room again the histories are of%s", got)
+		}
+		w.start()
+		if met := w.deflation("low").Met; met != nil {
+			t.Errorf("behind a restart the old one is back: %+v", met)
+		}
+	})(t)
+}
+
+var errFull = errors.New("the disk is full")
+
+// unwritable is a store that refuses some changes.
+type unwritable struct {
+	study.Store
+	refuses func(study.Change) bool
+}
+
+func (u *unwritable) Apply(ctx context.Context, change study.Change) error {
+	if u.refuses != nil && u.refuses(change) {
+		return errFull
+	}
+	return u.Store.Apply(ctx, change)
 }

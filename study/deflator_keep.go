@@ -66,26 +66,29 @@ func (d *deflator) dueEntries(now time.Time, closing bool) []PoolEntry {
 	if len(d.unsaved) == 0 || !closing && now.Sub(d.saved) < saveHistoriesEvery {
 		return nil
 	}
-	var entries []PoolEntry
 	newest := slices.SortedFunc(maps.Keys(d.met), func(a, b int) int {
 		return cmp.Compare(d.met[b].Newest(), d.met[a].Newest())
 	})
 	for i, priority := range newest {
-		history := d.met[priority]
-		switch {
-		case i >= mostHistories || inSeconds(now)-history.Newest() > forgetHistoriesAfter.Seconds():
+		if i >= mostHistories || inSeconds(now)-d.met[priority].Newest() > forgetHistoriesAfter.Seconds() {
 			delete(d.met, priority)
-			entries = append(entries, PoolEntry{Kind: historyEntry, Name: strconv.Itoa(priority)})
-		case d.unsaved[priority]:
-			entries = append(entries, poolEntry(historyEntry, strconv.Itoa(priority), history))
+			d.unsaved[priority] = true
 		}
+	}
+	var entries []PoolEntry
+	for _, priority := range slices.Sorted(maps.Keys(d.unsaved)) {
+		entry := PoolEntry{Kind: historyEntry, Name: strconv.Itoa(priority)} // to be forgotten
+		if history, kept := d.met[priority]; kept {
+			entry = poolEntry(historyEntry, entry.Name, history)
+		}
+		entries = append(entries, entry)
 	}
 	clear(d.unsaved)
 	d.saved = now
 	return entries
 }
 
-// again has the entries stored the next time.
+// again has the entries stored, or forgotten, the next time.
 func (d *deflator) again(entries []PoolEntry) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
