@@ -219,6 +219,9 @@ type HeartbeatReply struct {
 	Lost []trial.ID `json:"lost"`
 	// Directives holds, for a held lease, anything but continue.
 	Directives map[trial.ID]Directive `json:"directives,omitempty"`
+	// Hurried are held trials that sprint, where the worker's owner allows that, as
+	// long as they are named: a trial of a higher priority waits for their machine.
+	Hurried []trial.ID `json:"hurried,omitempty" doc:"held trials that sprint as long as they are named: one of a higher priority waits for their machine"`
 }
 
 // LogChunk appends to a trial's log.

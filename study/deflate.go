@@ -36,7 +36,8 @@ type contender struct {
 	unknown  error // why there is no curve
 }
 
-// deflateAll chooses anew what trials of low priority leave out, if that is due.
+// deflateAll chooses anew what trials of low priority leave out, and which of them
+// sprint for those that wait, if that is due.
 func (s *Service) deflateAll(now time.Time) {
 	if !s.deflator.due(now) {
 		return
@@ -51,7 +52,7 @@ func (s *Service) deflateAll(now time.Time) {
 			chosen[study] = one
 		}
 	}
-	s.deflator.settle(chosen)
+	s.deflator.settle(chosen, s.awaited())
 }
 
 // contenders are the studies that workers may train for now.

@@ -16,12 +16,15 @@ type deflator struct {
 	mutex sync.Mutex
 	under map[trial.ID]underway
 	met   map[int]deflate.History // by priority
-	// unsaved are the priorities whose history is to be stored, saved is when that
-	// was last done.
+	// unsaved are the priorities whose history is to be stored, or forgotten where
+	// it is not in met; saved is when that was last done.
 	unsaved map[int]bool
 	saved   time.Time
 	// settled is what holds now, by study.
 	settled map[string]deflation
+	// awaited has the workers that trials wait for, and of which priority, of studies
+	// that have others sprint meanwhile.
+	awaited map[string]int
 	next    time.Time // when it is to be chosen anew
 }
 
@@ -179,9 +182,18 @@ func (d *deflator) histories(now time.Time) (met map[int]deflate.History, at flo
 	return met, inSeconds(now)
 }
 
-// settle puts what was chosen into force.
-func (d *deflator) settle(chosen map[string]deflation) {
+// settle puts what was chosen into force, and notes the workers that are awaited.
+func (d *deflator) settle(chosen map[string]deflation, awaited map[string]int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.settled = chosen
+	d.settled, d.awaited = chosen, awaited
+}
+
+// awaitedOn is the highest priority of which a trial waits for the worker and wants
+// those below to sprint; false: none does.
+func (d *deflator) awaitedOn(worker string) (priority int, awaited bool) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	priority, awaited = d.awaited[worker]
+	return priority, awaited
 }

@@ -25,8 +25,12 @@ func (s *Service) preempt(now time.Time) {
 }
 
 // pressing reports whether the study asks for preemption and has work.
-func (r *runtime) pressing() bool {
-	return !r.stale && r.broken == nil && r.study.Definition.Preempt && len(r.study.Definition.Command) > 0 &&
+func (r *runtime) pressing() bool { return r.study.Definition.Preempt && r.wanting() }
+
+// wanting reports whether the study has work for workers and may have one more of
+// them.
+func (r *runtime) wanting() bool {
+	return !r.stale && r.broken == nil && len(r.study.Definition.Command) > 0 &&
 		r.study.Status == protocol.StudyRunning && r.mayStart() && !r.full(0)
 }
 

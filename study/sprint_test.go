@@ -100,3 +100,60 @@ func TestAStudysOwnTimeoutHolds(t *testing.T) {
 		}
 	})(t)
 }
+
+// Trials of a lower priority are hurried on exactly as long as a trial waits for
+// their worker of a study that wants that.
+func TestTrialsSprintForThoseThatWait(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.register("worker-1", "worker-2")
+		w.create("name: example", "name: low\npriority: -1")
+		low := w.mustLease("worker-1")
+		w.create("name: example", "name: alike\npriority: 5")
+		alike := w.mustLease("worker-2")
+		hurried := func(worker string, lease *protocol.Lease) []trial.ID {
+			t.Helper()
+			reply, err := w.service.Heartbeat(w.ctx, worker, protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reply.Hurried
+		}
+		w.sleep(6 * time.Second)
+		if got := hurried("worker-1", low); got != nil {
+			t.Errorf("with nobody who wants it %v are hurried", got)
+		}
+		urgent := w.create("name: example", "name: urgent\npriority: 5\nsprint: {while_waiting: true}")
+		w.sleep(6 * time.Second)
+		if got := hurried("worker-1", low); len(got) != 1 || got[0] != low.Trial {
+			t.Errorf("%v are hurried, want %s", got, low.Trial)
+		}
+		if got := hurried("worker-2", alike); got != nil {
+			t.Errorf("%v are hurried, which are no less urgent", got)
+		}
+		if _, err := w.service.Pause(w.ctx, urgent.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.sleep(6 * time.Second)
+		if got := hurried("worker-1", low); got != nil {
+			t.Errorf("while the urgent study is paused %v are hurried", got)
+		}
+	})(t)
+}
+
+// A study that runs as many trials as it may waits for no worker.
+func TestNobodySprintsForWhoIsNotHeldUp(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.register("worker-1", "worker-2")
+		w.create("name: example", "name: low\npriority: -1")
+		low := w.mustLease("worker-1")
+		w.create("name: example", "name: urgent\npriority: 5\nparallel: 1\nsprint: {while_waiting: true}")
+		if lease := w.mustLease("worker-2"); lease.Study != "urgent" {
+			t.Fatalf("the second worker has a trial of %s", lease.Study)
+		}
+		w.sleep(6 * time.Second)
+		reply, err := w.service.Heartbeat(w.ctx, "worker-1", protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: low.Trial, LeaseEpoch: low.LeaseEpoch}}})
+		if err != nil || reply.Hurried != nil {
+			t.Errorf("%v are hurried for a study that has all it may have: %v", reply.Hurried, err)
+		}
+	})(t)
+}

@@ -143,6 +143,7 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 			reply.Directives[held.Trial] = directive
 		}
 	}
+	reply.Hurried = s.hurried(worker)
 	return reply, nil
 }
 

@@ -100,8 +100,22 @@ func chapter() []setting {
 func list[T any](all ...T) []T { return all }
 
 // priorities measures DiAS: first in the chapter's settings, then on recorded
-// traces with recorded accuracies.
-func priorities(data string, runs, jobs int) error {
+// traces with recorded accuracies. With a part of a trace's name, only on these.
+func priorities(data string, runs, jobs int, only string) error {
+	if only == "" {
+		if err := chapterPlayed(runs, jobs); err != nil {
+			return err
+		}
+	}
+	losses, err := measureLosses(data)
+	if err != nil {
+		return err
+	}
+	return traced(data, runs, only, losses)
+}
+
+// chapterPlayed measures the chapter's settings.
+func chapterPlayed(runs, jobs int) error {
 	var errors errorsOf
 	fmt.Println("\n### The chapter's settings, played\n\nMean (95th percentile) of the response against preemptive, lowest class first; median over the runs, and the range of the lowest class's mean.")
 	for _, s := range chapter() {
@@ -110,11 +124,7 @@ func priorities(data string, runs, jobs int) error {
 		}
 	}
 	errors.print("The model's error (response times of non-preemptive and deflated runs against these plays)")
-	losses, err := measureLosses(data)
-	if err != nil {
-		return err
-	}
-	return traced(data, runs, losses)
+	return nil
 }
 
 // variant is a way to treat the jobs.
@@ -123,20 +133,25 @@ type variant struct {
 	policy  deflate.Policy
 	drop    []float64
 	sprints bool
+	helps   bool
 }
 
 func (s setting) variants() []variant {
 	none := make([]float64, len(s.rates))
 	list := []variant{
-		{"preemptive", deflate.Evicting, none, false}, {"preemptive, with checkpoints", deflate.Resuming, none, false}, {"non-preemptive", deflate.NonPreemptive, none, false},
+		{"preemptive", deflate.Evicting, none, false, false}, {"preemptive, with checkpoints", deflate.Resuming, none, false, false}, {"non-preemptive", deflate.NonPreemptive, none, false, false},
 	}
 	for _, drop := range s.drops {
-		list = append(list, variant{"DA " + percents(drop), deflate.NonPreemptive, drop, false})
+		list = append(list, variant{"DA " + percents(drop), deflate.NonPreemptive, drop, false, false})
 	}
-	if s.sprint.Speed > 1 {
-		list = append(list, variant{"non-preemptive, sprint", deflate.NonPreemptive, none, true})
+	if s.sprint.Speed <= 1 {
+		return list
+	}
+	for _, helps := range []bool{false, true} {
+		too := map[bool]string{true: ", low ones too while high ones wait"}[helps]
+		list = append(list, variant{"non-preemptive, sprint" + too, deflate.NonPreemptive, none, true, helps})
 		for _, drop := range s.drops {
-			list = append(list, variant{"DiAS " + percents(drop), deflate.NonPreemptive, drop, true})
+			list = append(list, variant{"DiAS " + percents(drop) + too, deflate.NonPreemptive, drop, true, helps})
 		}
 	}
 	return list
@@ -201,7 +216,7 @@ func (s setting) play(v variant, runs, jobs int) ([]deflate.Played, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine := deflate.Engine{Slots: 1, Policy: v.policy, BusyWatts: s.busy, IdleWatts: s.idle}
+	engine := deflate.Engine{Slots: 1, Policy: v.policy, BusyWatts: s.busy, IdleWatts: s.idle, Helps: v.helps}
 	if v.sprints {
 		engine.Sprints, engine.Account = make([]deflate.Sprint, len(rates)), s.account
 		engine.Sprints[len(rates)-1] = s.sprint

@@ -28,7 +28,7 @@ type sprinter struct {
 }
 
 // traced replays the traces at two loads.
-func traced(data string, runs int, losses lossTable) error {
+func traced(data string, runs int, only string, losses lossTable) error {
 	sprint, err := readSprinter(filepath.Join(data, "zeus", "summary_power_v100.csv"))
 	if err != nil {
 		return err
@@ -39,6 +39,9 @@ func traced(data string, runs int, losses lossTable) error {
 		return err
 	}
 	for _, trace := range all {
+		if !strings.Contains(trace.name, only) {
+			continue
+		}
 		var errors errorsOfWays
 		for _, load := range []float64{0.5, 0.8} {
 			r := replayer{trace: trace, load: load, runs: runs, sprint: sprint, losses: losses}
@@ -260,9 +263,12 @@ func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
 	limited := deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40, Sprints: choice.Sprints, Account: account}
 	free := limited
 	free.Sprints, free.Account = unlimited.Sprints, endless
+	limitedToo, freeToo := limited, free
+	limitedToo.Helps, freeToo.Helps = true, true
 	var list []way
 	for _, drop := range []float64{0, 0.2, 0.4} {
-		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop, true})
+		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop, true},
+			way{fmt.Sprintf("DiAS (0,%.0f), limited sprint, low ones too while high ones wait", 100*drop), limitedToo, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint, low ones too while high ones wait", 100*drop), freeToo, drop, true})
 	}
 	return append(list, way{"DiAS, chosen, limited sprint", limited, choice.Drop[0], true}, way{"DiAS, chosen, unlimited sprint", free, unlimited.Drop[0], true}), nil
 }

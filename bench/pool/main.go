@@ -52,7 +52,7 @@ func run() error {
 	forecasting := forecastOptions{}
 	flags.IntVar(&forecasting.samples, "samples", 0, "forecast: windows a training learns from (default the package's)")
 	flags.BoolVar(&forecasting.tuning, "tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
-	flags.StringVar(&forecasting.trace, "trace", "", "forecast: only the traces whose name contains it, such as Philly")
+	flags.StringVar(&forecasting.trace, "trace", "", "forecast, dias: only the traces whose name contains it, such as Philly or trace1")
 	flags.StringVar(&forecasting.encoder, "encoder", "", "forecast -tune: only this encoder, such as gru")
 	shared := sharing.Options{}
 	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, learning, interference: what was recorded")
@@ -73,7 +73,7 @@ func run() error {
 	case "real":
 		return workers.Measure(*runs)
 	case "dias":
-		return priorities(data, *runs, *jobs)
+		return priorities(data, *runs, *jobs, forecasting.trace)
 	case "utilization", "learning", "interference", "colocate":
 		shared.Data, shared.Runs = data, *runs
 		return sharing.Measure(os.Args[1], shared)

@@ -31,6 +31,9 @@ type Sprint struct {
 	// Auto has that chosen by the server's model of response times, as early as
 	// what workers may take for sprints allows. AfterSeconds is 0 then.
 	Auto bool `json:"auto,omitempty"`
+	// WhileWaiting has trials of a lower priority sprint on the machines that a trial
+	// of this study waits for.
+	WhileWaiting bool `json:"while_waiting,omitempty"`
 }
 
 // priority reads what has to do with other studies.
@@ -59,10 +62,11 @@ func (d *decoder) priority(s section, def *Definition) {
 		}
 	}
 	if n, at := s.get("sprint"); n != nil {
-		if s, ok := d.section(at, n, "after_seconds", "auto"); ok {
+		if s, ok := d.section(at, n, "after_seconds", "auto", "while_waiting"); ok {
 			var one Sprint
 			s.number("after_seconds", 0, year, &one.AfterSeconds)
 			s.flag("auto", &one.Auto)
+			s.flag("while_waiting", &one.WhileWaiting)
 			if one.Auto && one.AfterSeconds > 0 {
 				d.fault(at, n, "has auto and after_seconds: with auto the server chooses after how long, so leave after_seconds out")
 			}

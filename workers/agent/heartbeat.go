@@ -73,6 +73,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 		if quiet[r] > 0 {
 			r.noticed()
 		}
+		r.hurried.Store(slices.Contains(reply.Hurried, r.lease.Trial))
 		r.direct(reply.Directives[r.lease.Trial])
 	}
 	return nil

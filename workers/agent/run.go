@@ -60,9 +60,10 @@ type run struct {
 	setup         time.Duration // of the first epoch, before the training began; 0: the script did not say
 	setting       *setting
 	window        *profiler.Window
-	sprinted      stopwatch  // since the last report
-	committing    sync.Mutex // held while a checkpoint is on its way
-	committed     string     // fingerprint of what the server has
+	sprinted      stopwatch   // since the last report
+	hurried       atomic.Bool // a trial of a higher priority waits for the machine
+	committing    sync.Mutex  // held while a checkpoint is on its way
+	committed     string      // fingerprint of what the server has
 	publishes     atomic.Bool
 	outbox        *outbox
 	vigil         vigil

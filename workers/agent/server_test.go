@@ -179,6 +179,9 @@ func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heart
 		} else if t.directive.Action != "" {
 			reply.Directives[held.Trial] = t.directive
 		}
+		if err == nil && t.hurried {
+			reply.Hurried = append(reply.Hurried, held.Trial)
+		}
 	}
 	s.announce()
 	return reply, nil

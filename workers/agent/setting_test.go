@@ -291,6 +291,42 @@ func TestATrialSprints(t *testing.T) {
 	}
 }
 
+// A trial sprints as long as one of a higher priority waits for its machine, though
+// its own study asks for none, and again when the next one waits.
+func TestATrialSprintsForOneThatWaits(t *testing.T) {
+	root, policies := agent.FrequencyTree(t)
+	s, place := newServer(), t.TempDir()
+	trial := s.add(script(t), as("waits", place), 1)
+	work(t, s, agent.Options{Root: root, Sprint: agent.SprintBudget{Joules: 1e9, Watts: 1, ExtraWatts: 1}})
+	s.await(t, "it runs", func() bool { return s.beats > 1 })
+	if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
+		t.Errorf("before anything waits there is %s", got)
+	}
+	for round := 1; round <= 2; round++ {
+		s.change(func() { trial.hurried = true })
+		s.await(t, "it sprints", func() bool {
+			return strings.Count(trial.log[1], "sprint: as a trial of a higher priority waits for this machine: cpu_frequency_mhz, cpu_governor at the highest") == round
+		})
+		if got := policySettings(t, policies[0]); got != "performance 3600000" {
+			t.Errorf("while one waits there is %s", got)
+		}
+		s.change(func() { trial.hurried = false })
+		s.await(t, "the sprint is over", func() bool {
+			return strings.Count(trial.log[1], "nothing of a higher priority waits any more") == round
+		})
+	}
+	if err := os.WriteFile(filepath.Join(place, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
+		t.Errorf("it left %s", got)
+	}
+	if took := trial.reports[0]; !(took.SprintSeconds > 0 && took.SprintSeconds <= took.Seconds) {
+		t.Errorf("it sprinted for %g of %g s", took.SprintSeconds, took.Seconds)
+	}
+}
+
 // waits trains an epoch when it is told to.
 func waits() int {
 	for {

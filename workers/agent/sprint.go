@@ -176,48 +176,68 @@ func (c *controls) speedUp(s *subject, knobs []*dialKnob) (names []string, err e
 	return nil, err
 }
 
-// beginSprint has the run's command sprint when its study wants that. What is
-// returned ends it.
+// beginSprint has the run's command sprint when its study wants that, or while a
+// trial of a higher priority waits for the machine. What is returned ends it.
 func (r *run) beginSprint() (end func()) {
-	if r.lease.Sprint == nil {
+	if !r.agent.sprints.budget.allowed() {
+		if r.lease.Sprint != nil {
+			r.log.note("sprint: none: this worker's owner allows none (--sprint-joules)")
+		}
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	var over sync.WaitGroup
-	over.Go(func() { r.sprint(ctx, seconds(r.lease.Sprint.AfterSeconds)) })
+	over.Go(func() { r.sprint(ctx, now()) })
 	return func() {
 		cancel()
 		over.Wait()
 	}
 }
 
-// sprint waits for the timeout, and then sprints until the command has ended or
-// the account is empty.
-func (r *run) sprint(ctx context.Context, after time.Duration) {
+// sprint sprints whenever that is due, until the command has ended or the account
+// was empty once.
+func (r *run) sprint(ctx context.Context, began moment) {
+	for {
+		why := r.sprintDue(began)
+		if why != "" && r.sprintOnce(ctx, began, why) {
+			return
+		}
+		if sleep(ctx, sprintLook); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// sprintDue says why the command sprints now; it does not if that is empty.
+func (r *run) sprintDue(began moment) string {
+	switch wanted := r.lease.Sprint; {
+	case wanted != nil && time.Duration(now()-began) >= seconds(wanted.AfterSeconds):
+		return fmt.Sprintf("after %s", seconds(wanted.AfterSeconds))
+	case r.hurried.Load():
+		return "as a trial of a higher priority waits for this machine"
+	}
+	return ""
+}
+
+// sprintOnce sprints as long as that is due; over says that there will be no other.
+func (r *run) sprintOnce(ctx context.Context, began moment, why string) (over bool) {
 	account := r.agent.sprints
-	if !account.budget.allowed() {
-		r.log.note("sprint: none: this worker's owner allows none (--sprint-joules)")
-		return
-	}
-	if sleep(ctx, after); ctx.Err() != nil {
-		return
-	}
 	r.reporting.Lock()
 	runner := &subject{environment: slices.Clone(r.seat.subject.environment), cores: slices.Clone(r.seat.subject.cores)}
 	r.reporting.Unlock()
 	if !account.begin(now()) {
 		r.log.note("sprint: none: the account of %g J is empty", account.budget.Joules)
-		return
+		return true
 	}
 	defer func() { account.end(now()) }()
-	began := now()
-	r.sprinted.turn(true, began)
+	from := now()
+	r.sprinted.turn(true, from)
 	names, err := r.agent.controls.speedUp(runner, r.agent.sprintKnobs)
 	if err != nil {
 		r.sprinted.turn(false, now())
 		r.sprinted.take(now()) // it was none
 		r.log.note("sprint: none: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
-		return
+		return true
 	}
 	defer func() {
 		for _, name := range names {
@@ -225,13 +245,18 @@ func (r *run) sprint(ctx context.Context, after time.Duration) {
 		}
 	}()
 	defer func() { r.sprinted.turn(false, now()) }()
-	r.log.note("sprint: after %s: %s at the highest", after, strings.Join(names, ", "))
+	r.log.note("sprint: %s: %s at the highest", why, strings.Join(names, ", "))
 	for account.left(now()) > 0 {
 		if sleep(ctx, sprintLook); ctx.Err() != nil {
-			return
+			return true
+		}
+		if r.sprintDue(began) == "" {
+			r.log.note("sprint: ended after %.1f s: nothing of a higher priority waits any more", time.Duration(now()-from).Seconds())
+			return false
 		}
 	}
-	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(now()-began).Seconds(), account.budget.Joules)
+	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(now()-from).Seconds(), account.budget.Joules)
+	return true
 }
 
 // stopwatch counts for how long something was so. It is safe for concurrent use.

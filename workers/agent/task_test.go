@@ -12,6 +12,7 @@ import (
 
 // task is a trial of the server.
 type task struct {
+	hurried    bool // one of a higher priority waits for its machine
 	lease      protocol.Lease
 	rungs      []int // epochs of each rung
 	rung       int

@@ -39,6 +39,11 @@ type Engine struct {
 	// Sprints has one entry for each class, or none at all; Account pays for them.
 	Sprints []Sprint
 	Account Account
+	// Helps has running jobs sprint for the waiting: for each job that waits and
+	// whose class sprints, one of a lower class does that runs, the one that has least
+	// left (a training says how many epochs that is), with the sprint of the one that
+	// waits, until that has begun. A sprint of its own goes before.
+	Helps bool
 	// BusyWatts and IdleWatts are what a slot takes.
 	BusyWatts, IdleWatts float64
 }
@@ -112,6 +117,7 @@ type running struct {
 	ran       float64 // seconds of this run
 	sprinting bool
 	spent     bool // its sprint ended with the account
+	helps     int  // the class above it that it sprints for; 0: none
 }
 
 type play struct {
@@ -146,6 +152,7 @@ func (p *play) step() bool {
 		p.evict(job.Class)
 	}
 	p.start()
+	p.help()
 	return true
 }
 
@@ -157,20 +164,29 @@ func (p *play) sprint(r running) Sprint {
 	return p.engine.Sprints[p.jobs[r.number].Class]
 }
 
-func (p *play) speed(r running) float64 {
-	if r.sprinting {
-		return p.sprint(r).Speed
+// active is the sprint that speeds a running job up now, its own or that of one that
+// waits; false where none does.
+func (p *play) active(r running) (Sprint, bool) {
+	switch {
+	case r.sprinting:
+		return p.sprint(r), true
+	case r.helps > 0:
+		return p.engine.Sprints[r.helps], true
 	}
-	return 1
+	return Sprint{Speed: 1}, false
+}
+
+func (p *play) speed(r running) float64 {
+	sprint, _ := p.active(r)
+	return sprint.Speed
 }
 
 // drain is what the account loses a second: negative while it is filled up.
 func (p *play) drain() float64 {
 	drain := -p.engine.Account.Watts
 	for _, r := range p.slots {
-		if r.sprinting {
-			drain += p.sprint(r).Watts
-		}
+		sprint, _ := p.active(r)
+		drain += sprint.Watts
 	}
 	return drain
 }
@@ -203,9 +219,9 @@ func (p *play) advance(span float64) {
 		r.left -= p.speed(*r) * span
 		r.ran += span
 		p.busy += span
-		if r.sprinting {
+		if sprint, fast := p.active(*r); fast {
 			p.sprinted += span
-			p.joules += p.sprint(*r).Watts * span
+			p.joules += sprint.Watts * span
 		}
 	}
 }
@@ -277,6 +293,36 @@ func (p *play) start() {
 				r.sprinting = true
 			}
 			p.slots = append(p.slots, r)
+		}
+	}
+}
+
+// help has running jobs sprint for those that wait.
+func (p *play) help() {
+	if !p.engine.Helps || len(p.engine.Sprints) == 0 {
+		return
+	}
+	for i := range p.slots {
+		p.slots[i].helps = 0
+	}
+	if p.level <= tiny*(1+p.engine.Account.Watts) {
+		return
+	}
+	for class := len(p.waiting) - 1; class > 0; class-- {
+		if p.engine.Sprints[class].Speed <= 1 {
+			continue
+		}
+		for range p.waiting[class] {
+			least := -1
+			for i, r := range p.slots {
+				if p.jobs[r.number].Class < class && !r.sprinting && r.helps == 0 && (least < 0 || r.left < p.slots[least].left) {
+					least = i
+				}
+			}
+			if least < 0 {
+				break
+			}
+			p.slots[least].helps = class
 		}
 	}
 }

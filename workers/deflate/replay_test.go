@@ -98,6 +98,8 @@ func TestReplayOfAStory(t *testing.T) {
 		"a sprint of all at twice the speed, for 1 W":   {deflate.Engine{Slots: 1, BusyWatts: 2, Sprints: []deflate.Sprint{{Speed: 2, Watts: 1}, {Speed: 2, Watts: 1}}, Account: deflate.Account{Joules: math.Inf(1)}}, (5.0 + 6) / 2, 2, 0, 33, 11},
 		"after a timeout of 5 s":                        {deflate.Engine{Slots: 1, BusyWatts: 2, Sprints: []deflate.Sprint{{TimeoutSeconds: 5, Speed: 2, Watts: 1}, {}}, Account: deflate.Account{Joules: math.Inf(1)}}, (7.5 + 12) / 2, 5.5, 0, 2*17 + 5, 17},
 		"an account of 2 J ends the sprint after 2 s":   {deflate.Engine{Slots: 1, BusyWatts: 2, Sprints: []deflate.Sprint{{Speed: 2, Watts: 1}, {}}, Account: deflate.Account{Joules: 2}}, (8.0 + 15) / 2, 6, 0, 2*20 + 2, 20},
+		"the low one sprints for the high one":          {deflate.Engine{Slots: 1, BusyWatts: 2, Helps: true, Sprints: []deflate.Sprint{{}, {Speed: 2, Watts: 1}}, Account: deflate.Account{Joules: math.Inf(1)}}, (7.0 + 13) / 2, 4, 0, 2*18 + 4, 18},
+		"until the account is empty":                    {deflate.Engine{Slots: 1, BusyWatts: 2, Helps: true, Sprints: []deflate.Sprint{{}, {Speed: 2, Watts: 1}}, Account: deflate.Account{Joules: 2}}, (8.0 + 15) / 2, 6, 0, 2*20 + 2, 20},
 		"half a watt of replenishment doubles its time": {deflate.Engine{Slots: 1, BusyWatts: 2, Sprints: []deflate.Sprint{{Speed: 2, Watts: 1}, {}}, Account: deflate.Account{Joules: 2, Watts: 0.5}}, (6.0 + 9) / 2, 4, 0, 2*14 + 8, 14},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,12 +118,33 @@ func TestReplayOfAStory(t *testing.T) {
 	}
 }
 
+// Of two that run the one with less left sprints for the one that waits, and for
+// nobody of its own class or below.
+func TestWhoSprintsForWhom(t *testing.T) {
+	sprint := deflate.Sprint{Speed: 2, Watts: 1}
+	engine := deflate.Engine{Slots: 2, Helps: true, Sprints: []deflate.Sprint{sprint, sprint}, Account: deflate.Account{Joules: math.Inf(1)}}
+	engine.Sprints[0].TimeoutSeconds = 100
+	played, err := engine.Replay([]deflate.Job{{0, 0, 20}, {0, 1, 10}, {1, 2, 2}}, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the low mean", played.Classes[0].Mean, (20+5.5)/2, 1e-9)
+	near(t, "the high mean", played.Classes[1].Mean, 5.5, 1e-9)
+	played, err = engine.Replay([]deflate.Job{{0, 0, 20}, {1, 1, 10}, {0, 2, 2}, {1, 3, 2}}, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The high one runs to 6, helped by itself only; the low one helps from 3 to 6.
+	near(t, "the low mean", played.Classes[0].Mean, (17+7)/2.0, 1e-9)
+	near(t, "the high mean", played.Classes[1].Mean, (5+4)/2.0, 1e-9)
+}
+
 // Whatever the engine does, it does all of the work, once and wasted apart.
 func TestNoWorkIsLostOrInvented(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		classes := rapid.IntRange(1, 3).Draw(t, "classes")
 		engine := deflate.Engine{
-			Slots: rapid.IntRange(1, 4).Draw(t, "slots"), Policy: deflate.Policy(rapid.IntRange(0, 2).Draw(t, "policy")), BusyWatts: 1,
+			Slots: rapid.IntRange(1, 4).Draw(t, "slots"), Policy: deflate.Policy(rapid.IntRange(0, 2).Draw(t, "policy")), BusyWatts: 1, Helps: rapid.Bool().Draw(t, "helps"),
 			Account: deflate.Account{Joules: rapid.Float64Range(0, 50).Draw(t, "joules"), Watts: rapid.Float64Range(0, 3).Draw(t, "watts")},
 		}
 		for range classes {
