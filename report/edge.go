@@ -13,7 +13,7 @@ import (
 // with a band around each estimate.
 func edgeFigure(source Source) figure {
 	f := figure{ID: "edge", Title: "Deployments on edge devices", Width: wide, Height: 40}
-	devices := source.Recommendation.Deployments
+	devices, _ := runnable(source.Recommendation.Deployments)
 	if len(devices) == 0 {
 		return f
 	}
@@ -53,6 +53,20 @@ func edgeFigure(source Source) figure {
 	return f
 }
 
+// runnable are the devices on which the model runs, and why it does not on the others.
+func runnable(devices []deployment.Deployment) (running []deployment.Deployment, why []string) {
+	for _, one := range devices {
+		if one.Runs() {
+			running = append(running, one)
+			continue
+		}
+		for _, unmet := range one.Unmet {
+			why = append(why, one.Device+": "+unmet+".")
+		}
+	}
+	return running, why
+}
+
 func (f *figure) device(one deployment.Deployment, x scale, y float64) {
 	class, said := "dot front", span(one.LatencySeconds.Value)
 	if one.Estimated() {
@@ -83,7 +97,7 @@ func edgeTable(devices []deployment.Deployment) *table {
 		joules := "not known"
 		if one.JoulesPerSample.Value > 0 {
 			joules = fmt.Sprintf("%.3g", one.JoulesPerSample.Value)
-			if strings.HasPrefix(one.EnergyMethod, "estimate") {
+			if one.EnergyEstimated() {
 				joules += " (estimate)"
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -59,7 +60,9 @@ func pageOf(s Source) page {
 			view.Figures = append(view.Figures, f)
 		}
 	}
-	for _, one := range s.Recommendation.Deployments {
+	running, without := runnable(s.Recommendation.Deployments)
+	view.Notes = append(slices.Clone(view.Notes), without...)
+	for _, one := range running {
 		view.Programs = append(view.Programs, program{one.Title, one.Code})
 	}
 	view.Definition, view.Left = definitionOf(s.Study.Definition)
@@ -170,8 +173,11 @@ func estimatesOf(s Source) []string {
 			s.Study.Definition.Objectives[0].Label(), 100*bound.Confidence, wording.Count(bound.Results, "full result")))
 	}
 	for _, one := range s.Recommendation.Deployments {
-		if one.Estimated() {
+		if one.Runs() && one.Estimated() {
 			list = append(list, fmt.Sprintf("Inference on %s: %s.", one.Title, one.Method))
+		}
+		if !one.Estimated() && one.EnergyEstimated() {
+			list = append(list, fmt.Sprintf("Joules of inference on %s: %s.", one.Title, one.EnergyMethod))
 		}
 	}
 	return list

@@ -203,7 +203,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	e.Recommendation.Pareto = &protocol.Pareto{Objectives: []protocol.ParetoObjective{{Name: hostile}, {Name: hostile}}, Notes: []string{hostile},
 		Trials: []protocol.ParetoTrial{{Number: 1, Values: []trial.Float{1, 2}, Params: space.Configuration{hostile: space.Float(1)}}}}
 	e.Recommendation.Deployments = []deployment.Deployment{{Device: hostile, Title: hostile, Code: hostile, Method: hostile, EnergyMethod: hostile, Unmet: []string{hostile}, Doubtful: []string{hostile},
-		Configuration: tuning.Configuration{BatchSize: 1}, LatencySeconds: deployment.Band{Value: 0.01, Low: 0.005, High: 0.02}}}
+		Configuration: tuning.Configuration{BatchSize: 1}, SamplesPerSecond: 1, LatencySeconds: deployment.Band{Value: 0.01, Low: 0.005, High: 0.02}}}
 	source := e.source(t)
 	source.Server, source.Program = hostile, hostile
 	source.Workers = map[string]string{hostile: hostile}

@@ -179,10 +179,11 @@ func inferenceOf(a edge.Architecture, machine string, found []deployment.Deploym
 	}
 	first := found[0]
 	inference.Device, inference.Feasible, inference.Method = first.Device, first.Feasible, first.Method
+	inference.EnergyMethod = first.EnergyMethod
 	inference.LatencySeconds, inference.BatchSize = trial.Float(first.LatencySeconds.Value), first.Configuration.BatchSize
 	inference.SamplesPerSecond, inference.JoulesPerSample = trial.Float(first.SamplesPerSecond), trial.Float(first.JoulesPerSample.Value)
 	inference.MemoryBytes = first.MemoryBytes
-	if first.SamplesPerSecond == 0 { // it does not run there: never the best
+	if !first.Runs() { // never the best
 		none := trial.Float(math.NaN())
 		inference.LatencySeconds, inference.SamplesPerSecond, inference.JoulesPerSample = none, none, none
 	}
@@ -325,9 +326,6 @@ func (s *Service) searchDevices(ctx context.Context, a edge.Architecture, def de
 			return nil, err
 		}
 		one, err := deployment.Find(a, target, others, settings)
-		if problem.Is(err, problem.Exhausted) { // it does not fit there, which is an answer
-			one, err = deployment.Deployment{Device: name, Title: target.Device.Title, Architecture: a.Key, Unmet: []string{err.Error()}, Method: "no configuration"}, nil
-		}
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}

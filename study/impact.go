@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -67,15 +68,15 @@ func outcomesOf(def definition.Definition, trials []trial.Trial) []outcome {
 		list = append(list, outcomeOfObjective(trials, i, objective))
 	}
 	list = append(list, trainingOutcomes(def, trials)...)
-	seconds := outcome{ImpactOutcome: ofCost("inference_seconds", "s", "time of one batch with the best configuration on the first device")}
+	seconds := outcome{ImpactOutcome: ofCost("inference_seconds", "s", "time of one sample, in batches, with the best configuration on the first device")}
 	joules := outcome{ImpactOutcome: ofCost("inference_joules", "J", "energy of one sample with the best configuration on the first device")}
 	for _, t := range trials {
 		if t.Inference == nil {
 			continue
 		}
-		seconds.add(t, float64(t.Inference.LatencySeconds), t.Inference.Estimated(), t.Inference.Method)
+		seconds.add(t, 1/float64(t.Inference.SamplesPerSecond), t.Inference.Estimated(), t.Inference.Method)
 		if t.Inference.JoulesPerSample > 0 {
-			joules.add(t, float64(t.Inference.JoulesPerSample), t.Inference.Estimated(), t.Inference.Method)
+			joules.add(t, float64(t.Inference.JoulesPerSample), t.Inference.EnergyEstimated(), cmp.Or(t.Inference.EnergyMethod, t.Inference.Method))
 		}
 	}
 	return append(list, seconds, joules)

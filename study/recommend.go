@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // Recommendation is the study's answer so far: the leading trial, what it cost,
@@ -79,9 +80,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 	if answer.Best.Estimated {
 		answer.Notes = append(answer.Notes, answer.Best.Metric+" is an estimate: it stands on joules or inferences that were not measured")
 	}
-	if i := winner.Inference; i != nil && i.Device != "" && i.Estimated() && r.aimsAtEdge() {
-		answer.Notes = append(answer.Notes, "what inference on "+i.Device+" takes is an "+i.Method)
-	}
+	answer.Notes = append(answer.Notes, r.inferenceNotes(winner.Inference)...)
 	if winner.Energy.Estimated() {
 		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")
 	}
@@ -90,6 +89,19 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
 	}
 	return answer
+}
+
+// inferenceNotes say what of inference is an estimate, in a study that is about it.
+func (r *runtime) inferenceNotes(i *trial.InferenceCost) []string {
+	switch {
+	case i == nil || i.Device == "" || !r.aimsAtEdge():
+		return nil
+	case i.Estimated():
+		return []string{"what inference on " + i.Device + " takes is an " + i.Method}
+	case i.EnergyEstimated():
+		return []string{"the joules of inference on " + i.Device + " are an " + i.EnergyMethod}
+	}
+	return nil
 }
 
 // measuredAt counts the trials with a result at the rung.

@@ -1,5 +1,7 @@
 package trial
 
+import "strings"
+
 // InferenceCost is what an inference of a trial's model takes on one device with its
 // best configuration.
 type InferenceCost struct {
@@ -18,6 +20,10 @@ type InferenceCost struct {
 	Feasible bool `json:"feasible"`
 	// Method is "measured", or "estimate: ..." with what it stands on.
 	Method string `json:"method"`
+	// EnergyMethod is how the joules were obtained: a meter's name, or "estimate: ...",
+	// which it may be where the latency was measured. Empty in what earlier versions
+	// wrote: the joules are then as Method says.
+	EnergyMethod string `json:"energy_method,omitempty"`
 	// Runs is how many settings the architecture really ran in, anywhere.
 	Runs int `json:"runs,omitempty"`
 	// Failure says why there are no numbers.
@@ -37,5 +43,13 @@ func (c InferenceCost) Same(other InferenceCost) bool {
 	return c == other
 }
 
-// Estimated reports whether its numbers are estimates.
+// Estimated reports whether its latency and throughput are estimates.
 func (c InferenceCost) Estimated() bool { return c.Method != Measured }
+
+// EnergyEstimated reports whether its joules are an estimate.
+func (c InferenceCost) EnergyEstimated() bool {
+	if c.EnergyMethod == "" {
+		return c.Estimated()
+	}
+	return strings.HasPrefix(c.EnergyMethod, "estimate")
+}

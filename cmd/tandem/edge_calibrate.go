@@ -17,6 +17,8 @@ import (
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/edge/device"
+	"github.com/tandem-tune/tandem/edge/emulator"
 	"github.com/tandem-tune/tandem/edge/estimate"
 	"github.com/tandem-tune/tandem/edge/graph"
 	"github.com/tandem-tune/tandem/wording"
@@ -77,6 +79,8 @@ type calibrated struct {
 	// with one model.
 	Before calibrationError  `json:"before"`
 	After  *calibrationError `json:"after,omitempty"`
+	// EnergyMethods are the ways in which the runs' joules were obtained.
+	EnergyMethods []string `json:"energy_methods"`
 }
 
 type calibrationError struct {
@@ -99,13 +103,14 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 		if err != nil {
 			return err
 		}
-		all = append(all, one)
+		all = together(all, one)
 	}
 	rates := deployment.Rates(on)
 	answer, err := judge(rates, all)
 	if err != nil {
 		return err
 	}
+	answer.EnergyMethods = energyMethods(all)
 	if f.output != "" {
 		content, err := json.MarshalIndent(all, "", " ")
 		if err != nil {
@@ -127,7 +132,41 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 	if f.json {
 		return writeJSON(command.OutOrStdout(), answer)
 	}
-	return printCalibrated(command.OutOrStdout(), answer)
+	out := command.OutOrStdout()
+	printCalibrated(out, answer)
+	switch {
+	case f.output != "":
+		fmt.Fprintf(out, "Written to %s: tandem edge deploy MODEL.onnx --device %s --calibration %s\n", wording.Plain(f.output), answer.Device, wording.Plain(f.output))
+	case !f.upload:
+		fmt.Fprintln(out, "Nothing was kept: --output writes the measurements to a file, --upload gives them to a server.")
+	}
+	if f.upload {
+		fmt.Fprintf(out, "The server has them: studies with %s among their devices use them from now on. Values that trials have already stay as they were.\n", answer.Device)
+	}
+	return nil
+}
+
+// together adds an architecture. What was measured of it in several files is one
+// model's: what was measured last of a batch and a number of threads stays.
+func together(all []edge.Architecture, one edge.Architecture) []edge.Architecture {
+	if at := slices.IndexFunc(all, func(known edge.Architecture) bool { return known.Key == one.Key }); at >= 0 {
+		all[at] = all[at].With(one.Runs)
+		return all
+	}
+	return append(all, one)
+}
+
+// energyMethods are the ways in which the joules were obtained.
+func energyMethods(all []edge.Architecture) []string {
+	methods := []string{}
+	for _, one := range all {
+		for _, run := range one.Runs {
+			if run.EnergyMethod != "" && !slices.Contains(methods, run.EnergyMethod) {
+				methods = append(methods, run.EnergyMethod)
+			}
+		}
+	}
+	return methods
 }
 
 // read makes an architecture with runs of a model and what "tandem edge run
@@ -152,9 +191,15 @@ func (f *calibrateFlags) read(pair, machine string) (edge.Architecture, error) {
 	if len(ran.Cells) == 0 {
 		return edge.Architecture{}, usageError{fmt.Errorf("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)}
 	}
+	if info, err := os.Stat(filepath.Clean(model)); err == nil && ran.ModelBytes > 0 && info.Size() != ran.ModelBytes {
+		return edge.Architecture{}, usageError{fmt.Errorf("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())}
+	}
 	a := architectureOf(g)
 	a.Seen = time.Now()
 	for _, cell := range ran.Cells {
+		if err := sameInputs(g, cell); err != nil {
+			return a, usageError{fmt.Errorf("%s: %w", runs, err)}
+		}
 		run := runOf(cell)
 		run.Machine, run.At = machine, a.Seen
 		a.Runs = append(a.Runs, run)
@@ -163,6 +208,22 @@ func (f *calibrateFlags) read(pair, machine string) (edge.Architecture, error) {
 		return a, usageError{fmt.Errorf("%s: %s %s", runs, faults[0].Path, faults[0].Message)}
 	}
 	return a, nil
+}
+
+// sameInputs compares the sizes that a model ran with to those it is counted with:
+// sizes that the file leaves open are told to both commands.
+func sameInputs(g graph.Graph, cell emulator.Measurement) error {
+	for _, input := range g.Inputs {
+		at := slices.IndexFunc(cell.Inputs, func(one emulator.Input) bool { return one.Name == input.Name })
+		if at < 0 {
+			continue
+		}
+		ran := graph.Product(cell.Inputs[at].Shape...)
+		if one := graph.Product(input.Shape...); ran != one && ran != graph.Product(one, int64(cell.Batch)) {
+			return fmt.Errorf("%s ran as %v in a batch of %d, and is %v for a sample here: give both commands the same --dimension", input.Name, cell.Inputs[at].Shape, cell.Batch, input.Shape)
+		}
+	}
+	return nil
 }
 
 // architectureOf is what is kept of a model.
@@ -217,19 +278,21 @@ func errorOf(errors []float64) calibrationError {
 	return calibrationError{Median: at(0.5), P90: at(0.9)}
 }
 
-func printCalibrated(out io.Writer, c calibrated) error {
+func printCalibrated(out io.Writer, c calibrated) {
 	fmt.Fprintf(out, "%s: %s of %s\n", c.Device, wording.Count(c.Measurements, "measurement"), wording.Count(c.Models, "model"))
 	rows := [][]string{{"without them", shownError(c.Before.Median), shownError(c.Before.P90)}}
 	if c.After != nil {
 		rows = append(rows, []string{"with those of the other models", shownError(c.After.Median), shownError(c.After.P90)})
 	}
-	if err := table(out, []string{"LATENCY, ESTIMATED", "MEDIAN ERROR", "90TH PERCENTILE"}, rows); err != nil {
-		return err
-	}
+	_ = table(out, []string{"LATENCY, ESTIMATED", "MEDIAN ERROR", "90TH PERCENTILE"}, rows) // as the lines around it
 	if c.After == nil {
 		fmt.Fprintln(out, "With one model it cannot be said how far others are off: give two or more.")
 	}
-	return nil
+	for _, method := range c.EnergyMethods {
+		if strings.HasPrefix(method, "estimate") && c.Device != device.ThisMachine {
+			fmt.Fprintf(out, "The joules are not used, as no meter told them (%s): energy stays estimated from the device's own watts.\n", wording.Plain(method))
+		}
+	}
 }
 
 func shownError(e float64) string { return fmt.Sprintf("%.1f %%", 100*e) }

@@ -39,14 +39,20 @@ say what an inference then takes, with a band around every estimate.
 
 Nothing is run. The estimates stand on what a device is made of, and on
 measurements from the device itself where --calibration names some ("tandem edge
-calibrate" makes such files): without any, the band is a factor of three or more
-to either side.`,
+calibrate" makes such files): without any, the band is a factor of three to ten to
+either side. What is measured of the model itself goes before every estimate.
+
+The latency is that of a batch, so that the smallest batch has the least: for
+larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'.`,
 		Example: `  tandem edge deploy model.onnx
   tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 16 --objective energy --constraint 'latency_ms <= 50'
   tandem edge deploy model.onnx --device raspberry-pi-4 --program > infer.py
   tandem edge deploy model.onnx --device my-board --device-file my-board.yaml --calibration my-board.json`,
 		Args: arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
+			if set := command.Flags(); set.Changed("batch-high") && flags.high < flags.low {
+				return usageError{fmt.Errorf("--batch-low %d --batch-high %d: the smallest batch is larger than the largest", flags.low, flags.high)}
+			}
 			return flags.run(command.OutOrStdout(), args[0])
 		},
 	}
@@ -94,6 +100,8 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 		found = append(found, one)
 	}
 	switch {
+	case f.program && !found[0].Runs():
+		return fmt.Errorf("there is no program: %s: %s", found[0].Device, strings.Join(found[0].Unmet, "; "))
 	case f.program:
 		_, err = io.WriteString(out, found[0].Code)
 		return err

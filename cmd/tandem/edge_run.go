@@ -43,7 +43,7 @@ no connection, start nothing, and take no more memory and time than it is given.
 Inputs are made up from what the model declares.`,
 		Example: `  tandem edge run model.onnx
   tandem edge run model.onnx --batch 1,8,32 --threads 1,2 --memory 512MiB
-  tandem edge run text.onnx --dim sequence=128 --int-range 30000
+  tandem edge run text.onnx --dimension sequence=128 --int-range 30000
   tandem edge run model.onnx --batch 1,2,4,8,16 --json > curve.json`,
 		Args: arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ Inputs are made up from what the model declares.`,
 	set.Float64Var(&flags.job.Precision.Seconds, "seconds", emulator.DefaultSeconds, "how long each setting is measured at most")
 	set.Float64Var(&flags.job.Precision.RelativeWidth, "width", emulator.DefaultRelativeWidth, "measure until the 95% interval of the median is this narrow, as a part of the median")
 	set.IntVar(&flags.job.Precision.MinRuns, "min-runs", emulator.DefaultMinRuns, "how many runs are measured at least")
-	set.StringToInt64Var(&flags.dimensions, "dim", nil, "size of an open dimension, by NAME=SIZE or INPUT.AXIS=SIZE (default 1)")
+	set.StringToInt64Var(&flags.dimensions, "dimension", nil, "size of an open dimension, by NAME=SIZE or INPUT:AXIS=SIZE (default 1)")
 	set.StringVar(&flags.job.Inputs.BatchDimension, "batch-dim", "", "name of the open dimension that is the batch (default: as its name says, else the first)")
 	set.Int64Var(&flags.job.Inputs.IntegersBelow, "int-range", 2, "integers made up for inputs are from 0 to one less: the length of a table they are looked up in")
 	set.DurationVar(&flags.job.Limits.Wall, "timeout", 0, "how long all may take together (0: twice the --seconds of each setting, and 10s for each and 30s)")

@@ -54,7 +54,7 @@ func edgeRunNotes(answer edgeRun) []string {
 		fmt.Sprintf("MEMORY is the peak beyond the %.1f MiB of the loaded library, of at most %s.", float64(e.LibraryBytes)/(1<<20), byteSize(e.MemoryLimitBytes)),
 	}
 	for _, assumed := range first.Assumed {
-		notes = append(notes, "Note: "+assumed+": --dim sets it.")
+		notes = append(notes, "Note: "+assumed+": --dimension sets it.")
 	}
 	vague, preempted := 0, int64(0)
 	for _, m := range answer.Cells {

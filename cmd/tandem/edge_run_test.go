@@ -87,7 +87,7 @@ func TestEdgeRunOfABrokenModel(t *testing.T) {
 		"no size":        {[]string{path, "--memory", "much"}, "512MiB"},
 		"a folder":       {[]string{filepath.Dir(path)}, "is not a file"},
 		"no such batch":  {[]string{path, "--batch", "0"}, "batch"},
-		"bad dimension":  {[]string{path, "--dim", "length=-1"}, "inputs.dimensions.length"},
+		"bad dimension":  {[]string{path, "--dimension", "length=-1"}, "inputs.dimensions.length"},
 		"larger than ok": {[]string{path, "--model-size", "8B"}, "at most 8 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {

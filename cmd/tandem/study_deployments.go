@@ -60,20 +60,25 @@ func printDeployments(out io.Writer, answer protocol.Deployments) error {
 func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 	var rows [][]string
 	for _, one := range devices {
-		latency := shownSpan(one.LatencySeconds.Value) + " (" + shownSpan(one.LatencySeconds.Low) + " to " + shownSpan(one.LatencySeconds.High) + ")"
-		joules := "?"
-		if one.JoulesPerSample.Value > 0 {
-			joules = fmt.Sprintf("%.3g", one.JoulesPerSample.Value)
+		if !one.Runs() {
+			rows = append(rows, []string{wording.Plain(one.Device), "-", "-", "-", "-", "-", "it does not run there"})
+			continue
 		}
-		rows = append(rows, []string{wording.Plain(one.Device), shownDeployment(one.Configuration), latency,
-			fmt.Sprintf("%.4g", one.SamplesPerSecond), joules, wording.Size(one.MemoryBytes), one.Method})
+		rows = append(rows, []string{wording.Plain(one.Device), shownDeployment(one.Configuration), shownBand(one.LatencySeconds, shownSpan),
+			fmt.Sprintf("%.4g", one.SamplesPerSecond), shownSampleJoules(one), wording.Size(one.MemoryBytes), wording.Plain(one.Method)})
 	}
 	if err := table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
 		return err
 	}
 	for _, one := range devices {
 		for _, unmet := range one.Unmet {
-			fmt.Fprintf(out, "  %s: nothing keeps to the constraints: %s\n", wording.Plain(one.Device), wording.Plain(unmet))
+			if one.Runs() {
+				unmet = "nothing keeps to the constraints: " + unmet
+			}
+			fmt.Fprintf(out, "  %s: %s\n", wording.Plain(one.Device), wording.Plain(unmet))
+		}
+		if !one.Estimated() && one.EnergyEstimated() {
+			fmt.Fprintf(out, "  %s: the joules are not measured: %s\n", wording.Plain(one.Device), wording.Plain(one.EnergyMethod))
 		}
 		for _, doubtful := range one.Doubtful {
 			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", wording.Plain(one.Device), wording.Plain(doubtful))
@@ -81,6 +86,27 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 	}
 	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
 	return nil
+}
+
+// shownBand is a quantity with its band, if it has one.
+func shownBand(band deployment.Band, shown func(float64) string) string {
+	if band.Low == band.High {
+		return shown(band.Value)
+	}
+	return shown(band.Value) + " (" + shown(band.Low) + " to " + shown(band.High) + ")"
+}
+
+// shownSampleJoules are joules with their band; that they are an estimate is said
+// where the column of the numbers says that the latency was measured.
+func shownSampleJoules(one deployment.Deployment) string {
+	if one.JoulesPerSample.Value <= 0 {
+		return "?"
+	}
+	text := shownBand(one.JoulesPerSample, func(joules float64) string { return fmt.Sprintf("%.3g", joules) })
+	if !one.Estimated() && one.EnergyEstimated() {
+		text += ", estimate"
+	}
+	return text
 }
 
 func shownDeployment(c tuning.Configuration) string {

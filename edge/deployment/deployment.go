@@ -14,6 +14,7 @@ package deployment
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/edge/device"
@@ -74,11 +75,22 @@ type Deployment struct {
 	Evaluations int `json:"evaluations"`
 }
 
-// measured is the method of what really ran.
-const measured = "measured"
+// measured is the method of what really ran, none of what does not run.
+const (
+	measured = "measured"
+	none     = "no configuration"
+)
 
 // Estimated reports whether the latency is an estimate.
 func (d Deployment) Estimated() bool { return d.Method != measured }
+
+// EnergyEstimated reports whether the joules are an estimate: without a meter they
+// are, also where the latency was measured.
+func (d Deployment) EnergyEstimated() bool { return strings.HasPrefix(d.EnergyMethod, "estimate") }
+
+// Runs reports whether any configuration can run the model; if none can, Unmet says
+// why, and there are no numbers.
+func (d Deployment) Runs() bool { return d.SamplesPerSecond > 0 }
 
 // maxFront bounds the front that is shown.
 const maxFront = 24
@@ -90,20 +102,21 @@ type Target struct {
 	Machine string
 }
 
-// Find searches the device for the architecture. Known are other architectures,
-// of which some may have really run there.
+// Find searches the device for the architecture. Known are architectures of which
+// some may have really run there: runs of this one count as well as its own, which
+// go before them. That nothing can run it there is an answer ([Deployment.Runs]).
 func Find(a edge.Architecture, target Target, known []edge.Architecture, settings Settings) (Deployment, error) {
 	on := target.Device
 	prior, err := estimate.Known()
 	if err != nil {
 		return Deployment{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
 	}
+	a = withRuns(a, known)
 	s := site{
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
-		runs: runsOn(a, target.Machine),
+		runs: target.runsOf(a),
 	}
-	calibration := measurements(append([]edge.Architecture{a}, known...), target.Machine)
-	s.model = estimate.Fit(Rates(on), calibration, prior)
+	s.model = estimate.Fit(Rates(on), target.measurements(append([]edge.Architecture{a}, known...)), prior)
 	result, err := tuning.Search(tuning.Settings{
 		Space: s.space(), Objective: tuning.Only(settings.Objective), Constraints: settings.Constraints,
 		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput}, Method: tuning.Auto, MaxEvaluations: 4000,
@@ -116,9 +129,12 @@ func Find(a edge.Architecture, target Target, known []edge.Architecture, setting
 		best = result.Nearest
 	}
 	if best == nil {
-		return Deployment{}, problem.New(problem.Exhausted, "no configuration of %s can run the model: %s", on.Name, firstFailure(result))
+		return Deployment{
+			Device: on.Name, Title: on.Title, Architecture: a.Key, Method: none, EnergyMethod: none, Evaluations: result.Evaluations,
+			Unmet: []string{"no configuration can run the model: " + firstFailure(result)},
+		}, nil
 	}
-	return s.answer(*best, result, len(calibration)), nil
+	return s.answer(*best, result), nil
 }
 
 func firstFailure(result tuning.Result) string {
@@ -153,15 +169,19 @@ func (s site) space() tuning.Space {
 // evaluate is what a configuration takes: measured where it was, else estimated.
 func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 	memory := s.memory(c.BatchSize)
-	if memory > s.device.Memory.Bytes.Value {
-		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %d bytes, more than the device has", c.BatchSize, memory)
+	if own := s.device.Memory.Bytes.Value; memory > own {
+		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s for weights and activations, more than the %s that the device has",
+			c.BatchSize, mebibytes(memory), mebibytes(own))
 	}
+	p := s.predict(c)
 	if run, ok := s.ran(c); ok {
-		joules := run.Joules
+		joules := p.Joules
+		if run.Joules > 0 {
+			joules = estimate.Estimate{Value: run.Joules, Low: run.Joules, High: run.Joules}
+		}
 		return tuning.Outcome{LatencySeconds: run.Seconds, LatencySecondsLow: run.Low, LatencySecondsHigh: run.High,
-			Joules: joules, JoulesLow: joules, JoulesHigh: joules, MemoryBytes: max(run.MemoryBytes, 1), Measured: true}, nil
+			Joules: joules.Value, JoulesLow: joules.Low, JoulesHigh: joules.High, MemoryBytes: max(run.MemoryBytes, 1), Measured: true}, nil
 	}
-	p := s.model.Predict(s.workload, estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz})
 	if !(p.Seconds.Value > 0) || math.IsInf(p.Seconds.Value, 0) {
 		return tuning.Outcome{}, problem.New(problem.Internal, "there is no estimate for a batch of %d", c.BatchSize)
 	}
@@ -170,6 +190,12 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 		Joules: p.Joules.Value, JoulesLow: p.Joules.Low, JoulesHigh: p.Joules.High, MemoryBytes: memory,
 	}, nil
 }
+
+func (s site) predict(c tuning.Configuration) estimate.Prediction {
+	return s.model.Predict(s.workload, estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz})
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
 
 // ran finds a real inference with the configuration at the highest clock.
 func (s site) ran(c tuning.Configuration) (edge.Run, bool) {
@@ -186,7 +212,7 @@ func (s site) memory(batch int) int64 {
 	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(batch))
 }
 
-func (s site) answer(best tuning.Evaluation, result tuning.Result, calibration int) Deployment {
+func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
 	o, batch := best.Outcome, float64(best.Configuration.BatchSize)
 	d := Deployment{
 		Device: s.device.Name, Title: s.device.Title, Architecture: s.architecture.Key,
@@ -197,20 +223,58 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result, calibration i
 		MemoryBytes:      o.MemoryBytes, Evaluations: result.Evaluations,
 	}
 	d.Front = result.Front[:min(len(result.Front), maxFront)]
+	p := s.predict(best.Configuration)
+	d.Method, d.EnergyMethod = s.basis(p.Measurements), s.basis(p.EnergyMeasurements)
 	if run, ok := s.ran(best.Configuration); ok {
-		d.Method, d.EnergyMethod = measured, run.EnergyMethod
-	} else {
-		d.Method = basis(calibration)
-		d.EnergyMethod = d.Method
+		d.Method = measured
+		if run.Joules > 0 {
+			d.EnergyMethod = run.EnergyMethod
+		}
 	}
 	d.Code = d.Program()
 	return d
 }
 
-// basis says what an estimate stands on.
-func basis(calibration int) string {
-	if calibration == 0 {
-		return "estimate: from what the device is made of"
+// maxKinds bounds the kinds of operators that are named, maxWord their letters.
+const (
+	maxKinds = 3
+	maxWord  = 40
+)
+
+// word is a kind of operator as it can stand in a sentence and in a program: what is
+// no letter, digit, dot or underscore is a question mark.
+func word(kind string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < 128 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '.' || r == '_') {
+			return r
+		}
+		return '?'
+	}, kind)
+	return plain[:min(len(plain), maxWord)]
+}
+
+// basis says what an estimate stands on, and what is not in it.
+func (s site) basis(measurements int) string {
+	text := "estimate: from what the device is made of"
+	switch {
+	case measurements == 1:
+		text += " and 1 measurement on it"
+	case measurements > 1:
+		text += fmt.Sprintf(" and %d measurements on it", measurements)
 	}
-	return fmt.Sprintf("estimate: from what the device is made of and %d measurements on it", calibration)
+	for _, one := range s.device.Accelerators {
+		text += "; on its cores, its " + strings.ToUpper(one.Kind) + " does not compute"
+	}
+	if kinds := s.architecture.Graph.UncountedKinds(); len(kinds) > 0 {
+		var shown []string
+		for _, kind := range kinds[:min(len(kinds), maxKinds)] {
+			shown = append(shown, word(kind))
+		}
+		text += "; without the operations of " + strings.Join(shown, ", ")
+		if left := len(kinds) - len(shown); left > 0 {
+			text += fmt.Sprintf(" and %d more", left)
+		}
+		text += ", which are not known: it takes longer"
+	}
+	return text
 }

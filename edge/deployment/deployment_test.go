@@ -2,6 +2,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,10 +115,90 @@ func TestWhatReallyRanGoesBeforeEstimates(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsRefused(t *testing.T) {
+// That a model does not fit is an answer, with its reason, no numbers and no program.
+func TestWhatDoesNotFitSaysSo(t *testing.T) {
 	a := network(t, 8)
 	a.ActivationBytes = 1 << 40
-	if _, err := deployment.Find(a, deployment.Target{Device: find(t, "raspberry-pi-4")}, nil, fastest); err == nil || !strings.Contains(err.Error(), "more than the device has") {
-		t.Errorf("a terabyte fits: %v", err)
+	answer := deploy(t, a, "raspberry-pi-4", nil, fastest)
+	if answer.Runs() || answer.Feasible || answer.Device != "raspberry-pi-4" || answer.Code != "" || len(answer.Unmet) != 1 {
+		t.Fatalf("a terabyte fits: %+v", answer)
+	}
+	if want := "a batch of 1 needs 1.049e+06 MiB for weights and activations, more than the 4096 MiB that the device has"; !strings.Contains(answer.Unmet[0], want) {
+		t.Errorf("%q, want %q", answer.Unmet[0], want)
+	}
+}
+
+// ran are runs of one core of a Raspberry Pi 4, ten times as slow as estimated.
+func ran(t *testing.T, a edge.Architecture, joules float64, method string) edge.Architecture {
+	t.Helper()
+	estimated := deploy(t, a, "raspberry-pi-4", nil, deployment.Settings{BatchLow: 1, BatchHigh: 1, Objective: tuning.Latency}).LatencySeconds.Value
+	measured := edge.Architecture{Key: a.Key, Graph: a.Graph, ActivationBytes: a.ActivationBytes, StoredBytes: a.StoredBytes}
+	for cores := 1; cores <= 4; cores++ {
+		seconds := 10 * estimated / float64(cores)
+		measured.Runs = append(measured.Runs, edge.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: cores, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds,
+			Repetitions: 9, Joules: joules, EnergyMethod: method, At: time.Unix(int64(cores), 0)})
+	}
+	return measured
+}
+
+// What was measured of the model itself counts also where it is only among what is
+// known, as in a file of calibration; the model's own runs go before that.
+func TestRunsOfTheModelItselfAreFoundAmongTheKnown(t *testing.T) {
+	a := network(t, 8)
+	one := deployment.Settings{BatchLow: 1, BatchHigh: 1, Objective: tuning.Latency}
+	known := ran(t, a, 2, "meter")
+	answer := deploy(t, a, "raspberry-pi-4", []edge.Architecture{network(t, 9), known}, one)
+	if answer.Estimated() || answer.LatencySeconds.Value != known.Runs[3].Seconds || answer.EnergyMethod != "meter" {
+		t.Errorf("%+v", answer)
+	}
+	a.Runs = append(a.Runs, known.Runs[3])
+	a.Runs[0].Seconds /= 2
+	if answer := deploy(t, a, "raspberry-pi-4", []edge.Architecture{known}, one); answer.LatencySeconds.Value != a.Runs[0].Seconds {
+		t.Errorf("an older run of the same goes before its own: %+v", answer)
+	}
+}
+
+// Joules that were computed from an assumed power of a core are no measurement of a
+// board whose watts the catalogue knows.
+func TestAssumedJoulesAreNoMeasurement(t *testing.T) {
+	const assumed = "estimate: 10 W per busy core, 1 W per core at rest"
+	one := deployment.Settings{BatchLow: 1, BatchHigh: 1, Objective: tuning.Latency}
+	a := network(t, 8)
+	plain := deploy(t, a, "raspberry-pi-4", []edge.Architecture{ran(t, a, 0, "")}, one)
+	answer := deploy(t, a, "raspberry-pi-4", []edge.Architecture{ran(t, a, 1000, assumed)}, one)
+	if answer.JoulesPerSample != plain.JoulesPerSample || answer.Estimated() || !answer.EnergyEstimated() || answer.EnergyMethod != "estimate: from what the device is made of" {
+		t.Errorf("%+v, want the joules of %+v", answer, plain)
+	}
+	if !(answer.JoulesPerSample.Low < answer.JoulesPerSample.Value && answer.JoulesPerSample.Value < answer.JoulesPerSample.High) {
+		t.Errorf("an estimate without a band: %+v", answer.JoulesPerSample)
+	}
+	other := network(t, 9)
+	before := deploy(t, other, "raspberry-pi-4", []edge.Architecture{ran(t, a, 0, "")}, one)
+	if after := deploy(t, other, "raspberry-pi-4", []edge.Architecture{ran(t, a, 1000, assumed)}, one); after.JoulesPerSample != before.JoulesPerSample {
+		t.Errorf("assumed joules calibrate: %+v, before %+v", after.JoulesPerSample, before.JoulesPerSample)
+	}
+	if metered := deploy(t, other, "raspberry-pi-4", []edge.Architecture{ran(t, a, 1000, "meter")}, one); !(metered.JoulesPerSample.Value > 10*before.JoulesPerSample.Value) || !strings.Contains(metered.EnergyMethod, "4 measurements") {
+		t.Errorf("a meter's do not: %+v", metered)
+	}
+	// By energy, what was measured is not passed over.
+	one.Objective = tuning.Energy
+	if cheapest := deploy(t, a, "raspberry-pi-4", []edge.Architecture{ran(t, a, 0, "")}, one); cheapest.Evaluations == 0 || !cheapest.Runs() {
+		t.Errorf("%+v", cheapest)
+	}
+}
+
+// An estimate names the operators whose operations are not in it, in words that can
+// stand in a program.
+func TestEstimatesNameWhatIsNotInThem(t *testing.T) {
+	a := network(t, 8)
+	a.Graph.Operators = append(slices.Clone(a.Graph.Operators), graph.Operator{Kind: "Frobnicate", Class: graph.Rest, Type: graph.Float32, ReadBytes: 4, WrittenBytes: 4},
+		graph.Operator{Kind: "Bad\nimport os", Class: graph.Rest, Type: graph.Float32, ReadBytes: 4, WrittenBytes: 4})
+	answer := deploy(t, a, "raspberry-pi-4", nil, fastest)
+	want := "estimate: from what the device is made of; without the operations of Frobnicate, Bad?import?os, which are not known: it takes longer"
+	if answer.Method != want || answer.EnergyMethod != want {
+		t.Errorf("%q and %q, want %q", answer.Method, answer.EnergyMethod, want)
+	}
+	if strings.Contains(answer.Code, "\nimport os\"") || strings.Count(answer.Code, "import os") != 1 {
+		t.Errorf("the program has what a model wrote:\n%s", answer.Code)
 	}
 }

@@ -6,31 +6,71 @@ import (
 )
 
 // Program is Python that runs the model with ONNX Runtime as the deployment says,
-// ready to be copied to the device.
+// ready to be copied to the device: to be imported for its function infer, or to be
+// run with the model's path, and then it says what a batch takes there. Empty where
+// nothing runs.
 func (d Deployment) Program() string {
+	if !d.Runs() {
+		return ""
+	}
 	c := d.Configuration
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	add("# %s: a batch of %d takes %.3g ms (%s)", d.Device, c.BatchSize, 1e3*d.LatencySeconds.Value, d.Method)
+	clock := ""
 	if c.CPUHertz > 0 {
-		add("# at %.4g GHz: sudo cpupower frequency-set --max %.0fMHz", c.CPUHertz/1e9, c.CPUHertz/1e6)
+		clock = fmt.Sprintf("# at %.4g GHz: sudo cpupower frequency-set --max %.0fMHz\n", c.CPUHertz/1e9, c.CPUHertz/1e6)
 	}
-	add("import os")
-	add("")
-	add("import onnxruntime")
-	add("")
+	cores := ""
 	if c.Cores > 0 {
-		add("os.sched_setaffinity(0, range(%d))", c.Cores)
+		cores = fmt.Sprintf("os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:%d])\n", c.Cores)
 	}
-	add("options = onnxruntime.SessionOptions()")
-	add("options.intra_op_num_threads = %d", max(1, c.Cores))
-	add("options.inter_op_num_threads = 1")
-	add(`session = onnxruntime.InferenceSession("model.onnx", options, providers=["CPUExecutionProvider"])`)
-	add("name = session.get_inputs()[0].name")
-	add("")
-	add("")
-	add("def infer(samples):")
-	add(`    """The outputs for an array of samples, in batches of %d."""`, c.BatchSize)
-	add("    return [session.run(None, {name: samples[i : i + %d]}) for i in range(0, len(samples), %d)]", c.BatchSize, c.BatchSize)
-	return strings.Join(lines, "\n") + "\n"
+	return strings.NewReplacer(
+		"DEVICE", d.Device, "BATCH", fmt.Sprint(c.BatchSize), "LATENCY", fmt.Sprintf("%.3g ms", 1e3*d.LatencySeconds.Value), "METHOD", d.Method,
+		"CLOCK\n", clock, "AFFINITY\n", cores, "THREADS", fmt.Sprint(max(1, c.Cores)),
+	).Replace(program)
 }
+
+// program is what [Deployment.Program] fills in. A file that fixes its batch takes
+// that many samples at a time.
+const program = `# DEVICE: a batch of BATCH takes LATENCY (METHOD)
+CLOCK
+import os
+import statistics
+import sys
+import time
+
+import numpy
+import onnxruntime
+
+AFFINITY
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = THREADS
+options.inter_op_num_threads = 1
+model = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "model.onnx"
+session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+inputs = session.get_inputs()
+batch = BATCH
+if isinstance(inputs[0].shape[0], int) and inputs[0].shape[0] != batch:  # the file fixes its batch
+    if batch > 1:
+        raise SystemExit(f"{model} takes {inputs[0].shape[0]} at a time: export it with an open first dimension for batches of {batch}")
+    batch = inputs[0].shape[0]
+
+
+def infer(*samples):
+    """The outputs, batch by batch, for an array of samples for each input of the model."""
+    names = [one.name for one in inputs]
+    return [session.run(None, {name: array[i : i + batch] for name, array in zip(names, samples)}) for i in range(0, len(samples[0]), batch)]
+
+
+if __name__ == "__main__":  # what a batch takes here: python3 infer.py model.onnx
+    types = {"float": "float32", "double": "float64"}
+    samples = []
+    for one in inputs:
+        shape = [batch] + [size if isinstance(size, int) else 1 for size in one.shape[1:]]
+        name = one.type[len("tensor(") : -1]
+        samples.append(numpy.zeros(shape, types.get(name, name)))
+    seconds = []
+    for _ in range(110):
+        begin = time.perf_counter()
+        infer(*samples)
+        seconds.append(time.perf_counter() - begin)
+    print(f"a batch of {batch} takes {1e3 * statistics.median(seconds[10:]):.3g} ms here (median of 100)")
+`

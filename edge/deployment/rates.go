@@ -3,6 +3,7 @@ package deployment
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/edge/device"
@@ -26,7 +27,7 @@ const maxCalibration = 60
 
 // measurements are the inferences of all architectures on the device. The first
 // one may come again.
-func measurements(known []edge.Architecture, machine string) []estimate.Measurement {
+func (t Target) measurements(known []edge.Architecture) []estimate.Measurement {
 	type dated struct {
 		estimate.Measurement
 		run edge.Run
@@ -37,7 +38,7 @@ func measurements(known []edge.Architecture, machine string) []estimate.Measurem
 			continue // the architecture itself is among those that are known
 		}
 		workload := estimate.Summarize(one.Graph)
-		for _, run := range runsOn(one, machine) {
+		for _, run := range t.runsOf(one) {
 			all = append(all, dated{estimate.Measurement{
 				Workload: workload, Configuration: estimate.Configuration{Batch: run.Batch, Cores: run.Threads},
 				Seconds: run.Seconds, Joules: run.Joules,
@@ -54,12 +55,31 @@ func measurements(known []edge.Architecture, machine string) []estimate.Measurem
 	return list
 }
 
-func runsOn(a edge.Architecture, machine string) []edge.Run {
+// withRuns is the architecture with what is known of it elsewhere; its own runs go
+// before those.
+func withRuns(a edge.Architecture, known []edge.Architecture) edge.Architecture {
+	for _, one := range known {
+		if one.Key == a.Key {
+			a.Runs = one.With(a.Runs).Runs
+		}
+	}
+	return a
+}
+
+// runsOf are the architecture's real inferences on the target. Joules that no meter
+// told were computed from an assumed power of a core, which says nothing of a board
+// whose power the catalogue knows: they are left out. What a worker assumes of its
+// own machine is as good as the catalogue's assumption, and is that of the training.
+func (t Target) runsOf(a edge.Architecture) []edge.Run {
 	var list []edge.Run
 	for _, run := range a.Runs {
-		if run.Machine == machine {
-			list = append(list, run)
+		if run.Machine != t.Machine {
+			continue
 		}
+		if t.Device.Name != device.ThisMachine && strings.HasPrefix(run.EnergyMethod, "estimate") {
+			run.Joules, run.EnergyMethod = 0, ""
+		}
+		list = append(list, run)
 	}
 	return list
 }

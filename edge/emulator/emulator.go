@@ -67,7 +67,7 @@ type Inputs struct {
 	// named N or with "batch" in its name, else an open first dimension.
 	BatchDimension string `json:"batch_dimension,omitempty"`
 	// Dimensions are the sizes of other open dimensions, by name, or by
-	// "input.axis", with axes from 0. Those not given are 1.
+	// "input:axis", with axes from 0. Those not given are 1.
 	Dimensions map[string]int64 `json:"dimensions,omitempty"`
 	// IntegersBelow bounds integers that are made up: they are from 0 to one
 	// less. 0 means 2; a model with a table to look up in takes its length.

@@ -183,7 +183,7 @@ func TestOpenDimensionsAndIntegers(t *testing.T) {
 	}{
 		{name: "taken as 1, and said", shape: []int64{3, 1}, assumed: "length"},
 		{name: "by name", inputs: emulator.Inputs{Dimensions: map[string]int64{"length": 7}}, shape: []int64{3, 7}},
-		{name: "by place", inputs: emulator.Inputs{Dimensions: map[string]int64{"tokens.1": 6}}, shape: []int64{3, 6}},
+		{name: "by place", inputs: emulator.Inputs{Dimensions: map[string]int64{"tokens:1": 6}}, shape: []int64{3, 6}},
 		{name: "another batch", inputs: emulator.Inputs{BatchDimension: "length", Dimensions: map[string]int64{"batch": 2}}, shape: []int64{2, 3}},
 		{name: "integers of the whole table", inputs: emulator.Inputs{IntegersBelow: 10, Dimensions: map[string]int64{"length": 100}}, shape: []int64{3, 100}},
 		{name: "integers beyond it", inputs: emulator.Inputs{IntegersBelow: 1000, Dimensions: map[string]int64{"length": 100}}, fails: "ONNX Runtime refuses"},

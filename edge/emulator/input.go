@@ -136,7 +136,7 @@ func (s *shaper) named() bool {
 
 // size is what was given for a dimension, else 1.
 func (s *shaper) size(tensor, name string, axis int) int64 {
-	place := fmt.Sprintf("%s.%d", tensor, axis)
+	place := fmt.Sprintf("%s:%d", tensor, axis)
 	for _, key := range []string{place, name} {
 		if size, given := s.inputs.Dimensions[key]; given && key != "" {
 			return size

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // Cost is what one run of a graph with a batch costs.
 type Cost struct {
 	Batch     int64 `json:"batch"`
@@ -61,7 +63,7 @@ func (g Graph) Cost(batch int64) Cost {
 		parameters, stored := ownWeights(op, shared)
 		part.Parameters = Sum(part.Parameters, parameters)
 		cost.StoredBytes = Sum(cost.StoredBytes, stored)
-		if op.Class == Rest && op.Operations == 0 {
+		if op.uncounted() {
 			cost.Uncounted = append(cost.Uncounted, op.Kind+" "+op.Name)
 		}
 	}
@@ -76,6 +78,21 @@ func (g Graph) Cost(batch int64) Cost {
 		}
 	}
 	return cost
+}
+
+// uncounted reports whether the operator's operations are not known.
+func (o Operator) uncounted() bool { return o.Class == Rest && o.Operations == 0 }
+
+// UncountedKinds are the kinds of operators whose operations are not known, each
+// once, in the order of their first operator.
+func (g Graph) UncountedKinds() []string {
+	var kinds []string
+	for _, op := range g.Operators {
+		if op.uncounted() && !slices.Contains(kinds, op.Kind) {
+			kinds = append(kinds, op.Kind)
+		}
+	}
+	return kinds
 }
 
 // ownWeights are the parameters and stored bytes of an operator that no one

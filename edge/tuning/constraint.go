@@ -92,6 +92,16 @@ func (c Constraint) String() string {
 	return fmt.Sprintf("%s %s %g", c.Metric, sign, c.Bound)
 }
 
+// shown is a value in the unit in which the bound was written.
+func (c Constraint) shown(value float64) string {
+	for _, u := range units() {
+		if parts := constraintForm.FindStringSubmatch(c.Text); parts != nil && parts[1] == u.name {
+			return fmt.Sprintf("%s %.4g", u.name, value/u.size)
+		}
+	}
+	return fmt.Sprintf("%s %.4g", c.Metric, value)
+}
+
 // missed is the logarithm of the factor by which a value misses the bound; 0
 // where it keeps to it.
 func (c Constraint) missed(value float64) float64 {

@@ -160,7 +160,7 @@ func (l *ledger) unmet() []string {
 		switch {
 		case math.IsInf(least, 1):
 		case least > 0:
-			list = append(list, fmt.Sprintf("%s: nothing that was tried keeps to it; the nearest has %s %.4g", c, c.Metric, nearest))
+			list = append(list, fmt.Sprintf("%s: nothing that was tried keeps to it; the nearest has %s", c, c.shown(nearest)))
 		default:
 			alone++
 		}

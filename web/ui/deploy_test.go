@@ -26,8 +26,20 @@ func (h hand) saves(lease protocol.Lease) {
 	h.savesWide(lease, 256)
 }
 
+// savesLarge tells it of a network that fits into no device of the study.
+func (h hand) savesLarge(lease protocol.Lease) {
+	h.t.Helper()
+	h.savesNetwork(lease, 128, 1<<45)
+}
+
 // savesWide tells it of a network with so many hidden units.
 func (h hand) savesWide(lease protocol.Lease, width int64) {
+	h.t.Helper()
+	h.savesNetwork(lease, width, 2048)
+}
+
+// savesNetwork tells it how much memory the activations of a sample take, too.
+func (h hand) savesNetwork(lease protocol.Lease, width, activationBytes int64) {
 	h.t.Helper()
 	b := graph.NewBuilder("network")
 	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 64), width)), 10))
@@ -36,7 +48,7 @@ func (h hand) savesWide(lease protocol.Lease, width int64) {
 		h.t.Fatal(err)
 	}
 	_, err = h.studies.Architecture(h.t.Context(), lease.Trial, protocol.ArchitectureReport{
-		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: edge.Anonymous(g), ActivationBytes: 2048, StoredBytes: g.Cost(1).StoredBytes,
+		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: edge.Anonymous(g), ActivationBytes: activationBytes, StoredBytes: g.Cost(1).StoredBytes,
 		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
 	})
 	if err != nil {
@@ -64,19 +76,25 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 
 	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []edge.Run{
 		{Batch: 1, Threads: 1, Seconds: 2e-5, Low: 1.9e-5, High: 2.1e-5, P90: 3e-5, P99: 4e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
-		{Batch: 1, Threads: 2, Seconds: 1.5e-5, Low: 1.4e-5, High: 1.6e-5, P90: 2e-5, P99: 3e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
+		{Batch: 1, Threads: 2, Seconds: 1.5e-5, Low: 1.4e-5, High: 1.6e-5, P90: 2e-5, P99: 3e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "estimate: 10 W per busy core"},
 		{Batch: 8, Threads: 2, Seconds: 4e-5, Low: 3.9e-5, High: 4.1e-5, P90: 5e-5, P99: 6e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.seeText(`#deploy-table [data-device="this-machine"]`, "measured")
+	p.see(`document.querySelector('#deploy-table [data-device="this-machine"] td .tag[title^="estimate: 10 W"]').textContent`, "estimate") // of the energy, which no meter told
 	p.seeText("#deploy-note", "raspberry-pi-4: an estimate: from what the device is made of.")
 	p.seeText("#history", "inference on raspberry-pi-4")
 	h.report(lease, 2, 0.4)
 	h.report(lease, 3, 0.3)
 	p.visit("/studies/deployed")
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
+	p.visit("/studies/deployed/trials/1")
+	h.savesLarge(h.lease("deployed"))
+	p.see(`[...document.querySelectorAll("#deploy-table tbody td")].map(cell => cell.textContent)`, []string{"it does not run there", "it does not run there"})
+	p.seeText("#deploy-note", "raspberry-pi-4: no configuration can run the model: a batch of 1 needs")
+	p.see(`document.querySelector("#deploy-programs").hidden`, true)
 	p.quiet()
 }
 

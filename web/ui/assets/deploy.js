@@ -23,6 +23,10 @@ export const between = ({ low, high }, shown) => (low > 0 && high > low ? `${sho
 export const sampleEnergy = (value) => scaled(value, "J");
 /** Whether a method is one of estimating. */
 export const estimated = (method) => method !== "measured";
+/** Whether any configuration runs the model. */
+export const runs = (deployment) => deployment !== undefined && deployment.samples_per_second > 0;
+/** Says of joules beside a measured latency that no meter told them. */
+export const energyTag = ({ method, energy_method: energy }) => (!estimated(method) && energy.startsWith("estimate") ? make("span", { class: "tag", title: energy }, "estimate") : null);
 
 /** A deployment's configuration in words. */
 export function runWith({ batch_size: batch, cores, cpu_hertz: clock }) {
@@ -39,26 +43,30 @@ export class DeployCard {
     if (found.length === 0) return;
     byId("deploy-table").tBodies[0].replaceChildren(...found.map((one) => this.#row(one)));
     const remarks = found.flatMap((one) => [
-      ...(one.unmet ?? []).map((why) => `${one.device}: nothing keeps to the constraints: ${why}.`),
+      ...(one.unmet ?? []).map((why) => (runs(one) ? `${one.device}: nothing keeps to the constraints: ${why}.` : `${one.device}: ${why}.`)),
       ...(one.doubtful ?? []).map((why) => `${one.device}: ${why} holds for the estimate, but not at the bad end of its band.`),
     ]);
-    const stands = [...new Set(found.filter(({ method }) => estimated(method)).map((one) => `${found.filter(({ method }) => method === one.method).map(({ device }) => device).join(", ")}: an ${one.method}.`))];
+    const stands = [...new Set(found.filter((one) => runs(one) && estimated(one.method)).map((one) => `${found.filter(({ method }) => method === one.method).map(({ device }) => device).join(", ")}: an ${one.method}.`))];
     setText(byId("deploy-note"), [...remarks, ...stands, "Bands of estimates hold with a probability of 90 %; those of what was measured are the 95 % interval of the median."].join(" "));
-    this.#programs(found);
+    this.#programs(found.filter(runs));
   }
 
   #row(one) {
+    const device = (tag) => make("th", { scope: "row" }, one.device, " ", tag, under(one.title));
+    if (!runs(one)) return make("tr", { data: { device: one.device } }, device(null), make("td", { colspan: "5", class: "muted" }, "it does not run there"));
     const tag = estimated(one.method) ? make("span", { class: "tag", title: one.method }, "estimate") : make("span", { class: "tag good" }, "measured");
     return make("tr", { data: { device: one.device } },
-      make("th", { scope: "row" }, one.device, " ", tag, under(one.title)),
+      device(tag),
       make("td", {}, runWith(one.configuration), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
       make("td", { class: "number" }, latency(one.latency_seconds.value), under(between(one.latency_seconds, latency))),
       make("td", { class: "number" }, count(Number(one.samples_per_second.toPrecision(3)))),
-      make("td", { class: "number", title: one.energy_method }, sampleEnergy(one.joules_per_sample.value), under(between(one.joules_per_sample, sampleEnergy))),
+      make("td", { class: "number", title: one.energy_method }, sampleEnergy(one.joules_per_sample.value), energyTag(one), under(between(one.joules_per_sample, sampleEnergy))),
       make("td", { class: "number" }, bytes(one.memory_bytes)));
   }
 
   #programs(found) {
+    show(byId("deploy-programs"), found.length > 0);
+    if (found.length === 0) return;
     const code = make("pre", { class: "code", tabindex: "0", "aria-label": "Program for the device" });
     const buttons = found.map((one) => make("button", { type: "button", class: "small", data: { device: one.device }, on: { click: () => choose(one) } }, one.device));
     const choose = (one) => {

@@ -2,7 +2,7 @@
 // on each device, and how to deploy the one that is chosen.
 import { get, referenceOf, studyPath } from "./api.js";
 import { fillLegend, palette } from "./chart.js";
-import { DeployCard, between, estimated, latency, runWith, sampleEnergy, under } from "./deploy.js";
+import { DeployCard, between, energyTag, estimated, latency, runWith, runs, sampleEnergy, under } from "./deploy.js";
 import { byId, make, setText, show, showError } from "./dom.js";
 import { offerDownloads } from "./download.js";
 import { EdgeChart } from "./edge-chart.js";
@@ -38,7 +38,6 @@ function chosenTrial() {
 }
 
 const deploymentOn = (one, name) => one.deployments.find((candidate) => candidate.device === name);
-const runs = (deployment) => deployment !== undefined && deployment.samples_per_second > 0;
 const sameConfiguration = (a, b) => JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
 
 /** A deployment's configurations: the best, and the others that nothing beats. */
@@ -136,7 +135,7 @@ function trialRow(one) {
   return make("tr", { class: one === chosenTrial() ? "chosen" : "" }, ...first,
     make("td", {}, runWith(deployment.configuration), tag(estimated(deployment.method), deployment.method), deployment.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
     make("td", { class: "number" }, latency(deployment.latency_seconds.value), under(between(deployment.latency_seconds, latency))),
-    make("td", { class: "number", title: deployment.energy_method }, sampleEnergy(deployment.joules_per_sample.value), under(between(deployment.joules_per_sample, sampleEnergy))),
+    make("td", { class: "number", title: deployment.energy_method }, sampleEnergy(deployment.joules_per_sample.value), energyTag(deployment), under(between(deployment.joules_per_sample, sampleEnergy))),
     make("td", { class: "number" }, bytes(deployment.memory_bytes)),
     make("td", {}, best?.front ? "yes" : onFront > 0 ? "with another configuration" : "no"));
 }

@@ -21,7 +21,7 @@ let offered = false; // whether a reader without a choice was given one
 const titles = {
   training_seconds: "Training time",
   training_joules: "Training energy",
-  inference_seconds: "Inference latency",
+  inference_seconds: "Inference time of a sample",
   inference_joules: "Inference energy",
 };
 const titleOf = ({ name, unit }) => (unit ? titles[name] ?? name : name);
