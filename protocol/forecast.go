@@ -122,7 +122,10 @@ type PoolAdvice struct {
 	// says whether that met the target on what was recorded.
 	Performance float64 `json:"performance" doc:"the share of the demand that is to find a GPU awake"`
 	Quantile    float64 `json:"quantile,omitempty" doc:"the setting of the knob: GPUs are awake for this quantile of the forecast"`
-	Reached     bool    `json:"reached" doc:"whether the setting met the target on the minutes it was chosen on"`
+	Reached     bool    `json:"reached" doc:"whether the setting met the target, as it is corrected, on the minutes it was chosen on"`
+	// Correction is how the target was corrected by what was seen; absent where the
+	// knob was not yet compared with what came.
+	Correction *KnobCorrection `json:"correction,omitempty" doc:"how the target is corrected by what was seen; absent where nothing was compared yet"`
 	// Wanted is how many should be awake, Awake how many are, Total how many there
 	// are in all, and Missing how many no known worker has.
 	Wanted  float64 `json:"wanted" minimum:"0" doc:"how many should be awake"`
@@ -148,6 +151,20 @@ type KnobSetting struct {
 	Met      float64 `json:"met" doc:"share of the minutes in which all of it did"`
 	Saved    float64 `json:"saved" doc:"share of the energy of idle GPUs that are always awake: an estimate"`
 	Wanted   float64 `json:"wanted" minimum:"0" doc:"how many it wants awake now"`
+}
+
+// KnobCorrection is what the knob would have served, had the pool kept to it, and
+// what it aims at instead of what is asked for therefore.
+type KnobCorrection struct {
+	// Aim is never less than the performance that is asked for.
+	Aim float64 `json:"aim" minimum:"0" maximum:"1" doc:"the share of the demand that the knob aims at, so that what is asked for is served: never less than that; an estimate"`
+	// Served is of the Minutes of the last week that were compared, at the
+	// performance that the server was told.
+	Minutes int     `json:"minutes" minimum:"1" doc:"how many minutes of the last week the knob was compared with"`
+	Served  float64 `json:"served" minimum:"0" maximum:"1" doc:"the share of their demand that would have found a GPU awake, at the performance that the server was told: an estimate"`
+	// Debt is what went unserved beyond what may, in minutes of what may.
+	Debt     float64 `json:"debt" minimum:"0" doc:"what went unserved beyond what may: one is what may go unserved in a minute of mean demand"`
+	MostDebt float64 `json:"most_debt" minimum:"0" doc:"the most of it that is remembered: there the knob aims at a tenth of the shortfall"`
 }
 
 // WorkerAdvice is what to do with one worker.

@@ -29,6 +29,7 @@ func recordedMinute(number int) demand.Minute {
 	return demand.Minute{
 		At: time.Date(2026, 3, 1, 23, 58, 0, 0, time.UTC).Add(time.Duration(number) * time.Minute), Want: demand.Want{Running: float64(number), Waiting: 1}, Capacity: 8, Powered: 12,
 		Owners: map[string]demand.Want{"": {Running: float64(number)}, "alice": {Waiting: 1}}, Told: []float64{0.5, 2.25},
+		Knob: &demand.Knob{Served: 1.5, Missed: 0.25, Debt: 3.75},
 	}
 }
 

@@ -50,6 +50,7 @@ func forecasts(o forecastOptions) error {
 		printScores(shown)
 		printCalibration(shown)
 		printLoads(t, shown)
+		printAdapted(t, shown)
 		if err := printKnob(t, shown); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func printKnob(t trace, all [][]outcome) error {
 type printing func(name, quantile string, runs []outcome, play func(outcome) (forecast.Play, error)) error
 
 // printChosen shows the knob at several performances: chosen on one part, played
-// on the next.
+// on the next, as it was chosen and corrected as a server does.
 func printChosen(t trace, all [][]outcome, power forecast.Power, row printing) error {
 	for _, name := range []string{"GRU", "persistence"} {
 		for _, asked := range []float64{0.9, 0.95, 0.98, 0.99, 0.999} {
@@ -178,6 +178,17 @@ func printChosen(t trace, all [][]outcome, power forecast.Power, row printing) e
 			}
 			slices.Sort(quantiles)
 			if err := row(fmt.Sprintf("%s, %g asked for", name, asked), strings.Join(slices.Compact(quantiles), ", "), named(all, name), play); err != nil {
+				return err
+			}
+			corrected := func(o outcome) (forecast.Play, error) {
+				knob, err := forecast.NewKnob(o.choosing, t.total, power)
+				if err != nil {
+					return forecast.Play{}, err
+				}
+				play, _, err := knob.PlayCorrected(every(o.testing, forecast.Horizon), asked, forecast.Correction{})
+				return play, err
+			}
+			if err := row(fmt.Sprintf("%s, %g asked for, corrected by what is served", name, asked), "–", named(all, name), corrected); err != nil {
 				return err
 			}
 		}

@@ -104,6 +104,10 @@ func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 			return err
 		}
 	}
+	if seen := advice.Correction; seen != nil {
+		fmt.Fprintf(out, "\nHeld against the %s that were compared, it would have served %.2f%% of the demand; asked for %g%%, it now aims at %.2f%% (estimates).\n",
+			wording.Count(seen.Minutes, "minute"), 100*seen.Served, 100*advice.Performance, 100*seen.Aim)
+	}
 	if advice.Saved != nil {
 		fmt.Fprintf(out, "\nOver the last %s that were recorded, sleep saved %.0f kJ, %.1f%% of what all would have drawn idle (estimate), and %.1f%% of the demand found a GPU.\n",
 			wording.Count(advice.Saved.Minutes, "minute"), advice.Saved.Joules/1000, 100*advice.Saved.Share, 100*advice.Saved.Served)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -88,18 +89,16 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 		advice.Reason = "leave all as it is: no worker was seen yet"
 		return nil
 	}
-	knob, err := forecast.NewKnob(s.model.Judged, total, s.options.Power)
+	knob, err := s.knob(total)
 	if err != nil {
 		return err
 	}
-	setting, reached, err := knob.Set(advice.Performance)
+	aim := s.correction.Aim(advice.Performance)
+	setting, reached, err := knob.Set(aim)
 	if err != nil {
 		return err
 	}
-	present := forecast.Forecast{Quantiles: forecast.Quantiles()}
-	for _, one := range s.ahead {
-		present.Demand = append(present.Demand, one.demand)
-	}
+	present := s.present()
 	for _, one := range knob.Settings() {
 		advice.Settings = append(advice.Settings, protocol.KnobSetting{
 			Quantile: one.Quantile, Served: one.Served, Met: one.Met, Saved: one.Saved, Wanted: float64(knob.Awake(present, one.Quantile, 0)),
@@ -111,10 +110,19 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 	}
 	advice.Wanted = float64(knob.Awake(present, setting.Quantile, 0))
 	advice.Reason = fmt.Sprintf("with %.0f%% the demand of the next minutes is at most %g; on %d recorded minutes this setting served %.1f%% of it", 100*setting.Quantile, advice.Wanted, s.model.JudgedOn, 100*setting.Served)
+	advice.Correction = s.corrected(advice.Performance, s.options.Now())
+	if asked, aimed := percent(advice.Performance), percent(aim); asked != aimed {
+		advice.Reason += fmt.Sprintf("; corrected from %s to %s by what was seen", asked, aimed)
+	}
 	if !reached {
-		advice.Reason += fmt.Sprintf(", and none serves %.1f%%", 100*advice.Performance)
+		advice.Reason += fmt.Sprintf("; none serves %s", percent(aim))
 	}
 	return nil
+}
+
+// percent is a share, to a hundredth of a percent at most.
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Round(1e4*share)/100, 'f', -1, 64) + "%"
 }
 
 // saved is what it saved in the last day that not all GPUs were awake. A GPU of a

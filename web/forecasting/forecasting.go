@@ -89,6 +89,9 @@ type Service struct {
 	// rows is what was told of minutes that are not over, demand.Ahead minutes
 	// before.
 	rows map[time.Time][]float64
+	// correction is what the knob is corrected by, and decision what it wanted last.
+	correction forecast.Correction
+	decision   *decision
 	// learning is set while a learner runs; failed is why the last one ended
 	// without a result.
 	learning   bool
@@ -133,6 +136,9 @@ func New(ctx context.Context, options Options) (*Service, error) {
 	for _, one := range minutes {
 		s.history.Add(one)
 		s.before = one.Capacity
+		if one.Knob != nil {
+			s.correction.Debt = one.Knob.Debt
+		}
 	}
 	s.began = options.Now()
 	return s, nil
@@ -168,8 +174,10 @@ func (s *Service) Observe(ctx context.Context) {
 				delete(s.rows, at)
 			}
 		}
+		s.compare(&minute)
 		whole = s.history.Add(minute)
 		s.foresee(minute.At)
+		s.decide(minute.At, now)
 	}
 	s.startLearning(ctx, now)
 	s.mutex.Unlock()

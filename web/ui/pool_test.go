@@ -64,6 +64,9 @@ func (s *stage) foresee(name string) {
 		for _, quantile := range quantiles {
 			one.Told = append(one.Told, math.Round(40+40*math.Sin(float64(i-5)/25)+30*quantile-5)/10)
 		}
+		if i >= 300 {
+			one.Knob = &demand.Knob{Served: 4.85, Missed: 0.15, Debt: 40}
+		}
 		recorded = append(recorded, one)
 	}
 	look := demand.Look{
@@ -134,6 +137,7 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#performance-value", "98\u00a0%")
 	p.see(`awake() === before`, true)
 	p.seeText("#knob-note", "Assumed, not measured")
+	p.seeText("#knob-said", "Held against the last 60 minutes, the server’s setting would have served 97\u00a0% of the demand, so that the knob aims at 98.66\u00a0% for 98\u00a0% (estimates).")
 	p.see(`[...document.querySelectorAll("#steps tbody tr")].map(row => row.cells[0].textContent)`, []string{"rack-1", "rack-2", "rack-3", "rack-4"})
 	p.see(`document.querySelector("#steps a").getAttribute("href")`, "/workers?worker=worker-one")
 	p.seeText("#steps-note", "Advice only")

@@ -104,6 +104,20 @@ type Minute struct {
 	// Told is what had been forecast for this minute Ahead minutes before, at the
 	// quantiles of forecasts, in GPUs; nil where nothing was.
 	Told []float64 `json:"told,omitempty"`
+	// Knob is how the knob did in this minute; nil where it was not set.
+	Knob *Knob `json:"knob,omitempty"`
+}
+
+// Knob is what a knob had wanted awake in a minute, whether anybody kept to that or
+// not.
+type Knob struct {
+	// Served is how many GPUs of the demand it would have had awake, Missed how many
+	// not, though there are so many.
+	Served float64 `json:"served"`
+	Missed float64 `json:"missed,omitempty"`
+	// Debt is what had gone unserved beyond what may by the end of the minute
+	// (forecast.Correction), in minutes.
+	Debt float64 `json:"debt,omitempty"`
 }
 
 const (

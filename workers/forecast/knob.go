@@ -47,6 +47,7 @@ type Setting struct {
 type Knob struct {
 	power    Power
 	total    int
+	mean     float64
 	settings []Setting
 }
 
@@ -61,6 +62,14 @@ func NewKnob(all []Judged, total int, power Power) (*Knob, error) {
 		return nil, fmt.Errorf("%d GPUs and %d forecasts: a knob needs at least one of each", total, len(all))
 	}
 	k := &Knob{power: power, total: total}
+	minutes := 0
+	for _, one := range all {
+		for _, actual := range one.Actual {
+			k.mean += k.Reachable(actual)
+			minutes++
+		}
+	}
+	k.mean /= float64(max(1, minutes))
 	for _, quantile := range all[0].Forecast.Quantiles {
 		play, err := k.Play(all, quantile, 0)
 		if err != nil {
@@ -73,6 +82,13 @@ func NewKnob(all []Judged, total int, power Power) (*Knob, error) {
 
 // Settings are all there are, by quantile.
 func (k *Knob) Settings() []Setting { return k.settings }
+
+// MeanDemand is the demand of a minute of what the knob learned from, in the mean,
+// in GPUs.
+func (k *Knob) MeanDemand() float64 { return k.mean }
+
+// Reachable is how much of a demand there are GPUs for, awake or not.
+func (k *Knob) Reachable(demand float64) float64 { return min(demand, float64(k.total)) }
 
 // Set returns the setting for a performance, above 0 and at most 1: the lowest
 // quantile that served at least so much of the demand. If none did, the highest
@@ -104,7 +120,7 @@ func (k *Knob) Awake(f Forecast, quantile, margin float64) int {
 // quantile and with a share of GPUs more than it says (the threshold of section
 // 4.4).
 func (k *Knob) Play(all []Judged, quantile, margin float64) (Play, error) {
-	return k.play(all, func(one Judged) int { return k.Awake(one.Forecast, quantile, margin) })
+	return k.play(all, func(one Judged) int { return k.Awake(one.Forecast, quantile, margin) }, unseen)
 }
 
 // Foresight is what nothing can beat: in each decision's minutes as many GPUs are
@@ -116,10 +132,23 @@ func (k *Knob) Foresight(all []Judged) (Play, error) {
 			most = max(most, actual)
 		}
 		return min(k.total, int(math.Ceil(most-1e-9)))
-	})
+	}, unseen)
 }
 
-func (k *Knob) play(all []Judged, decide func(Judged) int) (Play, error) {
+// Serving is how many GPUs serve in a minute behind a decision, the first being 0:
+// those that it wakes up are not there before they are awake.
+func (k *Knob) Serving(before, wanted, minute int) int {
+	if wanted > before && minute < k.power.DelayMinutes {
+		return before
+	}
+	return wanted
+}
+
+func unseen(_, _ float64) {}
+
+// play decides at each of the forecasts, and tells after each minute what of its
+// demand was served.
+func (k *Knob) play(all []Judged, decide func(Judged) int, seen func(demand, served float64)) (Play, error) {
 	if len(all) == 0 {
 		return Play{}, errors.New("there is no forecast to play")
 	}
@@ -128,12 +157,9 @@ func (k *Knob) play(all []Judged, decide func(Judged) int) (Play, error) {
 	for _, one := range all {
 		wanted := decide(one)
 		for minute, actual := range one.Actual {
-			serving := wanted
-			if wanted > awake && minute < k.power.DelayMinutes {
-				serving = awake // the others are waking up
-			}
-			demand := min(actual, float64(k.total)) // more is not there
-			served := min(demand, float64(serving))
+			demand := k.Reachable(actual)
+			served := min(demand, float64(k.Serving(awake, wanted, minute)))
+			seen(demand, served)
 			demanded += demand
 			p.Served += served
 			if served >= demand {

@@ -18,6 +18,7 @@ let scaled = { mode: "off", changes: [] };
 let touched = false; // the reader has moved the knob
 
 const percent = (quantile) => `${Math.round(quantile * 1000) / 10}\u00a0%`;
+const percentFine = (part) => `${Math.round(part * 10000) / 100}\u00a0%`;
 const row = (head, ...cells) => make("tr", {}, make("th", { scope: "row" }, head), ...cells.map((cell) => make("td", { class: "number" }, cell)));
 
 function drawFigures(forecast) {
@@ -89,8 +90,20 @@ function drawTrust({ calibration, learned, quantiles }) {
   ].filter(Boolean).join(" "));
 }
 
-/** The lowest setting that serves so much, or the highest there is. */
+/** What the knob aims at for a performance, corrected by what was seen: of what may go unserved always the same part. */
+const aimFor = (performance) => (advice.correction && advice.performance < 1 ? 1 - ((1 - performance) * (1 - advice.correction.aim)) / (1 - advice.performance) : performance);
+
+/** The lowest setting that served so much, or the highest there is. */
 const settingFor = (performance) => advice.settings.find(({ served }) => served >= performance) ?? advice.settings.at(-1);
+
+/** How the knob did, and what it aims at therefore, in a sentence. */
+function corrected(performance) {
+  if (!advice.correction) return "";
+  const { minutes, served } = advice.correction;
+  const [asked, aim] = [percentFine(performance), percentFine(aimFor(performance))];
+  const aims = asked === aim ? "so that nothing is corrected" : `so that the knob aims at ${aim} for ${asked}`;
+  return ` Held against the last ${several(minutes, "minute")}, the server’s setting would have served ${percentFine(served)} of the demand, ${aims} (estimates).`;
+}
 
 function drawKnob() {
   const { settings, power, unit, total } = advice;
@@ -106,10 +119,11 @@ function drawKnob() {
     show(byId("settings-frame"), false);
     return;
   }
-  const chosen = settingFor(performance);
-  const reached = chosen.served >= performance ? "" : ` No setting serves ${percent(performance)}; this one serves the most.`;
+  const aim = aimFor(performance);
+  const chosen = settingFor(aim);
+  const reached = chosen.served >= aim ? "" : ` No setting serves ${percentFine(aim)}; this one serves the most.`;
   slider.setAttribute("aria-valuetext", `${percent(performance)}: ${gpus(chosen.wanted)} of ${gpus(total)} awake`);
-  setText(byId("knob-said"), `${gpus(chosen.wanted)} of ${gpus(total)} ${unit} awake now. On recorded minutes that served ${percent(chosen.served)} of the demand and saved ${percent(Math.max(0, chosen.saved))} of the idle energy: estimates.${reached}`);
+  setText(byId("knob-said"), `${gpus(chosen.wanted)} of ${gpus(total)} ${unit} awake now. On recorded minutes that served ${percent(chosen.served)} of the demand and saved ${percent(Math.max(0, chosen.saved))} of the idle energy: estimates.${reached}${corrected(performance)}`);
   fillRows("settings", settings.map((one) => make("tr", { "aria-current": one === chosen ? "true" : null },
     make("th", { scope: "row" }, percent(one.quantile), one === chosen ? make("span", { class: "tag good" }, "chosen") : null),
     ...[percent(one.served), percent(one.met), percent(one.saved), gpus(one.wanted)].map((cell) => make("td", { class: "number" }, cell)))));
