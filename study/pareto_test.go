@@ -178,6 +178,7 @@ func TestRanksOfSeveralObjectives(t *testing.T) {
 		outcomes := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) [3]trial.Float {
 			return [3]trial.Float{value.Draw(rt, "accuracy"), value.Draw(rt, "latency"), rapid.SampledFrom([]trial.Float{1, 1, 1, 11, 20}).Draw(rt, "size")}
 		}), 1, 12).Draw(rt, "outcomes")
+		var faults []string // for rt: what fails t is neither made smaller nor printed
 		in(func(t *testing.T, w *world) {
 			created := w.create(twoMetrics...)
 			w.register("worker-1")
@@ -186,25 +187,26 @@ func TestRanksOfSeveralObjectives(t *testing.T) {
 			}
 			page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{})
 			if err != nil || len(page.Trials) != len(outcomes) {
-				t.Fatalf("%d trials, %v", len(page.Trials), err)
+				faults = append(faults, fmt.Sprintf("%d trials, %v", len(page.Trials), err))
+				return
 			}
 			for i, a := range page.Trials {
 				for _, b := range page.Trials[i+1:] {
 					if before(outcomes[b.Number], outcomes[a.Number]) {
-						t.Errorf("%v stands before %v", outcomes[a.Number], outcomes[b.Number])
+						faults = append(faults, fmt.Sprintf("%v stands before %v", outcomes[a.Number], outcomes[b.Number]))
 					}
 				}
 				detail, err := w.service.TrialDetail(w.ctx, created.ID, a.Number)
 				if err != nil || detail.Trial.Rank != a.Rank || a.Rank != i+1 {
-					t.Errorf("trial %d is at place %d with rank %d, and says %d, %v", a.Number, i+1, a.Rank, detail.Trial.Rank, err)
+					faults = append(faults, fmt.Sprintf("trial %d is at place %d with rank %d, and says %d, %v", a.Number, i+1, a.Rank, detail.Trial.Rank, err))
 				}
 			}
 			if best := w.view(created.ID).Progress.Best; best != nil && best.Number != page.Trials[0].Number {
-				t.Errorf("the best is trial %d, the first of the leaderboard %d", best.Number, page.Trials[0].Number)
+				faults = append(faults, fmt.Sprintf("the best is trial %d, the first of the leaderboard %d", best.Number, page.Trials[0].Number))
 			}
 		})(t)
-		if t.Failed() {
-			rt.Fatal(fmt.Sprint(outcomes))
+		if len(faults) > 0 {
+			rt.Fatalf("of %v:\n%s", outcomes, strings.Join(faults, "\n"))
 		}
 	})
 }

@@ -18,7 +18,7 @@ type training struct{ trial, rung int }
 // play runs a search to its end with workers that finish in the order that
 // pick chooses, and returns the trainings by bracket: it knows from the rung
 // of a creation when the next bracket begins.
-func play(t testing.TB, settings search.Settings, workers int, pick func(out []training) int) [][]training {
+func play(t rapid.TB, settings search.Settings, workers int, pick func(out []training) int) [][]training {
 	t.Helper()
 	method := start(t, settings)
 	var brackets [][]training
@@ -74,7 +74,7 @@ func TestHyperbandsTableIsPlayed(t *testing.T) {
 		settings := hyperband(5, 3, 143)
 		settings.Rungs = ladder
 		workers := rapid.IntRange(1, 64).Draw(rt, "workers")
-		brackets := play(t, settings, workers, func(out []training) int {
+		brackets := play(rt, settings, workers, func(out []training) int {
 			return rapid.IntRange(0, len(out)-1).Draw(rt, "done")
 		})
 		trainings, scratch, continued := 0, 0, 0
@@ -113,7 +113,7 @@ func TestHyperbandsTableIsPlayed(t *testing.T) {
 func TestOnlyTheBestOfABracketGoUp(t *testing.T) {
 	value := func(number int) int { return number * 7919 % 1009 }
 	rapid.Check(t, func(rt *rapid.T) {
-		brackets := play(t, hyperband(3, 3, 17), rapid.IntRange(1, 20).Draw(rt, "workers"), func(out []training) int {
+		brackets := play(rt, hyperband(3, 3, 17), rapid.IntRange(1, 20).Draw(rt, "workers"), func(out []training) int {
 			return rapid.IntRange(0, len(out)-1).Draw(rt, "done")
 		})
 		for _, bracket := range brackets {

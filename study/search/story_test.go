@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/searchtest"
@@ -28,7 +30,7 @@ func sha(rungs, eta, trials int) search.Settings {
 	}
 }
 
-func start(t testing.TB, settings search.Settings) search.Method {
+func start(t rapid.TB, settings search.Settings) search.Method {
 	t.Helper()
 	method, err := search.New(settings)
 	if err != nil {

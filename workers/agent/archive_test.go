@@ -19,7 +19,7 @@ import (
 
 var roomy = limits{bytes: 1 << 20, files: 100}
 
-func fill(t testing.TB, directory string, files map[string]string) {
+func fill(t rapid.TB, directory string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(directory, name)
@@ -32,7 +32,7 @@ func fill(t testing.TB, directory string, files map[string]string) {
 	}
 }
 
-func packed(t testing.TB, directory string) []byte {
+func packed(t rapid.TB, directory string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := pack(directory, &out, roomy); err != nil {
@@ -60,21 +60,21 @@ func TestArchiveComesBackAndIsDeterministic(t *testing.T) {
 				}
 			}
 		}
-		fill(t, from, files)
-		fill(t, again, files)
+		fill(rt, from, files)
+		fill(rt, again, files)
 		for name := range files {
 			if err := os.Chtimes(filepath.Join(again, name), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 				rt.Fatal(err)
 			}
 		}
-		content := packed(t, from)
-		if !bytes.Equal(content, packed(t, again)) {
+		content := packed(rt, from)
+		if !bytes.Equal(content, packed(rt, again)) {
 			rt.Fatal("equal files gave different archives")
 		}
 		if err := unpack(bytes.NewReader(content), to, roomy); err != nil {
 			rt.Fatal(err)
 		}
-		if !bytes.Equal(content, packed(t, to)) {
+		if !bytes.Equal(content, packed(rt, to)) {
 			rt.Fatal("what came back is not what was packed")
 		}
 	})
