@@ -269,3 +269,22 @@ func maskable() bool {
 func matches(pattern, text string) bool {
 	return regexp.MustCompile("^(?:" + pattern + ")").MatchString(text)
 }
+
+// A script whose metric is not the study's is told so at its first report: it may
+// train for days before the one that must have it.
+func TestAMetricThatLacksIsToldAtTheFirstReport(t *testing.T) {
+	s := newServer()
+	trial := s.add(script(t), as("lines", t.TempDir()), 4)
+	trial.lease.Objectives = []string{"accuracy", "val_accuracy"}
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+	told := "tandem: epoch 1 was reported without val_accuracy (but with accuracy"
+	if log := trial.log[1]; strings.Count(log, "was reported without") != 1 || !strings.Contains(log, told) || !strings.Contains(log, "the report of epoch 4, the last of the budget, must have it") {
+		t.Errorf("the log is %q, want once %q", log, told)
+	}
+	whole := s.add(script(t), as("lines", t.TempDir()), 4)
+	s.await(t, "the other is finished", func() bool { return len(whole.finishes) == 1 })
+	if log := whole.log[1]; strings.Contains(log, "was reported without") {
+		t.Errorf("nothing lacks, and the log is %q", log)
+	}
+}

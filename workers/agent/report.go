@@ -3,6 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -246,10 +249,15 @@ func (r *run) tell(answer protocol.Directive) protocol.Directive {
 
 // readLines reports what a script without a client prints, in order.
 func (r *run) readLines() {
+	looked := false
 	for line := range r.lines {
 		if err := r.ctx.Err(); err != nil {
 			continue // the reader of the output must not be held up
 		}
+		if !looked && line.Epoch < r.lease.Budget.Epochs {
+			r.noteLacking(line)
+		}
+		looked = true
 		directive, err := r.report(outcome{epoch: line.Epoch, metrics: line.Metrics})
 		if err != nil {
 			r.log.note("the report of epoch %d was refused: %v", line.Epoch, err)
@@ -266,6 +274,18 @@ func (r *run) readLines() {
 			r.end(paused, directive.Reason, r.agent.options.StopGrace)
 		}
 		r.endSpent(directive)
+	}
+}
+
+// noteLacking says at the first report, and not when the whole budget has been
+// trained, that the last one must have a metric which this one lacks.
+func (r *run) noteLacking(line epochLine) {
+	for _, objective := range r.lease.Objectives {
+		if _, has := line.Metrics[objective]; !has {
+			r.log.note("epoch %d was reported without %s (but with %s), which the study needs: the report of epoch %d, the last of the budget, must have it, or the trial fails",
+				line.Epoch, objective, strings.Join(slices.Sorted(maps.Keys(line.Metrics)), ", "), r.lease.Budget.Epochs)
+			return
+		}
 	}
 }
 

@@ -64,3 +64,11 @@ def require(objectives: Iterable[str], values: Mapping[str, float]) -> None:
         if name not in values:
             near = did_you_mean(name, values)
             raise ValueError(f"the last epoch of the budget must report the objective {name!r}: reported{near}")
+
+
+def lacking(objectives: Iterable[str], values: Mapping[str, float]) -> str:
+    """What to say early of a report without an objective, which only a budget's last one must have; empty: nothing."""
+    for name in objectives:
+        if name not in values:
+            return f"the objective {name!r} is not among the metrics{did_you_mean(name, values)}"
+    return ""

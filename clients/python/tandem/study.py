@@ -45,8 +45,6 @@ class Study:
         self._asked: dict[str, tuple[Trial, LeaseLink]] = {}
         self._asking = 0
         self._lock = threading.Lock()
-        self._asking = 0
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<tandem.Study {self.name!r} on {self.client.url}>"
@@ -288,12 +286,18 @@ class Study:
         return target
 
     def trials_dataframe(self) -> pandas.DataFrame:
-        """All trials as a pandas.DataFrame: one row each, params_<name> and metrics_<name> as columns."""
+        """All trials as a pandas.DataFrame: one row each, params_<name> and metrics_<name> as columns.
+
+        ``value`` is the first objective at the highest rung measured, and with several objectives there is a column
+        value_<name> for each. ``joules`` is missing where no energy is known; where ``energy_method`` starts with
+        "estimate" it is one.
+        """
         try:
             import pandas
         except ImportError as error:
             raise ImportError("trials_dataframe() needs pandas: pip install pandas") from error
-        return pandas.DataFrame([_row(record) for record in self._pages()])
+        names = [objective.name for objective in self._objectives()]
+        return pandas.DataFrame([_row(record, names) for record in self._pages()])
 
     def plot_history(self, *, objective: int = 0) -> Figure:
         """Each trial's value by its number, and the best so far. Plots need Plotly: ``pip install plotly``."""
@@ -451,17 +455,24 @@ class Study:
         self.client.post(f"{action} study {self.name}", None, "studies", self.id, action)
 
 
-def _row(record: TrialRecord) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "number": record.number,
-        "state": record.state,
-        "value": record.value,
-        "rung": record.rung,
-        "epochs": record.epochs,
-        "seconds": record.seconds,
-        "joules": record.joules,
-        "origin": record.origin,
-    }
+def _row(record: TrialRecord, objectives: Sequence[str]) -> dict[str, Any]:
+    row: dict[str, Any] = {"number": record.number, "state": record.state, "value": record.value}
+    if len(objectives) > 1:
+        row.update({f"value_{name}": None for name in objectives})
+        row.update({f"value_{name}": value for name, value in zip(objectives, record.values)})
+    row.update(
+        {
+            "rung": record.rung,
+            "epochs": record.epochs,
+            "seconds": record.seconds,
+            "joules": record.joules if record.energy_method else None,
+            "energy_method": record.energy_method or None,
+            "origin": record.origin,
+            "reason": record.reason or None,
+            "tags": " ".join(record.tags) or None,
+            "note": record.note or None,
+        }
+    )
     row.update({f"params_{name}": value for name, value in record.params.items()})
     row.update({f"metrics_{name}": value for name, value in record.metrics.items()})
     return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional, SupportsFloat
 
@@ -51,6 +51,7 @@ class Trial:
         self._threads = Threads()
         self._goes_on = False  # the process may have other trials: a stop does not end it
         self._stopped = False  # a report was answered so
+        self._looked = False  # whether the first report had the objectives
 
     def __repr__(self) -> str:
         return f"<tandem.Trial {self.number} of {self.study!r}, rung {self.rung}, {self.budget}>"
@@ -154,7 +155,7 @@ class Trial:
             self._prepare(epoch)
             yield epoch
 
-    def report(self, epoch: Optional[int] = None, **metrics: SupportsFloat) -> None:
+    def report(self, epoch: Optional[int] = None, *more: object, **metrics: SupportsFloat) -> None:
         """Tell the server an epoch's metrics, by name: ``trial.report(accuracy=0.91, loss=0.3)``.
 
         The epoch is the current one of :meth:`epochs`; without that loop it is
@@ -162,12 +163,19 @@ class Trial:
         Raises :class:`TrialStopped` when the trial is no longer wanted; in a loop
         over :func:`tandem.trials` only if it was told so before.
         """
+        if more:
+            raise TypeError(
+                "report takes metrics by name: trial.report(accuracy=0.91), in Optuna's trial.report(value, step) they "
+                "have none; with an epoch of your own trial.report(epoch=3, accuracy=0.91)"
+            )
         epoch = self._checked_epoch(epoch)
         if not metrics:
             raise ValueError("report needs at least one metric, by name: trial.report(accuracy=0.91)")
         numbers = {name: values.as_number(name, value) for name, value in metrics.items()}
         if self.budget.measured or epoch == self.epochs_total:
             values.require(self.objectives, numbers)
+        elif not self._looked:
+            self._say_what_lacks(epoch, numbers)
         now = time.monotonic()
         seconds = now - self._mark if self._took is None else self._took
         directive = self._link.report(Outcome(epoch, numbers, seconds, self._energy, self._in_force()))
@@ -268,6 +276,18 @@ class Trial:
                 "inside 'for epoch in trial.epochs()' or with epoch="
             )
         return epoch
+
+    def _say_what_lacks(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        """A misspelt metric is told at the first report, not when the whole budget has been trained."""
+        self._looked = True
+        lack = values.lacking(self.objectives, metrics)
+        if lack:
+            print(
+                f"tandem: epoch {epoch} was reported, but {lack}. The last epoch of the budget, {self.epochs_total}, "
+                "must have it, or the trial fails",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _prepare(self, epoch: int) -> None:
         if self.apply_threads:

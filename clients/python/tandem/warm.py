@@ -24,10 +24,17 @@ def objectives_of(definition: Any) -> list[tuple[str, str]]:
     if isinstance(definition, Mapping):
         given = definition.get("objective") or []
         listed = [given] if isinstance(given, Mapping) else given
-        return [(str(one.get("metric", "")), str(one.get("direction", ""))) for one in listed]
-    metrics = re.findall(r"""\bmetric:[ \t]*["']?([A-Za-z_][A-Za-z0-9_]*)""", str(definition))
-    directions = re.findall(r"""\bdirection:[ \t]*["']?(maximize|minimize)""", str(definition))
+        return [(str(one.get("metric") or one.get("name") or ""), str(one.get("direction", ""))) for one in listed]
+    text = _objective_of(str(definition))
+    metrics = re.findall(r"""\bmetric["']?:[ \t]*["']?([A-Za-z_][A-Za-z0-9_.]*)""", text)
+    directions = re.findall(r"""\bdirection["']?:[ \t]*["']?(maximize|minimize)""", text)
     return list(zip(metrics, directions)) if len(metrics) == len(directions) else []
+
+
+def _objective_of(text: str) -> str:
+    """What a study file in YAML says under objective, without comments; all of it where that cannot be told."""
+    block = re.search(r"""^["']?objective["']?:.*(?:\n(?:[ \t\-#}\]].*)?)*""", text, re.MULTILINE)
+    return re.sub(r"(?:^|(?<=\s))#.*", "", block.group() if block else text, flags=re.MULTILINE)
 
 
 def observations(warm_start: WarmStart, objectives: list[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -38,6 +38,29 @@ def test_epochs_runs_to_the_budget_and_report_knows_the_epoch(start_agent: Start
     assert trial.directive.action == "finish"
 
 
+def test_a_misspelt_metric_is_told_at_the_first_report(
+    start_agent: StartAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = start_agent()
+    trial = tandem.current_trial()
+    with pytest.raises(ValueError, match="must report the objective 'accuracy'"):
+        for _ in trial.epochs():
+            trial.report(acuracy=0.5)
+    assert len(agent.reports) == 2
+    told = capsys.readouterr().err
+    assert told.count("tandem: ") == 1
+    assert "epoch 1 was reported, but the objective 'accuracy' is not among the metrics" in told
+    assert "did you mean 'acuracy'?" in told
+    assert "The last epoch of the budget, 3, must have it" in told
+
+
+def test_optunas_report_says_how_it_is_written_here(start_agent: StartAgent) -> None:
+    start_agent()
+    trial = tandem.current_trial()
+    with pytest.raises(TypeError, match=r"metrics by name: trial\.report\(accuracy=0\.91\)"):
+        trial.report(0.9, 1)  # type: ignore[arg-type]
+
+
 def test_epochs_starts_behind_the_checkpoint(start_agent: StartAgent, tmp_path: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "checkpoint").write_text("weights after 2")

@@ -10,6 +10,7 @@ import tarfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -498,6 +499,33 @@ def test_a_dataframe(start_server: StartServer) -> None:
     frame = study.trials_dataframe()
     assert list(frame["value"]) == [0.0, 0.5]
     assert list(frame["params_x"]) == [0, 1]
+    assert list(frame["joules"].isna()) == [True, True]  # nobody measured any: that is not none
+
+
+def test_a_row_of_the_dataframe_has_every_objective(monkeypatch: pytest.MonkeyPatch, real_client: tandem.Client) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))  # what is asked of it here
+    study = real_client.create_study(
+        {
+            "name": "dataframe",
+            "objective": [
+                {"metric": "accuracy", "direction": "maximize"},
+                {"expression": "seconds * 1000", "name": "milliseconds", "direction": "minimize"},
+            ],
+            "space": {"x": {"type": "int", "low": 0, "high": 9}},
+            "budget": {"epochs": 1},
+            "search": {"method": "tpe"},
+            "stop": {"trials": 2},
+        }
+    )
+    study.optimize(lambda trial: {"accuracy": 0.5, "seconds": 0.25}, n_trials=1)
+    with study:
+        study.tell(study.ask(), state="failed", reason="no memory")
+    study.annotate(trial=0, tags=["odd", "paper"], note="look")
+    first, second = study.trials_dataframe()
+    assert (first["value"], first["value_accuracy"], first["value_milliseconds"]) == (0.5, 0.5, 250.0)
+    assert (first["tags"], first["note"], first["joules"]) == ("odd paper", "look", None)
+    assert second["value_accuracy"] is None
+    assert "no memory" in second["reason"]
 
 
 def test_steering(start_server: StartServer) -> None:

@@ -10,6 +10,7 @@ import pytest
 from conftest import StartServer
 
 import tandem
+from tandem.warm import objectives_of
 
 DEFINITION = {
     "name": "toy",
@@ -105,3 +106,22 @@ def test_a_csv_file_without_the_objective(start_server: StartServer, tmp_path: P
     path.write_text("x,loss\n1,0.5\n")
     with pytest.raises(ValueError, match="no column is named accuracy"):
         warm(start_server(), DEFINITION, path)
+
+
+def test_the_objective_of_a_study_file(tmp_path: Path) -> None:
+    dotted = """name: toy
+# metric: accuracy, direction: minimize
+objective:
+  metric: edge.latency_ms  # metric: loss
+  direction: minimize
+constraints:
+  - {metric: memory, max: 20}
+space: {x: {type: int, low: 0, high: 9}}
+"""
+    assert objectives_of(dotted) == [("edge.latency_ms", "minimize")]
+    assert objectives_of(YAML) == [("accuracy", "maximize")]
+    listed = "objective:\n- metric: a\n  direction: maximize\n\n- metric: b.c\n  direction: minimize\nname: x\n"
+    assert objectives_of(listed) == [("a", "maximize"), ("b.c", "minimize")]
+    assert objectives_of("{name: toy, objective: {metric: a, direction: maximize}}") == [("a", "maximize")]
+    formula = {"objective": {"expression": "a / b", "name": "ratio", "direction": "minimize"}}
+    assert objectives_of(formula) == [("ratio", "minimize")]
