@@ -50,7 +50,7 @@ func studyNames(ctx context.Context, client *rest.Client, but []string) ([]strin
 	names := make([]string, 0, len(studies))
 	for _, study := range studies {
 		if !slices.Contains(but, study.Name) {
-			names = append(names, wording.Plain(study.Name)+"\t"+fmt.Sprintf("%s, %s", study.Status, shownBest(study.Progress.Best)))
+			names = append(names, wording.Plain(study.Name)+"\t"+fmt.Sprintf("%s, %s", study.Status, shownBest(study)))
 		}
 	}
 	return names, nil

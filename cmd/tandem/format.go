@@ -28,9 +28,18 @@ func sortedNames[V any](values map[string]V) []string {
 }
 
 // shownBest is the leading trial in a few words.
-func shownBest(best *protocol.Best) string {
+func shownBest(view protocol.StudyView) string {
+	best := view.Progress.Best
 	if best == nil {
 		return "nothing measured yet"
 	}
-	return fmt.Sprintf("best %s %s (trial %d, %s)", wording.Plain(best.Metric), wording.BestValue(*best), best.Number, wording.Budget(best.Budget))
+	said := "best"
+	if len(best.Values) > 1 { // another trial may well be better in each of them
+		said = "best compromise"
+	}
+	said += fmt.Sprintf(" %s %s", wording.Plain(best.Metric), wording.BestValue(*best))
+	for i := 1; i < len(best.Values) && i < len(view.Definition.Objectives); i++ {
+		said += fmt.Sprintf(", %s %s", wording.Plain(view.Definition.Objectives[i].Label()), further(*best, i))
+	}
+	return fmt.Sprintf("%s (trial %d, %s)", said, best.Number, wording.Budget(best.Budget))
 }

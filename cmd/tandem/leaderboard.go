@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
@@ -176,13 +179,34 @@ func printCosts(out io.Writer, view protocol.StudyView) {
 }
 
 // finished turns the end of a study into the command's answer.
-func finished(view protocol.StudyView) error {
-	if view.Progress.Best == nil {
-		reason := view.Reason
-		if failed := view.Progress.Trials[trial.Failed]; failed > 0 {
-			reason = fmt.Sprintf("%s; %s failed, see 'tandem study log %s 0'", reason, wording.Count(failed, "trial"), view.Name)
-		}
-		return fmt.Errorf("%w: %s", errNoResult, wording.Plain(reason))
+func finished(ctx context.Context, client *rest.Client, view protocol.StudyView) error {
+	if view.Progress.Best != nil {
+		return nil
 	}
-	return nil
+	reason := wording.Plain(view.Reason)
+	if failed := newestFailure(ctx, client, view.ID); failed != nil {
+		reason += "; " + shownFailure(*failed)
+	}
+	return fmt.Errorf("%w: %s", errNoResult, reason)
+}
+
+// newestFailure is the last of the trials that failed; nil: none did, or nobody
+// can tell now.
+func newestFailure(ctx context.Context, client *rest.Client, study string) *protocol.RankedTrial {
+	page, err := client.Trials(ctx, study, protocol.TrialQuery{States: []trial.State{trial.Failed}, Sort: "number", Descending: true, Limit: 1})
+	if err != nil || len(page.Trials) == 0 {
+		return nil
+	}
+	return &page.Trials[0]
+}
+
+// shownFailure is why a trial failed. Behind its first line a reason has the end of
+// what the script wrote on standard error.
+func shownFailure(t protocol.RankedTrial) string {
+	first, rest, _ := strings.Cut(t.Reason, "\n")
+	said := fmt.Sprintf("trial %d failed: %s", t.Number, wording.Plain(first))
+	for line := range strings.Lines(rest) {
+		said += "\n    " + wording.Plain(strings.TrimRight(line, "\n"))
+	}
+	return said
 }

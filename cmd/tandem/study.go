@@ -137,7 +137,7 @@ func listingOfStudies(studies []protocol.StudyView) listing {
 	seen := listing{print: func(out io.Writer) error { return printStudies(out, studies) }}
 	for _, study := range studies {
 		name := wording.Plain(study.Owner) + ":" + wording.Plain(study.Name)
-		seen.things = append(seen.things, thing{name, fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study.Progress.Best), wording.States(study.Progress.Trials))})
+		seen.things = append(seen.things, thing{name, fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study), wording.States(study.Progress.Trials))})
 	}
 	return seen
 }
@@ -153,6 +153,10 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 		best, metric := "-", "-"
 		if p.Best != nil {
 			best, metric = wording.BestValue(*p.Best), wording.Plain(p.Best.Metric)
+			for i := 1; i < len(p.Best.Values); i++ { // the best compromise
+				best += ", " + further(*p.Best, i)
+				metric += ", " + wording.Plain(study.Definition.Objectives[i].Label())
+			}
 		}
 		trials := strconv.Itoa(p.Created)
 		if p.MaxTrials > 0 {
@@ -214,7 +218,7 @@ func listingOfStudy(ctx context.Context, client *rest.Client, study string, limi
 		return listing{}, err
 	}
 	seen := listing{over: view.Status.Over(), print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
-	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", wording.Plain(view.Name), view.Status, shownBest(view.Progress.Best))})
+	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", wording.Plain(view.Name), view.Status, shownBest(view))})
 	for _, t := range page.Trials {
 		seen.things = append(seen.things, thing{fmt.Sprintf("trial %d", t.Number), shownTrial(t, view.Definition)})
 	}
@@ -288,7 +292,7 @@ func printResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 		if err := writeJSON(out, map[string]any{"study": view, "recommendation": answer}); err != nil {
 			return err
 		}
-		return finished(view)
+		return finished(ctx, client, view)
 	}
 	fmt.Fprintln(out)
 	whole, err := listingOfStudy(ctx, client, view.ID, leaderboardLimit)
@@ -300,5 +304,5 @@ func printResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 	}
 	fmt.Fprintln(out)
 	printRecommendation(out, answer)
-	return finished(view)
+	return finished(ctx, client, view)
 }

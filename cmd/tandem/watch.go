@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/wording"
 )
 
@@ -22,7 +24,7 @@ const (
 
 // watch shows a study's progress until it is over, and returns its last view.
 func watch(ctx context.Context, client *rest.Client, study string, out io.Writer) (protocol.StudyView, error) {
-	display := newDisplay(out)
+	display, failures := newDisplay(out), 0
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
@@ -30,6 +32,10 @@ func watch(ctx context.Context, client *rest.Client, study string, out io.Writer
 		if err != nil {
 			display.end()
 			return view, err
+		}
+		if count := view.Progress.Trials[trial.Failed]; count > failures {
+			failures = count
+			display.failed(newestFailure(ctx, client, view.ID))
 		}
 		display.show(view)
 		if view.Status.Over() {
@@ -55,6 +61,8 @@ type display struct {
 	printed time.Time
 	// waits is why the study waited at the last look, told is what of that was said.
 	waits, told string
+	// failures are the reasons of failed trials that were said.
+	failures []string
 }
 
 func newDisplay(out io.Writer) *display {
@@ -75,7 +83,7 @@ func (d *display) show(view protocol.StudyView) {
 		d.draw(line)
 		return
 	}
-	news := fmt.Sprint(view.Status, shownBest(view.Progress.Best))
+	news := fmt.Sprint(view.Status, shownBest(view))
 	if news == d.news && time.Since(d.printed) < linesEvery {
 		return
 	}
@@ -92,6 +100,21 @@ func (d *display) tell(waits string) {
 		d.told = waits
 	}
 	d.waits = waits
+}
+
+// failed says why a trial failed: each reason once, and a few of them, since a script
+// that names its parameters in an error never says the same twice.
+func (d *display) failed(t *protocol.RankedTrial) {
+	const most = 3
+	if t == nil || len(d.failures) == most || slices.Contains(d.failures, t.Reason) {
+		return
+	}
+	d.failures = append(d.failures, t.Reason)
+	d.clear()
+	fmt.Fprintln(d.out, shownFailure(*t))
+	if len(d.failures) == most {
+		fmt.Fprintln(d.out, "What further trials fail of stands on the study's page.")
+	}
 }
 
 // whyIdle is why a study runs nothing; empty: it runs something, or nothing is in
@@ -152,7 +175,7 @@ func bar(part float64) string {
 // progressLine is a study's state in one line, the most important first.
 func progressLine(view protocol.StudyView) string {
 	p := view.Progress
-	parts := []string{fmt.Sprintf("%s  %s", wording.Seconds(p.ElapsedSeconds), shownBest(p.Best))}
+	parts := []string{fmt.Sprintf("%s  %s", wording.Seconds(p.ElapsedSeconds), shownBest(view))}
 	if view.Status != protocol.StudyRunning {
 		parts[0] = string(view.Status) + "  " + parts[0]
 	}

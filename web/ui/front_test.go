@@ -75,5 +75,11 @@ func tryFront(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#board tbody tr:first-child td")].slice(2, 5).map(cell => cell.textContent)`, []string{"0.8500", "15.00", "none"})
 	p.seeText("#setup", "size at most 10.00")
 	p.seeText("#answer", "latency_ms 15.00")
+	// Trial 1 has the highest accuracy: the leading trial is not called that.
+	p.seeText("#figures", "Best compromise: accuracy")
+	p.seeText("#figures", "latency_ms 15.00, trial 3")
+	p.visit("/studies")
+	const row = `[...document.querySelectorAll("#studies tbody tr")].find(row => row.textContent.includes("several"))`
+	p.see(`[...`+row+`.cells].slice(4, 6).map(cell => cell.innerText)`, []string{"0.8500\n15.00", "accuracy\nlatency_ms"})
 	p.quiet()
 }

@@ -19,10 +19,17 @@ def study(view: Mapping[str, Any], url: str) -> str:
     best = progress.get("best")
     rows: list[tuple[str, Any]] = [("status", view["status"]), ("trials", counts or "none yet")]
     if best:
-        rows.append((f"best {best['metric']}", f"{_number(best['value'])} (trial {best['number']})"))
+        rows.append((leading(best), f"{_number(best['value'])} (trial {best['number']})"))
+        further = zip(view["definition"]["objective"][1:], (best.get("values") or ())[1:])
+        rows += [(str(one.get("name") or one.get("metric")), _number(value)) for one, value in further]
         rows += [(name, value) for name, value in (best.get("params") or {}).items()]
     title = f'<a href="{escape(url, quote=True)}">{escape(str(view["name"]))}</a>'
     return _table(f"study {title}", rows)
+
+
+def leading(best: Mapping[str, Any]) -> str:
+    """What the leading trial's value is: with several objectives another trial may be better in each of them."""
+    return f"best {'compromise: ' if best.get('values') else ''}{best['metric']}"
 
 
 def trial(record: TrialRecord) -> str:

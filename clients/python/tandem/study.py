@@ -482,5 +482,5 @@ def _progress_line(view: Mapping[str, Any]) -> str:
     progress = view["progress"]
     counts = ", ".join(f"{count} {state}" for state, count in (progress.get("trials") or {}).items() if count)
     best = progress.get("best")
-    leading = f"; best {best['metric']} {best['value']} (trial {best['number']})" if best else ""
+    leading = f"; {notebook.leading(best)} {best['value']} (trial {best['number']})" if best else ""
     return f"{view['name']} is {view['status']}: {counts or 'no trials yet'}{leading}"

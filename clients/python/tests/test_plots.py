@@ -186,6 +186,19 @@ def test_tables_hold_no_markup_of_others(start_server: StartServer) -> None:
     assert "&lt;b&gt;" in notebook.study(view, "http://127.0.0.1/studies/1?a=1&b='")
 
 
+def test_the_leading_trial_of_several_objectives_is_a_compromise() -> None:
+    view = {
+        "name": "two",
+        "status": "running",
+        "progress": {"best": {"metric": "accuracy", "value": 0.83, "values": [0.83, 12.5], "number": 5, "params": {}}},
+        "definition": {"objective": [{"metric": "accuracy"}, {"expression": "latency * 1000", "name": "latency_ms"}]},
+    }
+    html = notebook.study(view, "http://127.0.0.1/studies/1")
+    assert "best compromise: accuracy" in html
+    assert "latency_ms" in html
+    assert "12.5" in html
+
+
 def test_an_answer_without_results(start_server: StartServer) -> None:
     study = study_on(start_server(trials=1))
     assert "nothing was measured yet" in study.recommendation()._repr_html_()

@@ -12,7 +12,7 @@ const tag = byId("tag");
 
 function fill(row, study) {
   const { progress, definition } = study;
-  const [objective] = definition.objective;
+  const [objective, ...further] = definition.objective;
   const used = energy(progress.energy);
   const cells = [
     make("th", { scope: "row" },
@@ -25,8 +25,9 @@ function fill(row, study) {
       make("span", {}, progress.max_trials > 0 ? `${count(progress.created)} of ${count(progress.max_trials)} trials` : `${count(progress.created)} trials`),
       stackedBar([...states.map((state) => ({ state, weight: progress.trials[state] })), { state: "open", weight: Math.max(0, progress.max_trials - progress.created) }]),
       make("span", { class: "sub" }, tally(progress.trials))),
-    make("td", { class: "number strong" }, progress.best ? measured(progress.best.value) : nothing),
-    make("td", {}, label(objective), make("span", { class: "sub" }, objective.direction)),
+    make("td", { class: "number strong", title: further.length > 0 ? "the best compromise: another trial may be better in one of the objectives" : null }, progress.best ? measured(progress.best.value) : nothing,
+      ...further.map((one, index) => make("span", { class: "sub" }, progress.best ? measured(progress.best.values?.[index + 1]) : nothing))),
+    make("td", {}, label(objective), ...(further.length > 0 ? further.map((one) => make("span", { class: "sub" }, label(one))) : [make("span", { class: "sub" }, objective.direction)])),
     make("td", { class: "number" }, count(progress.epochs)),
     make("td", { class: "number" }, duration(Math.round(progress.elapsed_seconds)).replace(/\.00? s$/, " s"),
       progress.remaining_seconds > 0 && study.status === "running" ? make("span", { class: "sub" }, `≈ ${roughly(progress.remaining_seconds)} left`) : null),

@@ -40,16 +40,19 @@ export class Summary {
 
   #best() {
     const { best } = this.study.progress;
-    const [objective] = this.study.definition.objective;
+    const [objective, ...further] = this.study.definition.objective;
     const aim = objective.direction === "maximize" ? "Best (highest)" : "Best (lowest)";
+    // With several objectives another trial may well be better in each of them.
+    const term = further.length > 0 ? `Best compromise: ${label(objective)}` : `${aim} ${label(objective)}`;
     if (!best) {
-      this.#figures.set("best", { term: `${aim} ${label(objective)}`, value: nothing, detail: "nothing measured yet" });
+      this.#figures.set("best", { term, value: nothing, detail: "nothing measured yet" });
       return;
     }
+    const others = further.map((one, index) => `${label(one)} ${measured(best.values?.[index + 1])}, `).join("");
     const link = make("a", { href: studyPath(referenceOf(this.study), `/trials/${best.number}`) }, `trial ${best.number}`);
     this.#figures.set("best", {
-      term: `${aim} ${label(objective)}`, value: measured(best.value), title: String(best.value),
-      detail: make("span", {}, link, `, ${budget(best.budget, true)} data${best.repeated?.results > 1 ? `, mean of ${best.repeated.results}` : ""}`), key: `${best.number} ${best.rung} ${best.repeated?.results ?? 1}`,
+      term, value: measured(best.value), title: String(best.value),
+      detail: make("span", {}, others, link, `, ${budget(best.budget, true)} data${best.repeated?.results > 1 ? `, mean of ${best.repeated.results}` : ""}`), key: `${best.number} ${best.rung} ${best.repeated?.results ?? 1}`,
     });
   }
 
