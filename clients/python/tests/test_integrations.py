@@ -240,3 +240,22 @@ def test_sklearn(real_client: tandem.Client) -> None:
     best = search.study_.learning_curve(search.study_.best_trial.number)
     scores = [float(report["metrics"]["fold_score"]) for report in best]
     assert search.best_score_ == pytest.approx(sum(scores) / 5)
+
+
+def test_a_sklearn_search_outlives_what_cannot_be_fitted(real_client: tandem.Client) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from sklearn.datasets import load_iris
+    from sklearn.svm import SVC
+
+    from tandem.integrations.sklearn import TandemSearchCV
+
+    X, y = load_iris(return_X_y=True)
+    space = {"kernel": {"values": ["rbf", "nonsense"]}}
+    search = TandemSearchCV(SVC(), space, n_trials=6, cv=2, client=real_client, search={"method": "random", "seed": 1})
+    search.fit(X, y)
+    assert search.best_params_ == {"kernel": "rbf"}
+    failed = [record for record in search.study_.trials if record.state == "failed"]
+    assert failed
+    assert "nonsense" in failed[0].reason
+    with pytest.raises(ValueError, match="no configuration got a score: 2 failed, the last with .*nonsense"):
+        TandemSearchCV(SVC(), {"kernel": {"values": ["nonsense"]}}, n_trials=2, cv=2, client=real_client).fit(X, y)

@@ -200,7 +200,10 @@ function kept(one) {
 }
 
 function domain(one) {
-  if (one.values) return `${one.type} ${one.values.map(parameter).join(", ")}`;
+  if (one.values) {
+    const shown = one.values.length > 14 ? one.values.slice(0, 12) : one.values; // hundreds would be the whole page
+    return `${one.type} ${shown.map((value) => parameter(value)).join(", ")}${shown.length < one.values.length ? ` and ${count(one.values.length - shown.length)} more` : ""}`;
+  }
   const extras = [one.log && "log", one.step > 0 && `step ${parameter(one.step)}`].filter(Boolean).map((extra) => `, ${extra}`).join("");
   return `${one.type} ${parameter(one.low)} to ${parameter(one.high)}${extras}`;
 }

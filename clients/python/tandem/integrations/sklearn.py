@@ -46,7 +46,8 @@ class TandemSearchCV(MetaEstimatorMixin, BaseEstimator):
     An epoch is a fold. All configurations are measured on one fold, the better ones on more, and only the best on all:
     about a third as many fits as n_trials times the folds. Any number of processes may work on the same ``study_name``
     with the same data; each is to call :meth:`fit`. ``space`` is that of a study file; ``search`` is laid over the
-    study's ``search``; ``scoring`` and ``cv`` are scikit-learn's; ``client`` says which server.
+    study's ``search``; ``scoring`` and ``cv`` are scikit-learn's; ``client`` says which server. A configuration that
+    raises has failed, with the exception as its reason, and the search goes on; if all do, :meth:`fit` raises ValueError.
     """
 
     def __init__(
@@ -97,7 +98,10 @@ class TandemSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.study_: Study = (self.client or Client()).create_study(
             self._definition(len(folds)), load_if_exists=self.study_name is not None
         )
-        self.study_.optimize(objective, n_jobs=self.n_jobs)
+        # As in scikit-learn's searches a configuration that cannot be fitted is the worst one, and the search goes on.
+        self.study_.optimize(objective, n_jobs=self.n_jobs, catch=Exception)
+        if not self.study_.progress.get("best"):
+            raise ValueError(f"no configuration got a score: {_why_none(self.study_)}")
         self.best_params_ = dict(self.study_.best_params)
         self.best_score_ = self.study_.best_value
         self.cv_results_ = _results(self.study_)
@@ -115,6 +119,7 @@ class TandemSearchCV(MetaEstimatorMixin, BaseEstimator):
             "budget": {"policy": "epochs", "epochs": {"min": 1, "max": folds}} if folds > 1 else {"epochs": 1},
             "search": dict(self.search or {}),
             "stop": {"trials": self.n_trials},
+            "retry": {"failures": 0},  # the same configuration on the same fold fails again
         }
 
     @_best_has("predict")
@@ -146,6 +151,12 @@ class TandemSearchCV(MetaEstimatorMixin, BaseEstimator):
         if not hasattr(self, "best_estimator_"):
             raise ValueError("there is no best estimator: call fit first, with refit=True")
         return self.best_estimator_
+
+
+def _why_none(study: Study) -> str:
+    """Of what the last of the trials that failed did; else how the study ended."""
+    reasons = [record.reason for record in study.trials if record.state == "failed"]
+    return f"{len(reasons)} failed, the last with {reasons[-1]}" if reasons else str(study.view.get("reason") or "")
 
 
 def _results(study: Study) -> dict[str, list[Any]]:
