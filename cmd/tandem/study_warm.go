@@ -37,7 +37,8 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 	if len(f.from) > 0 {
 		warm := definition.WarmStart{}
 		if def.Search.WarmStart != nil {
-			warm.Studies = slices.Clone(def.Search.WarmStart.Studies)
+			warm = *def.Search.WarmStart
+			warm.Studies = slices.Clone(warm.Studies)
 		}
 		for _, study := range f.from {
 			if !slices.Contains(warm.Studies, study) {
