@@ -211,7 +211,7 @@ func (tx *transaction) failed(t trial.Trial, reason string) (trial.Trial, error)
 		return t, err
 	}
 	if def.Stop.Failures > 0 && tx.onlyFailures() >= def.Stop.Failures {
-		return t, tx.conclude(protocol.StudyFailed, fmt.Sprintf("the first %d trials failed, the last with: %s", def.Stop.Failures, reason))
+		return t, tx.conclude(protocol.StudyFailed, fmt.Sprintf("the first %d trials failed, the last with: %s", def.Stop.Failures, firstLine(reason)))
 	}
 	return t, nil
 }

@@ -3,7 +3,9 @@ package study
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/system"
@@ -72,11 +74,10 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		if top.Measured() {
 			answer.Notes = append(answer.Notes, "not measured on the full budget: "+amounts(winner))
 		} else {
-			answer.Notes = append(answer.Notes, fmt.Sprintf(
-				"measured after %d epochs on %.4g of the data, not on the full budget of %d epochs on %.4g",
-				answer.Best.Budget.Epochs, answer.Best.Budget.DataFraction, top.Epochs, top.DataFraction))
+			answer.Notes = append(answer.Notes, fmt.Sprintf("measured after %s, not on the full budget of %s", trained(answer.Best.Budget), trained(top)))
 		}
 	}
+	answer.Notes = append(answer.Notes, r.failureNotes(winner)...)
 	if answer.Best.Estimated {
 		answer.Notes = append(answer.Notes, answer.Best.Metric+" is an estimate: it stands on joules or inferences that were not measured")
 	}
@@ -102,6 +103,47 @@ func (r *runtime) inferenceNotes(i *trial.InferenceCost) []string {
 		return []string{"the joules of inference on " + i.Device + " are an " + i.EnergyMethod}
 	}
 	return nil
+}
+
+// trained is a budget of epochs in words.
+func trained(b budget.Budget) string {
+	epochs := "1 epoch"
+	if b.Epochs != 1 {
+		epochs = fmt.Sprintf("%d epochs", b.Epochs)
+	}
+	if b.DataFraction == 1 {
+		return epochs
+	}
+	return fmt.Sprintf("%s on %.4g%% of the data", epochs, 100*b.DataFraction)
+}
+
+// notableFailures is the share of failed trials from which on the answer says so.
+const notableFailures = 0.1
+
+// failureNotes say what speaks against an answer that came of trials which failed:
+// a script that breaks at its third epoch leaves results of the first.
+func (r *runtime) failureNotes(winner trial.Trial) []string {
+	var notes []string
+	if winner.State == trial.Failed {
+		notes = append(notes, fmt.Sprintf("trial %d failed after this was measured: %s", winner.Number, firstLine(winner.Reason)))
+	}
+	failed, all := 0, searched(r.trials)
+	for _, t := range all {
+		if t.State == trial.Failed {
+			failed++
+		}
+	}
+	if failed > 0 && float64(failed) >= notableFailures*float64(len(all)) {
+		notes = append(notes, fmt.Sprintf("%d of %d trials failed", failed, len(all)))
+	}
+	return notes
+}
+
+// firstLine of a reason says what happened; what stands behind it is the end of a
+// script's standard error.
+func firstLine(reason string) string {
+	first, _, _ := strings.Cut(reason, "\n")
+	return first
 }
 
 // measuredAt counts the trials with a result at the rung.

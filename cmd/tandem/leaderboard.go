@@ -185,7 +185,13 @@ func finished(ctx context.Context, client *rest.Client, view protocol.StudyView)
 	}
 	reason := wording.Plain(view.Reason)
 	if failed := newestFailure(ctx, client, view.ID); failed != nil {
-		reason += "; " + shownFailure(*failed)
+		first, rest, _ := strings.Cut(shownFailure(*failed), "\n")
+		if _, why, _ := strings.Cut(first, ": "); !strings.Contains(reason, why) { // a study that failed says it itself
+			reason += "; " + first
+		}
+		if rest != "" {
+			reason += "\n" + rest
+		}
 	}
 	return fmt.Errorf("%w: %s", errNoResult, reason)
 }

@@ -161,7 +161,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
-	lastErrors := r.output.errors.lines(5)
+	lastErrors := r.output.errors.lines(lastErrorLines)
 	request = r.explain(verdict(result, r.ending, r.directive, r.progress, lastErrors), lastErrors)
 	return request, request.Outcome != protocol.Vanished
 }

@@ -146,7 +146,7 @@ func (s *seat) dismiss() {
 	s.killStray()
 	s.idle.stop(pipeLinger)
 	if result := s.process.exit(); !result.ok() && result.signal != syscall.SIGTERM {
-		s.agent.options.Logger.Warn("a command that had no further trial did not end well", "reason", describe(result, s.idle.errors.lines(5)))
+		s.agent.options.Logger.Warn("a command that had no further trial did not end well", "reason", describe(result, s.idle.errors.lines(lastErrorLines)))
 	}
 	s.end()
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 )
 
+// lastErrorLines is how much of the end of standard error a reason has: of a Python
+// traceback the script's own line as well, which stands above those of libraries.
+const lastErrorLines = 12
+
 // verdict says how a lease ended, from how its command did. A trial that
 // reached its budget did so whatever ended it afterwards; what we or the server
 // ended is given back, and so is what a broken GPU ended; everything else is

@@ -60,10 +60,9 @@ def decode_list(values: Iterable[Any]) -> list[float]:
 
 def require(objectives: Iterable[str], values: Mapping[str, float]) -> None:
     """Raise if an objective's metric is missing from the last report of a budget."""
-    for name in objectives:
-        if name not in values:
-            near = did_you_mean(name, values)
-            raise ValueError(f"the last epoch of the budget must report the objective {name!r}: reported{near}")
+    lack = lacking(objectives, values)
+    if lack:
+        raise ValueError(f"the last epoch of the budget must report every objective: {lack}")
 
 
 def lacking(objectives: Iterable[str], values: Mapping[str, float]) -> str:

@@ -137,7 +137,8 @@ class FakeServer:
             value = best["results"][-1]["values"][0]
             named = {"number": best["number"], "metric": "accuracy", "value": value, "params": best["params"]}
             progress["best"] = {**named, "trial_id": best["id"], "rung": best["rung"], "budget": best["budget"]}
-        return {**study, "definition": {"name": study["name"]}, "progress": progress}
+        objective = [{"metric": "accuracy", "direction": "maximize"}]
+        return {**study, "definition": {"name": study["name"], "objective": objective}, "progress": progress}
 
     def study(self, call: Call, ref: str) -> tuple[int, Any]:
         return 200, self.view(self._study(ref))

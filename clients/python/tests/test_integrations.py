@@ -257,5 +257,5 @@ def test_a_sklearn_search_outlives_what_cannot_be_fitted(real_client: tandem.Cli
     failed = [record for record in search.study_.trials if record.state == "failed"]
     assert failed
     assert "nonsense" in failed[0].reason
-    with pytest.raises(ValueError, match="no configuration got a score: 2 failed, the last with .*nonsense"):
+    with pytest.raises(ValueError, match=r"no configuration got a score: 2 failed, the last with .*nonsense"):
         TandemSearchCV(SVC(), {"kernel": {"values": ["nonsense"]}}, n_trials=2, cv=2, client=real_client).fit(X, y)

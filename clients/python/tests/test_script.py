@@ -43,7 +43,9 @@ def test_a_misspelt_metric_is_told_at_the_first_report(
 ) -> None:
     agent = start_agent()
     trial = tandem.current_trial()
-    with pytest.raises(ValueError, match="must report the objective 'accuracy'"):
+    with pytest.raises(
+        ValueError, match="must report every objective: the objective 'accuracy' is not among the metrics"
+    ):
         for _ in trial.epochs():
             trial.report(acuracy=0.5)
     assert len(agent.reports) == 2
@@ -252,7 +254,7 @@ def test_the_last_report_needs_the_objective(start_agent: StartAgent) -> None:
     agent = start_agent()
     trial = tandem.current_trial()
     trial.report(1, loss=0.5)
-    with pytest.raises(ValueError, match="objective 'accuracy': reported, did you mean 'acuracy'"):
+    with pytest.raises(ValueError, match="objective 'accuracy' is not among the metrics, did you mean 'acuracy'"):
         trial.report(3, acuracy=0.5)
     assert len(agent.reports) == 1
     with pytest.raises(ValueError, match="at least one metric"):

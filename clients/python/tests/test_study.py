@@ -106,7 +106,7 @@ def test_nan_is_a_value(start_server: StartServer) -> None:
     ("outcome", "words"),
     [
         (None, "returned nothing, and epoch 1"),
-        ({"loss": 0.1}, "must report the objective 'accuracy'"),
+        ({"loss": 0.1}, "must report every objective: the objective 'accuracy'"),
         ((0.1, 0.2), "2 values for 1 objectives"),
         ("0.9", "must be a number"),
     ],
@@ -502,7 +502,9 @@ def test_a_dataframe(start_server: StartServer) -> None:
     assert list(frame["joules"].isna()) == [True, True]  # nobody measured any: that is not none
 
 
-def test_a_row_of_the_dataframe_has_every_objective(monkeypatch: pytest.MonkeyPatch, real_client: tandem.Client) -> None:
+def test_a_row_of_the_dataframe_has_every_objective(
+    monkeypatch: pytest.MonkeyPatch, real_client: tandem.Client
+) -> None:
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))  # what is asked of it here
     study = real_client.create_study(
         {

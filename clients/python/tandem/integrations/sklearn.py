@@ -47,7 +47,8 @@ class TandemSearchCV(MetaEstimatorMixin, BaseEstimator):
     about a third as many fits as n_trials times the folds. Any number of processes may work on the same ``study_name``
     with the same data; each is to call :meth:`fit`. ``space`` is that of a study file; ``search`` is laid over the
     study's ``search``; ``scoring`` and ``cv`` are scikit-learn's; ``client`` says which server. A configuration that
-    raises has failed, with the exception as its reason, and the search goes on; if all do, :meth:`fit` raises ValueError.
+    raises has failed, with the exception as its reason, and the search goes on; if all do, :meth:`fit` raises
+    ValueError.
     """
 
     def __init__(
