@@ -170,7 +170,11 @@ func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need, back 
 	if reason := pool.KeepsWorker(s.rules.reservations, member.Registration.Name, asker, now); reason != "" {
 		return refused{protocol.WaitReserved, reason}
 	}
-	if opens(member, s.heldOf(member.Registration.ID), need) {
+	held := s.heldOf(member.Registration.ID)
+	if claim, claimed := pool.Claimed(held); claimed && claim.Study != r.id && r.study.Definition.Priority < claim.Priority {
+		return refused{protocol.WaitGang, fmt.Sprintf("trials on worker %s are making way for a study of higher priority (%d)", member.Registration.Name, claim.Priority)}
+	}
+	if opens(member, held, need) {
 		asker.Need.GPUs = 1 // nobody has the GPU yet that it would take a part of
 	}
 	if reason := s.gpusReserved(asker, back, now); reason != "" {

@@ -15,13 +15,18 @@ const preemptPause = 10 * time.Minute
 // preempt lets trials make way for studies that ask for that, may, and have work
 // and no room. It is called at every tick: a worker that is busy asks for nothing.
 func (s *Service) preempt(now time.Time) {
+	pressing := map[string]bool{}
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if r.pressing() {
+			pressing[r.id] = true
 			s.makeWay(r, now)
 		}
 		r.mutex.Unlock()
 	}
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	s.leases.Unclaim(func(study string) bool { return pressing[study] })
 }
 
 // pressing reports whether the study asks for preemption and has work.
@@ -76,8 +81,9 @@ func (s *Service) makeWay(r *runtime, now time.Time) {
 			hosts = append(hosts, pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)})
 		}
 	}
-	for _, victim := range pool.Victims(r.study.Definition.Priority, s.need(r, 1), hosts, now, preemptPause) {
-		if s.leases.Ask(victim.Trial, victim.Epoch, r.makingWay(victim.Owner), now) {
+	claim := pool.Claim{Study: r.id, Priority: r.study.Definition.Priority}
+	for _, victim := range pool.Victims(claim.Priority, s.need(r, 1), hosts, now, preemptPause) {
+		if s.leases.Ask(victim, claim, r.makingWay(victim.Owner), now) {
 			s.options.Logger.Info("preempted", "trial", victim.Trial, "worker", victim.Worker, "for", r.study.Definition.Name)
 		}
 	}

@@ -47,7 +47,7 @@ func TestPreemptionWhenAskedFor(t *testing.T) {
 		if got := told(); len(got) != 0 {
 			t.Fatalf("ada may not preempt, and %v make way", got)
 		}
-		ada.wantWait("urgent", "busy", "3 workers that suit it are busy")
+		ada.wantWait("urgent", "busy", "3 workers that suit it are busy; no trial makes way for it (preempt), as user ada may not ask for that")
 		if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Preempt: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -105,4 +105,54 @@ func TestMakingWayNamesNoStudyOfOthers(t *testing.T) {
 			}
 		})(t)
 	}
+}
+
+// TestRoomForAGangIsKeptWhileItIsMade: two trials make way for one that needs both
+// their GPUs, one after the other. What the first leaves goes to nobody of a lower
+// priority meanwhile, or the second would have made way for nothing.
+func TestRoomForAGangIsKeptWhileItIsMade(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		long := []string{"policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9"}
+		bob := w.as(user("bob"))
+		bob.create(append(named("low", "priority: -1", "resources: {gpus: 1}"), long...)...)
+		w.rack("worker-rack", 8, 2)
+		leases := []*protocol.Lease{w.mustLease("worker-rack"), w.mustLease("worker-rack")}
+		for _, lease := range leases {
+			w.mustReport(lease, 1)
+			if err := w.checkpoint(lease, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		view := w.create(append(named("urgent", "priority: 3", "preempt: true", "resources: {gpus: 2}"), long...)...)
+		w.sleep(2 * time.Second)
+		if told := w.beat("worker-rack", leases...); len(told) != 2 {
+			t.Fatalf("told to make way are %+v, want both", told)
+		}
+		if _, err := w.finish(leases[0], protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if lease := w.lease("worker-rack"); lease != nil {
+			t.Fatalf("half of the room that is made for urgent went to %s", lease.Trial)
+		}
+		bob.wantWait("low", "gang", "trials on worker rack are making way for a study of higher priority (3)")
+		if _, err := w.service.Pause(w.ctx, view.Name); err != nil {
+			t.Fatal(err)
+		}
+		w.sleep(2 * time.Second)
+		again := w.mustLease("worker-rack")
+		if again.Study != "low" {
+			t.Errorf("with urgent paused %s is served", again.Study)
+		}
+		if _, err := w.service.Resume(w.ctx, view.Name); err != nil {
+			t.Fatal(err)
+		}
+		for _, lease := range []*protocol.Lease{again, leases[1]} {
+			if _, err := w.finish(lease, protocol.Interrupted); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lease := w.mustLease("worker-rack"); lease.Study != "urgent" || len(lease.GPUs) != 2 {
+			t.Errorf("the room went to %s with GPUs %v", lease.Trial, lease.GPUs)
+		}
+	})(t)
 }

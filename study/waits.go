@@ -78,11 +78,20 @@ func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.
 	case busy > 0 && r.study.Definition.SharesGPUs():
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("none of the %d workers that suit it has room for a part of a GPU: its next trial %s%s", busy, s.firstSharer(r).words(), s.keptApart(r.id))})
 	case busy > 0 && r.held == 0:
-		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: numbered(busy, "worker that suits it is", "workers that suit it are") + " busy"})
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: numbered(busy, "worker that suits it is", "workers that suit it are") + " busy" + s.mayNotPreempt(r)})
 	case len(waits) == 0 && busy == 0:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("none of the %d connected workers runs it: they refuse it, belong to other users, lack a layer of the sandbox that it wants, or are too small", unsuited)})
 	}
 	return waits
+}
+
+// mayNotPreempt says that the study asks for preemption and its owner may not; empty
+// where that is not so. The pool's lock is held.
+func (s *Service) mayNotPreempt(r *runtime) string {
+	if !r.study.Definition.Preempt || s.mayPreempt(r) {
+		return ""
+	}
+	return fmt.Sprintf("; no trial makes way for it (preempt), as user %s may not ask for that: an administrator allows it with tandem quota set %s --preempt", r.owner, r.owner)
 }
 
 // numbered says how many there are of something.

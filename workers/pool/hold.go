@@ -116,16 +116,39 @@ func (l *Leases) Saved(id trial.ID, epoch trial.LeaseEpoch) {
 	}
 }
 
-// Ask wants the lease's worker to pause the trial and to give it back, for the
-// reason; false if that lease is not out.
-func (l *Leases) Ask(id trial.ID, epoch trial.LeaseEpoch, reason string, now time.Time) bool {
-	lease, ok := l.byTrial[id]
-	if !ok || lease.Epoch != epoch {
+// Ask wants the worker of the lease to pause its trial and to give it back, for the
+// study and the reason; false if that lease is not out.
+func (l *Leases) Ask(asked Lease, by Claim, reason string, now time.Time) bool {
+	lease, ok := l.byTrial[asked.Trial]
+	if !ok || lease.Epoch != asked.Epoch {
 		return false
 	}
-	lease.Leave, lease.Preempted = reason, now
-	l.byTrial[id] = lease
+	lease.Leave, lease.LeaveFor, lease.Preempted = reason, by, now
+	l.byTrial[asked.Trial] = lease
 	return true
+}
+
+// Unclaim lets others have the room of trials that make way for studies which want
+// it no more.
+func (l *Leases) Unclaim(wants func(study string) bool) {
+	for id, lease := range l.byTrial {
+		if lease.LeaveFor.Study != "" && !wants(lease.LeaveFor.Study) {
+			lease.LeaveFor = Claim{}
+			l.byTrial[id] = lease
+		}
+	}
+}
+
+// Claimed returns the study of the highest priority for which one of a worker's
+// leases makes way. Until all have left, what some of them leave is for that study:
+// it may need it together, and others would be in its way again.
+func Claimed(held []Lease) (by Claim, claimed bool) {
+	for _, lease := range held {
+		if one := lease.LeaveFor; one.Study != "" && (!claimed || one.Priority > by.Priority) {
+			by, claimed = one, true
+		}
+	}
+	return by, claimed
 }
 
 // Asked is why the lease's worker shall give the trial back; empty: it shall not.

@@ -49,6 +49,14 @@ type Lease struct {
 	Preempted time.Time
 	// Leave is why its worker shall pause it and give it back; empty: it shall not.
 	Leave string
+	// LeaveFor is for whom it shall; the zero value: for nobody any more.
+	LeaveFor Claim
+}
+
+// Claim is a study for which trials make way.
+type Claim struct {
+	Study    string
+	Priority int
 }
 
 // Leases are the leases that are out. The zero value is empty and ready.
