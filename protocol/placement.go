@@ -36,8 +36,10 @@ type PoolMachine struct {
 	Drained bool `json:"drained,omitempty" doc:"it gets no more trials, whatever it asks for"`
 	// Advised says that the server drained it by its forecast.
 	Advised bool `json:"advised,omitempty" doc:"the server drained it by its forecast of the demand"`
-	Slots   int  `json:"slots"`
-	Elastic bool `json:"elastic,omitempty"`
+	// Reserved says for whom it is kept now.
+	Reserved string `json:"reserved,omitempty" doc:"for whom it is kept now, and until when, in words"`
+	Slots    int    `json:"slots"`
+	Elastic  bool   `json:"elastic,omitempty"`
 	// Probes is how many probes it brought.
 	Probes  int       `json:"probes,omitempty" doc:"probes it brought"`
 	Running []PoolRun `json:"running"`

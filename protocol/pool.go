@@ -21,6 +21,8 @@ type QuotaView struct {
 	// Quota is absent for a user who has none.
 	Quota *Quota  `json:"quota,omitempty" doc:"absent: the user has none"`
 	Uses  PoolUse `json:"uses"`
+	// UserAbsent says that no token is the user's: the name may be misspelt.
+	UserAbsent bool `json:"user_absent,omitempty" doc:"no token is this user's: there is nobody whom the quota bounds, until there is one"`
 }
 
 // PoolUse is what a user's trials have of the pool now, and used today.
@@ -56,6 +58,10 @@ type Reservation struct {
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
 	Active  bool      `json:"active" doc:"it holds now"`
+	// WorkerAbsent and UserAbsent say that what it names is not there now, which may
+	// be because it is yet to come, or because the name is misspelt.
+	WorkerAbsent bool `json:"worker_absent,omitempty" doc:"no worker of this name is connected now: nothing is kept until one is"`
+	UserAbsent   bool `json:"user_absent,omitempty" doc:"no token is this user's: nobody can use what is kept, until there is one; told to administrators and viewers"`
 }
 
 // DrainRequest says how a worker is drained.

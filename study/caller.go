@@ -82,6 +82,15 @@ func (c Caller) holds(holder string) bool {
 // its owner before it when that is a user: "alice:lenet". No two studies share it.
 func (s Study) Reference() string { return reference(s.Owner, s.Definition.Name) }
 
+// calls is what the caller calls the study: its name where all that it sees are its
+// own, else its reference, since several users may have one of that name.
+func (c Caller) calls(study Study) string {
+	if c.Sight == Own {
+		return study.Definition.Name
+	}
+	return study.Reference()
+}
+
 // OwnerOf is the owner of the study with the reference.
 func OwnerOf(reference string) string {
 	owner, _, found := strings.Cut(reference, separator)

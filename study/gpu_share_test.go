@@ -283,7 +283,7 @@ func TestPartsCountAsFractions(t *testing.T) {
 		ada.wantWait("hers", "quota", "user ada holds 0.8 of their 1 GPUs")
 		w.beat("worker-box", first, second)
 		w.sleep(10 * time.Second)
-		views := w.service.Quotas(w.ctx)
+		views := w.quotas()
 		if len(views) != 1 || views[0].Uses.GPUs != 0.8 || views[0].Uses.GPUSecondsToday < 7.9 || views[0].Uses.GPUSecondsToday > 8.9 {
 			t.Errorf("used are %+v", views)
 		}

@@ -111,7 +111,7 @@ func (b books) charge(candidates []pool.Candidate, owner string, takes pool.Amou
 // offered is what all of a study's offers have in common.
 func (r *runtime) offered(suits []bool, needs map[int]pool.Need, stands []stand) offer {
 	def := r.study.Definition
-	one := offer{study: r.id, title: def.Name, number: next, energy: def.Placement.Energy, suits: suits, open: suits, needs: needs, parallel: def.Parallel}
+	one := offer{study: r.id, number: next, energy: def.Placement.Energy, suits: suits, open: suits, needs: needs, parallel: def.Parallel}
 	if at := slices.Index(suits, true); at >= 0 {
 		one.need = needs[stands[at].room.Machine]
 		one.takes = stands[at].room.Takes(one.need)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -20,7 +21,7 @@ const worthWaiting = 0.05
 
 // offer is a trial that a study has ready.
 type offer struct {
-	study, title string // of the study: its id and its name
+	study, title string // of the study: its id, and what the caller of a question calls it
 	number       int    // of a queued trial, or next
 	// kept is the worker that the trial is kept for, if it moved.
 	kept   string
@@ -38,6 +39,8 @@ type offer struct {
 	need     pool.Need
 	takes    pool.Amount
 	parallel int
+	// against is what keeps the study's next trial from starting, if that was asked.
+	against []protocol.Wait
 }
 
 // name tells the offers of a plan from each other.
@@ -174,6 +177,9 @@ type question struct {
 	types  []string
 	probes map[string][]placement.Probe
 	most   int
+	// explain asks what is in the study's way, too, and what the caller calls it.
+	explain bool
+	caller  Caller
 }
 
 // offersOf is what one study has ready, the first to go first. One that is not in
@@ -196,6 +202,10 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	now := s.options.Now()
 	var offers []offer
 	offered := r.offered(suits, needs, q.stands)
+	if q.explain {
+		offered.against = s.waits(r)
+	}
+	title := q.caller.calls(r.study)
 	for _, number := range r.waitingTrials(kept) {
 		if until, rests := r.resting[number]; rests && now.Before(until) || len(offers) >= q.most {
 			continue
@@ -205,10 +215,11 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 		if worker, moved := kept[number]; moved {
 			one = s.keptOffer(r, t, worker, q.stands)
 		}
-		one.number, one.epochs = number, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
+		one.number, one.title, one.epochs = number, title, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
 		offers = append(offers, one)
 	}
 	fresh := offered
+	fresh.title = title
 	if left := min(r.startable(), q.most-len(offers)); left > 0 {
 		fresh.epochs = sights(known, known.typical, r.ladder[0].Budget.DataFraction, q)
 		offers = append(offers, slices.Repeat([]offer{fresh}, left)...)

@@ -187,7 +187,7 @@ func TestATrialOfAnOwnerAtQuotaMoves(t *testing.T) {
 		c.enrol(c.ctx, "frugal-1", frugal, true)
 		for w.trial(trial.ID(created.ID+"-0")).State != trial.Completed {
 			time.Sleep(time.Second)
-			if quotas := w.service.Quotas(w.ctx); len(quotas) != 1 || quotas[0].Uses.Trials > 1 {
+			if quotas := w.quotas(); len(quotas) != 1 || quotas[0].Uses.Trials > 1 {
 				t.Fatalf("quotas: %+v", quotas)
 			}
 		}

@@ -33,7 +33,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 	slices.Sort(types)
 	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpuModels(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
 	stands := s.standing("", Caller{})
-	q := question{stands: stands, types: types, probes: s.probesByType(), most: mostWaiting}
+	q := question{stands: stands, types: types, probes: s.probesByType(), most: mostWaiting, explain: true, caller: caller}
 	running := map[string][]protocol.PoolRun{}
 	for _, r := range s.loaded() {
 		if err := ctx.Err(); err != nil {
@@ -69,7 +69,7 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 		one := protocol.PoolMachine{
 			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: registration.Machine.Type(),
 			Alive: now.Sub(member.LastSeen) < s.leaseTerm(), Slots: registration.Slots, Elastic: registration.Elastic, Drained: s.drainOf(member) != nil,
-			Probes: len(registration.Probes), Running: []protocol.PoolRun{},
+			Reserved: pool.ReservedFor(s.rules.reservations, registration.Name, now), Probes: len(registration.Probes), Running: []protocol.PoolRun{},
 		}
 		if drain := s.drainOf(member); drain != nil {
 			one.Advised = drain.Advised
@@ -90,12 +90,12 @@ func (s *Service) lookIn(ctx context.Context, r *runtime, q question, answer *pr
 	if r.stale || r.study.Status.Over() {
 		return
 	}
-	def := r.study.Definition
+	name := q.caller.calls(r.study)
 	for i := range r.trials {
 		t := &r.trials[i]
 		if t.State.Held() {
 			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
-				Trial: t.ID, Study: def.Name, StudyID: r.id, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
+				Trial: t.ID, Study: name, StudyID: r.id, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
 				Placement: t.Placement, Moves: s.moving(t.ID), GPU: s.poolGPU(ctx, r, *t),
 			})
 		}
@@ -104,12 +104,12 @@ func (s *Service) lookIn(ctx context.Context, r *runtime, q question, answer *pr
 		}
 		answer.Saved = answer.Saved.Plus(t.PlacementSaved)
 		for _, one := range t.Migrations {
-			answer.Migrations = append(answer.Migrations, protocol.PoolMigration{Study: def.Name, StudyID: r.id, Number: t.Number, Migration: one})
+			answer.Migrations = append(answer.Migrations, protocol.PoolMigration{Study: name, StudyID: r.id, Number: t.Number, Migration: one})
 		}
 	}
 	known := s.outlook(ctx, r)
 	for _, machine := range q.types {
-		one := protocol.PoolModel{Study: def.Name, StudyID: r.id, Machine: machine}
+		one := protocol.PoolModel{Study: name, StudyID: r.id, Machine: machine}
 		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes)
 		one.Basis, one.Estimated = seen.basis, seen.estimated
 		if accuracy, some := known.models.Accuracy(machine); some {
@@ -162,17 +162,23 @@ func (s *Service) waiting(ctx context.Context, caller Caller, q question) []prot
 	return tasks
 }
 
-// waits says why an offer waits.
+// waits says why an offer waits: as its study does, where that has a reason.
 func (o offer) waits(q question) string {
-	switch at := slices.Index(o.suits, true); {
+	switch {
 	case o.kept != "":
 		return fmt.Sprintf("it moved, and is kept for %s", o.kept)
+	case slices.Contains(o.suits, true):
+		return "a worker that waits gets it now"
+	case len(o.against) > 0:
+		reasons := make([]string, len(o.against))
+		for i, one := range o.against {
+			reasons[i] = one.Reason
+		}
+		return strings.Join(reasons, "; ")
 	case len(q.stands) == 0:
 		return "no worker waits for work"
-	case at < 0:
-		return "no worker that waits may run it and has room for it"
 	default:
-		return "a worker that waits gets it now"
+		return "no worker that waits may run it and has room for it"
 	}
 }
 

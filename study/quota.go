@@ -36,6 +36,10 @@ func (s *Service) SetQuota(ctx context.Context, user string, quota protocol.Quot
 	if faults := checkUser("user", user); len(faults) > 0 {
 		return protocol.QuotaView{}, problem.WithFields("the quota is not valid", faults)
 	}
+	users, err := s.users(ctx)
+	if err != nil {
+		return protocol.QuotaView{}, err
+	}
 	if err := s.governing.enter(ctx); err != nil {
 		return protocol.QuotaView{}, err
 	}
@@ -46,11 +50,12 @@ func (s *Service) SetQuota(ctx context.Context, user string, quota protocol.Quot
 	full := !has && len(s.rules.quotas) >= mostRules
 	view := s.quotaView(owner, s.holdings())
 	s.poolMutex.Unlock()
+	view.UserAbsent = absentUser(owner, users)
 	if full {
 		return protocol.QuotaView{}, problem.New(problem.Exhausted, "there are %d quotas, the most there may be: remove one first", mostRules)
 	}
 	view.Quota = &quota
-	err := govern(ctx, s, &view, []PoolEntry{poolEntry(quotaEntry, user, quota)}, func(r *rules) {
+	err = govern(ctx, s, &view, []PoolEntry{poolEntry(quotaEntry, user, quota)}, func(r *rules) {
 		r.quotas = maps.Clone(r.quotas)
 		r.quotas[owner] = quotaOf(quota)
 	})
@@ -81,18 +86,32 @@ func noQuota(user string) error { return problem.New(problem.NotFound, "user %q 
 
 // Quota is the user's quota and what its trials have. A user sees its own only.
 func (s *Service) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
-	for _, one := range s.Quotas(ctx) {
+	views, err := s.Quotas(ctx)
+	for _, one := range views {
 		if one.User == user && one.Quota != nil {
 			return one, nil
 		}
 	}
+	if err != nil {
+		return protocol.QuotaView{}, err
+	}
 	return protocol.QuotaView{}, noQuota(user)
+}
+
+// absentUser reports whether the owner of studies is none of the users there are;
+// nil: any may be. The administrators always are.
+func absentUser(owner string, users map[string]bool) bool {
+	return owner != "" && users != nil && !users[owner]
 }
 
 // Quotas are those of all users that have one, or whose trials have something of
 // the pool, by name. A user sees its own only.
-func (s *Service) Quotas(ctx context.Context) []protocol.QuotaView {
+func (s *Service) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
 	caller := callerOf(ctx)
+	users, err := s.users(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	held := s.holdings()
@@ -109,11 +128,13 @@ func (s *Service) Quotas(ctx context.Context) []protocol.QuotaView {
 	views := []protocol.QuotaView{}
 	for owner := range owners {
 		if caller.Sight == All || caller.Sight == Own && caller.Owner == owner {
-			views = append(views, s.quotaView(owner, held))
+			view := s.quotaView(owner, held)
+			view.UserAbsent = absentUser(owner, users)
+			views = append(views, view)
 		}
 	}
 	slices.SortFunc(views, func(a, b protocol.QuotaView) int { return cmp.Compare(a.User, b.User) })
-	return views
+	return views, nil
 }
 
 // quotaView is an owner's line. The pool's lock is held.

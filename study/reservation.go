@@ -39,20 +39,41 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 		made.Study, made.StudyID = found.Reference(), found.ID
 	}
 	made.Active = reservationOf(made).Active(now)
+	entry := poolEntry(reservationEntry, made.ID, made)
+	users, err := s.users(ctx)
+	if err != nil {
+		return protocol.Reservation{}, err
+	}
 	if err := s.governing.enter(ctx); err != nil {
 		return protocol.Reservation{}, err
 	}
 	defer s.governing.leave()
 	s.poolMutex.Lock()
 	full := len(s.rules.reservations) >= mostRules
+	made.WorkerAbsent, made.UserAbsent = s.absent(made, users)
 	s.poolMutex.Unlock()
 	if full {
 		return protocol.Reservation{}, problem.New(problem.Exhausted, "there are %d reservations, the most there may be: remove one first", mostRules)
 	}
-	err := govern(ctx, s, &made, []PoolEntry{poolEntry(reservationEntry, made.ID, made)}, func(r *rules) {
+	err = govern(ctx, s, &made, []PoolEntry{entry}, func(r *rules) {
 		r.reservations = append(slices.Clone(r.reservations), reservationOf(made))
 	})
 	return made, err
+}
+
+// users are the names of the users there are; nil where nobody can say.
+func (s *Service) users(ctx context.Context) (map[string]bool, error) {
+	if s.options.Users == nil {
+		return nil, nil
+	}
+	return s.options.Users(ctx)
+}
+
+// absent reports whether the worker and the user that the reservation names are
+// not there now. users are those there are; nil: any. The pool's lock is held.
+func (s *Service) absent(r protocol.Reservation, users map[string]bool) (worker, user bool) {
+	worker = r.Worker != "" && !slices.ContainsFunc(s.alive(), func(m pool.Member) bool { return m.Registration.Name == r.Worker })
+	return worker, absentUser(r.User, users)
 }
 
 // reservationFaults names all that is wrong with what is asked for.
@@ -110,8 +131,15 @@ func (s *Service) Unreserve(ctx context.Context, id string) error {
 
 // Reservations are those that hold or will, by when they begin. A user sees all
 // of them, without the studies of others, since it may have to wait for them.
-func (s *Service) Reservations(ctx context.Context) []protocol.Reservation {
+func (s *Service) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
 	caller, now := callerOf(ctx), s.options.Now()
+	var users map[string]bool // whose names only those learn who see everything
+	if caller.Sight == All {
+		var err error
+		if users, err = s.users(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	list := []protocol.Reservation{}
@@ -123,8 +151,9 @@ func (s *Service) Reservations(ctx context.Context) []protocol.Reservation {
 		if caller.Sight != All && shown.StudyID != "" && (caller.Owner == "" || OwnerOf(shown.Study) != caller.Owner) {
 			shown.Study, shown.StudyID = "", ""
 		}
+		shown.WorkerAbsent, shown.UserAbsent = s.absent(shown, users)
 		list = append(list, shown)
 	}
 	slices.SortStableFunc(list, func(a, b protocol.Reservation) int { return a.From.Compare(b.From) })
-	return list
+	return list, nil
 }

@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,28 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
 )
+
+// reservations are those that hold or will, as the world's caller is told.
+func (w *world) reservations() []protocol.Reservation {
+	w.t.Helper()
+	list, err := w.service.Reservations(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list
+}
+
+// quotas are those that the world's caller is told of.
+func (w *world) quotas() []protocol.QuotaView {
+	w.t.Helper()
+	list, err := w.service.Quotas(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list
+}
 
 func TestReservationsKeepWorkersAndGPUs(t *testing.T) {
 	in(func(t *testing.T, w *world) {
@@ -32,11 +54,11 @@ func TestReservationsKeepWorkersAndGPUs(t *testing.T) {
 		bob.wantWait("his", "reservation", "worker rack is reserved for user ada until")
 		w.start() // it is durable
 		w.rack("worker-rack", 8, 4)
-		if list := w.service.Reservations(w.ctx); len(list) != 1 || !list[0].Active || list[0].User != "ada" {
+		if list := w.reservations(); len(list) != 1 || !list[0].Active || list[0].User != "ada" {
 			t.Errorf("the reservations are %+v", list)
 		}
 		w.sleep(time.Hour)
-		if entries, err := w.store.PoolEntries(w.ctx, "reservation"); err != nil || len(entries) != 0 || len(w.service.Reservations(w.ctx)) != 0 {
+		if entries, err := w.store.PoolEntries(w.ctx, "reservation"); err != nil || len(entries) != 0 || len(w.reservations()) != 0 {
 			t.Errorf("a reservation that is over is still there: %v, %v", entries, err)
 		}
 	})(t)
@@ -56,7 +78,7 @@ func TestReservationsKeepWorkersAndGPUs(t *testing.T) {
 		if !slices.Equal(served, []string{"his", "hers", "hers", "hers"}) {
 			t.Errorf("with 3 of 4 GPUs kept for hers, served are %v", served)
 		}
-		if list := bob.service.Reservations(bob.ctx); len(list) != 1 || list[0].Study != "" || list[0].GPUs != 3 {
+		if list := bob.reservations(); len(list) != 1 || list[0].Study != "" || list[0].GPUs != 3 {
 			t.Errorf("bob sees %+v", list)
 		}
 		if err := w.service.Unreserve(w.ctx, made.ID); err != nil {
@@ -84,6 +106,90 @@ func TestReservationsAreChecked(t *testing.T) {
 		}
 		if _, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{Study: "nowhere", GPUs: 1, To: later}); !problem.Is(err, problem.NotFound) {
 			t.Errorf("for a study that is not there: %v", err)
+		}
+	})(t)
+}
+
+// TestThePoolSaysWhatIsInTheWay: a worker waits and has room, and what keeps it from
+// the study is a rule, which is named as the study itself names it.
+func TestThePoolSaysWhatIsInTheWay(t *testing.T) {
+	for cause, rule := range map[string]func(w *world) error{
+		"worker rack is reserved for user ada until": func(w *world) error {
+			_, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{User: "ada", Worker: "rack", To: time.Now().Add(time.Hour)})
+			return err
+		},
+		"4 GPUs are reserved, the last for user ada until": func(w *world) error {
+			_, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{User: "ada", GPUs: 4, To: time.Now().Add(time.Hour)})
+			return err
+		},
+		"worker rack is drained: new disk": func(w *world) error {
+			_, err := w.service.Drain(w.ctx, "rack", protocol.DrainRequest{Reason: "new disk"})
+			return err
+		},
+		"user bob may have": func(w *world) error {
+			_, err := w.service.SetQuota(w.ctx, "bob", protocol.Quota{GPUs: 1})
+			return err
+		},
+	} {
+		in(func(t *testing.T, w *world) {
+			bob := w.as(user("bob"))
+			bob.create(named("his", "resources: {gpus: 2}")...)
+			w.rack("worker-rack", 8, 4)
+			if err := rule(w); err != nil {
+				t.Fatal(err)
+			}
+			w.wait(time.Second, func() {
+				if his, all := poolOf(t, bob).Waiting, poolOf(t, w).Waiting; his[0].Study != "his" || all[0].Study != "bob:his" {
+					t.Errorf("bob's study is called %q to him and %q to administrators", his[0].Study, all[0].Study)
+				}
+				for _, one := range []protocol.Pool{poolOf(t, bob), poolOf(t, w)} {
+					if reserved := one.Machines[0].Reserved; strings.HasPrefix(reserved, "user ada until ") != strings.HasPrefix(cause, "worker rack is reserved") {
+						t.Errorf("the worker is reserved for %q", reserved)
+					}
+					if len(one.Waiting) != 1 || !strings.Contains(one.Waiting[0].Why, cause) {
+						t.Errorf("what waits: %+v; want %q", one.Waiting, cause)
+					}
+				}
+			}, "worker-rack")
+		})(t)
+	}
+}
+
+// TestWhatIsNamedAndNotThereIsSaid: a worker may be yet to come, and a name may be
+// misspelt, so both are taken and both are said.
+func TestWhatIsNamedAndNotThereIsSaid(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		there := map[string]bool{"ada": true}
+		w.service = study.New(w.store, w.logs, study.Options{Now: time.Now, Random: w.random.Uint64, LeaseSeconds: 60, HeartbeatSeconds: 10,
+			Users: func(context.Context) (map[string]bool, error) { return there, nil }})
+		if err := w.service.Start(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		made, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{User: "adda", Worker: "rack", To: time.Now().Add(time.Hour)})
+		if err != nil || !made.WorkerAbsent || !made.UserAbsent {
+			t.Errorf("%+v, %v; neither the worker nor the user is there", made, err)
+		}
+		for user, absent := range map[string]bool{"adda": true, "ada": false, "admin": false} {
+			view, err := w.service.SetQuota(w.ctx, user, protocol.Quota{Trials: 1})
+			if err != nil || view.UserAbsent != absent {
+				t.Errorf("%+v, %v; absent is %v", view, err, absent)
+			}
+			if listed, err := w.service.Quota(w.ctx, user); err != nil || listed.UserAbsent != absent {
+				t.Errorf("%+v, %v; absent is %v", listed, err, absent)
+			}
+		}
+		ada := w.as(user("ada"))
+		if one := ada.reservations()[0]; !one.WorkerAbsent || one.UserAbsent {
+			t.Errorf("a user is told %+v: who has a token is not for users to know", one)
+		}
+		w.rack("worker-rack", 8, 4)
+		there["adda"] = true
+		if one := w.reservations()[0]; one.WorkerAbsent || one.UserAbsent {
+			t.Errorf("both are there now, and %+v is said", one)
+		}
+		w.sleep(2 * time.Minute)
+		if one := w.reservations()[0]; !one.WorkerAbsent {
+			t.Errorf("the worker is silent, and %+v is said", one)
 		}
 	})(t)
 }

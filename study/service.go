@@ -30,6 +30,8 @@ type Options struct {
 	Logger                         *slog.Logger
 	// Autoscale is how the server drains workers by itself, for people to see.
 	Autoscale protocol.PoolAutoscale
+	// Users are the names of the users there are; nil: any name may be one's.
+	Users func(context.Context) (map[string]bool, error)
 }
 
 // Service holds the use cases. It is safe for concurrent use.

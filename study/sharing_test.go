@@ -121,12 +121,12 @@ func TestQuotasAreKeptAndTold(t *testing.T) {
 			ada = w.as(user("ada"))
 			w.rack("worker-rack", 16, 8)
 		}
-		quotas := ada.service.Quotas(ada.ctx)
+		quotas := ada.quotas()
 		if len(quotas) != 1 || quotas[0].User != "ada" || quotas[0].Quota.GPUs != 4 || quotas[0].Uses.GPUs != 4 || quotas[0].Uses.Trials != 2 || quotas[0].Uses.DominantShare != 0.5 {
 			t.Errorf("ada sees %+v", quotas)
 		}
 		bob := w.as(user("bob"))
-		if foreign := bob.service.Quotas(bob.ctx); len(foreign) != 1 || foreign[0].User != "bob" {
+		if foreign := bob.quotas(); len(foreign) != 1 || foreign[0].User != "bob" {
 			t.Errorf("bob sees %+v", foreign)
 		}
 		if _, err := bob.service.Quota(bob.ctx, "ada"); !problem.Is(err, problem.NotFound) {
@@ -171,7 +171,7 @@ func TestWhatADayMayUse(t *testing.T) {
 		w.sleep(20 * time.Second)
 		w.train(lease)
 		ada.wantWait("hers", "quota", "has used 6 of their 5 J of today (UTC)")
-		if uses := ada.service.Quotas(ada.ctx)[0].Uses; uses.JoulesToday != 6 || uses.GPUSecondsToday < 19 || uses.GPUSecondsToday > 21 {
+		if uses := ada.quotas()[0].Uses; uses.JoulesToday != 6 || uses.GPUSecondsToday < 19 || uses.GPUSecondsToday > 21 {
 			t.Errorf("used are %+v", uses)
 		}
 		if err := w.service.Close(w.ctx); err != nil {

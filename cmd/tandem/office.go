@@ -78,7 +78,7 @@ func (o *office) open(ctx context.Context) (err error) {
 	options.logger.Info("audit log", "lines", lines, "hash", hash) // what 'tandem audit verify --expect' takes later
 	o.studies = study.New(o.store, o.store, study.Options{
 		Now: time.Now, Random: random, Logger: options.logger,
-		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Autoscale: options.pool.scaling(),
+		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Autoscale: options.pool.scaling(), Users: o.authenticator.Users,
 	})
 	if err := o.studies.Start(ctx); err != nil {
 		return err

@@ -123,6 +123,9 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 		case machine.Waiting > 0:
 			state = "waits for " + wording.Count(machine.Waiting, "trial")
 		}
+		if machine.Reserved != "" {
+			state += "; reserved for " + wording.Plain(machine.Reserved)
+		}
 		rows = append(rows, []string{wording.Plain(machine.Name), wording.Plain(machine.Type), state, orNone(strings.Join(runs, ", "))})
 	}
 	return table(out, []string{"WORKER", "TYPE", "STATE", "RUNS"}, rows)

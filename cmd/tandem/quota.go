@@ -58,7 +58,11 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), view)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s: %s\n", wording.Plain(view.User), shownQuota(view.Quota))
+			said := fmt.Sprintf("User %s: %s\n", wording.Plain(view.User), shownQuota(view.Quota))
+			if view.UserAbsent {
+				said += absentUser(view.User)
+			}
+			_, err = fmt.Fprint(command.OutOrStdout(), said)
 			return err
 		},
 	}
@@ -69,6 +73,11 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 	command.Flags().Float64Var(&quota.Weight, "weight", 0, "fair share against users with weight 1; 0: 1")
 	command.Flags().BoolVar(&quota.Preempt, "preempt", false, "let the user's studies say preempt: trials of lower priority then make way for theirs")
 	return command
+}
+
+// absentUser says that nobody has the name.
+func absentUser(user string) string {
+	return fmt.Sprintf("No token is user %s's now ('tandem token list' says whose there are)\n", wording.Plain(user))
 }
 
 // shownQuota is a quota in words.
@@ -98,6 +107,14 @@ func shownQuota(quota *protocol.Quota) string {
 		return "no bound"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// shownLimits is a user's quota in the list.
+func shownLimits(one protocol.QuotaView) string {
+	if one.UserAbsent {
+		return shownQuota(one.Quota) + "; no token is the user's"
+	}
+	return shownQuota(one.Quota)
 }
 
 func quotaListCommand(flags *studyFlags) *cobra.Command {
@@ -133,7 +150,7 @@ func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
 		uses := one.Uses
 		rows = append(rows, []string{
 			wording.Plain(one.User), strconv.Itoa(uses.Trials), fmt.Sprintf("%.3g", uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
-			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownQuota(one.Quota),
+			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownLimits(one),
 		})
 	}
 	return table(out, []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}, rows)

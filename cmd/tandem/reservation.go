@@ -53,7 +53,7 @@ func reservationMakeCommand(flags *studyFlags) *cobra.Command {
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), made)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s: %s for %s, %s to %s\n", made.ID, shownReserved(made), shownBeneficiary(made), shownTime(&made.From, ""), shownTime(&made.To, ""))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), shownTime(&made.From, ""), shownTime(&made.To, ""), shownAbsent(made))
 			return err
 		},
 	}
@@ -110,6 +110,18 @@ func shownBeneficiary(one protocol.Reservation) string {
 	return "a study of another user"
 }
 
+// shownAbsent says what it names that is not there now, a line for each.
+func shownAbsent(one protocol.Reservation) string {
+	said := ""
+	if one.WorkerAbsent {
+		said += fmt.Sprintf("No worker named %s is connected now: nothing is kept until one is ('tandem workers' lists them)\n", wording.Plain(one.Worker))
+	}
+	if one.UserAbsent {
+		said += absentUser(one.User)
+	}
+	return said
+}
+
 func reservationListCommand(flags *studyFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -143,6 +155,14 @@ func printReservations(out io.Writer, list []protocol.Reservation) error {
 		state := "to come"
 		if one.Active {
 			state = "holds"
+		}
+		switch {
+		case one.WorkerAbsent && one.UserAbsent:
+			state += "; no such worker is connected, and no token is the user's"
+		case one.WorkerAbsent:
+			state += "; no such worker is connected"
+		case one.UserAbsent:
+			state += "; no token is the user's"
 		}
 		rows = append(rows, []string{one.ID, shownReserved(one), shownBeneficiary(one), shownTime(&one.From, ""), shownTime(&one.To, ""), state})
 	}

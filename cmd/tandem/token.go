@@ -45,7 +45,8 @@ func tokenCreateCommand(flags *studyFlags) *cobra.Command {
 		Long: `Create a token and print it, this once: only its hash is stored.
 
 If the last admin token was lost, stop the server and make one in its data
-folder with --data, or make one in its database with --database.`,
+folder with --data, or make one in its database with --database. What is made in
+a database is in no server's audit log.`,
 		Example: `  tandem token create --scope user --name alice
   tandem token create --scope worker --worker rack-7
   tandem token create --scope viewer --name dashboard --expires 720h
@@ -59,6 +60,9 @@ folder with --data, or make one in its database with --database.`,
 			issued, err := createToken(command.Context(), flags, tokenPlace{data, database}, ask)
 			if err != nil {
 				return err
+			}
+			if database.chosen() {
+				fmt.Fprintf(command.ErrOrStderr(), "Token %s was made in the database itself: it is in no server's audit log, and 'tandem token list' shows it\n", issued.ID)
 			}
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), issued)

@@ -3,6 +3,7 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/tandem-tune/tandem/system"
 )
@@ -18,8 +19,12 @@ type GPUShare struct {
 	Part float64
 }
 
-// leastPart is the smallest part of a GPU that a study may say.
-const leastPart = 0.01
+// leastPart is the smallest part of a GPU that a study may say, and someGPUShare
+// what it may say in words.
+const (
+	leastPart    = 0.01
+	someGPUShare = "auto, or a number between 0.01 and 1"
+)
 
 // IsZero reports whether the study shares no GPUs.
 func (g GPUShare) IsZero() bool { return g == GPUShare{} }
@@ -65,9 +70,14 @@ func (d *decoder) gpuShare(part section, sys System) (share GPUShare) {
 	case n.kind == text && n.raw == automatic:
 		return GPUShare{Auto: true}
 	case n.kind == number:
-		d.numberOf(at, n, leastPart, 1, &share.Part)
+		part, err := strconv.ParseFloat(n.raw, 64)
+		if err != nil || part < leastPart || part > 1 {
+			d.fault(at, n, "must be %s", someGPUShare)
+			return share
+		}
+		share.Part = part
 	default:
-		d.wrong(at, n, "auto, or a number between 0.01 and 1")
+		d.wrong(at, n, someGPUShare)
 	}
 	return share
 }

@@ -29,7 +29,8 @@ type quotaList struct {
 type quotasAnswer struct{ Body quotaList }
 
 func (s *server) listQuotas(ctx context.Context, _ *nothing) (*quotasAnswer, error) {
-	return &quotasAnswer{Body: quotaList{Quotas: orEmpty(s.studies.Quotas(ctx))}}, nil
+	list, err := s.studies.Quotas(ctx)
+	return &quotasAnswer{Body: quotaList{Quotas: orEmpty(list)}}, err
 }
 
 // UserRef names a user in a path.
@@ -65,7 +66,8 @@ type reservationList struct {
 type reservationsAnswer struct{ Body reservationList }
 
 func (s *server) listReservations(ctx context.Context, _ *nothing) (*reservationsAnswer, error) {
-	return &reservationsAnswer{Body: reservationList{Reservations: orEmpty(s.studies.Reservations(ctx))}}, nil
+	list, err := s.studies.Reservations(ctx)
+	return &reservationsAnswer{Body: reservationList{Reservations: orEmpty(list)}}, err
 }
 
 type reservationInput struct {

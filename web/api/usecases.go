@@ -65,11 +65,11 @@ type WorkerUseCases interface {
 
 // SharingUseCases are how users share the workers.
 type SharingUseCases interface {
-	Quotas(ctx context.Context) []protocol.QuotaView
+	Quotas(ctx context.Context) ([]protocol.QuotaView, error)
 	Quota(ctx context.Context, user string) (protocol.QuotaView, error)
 	SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error)
 	RemoveQuota(ctx context.Context, user string) error
-	Reservations(ctx context.Context) []protocol.Reservation
+	Reservations(ctx context.Context) ([]protocol.Reservation, error)
 	Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error)
 	Unreserve(ctx context.Context, id string) error
 	Drain(ctx context.Context, worker string, ask protocol.DrainRequest) (protocol.Drained, error)

@@ -174,6 +174,18 @@ func (a *Authenticator) Tokens(ctx context.Context) ([]Token, error) {
 	return tokens, nil
 }
 
+// Users are the names of the users who have a token, one that has expired too.
+func (a *Authenticator) Users(ctx context.Context) (map[string]bool, error) {
+	tokens, err := a.store.Tokens(ctx)
+	users := map[string]bool{}
+	for _, token := range tokens {
+		if token.Scope == User {
+			users[token.Name] = true
+		}
+	}
+	return users, err
+}
+
 // Flush writes down when tokens were last used. It is called now and then, and
 // at the end: what a crash takes along is not missed.
 func (a *Authenticator) Flush(ctx context.Context) error {

@@ -45,7 +45,7 @@ func severalTypes() *protocol.Pool {
 				{Trial: "lenet-5", Study: "lenet", StudyID: "lenet", Number: 5, Epochs: 3, Placement: &trial.Assignment{Energy: 0.3, Machine: fresh, Why: "placed", Options: options(0)}},
 			}},
 			{ID: "worker-gone", Name: "gone-1", Host: "gone", Type: frugal, Slots: 1, Running: []protocol.PoolRun{}},
-			{ID: "worker-small", Name: "small-1", Host: "small", Type: frugal, Alive: true, Waiting: 1, Slots: 2, Running: []protocol.PoolRun{
+			{ID: "worker-small", Name: "small-1", Host: "small", Type: frugal, Alive: true, Waiting: 1, Slots: 2, Reserved: "user ada until 2026-11-21 08:00 UTC", Running: []protocol.PoolRun{
 				{Trial: "lenet-4", Study: "lenet", StudyID: "lenet", Number: 4, LastEpoch: 1, Epochs: 3, Moves: "moves from small-1 to big-1: what is left should take 27 s there with the move, and 140 s here (an estimate)",
 					Placement: &trial.Assignment{Energy: 0.3, ByTime: true, Machine: frugal, Why: "placed", Options: options(0)}},
 			}},
@@ -100,7 +100,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.do(chromedp.Reload())
 	p.seeText("#placement-count", "4 trials on 4 workers")
 	p.seeText("#placement-note", "placement should have saved 5 min 40 s and cost 1.200 kJ more: an estimate.")
-	p.see(`[...document.querySelectorAll("#placement-runs tbody tr")].map(row => row.cells[0].innerText)`, []string{"big-1\nbusy", "big-1\nbusy", "fresh-1\nbusy", "gone-1\nsilent", "small-1\nwaits for 1 trial"})
+	p.see(`[...document.querySelectorAll("#placement-runs tbody tr")].map(row => row.cells[0].innerText)`, []string{"big-1\nbusy", "big-1\nbusy", "fresh-1\nbusy", "gone-1\nsilent", "small-1\nwaits for 1 trial; reserved for user ada until 2026-11-21 08:00 UTC"})
 	p.seeText("#placement-runs", "Score 0.82 of 3 types, weight of energy 0.3.")
 	p.seeText("#placement-runs", "that should have saved 1 min 48 s and cost 810.0 J more (an estimate).")
 	p.seeText("#placement-runs", "Nothing was known of this type: this is how it becomes known.")

@@ -156,6 +156,18 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => [0, 2, 3, 4].map(cell => row.cells[cell].textContent).join("|"))`, []string{
 		"rack-2|given trials again, once its machine is awake|4|it is wanted: 9 should be awake (an estimate)", "rack-2|drained|4|it runs nothing: 6 should be awake (an estimate)",
 	})
+	// What is kept for somebody, and that a name may be misspelt.
+	p.see(`document.getElementById("reserved-card").hidden`, true)
+	for _, request := range []protocol.ReservationRequest{{User: "adda", Worker: "rack-9"}, {User: "browser", GPUs: 2}} {
+		request.To = s.clock.now().Add(time.Hour)
+		if _, err := s.studies.Reserve(s.t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.do(chromedp.Reload())
+	p.see(`[...document.querySelectorAll("#reserved tbody tr")].map(row => [0, 1, 4].map(cell => row.cells[cell].innerText.replaceAll("\n", " ")).join("|"))`, []string{
+		"worker rack-9 No worker of this name is connected: nothing is kept until one is.|user adda No token is this user’s: nobody can use what is kept.|holds", "2 GPUs|user browser|holds",
+	})
 	p.quiet()
 
 	// A user sees its own demand, and no knob.

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -49,6 +50,9 @@ func TestEveryPage(t *testing.T) {
 	edgeGallery(s)
 	s.foresee("rack-1")
 	s.placed.Store(severalTypes())
+	if _, err := s.studies.Reserve(t.Context(), protocol.ReservationRequest{User: "adda", Worker: "rack-9", To: s.clock.now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
 	s.expected.Store(expectedHere())
 	browser := newBrowser(t)
 	var mutex sync.Mutex

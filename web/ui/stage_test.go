@@ -68,7 +68,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t, clock: &clock{}, store: memory.New(), tokens: map[auth.Scope]string{}}
 	random := rand.New(rand.NewPCG(20, 26))
 	var mutex sync.Mutex
-	s.studies = study.New(s.store, s.store, study.Options{Now: s.clock.now, Random: func() uint64 {
+	s.studies = study.New(s.store, s.store, study.Options{Now: s.clock.now, Users: auth.NewAuthenticator(s.store, s.clock.now).Users, Random: func() uint64 {
 		mutex.Lock()
 		defer mutex.Unlock()
 		return random.Uint64()

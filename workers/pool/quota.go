@@ -40,9 +40,9 @@ func (q Quota) Refusal(user string, held Amount, spent Spent, need Need) string 
 	case q.GPUs > 0 && need.HeldGPUs() > 0 && held.GPUs+need.HeldGPUs() > float64(q.GPUs)+rounding:
 		return fmt.Sprintf("user %s holds %.3g of their %d GPUs", user, held.GPUs, q.GPUs)
 	case q.GPUSeconds > 0 && need.HeldGPUs() > 0 && spent.GPUSeconds >= q.GPUSeconds:
-		return fmt.Sprintf("user %s has used %.4g of their %.4g GPU-seconds of today (UTC)", user, spent.GPUSeconds, q.GPUSeconds)
+		return fmt.Sprintf("user %s has used %.4g of their %.4g GPU-hours of today (UTC)", user, spent.GPUSeconds/3600, q.GPUSeconds/3600)
 	case q.Joules > 0 && spent.Joules >= q.Joules:
-		return fmt.Sprintf("user %s has used %.4g of their %.4g J of today (UTC)", user, spent.Joules, q.Joules)
+		return fmt.Sprintf("user %s has used %.0f of their %.0f J of today (UTC)", user, spent.Joules, q.Joules)
 	}
 	return ""
 }

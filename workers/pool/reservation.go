@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -68,6 +69,23 @@ func KeepsWorker(reservations []Reservation, worker string, asker Asker, now tim
 		kept = fmt.Sprintf("worker %s is reserved for %s until %s", worker, one.whom(), shown(one.To))
 	}
 	return kept
+}
+
+// ReservedFor says for whom the worker with the name is kept at the time, and until
+// when, in words; empty: for nobody.
+func ReservedFor(reservations []Reservation, worker string, now time.Time) string {
+	var all []string
+	for _, one := range reservations {
+		if one.Worker == "" || one.Worker != worker || !one.Active(now) {
+			continue
+		}
+		whom := "one study"
+		if one.User != "" {
+			whom = one.whom()
+		}
+		all = append(all, whom+" until "+shown(one.To))
+	}
+	return strings.Join(all, " and ")
 }
 
 // KeepsGPUs says which reservation keeps from the asker the GPUs that it needs

@@ -292,7 +292,7 @@ func TestQuotasRefuseWhatGoesBeyondThem(t *testing.T) {
 		"user ada runs 2 of their 2 trials": {pool.Quota{Trials: 2}, pool.Amount{Trials: 2}, pool.Spent{}, pool.Need{}},
 		"user ada holds 3 of their 4 GPUs":  {pool.Quota{GPUs: 4}, pool.Amount{GPUs: 3}, pool.Spent{}, pool.Need{GPUs: 2}},
 		"may have 1 at once":                {pool.Quota{GPUs: 1}, pool.Amount{}, pool.Spent{}, pool.Need{GPUs: 2}},
-		"used 10 of their 10 GPU-seconds":   {pool.Quota{GPUSeconds: 10}, pool.Amount{}, pool.Spent{GPUSeconds: 10}, pool.Need{GPUs: 1}},
+		"used 24 of their 24 GPU-hours":     {pool.Quota{GPUSeconds: 86400}, pool.Amount{}, pool.Spent{GPUSeconds: 86400}, pool.Need{GPUs: 1}},
 		"user ada has used 6 of their 5 J":  {pool.Quota{Joules: 5}, pool.Amount{}, pool.Spent{Joules: 6}, pool.Need{}},
 	} {
 		got := test.quota.Refusal("ada", test.held, test.spent, test.need)

@@ -43,6 +43,11 @@ function reason({ placement, moves, gpu }, nameOf) {
 }
 
 function state(machine) {
+  const now = doing(machine);
+  return machine.reserved ? `${now}; reserved for ${machine.reserved}` : now;
+}
+
+function doing(machine) {
   if (!machine.alive) return "silent";
   if (machine.drained) return machine.advised ? "drained by the forecast" : "drained";
   if (machine.waiting > 0) return `waits for ${several(machine.waiting, "trial")}`;

@@ -9,6 +9,7 @@ import { offerFrame } from "./frame.js";
 import { drawGPUModels } from "./gpu-models.js";
 import { linkState, repeat, tell } from "./live.js";
 import { drawPlacement } from "./placement.js";
+import { drawReservations } from "./reservations.js";
 
 const chart = new DemandChart(byId("demand-chart"));
 const figures = new Figures(byId("figures"));
@@ -165,7 +166,9 @@ function drawScaled({ mode, least, most, steady, pause_seconds: pause, changes }
 
 async function refresh() {
   const { scope } = await identity();
-  const [forecast, found, pool] = await Promise.all([get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice"), get("/pool")]);
+  const [forecast, found, pool, { reservations }] = await Promise.all([
+    get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice"), get("/pool"), get("/reservations"),
+  ]);
   advice = found;
   scaled = pool.autoscale ?? scaled;
   show(byId("loading"), false);
@@ -176,6 +179,7 @@ async function refresh() {
   drawFigures(forecast);
   drawForecast(forecast);
   drawTrust(forecast);
+  drawReservations(reservations);
   drawPlacement(pool);
   drawScaled(scaled);
   drawGPUModels(pool.gpu_models);
