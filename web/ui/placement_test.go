@@ -123,7 +123,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#gpu-models", "What decides: operations a layer 41\u00a0%, batch 20\u00a0%.")
 	p.seeText("#gpu-models", "told by what each did beside others, from 14 pairs: off by 0.03 where they were hidden, the mean by 0.11.")
 	p.seeText("#gpu-models", "What a training uses is not predicted: 3 trainings were seen alone")
-	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 6)
+	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 7)
 
 	// What has the focus keeps it when its row is written anew.
 	changed := severalTypes()
