@@ -14,6 +14,7 @@ package deployment
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/edge"
@@ -116,7 +117,11 @@ func Find(a edge.Architecture, target Target, known []edge.Architecture, setting
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
 		runs: target.runsOf(a),
 	}
-	s.model = estimate.Fit(Rates(on), target.measurements(append([]edge.Architecture{a}, known...)), prior)
+	measurements := target.measurements(append([]edge.Architecture{a}, known...))
+	s.model = estimate.Fit(Rates(on), measurements, prior)
+	if timed(measurements) {
+		s.plain = estimate.Fit(Rates(on), nil, prior)
+	}
 	result, err := tuning.Search(tuning.Settings{
 		Space: s.space(), Objective: tuning.Only(settings.Objective), Constraints: settings.Constraints,
 		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput}, Method: tuning.Auto, MaxEvaluations: 4000,
@@ -154,6 +159,8 @@ type site struct {
 	settings     Settings
 	runs         []edge.Run
 	model        *estimate.Model
+	// plain stands on no measurement; nil unless there are times and no joules.
+	plain *estimate.Model
 }
 
 // space is what can be chosen: of clocks those of the fastest cluster, if it has
@@ -175,7 +182,7 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 	}
 	p := s.predict(c)
 	if run, ok := s.ran(c); ok {
-		joules := p.Joules
+		joules := s.joules(c, p, estimate.Estimate{Value: run.Seconds, Low: run.Low, High: run.High})
 		if run.Joules > 0 {
 			joules = estimate.Estimate{Value: run.Joules, Low: run.Joules, High: run.Joules}
 		}
@@ -185,14 +192,38 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 	if !(p.Seconds.Value > 0) || math.IsInf(p.Seconds.Value, 0) {
 		return tuning.Outcome{}, problem.New(problem.Internal, "there is no estimate for a batch of %d", c.BatchSize)
 	}
+	joules := s.joules(c, p, p.Seconds)
 	return tuning.Outcome{
 		LatencySeconds: p.Seconds.Value, LatencySecondsLow: p.Seconds.Low, LatencySecondsHigh: p.Seconds.High,
-		Joules: p.Joules.Value, JoulesLow: p.Joules.Low, JoulesHigh: p.Joules.High, MemoryBytes: memory,
+		Joules: joules.Value, JoulesLow: joules.Low, JoulesHigh: joules.High, MemoryBytes: memory,
 	}, nil
 }
 
 func (s site) predict(c tuning.Configuration) estimate.Prediction {
-	return s.model.Predict(s.workload, estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz})
+	return s.model.Predict(s.workload, settingOf(c))
+}
+
+func settingOf(c tuning.Configuration) estimate.Configuration {
+	return estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz}
+}
+
+// joules are those of a batch that takes so long. Where only times were measured on
+// the device, they are the time multiplied by watts, so that both go together: those
+// that the estimate had without measurements, but no less than the board draws at
+// rest and no more than under load, which are the band.
+func (s site) joules(c tuning.Configuration, p estimate.Prediction, seconds estimate.Estimate) estimate.Estimate {
+	if s.plain == nil {
+		return p.Joules
+	}
+	before := s.plain.Predict(s.workload, settingOf(c))
+	idle, load := s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value
+	watts := min(max(before.Joules.Value/before.Seconds.Value, idle), load)
+	return estimate.Estimate{Value: watts * seconds.Value, Low: idle * seconds.Low, High: load * seconds.High}
+}
+
+// timed reports whether there are times, and no joules with any of them.
+func timed(measurements []estimate.Measurement) bool {
+	return len(measurements) > 0 && !slices.ContainsFunc(measurements, func(m estimate.Measurement) bool { return m.Joules > 0 })
 }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
@@ -225,6 +256,9 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
 	d.Front = result.Front[:min(len(result.Front), maxFront)]
 	p := s.predict(best.Configuration)
 	d.Method, d.EnergyMethod = s.basis(p.Measurements), s.basis(p.EnergyMeasurements)
+	if s.plain != nil {
+		d.EnergyMethod = fmt.Sprintf("estimate: the latency times %.3g to %.3g W, which the device draws at rest and under load", s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value)
+	}
 	if run, ok := s.ran(best.Configuration); ok {
 		d.Method = measured
 		if run.Joules > 0 {

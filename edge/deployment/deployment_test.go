@@ -166,11 +166,16 @@ func TestAssumedJoulesAreNoMeasurement(t *testing.T) {
 	a := network(t, 8)
 	plain := deploy(t, a, "raspberry-pi-4", []edge.Architecture{ran(t, a, 0, "")}, one)
 	answer := deploy(t, a, "raspberry-pi-4", []edge.Architecture{ran(t, a, 1000, assumed)}, one)
-	if answer.JoulesPerSample != plain.JoulesPerSample || answer.Estimated() || !answer.EnergyEstimated() || answer.EnergyMethod != "estimate: from what the device is made of" {
+	if answer.JoulesPerSample != plain.JoulesPerSample || answer.Estimated() || !answer.EnergyEstimated() || answer.EnergyMethod != "estimate: the latency times 2.7 to 5.2 W, which the device draws at rest and under load" {
 		t.Errorf("%+v, want the joules of %+v", answer, plain)
 	}
 	if !(answer.JoulesPerSample.Low < answer.JoulesPerSample.Value && answer.JoulesPerSample.Value < answer.JoulesPerSample.High) {
 		t.Errorf("an estimate without a band: %+v", answer.JoulesPerSample)
+	}
+	for _, one := range []deployment.Deployment{answer, deploy(t, network(t, 9), "raspberry-pi-4", []edge.Architecture{ran(t, a, 0, "")}, one)} {
+		if watts := one.JoulesPerSample.Value / one.LatencySeconds.Value; watts < 2.7 || watts > 5.2 {
+			t.Errorf("the board is said to draw %.3g W for %.3g s: %+v", watts, one.LatencySeconds.Value, one)
+		}
 	}
 	other := network(t, 9)
 	before := deploy(t, other, "raspberry-pi-4", []edge.Architecture{ran(t, a, 0, "")}, one)
