@@ -2,6 +2,7 @@ package study_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,10 @@ func TestInferenceEntersTheObjective(t *testing.T) {
 		answer, err := w.service.Recommendation(w.ctx, "edge")
 		if err != nil || len(answer.Deployments) != 2 || answer.Deployments[1].Device != "jetson-nano" || !strings.HasPrefix(answer.Deployments[1].Method, "estimate: ") {
 			t.Errorf("%+v, %v", answer.Deployments, err)
+		}
+		front, err := w.service.Pareto(w.ctx, "edge")
+		if want := "cost is an estimate: joules or inferences that were not measured went into it"; err != nil || !slices.Contains(front.Notes, want) {
+			t.Errorf("%q, %v", front.Notes, err)
 		}
 	})(t)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
@@ -161,9 +160,7 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 	if len(aims.constraints) > 0 && diverged(result.Values, r.study.Definition.Objectives) {
 		result.Violation = trial.Float(math.Inf(1)) // whatever it keeps to, it stands behind all that can be compared
 	}
-	if i := t.Inference; i != nil && usesEstimate(aims.objectives[0], metrics, *i) {
-		result.Estimated = true
-	}
+	result.Estimated = result.Estimated || protocol.Estimated(aims.objectives[0].formula.Names(), metrics, t)
 	if _, reported := metrics[trainJoules]; !reported && t.Energy.Estimated() {
 		result.Estimated = result.Estimated || slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), trainJoules) })
 	}
@@ -173,20 +170,6 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 // usesEdge reports whether a formula uses what the server knows of inference.
 func usesEdge(g goal) bool {
 	return slices.ContainsFunc(g.formula.Names(), func(name string) bool { return slices.Contains(definition.EdgeNames(), name) })
-}
-
-// usesEstimate reports whether a formula uses a number of inference that was not
-// measured: joules may be estimated where the latency is not.
-func usesEstimate(g goal, metrics map[string]trial.Float, inference trial.InferenceCost) bool {
-	return slices.ContainsFunc(g.formula.Names(), func(name string) bool {
-		if _, reported := metrics[name]; reported || !slices.Contains(definition.EdgeNames(), name) {
-			return false
-		}
-		if strings.Contains(name, "joules") {
-			return inference.EnergyEstimated()
-		}
-		return inference.Estimated()
-	})
 }
 
 // aimsAtEdge reports whether an objective or a constraint is about inference.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -51,10 +52,23 @@ func paretoOf(now still) protocol.Pareto {
 		})
 		points = append(points, pointOfValues(result.Values, def.Objectives))
 	}
+	answer.Notes = append(answer.Notes, estimatesAmong(first, def.Objectives)...)
 	feasible := feasiblePoints(b.standing, answer.Rung, def.Objectives)
 	answer.Measured = len(feasible)
 	measureVolume(&answer, points, feasible)
 	return answer
+}
+
+// estimatesAmong names the objectives whose values of some of the trials are estimates.
+func estimatesAmong(trials []*trial.Trial, objectives []definition.Objective) []string {
+	var notes []string
+	for _, one := range objectives {
+		formula, err := one.Formula()
+		if err == nil && slices.ContainsFunc(trials, func(t *trial.Trial) bool { return protocol.Estimated(formula.Names(), t.Last, *t) }) {
+			notes = append(notes, one.Label()+" is an estimate: joules or inferences that were not measured went into it")
+		}
+	}
+	return notes
 }
 
 // infeasible says that no trial keeps to the constraints.

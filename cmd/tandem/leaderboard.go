@@ -64,13 +64,17 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 		rung = t.Results[len(t.Results)-1].Rung
 	}
 	row := []string{rank, strconv.Itoa(t.Number)}
-	for objective := range def.Objectives {
+	for objective, aim := range def.Objectives {
 		value := "-"
-		if v, measured := t.Value(objective); measured {
+		v, measured := t.Value(objective)
+		if measured {
 			value = wording.Number(v)
 		}
 		if t.Repeated != nil {
 			value = wording.Mean(*t.Repeated, objective)
+		}
+		if measured && protocol.Estimated(namesOf(aim), t.Last, t.Trial) {
+			value += " (estimate)"
 		}
 		row = append(row, value)
 	}
@@ -86,6 +90,16 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	}
 	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), wording.Seconds(float64(t.Seconds)))
 	return append(row, shownConfiguration(t.Configuration, parameters)...)
+}
+
+// namesOf are the numbers that an objective is made of; none where this program
+// cannot read its formula.
+func namesOf(objective definition.Objective) []string {
+	formula, err := objective.Formula()
+	if err != nil {
+		return nil
+	}
+	return formula.Names()
 }
 
 // shownTrial is a trial in one line.

@@ -3,7 +3,7 @@ import { badge, make, rungMark, tagWords } from "./dom.js";
 import { budget, count, duration, energy, joules, measured, nothing, parameter } from "./format.js";
 import { referenceOf, studyPath } from "./api.js";
 import { margin } from "./repeats.js";
-import { label, newest, violation } from "./trials.js";
+import { estimatedBy, label, newest, violation } from "./trials.js";
 
 /**
  * Columns of a study. The id is what the server sorts by, text(trial) is what is
@@ -27,8 +27,8 @@ export function columns(study, pick) {
     ...study.definition.objective.map((one, index) => ({
       id: index === 0 ? "value" : `value.${index}`, title: label(one), numeric: true, first: one.direction === "maximize" ? "desc" : "asc",
       help: "value of the newest rung it completed; of a repeated trial the mean of its trainings",
-      text: (trial) => (newest(trial) ? measured((trial.repeated?.mean ?? newest(trial).values)[index]) + margin(trial.repeated, index) : nothing),
-      hint: (trial) => (trial.repeated ? `mean of ${trial.repeated.results} trainings and its standard error; the trial's own came to ${measured(newest(trial).values[index])}` : null),
+      text: (trial) => (newest(trial) ? (estimatedBy(one, trial) ? "≈ " : "") + measured((trial.repeated?.mean ?? newest(trial).values)[index]) + margin(trial.repeated, index) : nothing),
+      hint: (trial) => (trial.repeated ? `mean of ${trial.repeated.results} trainings and its standard error; the trial's own came to ${measured(newest(trial).values[index])}` : estimatedBy(one, trial) || null),
     })),
     ...((study.definition.constraints ?? []).length === 0 ? [] : [{
       id: "violation", title: "Violation", numeric: true, help: "by how much it misses the constraints, in parts of their bounds",

@@ -10,6 +10,21 @@ export const active = ["queued", "leased", "running"];
 /** What an objective is shown under: a metric, or the name of a formula. */
 export const label = (objective) => objective.metric ?? objective.name;
 
+/**
+ * What an objective's value of a trial was estimated by; "" where everything in it was
+ * measured. What the script reports under a name goes before what the server knows.
+ */
+export function estimatedBy(objective, trial) {
+  const names = (objective.expression ?? objective.metric).match(/[A-Za-z_][\w.]*/g) ?? [];
+  const { inference, energy } = trial;
+  const methods = names.filter((name) => trial.last?.[name] === undefined).map((name) => {
+    if (name === "train_joules") return energy?.method;
+    if (!name.startsWith("edge.") && !name.startsWith("inference_")) return "";
+    return name.includes("joules") ? inference?.energy_method || inference?.method : inference?.method;
+  });
+  return methods.find((method) => method?.startsWith("estimate")) ?? "";
+}
+
 /** The newest result of a trial, or undefined. */
 export const newest = (trial) => trial.results?.at(-1);
 

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// The leaderboard says of each objective by itself whether it is an estimate.
+func TestTheLeaderboardLabelsEstimates(t *testing.T) {
+	def, err := definition.Parse([]byte(`
+name: edge
+objective: [{metric: accuracy, direction: maximize}, {metric: edge.latency_ms, direction: minimize}]
+space: {rate: {type: float, low: 0, high: 1}}
+inference: {devices: [raspberry-pi-4]}
+budget: {epochs: 3}
+`), definition.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := protocol.RankedTrial{Rank: 1, Trial: trial.Trial{
+		Results: []trial.Result{{Values: []trial.Float{0.75, 12}}}, Last: map[string]trial.Float{"accuracy": 0.75},
+		Inference: &trial.InferenceCost{Device: "raspberry-pi-4", Method: "estimate: from what the device is made of"},
+	}}
+	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "0.75") || !slices.Contains(row, "12 (estimate)") {
+		t.Errorf("%q", row)
+	}
+	one.Inference.Method = trial.Measured
+	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "12") {
+		t.Errorf("measured: %q", row)
+	}
+}
