@@ -337,6 +337,43 @@ func TestAPartMakesWay(t *testing.T) {
 	})(t)
 }
 
+// TestNobodyMakesWayForAGPUThatIsReserved: a trial with a whole GPU is not paused for a
+// part of it that the reservation of another would keep from who asks; nor is it spared
+// where the reservation leaves a GPU.
+func TestNobodyMakesWayForAGPUThatIsReserved(t *testing.T) {
+	for gpus, want := range map[int]int{1: 0, 2: 1} {
+		in(func(t *testing.T, w *world) {
+			w.create(named("whole", "parallel: 1", "resources: {gpus: 1}")...)
+			w.gpuBox("worker-box", 1, 1)
+			whole := w.mustLease("worker-box")
+			if gpus == 2 {
+				w.gpuBox("worker-kept", 1, 1) // idle, which is enough for bob
+			}
+			if _, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{User: "bob", GPUs: 1, To: time.Now().Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			w.create(sharing("urgent", "0.5", "priority: 3", "preempt: true")...)
+			w.sleep(time.Second)
+			if gpus == 2 {
+				w.wantPlace(w.lease("worker-kept"), "none", "it is kept for bob")
+				w.wantWait("urgent", "reservation", "GPUs are reserved")
+			}
+			if directives := w.beat("worker-box", whole); len(directives) != want {
+				t.Errorf("with %d GPUs, asked to make way: %v", gpus, directives)
+			}
+			if want == 0 {
+				return
+			}
+			if _, err := w.finish(whole, protocol.Interrupted); err != nil {
+				t.Fatal(err)
+			}
+			if urgent := w.mustLease("worker-box"); urgent.Study != "urgent" {
+				t.Errorf("study %s came", urgent.Study)
+			}
+		})(t)
+	}
+}
+
 // TestThePoolSaysWhoSharesAGPU: each sees its own trials there, and how many of
 // others there are.
 func TestThePoolSaysWhoSharesAGPU(t *testing.T) {

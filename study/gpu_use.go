@@ -71,7 +71,7 @@ func (e expectation) words() string {
 
 // share is the expectation as the pool counts it.
 func (e expectation) share() pool.GPUShare {
-	return pool.GPUShare{Utilization: e.utilization, MemoryBytes: e.memoryBytes, MemoryPart: e.memoryPart, Fraction: e.fraction(), Refuses: e.refused(), Prefers: e.prefers}
+	return pool.GPUShare{Utilization: e.utilization, MemoryBytes: e.memoryBytes, MemoryPart: e.memoryPart, Fraction: e.fraction(), Basis: e.basis, Refuses: e.refused(), Prefers: e.prefers}
 }
 
 // refused reports whether it must not run beside a trial; nil where it may.

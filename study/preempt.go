@@ -78,7 +78,7 @@ func (s *Service) makeWay(r *runtime, now time.Time) {
 	for _, member := range s.workers.Members() {
 		need := needs(max(1, member.Registration.Machine.Cores))
 		if s.usable(member) && suited(r, member) && s.withheld(r, member, need, pool.Amount{}).reason == "" {
-			hosts = append(hosts, pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)})
+			hosts = append(hosts, s.hostFor(r, member, need))
 		}
 	}
 	claim := pool.Claim{Study: r.id, Priority: r.study.Definition.Priority}
@@ -87,6 +87,28 @@ func (s *Service) makeWay(r *runtime, now time.Time) {
 			s.options.Logger.Info("preempted", "trial", victim.Trial, "worker", victim.Worker, "for", r.study.Definition.Name)
 		}
 	}
+}
+
+// hostFor is the worker with what it runs, for a trial of the study that needs so much:
+// a GPU that others make way on is idle then, and may be reserved for somebody. Beside
+// others on a shared one it may run all the same. The pool's lock is held.
+func (s *Service) hostFor(r *runtime, member pool.Member, need pool.Need) pool.Host {
+	host := pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)}
+	if need.GPUShare == nil || len(s.rules.reservations) == 0 {
+		return host
+	}
+	joins, share := need, *need.GPUShare
+	share.Joins, joins.GPUShare = true, &share
+	host.Allows = func(left []pool.Lease) bool {
+		if !opens(member, left, need) || pool.RoomOf(member, left).Fits(joins) {
+			return true
+		}
+		then := s.holdings()
+		then.FreeGPUs += len(pool.RoomOf(member, left).GPUs) - len(pool.RoomOf(member, host.Held).GPUs)
+		asker := pool.Asker{Owner: r.owner, Study: r.id, Need: pool.Need{GPUs: 1}}
+		return pool.KeepsGPUs(s.rules.reservations, then, asker, s.options.Now()) == ""
+	}
+	return host
 }
 
 // makingWay is why a trial of the owner makes way for the study, as the owner is

@@ -22,6 +22,8 @@ type GPUShare struct {
 	// Fraction is how much of a GPU it counts as, from 0 to 1, for quotas and fair
 	// shares.
 	Fraction float64
+	// Basis is why all that is expected, for people.
+	Basis string
 	// Joins says that it may only join others: idle GPUs are kept from it.
 	Joins bool
 	// Refuses says that it must not run beside a trial; nil refuses none.

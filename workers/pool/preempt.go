@@ -10,6 +10,9 @@ import (
 type Host struct {
 	Member Member
 	Held   []Lease
+	// Allows reports whether the trial may start there beside those leases, as far as
+	// others than its room decide; nil: it may.
+	Allows func(left []Lease) bool
 }
 
 // Victims are the trials that have to make way for one with the priority and the
@@ -17,7 +20,8 @@ type Host struct {
 // youngest of the lowest priority. One without a checkpoint, which would have to
 // start again, is chosen only where no other choice makes room; one that was
 // asked to make way less than pause ago is not chosen at all. None: there is room
-// already, or will be once those have left that were asked, or nothing makes it.
+// already, or will be once those have left that were asked, or nothing makes it that
+// the trial would be allowed to have.
 func Victims(priority int, need Need, hosts []Host, now time.Time, pause time.Duration) []Lease {
 	var chosen []Lease
 	for _, host := range hosts {
@@ -56,21 +60,24 @@ func (h Host) clear(staying []Lease, need Need, may func(Lease) bool) []Lease {
 			return slices.ContainsFunc(victims, func(v Lease) bool { return v.Trial == l.Trial })
 		})
 		if roomy(h.Member, left, need) {
-			return spare(h.Member, left, victims, need)
+			return h.spare(left, victims, need)
 		}
 	}
 	return nil
 }
 
 // spare leaves out the victims without which there is room all the same, those
-// first that should be the last to go.
-func spare(member Member, left, victims []Lease, need Need) []Lease {
+// first that should be the last to go; nil where the trial may not have that room.
+func (h Host) spare(left, victims []Lease, need Need) []Lease {
 	kept := slices.Clone(victims)
 	for _, one := range slices.Backward(victims) {
-		if with := append(slices.Clone(left), one); roomy(member, with, need) {
+		if with := append(slices.Clone(left), one); roomy(h.Member, with, need) {
 			left = with
 			kept = slices.DeleteFunc(kept, func(l Lease) bool { return l.Trial == one.Trial })
 		}
+	}
+	if h.Allows != nil && !h.Allows(left) {
+		return nil
 	}
 	return kept
 }

@@ -12,11 +12,13 @@ func Unfit(need Need, members []Member) string {
 		return "no worker is connected"
 	}
 	var gpus, cores, memory Member
+	var widest widestGPU
 	for i, member := range members {
 		room := empty(member)
-		if room.holds(need) {
+		if room.holds(need) && room.fitsShare(need.GPUShare) {
 			return ""
 		}
+		widest = widest.or(member)
 		if i == 0 || room.MachineGPUs > len(gpus.Registration.Machine.GPUs) {
 			gpus = member
 		}
@@ -30,6 +32,9 @@ func Unfit(need Need, members []Member) string {
 	switch most := empty(memory); {
 	case need.GPUShare != nil && empty(gpus).MachineGPUs == 0:
 		return "resources.gpu_share asks for a part of a GPU, and no connected worker has a GPU: connect one that has, or leave gpu_share out"
+	case need.GPUShare != nil && widest.lacks(*need.GPUShare):
+		return fmt.Sprintf("resources.gpu_share: its next trial should hold %.3g GiB of one GPU's memory (an estimate: %s), and the largest GPU of the connected workers has %.3g GiB (%s on %s): connect a worker with a larger one, or let trials take less, for example by smaller batches",
+			float64(need.GPUShare.MemoryBytes)/gibibyte, need.GPUShare.Basis, float64(widest.bytes)/gibibyte, widest.name, widest.worker)
 	case need.GPUs > empty(gpus).MachineGPUs:
 		return fmt.Sprintf("resources.gpus is %d, and no connected worker has more than %d GPUs (%s): ask for fewer, or connect a larger machine", need.GPUs, empty(gpus).MachineGPUs, gpus.Registration.Name)
 	case need.KeptCores && need.Cores > empty(cores).Machine:
@@ -38,6 +43,43 @@ func Unfit(need Need, members []Member) string {
 		return fmt.Sprintf("resources.memory_gib is %.4g, and no connected worker has more than %.4g for trials (%s, of whose memory a tenth stays free): ask for less, or connect a larger machine",
 			float64(need.MemoryBytes)/gibibyte, float64(most.MachineBytes)/gibibyte, memory.Registration.Name)
 	}
-	return fmt.Sprintf("no connected worker has all of it at once: resources asks for %d GPUs, %d cores and %.4g GiB; the most GPUs are on %s, the most cores on %s and the most memory on %s: ask for less, or connect a larger machine",
-		need.GPUs, need.Cores, float64(need.MemoryBytes)/gibibyte, gpus.Registration.Name, cores.Registration.Name, memory.Registration.Name)
+	return fmt.Sprintf("no connected worker has all of it at once: resources asks for %s, %d cores and %.4g GiB; the most GPUs are on %s, the most cores on %s and the most memory on %s: ask for less, or connect a larger machine",
+		need.shownGPUs(), need.Cores, float64(need.MemoryBytes)/gibibyte, gpus.Registration.Name, cores.Registration.Name, memory.Registration.Name)
 }
+
+// shownGPUs says what it needs of GPUs.
+func (n Need) shownGPUs() string {
+	switch {
+	case n.GPUShare != nil && n.GPUShare.MemoryBytes > 0:
+		return fmt.Sprintf("a part of a GPU with %.3g GiB (an estimate)", float64(n.GPUShare.MemoryBytes)/gibibyte)
+	case n.GPUShare != nil:
+		return "a part of a GPU"
+	}
+	return fmt.Sprintf("%d GPUs", n.GPUs)
+}
+
+// widestGPU is the GPU with the most memory, and where it is.
+type widestGPU struct {
+	bytes        int64
+	name, worker string
+	// untold says that there is one whose memory nobody knows: whatever it is, a trial
+	// that runs there alone may try.
+	untold bool
+}
+
+// or is the widest of it and those of the worker.
+func (w widestGPU) or(member Member) widestGPU {
+	room := empty(member)
+	for place, name := range member.Registration.Machine.GPUs {
+		switch bytes := room.GPUBytes(place); {
+		case bytes == 0:
+			w.untold = true
+		case bytes > w.bytes:
+			w.bytes, w.name, w.worker = bytes, name, member.Registration.Name
+		}
+	}
+	return w
+}
+
+// lacks reports whether no GPU has the memory that the share needs.
+func (w widestGPU) lacks(share GPUShare) bool { return !w.untold && share.MemoryBytes > w.bytes }
