@@ -131,7 +131,10 @@ func (s *Service) expects(worker string) bool {
 // The pool's lock is held.
 func (s *Service) roomWithout(worker string, without trial.ID, need pool.Need) bool {
 	member, known := s.workers.Member(worker)
-	if !known || s.drainOf(member) != nil {
+	if !known {
+		return s.returns()
+	}
+	if s.drainOf(member) != nil {
 		return false
 	}
 	held := slices.DeleteFunc(s.heldOf(worker), func(l pool.Lease) bool { return l.Trial == without })
@@ -147,8 +150,7 @@ func (s *Service) mayLeave(one *move) bool {
 		_, moves := s.moves[other.trial]
 		return moves && s.leases.Has(other.trial, other.lease) && s.roomWithout(one.worker, other.trial, one.need)
 	}
-	kept := slices.ContainsFunc(s.leases.Kept(), func(k pool.Keeping) bool { return k.Trial == other.trial })
-	return kept && s.vacancies[one.worker].trial == one.trial
+	return s.isKept(other.trial) && s.vacancies[one.worker].trial == one.trial
 }
 
 // waitsForPartner reports whether the other trial has not left its worker yet. The
@@ -182,8 +184,7 @@ func (s *Service) occupied(r *runtime, member pool.Member) refused {
 // lock is held.
 func (s *Service) fill(now time.Time) (some bool) {
 	for worker, one := range s.vacancies {
-		kept := slices.ContainsFunc(s.leases.Kept(), func(k pool.Keeping) bool { return k.Trial == one.trial })
-		if !now.Before(one.until) || !kept && !s.leases.Has(one.trial, one.lease) {
+		if !now.Before(one.until) || !s.isKept(one.trial) && !s.leases.Has(one.trial, one.lease) {
 			delete(s.vacancies, worker)
 			some = true
 		}

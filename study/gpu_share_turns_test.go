@@ -156,3 +156,68 @@ func TestTunedSharersDivideAnElasticWorker(t *testing.T) {
 		})(t)
 	}
 }
+
+// TestThatATrialHadNeighboursOutlivesTheServer: the others have left when the server
+// is started again, and then there is no memory left: that is no failure of the trial's
+// own. Under its next lease, where it is alone, it is.
+func TestThatATrialHadNeighboursOutlivesTheServer(t *testing.T) {
+	for _, closes := range []bool{true, false} {
+		in(func(t *testing.T, w *world) {
+			w.create(sharing("shares", "0.4", "parallel: 2")...)
+			w.gpuBox("worker-box", 8, 1)
+			stays, leaves := w.mustLease("worker-box"), w.mustLease("worker-box")
+			w.beat("worker-box", stays, leaves)
+			w.sleep(time.Second)
+			if _, err := w.finish(leaves, protocol.Interrupted); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.service.Pause(w.ctx, "shares"); err != nil { // or it would come back
+				t.Fatal(err)
+			}
+			if closes {
+				if err := w.service.Close(w.ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.start()
+			w.gpuBox("worker-box", 8, 1)
+			if got := w.failOnGPU(stays); got.Failures != 0 || got.GPUShortage == nil || got.GPUShortage.Times != 1 {
+				t.Errorf("that it had neighbours is forgotten: %d failures, %+v", got.Failures, got.GPUShortage)
+			}
+			w.sleep(2 * time.Second)
+			if entries, err := w.store.PoolEntries(w.ctx, "neighbour"); err != nil || len(entries) != 0 {
+				t.Errorf("%d entries of leases that are over, %v", len(entries), err)
+			}
+			if _, err := w.service.Resume(w.ctx, "shares"); err != nil {
+				t.Fatal(err)
+			}
+			alone := w.mustLease("worker-box")
+			w.start()
+			w.gpuBox("worker-box", 8, 1)
+			if got := w.failOnGPU(alone); got.Failures != 1 {
+				t.Errorf("alone it has %d failures", got.Failures)
+			}
+		})(t)
+	}
+}
+
+// TestATrialThatIsLargerThanEveryGPUIsUnfit: it says how much it needs, and what
+// the largest GPU has; one whose memory nobody knows may do.
+func TestATrialThatIsLargerThanEveryGPUIsUnfit(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create(sharing("shares", "auto")...)
+		w.sizedBox("worker-large", 80)
+		large := w.mustLease("worker-large")
+		w.usage(large, 1, seenAlone(0.3, 60, 30))
+		if _, err := w.finish(large, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.service.RemoveWorker(w.ctx, "worker-large"); err != nil {
+			t.Fatal(err)
+		}
+		w.gpuBox("worker-box", 8, 2)
+		w.wantWait("shares", "unfit", "hold 30 GiB", "observed alone for 60 s", "16 GiB (NVIDIA A100 on box)", "smaller batches")
+		w.sizedBox("worker-old", 0)
+		w.wantPlace(w.mustLease("worker-old"), "0 shared", "on a GPU of which nobody knows how large it is")
+	})(t)
+}

@@ -105,7 +105,8 @@ func (s *Service) letGoOfKept(now time.Time) (some bool) {
 		queued := s.isQueued(one.Trial)
 		s.poolMutex.Lock()
 		_, waits := s.line.waiting[one.Worker]
-		if _, out := s.leases.Lease(one.After); waits || out {
+		_, known := s.workers.Member(one.Worker)
+		if _, out := s.leases.Lease(one.After); waits || out || !known && s.returns() {
 			one.Awaited = now
 			s.leases.Await(one.Trial, now)
 		}
@@ -138,7 +139,10 @@ func (s *Service) isQueued(id trial.ID) bool {
 // have it. The pool's lock is held.
 func (s *Service) meets(one pool.Keeping) bool {
 	member, known := s.workers.Member(one.Worker)
-	if !known || s.drainOf(member) != nil {
+	if !known {
+		return s.returns()
+	}
+	if s.drainOf(member) != nil {
 		return false
 	}
 	asker := pool.Asker{Owner: one.Owner, Study: one.Study, Need: one.Needs()}
@@ -148,4 +152,39 @@ func (s *Service) meets(one pool.Keeping) bool {
 	held := slices.DeleteFunc(s.leases.Of(one.Worker), func(l pool.Lease) bool { return l.Trial == one.After })
 	room := pool.RoomOf(member, held)
 	return room.Trials < room.Slots && room.Fits(asker.Need)
+}
+
+// expectedFirst puts studies with a trial that is kept for the worker before all of
+// their priority or a lower one: it has left another place for this one.
+func (s *Service) expectedFirst(list []choice, candidates []pool.Candidate, worker string) []choice {
+	var expected []string
+	s.poolMutex.Lock()
+	for _, one := range s.leases.Kept() {
+		if one.Worker == worker && s.options.Now().Before(one.Until) {
+			expected = append(expected, one.Study)
+		}
+	}
+	s.poolMutex.Unlock()
+	if len(expected) == 0 {
+		return list
+	}
+	priority := make(map[string]int, len(candidates))
+	for _, one := range candidates {
+		priority[one.Study] = one.Priority
+	}
+	for _, study := range slices.Backward(expected) {
+		at := slices.IndexFunc(list, func(one choice) bool { return one.study == study })
+		if at < 0 {
+			continue
+		}
+		one := list[at]
+		one.better, one.machine = "", ""
+		list = slices.Delete(list, at, at+1)
+		before := slices.IndexFunc(list, func(other choice) bool { return priority[other.study] <= priority[study] })
+		if before < 0 {
+			before = len(list)
+		}
+		list = slices.Insert(list, before, one)
+	}
+	return list
 }

@@ -251,7 +251,9 @@ func (s *Service) receives(r *runtime, one *move) bool {
 
 // orMove has the holder of a trial that has reported give it back for another
 // machine, if that waits still and may have it, unless it is told something else.
-func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive) protocol.Directive {
+// That it was told is stored with the transaction; without one, for a report that was
+// accepted before, nobody is told who had not been.
+func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive, tx *transaction) protocol.Directive {
 	if told.Action != protocol.Continue {
 		return told
 	}
@@ -261,7 +263,7 @@ func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive) pro
 	if !moves || one.lease != t.LeaseEpoch {
 		return told
 	}
-	if !one.told && one.partner != nil && s.waitsForPartner(one) {
+	if !one.told && (tx == nil || one.partner != nil && s.waitsForPartner(one)) {
 		return told
 	}
 	if !one.told && !s.receives(r, one) {
@@ -271,7 +273,9 @@ func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive) pro
 		}
 		return told
 	}
-	one.told = true
+	if !one.told {
+		s.tell(tx, one)
+	}
 	return protocol.Directive{Action: protocol.Pause, Reason: one.record.Why}
 }
 
@@ -301,6 +305,7 @@ func (tx *transaction) depart(t trial.Trial, reason string) (trial.Trial, string
 	record.At = tx.now
 	t.Migrations = append(slices.Clone(t.Migrations), record)
 	if !tx.move.awaited {
+		tx.forgo()
 		return t, record.Why + "; that has other work by now"
 	}
 	tx.kept = true

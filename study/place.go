@@ -311,7 +311,7 @@ func (s *Service) choices(ctx context.Context, worker string) (list []choice) {
 		for _, candidate := range candidates {
 			list = append(list, choice{study: candidate.Study, number: next})
 		}
-		return list
+		return s.expectedFirst(list, candidates, worker)
 	}
 	meant := map[string]bool{}
 	for _, one := range p.offers {
@@ -333,7 +333,7 @@ func (s *Service) choices(ctx context.Context, worker string) (list []choice) {
 		}
 		list = append(list, added)
 	}
-	return list
+	return s.expectedFirst(list, candidates, worker)
 }
 
 // has reports whether the plan was made with the worker.

@@ -51,7 +51,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return answered(r, protocol.Directive{}, err)
 	}
 	if !fresh && t.State == trial.Running {
-		return answered(r, s.orMove(r, t, s.directive(r, t)), nil)
+		return answered(r, s.orMove(r, t, s.directive(r, t), nil), nil)
 	}
 	guidance, err := s.guide(ctx, r, t, report)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		tx.abandon()
 		return protocol.Directive{}, err
 	}
-	directive := s.orMove(r, t, s.directive(r, t))
+	directive := s.orMove(r, t, s.directive(r, t), tx)
 	accepted := slices.Clone(tx.change.Reports)
 	s.resize(r, t, report) // before those who wait for cores look again
 	if err := commit(ctx, s, tx, &directive); err != nil {

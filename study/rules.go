@@ -204,6 +204,7 @@ func (s *Service) dueRules(before, now time.Time, closing bool) (entries []PoolE
 			entries = append(entries, PoolEntry{Kind: reservationEntry, Name: one.ID})
 		}
 	}
+	entries = append(append(entries, s.departed()...), s.neighbours()...)
 	turned = turned || len(s.rules.quotas) > 0 && before.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly)
 	if closing || now.Sub(s.rules.saved) >= saveSpentEvery {
 		for _, owner := range slices.Sorted(maps.Keys(s.rules.unsaved)) {

@@ -240,7 +240,7 @@ func (s *Service) regrant(r *runtime) {
 				granted = *t.Started
 			}
 			lease := r.leaseRecord(t, r.takes(t, 0, 0), granted)
-			lease.Deadline = now.Add(s.leaseTerm())
+			lease.Deadline, lease.Beside = now.Add(s.leaseTerm()), s.neighboured[holding{t.ID, t.LeaseEpoch}]
 			s.leases.Grant(lease)
 		}
 	}

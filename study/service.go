@@ -79,12 +79,17 @@ type Service struct {
 	moves     map[trial.ID]*move // running trials that are to move
 	// vacancies are the workers that are kept for a trial which changes places.
 	vacancies map[string]vacancy
-	rules     rules
-	gangs     pool.Gangs
-	counted   counted
-	lastTick  time.Time
+	departing map[string]storedMove // what is stored of moves, by name
+	// neighboured are the leases of which it is stored that others were beside them.
+	neighboured map[holding]bool
+	rules       rules
+	gangs       pool.Gangs
+	counted     counted
+	lastTick    time.Time
 	// rescheduled is when running trials were last reconsidered.
 	rescheduled time.Time
+	// began is when the service was started.
+	began time.Time
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -101,7 +106,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	return &Service{
 		store: store, logs: logs, options: options,
 		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), gpuLessons: newLessons(), deployed: make(map[deployQuestion][]deployment.Deployment),
-		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy),
+		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[holding]bool),
 	}
 }
 
@@ -111,7 +116,8 @@ func New(store Store, logs LogStore, options Options) *Service {
 // studies' time.
 func (s *Service) Start(ctx context.Context) error {
 	s.poolMutex.Lock()
-	s.lastTick = s.options.Now() // it may fall asleep before its first one
+	s.began = s.options.Now()
+	s.lastTick = s.began // it may fall asleep before its first one
 	s.poolMutex.Unlock()
 	if err := s.loadRules(ctx); err != nil {
 		return err
@@ -120,6 +126,9 @@ func (s *Service) Start(ctx context.Context) error {
 		return err
 	}
 	if err := s.loadHistories(ctx); err != nil {
+		return err
+	}
+	if err := s.loadNeighbours(ctx); err != nil {
 		return err
 	}
 	studies, err := s.store.Studies(ctx)
@@ -138,7 +147,7 @@ func (s *Service) Start(ctx context.Context) error {
 			return fmt.Errorf("go on with study %s: %w", stored.Definition.Name, err)
 		}
 	}
-	return nil
+	return s.loadMoves(ctx)
 }
 
 // goOn lets a running study's time go on from the last moment it is known to
