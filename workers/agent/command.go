@@ -41,9 +41,9 @@ func (r *run) startCommand() error {
 		threads[name] = environment[name]
 	}
 	wanted := kind(r.lease, command, maps.Clone(environment))
-	s := r.agent.lot.seat(wanted)
+	s := r.agent.lot.seat(wanted, r.lease.GPUs)
 	if s == nil {
-		if s, err = r.agent.newSeat(wanted); err != nil {
+		if s, err = r.agent.newSeat(wanted, r.lease.GPUs); err != nil {
 			return err
 		}
 	}

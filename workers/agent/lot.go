@@ -13,10 +13,17 @@ type lot struct {
 	mutex   sync.Mutex
 	waiting []*seat // the one that came first first
 	leaving sync.WaitGroup
+	// came is when a run last came to each GPU.
+	came map[int]moment
 }
 
-// park lets the process wait.
+// park lets the process wait; it is told to end where another run came to a GPU that
+// it has, after the lease was over under which it had it: see seat.
 func (l *lot) park(s *seat) {
+	if l.passed(s) {
+		s.dismiss()
+		return
+	}
 	s.taken = make(chan struct{})
 	taken, asking := s.taken, s.asking // it may wait anew before we look
 	s.listenIdly()
@@ -53,15 +60,46 @@ func (l *lot) take(suits func(*seat) bool) *seat {
 }
 
 // seat returns a waiting process of the kind, or nil. Then the one that waits
-// longest has made room for a new one: its memory may be needed.
-func (l *lot) seat(kind string) *seat {
-	if s := l.take(func(one *seat) bool { return one.kind == kind }); s != nil {
-		return s
+// longest has made room for a new one: its memory may be needed. Whoever waits with
+// memory of one of the GPUs has made room in any case: the server has given it to
+// this run, and knows of no process without a lease.
+func (l *lot) seat(kind string, gpus []int) *seat {
+	l.comes(gpus)
+	found := l.take(func(one *seat) bool { return one.kind == kind })
+	if found == nil {
+		if s := l.take(func(*seat) bool { return true }); s != nil {
+			s.dismiss()
+		}
 	}
-	if s := l.take(func(*seat) bool { return true }); s != nil {
+	for {
+		s := l.take(func(one *seat) bool {
+			return slices.ContainsFunc(one.gpus, func(gpu int) bool { return slices.Contains(gpus, gpu) })
+		})
+		if s == nil {
+			return found
+		}
 		s.dismiss()
 	}
-	return nil
+}
+
+// comes notes that a run comes to the GPUs.
+func (l *lot) comes(gpus []int) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.came == nil {
+		l.came = make(map[int]moment)
+	}
+	for _, gpu := range gpus {
+		l.came[gpu] = now()
+	}
+}
+
+// passed reports whether another run came to a GPU of the process since it asked for
+// its next trial.
+func (l *lot) passed(s *seat) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return slices.ContainsFunc(s.gpus, func(gpu int) bool { return l.came[gpu] > s.asking.at })
 }
 
 // close returns when all that wait have ended. Nobody may park any more.

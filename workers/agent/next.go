@@ -10,6 +10,7 @@ import (
 type asking struct {
 	answer chan nextAnswer // has room for all answers there can be
 	gone   chan struct{}   // closed when nobody waits for them any more
+	at     moment
 }
 
 // nextAnswer is what POST /v1/next answers: the variables of the next trial.
@@ -48,7 +49,7 @@ func (r *run) ask() *asking {
 	if r.asking != nil || r.ended || r.ending.kind != notEnded {
 		return nil
 	}
-	r.asking = &asking{answer: make(chan nextAnswer, 1), gone: make(chan struct{})}
+	r.asking = &asking{answer: make(chan nextAnswer, 1), gone: make(chan struct{}), at: now()}
 	close(r.asked)
 	return r.asking
 }

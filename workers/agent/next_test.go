@@ -183,6 +183,30 @@ func TestWhatNeedsANewProcess(t *testing.T) {
 	}
 }
 
+// TestWhoWaitsWithMemoryOfAGPUMakesRoom: the server has given the GPU of processes that
+// wait for their next trials to another one, and knows of none of them: they end, and do
+// not wait for as long as they might.
+func TestWhoWaitsWithMemoryOfAGPUMakesRoom(t *testing.T) {
+	s, place := newServer(), t.TempDir()
+	add := func(kind string) *task {
+		one := s.add(script(t), serving(place, "KIND="+kind), 1)
+		s.change(func() { one.lease.GPUs, one.lease.GPUShared = []int{0}, true })
+		return one
+	}
+	trials := []*task{add("a"), add("b"), add("c")}
+	work(t, s, agent.Options{Slots: 3, NextWait: time.Hour})
+	s.await(t, "three are finished", func() bool {
+		return !slices.ContainsFunc(trials, func(one *task) bool { return len(one.finishes) == 0 })
+	})
+	before := file(t, place, "pids")
+	last := add("d")
+	s.await(t, "the fourth is finished", func() bool { return len(last.finishes) == 1 })
+	awaitGone(t, before)
+	if last.outcomes() != "budget_reached" || len(before) != 3 {
+		t.Errorf("%d before it, and it ended %q: %s", len(before), last.outcomes(), last.reason())
+	}
+}
+
 func TestACrashIsTheRunsOwn(t *testing.T) {
 	s, place := newServer(), t.TempDir()
 	var trials []*task

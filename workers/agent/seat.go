@@ -15,6 +15,7 @@ import (
 type seat struct {
 	agent   *Agent
 	kind    string // see kind
+	gpus    []int  // those that its runs are given, by their place; the same for all of a kind
 	home    *home
 	process *process // nil before the command is started
 	subject *subject
@@ -55,12 +56,12 @@ func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 }
 
 // newSeat makes a command's folder; the command is started by a run.
-func (a *Agent) newSeat(kind string) (*seat, error) {
+func (a *Agent) newSeat(kind string, gpus []int) (*seat, error) {
 	home, err := a.workspace.home()
 	if err != nil {
 		return nil, fmt.Errorf("make the command's folder: %w", err)
 	}
-	return &seat{agent: a, kind: kind, home: home, subject: &subject{cage: home.cage, mark: home.mark()}, fixed: system.Configuration{}, begun: make(chan struct{})}, nil
+	return &seat{agent: a, kind: kind, gpus: gpus, home: home, subject: &subject{cage: home.cage, mark: home.mark()}, fixed: system.Configuration{}, begun: make(chan struct{})}, nil
 }
 
 // childrenEnd is how long processes that the script has ended may take to be
