@@ -34,8 +34,9 @@ type PoolChange struct {
 	At     time.Time `json:"at"`
 	Worker string    `json:"worker" doc:"its name"`
 	// Action is drain, wake (the drain is taken back), slept (it is not heard of any
-	// more), woke (it is heard of again) or taken back (by a person).
-	Action string `json:"action" enum:"drain,wake,slept,woke,taken back" doc:"wake: the drain is taken back; slept: it is not heard of any more; woke: it is heard of again; taken back: by a person"`
+	// more), woke (it is heard of again), taken back (by a person)
+	// or forgotten (it was silent for a month).
+	Action string `json:"action" enum:"drain,wake,slept,woke,taken back,forgotten" doc:"wake: the drain is taken back; slept: it is not heard of any more; woke: it is heard of again; taken back: by a person; forgotten: silent for 30 days, its drain is let go"`
 	Reason string `json:"reason,omitempty" doc:"absent for who sees some studies only"`
 	// Capacity is the worker's, in GPUs, or in slots where it has none.
 	Capacity  float64 `json:"capacity" minimum:"0" doc:"its GPUs, or slots where it has none"`

@@ -34,15 +34,12 @@ type storedChanges struct {
 }
 
 // Situation is what a [demand.Scaler] decides about, but for what is wanted: the
-// workers, which of those that were drained by advice trials wait for, and what
-// was done before.
+// workers, which of those that were drained by advice trials wait for, which of the
+// others a study cannot do without, and what was done before.
 func (s *Service) Situation() demand.Situation {
 	s.poolMutex.Lock()
 	situation := demand.Situation{Hosts: s.hosts(), Past: s.rules.changes}
 	s.poolMutex.Unlock()
-	if !slices.ContainsFunc(situation.Hosts, func(one demand.Host) bool { return one.Advised }) {
-		return situation
-	}
 	sought := make(map[drainKey]bool)
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
@@ -57,16 +54,19 @@ func (s *Service) Situation() demand.Situation {
 	return situation
 }
 
-// seeks is whom the study waits for that advice drained: one that is heard of
-// before one that sleeps. There is none where a worker that takes trials suits it,
-// or it waits for nothing. The study's lock is held.
+// seeks is the one worker that takes trials and suits the study, if that has any
+// work: without it, it would be sought at once. Where several are, there is none.
+// Where none is, it is whom the study waits for that advice drained: one that is
+// heard of before one that sleeps. The study's lock is held.
 func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
-	if r.stale || r.want().Waiting == 0 || r.full(0) {
+	want := r.want()
+	if r.stale || want.Total() == 0 {
 		return drainKey{}, false
 	}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	need, now := s.need(r, 1), s.options.Now()
+	const awake = -1 // before all that are drained
 	here, best := make(map[drainKey]bool), math.MaxInt
 	offer := func(one drainKey, rank int) {
 		if rank < best || rank == best && one.entry() < key.entry() {
@@ -80,8 +80,10 @@ func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
 			continue
 		}
 		switch drain := s.drainOf(member); {
-		case drain == nil && !silent:
+		case drain == nil && !silent && best == awake && key != one:
 			return drainKey{}, false
+		case drain == nil && !silent:
+			key, best, some = one, awake, true
 		case drain != nil && drain.Advised && !silent:
 			offer(one, 0)
 		case drain != nil && drain.Advised:
@@ -92,6 +94,9 @@ func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
 		if user, ofUser := strings.CutPrefix(one.Holder, "user:"); drain.Advised && !here[one] && drain.Capacity >= float64(need.GPUs) && (!ofUser || user == r.owner) {
 			offer(one, 2)
 		}
+	}
+	if best != awake && (want.Waiting == 0 || r.full(0)) {
+		return drainKey{}, false
 	}
 	return key, some
 }
@@ -129,7 +134,7 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 			}
 			drains[key] = protocol.Drain{Since: one.At, Reason: notWanted, Advised: true, Capacity: one.Capacity}
 			entries = append(entries, poolEntry(drainEntry, key.entry(), storedDrain{key, drains[key]}))
-		case one.Action == demand.Wake:
+		case one.Action == demand.Wake || one.Action == demand.Forgotten:
 			if !drained || !present.Advised {
 				continue
 			}

@@ -104,8 +104,8 @@ func TestWorkersThatWaitingTrialsNeedAreSought(t *testing.T) {
 		w.rack("worker-rack", 2, 2)
 		w.rack("worker-desk", 2, 1)
 		w.rescale("desk", demand.Drain, false)
-		if w.host("desk").Sought || w.host("rack").Sought {
-			t.Error("the study fits a worker that takes trials")
+		if w.host("desk").Sought || !w.host("rack").Sought {
+			t.Errorf("the study fits one worker that takes trials: %+v", w.service.Situation().Hosts)
 		}
 		w.rescale("rack", demand.Drain, false)
 		if w.host("desk").Sought || !w.host("rack").Sought {
@@ -172,6 +172,59 @@ func TestWhatWasDoneLastIsKeptOfEveryWorker(t *testing.T) {
 		}
 		if len(known) != 300 || len(past) != 300 {
 			t.Errorf("of %d workers it is known what was last done, by %d changes", len(known), len(past))
+		}
+	})(t)
+}
+
+// TestOneWorkerThatAStudyCanUseIsNotDrainedAndWoken: as long as the study has work, a
+// busy worker that only it can use is sought before it is drained, and no longer as
+// soon as another one comes.
+func TestOneWorkerThatAStudyCanUseIsNotDrainedAndWoken(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.create("name: example", "name: large", "stop: {trials: 27}", "stop: {trials: 27}\nparallel: 1\nresources: {gpus: 2}")
+		w.rack("worker-rack", 2, 2)
+		w.rack("worker-desk", 2, 1)
+		lease := w.mustLease("worker-rack")
+		if !w.host("rack").Sought || w.host("desk").Sought {
+			t.Errorf("it runs its only trial at once there: %+v", w.service.Situation().Hosts)
+		}
+		w.rack("worker-other", 2, 2)
+		if w.host("rack").Sought || w.host("other").Sought {
+			t.Errorf("either would do: %+v", w.service.Situation().Hosts)
+		}
+		w.rescale("other", demand.Drain, false)
+		if !w.host("rack").Sought || w.host("other").Sought {
+			t.Errorf("one is drained: %+v", w.service.Situation().Hosts)
+		}
+		if _, err := w.service.Stop(w.ctx, created.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.finish(lease, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if w.host("rack").Sought {
+			t.Error("the study is over")
+		}
+	})(t)
+}
+
+// TestDrainsOfWorkersThatNeverReturnAreLetGo: they would be in the way of others for
+// ever, and behind every restart.
+func TestDrainsOfWorkersThatNeverReturnAreLetGo(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.rack("worker-pod-1", 2, 0)
+		w.rescale("pod-1", demand.Drain, false)
+		drained := w.host("pod-1").Drained
+		w.start()
+		if host := w.host("pod-1"); !host.Advised || !host.Silent || !host.Drained.Equal(drained) || drained.IsZero() {
+			t.Fatalf("%+v, drained at %v", host, drained)
+		}
+		if !w.rescale("pod-1", demand.Forgotten, false) {
+			t.Error("it was not forgotten")
+		}
+		w.start()
+		if hosts := w.service.Situation().Hosts; len(hosts) != 0 {
+			t.Errorf("of one that was forgotten there is %+v", hosts)
 		}
 	})(t)
 }

@@ -43,14 +43,14 @@ func (s *Service) hosts() []demand.Host {
 		hosts = append(hosts, s.host(member, now))
 		here[drainKey{member.Registration.Name, member.Holder}] = true
 	}
-	away := func(key drainKey, capacity float64, drained bool) {
-		if !here[key] {
-			hosts = append(hosts, demand.Host{ID: key.Name, Name: key.Name, Holder: key.Holder, Capacity: capacity, Silent: true, Draining: drained, Advised: drained})
+	away := func(key drainKey, capacity float64, drained time.Time) {
+		if advised := !drained.IsZero(); !here[key] {
+			hosts = append(hosts, demand.Host{ID: key.Name, Name: key.Name, Holder: key.Holder, Capacity: capacity, Silent: true, Draining: advised, Advised: advised, Drained: drained})
 		}
 	}
 	for key, drain := range s.rules.drains {
 		if drain.Advised {
-			away(key, drain.Capacity, true)
+			away(key, drain.Capacity, drain.Since)
 		}
 	}
 	last := make(map[drainKey]demand.Change)
@@ -61,7 +61,7 @@ func (s *Service) hosts() []demand.Host {
 	}
 	for key, one := range last {
 		if _, drained := s.rules.drains[key]; !drained && one.Action == demand.Wake && one.Asleep && now.Sub(one.At) < forgetWorkersAfter {
-			away(key, one.Capacity, false)
+			away(key, one.Capacity, time.Time{})
 		}
 	}
 	slices.SortStableFunc(hosts, func(a, b demand.Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
@@ -133,6 +133,9 @@ func (s *Service) host(member pool.Member, now time.Time) demand.Host {
 	}
 	if drain := s.drainOf(member); drain != nil {
 		host.Draining, host.Advised = true, drain.Advised
+		if drain.Advised {
+			host.Drained = drain.Since
+		}
 	}
 	switch {
 	case len(registration.Machine.GPUs) > 0:

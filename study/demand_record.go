@@ -13,25 +13,33 @@ import (
 
 const (
 	demandEntry = "demand"
-	// hourLayout names the hours of the recorded demand in the store, in UTC.
-	hourLayout = "2006-01-02T15"
+	// recordedSpan is what an entry of the recorded demand has, and spanLayout names it
+	// in the store, in UTC. An entry is written again with every minute of it, so its
+	// size is what a minute costs: some 60 KiB with as many owners as a minute has.
+	// Earlier versions kept an hour, whose names come before those of its parts.
+	recordedSpan = 10 * time.Minute
+	spanLayout   = "2006-01-02T15:04"
+	// mostLate bounds how many entries are kept for a store that takes none: a day's.
+	mostLate = 144
 )
 
-// recordedHour is an hour of demand as it is stored.
-type recordedHour struct {
+// recordedMinutes are some minutes of demand as they are stored.
+type recordedMinutes struct {
 	Minutes []demand.Minute `json:"minutes"`
 }
 
-// DemandRecord keeps the minutes of demand in the store, an entry for each hour.
+// DemandRecord keeps the minutes of demand in the store, an entry for ten of them.
 // So they are in its backups, and go with it from one server to the next. It is safe
 // for concurrent use.
 type DemandRecord struct {
 	store Store
 
 	mutex sync.Mutex
-	hours map[string]bool // those that are stored
-	hour  string          // the newest, and its minutes
-	last  recordedHour
+	spans map[string]bool // those that are stored
+	span  string          // the newest, and its minutes
+	last  recordedMinutes
+	// late are those that could not be stored, the newest among them.
+	late map[string]recordedMinutes
 }
 
 // NewDemandRecord makes one on a store.
@@ -42,9 +50,9 @@ func (d *DemandRecord) Read(ctx context.Context, now time.Time) ([]demand.Minute
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	var minutes []demand.Minute
-	d.hours = make(map[string]bool)
-	err := eachEntry(ctx, d.store, demandEntry, func(hour string, stored recordedHour) {
-		d.hours[hour], d.hour, d.last = true, hour, stored
+	d.spans = make(map[string]bool)
+	err := eachEntry(ctx, d.store, demandEntry, func(span string, stored recordedMinutes) {
+		d.spans[span], d.span, d.last = true, span, stored
 		minutes = append(minutes, stored.Minutes...)
 	})
 	if err != nil {
@@ -54,20 +62,30 @@ func (d *DemandRecord) Read(ctx context.Context, now time.Time) ([]demand.Minute
 	return slices.DeleteFunc(minutes, func(one demand.Minute) bool { return one.At.Before(oldest) }), nil
 }
 
-// Append keeps a minute, which is later than those before, and lets go of hours that
-// are older than [demand.Kept] by then. After an error the minute is kept with the
-// next one of its hour.
+// Append keeps a minute, which is later than those before, and lets go of what is
+// older than [demand.Kept] by then. After an error the minute is kept with the next
+// one, for a day.
 func (d *DemandRecord) Append(ctx context.Context, one demand.Minute) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	hour := one.At.UTC().Format(hourLayout)
-	if hour != d.hour {
-		d.hour, d.last = hour, recordedHour{}
+	span := nameOfSpan(one.At)
+	if span != d.span {
+		d.span, d.last = span, recordedMinutes{}
 	}
 	d.last.Minutes = append(d.last.Minutes, one)
-	entries := []PoolEntry{poolEntry(demandEntry, hour, d.last)}
-	oldest := one.At.UTC().Add(-demand.Kept).Format(hourLayout)
-	for _, stored := range slices.Sorted(maps.Keys(d.hours)) {
+	if d.late == nil {
+		d.late = make(map[string]recordedMinutes)
+	}
+	d.late[span] = d.last
+	if len(d.late) > mostLate {
+		delete(d.late, slices.Min(slices.Collect(maps.Keys(d.late))))
+	}
+	var entries []PoolEntry
+	for _, name := range slices.Sorted(maps.Keys(d.late)) {
+		entries = append(entries, poolEntry(demandEntry, name, d.late[name]))
+	}
+	oldest := nameOfSpan(one.At.Add(-demand.Kept))
+	for _, stored := range slices.Sorted(maps.Keys(d.spans)) {
 		if stored < oldest {
 			entries = append(entries, PoolEntry{Kind: demandEntry, Name: stored})
 		}
@@ -75,10 +93,16 @@ func (d *DemandRecord) Append(ctx context.Context, one demand.Minute) error {
 	if err := d.store.Apply(ctx, Change{Pool: entries}); err != nil {
 		return fmt.Errorf("keep a minute of demand: %w", err)
 	}
-	if d.hours == nil {
-		d.hours = make(map[string]bool)
+	if d.spans == nil {
+		d.spans = make(map[string]bool)
 	}
-	d.hours[hour] = true
-	maps.DeleteFunc(d.hours, func(stored string, _ bool) bool { return stored < oldest })
+	for name := range d.late {
+		d.spans[name] = true
+	}
+	clear(d.late)
+	maps.DeleteFunc(d.spans, func(stored string, _ bool) bool { return stored < oldest })
 	return nil
 }
+
+// nameOfSpan names the entry that has the minute.
+func nameOfSpan(at time.Time) string { return at.UTC().Truncate(recordedSpan).Format(spanLayout) }

@@ -2,7 +2,9 @@ package study_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -68,6 +70,19 @@ func TestRecordedDemandIsInTheStore(t *testing.T) {
 	if got, err := record.Read(t.Context(), recordedMinute(0).At); err != nil || len(got) != 8 {
 		t.Errorf("%d minutes, the one of the full disk among them: %v", len(got), err)
 	}
+	store.full = errors.New("the disk is full for longer than an entry has minutes")
+	for number := range 25 {
+		if err := record.Append(t.Context(), recordedMinute(8+number)); !errors.Is(err, store.full) {
+			t.Errorf("with a full disk: %v", err)
+		}
+	}
+	store.full = nil
+	if err := record.Append(t.Context(), recordedMinute(33)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := record.Read(t.Context(), recordedMinute(0).At); err != nil || len(got) != 34 {
+		t.Errorf("%d minutes, those of the full disk among them: %v", len(got), err)
+	}
 }
 
 func TestOldDemandIsLetGoOf(t *testing.T) {
@@ -80,11 +95,70 @@ func TestOldDemandIsLetGoOf(t *testing.T) {
 		}
 	}
 	entries, err := store.PoolEntries(t.Context(), "demand")
-	if err != nil || len(entries) != 2 || entries[0].Name != "2026-03-11T23" {
+	if err != nil || len(entries) != 2 || entries[0].Name != "2026-03-11T23:50" {
 		t.Errorf("%+v: %v", entries, err)
 	}
 	got, err := record.Read(t.Context(), recordedMinute(40*24*60).At)
 	if err != nil || len(got) != 1 {
 		t.Errorf("%+v: %v", got, err)
+	}
+}
+
+// TestTheRecordedDemandIsWrittenInSmallParts: a minute costs the same at the end of an
+// hour as at its begin, with as many owners as a minute may have.
+func TestTheRecordedDemandIsWrittenInSmallParts(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	record := study.NewDemandRecord(store)
+	owners := map[string]demand.Want{}
+	for i := range demand.MaxOwners {
+		owners[fmt.Sprintf("somebody-%03d", i)] = demand.Want{Running: 1.0 / 3, Waiting: float64(i) / 7}
+	}
+	for number := range 62 {
+		one := recordedMinute(number)
+		one.Owners = owners
+		if err := record.Append(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := store.PoolEntries(t.Context(), "demand")
+	if err != nil || len(entries) != 7 { // two minutes of a first one
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	for _, one := range entries {
+		if size := len(one.Document); size > 100<<10 {
+			t.Errorf("%s has %d bytes", one.Name, size)
+		}
+	}
+}
+
+// TestDemandOfEarlierVersionsIsRead: they kept an hour in an entry; what follows goes
+// behind it, in the same hour too.
+func TestDemandOfEarlierVersionsIsRead(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	document, err := json.Marshal(map[string]any{"minutes": []demand.Minute{recordedMinute(2), recordedMinute(3)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Apply(t.Context(), study.Change{Pool: []study.PoolEntry{{Kind: "demand", Name: "2026-03-02T00", Document: document}}}); err != nil {
+		t.Fatal(err)
+	}
+	record := study.NewDemandRecord(store)
+	if _, err := record.Read(t.Context(), recordedMinute(4).At); err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Append(t.Context(), recordedMinute(4)); err != nil {
+		t.Fatal(err)
+	}
+	want := []demand.Minute{recordedMinute(2), recordedMinute(3), recordedMinute(4)}
+	if got, err := record.Read(t.Context(), recordedMinute(4).At); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v: %v", got, want, err)
+	}
+	if err := record.Append(t.Context(), recordedMinute(29*24*60)); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := store.PoolEntries(t.Context(), "demand"); err != nil || len(entries) != 1 {
+		t.Errorf("%d entries, %v: what is old goes", len(entries), err)
 	}
 }

@@ -255,7 +255,7 @@ func printPoolAutoscale(out io.Writer, pool protocol.Pool) error {
 
 // shownChange says a change in a line.
 func shownChange(one protocol.PoolChange) string {
-	did := map[string]string{"drain": "drained", "wake": "given trials again", "slept": "asleep", "woke": "awake", "taken back": "undrained by a person"}[one.Action]
+	did := map[string]string{"drain": "drained", "wake": "given trials again", "slept": "asleep", "woke": "awake", "taken back": "undrained by a person", "forgotten": "forgotten"}[one.Action]
 	if one.Asleep {
 		did += ", once its machine is awake"
 	}

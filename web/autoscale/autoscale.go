@@ -139,11 +139,13 @@ func (s *Service) released(now time.Time, situation demand.Situation) []demand.C
 
 // apply notes the changes in the audit log, and does them.
 func (s *Service) apply(ctx context.Context, changes []demand.Change) error {
-	for _, one := range changes {
-		if action := actionOf(one); action != "" {
-			if err := s.options.Audit.Append(entryOf(one, audit.Asked, "")); err != nil {
-				return fmt.Errorf("the audit log takes no entry, so nothing is done: %w", err)
-			}
+	for i, one := range changes {
+		if actionOf(one) == "" {
+			continue
+		}
+		if err := s.options.Audit.Append(entryOf(one, audit.Asked, "")); err != nil {
+			err = fmt.Errorf("the audit log takes no entry, so nothing is done: %w", err)
+			return errors.Join(err, s.failed(changes[:i], err.Error()))
 		}
 	}
 	kept, err := s.options.Studies.Rescale(ctx, changes)
@@ -186,7 +188,7 @@ func actionOf(change demand.Change) string {
 	case change.Pretended:
 	case change.Action == demand.Drain:
 		return "drain-worker"
-	case change.Action == demand.Wake:
+	case change.Action == demand.Wake, change.Action == demand.Forgotten:
 		return "undrain-worker"
 	}
 	return ""

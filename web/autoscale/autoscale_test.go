@@ -23,6 +23,7 @@ type yard struct {
 	advice    protocol.PoolAdvice
 	entries   []audit.Entry
 	full      error // of the audit log
+	fullAt    int   // it takes so many entries, and then one fails; 0: all
 	refuses   bool  // somebody else was faster
 	service   *autoscale.Service
 }
@@ -49,9 +50,15 @@ func (y *yard) Append(entry audit.Entry) error {
 	if y.full != nil {
 		return y.full
 	}
+	if y.fullAt > 0 && len(y.entries) == y.fullAt {
+		y.fullAt = 0
+		return errFull
+	}
 	y.entries = append(y.entries, entry)
 	return nil
 }
+
+var errFull = errors.New("the disk is full")
 
 func newYard(t *testing.T, mode protocol.AutoscaleMode) *yard {
 	y := &yard{t: t, clock: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), advice: protocol.PoolAdvice{Method: "persistence", Wanted: 1}}
@@ -167,5 +174,30 @@ func TestSettingsThatCannotBeMeantAreRefused(t *testing.T) {
 		if err := autoscale.Check(bad); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// TestABatchThatIsAuditedInPartIsNotDone: the log says of what it has that it was not
+// done, or whoever reads it would believe that it was.
+func TestABatchThatIsAuditedInPartIsNotDone(t *testing.T) {
+	y := newYard(t, protocol.AutoscaleOff)
+	for i := range y.situation.Hosts {
+		y.situation.Hosts[i].Draining, y.situation.Hosts[i].Advised = true, true
+	}
+	y.fullAt = 1
+	if err := y.service.Step(t.Context()); !errors.Is(err, errFull) || len(y.situation.Past) != 0 {
+		t.Errorf("%v, %+v", err, y.situation.Past)
+	}
+	if len(y.entries) != 2 || y.entries[0].Outcome != audit.Asked || y.entries[1].Outcome != audit.Failed || y.entries[1].On != y.entries[0].On || !strings.Contains(y.entries[1].Detail, "nothing is done") {
+		t.Errorf("%+v", y.entries)
+	}
+}
+
+func TestWhatIsForgottenIsAudited(t *testing.T) {
+	y := newYard(t, protocol.AutoscaleOn)
+	y.situation.Hosts[0] = demand.Host{ID: "1", Name: "a", Capacity: 2, Silent: true, Draining: true, Advised: true, Drained: y.clock.Add(-31 * 24 * time.Hour)}
+	y.step()
+	if len(y.entries) != 1 || y.entries[0].Action != "undrain-worker" || y.entries[0].On != "a" || !strings.Contains(y.entries[0].Detail, "30 days") || y.situation.Hosts[0].Advised {
+		t.Errorf("%+v, %+v", y.entries, y.situation.Hosts)
 	}
 }

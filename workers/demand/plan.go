@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Host is a worker, as far as waking and draining it goes.
@@ -25,8 +26,11 @@ type Host struct {
 	// person is left alone.
 	Advised bool
 	// Sought says that trials wait which no worker that takes trials can run, and
-	// this one could.
+	// this one could; or, of one that takes trials, that a study which has work can
+	// use no other that does.
 	Sought bool
+	// Drained is since when advice drains it; zero where it does not.
+	Drained time.Time
 	// Spared says that it is not to be drained: a person wants it awake.
 	Spared bool
 }

@@ -15,6 +15,9 @@ const (
 	Woke Action = "woke"
 	// Taken: a person took the drain back.
 	Taken Action = "taken back"
+	// Forgotten: one that it drained was silent for so long that it is not expected any
+	// more; its drain is let go.
+	Forgotten Action = "forgotten"
 )
 
 // Change is what a scaler did, or saw of what it had done.
@@ -69,6 +72,10 @@ const blinded = 5
 // respected is how long a worker is not drained after a person took its drain back.
 const respected = 24 * time.Hour
 
+// expected is how long a drained worker may be silent until its drain is let go. If
+// it comes all the same, it is drained again, unless it is wanted.
+const expected = 30 * 24 * time.Hour
+
 // Situation is what a scaler decides about.
 type Situation struct {
 	Hosts []Host
@@ -104,6 +111,13 @@ func (s *Scaler) Decide(now time.Time, situation Situation) []Change {
 		}
 	} else {
 		s.watch(hosts, last, note)
+		hosts = slices.DeleteFunc(hosts, func(one Host) bool {
+			if !gone(now, one, last[one.ID]) {
+				return false
+			}
+			note(one, Forgotten, fmt.Sprintf("it was not heard of for %g days: its drain is let go", expected.Hours()/24))
+			return true
+		})
 	}
 	wanted, why, known := s.aim(situation)
 	if !known {
@@ -111,6 +125,9 @@ func (s *Scaler) Decide(now time.Time, situation Situation) []Change {
 	}
 	s.remember(now, hosts, last)
 	hosts = slices.DeleteFunc(hosts, func(one Host) bool { return one.Silent && !one.Advised }) // nobody here wakes machines
+	for i, one := range hosts {
+		hosts[i].Spared = one.Spared || one.Sought && one.awake()
+	}
 	steps, _ := Plan(hosts, wanted)
 	for i, step := range steps {
 		switch {
@@ -128,6 +145,16 @@ func (s *Scaler) Decide(now time.Time, situation Situation) []Change {
 		note(step.Host, Drain, step.Reason+": "+why)
 	}
 	return changes
+}
+
+// gone reports whether a drained worker is not expected any more: it was seen to
+// sleep, or so much has happened since that nobody knows what was last done.
+func gone(now time.Time, one Host, last Change) bool {
+	since := one.Drained
+	if last.At.After(since) {
+		since = last.At
+	}
+	return one.Silent && one.Advised && (last.Action == Slept || last.Action == "") && now.Sub(since) >= expected
 }
 
 // remember notes which hosts are on their way, and which are to be left alone, also

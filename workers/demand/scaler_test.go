@@ -55,8 +55,8 @@ func (c *crew) goesOn(wanted float64, unknown string) []string {
 				if host.Draining || host.Silent {
 					c.t.Errorf("minute %d: %+v drains %+v", c.minute, one, host)
 				}
-				c.hosts[i].Draining, c.hosts[i].Advised = true, true
-			case demand.Wake:
+				c.hosts[i].Draining, c.hosts[i].Advised, c.hosts[i].Drained = true, true, one.At
+			case demand.Wake, demand.Forgotten:
 				if !host.Advised {
 					c.t.Errorf("minute %d: the drain of a person is taken back: %+v", c.minute, one)
 				}
@@ -237,4 +237,46 @@ func TestWhatAdviceDrainedIsWithinReach(t *testing.T) {
 	if got := look.Reach(); got != 7 {
 		t.Errorf("%g are within reach, want 1 + 2 + 4", got)
 	}
+}
+
+// TestAWorkerThatNeverReturnsIsForgotten: its drain is let go a month after it was
+// last heard of, whether it is still known what was last done with it or not, and it is
+// not woken in the same minute. One that sleeps for less is woken when it is wanted.
+func TestAWorkerThatNeverReturnsIsForgotten(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		c := newCrew(t, "a", "b")
+		c.expect(3, 4, "a drain")
+		c.minute += 40 * 24 * 60 // it drains, and is heard of
+		c.expect(10, 4)
+		c.host("a").Silent = true
+		c.expect(4, 4, "a slept")
+		if !known {
+			c.past, c.host("a").Drained = nil, at(60*c.minute)
+		}
+		c.minute += 29 * 24 * 60
+		c.expect(3, 4)
+		c.minute += 24 * 60
+		c.expect(1, 100, "a forgotten")
+		c.hosts = c.hosts[1:]
+		c.expect(5, 100)
+	}
+	c := newCrew(t, "a", "b")
+	c.expect(3, 4, "a drain")
+	c.host("a").Silent = true
+	c.expect(4, 4, "a slept")
+	c.minute += 29 * 24 * 60
+	c.expect(1, 8, "a wake")
+}
+
+// TestAWorkerThatAStudyCannotDoWithoutIsNotDrained: it would be sought at once, and so
+// on for ever. Another one goes in its place.
+func TestAWorkerThatAStudyCannotDoWithoutIsNotDrained(t *testing.T) {
+	c := newCrew(t, "a", "b")
+	c.host("a").Sought = true
+	c.host("b").Trials = 2
+	c.expect(3, 4, "b drain")
+	c.expect(300, 0)
+	c.host("a").Sought = false
+	c.scaler.Least = 0
+	c.expect(3, 0, "a drain")
 }

@@ -145,7 +145,7 @@ function drawWorkers() {
   setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}${does}; machines are put to sleep and woken by your own commands, with tandem pool autoscale.`);
 }
 
-const did = { drain: "drained", wake: "given trials again", slept: "asleep", woke: "awake", "taken back": "undrained by a person" };
+const did = { drain: "drained", wake: "given trials again", slept: "asleep", woke: "awake", "taken back": "undrained by a person", forgotten: "forgotten" };
 
 /** What the server drained by itself, and why; a dry run would have. */
 function drawScaled({ mode, least, most, steady, pause_seconds: pause, changes }) {
