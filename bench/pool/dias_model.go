@@ -1,7 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
@@ -82,12 +86,34 @@ func classesOf(o deflate.Observed, classes int) []deflate.Class {
 }
 
 // errorsOfWays are those of the model for the engine without evictions.
-type errorsOfWays struct{ scattered, drawn, recorded, poisson errorsOf }
+type errorsOfWays struct {
+	scattered, drawn, spread, recorded, poisson errorsOf
+	spans                                       map[string]*spans
+}
+
+// spans are the mean responses of a class, predicted and met, summed over runs that
+// each begin at another job of the trace.
+type spans struct{ predicted, met float64 }
+
+// off is how far the sums differ on average, as a part of what was met, and for each
+// class with its sign.
+func (e *errorsOfWays) off() (mean float64, byClass [2]float64) {
+	for _, key := range slices.Sorted(maps.Keys(e.spans)) {
+		one := e.spans[key]
+		off := one.predicted/one.met - 1
+		mean += math.Abs(off) / float64(len(e.spans))
+		byClass[key[len(key)-1]-'0'] += off * 2 / float64(len(e.spans))
+	}
+	return mean, byClass
+}
 
 func (e *errorsOfWays) print(name string) {
 	e.scattered.print("**The model's error, " + name + "**, if these jobs come one by one (Poisson)")
 	e.drawn.print("if as many are drawn from the process that was fitted")
+	e.spread.print("if they come as recorded, but those that come together are spread over the length of an average job")
 	e.recorded.print("and if they come as recorded")
+	mean, byClass := e.off()
+	fmt.Printf("\nthe average over spans that each begin at another job: off by %.1f%% (low %+.1f%%, high %+.1f%%).\n", 100*mean, 100*byClass[0], 100*byClass[1])
 	e.poisson.print("as recorded, with a model that takes them to come one by one")
 }
 
@@ -117,14 +143,47 @@ func (r replayer) compare(jobs []deflate.Job, w way, run int, errors *errorsOfWa
 	if err != nil {
 		return err
 	}
+	apart := spreadOut(less, run)
+	calm, err := predicted(apart, 2)
+	if err != nil {
+		return err
+	}
+	if err := r.span(less, w, run, errors); err != nil {
+		return err
+	}
 	for _, compared := range []struct {
 		jobs   []deflate.Job
 		model  *deflate.Queue
 		errors *errorsOf
-	}{{one, smooth, &errors.scattered}, {drawn, q, &errors.drawn}, {less, q, &errors.recorded}, {less, plain, &errors.poisson}} {
+	}{{one, smooth, &errors.scattered}, {drawn, q, &errors.drawn}, {apart, calm, &errors.spread}, {less, q, &errors.recorded}, {less, plain, &errors.poisson}} {
 		if err := note(w.engine, compared.jobs, compared.model, compared.errors); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// span adds a run that begins at another job to the average over spans.
+func (r replayer) span(jobs []deflate.Job, w way, run int, errors *errorsOfWays) error {
+	if !r.trace.given { // the others begin at another job already
+		random := rand.New(rand.NewPCG(uint64(run), 23)) //nolint:gosec // what is drawn has to repeat
+		jobs = turned(jobs, random.IntN(len(jobs)))
+	}
+	q, err := predicted(jobs, 2)
+	if err != nil {
+		return err
+	}
+	played, err := w.engine.Replay(jobs, 2, 0.1)
+	if err != nil {
+		return err
+	}
+	for k, met := range played.Classes {
+		key := fmt.Sprintf("%.1f %s %d", r.load, w.name, k)
+		if errors.spans[key] == nil {
+			errors.spans[key] = &spans{}
+		}
+		errors.spans[key].predicted += q.Mean(k)
+		errors.spans[key].met += met.Mean
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func traced(data string, runs int, only string, losses lossTable) error {
 		if !strings.Contains(trace.name, only) {
 			continue
 		}
-		var errors errorsOfWays
+		errors := errorsOfWays{spans: map[string]*spans{}}
 		for _, load := range []float64{0.5, 0.8} {
 			r := replayer{trace: trace, load: load, runs: runs, sprint: sprint, losses: losses}
 			if err := r.table(&errors); err != nil {
@@ -208,6 +208,21 @@ func scattered(jobs []deflate.Job, run int) []deflate.Job {
 	list, span := slices.Clone(jobs), jobs[len(jobs)-1].At
 	for i := range list {
 		list[i].At = span * random.Float64()
+	}
+	slices.SortStableFunc(list, func(a, b deflate.Job) int { return compare(a.At, b.At) })
+	return list
+}
+
+// spreadOut has each job come a little earlier or later, by up to half of what an
+// average job takes, so that those that came together do not.
+func spreadOut(jobs []deflate.Job, run int) []deflate.Job {
+	random := rand.New(rand.NewPCG(uint64(run), 31)) //nolint:gosec // what is drawn has to repeat
+	list, mean := slices.Clone(jobs), 0.0
+	for _, job := range jobs {
+		mean += job.Seconds / float64(len(jobs))
+	}
+	for i := range list {
+		list[i].At = max(0, list[i].At+mean*(random.Float64()-0.5))
 	}
 	slices.SortStableFunc(list, func(a, b deflate.Job) int { return compare(a.At, b.At) })
 	return list
