@@ -149,10 +149,10 @@ func TestWhatIsForetoldIsShared(t *testing.T) {
 		if share == nil || share.Alone || !strings.Contains(share.Basis, "by its architecture, from") || share.Utilization < is.Utilization-0.05 || share.Utilization > is.Utilization+0.3 {
 			t.Fatalf("it was given %+v, it uses %+v", share, is)
 		}
-		shared := 1
+		leases := []*protocol.Lease{first}
 		for lease := w.lease("worker-box"); lease != nil; lease = w.lease("worker-box") {
 			w.wantPlace(lease, "0 shared", "beside the first")
-			shared++
+			leases = append(leases, lease)
 		}
 		sum := 0.0
 		for _, one := range trialsOf(t, w, "sharers") {
@@ -160,13 +160,24 @@ func TestWhatIsForetoldIsShared(t *testing.T) {
 				sum += one.GPUShare.Utilization
 			}
 		}
-		if shared > 3 || sum > 1+1e-9 {
-			t.Errorf("%d trials share it, of which %.2f is expected", shared, sum)
+		if len(leases) > 3 || sum > 1+1e-9 {
+			t.Fatalf("%d trials share it, of which %.2f is expected", len(leases), sum)
 		}
-		// What is observed of it goes before what was foretold.
+		// What is observed of it goes before what was foretold, of itself only: of another
+		// one what is foretold is nearer than what this one uses.
 		w.reportSeen(first, first.FirstEpoch, 60, &trial.GPUUse{Utilization: 0.11, MemoryBytes: gigabyte, GPUMemoryBytes: 16 * gigabyte, Seconds: 70, Alone: true, Method: trial.GPUUseByProcess})
 		if share := w.trial(first.Trial).GPUShare; share.Utilization != 0.11 || !strings.Contains(share.Basis, "it was observed") {
 			t.Errorf("%+v", share)
+		}
+		for _, other := range leases[1:] {
+			if _, err := w.finish(other, protocol.Interrupted); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.gpuBox("worker-other", 1, 1)
+		another := w.of("worker-other", "sharers")
+		if share := w.trial(another.Trial).GPUShare; share.Utilization == 0.11 || !strings.Contains(share.Basis, "by its architecture, from") {
+			t.Errorf("another one was given %+v", share)
 		}
 	})(t)
 }

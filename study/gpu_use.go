@@ -106,31 +106,29 @@ func shareOf(t trial.Trial) *pool.GPUShare {
 
 // expectedUse is what a trial of the study should use of a GPU that it shares;
 // nil stands for one that the search has not begun yet. What the trial itself
-// was seen to use goes before what others of its study were; what the study file
-// says goes before both, and what the trial learned from running out of memory
-// counts always. Where nothing of all that is known, it is foretold by the trial's
-// architecture. Nothing is read, and no lock is taken but that of the lessons: the
-// study's is held.
+// was seen to use goes before what is foretold by its architecture, which is nearer than
+// what others of its study were seen to use (docs/benchmarks.md, "Sharing GPUs"); of one
+// that has not begun, whose configuration nobody knows, that goes first. What the
+// study file says goes before all, and what the trial learned from running out of
+// memory counts always. Nothing is read, and no lock is taken but that of the
+// lessons: the study's is held.
 func (s *Service) expectedUse(r *runtime, t *trial.Trial) expectation {
 	one := expectation{utilization: -1, basis: "nothing is known of it yet, so it runs alone until it was observed for a minute"}
 	part := r.resources().GPUShare.Part
-	own := r.observed(t)
+	own, of := r.observed(t), trial.Trial{}
+	if t != nil {
+		of = *t
+	}
+	said, foretold := s.foretold(r, of)
 	switch all := r.usually(); {
 	case part > 0:
 		one = expectation{utilization: part, memoryPart: part, basis: fmt.Sprintf("the study says %g of a GPU", part)}
 	case own != nil && own.tells():
 		one = expectation{utilization: own.Utilization, memoryBytes: own.MemoryBytes, gpuBytes: own.GPUMemoryBytes, basis: fmt.Sprintf("it was observed alone for %.0f s", own.Seconds)}
+	case foretold && (t != nil || all.trials == 0):
+		one = said
 	case all.trials > 0:
 		one = expectation{utilization: all.utilization, memoryBytes: all.memoryBytes, gpuBytes: all.gpuBytes, basis: fmt.Sprintf("nine tenths of its study's observed trials, %d so far, used no more", all.trials)}
-	}
-	of := trial.Trial{}
-	if t != nil {
-		of = *t
-	}
-	if !one.known() {
-		if said, known := s.foretold(r, of); known {
-			one = said
-		}
 	}
 	if own != nil {
 		one.memoryBytes, one.gpuBytes = max(one.memoryBytes, own.MemoryBytes), max(one.gpuBytes, own.GPUMemoryBytes)

@@ -33,6 +33,7 @@ func learning(path string, runs int) error {
 	for at, one := range columns {
 		fmt.Printf("| %d to %d | %s%% | %s | %s | %s | %s | %s%% |\n", until[at], until[at+1]-1, spread(one[0], 0), spread(one[1], 3), spread(one[2], 3), spread(one[3], 3), spread(one[4], 3), spread(one[5], 0))
 	}
+	siblings(r, runs)
 	return nil
 }
 
