@@ -94,8 +94,9 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 	if r.ladder[0].Budget.Measured() {
 		left = r.amountLeft(study, p)
 	} else if planned := PlanOf(study.Definition).DataPasses; planned > 0 && study.Definition.Stop.Trials < definition.MaxTrials {
-		passes := max(planned-p.DataPasses, r.begun(study, trials))
-		estimate := passes / p.DataPasses * p.ElapsedSeconds
+		done := r.passed(trials)
+		passes := max(planned-done, r.begun(study, trials))
+		estimate := passes / done * p.ElapsedSeconds
 		left = &estimate
 	}
 	within := func(rest float64) {
@@ -112,6 +113,18 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 		}
 	}
 	return left
+}
+
+// passed counts the data passes that the trials have behind them. Who reports only
+// the last epoch of a budget has trained those before it as well: counted by
+// reports, a study whose trials have all ended would have nine tenths before it.
+func (r *runtime) passed(trials []trial.Trial) float64 {
+	passes := 0.0
+	for _, t := range trials {
+		t.Epochs = max(t.Epochs, t.LastEpoch)
+		passes += dataPasses(r.ladder, t)
+	}
+	return passes
 }
 
 // begun counts the data passes that are left in any case: the trials that wait

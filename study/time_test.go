@@ -168,6 +168,27 @@ func TestTimeLeftIsNeverNothingWhileTrialsRun(t *testing.T) {
 	})(t)
 }
 
+// A trial that reports only the last of its epochs has trained them all: where half
+// of the trials have ended, about as much time is left as has passed.
+func TestTimeLeftCountsTheEpochsThatNobodyReported(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.create("budget: {policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.25, max: 1}, eta: 3}", "budget: {epochs: 10}", "trials: 27", "trials: 4")
+		w.register("worker-1")
+		for range 2 {
+			lease := w.mustLease("worker-1")
+			time.Sleep(10 * time.Second)
+			w.mustReport(lease, 10)
+			if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := w.view(created.ID).Progress.RemainingSeconds
+		if left == nil || *left < 19 || *left > 21 {
+			t.Errorf("left are %v seconds, want the 20 that the first half took", left)
+		}
+	})(t)
+}
+
 func TestAStudyWithoutAnEndHasNoTimeLeft(t *testing.T) {
 	for trials, known := range map[string]bool{"trials: 27": true, "trials: 1000000": false, "trials: 1000000, seconds: 600": true} {
 		t.Run(trials, in(func(t *testing.T, w *world) {

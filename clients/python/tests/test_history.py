@@ -49,6 +49,12 @@ def test_a_csv_file_becomes_trials(
     assert (len(study.trials), study.status) == (6, "completed")
 
 
+def test_a_study_of_nothing_but_results_is_over(real_client: tandem.Client) -> None:
+    results = [{"params": {"rate": 0.1 * i, "layers": 1, "kind": "a"}, "value": 0.1 * i} for i in range(1, 7)]
+    study = real_client.import_results({**DEFINITION, "name": "all-there"}, results)
+    assert (len(study.trials), study.status) == (6, "completed")
+
+
 def test_what_does_not_go(real_client: tandem.Client) -> None:
     result = {"params": {"rate": 0.01, "layers": 1, "kind": "a"}, "value": 0.5}
     ladder = {**DEFINITION, "name": "no-ladder", "budget": {"epochs": {"min": 1, "max": 9}}, "search": {}}

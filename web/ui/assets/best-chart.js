@@ -39,6 +39,7 @@ export class BestChart {
     ]);
     const stepsBack = leaders.some((one, at, all) => at > 0 && better(number(all[at - 1].value), number(one.value), this.objective.direction));
     const notes = [
+      this.study.definition.objective.length > 1 ? `The line is the best compromise's ${label(this.objective)}: another trial may have a better one.` : "",
       leftOut(this.fair.outside, timed.length - this.#points.length),
       stepsBack ? "The line steps back where a higher rung was measured first: its values count more." : "",
       this.measurements.choice(),

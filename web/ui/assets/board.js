@@ -43,6 +43,9 @@ export class Board {
   constructor(study, address) {
     this.address = address;
     this.trials = new Trials(study);
+    this.none = study.definition.command?.length > 0
+      ? "No trial yet. The first one starts as soon as a worker is free."
+      : "No trial yet. The study has no command, so no worker starts one: run its trials from your own process, with optimize or with ask and tell.";
     this.comparison = new Comparison(study, () => this.#remember());
     this.all = columns(study, (trial) => this.comparison.box(trial.number));
     this.choice = new ColumnChoice(study, this.all, () => this.#choseColumns());
@@ -220,7 +223,7 @@ export class Board {
     show(empty, matching === 0);
     show(byId("board-frame"), all > 0);
     if (matching === 0) {
-      setText(empty, all === 0 ? "No trial yet. The first one starts as soon as a worker is free." : "No trial matches. Clear the search and the lists above to see all.");
+      setText(empty, all === 0 ? this.none : "No trial matches. Clear the search and the lists above to see all.");
     }
     const start = this.#page * pageSize;
     const pages = Math.max(1, Math.ceil(matching / pageSize));

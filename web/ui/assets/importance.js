@@ -87,6 +87,6 @@ export class Importance {
     const percent = Math.round(100 * share);
     const bar = make("progress", { max: "100", value: String(percent), "aria-label": `share of ${name}` });
     return make("li", { class: chance > doubtful ? "doubtful" : "", title: `${percent} %; by chance alone with probability ${chance.toFixed(3)}` },
-      make("span", { class: "share-name" }, name), bar, make("span", { class: "number" }, `${percent} %`));
+      make("span", { class: "share-name" }, name), bar, make("span", { class: "number" }, `${percent}\u00a0%`));
   }
 }

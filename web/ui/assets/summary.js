@@ -70,7 +70,7 @@ export class Summary {
 
   #spent() {
     const { epochs, data_passes: passes, energy: spent, promotions, resumes } = this.study.progress;
-    this.#figures.set("epochs", { term: "Budget spent", value: `${count(epochs)} ${epochs === 1 ? "epoch" : "epochs"}`, detail: `${passes < 1000 ? Number(passes.toPrecision(4)) : count(passes)} passes over the data · ${count(promotions)} promoted, ${count(resumes)} resumed` });
+    this.#figures.set("epochs", { term: "Budget spent", value: `${count(epochs)} ${epochs === 1 ? "epoch" : "epochs"}`, detail: `${passes < 1000 ? Number(passes.toPrecision(4)) : count(passes)} ${passes === 1 ? "pass" : "passes"} over the data · ${count(promotions)} promoted, ${count(resumes)} resumed` });
     const used = energy(spent);
     this.#figures.set("energy", used
       ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
@@ -200,6 +200,11 @@ function kept(one) {
 }
 
 function domain(one) {
+  const when = (one.when ?? []).map(({ parameter: other, in: values }) => `${other} is ${values.map((value) => parameter(value)).join(" or ")}`);
+  return when.length > 0 ? `${range(one)}, only when ${when.join(" and ")}` : range(one);
+}
+
+function range(one) {
   if (one.values) {
     const shown = one.values.length > 14 ? one.values.slice(0, 12) : one.values; // hundreds would be the whole page
     return `${one.type} ${shown.map((value) => parameter(value)).join(", ")}${shown.length < one.values.length ? ` and ${count(one.values.length - shown.length)} more` : ""}`;
