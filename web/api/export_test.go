@@ -7,10 +7,12 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
@@ -101,6 +103,31 @@ func TestCSVCannotRunInASpreadsheet(t *testing.T) {
 		if cell := row[13]; !strings.HasPrefix(cell, "'") {
 			t.Errorf("the cell %q runs", cell)
 		}
+	}
+}
+
+// A table says how what it has of inference was obtained.
+func TestATableLabelsEstimatesOfInference(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	view := s.create()
+	view.Definition.Inference = &definition.Inference{Devices: []string{"this-machine"}}
+	one := ranked(0, 1)
+	one.Inference = &trial.InferenceCost{Device: "this-machine", Method: "measured", EnergyMethod: "estimate: 10 W per busy core"}
+	show := newStage(t, func(c *api.Config) {
+		c.Studies = shown{UseCases: c.Studies, view: view, trials: []protocol.RankedTrial{one, ranked(1, 2)}}
+	})
+	text, err := show.export("csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	at := slices.Index(rows[0], "inference_method")
+	if at < 0 || rows[0][at+1] != "inference_energy_method" || rows[1][at] != "measured" || rows[1][at+1] != "estimate: 10 W per busy core" || rows[2][at] != "" {
+		t.Errorf("%q", rows)
 	}
 }
 

@@ -92,6 +92,12 @@ func columnsOf(def definition.Definition) []column {
 			return l.Energy.Joules
 		}},
 		column{"energy_method", words, func(l line) any { return wordsOrNil(l.Energy.Method) }},
+	)
+	if def.Inference != nil { // how what an objective has of inference was obtained
+		columns = append(columns, inferenceColumn("inference_method", func(i trial.InferenceCost) string { return i.Method }),
+			inferenceColumn("inference_energy_method", func(i trial.InferenceCost) string { return i.EnergyMethod }))
+	}
+	columns = append(columns,
 		column{"tags", words, func(l line) any { return wordsOrNil(strings.Join(l.Tags, " ")) }},
 		column{"note", words, func(l line) any { return wordsOrNil(l.Note) }},
 	)
@@ -105,6 +111,16 @@ func columnsOf(def definition.Definition) []column {
 		}})
 	}
 	return columns
+}
+
+// inferenceColumn has a text of what inference takes; empty for a trial without a model.
+func inferenceColumn(name string, text func(trial.InferenceCost) string) column {
+	return column{name, words, func(l line) any {
+		if l.Inference == nil {
+			return nil
+		}
+		return wordsOrNil(text(*l.Inference))
+	}}
 }
 
 func wordsOrNil(text string) any {

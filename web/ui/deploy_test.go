@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/edge"
@@ -90,12 +91,27 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	h.report(lease, 3, 0.3)
 	p.visit("/studies/deployed")
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
+	tryEstimatedObjective(s, p)
 	p.visit("/studies/deployed/trials/1")
 	h.savesLarge(h.lease("deployed"))
 	p.see(`[...document.querySelectorAll("#deploy-table tbody td")].map(cell => cell.textContent)`, []string{"it does not run there", "it does not run there"})
 	p.seeText("#deploy-note", "raspberry-pi-4: no configuration can run the model: a batch of 1 needs")
 	p.see(`document.querySelector("#deploy-programs").hidden`, true)
 	p.quiet()
+}
+
+// tryEstimatedObjective looks whether the leaderboard says of each objective by itself
+// whether it is an estimate.
+func tryEstimatedObjective(s *stage, p *tab) {
+	s.create(strings.NewReplacer("name: deployed", "name: weighed", "objective: {metric: loss, direction: minimize}", "objective: [{metric: loss, direction: minimize}, {metric: edge.latency_ms, direction: minimize}]", "epochs: 3", "epochs: 1").Replace(deployedFile))
+	h := s.hand()
+	lease := h.lease("weighed")
+	h.saves(lease)
+	h.report(lease, 1, 0.5)
+	h.finish(lease, protocol.BudgetReached, "")
+	p.visit("/studies/weighed")
+	const row = `[...document.querySelectorAll("#board tbody td")].filter(cell => cell.title.startsWith("estimate: from what")).map(cell => cell.textContent.slice(0, 2))`
+	p.see(row, []string{"≈ "})
 }
 
 // keyOf names the network with so many hidden units.
