@@ -58,9 +58,10 @@ type Reservation struct {
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
 	Active  bool      `json:"active" doc:"it holds now"`
-	// WorkerAbsent and UserAbsent say that what it names is not there now, which may
-	// be because it is yet to come, or because the name is misspelt.
+	// WorkerAbsent, GPUsAbsent and UserAbsent say that what it names is not there now,
+	// which may be because it is yet to come, or because it was written wrong.
 	WorkerAbsent bool `json:"worker_absent,omitempty" doc:"no worker of this name is connected now: nothing is kept until one is"`
+	GPUsAbsent   int  `json:"gpus_absent,omitempty" doc:"how many of the GPUs no connected worker has: while it holds, nobody else begins a trial with GPUs"`
 	UserAbsent   bool `json:"user_absent,omitempty" doc:"no token is this user's: nobody can use what is kept, until there is one; told to administrators and viewers"`
 }
 

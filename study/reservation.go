@@ -50,7 +50,7 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 	defer s.governing.leave()
 	s.poolMutex.Lock()
 	full := len(s.rules.reservations) >= mostRules
-	made.WorkerAbsent, made.UserAbsent = s.absent(made, users)
+	s.noteAbsent(&made, users)
 	s.poolMutex.Unlock()
 	if full {
 		return protocol.Reservation{}, problem.New(problem.Exhausted, "there are %d reservations, the most there may be: remove one first", mostRules)
@@ -69,11 +69,17 @@ func (s *Service) users(ctx context.Context) (map[string]bool, error) {
 	return s.options.Users(ctx)
 }
 
-// absent reports whether the worker and the user that the reservation names are
-// not there now. users are those there are; nil: any. The pool's lock is held.
-func (s *Service) absent(r protocol.Reservation, users map[string]bool) (worker, user bool) {
-	worker = r.Worker != "" && !slices.ContainsFunc(s.alive(), func(m pool.Member) bool { return m.Registration.Name == r.Worker })
-	return worker, absentUser(r.User, users)
+// noteAbsent notes on the reservation what it names and is not there now. users are
+// those there are; nil: any. The pool's lock is held.
+func (s *Service) noteAbsent(r *protocol.Reservation, users map[string]bool) {
+	gpus, named := 0, false
+	for _, member := range s.alive() {
+		gpus += len(member.Registration.Machine.GPUs)
+		named = named || member.Registration.Name == r.Worker
+	}
+	r.WorkerAbsent = r.Worker != "" && !named
+	r.GPUsAbsent = max(0, r.GPUs-gpus)
+	r.UserAbsent = absentUser(r.User, users)
 }
 
 // reservationFaults names all that is wrong with what is asked for.
@@ -151,7 +157,7 @@ func (s *Service) Reservations(ctx context.Context) ([]protocol.Reservation, err
 		if caller.Sight != All && shown.StudyID != "" && (caller.Owner == "" || OwnerOf(shown.Study) != caller.Owner) {
 			shown.Study, shown.StudyID = "", ""
 		}
-		shown.WorkerAbsent, shown.UserAbsent = s.absent(shown, users)
+		s.noteAbsent(&shown, users)
 		list = append(list, shown)
 	}
 	slices.SortStableFunc(list, func(a, b protocol.Reservation) int { return a.From.Compare(b.From) })

@@ -178,11 +178,17 @@ func TestWhatIsNamedAndNotThereIsSaid(t *testing.T) {
 				t.Errorf("%+v, %v; absent is %v", listed, err, absent)
 			}
 		}
+		if many, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{User: "ada", GPUs: 3, To: time.Now().Add(time.Minute)}); err != nil || many.GPUsAbsent != 3 {
+			t.Errorf("%+v, %v; there is no GPU", many, err)
+		}
 		ada := w.as(user("ada"))
 		if one := ada.reservations()[0]; !one.WorkerAbsent || one.UserAbsent {
 			t.Errorf("a user is told %+v: who has a token is not for users to know", one)
 		}
-		w.rack("worker-rack", 8, 4)
+		w.rack("worker-rack", 8, 2)
+		if many := w.reservations()[1]; many.GPUsAbsent != 1 {
+			t.Errorf("2 of 3 GPUs are there, and %+v is said", many)
+		}
 		there["adda"] = true
 		if one := w.reservations()[0]; one.WorkerAbsent || one.UserAbsent {
 			t.Errorf("both are there now, and %+v is said", one)

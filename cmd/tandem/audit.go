@@ -128,8 +128,8 @@ logs it at each start), and give it with --expect later.`,
 			if err != nil {
 				return fmt.Errorf("the audit log is not as it was written: %w", err)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s, as they were written: %d to %d, in %s\nHash of the last: %s\n",
-				wording.Count(int(report.Lines), "line"), report.First, report.Last, wording.Count(report.Files, "file"), report.Head)
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s, as they were written: %d to %d, in %s of %s\nHash of the last: %s\n",
+				wording.Count(int(report.Lines), "line"), report.First, report.Last, wording.Count(report.Files, "file"), filepath.Join(*data, auditFolder), report.Head)
 			return err
 		},
 	}

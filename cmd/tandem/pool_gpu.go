@@ -13,7 +13,11 @@ import (
 // shownPoolGPU says what a trial has of its machine's GPUs, and beside which of those
 // that run there.
 func shownPoolGPU(one protocol.PoolGPU, runs []protocol.PoolRun) string {
-	said := "GPU " + strings.Trim(strings.ReplaceAll(fmt.Sprint(one.Places), " ", ", "), "[]")
+	said := "GPU "
+	if len(one.Places) > 1 {
+		said = "GPUs "
+	}
+	said += strings.Trim(strings.ReplaceAll(fmt.Sprint(one.Places), " ", ", "), "[]")
 	switch {
 	case one.Share == nil:
 		said += " for itself"

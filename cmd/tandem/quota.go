@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -43,8 +44,8 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 		Args:              arguments(1, "the name of a user"),
 		ValidArgsFunction: flags.completeUser,
 		RunE: func(command *cobra.Command, args []string) error {
-			if quota.Trials < 0 || quota.GPUs < 0 || hours < 0 || quota.JoulesADay < 0 || quota.Weight < 0 {
-				return usageError{fmt.Errorf("a bound must be at least 0, which is none: %s", strings.Join(args, " "))}
+			if err := checkQuota(quota, hours); err != nil {
+				return err
 			}
 			quota.GPUSecondsADay = 3600 * hours
 			client, err := flags.server.open()
@@ -73,6 +74,21 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 	command.Flags().Float64Var(&quota.Weight, "weight", 0, "fair share against users with weight 1; 0: 1")
 	command.Flags().BoolVar(&quota.Preempt, "preempt", false, "let the user's studies say preempt: trials of lower priority then make way for theirs")
 	return command
+}
+
+// checkQuota refuses what is no bound.
+func checkQuota(quota protocol.Quota, hours float64) error {
+	for _, one := range []struct {
+		flag  string
+		value float64
+	}{
+		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight},
+	} {
+		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
+			return usageError{fmt.Errorf("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)}
+		}
+	}
+	return nil
 }
 
 // absentUser says that nobody has the name.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -17,5 +19,26 @@ func TestQuotasInWords(t *testing.T) {
 		if got := shownQuota(quota); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestQuotasThatAreNoBoundNameTheirFlag(t *testing.T) {
+	t.Parallel()
+	for flag, c := range map[string]struct {
+		quota protocol.Quota
+		hours float64
+	}{
+		"--trials (-1)":           {protocol.Quota{Trials: -1}, 0},
+		"--gpus (-2)":             {protocol.Quota{GPUs: -2}, 0},
+		"--gpu-hours-a-day (NaN)": {protocol.Quota{}, math.NaN()},
+		"--joules-a-day (+Inf)":   {protocol.Quota{JoulesADay: math.Inf(1)}, 0},
+		"--weight (NaN)":          {protocol.Quota{Weight: math.NaN()}, 0},
+	} {
+		if err := checkQuota(c.quota, c.hours); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%v, want %s in it", err, flag)
+		}
+	}
+	if err := checkQuota(protocol.Quota{Trials: 8, Weight: 2}, 24); err != nil {
+		t.Error(err)
 	}
 }

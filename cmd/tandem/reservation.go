@@ -116,6 +116,9 @@ func shownAbsent(one protocol.Reservation) string {
 	if one.WorkerAbsent {
 		said += fmt.Sprintf("No worker named %s is connected now: nothing is kept until one is ('tandem workers' lists them)\n", wording.Plain(one.Worker))
 	}
+	if one.GPUsAbsent > 0 {
+		said += fmt.Sprintf("The connected workers have %s in all: while it holds, nobody else begins a trial with GPUs\n", wording.Count(one.GPUs-one.GPUsAbsent, "GPU"))
+	}
 	if one.UserAbsent {
 		said += absentUser(one.User)
 	}
@@ -157,11 +160,12 @@ func printReservations(out io.Writer, list []protocol.Reservation) error {
 			state = "holds"
 		}
 		switch {
-		case one.WorkerAbsent && one.UserAbsent:
-			state += "; no such worker is connected, and no token is the user's"
 		case one.WorkerAbsent:
 			state += "; no such worker is connected"
-		case one.UserAbsent:
+		case one.GPUsAbsent > 0:
+			state += "; the connected workers have " + wording.Count(one.GPUs-one.GPUsAbsent, "GPU")
+		}
+		if one.UserAbsent {
 			state += "; no token is the user's"
 		}
 		rows = append(rows, []string{one.ID, shownReserved(one), shownBeneficiary(one), shownTime(&one.From, ""), shownTime(&one.To, ""), state})

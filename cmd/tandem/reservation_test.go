@@ -20,7 +20,7 @@ func TestWhatAReservationNamesAndIsNotThere(t *testing.T) {
 		{false, false, nil, []string{"holds\n"}},
 		{true, false, []string{"No worker named rack-9 is connected now"}, []string{"holds; no such worker is connected\n"}},
 		{false, true, []string{"No token is user adda's now"}, []string{"holds; no token is the user's\n"}},
-		{true, true, []string{"No worker named rack-9 is connected now", "No token is user adda's now"}, []string{"holds; no such worker is connected, and no token is the user's\n"}},
+		{true, true, []string{"No worker named rack-9 is connected now", "No token is user adda's now"}, []string{"holds; no such worker is connected; no token is the user's\n"}},
 	} {
 		one.WorkerAbsent, one.UserAbsent = c.worker, c.user
 		made, list := shownAbsent(one), strings.Builder{}
@@ -40,6 +40,10 @@ func TestWhatAReservationNamesAndIsNotThere(t *testing.T) {
 				t.Errorf("%q, want %q in it", list.String(), want)
 			}
 		}
+	}
+	large := protocol.Reservation{User: "ada", GPUs: 40, GPUsAbsent: 28}
+	if said := shownAbsent(large); !strings.Contains(said, "The connected workers have 12 GPUs in all") {
+		t.Errorf("more GPUs than there are: %q", said)
 	}
 	if got := shownLimits(protocol.QuotaView{User: "adda", Quota: &protocol.Quota{Trials: 1}, UserAbsent: true}); got != "1 trial at once; no token is the user's" {
 		t.Errorf("a quota of nobody is shown as %q", got)

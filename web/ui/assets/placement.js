@@ -29,7 +29,7 @@ function scores(options, chosen) {
 function reason({ placement, moves, gpu }, nameOf) {
   const parts = [];
   if (gpu) {
-    const which = `GPU ${gpu.places.join(", ")}`;
+    const which = `GPU${gpu.places.length > 1 ? "s" : ""} ${gpu.places.join(", ")}`;
     parts.push(make("p", {}, gpu.share?.alone ? `${which}. ` : gpu.share ? `${which}, ${company(gpu, nameOf)}. ` : `${which} for itself. `, ...(gpu.share ? expectedPart(gpu.share) : []), gpu.use ? ` ${seenPart(gpu.use)}` : null));
   }
   if (moves) parts.push(make("p", { class: "moving" }, moves));

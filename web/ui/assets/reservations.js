@@ -12,7 +12,8 @@ const kept = (one) => (one.worker ? `worker ${one.worker}` : several(one.gpus, "
 const whom = (one) => (one.user ? `user ${one.user}` : one.study ? `study ${one.study}` : "a study of another user");
 
 const row = (one) => make("tr", {},
-  make("th", { scope: "row" }, kept(one), one.worker_absent ? below("No worker of this name is connected: nothing is kept until one is.") : null),
+  make("th", { scope: "row" }, kept(one), one.worker_absent ? below("No worker of this name is connected: nothing is kept until one is.") : null,
+    one.gpus_absent ? below(`The connected workers have ${several(one.gpus - one.gpus_absent, "GPU")} in all: while it holds, nobody else begins a trial with GPUs.`) : null),
   cell("for", whom(one), one.user_absent ? below("No token is this user’s: nobody can use what is kept.") : null),
   cell("from", moment(one.from)), cell("to", moment(one.to)),
   make("td", {}, make("span", { class: one.active ? "tag good" : "tag" }, one.active ? "holds" : "to come")));
