@@ -67,7 +67,8 @@ const (
 )
 
 // ReadMachines reads a file that describes machines, YAML or JSON. One without
-// machines describes types only.
+// machines describes types only, which may then leave their sizes to whatever says
+// how many there are.
 func ReadMachines(file string, data []byte) (Machines, error) {
 	var read machinesFile
 	if len(data) > MaxMachinesBytes {
@@ -87,8 +88,12 @@ func ReadMachines(file string, data []byte) (Machines, error) {
 		m.AddType(name, read.Types[name])
 	}
 	for i, one := range read.Machines {
-		if _, known := read.Types[one.Type]; !known {
+		of, known := read.Types[one.Type]
+		if !known {
 			return m, problem.New(problem.Invalid, "%s: machines[%d].type is %q, which is none of the types", file, i, one.Type)
+		}
+		if of.GPUs+of.Cores == 0 {
+			return m, problem.New(problem.Invalid, "%s: types.%s.gpus is 0 and cores 0: a machine has some of at least one", file, one.Type)
 		}
 		if one.Count < 1 || len(m.Cluster.Machines)+one.Count > mostMachines {
 			return m, problem.New(problem.Invalid, "%s: machines[%d].count is %d: it must be at least 1, and all together at most %d", file, i, one.Count, mostMachines)
@@ -108,8 +113,8 @@ func ReadMachines(file string, data []byte) (Machines, error) {
 }
 
 func (t MachineType) check() error {
-	if t.GPUs < 0 || t.Cores < 0 || t.GPUs > 1000 || t.Cores > 100_000 || t.GPUs+t.Cores == 0 {
-		return fmt.Errorf("gpus is %d and cores %d: a machine has some of at least one, at most 1000 and 100000", t.GPUs, t.Cores)
+	if t.GPUs < 0 || t.Cores < 0 || t.GPUs > 1000 || t.Cores > 100_000 {
+		return fmt.Errorf("gpus is %d and cores %d: neither may be below 0, nor above 1000 and 100000", t.GPUs, t.Cores)
 	}
 	for _, one := range []struct {
 		name  string

@@ -159,7 +159,7 @@ func TestMuri(t *testing.T) {
 }
 
 func TestAlibaba(t *testing.T) {
-	power, err := trace.ReadMachines("p.yaml", []byte("types: {T4: {gpus: 1, busy_watts_per_gpu: 60, idle_watts: 90}}"))
+	power, err := trace.ReadMachines("p.yaml", []byte("types: {T4: {busy_watts_per_gpu: 60, idle_watts: 90}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
