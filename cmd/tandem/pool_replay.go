@@ -30,7 +30,7 @@ type replayFlags struct {
 	jobs, spare, users                       int
 	seed                                     uint64
 	report                                   string
-	json, exchange                           bool
+	json, exchange, longestFirst             bool
 }
 
 // The formats of traces, and the policies.
@@ -100,6 +100,7 @@ func (f *replayFlags) declare(command *cobra.Command) {
 	set.Float64Var(&f.moveSeconds, "move-seconds", 30, "seconds in which a job does no work when it goes to another machine or is ended to go on later")
 	set.Float64Var(&f.moveJoules, "move-joules", 0, "joules that this takes")
 	set.Float64Var(&f.sharedTo, "share", 1, "packed, watched: how much of the time a shared GPU may be said to be busy, all jobs added up")
+	set.BoolVar(&f.longestFirst, "longest-first", false, "first-fit, packed: of what waits the longest first, by what the trace says")
 	set.Float64SliceVar(&f.drop, "drop", nil, "deflated: shares of the work that are left out, of priority 0, 1, ...")
 	set.IntVar(&f.spare, "spare", 0, "standby: GPUs that are awake beyond those that are wanted")
 	set.Float64Var(&f.stretch, "stretch", 1, "how much later jobs arrive than recorded, as a factor: 0.5 for twice the load")
@@ -164,7 +165,7 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 		case "fair":
 			list = append(list, poolreplay.Fair())
 		case "packed":
-			list = append(list, poolreplay.Packed(packing.Settings{MostUtilization: f.sharedTo}))
+			list = append(list, f.ordered(poolreplay.Packed(packing.Settings{MostUtilization: f.sharedTo})))
 		case "watched":
 			list = append(list, poolreplay.Watched(packing.Settings{MostUtilization: f.sharedTo}))
 		case "first-fit", "priority", "preemptive", "restarting", "deflated", "standby":
@@ -174,6 +175,14 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 		}
 	}
 	return list, nil
+}
+
+// ordered is the policy with the order that the flags say.
+func (f replayFlags) ordered(policy poolreplay.Policy) poolreplay.Policy {
+	if f.longestFirst {
+		return poolreplay.LongestFirst(policy)
+	}
+	return policy
 }
 
 // inOrder is first fit with a rule about priorities, or sleep.
@@ -190,6 +199,8 @@ func (f replayFlags) inOrder(name string) poolreplay.Policy {
 		policy.Preemption = poolreplay.Repeats
 	case "deflated":
 		policy.Drop = f.drop
+	case "first-fit":
+		policy = f.ordered(policy)
 	case "standby":
 		policy.Knob, policy.Every = poolreplay.Standby(f.spare), 60
 	}

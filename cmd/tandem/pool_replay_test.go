@@ -68,6 +68,15 @@ func TestPoolReplayComparesPolicies(t *testing.T) {
 	}
 }
 
+func TestPoolReplayTakesTheLongestFirst(t *testing.T) {
+	t.Parallel()
+	folder := replayFiles(t)
+	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "first-fit,packed", "--longest-first")
+	if code != exitOK || !strings.Contains(out, "first-fit, longest first") || !strings.Contains(out, "packed, longest first") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
 func TestPoolReplaySaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)

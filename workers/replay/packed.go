@@ -31,6 +31,22 @@ func ByUtilizationFirst(a, b *Waiting) int {
 	return compareDown(a.Claim().Utilization, b.Claim().Utilization)
 }
 
+// LongestFirst is the policy with another order: that of priorities, then of the
+// lengths that the trace has, the longest first (Graham, Bounds on multiprocessing timing
+// anomalies, SIAM Journal on Applied Mathematics 17(2), 1969). What ends last is short
+// then, so that no GPU waits for a long job that began late: all is done sooner, and
+// the jobs wait longer in the mean, as the short ones are last.
+func LongestFirst(policy Policy) Policy {
+	policy.Name += ", longest first"
+	policy.Order = func(a, b *Waiting) int {
+		if c := ByPriority(a, b); c != 0 {
+			return c
+		}
+		return compareDown(a.length(), b.length())
+	}
+	return policy
+}
+
 // Watched is their reactive scheduler: each job has a GPU to itself first, and
 // what it uses is known when it has run for packing.ObservedSeconds. Then it may
 // move to where it fits beside others that were watched, for the cost of a move,

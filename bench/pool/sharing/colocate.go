@@ -298,6 +298,11 @@ func (s *scene) ways() []sharingWay {
 		pairs("predicted", s.sum)
 	}
 	pairs("true", s.measured)
+	for _, one := range list {
+		if one.Name != "reactive" { // its order is by what was seen
+			list = append(list, sharingWay{replay.LongestFirst(one.Policy), one.jobs})
+		}
+	}
 	return list
 }
 
