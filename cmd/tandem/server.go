@@ -119,7 +119,7 @@ func openServer(ctx context.Context, options serverOptions) (*server, error) {
 	if err := open(ctx); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
-	s.http = api.NewHTTPServer(options.listen, &s.switchboard)
+	s.http = api.NewHTTPServer(options.listen, &s.switchboard, options.logger)
 	return s, nil
 }
 

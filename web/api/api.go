@@ -192,10 +192,11 @@ func (s *server) register() {
 // NewHTTPServer returns a server with our limits. It has no read or write
 // timeout, since uploads, events and long polls last: the handler sets the
 // deadlines of each request. Event streams end when the server's BaseContext
-// does, so end it before Shutdown, which waits for them.
-func NewHTTPServer(address string, handler http.Handler) *http.Server {
+// does, so end it before Shutdown, which waits for them. What the server itself has
+// to say, of connections that never came to a request, goes to the logger.
+func NewHTTPServer(address string, handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
-		Addr: address, Handler: handler,
+		Addr: address, Handler: handler, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelInfo),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    16 << 10,

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -242,9 +244,47 @@ func TestEveryAnswerIsSecured(t *testing.T) {
 	}
 }
 
+// lines is what a logger writes, line by line.
+type lines chan []byte
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- slices.Clone(line)
+	return len(line), nil
+}
+
+// TestWhatTheServerItselfComplainsOfIsInTheLog: of a client that speaks no TLS where
+// TLS is spoken no request ever comes, and who collects the log as JSON is told of it
+// as JSON.
+func TestWhatTheServerItselfComplainsOfIsInTheLog(t *testing.T) {
+	t.Parallel()
+	log := make(lines, 16)
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config = api.NewHTTPServer("", http.NotFoundHandler(), slog.New(slog.NewJSONHandler(log, nil)))
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(server.URL, "https:", "http:", 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	select {
+	case line := <-log:
+		var told struct{ Level, Msg string }
+		if err := json.Unmarshal(line, &told); err != nil || told.Level != "INFO" || !strings.Contains(told.Msg, "TLS handshake error") {
+			t.Errorf("the log has %q, %v", line, err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the log has nothing")
+	}
+}
+
 func TestServerLimits(t *testing.T) {
 	t.Parallel()
-	server := api.NewHTTPServer("127.0.0.1:0", http.NotFoundHandler())
+	server := api.NewHTTPServer("127.0.0.1:0", http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	if server.ReadHeaderTimeout != 5*time.Second || server.IdleTimeout != 120*time.Second || server.MaxHeaderBytes != 16<<10 || server.WriteTimeout != 0 {
 		t.Fatalf("%+v", server)
 	}

@@ -45,7 +45,7 @@ func newStage(t testing.TB, adapt ...func(*api.Config)) *stage {
 	t.Helper()
 	s := build(t, adapt...)
 	s.server = httptest.NewUnstartedServer(s.handler)
-	s.server.Config = api.NewHTTPServer("", s.handler)
+	s.server.Config = api.NewHTTPServer("", s.handler, slog.New(slog.DiscardHandler))
 	s.server.Start()
 	t.Cleanup(func() {
 		s.server.CloseClientConnections()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -32,7 +33,7 @@ func withStandby(t *testing.T) (*stage, *api.Standby) {
 	standby := api.NewStandby(api.StandbyConfig{})
 	standby.Follow(api.Owner{URL: owner.URL, Secret: peerSecret})
 	front := httptest.NewUnstartedServer(standby)
-	front.Config = api.NewHTTPServer("", standby)
+	front.Config = api.NewHTTPServer("", standby, slog.New(slog.DiscardHandler))
 	front.Start()
 	t.Cleanup(func() {
 		front.CloseClientConnections()

@@ -93,7 +93,7 @@ func onRig(t *testing.T, open func(*testing.T) (keeper, func() error), test func
 		r.server = api.NewHTTPServer("", api.New(api.Config{
 			Studies: studies, Artifacts: artifacts, Tokens: r.store, Now: time.Now,
 			Logger: slog.New(slog.DiscardHandler), UI: http.NotFoundHandler(),
-		}))
+		}), slog.New(slog.DiscardHandler))
 		listener := r.network.Listen(rigAddress)
 		r.ticking.Go(func() { _ = r.server.Serve(listener) }) // until it is closed
 		r.ticking.Go(func() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -31,7 +32,7 @@ func onWire(t *testing.T, run func(w *wire, shutDown func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{stage: build(t), dialled: make(chan net.Conn), closed: make(chan struct{})}
-		server := api.NewHTTPServer("", w.handler)
+		server := api.NewHTTPServer("", w.handler, slog.New(slog.DiscardHandler))
 		base, end := context.WithCancel(t.Context())
 		server.BaseContext = func(net.Listener) context.Context { return base }
 		served := make(chan error, 1)
