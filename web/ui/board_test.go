@@ -159,6 +159,9 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#description", "No module named 'torch'")
 	p.pick(`//div[@id="answer-body"]//a`)
 	p.seeText("#reason", "No module named 'torch'")
+	// What stands behind a reason's first line is in the log below.
+	p.see(`[...document.querySelectorAll("#reason, #history .reason")].filter(one => one.title.includes("Traceback")).length > 1`, true)
+	p.see(`[...document.querySelectorAll("#reason, #history .reason")].some(one => one.textContent.includes("Traceback"))`, false)
 	p.visit("/workers")
 	p.seeText("#workers", "NVIDIA A30")
 	p.seeText("#count", "2 connected, 6 of 6 slots in use")

@@ -124,7 +124,7 @@ func boost(lease protocol.Lease, _ int, passes float64, random *rand.Rand) epoch
 }
 
 func broken(protocol.Lease, int, float64, *rand.Rand) epoch {
-	return epoch{seconds: 1, crash: "exit status 1: ModuleNotFoundError: No module named 'torch'"}
+	return epoch{seconds: 1, crash: "exit status 1: ModuleNotFoundError: No module named 'torch'\nstandard error ended with:\nTraceback (most recent call last):"}
 }
 
 // crewMembers are two machines; only one of them meters its energy.

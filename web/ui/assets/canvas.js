@@ -161,7 +161,7 @@ export class Plane {
       line(context, colours.line, x, top, x, bottom);
       const half = Math.min(context.measureText(text).width, 110) / 2;
       const place = Math.min(Math.max(x, free + half), right + 12 - half);
-      if (Math.abs(place - x) > half) continue;
+      if (Math.abs(place - x) > half || place - half < free - 0.5) continue;
       free = place + half + 8;
       context.fillStyle = colours.muted;
       context.fillText(fitted(context, text, 110), place, below);

@@ -40,6 +40,9 @@ export function parameter(value, type = "") {
 /** A text that begins like a sentence. */
 export const sentence = (text) => (text ? text.charAt(0).toUpperCase() + text.slice(1) : "");
 
+/** What happened: behind the first line a trial's reason has the end of its script's standard error. */
+export const firstLine = (text) => (text ?? "").split("\n", 1)[0];
+
 /** A place in a row: 1st, 2nd, 13th. */
 export function ordinal(number) {
   const endings = ["th", "st", "nd", "rd"];

@@ -12,6 +12,8 @@ export function parameterScale(parameter) {
   return { ...scale, missing, back: whole ? (at) => Math.round(scale.back(at)) : scale.back };
 }
 
+const mostChoices = 20; // so many names can be read on an axis; of more, every so manieth has its own
+
 /** An axis of choices, evenly spaced, with half a space at its ends. */
 export function choiceScale(name, choices) {
   const at = (value) => (value + 0.5) / choices.length;
@@ -19,7 +21,10 @@ export function choiceScale(name, choices) {
     name, choices, at,
     back: (unit) => Math.min(choices.length - 1, Math.max(0, Math.floor(unit * choices.length))),
     text: (value) => (Number.isNaN(value) ? "not set" : choices[value]),
-    ticks: () => choices.map((text, place) => ({ at: at(place), text })),
+    ticks: () => {
+      const every = Math.ceil(choices.length / mostChoices);
+      return choices.map((text, place) => ({ at: at(place), text })).filter((_, place) => place % every === 0);
+    },
   };
 }
 

@@ -2,7 +2,7 @@
 // epochs between them in one line each.
 import { badge, byId, make } from "./dom.js";
 import { latency } from "./deploy.js";
-import { bytes, moment, nothing } from "./format.js";
+import { bytes, firstLine, moment, nothing } from "./format.js";
 
 /** Joins reports that follow each other under the same worker. */
 function condensed(events) {
@@ -57,7 +57,7 @@ export function drawTimeline(events, names) {
       make("td", { class: "time", title: moment(event.at) }, same ? "" : day + " ", moment(event.at, false) + until),
       make("td", {}, ...what(event)),
       make("td", { title: event.worker }, event.worker ? names(event.worker) : nothing),
-      make("td", { class: "reason" }, event.reason || nothing));
+      make("td", { class: "reason", title: event.reason || null }, firstLine(event.reason) || nothing));
   });
   byId("history").tBodies[0].replaceChildren(...rows);
 }

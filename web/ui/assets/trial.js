@@ -5,7 +5,7 @@ import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, bytes, count, duration, energy, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
+import { budget, bytes, count, duration, energy, firstLine, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
 import { expectedPart, seenPart } from "./gpu-share.js";
@@ -184,8 +184,9 @@ async function start() {
     trial = detail.trial;
     byId("status").replaceChildren(badge(trial.state));
     annotation.draw(trial);
-    const reason = sentence(trial.reason);
+    const reason = sentence(firstLine(trial.reason)); // the log has the rest: the end of what its script said
     setText(byId("reason"), reason);
+    byId("reason").title = trial.reason ?? "";
     show(byId("reason"), reason !== "");
     if (!guest && trial.worker && !workers.has(trial.worker)) await learnWorkers().catch(() => {});
     drawFigures(study, trial);
