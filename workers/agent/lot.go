@@ -20,16 +20,13 @@ type lot struct {
 // park lets the process wait; it is told to end where another run came to a GPU that
 // it has, after the lease was over under which it had it: see seat.
 func (l *lot) park(s *seat) {
-	if l.passed(s) {
-		s.dismiss()
-		return
-	}
 	s.taken = make(chan struct{})
 	taken, asking := s.taken, s.asking // it may wait anew before we look
 	s.listenIdly()
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.waiting = append(l.waiting, s)
+	if !l.admit(s) {
+		s.dismiss()
+		return
+	}
 	l.leaving.Go(func() {
 		timer := time.NewTimer(s.agent.options.NextWait)
 		defer timer.Stop()
@@ -94,12 +91,16 @@ func (l *lot) comes(gpus []int) {
 	}
 }
 
-// passed reports whether another run came to a GPU of the process since it asked for
-// its next trial.
-func (l *lot) passed(s *seat) bool {
+// admit has the process among those that wait, unless another run came to a GPU of it
+// since it asked for its next trial: whoever comes from now on finds it there.
+func (l *lot) admit(s *seat) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return slices.ContainsFunc(s.gpus, func(gpu int) bool { return l.came[gpu] > s.asking.at })
+	if slices.ContainsFunc(s.gpus, func(gpu int) bool { return l.came[gpu] > s.asking.at }) {
+		return false
+	}
+	l.waiting = append(l.waiting, s)
+	return true
 }
 
 // close returns when all that wait have ended. Nobody may park any more.
