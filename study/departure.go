@@ -72,14 +72,13 @@ func (tx *transaction) forgo() {
 	}
 }
 
-// departed are the entries of moves that are over, which are forgotten with that.
+// departed are the entries to remove of moves that are over.
 // The pool's lock is held.
 func (s *Service) departed() (over []PoolEntry) {
 	for name, stored := range s.departing {
 		if s.departs(stored) || stored.Partner != nil && s.departs(*stored.Partner) {
 			continue
 		}
-		delete(s.departing, name)
 		over = append(over, PoolEntry{Kind: moveEntry, Name: name})
 	}
 	return over

@@ -1,11 +1,14 @@
 package study_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -219,5 +222,37 @@ func TestATrialThatIsLargerThanEveryGPUIsUnfit(t *testing.T) {
 		w.wantWait("shares", "unfit", "hold 30 GiB", "observed alone for 60 s", "16 GiB (NVIDIA A100 on box)", "smaller batches")
 		w.sizedBox("worker-old", 0)
 		w.wantPlace(w.mustLease("worker-old"), "0 shared", "on a GPU of which nobody knows how large it is")
+	})(t)
+}
+
+// TestThatATrialHadNeighboursIsStoredThoughTheStoreWasFull: what could not be written
+// when they came is written when there is room again.
+func TestThatATrialHadNeighboursIsStoredThoughTheStoreWasFull(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		full := &unwritable{Store: w.store, refuses: func(change study.Change) bool {
+			return slices.ContainsFunc(change.Pool, func(entry study.PoolEntry) bool { return entry.Kind == "neighbour" })
+		}}
+		w.store = full
+		w.start()
+		w.create(sharing("shares", "0.4", "parallel: 2")...)
+		w.gpuBox("worker-box", 8, 1)
+		stays, leaves := w.mustLease("worker-box"), w.mustLease("worker-box")
+		w.beat("worker-box", stays, leaves)
+		if err := w.service.Tick(w.ctx); !errors.Is(err, errFull) {
+			t.Fatalf("with a full store it is %v", err)
+		}
+		full.refuses = nil
+		if _, err := w.finish(leaves, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.service.Pause(w.ctx, "shares"); err != nil { // or it would come back
+			t.Fatal(err)
+		}
+		w.sleep(2 * time.Second)
+		w.start()
+		w.gpuBox("worker-box", 8, 1)
+		if got := w.failOnGPU(stays); got.Failures != 0 {
+			t.Errorf("that it had neighbours is forgotten: %d failures", got.Failures)
+		}
 	})(t)
 }

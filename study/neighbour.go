@@ -45,13 +45,11 @@ func (s *Service) loadNeighbours(ctx context.Context) error {
 func (s *Service) neighbours() (entries []PoolEntry) {
 	for _, lease := range s.leases.All() {
 		if one := (holding{lease.Trial, lease.Epoch}); lease.Beside && !s.neighboured[one] {
-			s.neighboured[one] = true
 			entries = append(entries, poolEntry(neighbourEntry, one.entry(), true))
 		}
 	}
 	for one := range s.neighboured {
 		if !s.leases.Has(one.trial, one.lease) {
-			delete(s.neighboured, one)
 			entries = append(entries, PoolEntry{Kind: neighbourEntry, Name: one.entry()})
 		}
 	}

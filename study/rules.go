@@ -176,19 +176,40 @@ func (s *Service) keepRules(ctx context.Context, before, now time.Time, closing 
 	entries, over, turned := s.dueRules(before, now, closing)
 	s.poolMutex.Unlock()
 	if len(entries) > 0 {
-		if err := s.store.Apply(ctx, Change{Pool: entries}); err != nil {
+		err := s.store.Apply(ctx, Change{Pool: entries})
+		s.poolMutex.Lock()
+		s.applied(entries, err == nil)
+		if err == nil && len(over) > 0 {
+			s.rules.reservations = slices.DeleteFunc(slices.Clone(s.rules.reservations), func(r pool.Reservation) bool { return over[r.ID] })
+		}
+		s.poolMutex.Unlock()
+		if err != nil {
 			return fmt.Errorf("store what is kept of the pool: %w", err)
 		}
-	}
-	if len(over) > 0 {
-		s.poolMutex.Lock()
-		s.rules.reservations = slices.DeleteFunc(slices.Clone(s.rules.reservations), func(r pool.Reservation) bool { return over[r.ID] })
-		s.poolMutex.Unlock()
 	}
 	if turned {
 		s.notify()
 	}
 	return nil
+}
+
+// applied notes which of the due entries are stored; those that are not are due again.
+// The pool's lock is held.
+func (s *Service) applied(entries []PoolEntry, stored bool) {
+	for _, entry := range entries {
+		switch {
+		case entry.Kind == spentEntry && !stored:
+			s.rules.unsaved[ownerNamed(entry.Name)] = true
+		case entry.Kind == moveEntry && stored:
+			delete(s.departing, entry.Name)
+		case entry.Kind == neighbourEntry && stored:
+			if one, _ := holdingNamed(entry.Name); entry.Document != nil {
+				s.neighboured[one] = true
+			} else {
+				delete(s.neighboured, one)
+			}
+		}
+	}
 }
 
 // dueRules are the entries to write, the reservations that are over, and whether
