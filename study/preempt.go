@@ -15,18 +15,20 @@ const preemptPause = 10 * time.Minute
 // preempt lets trials make way for studies that ask for that, may, and have work
 // and no room. It is called at every tick: a worker that is busy asks for nothing.
 func (s *Service) preempt(now time.Time) {
-	pressing := map[string]bool{}
+	room := map[string]map[string]bool{}
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if r.pressing() {
-			pressing[r.id] = true
-			s.makeWay(r, now)
+			room[r.id] = s.makeWay(r, now)
 		}
 		r.mutex.Unlock()
 	}
 	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	s.leases.Unclaim(func(study string) bool { return pressing[study] })
+	lapsed := s.leases.Stand(func(study, worker string) bool { return room[study][worker] })
+	s.poolMutex.Unlock()
+	if lapsed {
+		s.notify() // whoever waits may have what was left
+	}
 }
 
 // pressing reports whether the study asks for preemption and has work.
@@ -65,19 +67,21 @@ func (s *Service) mayPreempt(r *runtime) bool {
 	return r.owner == "" || s.rules.quotas[r.owner].Preempt
 }
 
-// makeWay asks the workers of the trials in the study's way to pause them. The
-// study's lock is held.
-func (s *Service) makeWay(r *runtime, now time.Time) {
+// makeWay asks the workers of the trials in the study's way to pause them. It returns
+// the workers of which the study may have what is left. The study's lock is held.
+func (s *Service) makeWay(r *runtime, now time.Time) (may map[string]bool) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	if !s.mayPreempt(r) || s.overQuota(r, s.need(r, 1), pool.Amount{}).reason != "" {
-		return
+		return nil
 	}
+	may = map[string]bool{}
 	var hosts []pool.Host
 	needs := s.needs(r)
 	for _, member := range s.workers.Members() {
 		need := needs(max(1, member.Registration.Machine.Cores))
 		if s.usable(member) && suited(r, member) && s.withheld(r, member, need, pool.Amount{}).reason == "" {
+			may[member.Registration.ID] = true
 			hosts = append(hosts, s.hostFor(r, member, need))
 		}
 	}
@@ -87,6 +91,7 @@ func (s *Service) makeWay(r *runtime, now time.Time) {
 			s.options.Logger.Info("preempted", "trial", victim.Trial, "worker", victim.Worker, "for", r.study.Definition.Name)
 		}
 	}
+	return may
 }
 
 // hostFor is the worker with what it runs, for a trial of the study that needs so much:

@@ -156,3 +156,55 @@ func TestRoomForAGangIsKeptWhileItIsMade(t *testing.T) {
 		}
 	})(t)
 }
+
+// TestRoomThatItsStudyMayNotHaveIsNotKept: while a worker is reserved for another
+// user, what trials leave there for an urgent study goes to that user, who hears of it
+// at once; behind the reservation it is kept for the urgent study again.
+func TestRoomThatItsStudyMayNotHaveIsNotKept(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		long := []string{"policy: multi", "policy: epochs", "min: 1, max: 9", "min: 9, max: 9"}
+		bob := w.as(user("bob"))
+		bob.create(append(named("low", "priority: -1", "resources: {gpus: 1}"), long...)...)
+		w.rack("worker-rack", 8, 2)
+		leases := []*protocol.Lease{w.mustLease("worker-rack"), w.mustLease("worker-rack")}
+		for _, lease := range leases {
+			w.mustReport(lease, 1)
+			if err := w.checkpoint(lease, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.create(append(named("urgent", "priority: 3", "preempt: true", "resources: {gpus: 2}"), long...)...)
+		w.sleep(2 * time.Second)
+		if told := w.beat("worker-rack", leases...); len(told) != 2 {
+			t.Fatalf("told to make way are %+v, want both", told)
+		}
+		if _, err := w.finish(leases[0], protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		made, err := w.service.Reserve(w.ctx, protocol.ReservationRequest{User: "bob", Worker: "rack", To: time.Now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.sleep(2 * time.Second)
+		again := w.mustLease("worker-rack")
+		if again.Study != "low" {
+			t.Errorf("bob's worker runs %s", again.Study)
+		}
+		if err := w.service.Unreserve(w.ctx, made.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.sleep(2 * time.Second)
+		if _, err := w.finish(again, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if lease := w.lease("worker-rack"); lease != nil {
+			t.Errorf("behind the reservation half of the room went to %s", lease.Trial)
+		}
+		if _, err := w.finish(leases[1], protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if lease := w.mustLease("worker-rack"); lease.Study != "urgent" || len(lease.GPUs) != 2 {
+			t.Errorf("the room went to %s with GPUs %v", lease.Trial, lease.GPUs)
+		}
+	})(t)
+}

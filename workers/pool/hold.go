@@ -128,23 +128,26 @@ func (l *Leases) Ask(asked Lease, by Claim, reason string, now time.Time) bool {
 	return true
 }
 
-// Unclaim lets others have the room of trials that make way for studies which want
-// it no more.
-func (l *Leases) Unclaim(wants func(study string) bool) {
+// Stand says of each claim whether it holds: whether the study wants, and may have,
+// what trials leave of the worker. While it does not, others may have that; lapsed
+// reports whether they may of any worker that they might not have before.
+func (l *Leases) Stand(holds func(study, worker string) bool) (lapsed bool) {
 	for id, lease := range l.byTrial {
-		if lease.LeaveFor.Study != "" && !wants(lease.LeaveFor.Study) {
-			lease.LeaveFor = Claim{}
+		if by := lease.LeaveFor; by.Study != "" {
+			lease.LeaveFor.Lapsed = !holds(by.Study, lease.Worker)
+			lapsed = lapsed || lease.LeaveFor.Lapsed && !by.Lapsed
 			l.byTrial[id] = lease
 		}
 	}
+	return lapsed
 }
 
 // Claimed returns the study of the highest priority for which one of a worker's
-// leases makes way. Until all have left, what some of them leave is for that study:
+// leases makes way, if its claim holds. Until all have left, what some of them leave is for that study:
 // it may need it together, and others would be in its way again.
 func Claimed(held []Lease) (by Claim, claimed bool) {
 	for _, lease := range held {
-		if one := lease.LeaveFor; one.Study != "" && (!claimed || one.Priority > by.Priority) {
+		if one := lease.LeaveFor; one.Study != "" && !one.Lapsed && (!claimed || one.Priority > by.Priority) {
 			by, claimed = one, true
 		}
 	}

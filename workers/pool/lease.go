@@ -49,7 +49,7 @@ type Lease struct {
 	Preempted time.Time
 	// Leave is why its worker shall pause it and give it back; empty: it shall not.
 	Leave string
-	// LeaveFor is for whom it shall; the zero value: for nobody any more.
+	// LeaveFor is for whom it shall; the zero value: for nobody in particular.
 	LeaveFor Claim
 }
 
@@ -57,6 +57,9 @@ type Lease struct {
 type Claim struct {
 	Study    string
 	Priority int
+	// Lapsed says that it does not hold now: the study has no work, or may not have
+	// what is left.
+	Lapsed bool
 }
 
 // Leases are the leases that are out. The zero value is empty and ready.
