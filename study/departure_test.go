@@ -111,7 +111,8 @@ func TestWhoChangesPlacesArrivesBehindARestart(t *testing.T) {
 				posts[1].step(w)
 				waits := w.create("name: example", "name: waits")
 				told, left, restarted := 0, 0, false
-				for range 600 {
+				over := func(id string) bool { return w.view(id).Status.Over() }
+				for at := 0; at < 600 && !(over(saves.ID) && over(hurries.ID)); at++ {
 					w.sleep(time.Second)
 					for _, one := range posts {
 						pauses, leaves := one.step(w)
@@ -150,6 +151,7 @@ func TestWhoChangesPlacesArrivesBehindARestart(t *testing.T) {
 						t.Fatalf("a trial that waited had a place at %v, and the first of the two ended at %v", one.Started, ended)
 					}
 				}
+				w.sleep(time.Second) // which forgets what is over
 				if entries, err := w.store.PoolEntries(w.ctx, "move"); err != nil || len(entries) != 0 {
 					t.Errorf("%d moves are still stored, %v", len(entries), err)
 				}
