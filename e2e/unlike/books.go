@@ -151,6 +151,7 @@ func (s *Site) Faults(books Books, cores map[string]int) (faults []string) {
 		if name == "" {
 			faults = append(faults, fmt.Sprintf("%d epochs are of a worker that nobody started", account.Epochs))
 		}
+		faults = append(faults, s.implausible(name, account, cores)...)
 	}
 	progress := books.View.Progress
 	if !same(seconds, progress.TrialSeconds) {
@@ -165,7 +166,6 @@ func (s *Site) Faults(books Books, cores map[string]int) (faults []string) {
 			epochs[report.Trial] = map[int]int{}
 		}
 		epochs[report.Trial][report.Epoch]++
-		faults = append(faults, s.implausible(report, cores)...)
 	}
 	for _, one := range books.Trials {
 		if len(epochs[one.ID]) != one.Epochs {
@@ -182,19 +182,19 @@ func (s *Site) Faults(books Books, cores map[string]int) (faults []string) {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= tolerance*max(1, math.Abs(a)) }
 
-// implausible is what the power of the report's place speaks against: no epoch
-// takes less than its cores draw at rest, nor more than they draw when all are
-// busy. The kernel may account CPU time a little later than it passes.
-func (s *Site) implausible(report trial.Report, cores map[string]int) []string {
-	name := s.names[report.Worker]
+// implausible is what the power of a place speaks against: epochs take no less than
+// its cores draw at rest, nor more than they draw when all are busy. A busy kernel
+// accounts CPU time up to a second later than it passes, so all epochs are looked at
+// together.
+func (s *Site) implausible(name string, account Account, cores map[string]int) []string {
 	place := s.places[name]
 	if place.BusyWatts <= 0 {
 		return nil // it may have a meter
 	}
-	resting := place.IdleWatts * float64(cores[name]) * float64(report.Seconds)
-	most := resting + place.BusyWatts*float64(cores[name])*(1.1*float64(report.Seconds)+0.2)
-	if got := float64(report.Energy.Joules); got < 0.9*resting || got > most {
-		return []string{fmt.Sprintf("epoch %d of %s on %s took %g J in %g s: it must be %g to %g J", report.Epoch, report.Trial, name, got, float64(report.Seconds), resting, most)}
+	resting := place.IdleWatts * float64(cores[name]) * account.Seconds
+	most := resting + place.BusyWatts*float64(cores[name])*(1.1*account.Seconds+1)
+	if account.Joules < 0.9*resting || account.Joules > most {
+		return []string{fmt.Sprintf("%d epochs on %s took %g J in %g s: it must be %g to %g J", account.Epochs, name, account.Joules, account.Seconds, resting, most)}
 	}
 	return nil
 }

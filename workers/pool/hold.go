@@ -72,6 +72,29 @@ func (l *Leases) LetGo(id trial.ID) {
 	}
 }
 
+// elsewhere are the leases of trials that are kept and have no other one: not even
+// one that is being decided for their study at the worker that they are kept for,
+// which gives them that.
+func (l *Leases) elsewhere() (kept []Lease) {
+	type seat struct{ study, worker string }
+	deciding := make(map[seat]int)
+	for _, one := range l.pending {
+		deciding[seat{one.Study, one.Worker}]++
+	}
+	for _, one := range l.Kept() {
+		at := seat{one.Study, one.Worker}
+		if _, out := l.byTrial[one.Trial]; out {
+			continue
+		}
+		if deciding[at] > 0 {
+			deciding[at]--
+			continue
+		}
+		kept = append(kept, one.Lease)
+	}
+	return kept
+}
+
 // Needs is what it needs of a worker: what it had.
 func (l Lease) Needs() Need {
 	need := Need{GPUs: len(l.GPUs), GPUShare: l.GPUShare, Cores: l.Cores, MemoryBytes: l.MemoryBytes, KeptCores: l.KeptCores, KeptMemory: l.KeptMemory}

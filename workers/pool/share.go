@@ -92,11 +92,7 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 	taken := map[gpu]bool{}
 	all := leases.All()
 	out := len(all)
-	for _, one := range leases.Kept() {
-		if _, held := leases.byTrial[one.Trial]; !held {
-			all = append(all, one.Lease)
-		}
-	}
+	all = append(all, leases.elsewhere()...)
 	for i, lease := range all {
 		amount := Amount{Trials: 1, GPUs: lease.HeldGPUs(), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
 		if member, known := registry.byID[lease.Worker]; known {

@@ -12,9 +12,25 @@ export class Failure extends Error {
   }
 }
 
+let reading = new AbortController();
+
 /** Fetches JSON. */
 export async function get(path) {
-  return decode(await answered(await send(path, {})));
+  return decode(await answered(await send(path, { signal: reading.signal })));
+}
+
+/**
+ * Runs what removes the thing that the page shows: nothing more is fetched of it,
+ * nor is what was asked for waited for. If that fails, the page goes on.
+ */
+export async function leaving(run) {
+  reading.abort();
+  try {
+    await run();
+  } catch (error) {
+    reading = new AbortController();
+    throw error;
+  }
 }
 
 /** Fetches text. */

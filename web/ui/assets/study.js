@@ -1,5 +1,5 @@
 // The page of one study: loads what there is, then follows the events.
-import { address, change, get, identity, referenceOf, studyPath } from "./api.js";
+import { address, change, get, identity, leaving, referenceOf, studyPath } from "./api.js";
 import { Annotation } from "./annotation.js";
 import { Answer } from "./answer.js";
 import { BestChart } from "./best-chart.js";
@@ -70,10 +70,10 @@ const post = (action) => act(async () => {
   await refresh();
 });
 
-const remove = () => act(async () => {
+const remove = () => act(() => leaving(async () => {
   await change("DELETE", path());
   location.assign("/studies");
-});
+}));
 
 function wireActions() {
   byId("pause").addEventListener("click", async () => {
