@@ -72,24 +72,29 @@ func (n *Network) Forward(to string) (net.Listener, error) {
 }
 
 // listen makes a socket in the namespace, where it stays: what is accepted on it
-// comes from there, whichever thread accepts.
+// comes from there, whichever thread accepts. The thread goes back and lives on: with
+// one that ends, the kernel ends the processes that were started on it and are to die
+// with their parent.
 func (n *Network) listen() (listener net.Listener, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine, and is in no other namespace before
-		var file *os.File
-		if file, err = os.Open(n.path()); err != nil {
-			return
-		}
-		defer file.Close()
-		if err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
-			err = fmt.Errorf("enter the network namespace %s: %w", n.name, err)
-			return
-		}
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
-	}()
-	<-done
+	here, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close()
+	there, err := os.Open(n.path())
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("enter the network namespace %s: %w", n.name, err)
+	}
+	listener, err = net.Listen("tcp", "127.0.0.1:0")
+	if back := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET); back != nil {
+		panic(fmt.Sprintf("no way back from the network namespace %s: %v", n.name, back)) // the thread must serve nobody else
+	}
 	return listener, err
 }
 
