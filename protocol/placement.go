@@ -30,8 +30,8 @@ type PoolMachine struct {
 	Host  string `json:"host"`
 	Type  string `json:"type" doc:"machines of one type take the same time and energy"`
 	Alive bool   `json:"alive"`
-	// Waiting is how many trials it asks for now.
-	Waiting int `json:"waiting" doc:"trials it asks for now"`
+	// Waiting is how many trials it asks for.
+	Waiting int `json:"waiting" doc:"trials it asks for"`
 	// Drained says that it gets none, whatever it asks for.
 	Drained bool `json:"drained,omitempty" doc:"it gets no more trials, whatever it asks for"`
 	// Advised says that the server drained it by its forecast.

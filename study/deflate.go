@@ -55,7 +55,7 @@ func (s *Service) deflateAll(now time.Time) {
 	s.deflator.settle(chosen, s.awaited())
 }
 
-// contenders are the studies that workers may train for now.
+// contenders are the studies that workers may train for at the moment.
 func (s *Service) contenders() []contender {
 	var list []contender
 	for _, r := range s.loaded() {

@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
-// Demand is what trials take and wait for now, by owner, and the workers that
+// Demand is what trials take and wait for at the moment, by owner, and the workers that
 // could run them. It asks the store for nothing, so that it can be taken often.
 //
 // What trials take is what is out on leases. What waits are the queued trials of

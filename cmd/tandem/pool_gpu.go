@@ -55,7 +55,7 @@ func besideWhom(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 // shownGPUShare says which part of a GPU a trial should take.
 func shownGPUShare(share trial.GPUShare) string {
 	if share.Alone {
-		return "nobody joins it there for now: " + wording.Plain(share.Basis)
+		return "nobody joins it there at the moment: " + wording.Plain(share.Basis)
 	}
 	return fmt.Sprintf("should keep it busy for %.0f %% of the time and hold %s (an estimate: %s)", 100*share.Utilization, gib(share.MemoryBytes), wording.Plain(share.Basis))
 }

@@ -67,7 +67,7 @@ func reservationMakeCommand(flags *studyFlags) *cobra.Command {
 	return command
 }
 
-// reservedTimes reads when the reservation begins, nil for now, and when it ends.
+// reservedTimes reads when the reservation begins, nil for at once, and when it ends.
 func reservedTimes(ask *protocol.ReservationRequest, from, to string, last time.Duration) (begin *time.Time, err error) {
 	start := time.Now()
 	if from != "" {

@@ -168,7 +168,7 @@ func (q *Queue) fill() error {
 		q.load = append(q.load, q.rates[k]*mean)
 		q.total += q.load[k]
 		if class.Standing > 0 {
-			q.load[k] = mean // for now: of one job
+			q.load[k] = mean // so far: of one job
 		}
 	}
 	if q.classes[0].Standing > 0 {

@@ -58,7 +58,7 @@ type GPU struct {
 // Placement is a job that starts.
 type Placement struct {
 	Job, GPU string
-	// Alone says that nothing may join it for now: nothing is known of it.
+	// Alone says that nothing may join it at the moment: nothing is known of it.
 	Alone bool
 }
 

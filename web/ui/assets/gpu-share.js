@@ -5,7 +5,7 @@ import { bytes, duration, number, several, share } from "./format.js";
 
 /** The part that it should take, in words; the tag says that it is an estimate. */
 export function expectedPart(part) {
-  if (part.alone) return [`Nobody joins it for now: ${part.basis}.`];
+  if (part.alone) return [`Nobody joins it at the moment: ${part.basis}.`];
   return [`Should keep it busy for ${share(number(part.utilization))} of the time and hold ${bytes(part.memory_bytes)} `, make("span", { class: "tag", title: part.basis }, "estimate"), `: ${part.basis}.`];
 }
 
