@@ -31,6 +31,7 @@ type pair struct {
 	database *launch.Database
 	address  string
 	servers  []*launch.Server
+	folders  []string // of their data
 }
 
 func newPair(t *testing.T) *pair {
@@ -62,12 +63,13 @@ func newPair(t *testing.T) *pair {
 // serve starts one more server.
 func (p *pair) serve(t *testing.T) *launch.Server {
 	t.Helper()
-	server, err := launch.Serve(binary, t.TempDir(), "--database", p.address)
+	folder := t.TempDir()
+	server, err := launch.Serve(binary, folder, "--database", p.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Kill)
-	p.servers = append(p.servers, server)
+	p.servers, p.folders = append(p.servers, server), append(p.folders, folder)
 	return server
 }
 
@@ -152,6 +154,10 @@ func TestTheLastTokenIsReplacedInTheDatabase(t *testing.T) {
 	p.token = strings.TrimSpace(made.stdout)
 	if list := p.must("token", "list"); !strings.Contains(list, "again") || !strings.Contains(list, "first start") {
 		t.Errorf("the tokens are:\n%s", list)
+	}
+	// The server that owns the database makes one on its own machine too.
+	if made = p.cli("token", "create", "--scope", "viewer", "--name", "beside", "--data", p.folders[0]); made.code != 0 || !strings.HasPrefix(made.stdout, "tandem_viewer_") {
+		t.Errorf("with the folder of the owner: exit code %d, %s", made.code, made.stderr)
 	}
 	for _, c := range []struct{ flags, says string }{
 		{"--database /srv/tandem", "postgres://"},

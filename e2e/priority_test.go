@@ -10,7 +10,6 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 // urgentFile is a study whose trials this test trains by hand: the worker's owner
@@ -18,6 +17,7 @@ import (
 const urgentFile = `
 name: urgent
 priority: 5
+response_seconds: {mean: 0.5}
 command: [python3, by_hand.py]
 objective: {metric: loss, direction: minimize}
 space: {x: {type: float, low: 0, high: 1}}
@@ -27,7 +27,8 @@ stop: {trials: 50}
 `
 
 // TestAStudyLeavesDataOutOnlyWhileAnotherIsUrgent has a worker train a study of
-// low priority with a real script, while one of high priority comes and goes.
+// low priority with a real script, while one of high priority comes, waits for a
+// worker that the low one holds, and goes.
 func TestAStudyLeavesDataOutOnlyWhileAnotherIsUrgent(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "patient", threeRungs, "0.01", 5000)
@@ -35,7 +36,7 @@ func TestAStudyLeavesDataOutOnlyWhileAnotherIsUrgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content := strings.Replace(string(file), "seconds: 120", "seconds: 1200", 1) + "priority: -1\napproximation: {most_drop: 0.4}\n"
+	content := strings.Replace(string(file), "seconds: 120", "seconds: 1200", 1) + "priority: -1\napproximation: {most_drop: 0.1}\n"
 	if err := os.WriteFile(s.file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -52,26 +53,28 @@ func TestAStudyLeavesDataOutOnlyWhileAnotherIsUrgent(t *testing.T) {
 		t.Errorf("before anything is urgent: %+v", told)
 	}
 
-	if _, err := client.CreateStudy(t.Context(), []byte(urgentFile), "application/yaml"); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := client.Register(t.Context(), protocol.WorkerRegistration{ID: h.id, Name: "hand", Slots: 1}); err != nil {
 		t.Fatal(err)
 	}
-	h.train()
+	held := h.lease()
+	if _, err := client.CreateStudy(t.Context(), []byte(urgentFile), "application/yaml"); err != nil {
+		t.Fatal(err)
+	}
 	var why string
 	defer func() { t.Logf("the patient study: %s", why) }()
 	until(t, "the patient study leaves data out", func() bool {
+		h.beat(held)
 		told := h.told("patient")
 		why = told.Why
-		return told.Drop == 0.4
+		return told.Drop == 0.1
 	})
 	until(t, "a trial of it was measured on less data", func() bool {
+		h.beat(held)
 		for _, one := range h.trials("patient") {
 			for _, result := range one.Results {
 				if result.Deflation != nil {
-					if full := []float64{0.25, 0.5, 1}[result.Rung]; math.Abs(result.Budget.DataFraction-0.6*full) > 1e-9 {
-						t.Errorf("trial %d used %g of the data at rung %d, want 0.6 of %g", one.Number, result.Budget.DataFraction, result.Rung, full)
+					if full := []float64{0.25, 0.5, 1}[result.Rung]; math.Abs(result.Budget.DataFraction-0.9*full) > 1e-9 {
+						t.Errorf("trial %d used %g of the data at rung %d, want 0.9 of %g", one.Number, result.Budget.DataFraction, result.Rung, full)
 					}
 					return true
 				}
@@ -79,7 +82,7 @@ func TestAStudyLeavesDataOutOnlyWhileAnotherIsUrgent(t *testing.T) {
 		}
 		return false
 	})
-	if shown := at.must("study", "show", "patient"); !strings.Contains(shown, "40% of the data is left out") {
+	if shown := at.must("study", "show", "patient"); !strings.Contains(shown, "10% of the data is left out") {
 		t.Errorf("the study is shown as\n%s", shown)
 	}
 
@@ -129,21 +132,22 @@ func (h byHand) trials(study string) []protocol.RankedTrial {
 	return page.Trials
 }
 
-// train takes a trial of the urgent study to its end.
-func (h byHand) train() {
+// lease takes a trial, of whichever study there is.
+func (h byHand) lease() protocol.HeldLease {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
-	reply, err := h.client.Lease(ctx, protocol.LeaseRequest{Worker: h.id, Study: "urgent", WaitSeconds: 30})
+	reply, err := h.client.Lease(ctx, protocol.LeaseRequest{Worker: h.id, WaitSeconds: 30})
 	if err != nil || reply.Lease == nil {
-		h.t.Fatalf("a trial to train: %+v, %v", reply, err)
+		h.t.Fatalf("a trial to hold: %+v, %v", reply, err)
 	}
-	for epoch := reply.Lease.FirstEpoch; epoch <= reply.Lease.Budget.Epochs; epoch++ {
-		if _, err := h.client.Report(ctx, reply.Lease.Trial, protocol.Report{LeaseEpoch: reply.Lease.LeaseEpoch, Epoch: epoch, Seconds: 1, Metrics: map[string]trial.Float{"loss": 0.5}}); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	if _, err := h.client.Finish(ctx, reply.Lease.Trial, protocol.FinishRequest{LeaseEpoch: reply.Lease.LeaseEpoch, Outcome: protocol.BudgetReached}); err != nil {
+	return protocol.HeldLease{Trial: reply.Lease.Trial, LeaseEpoch: reply.Lease.LeaseEpoch}
+}
+
+// beat says that the trial is still held.
+func (h byHand) beat(held protocol.HeldLease) {
+	h.t.Helper()
+	if _, err := h.client.Heartbeat(h.t.Context(), h.id, protocol.Heartbeat{Leases: []protocol.HeldLease{held}}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -116,6 +116,25 @@ func TestFailingScript(t *testing.T) {
 	}
 }
 
+// TestAStudyInWhichEveryTrialFailsIsFailed: it has fewer trials than stop.failures, so
+// that its search comes to its end.
+func TestAStudyInWhichEveryTrialFailsIsFailed(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "all-fail", threeRungs, "not a number", 2)
+	got := cli(t, nil, "run", s.file, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--json")
+	if got.code != 3 {
+		t.Errorf("exit code %d, want 3: no result\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	const why = "the search is finished, and no trial was measured: 2 of 2 failed; the commonest reason (2 of 2): exit code 1"
+	if found.Study.Status != protocol.StudyFailed || !strings.HasPrefix(found.Study.Reason, why) {
+		t.Errorf("the study is %s: %s", found.Study.Status, found.Study.Reason)
+	}
+	if !strings.Contains(got.stderr, "2 of 2 failed") || !strings.Contains(got.stderr, "could not convert string to float") {
+		t.Errorf("nobody says why:\n%s", got.stderr)
+	}
+}
+
 func TestBrokenStudyFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "study.yaml")

@@ -153,7 +153,7 @@ const (
 	SpanFailed    SpanOutcome = "failed"    // the user's command failed; it may be tried again
 	SpanLost      SpanOutcome = "lost"      // the worker vanished with it
 	SpanReturned  SpanOutcome = "returned"  // the worker gave it back, to go on later
-	SpanCancelled SpanOutcome = "cancelled" // the user stopped the study
+	SpanCancelled SpanOutcome = "cancelled" // the study ended before it was tried, or the user stopped it
 )
 
 // PlanProgress compares a study's plan with what was done.

@@ -29,16 +29,14 @@ type StudyDeflation struct {
 	LossTrials   int      `json:"loss_trials,omitempty"`
 	// Deflated is how many trials have left something out so far.
 	Deflated int `json:"deflated" doc:"trials that have left something out"`
-	// Predicted is the model's response time for trials of this priority, an
-	// estimate; absent where it has none. Met is what they met with in the last
-	// hour, Limits what is wanted.
-	Predicted *ResponseTimes              `json:"predicted,omitempty" doc:"an estimate"`
-	Met       *ResponseTimes              `json:"met,omitempty" doc:"in the last hour"`
+	// Limits is what is wanted of its trials, LimitsWhy a sentence on how it is with
+	// that. Met is what they met with lately; where there are limits, what still waits
+	// or runs counts with what it took so far.
 	Limits    *definition.ResponseSeconds `json:"limits,omitempty"`
-	// Load is the share of the workers' time that is taken, an estimate; Slots how
-	// many trials they run at once.
-	Load  float64 `json:"load" doc:"share of the workers' time that is taken, an estimate"`
-	Slots int     `json:"slots" doc:"trials that all workers run at once"`
+	LimitsWhy string                      `json:"limits_why,omitempty" doc:"a sentence on what was met of the limits, and what is done about it"`
+	Met       *ResponseTimes              `json:"met,omitempty" doc:"lately; what still waits or runs counts with what it took so far where there are limits"`
+	// Slots is how many trials the workers run at once.
+	Slots int `json:"slots" doc:"trials that all workers run at once"`
 	// Sprint is what is left for sprints on all workers that allow them, where the
 	// study wants its trials to sprint; with nothing in it where none allows them.
 	Sprint *SprintAccount `json:"sprint,omitempty" doc:"what is left for sprints on all workers"`
@@ -46,7 +44,7 @@ type StudyDeflation struct {
 	// server chooses that; absent: it does not sprint. SprintWhy is a sentence on it.
 	SprintAfter *float64 `json:"sprint_after,omitempty" doc:"after how many seconds a trial sprints that begins now, where the server chooses"`
 	SprintWhy   string   `json:"sprint_why,omitempty"`
-	// SprintSpeed is how many times as fast trials of this priority are while they
+	// SprintSpeed is how many times as fast trials of the study are while they
 	// sprint, as was seen; absent: it is not known yet.
 	SprintSpeed *float64 `json:"sprint_speed,omitempty" doc:"how many times as fast trials are while they sprint, as was seen"`
 	// Chosen is when it was decided; absent where nothing was.
@@ -59,6 +57,6 @@ type ResponseTimes struct {
 	Mean float64 `json:"mean"`
 	// Tail is what 95% are within.
 	Tail float64 `json:"tail"`
-	// Trials is how many it is of; 0 for a prediction.
+	// Trials is how many it is of.
 	Trials int `json:"trials,omitempty"`
 }

@@ -33,7 +33,7 @@ type PoolForecast struct {
 	Ahead       []DemandAhead        `json:"ahead" doc:"the next minutes: an estimate"`
 	Learned     *ForecastLearned     `json:"learned,omitempty"`
 	Calibration *ForecastCalibration `json:"calibration,omitempty" doc:"of the last day; absent where nothing was foretold"`
-	Users       []DemandOfUser       `json:"users" doc:"who wants GPUs now, the most first"`
+	Users       []DemandOfUser       `json:"users" doc:"who wanted GPUs in the newest minute, the most first; without one, who does now"`
 }
 
 // DemandMinute is one minute: the moment of it at which most was wanted.

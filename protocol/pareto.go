@@ -20,6 +20,8 @@ type Pareto struct {
 	Measured int `json:"measured" doc:"feasible trials that were compared"`
 	// Trials is the front, the best compromise first.
 	Trials []ParetoTrial `json:"trials"`
+	// Why says in a sentence why the first of them is the best compromise.
+	Why string `json:"why,omitempty" doc:"why the first trial of the front is the best compromise"`
 	// Hypervolume is the volume between the front and the reference point, in
 	// the product of the objectives' units; absent where it has none.
 	Hypervolume *float64 `json:"hypervolume,omitempty" doc:"between the front and the references; absent where it cannot be told"`

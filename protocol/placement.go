@@ -43,6 +43,8 @@ type PoolMachine struct {
 	// Probes is how many probes it brought.
 	Probes  int       `json:"probes,omitempty" doc:"probes it brought"`
 	Running []PoolRun `json:"running"`
+	// Busy says that it runs trials of studies which the caller does not see.
+	Busy bool `json:"busy,omitempty" doc:"it runs trials of studies that the caller does not see"`
 }
 
 // PoolRun is a trial that a worker runs.

@@ -106,10 +106,11 @@ const (
 	WaitUnsuited  WaitCause = "unsuited"    // no worker may run it
 	WaitDrained   WaitCause = "drained"     // the workers that suit it are drained
 	WaitPreempted WaitCause = "preemption"  // trials of others are making way for it
+	WaitExcluded  WaitCause = "excluded"    // a worker failed its trials for its own sake
 )
 
 // Wait says in words why a study's next trial does not start.
 type Wait struct {
-	Cause  WaitCause `json:"cause" enum:"parallel,quota,reservation,unfit,busy,gang,unsuited,drained,preemption"`
+	Cause  WaitCause `json:"cause" enum:"parallel,quota,reservation,unfit,busy,gang,unsuited,drained,preemption,excluded"`
 	Reason string    `json:"reason"`
 }

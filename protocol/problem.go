@@ -25,3 +25,20 @@ func StatusOf(code problem.Code) int {
 		return 500
 	}
 }
+
+// The header of the answer to a heartbeat that the server could not take, and its
+// value where the leases that it knows of the worker have a new term all the same.
+const (
+	LeasesHeader = "Tandem-Leases"
+	LeasesKept   = "kept"
+)
+
+// Kept is the refusal of a heartbeat that has renewed the worker's leases all the
+// same: the server lacks something, and knows who asks.
+type Kept struct{ Refusal error }
+
+// Error returns the refusal's text.
+func (k Kept) Error() string { return k.Refusal.Error() }
+
+// Unwrap returns the refusal.
+func (k Kept) Unwrap() error { return k.Refusal }

@@ -37,6 +37,8 @@ type Worker struct {
 	Trials []trial.ID     `json:"trials"`
 	// Refuses has the studies that it does not run, by id, each with the reason.
 	Refuses map[string]string `json:"refuses,omitempty" doc:"ids of studies that it does not run, each with the reason"`
+	// Excluded has the studies of which it is given no trials for a time, by id.
+	Excluded map[string]Exclusion `json:"excluded,omitempty" doc:"ids of studies of which it is given no trials for a time, as what it began of them failed for its own sake"`
 	// Drained says that it is given no more trials; absent: it is.
 	Drained *Drain `json:"drained,omitempty" doc:"it is given no more trials; absent: it is"`
 }
@@ -186,10 +188,26 @@ type FinishRequest struct {
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since its last report"`
 }
 
+// What the reason of a lease's end begins with where the worker itself says that it
+// is at fault: it could not begin the command at all, or a GPU of it is broken.
+const (
+	CannotRun = "this worker cannot run it: "
+	GPUFailed = "a GPU of its worker failed"
+)
+
 // FinishReply says what became of the trial.
 type FinishReply struct {
 	State trial.State `json:"state"`
 	Rung  int         `json:"rung"`
+	// Excluded says that the worker is given no more trials of the study for a time.
+	Excluded *Exclusion `json:"excluded,omitempty" doc:"the worker is given no more trials of the study for a time"`
+}
+
+// Exclusion is that a worker is given no trials of a study for a time.
+type Exclusion struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
 }
 
 // HeldLease names a lease a worker believes it holds.
@@ -242,7 +260,7 @@ const (
 	StudyPaused    StudyStatus = "paused"
 	StudyCompleted StudyStatus = "completed" // the search ended, or a bound of stop was reached
 	StudyStopped   StudyStatus = "stopped"   // by the user
-	StudyFailed    StudyStatus = "failed"    // every trial failed
+	StudyFailed    StudyStatus = "failed"    // it ended with nothing measured, and trials failed or were lost
 )
 
 // Over reports whether nothing more will happen in the study.
@@ -254,9 +272,10 @@ func (s StudyStatus) Over() bool {
 type Progress struct {
 	// Trials counts the trials in each state; every state is present.
 	Trials map[trial.State]int `json:"trials"`
-	// Created is how many configurations were tried, MaxTrials how many may be.
+	// Created is how many configurations were tried, MaxTrials how many may be: 0 if
+	// that is the most that a study file can say, which is no bound.
 	Created   int `json:"created"`
-	MaxTrials int `json:"max_trials"`
+	MaxTrials int `json:"max_trials" doc:"how many configurations may be tried; 0: there is no bound"`
 	// Repeats is how many trials train one of these configurations again; they
 	// are not among the created.
 	Repeats int `json:"repeats,omitempty" doc:"trials that train one of the best configurations again"`

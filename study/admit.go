@@ -171,8 +171,12 @@ func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need, back 
 		return refused{protocol.WaitReserved, reason}
 	}
 	held := s.heldOf(member.Registration.ID)
-	if claim, claimed := pool.Claimed(held); claimed && claim.Study != r.id && r.study.Definition.Priority < claim.Priority {
-		return refused{protocol.WaitGang, fmt.Sprintf("trials on worker %s are making way for a study of higher priority (%d)", member.Registration.Name, claim.Priority)}
+	if claim, claimed := s.leases.Claimed(member.Registration.ID); claimed && claim.Study != r.id && !s.atLeast(r, claim) {
+		of := "higher priority"
+		if claim.Priority == r.study.Definition.Priority {
+			of = "the same priority that preempts"
+		}
+		return refused{protocol.WaitGang, fmt.Sprintf("trials on worker %s are making way for a study of %s (%d)", member.Registration.Name, of, claim.Priority)}
 	}
 	if opens(member, held, need) {
 		asker.Need.GPUs = 1 // nobody has the GPU yet that it would take a part of
@@ -272,6 +276,9 @@ func (s *Service) heldOf(worker string) []pool.Lease {
 // said of it, by whose worker it is and what the study wants.
 func suited(r *runtime, member pool.Member) bool {
 	if _, refuses := member.Refuses[r.study.ID]; refuses {
+		return false
+	}
+	if _, excluded := member.Excluded[r.study.ID]; excluded {
 		return false
 	}
 	if only := member.Only; only != "" && only != r.id && only != r.study.Definition.Name && only != r.study.Reference() {

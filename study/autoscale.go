@@ -59,8 +59,8 @@ func (s *Service) Situation() demand.Situation {
 // Where none is, it is whom the study waits for that advice drained: one that is
 // heard of before one that sleeps. The study's lock is held.
 func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
-	want := r.want()
-	if r.stale || want.Total() == 0 {
+	want := r.ask()
+	if r.stale || want.running == 0 && want.ready == 0 {
 		return drainKey{}, false
 	}
 	s.poolMutex.Lock()
@@ -95,7 +95,7 @@ func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
 			offer(one, 2)
 		}
 	}
-	if best != awake && (want.Waiting == 0 || r.full(0)) {
+	if best != awake && (want.ready == 0 || r.full(0)) {
 		return drainKey{}, false
 	}
 	return key, some

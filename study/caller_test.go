@@ -38,6 +38,7 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["TrialDetail"] = w.service.TrialDetail(w.ctx, ref, 0)
 	_, errs["Deployments"] = w.service.Deployments(w.ctx, ref, 0)
 	_, errs["Log"] = w.service.Log(w.ctx, ref, 0)
+	_, _, errs["Followed"] = w.service.Followed(w.ctx, ref)
 	_, errs["Events"] = w.service.Events(w.ctx, ref, 0, 10)
 	errs["WaitEvents"] = w.service.WaitEvents(w.ctx, ref, 0)
 	_, errs["Recommendation"] = w.service.Recommendation(w.ctx, ref)
@@ -318,6 +319,7 @@ func TestArtifactsAreReadByThoseTheyAreOf(t *testing.T) {
 		rack.mustReport(lease, 1)
 		hash := strings.Repeat("a", 64)
 		commit := protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Artifact: hash, Bytes: 1}
+		rack.service.Uploaded(rack.ctx, hash, 1)
 		if err := rack.service.CommitCheckpoint(rack.ctx, lease.Trial, commit); err != nil {
 			t.Fatal(err)
 		}

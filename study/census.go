@@ -9,7 +9,9 @@ import (
 type Census struct {
 	// Studies counts those that are not over, by status.
 	Studies map[protocol.StudyStatus]int
-	// Trials counts the trials of these, by state; every state is present.
+	// Ended counts those that have ended since the service was started, by how they did.
+	Ended map[protocol.StudyStatus]int
+	// Trials counts the trials of those that are not over, by state; every state is present.
 	Trials map[trial.State]int
 	// Alive counts the workers that were heard of within the term of a lease,
 	// Silent the others that are still remembered. Slots is how many trials the
@@ -22,8 +24,14 @@ type Census struct {
 func (s *Service) Census() Census {
 	census := Census{
 		Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 0, protocol.StudyPaused: 0},
+		Ended:   make(map[protocol.StudyStatus]int),
 		Trials:  make(map[trial.State]int),
 	}
+	s.mutex.Lock()
+	for _, status := range []protocol.StudyStatus{protocol.StudyCompleted, protocol.StudyStopped, protocol.StudyFailed} {
+		census.Ended[status] = s.ended[status]
+	}
+	s.mutex.Unlock()
 	for _, state := range trial.States() {
 		census.Trials[state] = 0
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 // PlanOf previews what a study will do, before it is created.
@@ -75,20 +74,19 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 		return protocol.StudyView{}, err
 	}
 	view := r.view(now)
+	tx.then(func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if _, loaded := s.runtimes[created.ID]; !loaded { // by somebody who saw it in the store
+			s.runtimes[created.ID] = r
+		}
+	})
 	if err := commit(ctx, s, tx, &view); err != nil {
 		if problem.Is(err, problem.Conflict) {
 			return protocol.StudyView{}, problem.New(problem.Conflict,
 				"a study named %q exists already: choose another name, or delete it first", def.Name)
 		}
 		return protocol.StudyView{}, err
-	}
-	if view.ID == created.ID {
-		s.mutex.Lock()
-		if _, loaded := s.runtimes[created.ID]; !loaded { // by somebody who saw it in the store
-			s.runtimes[created.ID] = r
-		}
-		s.mutex.Unlock()
-		s.notify()
 	}
 	return view, nil
 }
@@ -122,7 +120,7 @@ func (s *Service) newID() string {
 // epoch and go back to the queue.
 func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return s.change(ctx, ref, func(tx *transaction, current Study) error {
-		if current.Status != protocol.StudyRunning {
+		if current.Status != protocol.StudyRunning && !current.atRest() {
 			return problem.New(problem.Conflict, "study %s is %s: only a running study can be paused", current.Definition.Name, current.Status)
 		}
 		current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
@@ -182,44 +180,14 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 	}
 	defer r.leave()
 	tx := &transaction{runtime: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
+	tx.then(func() {
+		s.forget(r)
+		s.poolMutex.Lock()
+		defer s.poolMutex.Unlock()
+		for _, t := range r.trials {
+			s.leases.Release(t.ID)
+		}
+	})
 	var nothing struct{}
-	if err := commit(ctx, s, tx, &nothing); err != nil {
-		return err
-	}
-	s.forget(r)
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	for _, t := range r.trials {
-		s.leases.Release(t.ID)
-	}
-	return nil
-}
-
-// conclude ends the study. Trials that wait or are paused are pruned when it
-// ended by itself and cancelled when the user ended it; so are those a worker
-// still has, which is told at its next report or heartbeat. Only one that was
-// measured at the top rung is completed.
-func (tx *transaction) conclude(status protocol.StudyStatus, reason string) error {
-	last := trial.Pruned
-	if status == protocol.StudyStopped {
-		last = trial.Cancelled
-	}
-	for number := range tx.runtime.trials {
-		t := tx.trial(number)
-		if t.State.Terminal() {
-			continue
-		}
-		next, why := last, reason
-		if top := len(tx.runtime.ladder) - 1; t.MeasuredAt(top) {
-			next, why = trial.Completed, "measured at the top rung" // its worker has only not said goodbye yet
-		}
-		if _, err := tx.state(t, next, why); err != nil {
-			return err
-		}
-	}
-	current := tx.runtime.study
-	current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
-	current.Status, current.Reason, current.Finished = status, reason, &tx.now
-	tx.status(current)
-	return nil
+	return commit(ctx, s, tx, &nothing)
 }

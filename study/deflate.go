@@ -1,10 +1,8 @@
 package study
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -13,28 +11,33 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/deflate"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 const (
 	// deflateEvery is how often it is chosen anew what trials leave out.
 	deflateEvery = 5 * time.Second
-	// dropSteps is how fine the choice is: in steps of 1/20.
+	// dropSteps is how finely it is looked how much a study allows: in steps of 1/20.
 	dropSteps = 20
-	// foreseen is for how long responses are predicted.
-	foreseen = time.Hour
 )
 
 // contender is a running study as the deflator sees it.
 type contender struct {
+	runtime  *runtime
 	study    string
 	priority int
-	standing bool // it has a trial for a worker now
 	accepts  *definition.Approximation
-	limits   definition.ResponseSeconds
+	limits   deflate.Limits
 	sprint   *definition.Sprint
 	curve    deflate.Curve
 	unknown  error // why there is no curve
+	// waits is for how long a worker could have had its next trial, were it not for
+	// others; 0: nothing waits.
+	waits float64
 }
+
+// limited reports whether it is said how long the study's trials may take.
+func (c contender) limited() bool { return c.limits != deflate.Limits{} }
 
 // deflateAll chooses anew what trials of low priority leave out, and which of them
 // sprint for those that wait, if that is due.
@@ -42,36 +45,44 @@ func (s *Service) deflateAll(now time.Time) {
 	if !s.deflator.due(now) {
 		return
 	}
-	contenders := s.contenders()
+	contenders := s.contenders(now)
 	chosen := map[string]deflation{}
-	if slices.ContainsFunc(contenders, contender.decides) {
-		met, at := s.deflator.histories(now)
-		chosen = choose(contenders, met, at, engine{s.workerSlots(now), *s.sprintAccounts(now)})
-		for study, one := range chosen {
-			one.chosen = now
-			chosen[study] = one
+	for _, c := range contenders {
+		if c.accepts != nil || c.limited() || c.sprint != nil && c.sprint.Auto {
+			chosen[c.study] = deflation{chosen: now, why: "nothing is left out: the study has no approximation"}
 		}
 	}
+	s.leaveOutAll(contenders, chosen, now)
+	s.sprintAll(contenders, chosen, now)
 	s.deflator.settle(chosen, s.awaited())
 }
 
-// contenders are the studies that workers may train for at the moment.
-func (s *Service) contenders() []contender {
+// contenders are the studies that workers may train for at the moment, those of the
+// highest priority first.
+func (s *Service) contenders(now time.Time) []contender {
 	var list []contender
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
-			one := contender{study: r.study.ID, priority: def.Priority, standing: !r.idle(), accepts: def.Approximation, sprint: def.Sprint}
-			if def.ResponseSeconds != nil {
-				one.limits = *def.ResponseSeconds
+			one := contender{runtime: r, study: r.study.ID, priority: def.Priority, accepts: def.Approximation, sprint: def.Sprint}
+			if limits := def.ResponseSeconds; limits != nil {
+				one.limits = deflate.Limits{Mean: limits.Mean, Tail: limits.Tail}
+				if !r.able.IsZero() && r.wanting() && len(s.fullFor(r)) > 0 {
+					one.waits = max(0, now.Sub(r.able).Seconds())
+				}
 			}
 			if def.Approximation != nil {
 				one.curve, one.unknown = deflate.Learn(r.pairs())
 			}
 			list = append(list, one)
+		} else if r.study.Status != protocol.StudyRunning {
+			s.deflator.controlled(r.study.ID, deflate.State{}) // it begins anew when it goes on
 		}
 		r.mutex.Unlock()
 	}
+	slices.SortFunc(list, func(a, b contender) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.study, b.study))
+	})
 	return list
 }
 
@@ -153,150 +164,105 @@ func (c contender) most() (share float64, why string) {
 	return share, ""
 }
 
-// choose is what each study that allows it leaves out now, given what was met
-// with by priority, the moment in the same time, and what they run on.
-func choose(contenders []contender, met map[int]deflate.History, at float64, on engine) map[string]deflation {
-	chosen := map[string]deflation{}
-	classes, priorities := classesOf(contenders, met, at, on)
-	choice, limited, err := decide(classes, at, on)
-	highest := priorities[len(priorities)-1]
+// leaveOutAll has the controller of each study with limits say what those of a lower
+// priority that run on the same workers leave out. Of several of these each leaves
+// out the same share, as far as it allows that much.
+func (s *Service) leaveOutAll(contenders []contender, chosen map[string]deflation, now time.Time) {
+	var below []contender
 	for _, c := range contenders {
-		if !c.decides() {
+		if c.accepts == nil {
 			continue
 		}
-		most, why := c.most()
-		one := deflation{most: most, why: why, slots: on.slots, load: choice.Load}
-		k := slices.IndexFunc(classes, func(other class) bool { return other.priority == c.priority })
-		switch {
-		case c.accepts == nil:
-			one.why = "nothing is left out: the study has no approximation"
-		case c.priority == highest:
-			one.why = "nothing is left out: no study of a higher priority is running"
-		case most == 0:
-		case k < 0 || k == len(classes)-1:
-			one.why = "nothing is left out: no trial of " + lacking(c.priority, k) + " has ended in the last hour, so that how long one takes is not known"
-		case err != nil && !errors.Is(err, deflate.ErrNoChoice):
-			one.why = "nothing is left out: " + err.Error()
-		default:
-			one.drop = min(most, choice.Drop[k])
-			one.why = reason(one.drop, choice, limited, err)
+		one := chosen[c.study]
+		one.most, one.why = c.most()
+		if one.why == "" {
+			one.why = "nothing is left out: no study of a higher priority runs on its workers that has response_seconds"
+			below = append(below, c)
 		}
-		one.foresee(c, choice, k)
-		one.sprints(c, met[c.priority], choice, k, on)
+		if c.priority == contenders[0].priority {
+			one.why = "nothing is left out: no study of a higher priority is running"
+		}
 		chosen[c.study] = one
 	}
-	return chosen
-}
-
-func lacking(priority, k int) string {
-	if k < 0 {
-		return fmt.Sprintf("priority %d", priority)
-	}
-	return "a higher priority"
-}
-
-// reason says why so much is left out.
-func reason(drop float64, choice deflate.Choice, limited bool, err error) string {
-	switch {
-	case choice.Mean == nil:
-		return fmt.Sprintf("%.3g%% of the data is left out, as much as it allows: more work comes than the workers can do", 100*drop)
-	case err != nil:
-		return fmt.Sprintf("%.3g%% of the data is left out, as much as it allows: no share keeps all response_seconds of the studies that run", 100*drop)
-	case !limited:
-		return fmt.Sprintf("%.3g%% of the data is left out, as much as it allows, as studies of a higher priority run: none of them has response_seconds that would need less", 100*drop)
-	case drop == 0:
-		return "nothing is left out: the response_seconds of the studies that run are kept without"
-	default:
-		return fmt.Sprintf("%.3g%% of the data is left out, the least that keeps the response_seconds of the studies that run, as the model has it", 100*drop)
-	}
-}
-
-// foresee notes what follows from the choice for the study.
-func (d *deflation) foresee(c contender, choice deflate.Choice, k int) {
-	if c.accepts != nil && c.unknown == nil && d.drop > 0 {
-		loss, bound := c.curve.Loss(d.drop), c.curve.Bound(d.drop)
-		d.loss, d.bound = &loss, &bound
-	}
-	if k >= 0 && k < len(choice.Mean) {
-		d.mean, d.tail = choice.Mean[k], choice.Tail[k]
-	}
-}
-
-// class is a priority of which something is known.
-type class struct {
-	priority int
-	history  deflate.History
-	demand   deflate.Demand
-}
-
-// classesOf are the classes that the model knows, the lowest first, and all
-// priorities that run, in the same order.
-func classesOf(contenders []contender, met map[int]deflate.History, at float64, on engine) (classes []class, priorities []int) {
-	running := map[int][]contender{}
+	worst := map[string]deflate.Verdict{}
 	for _, c := range contenders {
-		running[c.priority] = append(running[c.priority], c)
-	}
-	priorities = slices.Sorted(maps.Keys(running))
-	for _, priority := range priorities {
-		history := met[priority]
-		if history.Rate(at) == 0 {
+		if !c.limited() {
 			continue
 		}
-		one := class{priority: priority, history: history}
-		most := 0.0
-		for _, c := range running[priority] {
-			share, _ := c.most()
-			most = max(most, share)
-			one.demand.MeanSeconds = least(one.demand.MeanSeconds, c.limits.Mean)
-			one.demand.TailSeconds = least(one.demand.TailSeconds, c.limits.Tail)
-			if c.standing && len(classes) == 0 {
-				one.demand.Standing++
+		decision, others := s.controlled(c, below, chosen, now)
+		one := chosen[c.study]
+		one.met, one.limitsWhy = decision.Met, limitsReason(decision, c)
+		chosen[c.study] = one
+		for _, other := range others {
+			one := chosen[other.study]
+			share := min(one.most, decision.Share)
+			if verdict, known := worst[other.study]; known && (share < one.drop || share == one.drop && decision.Verdict <= verdict) {
+				continue
 			}
+			worst[other.study] = decision.Verdict
+			one.drop, one.why = share, leftOutReason(share, decision, c)
+			one.loss, one.bound = nil, nil
+			if other.unknown == nil && share > 0 {
+				loss, bound := other.curve.Loss(share), other.curve.Bound(share)
+				one.loss, one.bound = &loss, &bound
+			}
+			chosen[other.study] = one
 		}
-		one.demand.Sprint, one.demand.Fixed = on.sprint(running[priority], history)
-		if most > 0 {
-			one.demand.Loss, one.demand.MostLoss = func(drop float64) float64 { return drop }, most+1e-9
-		}
-		classes = append(classes, one)
 	}
-	return classes, priorities
 }
 
-// least is the smaller of two limits, of which 0 is none.
-func least(a, b float64) float64 {
-	if a == 0 || b == 0 {
-		return max(a, b)
+// controlled asks the controller of a study's limits. The others are those of the
+// studies below it which run on the same workers.
+func (s *Service) controlled(c contender, below []contender, chosen map[string]deflation, now time.Time) (deflate.Decision, []contender) {
+	at, record := inSeconds(now), s.deflator.recordOf(c.study)
+	o := deflate.Observations{Now: at, Limits: c.limits, Ended: record.Runs.Runs(), Oldest: at}
+	if c.waits > 0 {
+		o.Open = append(o.Open, deflate.Run{Began: at, Waited: c.waits})
 	}
-	return math.Min(a, b)
+	workers := s.workersFor(c.runtime, nil)
+	others, leavesOut := []contender{}, map[string]bool{}
+	for _, other := range below {
+		if other.priority < c.priority && len(s.workersFor(other.runtime, workers)) > 0 {
+			others, leavesOut[other.study] = append(others, other), true
+			o.Most = max(o.Most, chosen[other.study].most)
+		}
+	}
+	s.poolMutex.Lock()
+	leases := s.leases.All()
+	s.poolMutex.Unlock()
+	for _, lease := range leases {
+		began := inSeconds(lease.Granted)
+		switch {
+		case lease.Study == c.study:
+			o.Open = append(o.Open, deflate.Run{Began: began, Waited: s.deflator.waited(lease.Trial), Seconds: max(1e-3, at-began)})
+		case leavesOut[lease.Study] && workers[lease.Worker]:
+			o.Below, o.Oldest = o.Below+1, min(o.Oldest, began)
+		}
+	}
+	state, decision := deflate.Next(record.State, o)
+	s.deflator.controlled(c.study, state)
+	return decision, others
 }
 
-// decide lets the model choose; limited says that there is a limit to keep. The
-// highest class leaves nothing out.
-func decide(classes []class, at float64, on engine) (choice deflate.Choice, limited bool, err error) {
-	if len(classes) == 0 || len(classes) == 1 && classes[0].demand.Sprint.Speed <= 1 {
-		return deflate.Choice{}, false, nil
-	}
-	var histories []deflate.History
-	var standing []int
-	for _, one := range classes {
-		histories, standing = append(histories, one.history), append(standing, one.demand.Standing)
-	}
-	observed := deflate.Observe(histories, standing, at)
-	setting := deflate.Setting{Arrivals: observed.Arrivals, Slots: on.slots, Seconds: foreseen.Seconds(), Account: on.paysFor()}
-	for k, one := range classes {
-		if k == len(classes)-1 {
-			one.demand.Loss = nil
+// workersFor are the workers that the study's trials could be on were nothing there;
+// of some of them one is enough.
+func (s *Service) workersFor(r *runtime, some map[string]bool) map[string]bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	found, needs := map[string]bool{}, s.needs(r)
+	for _, member := range s.workers.Members() {
+		id := member.Registration.ID
+		if some != nil && !some[id] || !s.usable(member) || !suited(r, member) || !pool.RoomOf(member, nil).Fits(needs(max(1, member.Registration.Machine.Cores))) {
+			continue
 		}
-		one.demand.Service = observed.Service(k)
-		limited = limited || one.demand.MeanSeconds > 0 || one.demand.TailSeconds > 0
-		setting.Demands = append(setting.Demands, one.demand)
+		found[id] = true
+		if some != nil {
+			break
+		}
 	}
-	if !limited {
-		choice, err = deflate.Deepest(setting, dropSteps)
-		return choice, limited, err
-	}
-	choice, err = deflate.Choose(setting, dropSteps)
-	return choice, limited, err
+	return found
 }
 
 // leaveOut gives a training at the rung its budget, without what the study

@@ -24,16 +24,16 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 		}
 		if held, known := s.deflator.of(r.study.ID); known && r.study.Status == protocol.StudyRunning {
 			answer.Drop, answer.Most, answer.Why, answer.Loss, answer.LossBound = held.drop, held.most, held.why, held.loss, held.bound
-			answer.Load, answer.Slots, answer.Chosen = held.load, held.slots, &held.chosen
+			answer.Chosen, answer.LimitsWhy = &held.chosen, held.limitsWhy
 			answer.SprintAfter, answer.SprintWhy = held.sprint, held.sprintWhy
 			if held.speed > 0 {
 				answer.SprintSpeed = &held.speed
 			}
-			if held.mean > 0 {
-				answer.Predicted = &protocol.ResponseTimes{Mean: held.mean, Tail: held.tail}
+			if met := held.met; met.Runs > 0 {
+				answer.Met = &protocol.ResponseTimes{Mean: met.Mean, Tail: met.Tail, Trials: met.Runs}
 			}
 		}
-		if met := s.deflator.responses(def.Priority, now.Add(-time.Hour)); met.Runs > 0 {
+		if met := s.deflator.responses(r.study.ID, now.Add(-time.Hour)); answer.Met == nil && met.Runs > 0 {
 			answer.Met = &protocol.ResponseTimes{Mean: met.Mean, Tail: met.Tail, Trials: met.Runs}
 		}
 		for _, t := range r.trials {

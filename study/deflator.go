@@ -5,21 +5,25 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
-// deflator is what the service knows of the trainings of each priority, and what
-// it has chosen that trials leave out. It is safe for concurrent use; its lock is
-// taken last and never held while anything is computed.
+// deflator is what the service knows of the trainings of studies that have limits,
+// leave data out or sprint, and what it has chosen that trials leave out. It is safe
+// for concurrent use; its lock is taken last and never held while anything is
+// computed.
 type deflator struct {
 	mutex sync.Mutex
 	under map[trial.ID]underway
-	met   map[int]deflate.History // by priority
-	// unsaved are the priorities whose history is to be stored, or forgotten where
-	// it is not in met; saved is when that was last done.
-	unsaved map[int]bool
+	known map[string]responseRecord // by study
+	// unsaved are the studies of which what is known is to be stored, or forgotten
+	// where they are not in known; saved is when that was last done.
+	unsaved map[string]bool
 	saved   time.Time
+	// outdated are entries of older servers, to be forgotten.
+	outdated []PoolEntry
 	// settled is what holds now, by study.
 	settled map[string]deflation
 	// awaited has the workers that trials wait for, and of which priority, of studies
@@ -28,15 +32,22 @@ type deflator struct {
 	next    time.Time // when it is to be chosen anew
 }
 
+// responseRecord is what is known of a study: what its trainings took, and the state of
+// the controller of its limits.
+type responseRecord struct {
+	Runs  deflate.History `json:"runs"`
+	State deflate.State   `json:"state"`
+}
+
+// newest is when something was last learned.
+func (l responseRecord) newest() float64 { return max(l.Runs.Newest(), l.State.Changed) }
+
 // underway is a training that has begun and not ended.
 type underway struct {
 	epoch    trial.LeaseEpoch
 	study    string
-	priority int
 	began    time.Time
 	waited   time.Duration
-	setup    float64
-	drop     float64
 	sprinted float64 // seconds
 	epochs   int     // that were reported
 	calm     pace    // of epochs without a sprint
@@ -63,36 +74,35 @@ type deflation struct {
 	// estimate, and bound with 95% confidence; nil: nothing is known.
 	most        float64
 	loss, bound *float64
-	// mean and tail are the response times that the model predicts; 0: none.
-	mean, tail float64
-	load       float64
+	// limitsWhy says how it is with the limits of the study; empty: it has none. met
+	// is what was met with, what still waits or runs included.
+	limitsWhy string
+	met       deflate.Met
 	// sprint is after how many seconds a trial sprints, where that is chosen; nil: it
 	// does not. sprintWhy says why, speed what is known of sprints; 0: nothing.
 	sprint    *float64
 	sprintWhy string
 	speed     float64
-	slots     int
 	chosen    time.Time
 }
 
 func newDeflator() *deflator {
-	return &deflator{under: make(map[trial.ID]underway), met: make(map[int]deflate.History), unsaved: make(map[int]bool), settled: make(map[string]deflation)}
+	return &deflator{under: make(map[trial.ID]underway), known: make(map[string]responseRecord), unsaved: make(map[string]bool), settled: make(map[string]deflation)}
 }
 
-// began notes that a worker has the trial, which could have begun so long ago.
-func (d *deflator) began(t trial.Trial, priority int, waited time.Duration, now time.Time) {
+// began notes that a worker has the trial of such a study, which could have begun so
+// long ago.
+func (d *deflator) began(t trial.Trial, def definition.Definition, waited time.Duration, now time.Time) {
+	if def.Approximation == nil && def.ResponseSeconds == nil && def.Sprint == nil {
+		return
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	one := underway{epoch: t.LeaseEpoch, study: t.Study, priority: priority, began: now, waited: max(0, waited)}
-	if t.Deflation != nil {
-		one.drop = t.Deflation.Drop
-	}
-	d.under[t.ID] = one
+	d.under[t.ID] = underway{epoch: t.LeaseEpoch, study: t.Study, began: now, waited: max(0, waited)}
 }
 
-// reported notes what a report tells of a training: the part that does not depend
-// on its data, and what a sprint does. The first epoch of a lease, with all that is
-// loaded in it, says nothing of that.
+// reported notes what a report tells of what a sprint does to a training. The first
+// epoch of a lease, with all that is loaded in it, says nothing of that.
 func (d *deflator) reported(id trial.ID, epoch trial.LeaseEpoch, report protocol.Report) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -100,8 +110,7 @@ func (d *deflator) reported(id trial.ID, epoch trial.LeaseEpoch, report protocol
 	if !known || one.epoch != epoch {
 		return
 	}
-	setup, seconds, sprinted := float64(report.SetupSeconds), float64(report.Seconds), float64(report.SprintSeconds)
-	one.setup += setup
+	seconds, sprinted := float64(report.Seconds), float64(report.SprintSeconds)
 	one.sprinted += sprinted
 	one.epochs++
 	switch {
@@ -118,18 +127,17 @@ func (d *deflator) reported(id trial.ID, epoch trial.LeaseEpoch, report protocol
 func (d *deflator) ended(id trial.ID, epoch trial.LeaseEpoch, now time.Time) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	one, known := d.under[id]
-	if !known || one.epoch != epoch {
+	one, began := d.under[id]
+	if !began || one.epoch != epoch {
 		return
 	}
 	delete(d.under, id)
-	history := d.met[one.priority]
-	history.Add(deflate.Run{
-		Began: inSeconds(one.began), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Setup: one.setup, Drop: one.drop,
-		Sprinted: one.sprinted, Speed: one.speed(),
+	known := d.known[one.study]
+	known.Runs.Add(deflate.Run{
+		Began: inSeconds(one.began), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Sprinted: one.sprinted, Speed: one.speed(),
 	})
-	d.met[one.priority] = history
-	d.unsaved[one.priority] = true
+	d.known[one.study] = known
+	d.unsaved[one.study] = true
 }
 
 // inSeconds is a moment in the time in which histories are kept: since 1970.
@@ -152,11 +160,11 @@ func (d *deflator) of(study string) (deflation, bool) {
 	return one, known
 }
 
-// responses are those of a priority's runs that began at a time or later.
-func (d *deflator) responses(priority int, since time.Time) deflate.Met {
+// responses are those of a study's runs that ended at a time or later.
+func (d *deflator) responses(study string, since time.Time) deflate.Met {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	return d.met[priority].Responses(inSeconds(since))
+	return d.known[study].Runs.Responses(inSeconds(since))
 }
 
 // due reports whether it is time to choose again, and sets the next.
@@ -170,16 +178,32 @@ func (d *deflator) due(now time.Time) bool {
 	return true
 }
 
-// histories are copies of what was met, and the moment in the time that they
-// count in.
-func (d *deflator) histories(now time.Time) (met map[int]deflate.History, at float64) {
+// recordOf is what is known of a study.
+func (d *deflator) recordOf(study string) responseRecord {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	met = make(map[int]deflate.History, len(d.met))
-	for priority, history := range d.met {
-		met[priority] = history.Clone()
+	known := d.known[study]
+	known.Runs = known.Runs.Clone()
+	return known
+}
+
+// waited is how long the training waited before it began; 0 where that was before
+// the server was started.
+func (d *deflator) waited(id trial.ID) float64 {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.under[id].waited.Seconds()
+}
+
+// controlled keeps the state of the controller of a study's limits.
+func (d *deflator) controlled(study string, state deflate.State) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if known := d.known[study]; known.State != state {
+		known.State = state
+		d.known[study] = known
+		d.unsaved[study] = true
 	}
-	return met, inSeconds(now)
 }
 
 // settle puts what was chosen into force, and notes the workers that are awaited.

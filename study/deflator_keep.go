@@ -6,48 +6,46 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
 const (
-	// historyEntry is the kind of what is stored of the trainings of a priority,
-	// under its number.
+	// responsesEntry is the kind of what is stored of the trainings of a study, under
+	// its id.
+	responsesEntry = "responses"
+	// historyEntry is what older servers stored, under a priority.
 	historyEntry = "history"
-	// saveHistoriesEvery is how often that is done: so much of it may be lost when a
+	// saveResponsesEvery is how often that is done: so much of it may be lost when a
 	// server is killed.
-	saveHistoriesEvery = 30 * time.Second
-	// forgetHistoriesAfter is how long a history is kept without a new training.
-	forgetHistoriesAfter = 7 * 24 * time.Hour
-	// mostHistories bounds how many are stored: of those with the newest trainings.
-	mostHistories = 32
+	saveResponsesEvery = 30 * time.Second
+	// forgetResponsesAfter is for how long they are kept without anything new.
+	forgetResponsesAfter = 7 * 24 * time.Hour
+	// mostResponses bounds of how many studies they are stored: of those with the
+	// newest.
+	mostResponses = 256
 )
 
-// loadHistories reads what was met with before the server was started.
-func (s *Service) loadHistories(ctx context.Context) error {
-	var failed error
-	met := map[int]deflate.History{}
-	if err := eachEntry(ctx, s.store, historyEntry, func(name string, history deflate.History) {
-		priority, err := strconv.Atoi(name)
-		if err != nil {
-			failed = problem.New(problem.Internal, "read the history %q of the pool: its name must be a priority, a whole number", name)
-			return
-		}
-		met[priority] = history
-	}); err != nil {
+// loadResponses reads what was learned before the server was started.
+func (s *Service) loadResponses(ctx context.Context) error {
+	known := map[string]responseRecord{}
+	if err := eachEntry(ctx, s.store, responsesEntry, func(study string, one responseRecord) { known[study] = one }); err != nil {
 		return err
+	}
+	outdated, err := s.store.PoolEntries(ctx, historyEntry)
+	if err != nil {
+		return fmt.Errorf("load what is kept of the pool: %w", err)
+	}
+	for i := range outdated {
+		outdated[i].Document = nil
 	}
 	s.deflator.mutex.Lock()
 	defer s.deflator.mutex.Unlock()
-	s.deflator.met = met
-	return failed
+	s.deflator.known, s.deflator.outdated = known, outdated
+	return nil
 }
 
-// keepHistories stores what was met with since it was last done, if that is due.
-func (s *Service) keepHistories(ctx context.Context, now time.Time, closing bool) error {
+// keepResponses stores what was learned since it was last done, if that is due.
+func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool) error {
 	entries := s.deflator.dueEntries(now, closing)
 	if len(entries) == 0 {
 		return nil
@@ -59,32 +57,32 @@ func (s *Service) keepHistories(ctx context.Context, now time.Time, closing bool
 	return nil
 }
 
-// dueEntries are the histories to store, and those to forget.
+// dueEntries are the records to store, and those to forget.
 func (d *deflator) dueEntries(now time.Time, closing bool) []PoolEntry {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if len(d.unsaved) == 0 || !closing && now.Sub(d.saved) < saveHistoriesEvery {
+	if len(d.unsaved)+len(d.outdated) == 0 || !closing && now.Sub(d.saved) < saveResponsesEvery {
 		return nil
 	}
-	newest := slices.SortedFunc(maps.Keys(d.met), func(a, b int) int {
-		return cmp.Compare(d.met[b].Newest(), d.met[a].Newest())
+	newest := slices.SortedFunc(maps.Keys(d.known), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.known[b].newest(), d.known[a].newest()), cmp.Compare(a, b))
 	})
-	for i, priority := range newest {
-		if i >= mostHistories || inSeconds(now)-d.met[priority].Newest() > forgetHistoriesAfter.Seconds() {
-			delete(d.met, priority)
-			d.unsaved[priority] = true
+	for i, study := range newest {
+		if i >= mostResponses || inSeconds(now)-d.known[study].newest() > forgetResponsesAfter.Seconds() {
+			delete(d.known, study)
+			d.unsaved[study] = true
 		}
 	}
-	var entries []PoolEntry
-	for _, priority := range slices.Sorted(maps.Keys(d.unsaved)) {
-		entry := PoolEntry{Kind: historyEntry, Name: strconv.Itoa(priority)} // to be forgotten
-		if history, kept := d.met[priority]; kept {
-			entry = poolEntry(historyEntry, entry.Name, history)
+	entries := d.outdated
+	for _, study := range slices.Sorted(maps.Keys(d.unsaved)) {
+		entry := PoolEntry{Kind: responsesEntry, Name: study} // to be forgotten
+		if known, kept := d.known[study]; kept {
+			entry = poolEntry(responsesEntry, study, known)
 		}
 		entries = append(entries, entry)
 	}
 	clear(d.unsaved)
-	d.saved = now
+	d.outdated, d.saved = nil, now
 	return entries
 }
 
@@ -92,9 +90,12 @@ func (d *deflator) dueEntries(now time.Time, closing bool) []PoolEntry {
 func (d *deflator) again(entries []PoolEntry) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	d.saved = time.Time{}
 	for _, entry := range entries {
-		if priority, err := strconv.Atoi(entry.Name); err == nil {
-			d.unsaved[priority] = true
+		if entry.Kind == historyEntry {
+			d.outdated = append(d.outdated, entry)
+		} else {
+			d.unsaved[entry.Name] = true
 		}
 	}
 }

@@ -97,3 +97,71 @@ func TestDemandKnowsBoundsAndDrains(t *testing.T) {
 		}
 	})
 }
+
+// What is wanted is what a study could start now, and not what runs plus one.
+func TestDemandIsWhatAStudyCouldStartNow(t *testing.T) {
+	t.Parallel()
+	wide := []string{"stop: {trials: 27}", "stop: {trials: 100}\nparallel: 30"}
+	alice := study.Caller{Owner: "alice", Sight: study.Own, Holder: "user:alice"}
+	for _, c := range []struct {
+		name    string
+		replace []string
+		quota   protocol.Quota
+		slots   int
+		wanted  demand.Want // once each slot has a trial
+	}{
+		{"up to parallel", wide, protocol.Quota{}, 2, demand.Want{Running: 2, Waiting: 28}},
+		{"two trials left", []string{"stop: {trials: 27}", "stop: {trials: 4}\nparallel: 30"}, protocol.Quota{}, 2, demand.Want{Running: 2, Waiting: 2}},
+		{"none left", []string{"stop: {trials: 27}", "stop: {trials: 2}\nparallel: 30"}, protocol.Quota{}, 2, demand.Want{Running: 2}},
+		{"up to the quota of trials", wide, protocol.Quota{Trials: 5}, 2, demand.Want{Running: 2, Waiting: 3}},
+		{"at the quota of trials", wide, protocol.Quota{Trials: 2}, 2, demand.Want{Running: 2}},
+		{"gangs up to the quota of GPUs", append(wide, "command: [train]", "command: [train]\nresources: {gpus: 2}"), protocol.Quota{GPUs: 7}, 2, demand.Want{Running: 4, Waiting: 2}},
+		{"with an own bound that is reached", []string{"stop: {trials: 27}", "stop: {trials: 100}\nparallel: 2"}, protocol.Quota{}, 2, demand.Want{Running: 2}},
+		{"the places that there are", []string{"stop: {trials: 27}", "stop: {trials: 1000}"}, protocol.Quota{}, 2, demand.Want{Running: 2, Waiting: 2}},
+	} {
+		t.Run(c.name, in(func(t *testing.T, w *world) {
+			admin := w.ctx
+			w.ctx = study.WithCaller(admin, alice)
+			created := w.create(c.replace...)
+			w.ctx = admin
+			if c.quota != (protocol.Quota{}) {
+				if _, err := w.service.SetQuota(w.ctx, "alice", c.quota); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.rack("worker-rack", c.slots, 4)
+			for range c.slots {
+				w.mustLease("worker-rack")
+			}
+			if got := w.service.Demand().Owners["alice"]; got != c.wanted {
+				t.Errorf("wanted is %+v, want %+v", got, c.wanted)
+			}
+			if _, err := w.service.Pause(w.ctx, created.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.service.Demand().Owners["alice"]; got.Waiting != 0 {
+				t.Errorf("paused, it wants %+v", got)
+			}
+		}))
+	}
+}
+
+// Nobody is woken for a trial that no machine there is can run.
+func TestWhatFitsNoWorkerIsNoDemand(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.create(named("huge", "resources: {gpus: 8}", "parallel: 30")...)
+		w.rack("worker-rack", 2, 4)
+		if want := w.service.Demand().Want(); want.Total() != 0 {
+			t.Errorf("a trial that fits nowhere is wanted: %+v", want)
+		}
+		w.wantWait("huge", "unfit", "resources.gpus is 8", "more than 4 GPUs")
+		w.rack("worker-large", 1, 8)
+		if want := w.service.Demand().Want(); want.Waiting != 8*27 {
+			t.Errorf("with a machine for it: %+v", want)
+		}
+		w.rescale("large", demand.Drain, false)
+		if want := w.service.Demand().Want(); want.Waiting != 8*27 {
+			t.Errorf("that machine is drained by advice: %+v", want)
+		}
+	})(t)
+}

@@ -55,13 +55,23 @@ func (m storedMove) move() *move {
 	return &move{trial: m.Trial, lease: m.Lease, worker: m.Worker, from: m.From, wait: m.Wait, told: m.Told, record: m.Record}
 }
 
-// tell stores with the transaction that a trial was told to move. The pool's lock is
-// held.
+// tell stores with the transaction that a trial was told to move, as it is once the
+// transaction is durable. The pool's lock is held.
 func (s *Service) tell(tx *transaction, one *move) {
-	one.told = true
-	stored := one.stored()
-	s.departing[stored.name()] = stored
+	told := *one
+	told.told = true
+	if one.partner != nil {
+		partner := *one.partner
+		told.partner, partner.partner = &partner, &told
+	}
+	stored := told.stored()
 	tx.change.Pool = append(tx.change.Pool, poolEntry(moveEntry, stored.name(), stored))
+	tx.then(func() {
+		s.poolMutex.Lock()
+		defer s.poolMutex.Unlock()
+		one.told = true
+		s.departing[stored.name()] = stored
+	})
 }
 
 // forgo takes back with the transaction that a trial is kept for its worker, which has

@@ -61,7 +61,11 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	}
 	reply.Deployments = append(reply.Deployments, found...)
 	reply.Run = append(reply.Run, s.toRun(a, def, machine)...)
-	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inferenceOf(a, machine, found)}, &reply)
+	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
+		if len(reply.Run) > 0 {
+			s.claims[claim{a.Key, machine}] = a.Seen.Add(claimTerm)
+		}
+	}}, &reply)
 	return reply, err
 }
 
@@ -87,7 +91,6 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	if err != nil {
 		return reply, err
 	}
-	delete(s.claims, claim{report.Key, machine})
 	a.Seen = s.options.Now()
 	for i := range report.Runs {
 		report.Runs[i].Machine, report.Runs[i].At = machine, a.Seen
@@ -100,10 +103,12 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	reply.Devices = append(reply.Devices, found...)
 	inference := inferenceOf(a, machine, found)
 	inference.Failure = report.Failure
-	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inference}, &reply)
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	clear(s.deployed) // runs calibrate all estimates
+	err = emulated(ctx, s, emulation{id, report.LeaseEpoch, a, inference, func() {
+		delete(s.claims, claim{report.Key, machine})
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		clear(s.deployed) // runs calibrate all estimates
+	}}, &reply)
 	return reply, err
 }
 
@@ -137,12 +142,14 @@ func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoc
 	return def, s.siteOf(t.Worker, id).machine, nil
 }
 
-// emulation is what became known of a trial's model under a lease.
+// emulation is what became known of a trial's model under a lease, and what follows
+// once it is stored.
 type emulation struct {
 	trial        trial.ID
 	lease        trial.LeaseEpoch
 	architecture edge.Architecture
 	inference    trial.InferenceCost
+	follow       func()
 }
 
 // emulated writes the architecture, and what it means for the trial and for
@@ -168,6 +175,7 @@ func emulated[T any](ctx context.Context, s *Service, e emulation, answer *T) er
 		tx.log(Event{Kind: Emulated, Trial: other.ID, State: string(other.State), Worker: other.Worker}, other.Inference)
 		tx.stage(other)
 	}
+	tx.then(e.follow)
 	return commit(ctx, s, tx, answer)
 }
 
@@ -183,7 +191,10 @@ func inferenceOf(a edge.Architecture, machine string, found []deployment.Deploym
 	inference.LatencySeconds, inference.BatchSize = trial.Float(first.LatencySeconds.Value), first.Configuration.BatchSize
 	inference.SamplesPerSecond, inference.JoulesPerSample = trial.Float(first.SamplesPerSecond), trial.Float(first.JoulesPerSample.Value)
 	inference.MemoryBytes = first.MemoryBytes
-	if !first.Runs() { // never the best
+	if first.Runs() {
+		inference.LatencyLowSeconds, inference.LatencyHighSeconds = trial.Float(first.LatencySeconds.Low), trial.Float(first.LatencySeconds.High)
+		inference.JoulesPerSampleLow, inference.JoulesPerSampleHigh = trial.Float(first.JoulesPerSample.Low), trial.Float(first.JoulesPerSample.High)
+	} else { // never the best
 		none := trial.Float(math.NaN())
 		inference.LatencySeconds, inference.SamplesPerSecond, inference.JoulesPerSample = none, none, none
 	}
@@ -205,7 +216,6 @@ func (s *Service) toRun(a edge.Architecture, def definition.Definition, machine 
 	if until, claimed := s.claims[claim{a.Key, machine}]; claimed && now.Before(until) {
 		return nil
 	}
-	s.claims[claim{a.Key, machine}] = now.Add(claimTerm)
 	var cells []protocol.InferenceCell
 	for _, threads := range doublings(1, a.Sites[at].Cores) {
 		for _, batch := range doublings(def.Inference.BatchSize.Low, def.Inference.BatchSize.High) {

@@ -40,7 +40,6 @@ func (s *Service) Enqueue(ctx context.Context, ref string, request protocol.Enqu
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.EnqueueReply{}, err
 	}
-	r.waiting = false
 	return reply, nil
 }
 

@@ -24,44 +24,56 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	held := pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch}
 	if t.State.Terminal() {
-		s.release(held)
-		return answered(r, protocol.FinishReply{State: t.State, Rung: t.Rung}, nil)
+		reply, err := answered(r, protocol.FinishReply{State: t.State, Rung: t.Rung}, nil)
+		if err == nil {
+			s.release(held)
+		}
+		return reply, err
 	}
 	if faults := gpuUseFaults(request.GPUUse); len(faults) > 0 {
 		return protocol.FinishReply{}, problem.WithFields("the end of the lease of trial "+string(t.ID)+" is not valid", faults)
 	}
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
-	worker, was := t.Worker, t
-	tx := s.begin(r)
+	was, tx := t, s.begin(r)
 	tx.preempted, tx.crowding = s.preempted(held), s.crowdingOf(t)
-	tx.move = s.leaving(r, t)
+	s.leaving(tx, t)
+	tx.start = s.starting(r, t)
 	t, err = tx.end(t, request)
 	if err != nil {
 		tx.abandon()
 		return protocol.FinishReply{}, err
 	}
 	reply := protocol.FinishReply{State: t.State, Rung: t.Rung}
+	for _, one := range tx.start.exclude {
+		reply.Excluded = ptr(shownExclusion(one))
+	}
 	s.keep(tx, held)
+	tx.then(func() { s.finished(ctx, tx, was, t, request) })
 	if err := commit(ctx, s, tx, &reply); err != nil {
-		s.letGoOf(t.ID)
 		return protocol.FinishReply{}, err
 	}
+	return reply, nil
+}
+
+// finished notes beside the study that a trial was given back: what it was and what
+// it has become.
+func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.Trial, request protocol.FinishRequest) {
+	s.judged(tx)
 	if request.GPUUse != nil {
-		s.sawGPU(ctx, r, was, epochSeen{use: request.GPUUse})
+		s.sawGPU(ctx, tx.runtime, was, epochSeen{use: request.GPUUse})
 	}
-	if t.State.Terminal() {
-		s.leftGPU(t.ID)
+	if now.State.Terminal() {
+		s.leftGPU(now.ID)
 	}
-	if t.MeasuredAt(t.Rung) {
-		s.deflator.ended(t.ID, request.LeaseEpoch, tx.now)
+	if now.MeasuredAt(now.Rung) {
+		s.deflator.ended(now.ID, request.LeaseEpoch, tx.now)
 	}
-	s.release(held)
+	s.release(pool.Lease{Trial: was.ID, Epoch: was.LeaseEpoch})
 	if request.Outcome == protocol.Refused {
 		s.poolMutex.Lock()
 		defer s.poolMutex.Unlock()
-		s.workers.Refuse(worker, r.study.ID, orElse(request.Reason, "the worker refuses it"))
+		s.workers.Refuse(was.Worker, tx.runtime.id, orElse(request.Reason, "the worker refuses it"))
 	}
-	return reply, nil
 }
 
 // release ends the lease, unless the trial is out under another by now.
@@ -96,22 +108,24 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 	case request.Outcome == protocol.Interrupted, request.Outcome == protocol.Refused:
 		return tx.interrupted(t, request)
 	case request.Outcome == protocol.Vanished:
-		err := tx.lose(t, orElse(request.Reason, "worker "+t.Worker+" died under it"))
+		t, reason := tx.workersOwn(t, request.Reason)
+		err := tx.lose(t, orElse(reason, "worker "+t.Worker+" died under it"))
 		return tx.trial(t.Number), err
 	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
-		return tx.failed(t, "the command ended before its budget was spent: "+amounts(t))
+		return tx.failedStart(t, "the command ended before its budget was spent: "+amounts(t))
 	case request.Outcome == protocol.BudgetReached:
-		return tx.failed(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
+		return tx.failedStart(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
 	case request.OutOfGPUMemory && tx.crowding.beside:
 		return tx.crowdedOut(t, request)
 	default:
-		return tx.failed(t, orElse(request.Reason, "the command failed"))
+		return tx.failedStart(t, orElse(request.Reason, "the command failed"))
 	}
 }
 
 // interrupted puts the trial back into the queue. If its checkpoint could not be
 // restored, it goes on from the one before, or starts again.
 func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
+	t, request.Reason = tx.workersOwn(t, request.Reason)
 	reason := orElse(request.Reason, "given back by the worker")
 	if request.Unusable != "" && t.Checkpoint != nil && t.Checkpoint.Artifact == request.Unusable {
 		t.Checkpoint, t.Earlier = t.Earlier, nil
@@ -156,8 +170,8 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: r.withAll(result), Violation: result.Violation}); err != nil {
 		return t, err
 	}
-	if t.RepeatOf != nil {
-		return t, nil // the search is over already: what is left of it is to see how lucky its best were
+	if t.RepeatOf != nil { // the search is over already: what is left of it is to see how lucky its best were
+		return tx.settled(t)
 	}
 	if reached(r.study.Definition, result) {
 		err = tx.conclude(protocol.StudyCompleted, fmt.Sprintf("trial %d reached the target", t.Number))
@@ -170,7 +184,10 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 			float64(bound.Value), r.study.Definition.Objectives[0].Label(), 100*bound.Confidence, bound.Threshold))
 		t = tx.trial(t.Number)
 	}
-	return t, err
+	if err != nil {
+		return t, err
+	}
+	return tx.settled(t)
 }
 
 // reached reports whether a feasible result meets the targets of all objectives
@@ -211,9 +228,9 @@ func (tx *transaction) failed(t trial.Trial, reason string) (trial.Trial, error)
 		return t, err
 	}
 	if def.Stop.Failures > 0 && tx.onlyFailures() >= def.Stop.Failures {
-		return t, tx.conclude(protocol.StudyFailed, fmt.Sprintf("the first %d trials failed, the last with: %s", def.Stop.Failures, firstLine(reason)))
+		return t, tx.conclude(protocol.StudyFailed, fmt.Sprintf("the first trials failed, as many as stop.failures allows (%d)", def.Stop.Failures))
 	}
-	return t, nil
+	return tx.settled(t)
 }
 
 // onlyFailures counts the failed trials of a study in which none was measured.
@@ -262,12 +279,9 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 		}
 		return err
 	}
+	tx.then(func() { s.release(lease) })
 	var nothing struct{}
-	if err := commit(ctx, s, tx, &nothing); err != nil {
-		return err
-	}
-	s.release(lease)
-	return nil
+	return commit(ctx, s, tx, &nothing)
 }
 
 func (s *Service) renewed(since pool.Lease) bool {

@@ -11,9 +11,9 @@ import (
 )
 
 // fronts orders trials with several objectives in place: within a rung front
-// by front (see package pareto), and within a front the one nearest to the
-// ideal first, which is the best compromise. Infeasible trials go by their
-// violations; those with an objective that diverged come last.
+// by front (see package pareto), and within a front the nearest to the ideal
+// first; before all others stands the best compromise. Infeasible trials go by
+// their violations; those with an objective that diverged come last.
 //
 // A search prefers the lonely ones of a front instead: it wants to know what
 // else there is, a reader which one to take.
@@ -52,24 +52,18 @@ func (b *board) compareGroup(x, y *trial.Trial, points map[*trial.Trial]pareto.P
 }
 
 // arrange orders feasible trials of one rung, and returns how many of them are
-// on the first front. Within a front those that were trained again come first:
-// how good they are is better known.
-func (b *board) arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) int {
+// on the first front, and why its first is there. Within a front those that were
+// trained again come first: how good they are is better known.
+func (b *board) arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Point) (int, compromise) {
 	list := make([]pareto.Point, len(group))
 	for i, t := range group {
 		list[i] = points[t]
 	}
 	sorted := make([]*trial.Trial, 0, len(group))
 	layers := pareto.Fronts(list)
+	usual := pareto.Usual(list, layers)
+	far := pareto.Farness(list, usual)
 	for _, members := range layers {
-		those := make([]pareto.Point, len(members))
-		for i, place := range members {
-			those[i] = list[place]
-		}
-		far := make(map[int]float64, len(members))
-		for i, distance := range pareto.Farness(those) {
-			far[members[i]] = distance
-		}
 		slices.SortStableFunc(members, func(x, y int) int {
 			return cmp.Or(b.compareRepeated(group[x], group[y]), cmp.Compare(far[x], far[y]))
 		})
@@ -78,13 +72,14 @@ func (b *board) arrange(group []*trial.Trial, points map[*trial.Trial]pareto.Poi
 		}
 	}
 	copy(group, sorted)
-	return len(layers[0])
+	front := group[:len(layers[0])]
+	return len(front), b.choose(front, points, usual)
 }
 
 // front are the trials that no other beats, the best compromise first, of the
 // highest rung with a feasible measurement. As long as there is none it is the
 // least infeasible trial alone. It is empty before the first measurement.
-func (b *board) front() []*trial.Trial {
+func (b *board) front() ([]*trial.Trial, compromise) {
 	points := make(map[*trial.Trial]pareto.Point)
 	var group []*trial.Trial
 	for i := range b.standing {
@@ -106,9 +101,10 @@ func (b *board) front() []*trial.Trial {
 		group = append(group, t)
 	}
 	if len(group) == 0 || violation(group[0]) > 0 {
-		return group[:min(1, len(group))]
+		return group[:min(1, len(group))], compromise{}
 	}
-	return group[:b.arrange(group, points)]
+	first, why := b.arrange(group, points)
+	return group[:first], why
 }
 
 // pointOf is the trial's newest result as a point to compare; nil if there is

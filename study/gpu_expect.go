@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -78,14 +79,15 @@ func (s *Service) gpuTypes() []string {
 // connectedGPUs is gpuTypes for who holds the pool's lock.
 func (s *Service) connectedGPUs() []string {
 	now := s.options.Now()
-	var types []string
-	for _, member := range s.workers.Members() {
+	types := map[string]bool{}
+	for member := range s.workers.All() {
 		if now.Sub(member.LastSeen) < s.leaseTerm() {
-			types = append(types, member.Registration.Machine.GPUs...)
+			for _, name := range member.Registration.Machine.GPUs {
+				types[name] = true
+			}
 		}
 	}
-	slices.Sort(types)
-	return slices.Compact(types)
+	return slices.Sorted(maps.Keys(types))
 }
 
 // mostColumnsShown is how many of the columns that decide are named.

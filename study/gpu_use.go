@@ -251,9 +251,13 @@ func gpuUseFaults(use *trial.GPUUse) []problem.Field {
 
 // forgetUse forgets what heartbeats said of a trial's GPU: it has reported since,
 // or its lease is over.
-func (r *runtime) forgetUse(before, now trial.Trial) {
+func (tx *transaction) forgetUse(before, now trial.Trial) {
+	r := tx.runtime
 	if before.GPUUse != now.GPUUse || before.LeaseEpoch != now.LeaseEpoch || !now.State.Held() || before.GPUShortage != now.GPUShortage {
-		delete(r.watched, now.Number)
+		if watched, was := r.watched[now.Number]; was {
+			delete(r.watched, now.Number)
+			tx.undo = append(tx.undo, func() { r.watched[now.Number] = watched })
+		}
 		r.seen = nil
 	}
 }

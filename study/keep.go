@@ -40,7 +40,8 @@ func (s *Service) awaitingOf(r *runtime) awaiting {
 }
 
 // keep keeps a trial that is given back for the worker that it moves to, with what
-// it had: another trial of its owner must not have that meanwhile.
+// it had: another trial of its owner must not have that meanwhile, nor may another
+// worker have the trial, which is seen in the queue before that is durable.
 func (s *Service) keep(tx *transaction, held pool.Lease) {
 	if !tx.kept {
 		return
@@ -54,6 +55,7 @@ func (s *Service) keep(tx *transaction, held pool.Lease) {
 			one.After = tx.move.partner.trial
 		}
 		s.leases.Keep(one)
+		tx.undo = append(tx.undo, func() { s.letGoOf(held.Trial) })
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (
 // worker had no room for.
 func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (reply protocol.LeaseReply, short bool, err error) {
 	if request.Study != "" {
-		return s.leaseFrom(ctx, choice{study: request.Study, number: next}, request.Worker)
+		return s.leaseFrom(ctx, choice{study: request.Study, number: next, asked: true}, request.Worker)
 	}
 	for _, chosen := range s.choices(ctx, request.Worker) {
 		if chosen.better != "" && s.passOver(request.Worker, chosen) {
@@ -136,6 +136,14 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 	if err := ctx.Err(); err != nil {
 		return reply, false, false, err // nobody is there to train what would be leased
 	}
+	if chosen.asked && len(r.study.Definition.Command) == 0 {
+		r.asks(worker, s.options.Now())
+		if r.study.atRest() {
+			if err := s.resumeRest(ctx, r); err != nil {
+				return reply, false, false, unsettled{err}
+			}
+		}
+	}
 	if r.study.Status != protocol.StudyRunning || r.idle() {
 		reply, err = answered(r, protocol.LeaseReply{StudyFinished: r.study.Status.Over()}, nil)
 		return reply, false, false, err
@@ -148,7 +156,7 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 	if r.full(kept.besides(worker)) || !s.suits(r, worker) {
 		return reply, false, false, nil
 	}
-	here, fits := s.reserve(r, worker, s.sharers(r, worker, chosen.number, kept)...)
+	here, fits := s.reserve(r, worker, s.sharers(r, worker, chosen.number, s.leftTo(r, worker, kept))...)
 	if !fits {
 		return reply, here.withheld == "", false, nil
 	}
@@ -180,7 +188,7 @@ func (s *Service) suits(r *runtime, worker string) bool {
 func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (reply protocol.LeaseReply, postponed bool, err error) {
 	tx := s.begin(r)
 	tx.gpus, tx.part = here.gpus, here.part
-	tx.awaiting = s.awaitingOf(r)
+	tx.awaiting = s.leftTo(r, worker, s.awaitingOf(r))
 	tx.deflation, _ = s.deflator.of(r.study.ID)
 	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
 	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
@@ -193,28 +201,27 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 		return protocol.LeaseReply{}, false, err
 	}
 	if leased == nil && tx.study == nil && len(tx.change.Events) == 0 {
-		return protocol.LeaseReply{}, false, nil // the search waits for a measurement
+		r.awaits(tx.now)
+		return protocol.LeaseReply{}, false, nil
 	}
-	var waited time.Duration // how long a worker could have had it
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
 		reply.Lease.Cores = r.sharersCores(*reply.Lease, here)
 		reply.Lease.Sprint = tx.deflation.sprinting(r.study.Definition.Sprint)
-		waited, r.able = tx.now.Sub(r.able), tx.now
+		waited := r.waited(tx.now)
+		tx.then(func() {
+			lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
+			lease.Deadline = tx.now.Add(s.leaseTerm())
+			s.granted(r, lease, here.ticket)
+			s.beganOnGPU(r, *leased)
+			s.deflator.began(*leased, r.study.Definition, waited, tx.now)
+		})
 	} else {
 		reply.StudyFinished = tx.study != nil
 		ctx = unkeyed(ctx) // another study may have a trial for this call
 	}
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.LeaseReply{}, false, unsettled{err}
-	}
-	// Another attempt of the same call may have won: that one has granted its own.
-	if leased != nil && reply.Lease != nil && reply.Lease.Trial == leased.ID && reply.Lease.LeaseEpoch == leased.LeaseEpoch {
-		lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
-		lease.Deadline = tx.now.Add(s.leaseTerm())
-		s.granted(r, lease, here.ticket)
-		s.beganOnGPU(r, *leased)
-		s.deflator.began(*leased, r.study.Definition.Priority, waited, tx.now)
 	}
 	return reply, tx.postponed, nil
 }
@@ -274,10 +281,9 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 		t.LastEpoch = t.NextEpoch(r.ladder[action.Rung]) - 1
 		return tx.lease(t, worker, action.Reason)
 	case search.Wait:
-		r.waiting = true
 		return nil, nil
 	default: // search.Finish
-		return nil, tx.conclude(protocol.StudyCompleted, "the search is finished")
+		return nil, tx.conclude(protocol.StudyCompleted, searchEnded)
 	}
 }
 

@@ -2,8 +2,8 @@ package study
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -26,6 +26,7 @@ const (
 // whom. The pool's lock guards it.
 type line struct {
 	waiting map[string]*waiter // by worker
+	sorted  []string           // their ids
 	// passed says since when a worker is made to wait for a better one, by worker
 	// and study.
 	passed map[string]map[string]passing
@@ -74,6 +75,8 @@ func (s *Service) standInLine(ctx context.Context, request protocol.LeaseRequest
 	if !waits {
 		w = &waiter{call: make(chan struct{}), called: map[string]time.Time{}}
 		s.line.waiting[request.Worker] = w
+		at, _ := slices.BinarySearch(s.line.sorted, request.Worker)
+		s.line.sorted = slices.Insert(s.line.sorted, at, request.Worker)
 		member, _ := s.workers.Member(request.Worker)
 		w.machine = member.Registration.Machine.Type()
 		s.line.types[w.machine]++
@@ -97,6 +100,9 @@ func (l *line) leave(worker string) {
 		delete(l.types, machine)
 	}
 	delete(l.waiting, worker)
+	if at, there := slices.BinarySearch(l.sorted, worker); there {
+		l.sorted = slices.Delete(l.sorted, at, at+1)
+	}
 	for other, studies := range l.passed {
 		for _, one := range studies {
 			if one.better == worker {
@@ -128,10 +134,21 @@ func (l *line) callOut(worker string) {
 // passOver makes a worker wait for a better one that waits too, which is called.
 // It is false when the worker has waited for long enough.
 func (s *Service) passOver(worker string, chosen choice) bool {
-	study, better := chosen.study, chosen.better
 	now := s.options.Now()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
+	if !s.lockedPassOver(worker, chosen.study, chosen.better) {
+		return false
+	}
+	if first, known := s.line.first[chosen.study]; !known || now.Sub(first.at) > patience {
+		s.line.first[chosen.study] = passedFirst{chosen.machine, now}
+	}
+	return true
+}
+
+// lockedPassOver is passOver for who holds the pool's lock, whatever the machines are.
+func (s *Service) lockedPassOver(worker, study, better string) bool {
+	now := s.options.Now()
 	w, waits := s.line.waiting[better]
 	if !waits {
 		return false
@@ -149,9 +166,6 @@ func (s *Service) passOver(worker string, chosen choice) bool {
 		s.line.passed[worker] = map[string]passing{}
 	}
 	s.line.passed[worker][study] = one
-	if first, known := s.line.first[study]; !known || now.Sub(first.at) > patience {
-		s.line.first[study] = passedFirst{chosen.machine, now}
-	}
 	if last, called := w.called[study]; !called || now.Sub(last) >= recallAfter {
 		w.called[study] = now
 		s.line.callOut(better)
@@ -160,12 +174,23 @@ func (s *Service) passOver(worker string, chosen choice) bool {
 }
 
 // firstPassed takes away who was first to be made to wait for a trial of the
-// study that a worker gets now: its type of machine, empty if there was nobody.
-func (s *Service) firstPassed(study string) string {
+// study that a worker gets now, with the transaction: its type of machine, empty if
+// there was nobody.
+func (s *Service) firstPassed(tx *transaction) string {
+	study := tx.runtime.id
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	first, known := s.line.first[study]
-	delete(s.line.first, study)
+	if known {
+		delete(s.line.first, study)
+		tx.undo = append(tx.undo, func() {
+			s.poolMutex.Lock()
+			defer s.poolMutex.Unlock()
+			if _, another := s.line.first[study]; !another {
+				s.line.first[study] = first
+			}
+		})
+	}
 	if !known || s.options.Now().Sub(first.at) > patience {
 		return ""
 	}
@@ -206,6 +231,7 @@ type stand struct {
 	// trials is how many more it asks for.
 	trials int
 	room   pool.Room
+	kind   string // see kindOf
 }
 
 // standing are the workers that wait and have room, and the one that asks, in the
@@ -213,51 +239,78 @@ type stand struct {
 func (s *Service) standing(asker string, caller Caller) []stand {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	var stands []stand
+	stands, idle, empty := make([]stand, 0, len(s.line.sorted)+1), s.leases.Idle(), map[string]pool.Room{}
 	add := func(worker string, caller Caller, voices int) {
-		member, known := s.workers.Member(worker)
+		member, known := s.workers.Find(worker)
 		if !known {
 			return
 		}
-		here := s.lockedSite(worker, "")
-		if here.room.Elastic {
-			voices = min(voices, here.room.Slots-here.room.Trials)
+		one := stand{worker: worker, host: member.Registration.Name, machine: member.Type, caller: caller, trials: voices}
+		free := idle(worker) && member.Reserved == 0
+		if room, seen := empty[member.Kind]; free && seen {
+			one.room = room
+		} else if one.room = s.lockedSite(worker, "").room; free {
+			empty[member.Kind] = one.room
 		}
-		if voices > 0 {
-			stands = append(stands, stand{worker: worker, host: member.Registration.Name, machine: here.machine, caller: caller, trials: voices, room: here.room})
+		if one.room.Elastic {
+			one.trials = min(voices, one.room.Slots-one.room.Trials)
+		}
+		if one.trials > 0 {
+			one.kind = s.kindOf(member, one.room, free)
+			stands = append(stands, one)
 		}
 	}
-	for worker, w := range s.line.waiting {
+	_, waits := s.line.waiting[asker]
+	ask := asker != "" && !waits
+	for _, worker := range s.line.sorted {
+		if ask && asker < worker {
+			add(asker, caller, 1)
+			ask = false
+		}
+		w := s.line.waiting[worker]
 		add(worker, w.caller, w.voices)
 	}
-	if _, waits := s.line.waiting[asker]; asker != "" && !waits {
+	if ask {
 		add(asker, caller, 1)
 	}
-	slices.SortFunc(stands, func(a, b stand) int { return strings.Compare(a.worker, b.worker) })
 	return stands
 }
 
 // typesOf are the types of machine there are, each once, in their order.
 func typesOf(stands []stand) []string {
-	var types []string
-	for _, one := range stands {
-		if !slices.Contains(types, one.machine) {
-			types = append(types, one.machine)
+	types, last := map[string]bool{}, ""
+	for i := range stands {
+		if machine := stands[i].machine; i == 0 || machine != last {
+			types[machine], last = true, machine
 		}
 	}
-	slices.Sort(types)
-	return types
+	return slices.Sorted(maps.Keys(types))
 }
 
 // probesByType are the probes of all workers that are known: of the machines as
 // they are, since what is set on a machine is a part of its type, or of settings
 // of theirs where a worker ran no others.
-func (s *Service) probesByType() map[string][]placement.Probe {
+func (s *Service) probesByType() probed {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
+	if changes := s.workers.Probed(); s.probed.known == nil || s.probed.changes != changes {
+		s.probed = probed{s.gatherProbes(), changes}
+	}
+	return s.probed
+}
+
+// probed are the workers' probes by type of machine, as of so many changes. They are
+// not changed.
+type probed struct {
+	known   map[string][]placement.Probe
+	changes uint64
+}
+
+// gatherProbes is probesByType for who holds the pool's lock.
+func (s *Service) gatherProbes() map[string][]placement.Probe {
 	plain, set := map[string][]placement.Probe{}, map[string][]placement.Probe{}
-	for _, member := range s.workers.Members() {
-		machine := member.Registration.Machine.Type()
+	for member := range s.workers.All() {
+		machine := member.Type
 		for _, one := range member.Registration.Probes {
 			list := plain
 			if one.Setting != "" {

@@ -43,10 +43,10 @@ func TestNobodyWaitsLongForABetterOne(t *testing.T) {
 	if !s.passOver("worse-1", meant) {
 		t.Error("it is never made to wait again")
 	}
-	if first := s.firstPassed("study"); first != "slow" {
+	if first := s.firstPassed(&transaction{runtime: &runtime{id: "study"}}); first != "slow" {
 		t.Errorf("the first to be made to wait is of type %q", first)
 	}
-	if first := s.firstPassed("study"); first != "" {
+	if first := s.firstPassed(&transaction{runtime: &runtime{id: "study"}}); first != "" {
 		t.Errorf("it is said twice: %q", first)
 	}
 	leave()

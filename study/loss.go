@@ -56,7 +56,10 @@ func (tx *transaction) lose(t trial.Trial, how string) error {
 		return err
 	}
 	if suspected != "" {
-		_, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung})
+		if _, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
+			return err
+		}
+		_, err := tx.settled(t)
 		return err
 	}
 	t.Finished = nil
@@ -110,6 +113,8 @@ func (r *runtime) rested(now time.Time) bool {
 			ended = true
 		}
 	}
+	r.noteAble(now)
+	r.noted()
 	return ended
 }
 
@@ -117,6 +122,9 @@ func (r *runtime) rested(now time.Time) bool {
 // worker that did not come.
 func (s *Service) wake(now time.Time) {
 	rested := s.letGoOfKept(now)
+	s.poolMutex.Lock()
+	rested = s.workers.EndExclusions(now) || rested
+	s.poolMutex.Unlock()
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		rested = r.rested(now) || rested

@@ -39,9 +39,8 @@ type move struct {
 	wait    time.Duration
 	need    pool.Need
 	record  trial.Migration
-	// told says that its worker has heard of it, awaited that the other one waits
-	// still when it is given back.
-	told, awaited bool
+	// told says that its worker has heard of it.
+	told bool
 }
 
 // reschedule decides which running trials move to a machine that waits (Rocha,
@@ -93,7 +92,7 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	free, promised := s.promised(stands)
 	var pending []placement.Task
 	for i, one := range s.offers(ctx, stands) {
-		pending = append(pending, free.task(one, one.name(i)))
+		pending = append(pending, free.task(&one, one.name(i)))
 	}
 	machines := make([]placement.Machine, len(all))
 	for i, one := range all {
@@ -102,13 +101,13 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 			machines[i].Free = placement.Resources{Cores: max(0, one.trials-promised[one.worker]), GPUs: len(free[i].GPUs)}
 		}
 	}
-	q := question{stands: stands, all: all, types: typesOf(all), probes: s.probesByType()}
+	q := question{field: fieldOf(stands), all: all, types: typesOf(all), probes: s.probesByType()}
 	var running []placement.Running
 	var movers []mover
 	offers := map[string]offer{}
 	for _, lease := range leases {
 		if one, movable := s.movable(ctx, lease, q); movable {
-			one.Task, offers[one.Name] = free.task(one.offer, one.Name), one.offer
+			one.Task, offers[one.Name] = free.task(&one.offer, one.Name), one.offer
 			running, movers = append(running, one.Running), append(movers, one)
 			known[one.Name] = one.sights
 		}
@@ -177,11 +176,11 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (mo
 		one.Joules *= float64(t.Budget.Epochs)
 		sights[machine] = one
 	}
-	suits, needs := s.mayRun(r, &t, q.stands, lease.Amount())
+	may, needs := s.mayRun(r, &t, q.field, lease.Amount())
 	return mover{placement.Running{
 		Task: placement.Task{Name: string(t.ID)}, Machine: lease.Worker,
 		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
-	}, lease, r.offered(suits, needs, q.stands), sights, here.Seconds, s.mayGo(r, lease, q.all)}, true
+	}, lease, r.offered(may, needs, q.stands), sights, here.Seconds, s.mayGo(r, lease, q.all)}, true
 }
 
 // moving is what it costs to take a trial elsewhere: to carry its checkpoint over,
@@ -267,10 +266,7 @@ func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive, tx 
 		return told
 	}
 	if !one.told && !s.receives(r, one) {
-		delete(s.moves, t.ID)
-		if one.partner != nil && s.moves[one.partner.trial] == one.partner {
-			delete(s.moves, one.partner.trial)
-		}
+		tx.then(func() { s.stays(one) })
 		return told
 	}
 	if !one.told {
@@ -279,20 +275,37 @@ func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive, tx 
 	return protocol.Directive{Action: protocol.Pause, Reason: one.record.Why}
 }
 
-// leaving is the move for which a trial is given back; nil for none.
-func (s *Service) leaving(r *runtime, t trial.Trial) *move {
+// stays gives up that a trial moves, and its partner with it.
+func (s *Service) stays(one *move) {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	for _, each := range []*move{one, one.partner} {
+		if each != nil && s.moves[each.trial] == each {
+			delete(s.moves, each.trial)
+		}
+	}
+}
+
+// leaving notes the move for which a trial is given back, if it is for one, and
+// whether the other worker waits still.
+func (s *Service) leaving(tx *transaction, t trial.Trial) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	one, moves := s.moves[t.ID]
 	if !moves || one.lease != t.LeaseEpoch || !one.told {
-		return nil
+		return
 	}
-	one.awaited = s.receives(r, one)
-	delete(s.moves, t.ID)
-	if one.awaited && one.wait > 0 {
-		s.vacate(one, s.options.Now())
-	}
-	return one
+	tx.move, tx.awaited = one, s.receives(tx.runtime, one)
+	tx.then(func() {
+		s.poolMutex.Lock()
+		defer s.poolMutex.Unlock()
+		if s.moves[t.ID] == one {
+			delete(s.moves, t.ID)
+		}
+		if tx.awaited && one.wait > 0 {
+			s.vacate(one, tx.now)
+		}
+	})
 }
 
 // depart notes on a trial that is given back that it moves, and keeps it for its
@@ -304,7 +317,7 @@ func (tx *transaction) depart(t trial.Trial, reason string) (trial.Trial, string
 	record := tx.move.record
 	record.At = tx.now
 	t.Migrations = append(slices.Clone(t.Migrations), record)
-	if !tx.move.awaited {
+	if !tx.awaited {
 		tx.forgo()
 		return t, record.Why + "; that has other work by now"
 	}

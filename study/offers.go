@@ -17,31 +17,30 @@ func (s *Service) offers(ctx context.Context, stands []stand) []offer {
 	for _, one := range stands {
 		asked += one.trials
 	}
-	probes := s.probesByType()
-	candidates := s.candidates(Caller{})
-	ready := map[string][]offer{}
+	candidates, q := s.candidates(Caller{}), question{field: fieldOf(stands), types: typesOf(stands), probes: s.probesByType(), most: asked}
+	q.joined = joined(q.types)
+	turns, ready, all := newTurns(candidates), make(map[string][]offer, len(candidates)), 0
 	for _, candidate := range candidates {
-		ready[candidate.Study] = placeable(s.offersOf(ctx, candidate.Study, question{stands: stands, types: typesOf(stands), probes: probes, most: asked}), stands)
+		list := placeable(s.offersOf(ctx, candidate.Study, q))
+		ready[candidate.Study], all = list, all+len(list)
 	}
-	books := s.books(candidates)
-	var offers []offer
+	books, offers := s.books(candidates), make([]offer, 0, min(asked, all))
 	for len(offers) < asked {
-		candidates = slices.DeleteFunc(candidates, func(c pool.Candidate) bool { return len(ready[c.Study]) == 0 })
-		if len(candidates) == 0 {
+		first, some := turns.next()
+		if !some {
 			break
 		}
-		pool.Order(candidates)
-		first := candidates[0]
-		one := ready[first.Study][0]
-		if !books.allow(first, one) {
-			ready[first.Study] = nil
+		list := ready[first.Study]
+		if len(list) == 0 || !books.allow(first, list[0]) {
+			turns.done()
 			continue
 		}
+		one := list[0]
 		offers = append(offers, one)
-		ready[first.Study] = ready[first.Study][1:]
-		candidates[0].Running++
+		ready[first.Study] = list[1:]
+		turns.served()
 		if one.kept == "" {
-			books.charge(candidates, first.Owner, one.takes)
+			turns.reckon(first.Owner, books.charge(first.Owner, one.takes))
 		}
 	}
 	return offers
@@ -49,13 +48,11 @@ func (s *Service) offers(ctx context.Context, stands []stand) []offer {
 
 // placeable are a study's offers that one of the workers could take, as many as
 // those that suit it ask for.
-func placeable(offers []offer, stands []stand) []offer {
-	offers = slices.DeleteFunc(offers, func(one offer) bool { return !slices.Contains(one.suits, true) })
+func placeable(offers []offer) []offer {
+	offers = slices.DeleteFunc(offers, func(one offer) bool { return !one.suited })
 	room := 0
-	for i := range stands {
-		if len(offers) > 0 && offers[0].open[i] {
-			room += stands[i].trials
-		}
+	if len(offers) > 0 {
+		room = offers[0].places
 	}
 	return offers[:min(len(offers), room)]
 }
@@ -97,24 +94,20 @@ func (b books) allow(candidate pool.Candidate, one offer) bool {
 }
 
 // charge gives the owner what an offer takes, so that the next one goes to whoever
-// has the least then.
-func (b books) charge(candidates []pool.Candidate, owner string, takes pool.Amount) {
+// has the least then. It returns the owner's share.
+func (b books) charge(owner string, takes pool.Amount) float64 {
 	of := b.owners[owner]
 	of.has = of.has.Plus(takes)
-	for i := range candidates {
-		if candidates[i].Owner == owner {
-			candidates[i].Share = pool.Weighted(of.has.DominantShare(b.pool), of.quota.Weight)
-		}
-	}
+	return pool.Weighted(of.has.DominantShare(b.pool), of.quota.Weight)
 }
 
 // offered is what all of a study's offers have in common.
-func (r *runtime) offered(suits []bool, needs map[int]pool.Need, stands []stand) offer {
+func (r *runtime) offered(may *answer, needs map[int]pool.Need, stands []stand) offer {
 	def := r.study.Definition
-	one := offer{study: r.id, number: next, energy: def.Placement.Energy, suits: suits, open: suits, needs: needs, parallel: def.Parallel}
-	if at := slices.Index(suits, true); at >= 0 {
-		one.need = needs[stands[at].room.Machine]
-		one.takes = stands[at].room.Takes(one.need)
+	one := offer{study: r.id, number: next, energy: def.Placement.Energy, suits: may.may, open: may.may, suited: may.first >= 0, places: may.trials, needs: needs, parallel: def.Parallel}
+	if may.first >= 0 {
+		one.need = needs[stands[may.first].room.Machine]
+		one.takes = stands[may.first].room.Takes(one.need)
 	}
 	return one
 }

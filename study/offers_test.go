@@ -14,10 +14,11 @@ func TestOffersTakeTurnsByShare(t *testing.T) {
 	candidates := []pool.Candidate{{Study: "a", Owner: "ada", Share: 0.1}, {Study: "b", Owner: "bob", Share: 0.15}}
 	all := books{pool.Amount{GPUs: 10}, map[string]*account{"ada": {has: pool.Amount{GPUs: 1}}, "bob": {has: pool.Amount{GPUs: 2}, quota: pool.Quota{Weight: 4.0 / 3}}}}
 	order := ""
+	turns := newTurns(candidates)
 	for range 5 {
-		pool.Order(candidates)
-		order += candidates[0].Study
-		all.charge(candidates, candidates[0].Owner, pool.Amount{GPUs: 1})
+		first, _ := turns.next()
+		order += first.Study
+		turns.reckon(first.Owner, all.charge(first.Owner, pool.Amount{GPUs: 1}))
 	}
 	if order != "ababa" {
 		t.Errorf("the turns are %s", order)

@@ -27,6 +27,11 @@ type outlook struct {
 	seen    int
 	// leases has the newest lease that a trial reported under.
 	leases map[int]trial.LeaseEpoch
+	// learned counts the epochs that it was told of; trials is what was seen by these and
+	// by the rest of the basis.
+	learned int
+	trials  map[int]seen
+	basis   basis
 	// setup is what a lease spends before it trains, in seconds; 0 before it is
 	// known.
 	setup float64
@@ -102,6 +107,7 @@ func threadsOf(configuration map[string]space.Value) float64 {
 // learn takes in an epoch of the trial. Those of which nobody knows where they ran,
 // or that took no time, teach nothing.
 func (o *outlook) learn(t trial.Trial, report trial.Report) {
+	o.learned++
 	first := o.leases[t.Number] != report.LeaseEpoch
 	o.leases[t.Number] = report.LeaseEpoch
 	if report.SetupSeconds > 0 {

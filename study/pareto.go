@@ -32,7 +32,7 @@ func paretoOf(now still) protocol.Pareto {
 	}
 	answer.Budget = now.ladder[0].Budget
 	b := boardOf(now.trials, def.Objectives)
-	first := b.front()
+	first, made := b.front()
 	switch {
 	case len(first) == 0:
 		answer.Notes = append(answer.Notes, "no trial has been measured with numbers yet")
@@ -52,6 +52,7 @@ func paretoOf(now still) protocol.Pareto {
 		})
 		points = append(points, pointOfValues(result.Values, def.Objectives))
 	}
+	answer.Why = b.why(first, made)
 	answer.Notes = append(answer.Notes, estimatesAmong(first, def.Objectives)...)
 	feasible := feasiblePoints(b.standing, answer.Rung, def.Objectives)
 	answer.Measured = len(feasible)

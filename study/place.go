@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -29,9 +30,14 @@ type offer struct {
 	// epochs is what an epoch should take, by type of machine; suits says for each
 	// worker that waits whether it may run there and has room.
 	epochs map[string]sight
+	// scored are the scores by these, where they are known already.
+	scored map[string]float64
 	suits  []bool
-	// open is suits, but for whom it is kept.
-	open []bool
+	// open is suits, but for whom it is kept. suited says that one of them suits it, and
+	// places how many trials those ask for that are open to it.
+	open   []bool
+	suited bool
+	places int
 	// needs is what it needs of a machine with so many cores.
 	needs map[int]pool.Need
 	// need is what it needs of a machine, and takes what it has there; both are zero
@@ -44,11 +50,11 @@ type offer struct {
 }
 
 // name tells the offers of a plan from each other.
-func (o offer) name(at int) string { return strconv.Itoa(at) }
+func (o *offer) name(at int) string { return strconv.Itoa(at) }
 
 // planned is an offer with its place.
 type planned struct {
-	offer
+	*offer
 	worker  string // empty where none is free for it
 	machine string // its type
 	// scores has those of the types of machine on which it could run.
@@ -57,8 +63,10 @@ type planned struct {
 
 // plan is which worker should run what, of those who wait now.
 type plan struct {
-	stands []stand
+	stands []stand // by their workers
 	offers []planned
+	// ofStudy has the places of each study's offers, in their order.
+	ofStudy map[string][]int
 }
 
 // planning keeps the newest plan, for all who ask before anything changes.
@@ -94,7 +102,12 @@ func (s *Service) newPlan(ctx context.Context, asker string) *plan {
 	if len(typesOf(stands)) < 2 {
 		return nil
 	}
-	return &plan{stands, placed(s.offers(ctx, stands), stands)}
+	made := &plan{stands, placed(s.offers(ctx, stands), stands), map[string][]int{}}
+	for i := range made.offers {
+		study := made.offers[i].study
+		made.ofStudy[study] = append(made.ofStudy[study], i)
+	}
+	return made
 }
 
 // placed gives the offers, in their order, to the workers that wait.
@@ -103,20 +116,21 @@ func placed(offers []offer, stands []stand) []planned {
 	for i, one := range stands {
 		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: one.trials, GPUs: len(one.room.GPUs)}}
 	}
-	known, rooms := outlooks{}, roomsOf(stands)
-	tasks := make([]placement.Task, len(offers))
-	for i, one := range offers {
+	rooms, tasks, list := roomsOf(stands), make([]placement.Task, len(offers)), make([]planned, len(offers))
+	for i := range offers {
+		one := &offers[i]
 		tasks[i] = rooms.task(one, one.name(i))
-		known[tasks[i].Name] = one.epochs
+		list[i] = planned{offer: one, scores: one.scored}
+		if one.scored == nil {
+			list[i].scores = one.scores()
+		}
+		takes := tasks[i].Placed
+		tasks[i].Placed = func(at int) {
+			takes(at)
+			list[i].worker, list[i].machine = stands[at].worker, stands[at].machine
+		}
 	}
-	typeOf := map[string]string{}
-	for _, one := range stands {
-		typeOf[one.worker] = one.machine
-	}
-	list := make([]planned, len(offers))
-	for i, one := range placement.Place(tasks, machines, known) {
-		list[i] = planned{offer: offers[i], worker: one.Machine, machine: typeOf[one.Machine], scores: offers[i].scores()}
-	}
+	placement.Place(tasks, machines, sightsOf(offers))
 	return list
 }
 
@@ -133,10 +147,10 @@ func roomsOf(stands []stand) rooms {
 
 // task is the offer as the placement sees it: it takes one of the trials that its
 // worker asks for, and GPUs; and cores and memory, by the pool's own rule.
-func (free rooms) task(one offer, name string) placement.Task {
+func (free rooms) task(one *offer, name string) placement.Task {
 	need := func(machine int) pool.Need { return one.needs[free[machine].Machine] }
 	return placement.Task{
-		Name: name, Needs: placement.Resources{Cores: 1, GPUs: one.need.GPUs}, Energy: one.energy,
+		Name: name, Needs: placement.Resources{Cores: 1, GPUs: one.need.GPUs}, Energy: one.energy, Spread: one.need.GPUShare == nil,
 		Suits: func(machine int) bool {
 			return machine < len(one.suits) && one.suits[machine] && free[machine].Fits(need(machine))
 		},
@@ -144,38 +158,14 @@ func (free rooms) task(one offer, name string) placement.Task {
 	}
 }
 
-// outlooks predict by name.
-type outlooks map[string]map[string]sight
-
-// Predict is what was predicted before.
-func (o outlooks) Predict(machine string, task placement.Task) (placement.Prediction, bool) {
-	one := o[task.Name][machine]
-	return one.Prediction, one.known()
-}
-
-// scores are those of all types of which something is known.
-func (o offer) scores() map[string]float64 {
-	var types []string
-	var predictions []placement.Prediction
-	for machine, one := range o.epochs {
-		if one.known() {
-			types, predictions = append(types, machine), append(predictions, one.Prediction)
-		}
-	}
-	scores := map[string]float64{}
-	for i, score := range placement.Scores(predictions, o.energy) {
-		scores[types[i]] = score
-	}
-	return scores
-}
-
 // question is for whom a study's offers are looked at.
 type question struct {
-	stands []stand
+	*field
 	// all are the workers that run trials as well; only who asks about moves knows them.
 	all    []stand
 	types  []string
-	probes map[string][]placement.Probe
+	joined string // the types, as one
+	probes probed
 	most   int
 	// explain asks what is in the study's way, too, and what the caller calls it.
 	explain bool
@@ -196,12 +186,13 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	if r.stale || r.study.Status.Over() {
 		return nil
 	}
-	suits, needs := s.mayRun(r, nil, q.stands, pool.Amount{})
+	may, needs := s.mayRun(r, nil, q.field, pool.Amount{})
 	kept := s.awaitingOf(r)
 	known := s.outlook(ctx, r)
+	known.ask(q, r.loads)
 	now := s.options.Now()
-	var offers []offer
-	offered := r.offered(suits, needs, q.stands)
+	offers := make([]offer, 0, min(q.most, len(r.queue)))
+	offered := r.offered(may, needs, q.stands)
 	if q.explain {
 		offered.against = s.waits(r)
 	}
@@ -210,18 +201,20 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 		if until, rests := r.resting[number]; rests && now.Before(until) || len(offers) >= q.most {
 			continue
 		}
-		t := r.trials[number]
+		t := &r.trials[number]
 		one := offered
 		if worker, moved := kept[number]; moved {
-			one = s.keptOffer(r, t, worker, q.stands)
+			one = s.keptOffer(r, *t, worker, q.field)
 		}
-		one.number, one.title, one.epochs = number, title, sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
+		one.number, one.title = number, title
+		one.epochs, one.scored = known.sighted(t, one.energy, q)
 		offers = append(offers, one)
 	}
 	fresh := offered
 	fresh.title = title
 	if left := min(r.startable(), q.most-len(offers)); left > 0 {
 		fresh.epochs = sights(known, known.typical, r.ladder[0].Budget.DataFraction, q)
+		fresh.scored = fresh.scores()
 		offers = append(offers, slices.Repeat([]offer{fresh}, left)...)
 	}
 	return offers
@@ -229,43 +222,39 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 
 // keptOffer is what a trial of the study that is kept for the worker has in common
 // with its offers: it takes there what it gave back.
-func (s *Service) keptOffer(r *runtime, t trial.Trial, worker string, stands []stand) offer {
-	open, needs := s.mayRun(r, &t, stands, s.keptAmount(r, worker))
-	suits := make([]bool, len(stands))
-	for i := range stands {
-		suits[i] = open[i] && stands[i].worker == worker
+func (s *Service) keptOffer(r *runtime, t trial.Trial, worker string, f *field) offer {
+	open, needs := s.mayRun(r, &t, f, s.keptAmount(r, worker))
+	here := &answer{may: make([]bool, len(f.stands)), first: -1}
+	for i := range f.stands {
+		if f.stands[i].worker == worker && open.may[i] {
+			here.may[i], here.first = true, i
+		}
 	}
-	one := r.offered(suits, needs, stands)
-	one.kept, one.open = s.workerName(worker), open
+	one := r.offered(here, needs, f.stands)
+	one.kept, one.open, one.places = s.workerName(worker), open.may, open.trials
 	return one
 }
 
 // mayRun says for each of the workers whether the study may run there and has room,
 // if it gives so much back elsewhere; and what it needs, by the cores of a machine: the
 // trial, or whichever comes next where that is nil.
-func (s *Service) mayRun(r *runtime, t *trial.Trial, stands []stand, back pool.Amount) (suits []bool, needs map[int]pool.Need) {
-	suits, needs = make([]bool, len(stands)), map[int]pool.Need{}
+func (s *Service) mayRun(r *runtime, t *trial.Trial, f *field, back pool.Amount) (may *answer, needs map[int]pool.Need) {
+	classes, needs := make([]byte, len(f.first)), map[int]pool.Need{}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	for i, one := range stands {
+	for class, at := range f.first {
+		one := &f.stands[at]
 		need, known := needs[one.room.Machine]
 		if !known {
 			need = s.needOf(r, t, one.room.Machine)
 			needs[one.room.Machine] = need
 		}
 		member, _ := s.workers.Member(one.worker)
-		suits[i] = one.caller.sees(r.id, r.owner) && suited(r, member) && s.withheld(r, member, need, back).reason == "" && one.room.Fits(need)
+		if one.caller.sees(r.id, r.owner) && suited(r, member) && s.withheld(r, member, need, back).reason == "" && one.room.Fits(need) {
+			classes[class] = 1
+		}
 	}
-	return suits, needs
-}
-
-// sights is what an epoch should take on each of the types.
-func sights(known *outlook, encoded []float64, fraction float64, q question) map[string]sight {
-	all := make(map[string]sight, len(q.types))
-	for _, machine := range q.types {
-		all[machine] = known.epoch(encoded, fraction, machine, q.probes)
-	}
-	return all
+	return f.answer(classes), needs
 }
 
 // startable is how many trials the search may have besides the queued ones: it
@@ -297,6 +286,8 @@ type choice struct {
 	// better is the worker for which all that the study has is meant, and machine the
 	// type of the one that asks; both are empty where it may have it.
 	better, machine string
+	// asked says that the worker has asked for this study by its name.
+	asked bool
 }
 
 // choices are the studies that the worker should get a trial of, the best one
@@ -336,16 +327,22 @@ func (s *Service) choices(ctx context.Context, worker string) (list []choice) {
 	return s.expectedFirst(list, candidates, worker)
 }
 
-// has reports whether the plan was made with the worker.
-func (p *plan) has(worker string) bool {
-	return slices.ContainsFunc(p.stands, func(one stand) bool { return one.worker == worker })
+// at is the place of the worker among those that the plan was made with; -1 if it was
+// made without it.
+func (p *plan) at(worker string) int {
+	at, there := slices.BinarySearchFunc(p.stands, worker, func(one stand, worker string) int { return strings.Compare(one.worker, worker) })
+	if !there {
+		return -1
+	}
+	return at
 }
 
+// has reports whether the plan was made with the worker.
+func (p *plan) has(worker string) bool { return p.at(worker) >= 0 }
+
 func (p *plan) typeOf(worker string) string {
-	for _, one := range p.stands {
-		if one.worker == worker {
-			return one.machine
-		}
+	if at := p.at(worker); at >= 0 {
+		return p.stands[at].machine
 	}
 	return ""
 }
@@ -355,10 +352,10 @@ func (p *plan) typeOf(worker string) string {
 // on the worker's machine. A machine of which nothing is known is not made to
 // wait: this is how it becomes known.
 func (p *plan) forOthers(study, worker string) (found *planned, better bool) {
-	at := slices.IndexFunc(p.stands, func(one stand) bool { return one.worker == worker })
-	for i := range p.offers {
+	at := p.at(worker)
+	for _, i := range p.ofStudy[study] {
 		one := &p.offers[i]
-		if one.study != study || at < 0 || !one.suits[at] {
+		if at < 0 || !one.suits[at] {
 			continue
 		}
 		found = one

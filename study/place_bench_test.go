@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,13 +12,13 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// crowd is a service with as many workers of four types that wait, and as many
-// trials that are ready, of ten studies with models of all types.
-func crowd(t testing.TB, count int) *Service {
+// crowd is a service with so many workers of four types that wait, and so many trials
+// that are ready, of so many studies with models of all types.
+func crowd(t testing.TB, workers, trials, studies int) *Service {
 	t.Helper()
 	now := time.Now()
 	s := New(nil, nil, Options{Now: func() time.Time { return now }})
-	for i := range count {
+	for i := range workers {
 		id := fmt.Sprintf("worker-%04d", i)
 		machine := protocol.Machine{CPUModel: fmt.Sprint("model ", i%4), Cores: 8}
 		if _, err := s.RegisterWorker(t.Context(), protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: machine}); err != nil {
@@ -35,12 +36,12 @@ placement: {energy: 0.5}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 10 {
+	for i := range studies {
 		r := &runtime{id: fmt.Sprint("study-", i), ladder: def.Budget.Ladder(), waiting: true, use: use{}}
 		r.study = Study{ID: r.id, Definition: def, Status: protocol.StudyRunning, Created: now}
 		r.outlook = newOutlook(def.Space)
-		for number := range count / 10 {
-			x := float64(number) / float64(count/10)
+		for number := range trials / studies {
+			x := float64(number) / float64(trials/studies)
 			r.trials = append(r.trials, trial.Trial{
 				ID: trialID(r.id, number), Number: number, State: trial.Queued, Budget: r.ladder[0].Budget,
 				Configuration: space.Configuration{"x": space.Float(x), "y": space.Float(1 - x), "z": space.String("b")},
@@ -56,7 +57,7 @@ placement: {energy: 0.5}
 }
 
 func TestACrowdIsPlaced(t *testing.T) {
-	s := crowd(t, 200)
+	s := crowd(t, 200, 200, 10)
 	p := s.newPlan(t.Context(), "")
 	if p == nil || len(p.offers) != 200 {
 		t.Fatalf("%+v", p)
@@ -70,11 +71,46 @@ func TestACrowdIsPlaced(t *testing.T) {
 	}
 }
 
+// cpu is how much time of processors the process has used.
+func cpu(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkPlan prints how a plan grows with workers, studies and trials. Between two
+// plans a study learns from an epoch, a trial starts, another one is queued, and a
+// worker registers again.
 func BenchmarkPlan(b *testing.B) {
-	s := crowd(b, 1000)
-	for b.Loop() {
-		if p := s.newPlan(b.Context(), ""); len(p.offers) != 1000 {
-			b.Fatal("not all are placed")
+	for _, workers := range []int{1000, 2000, 5000} {
+		for _, studies := range []int{10, 100, 1000} {
+			for _, trials := range []int{1000, 10_000} {
+				b.Run(fmt.Sprintf("workers=%d/studies=%d/trials=%d", workers, studies, trials), func(b *testing.B) {
+					benchmarkPlan(b, workers, trials, studies)
+				})
+			}
 		}
 	}
+}
+
+func benchmarkPlan(b *testing.B, workers, trials, studies int) {
+	s := crowd(b, workers, trials, studies)
+	s.newPlan(b.Context(), "")
+	before, at := cpu(b), 0
+	for b.Loop() {
+		r := s.runtimes[fmt.Sprint("study-", at%studies)]
+		r.outlook.learn(r.trials[0], trial.Report{Epoch: at + 2, LeaseEpoch: 1, Seconds: trial.Float(1 + at%7), Machine: protocol.Machine{CPUModel: "model 1", Cores: 8}.Type()})
+		r.queue = append(r.queue[1:], r.queue[0])
+		id := fmt.Sprintf("worker-%04d", at%workers)
+		if _, err := s.RegisterWorker(b.Context(), protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: protocol.Machine{CPUModel: fmt.Sprint("model ", at%workers%4), Cores: 8}}); err != nil {
+			b.Fatal(err)
+		}
+		if p := s.newPlan(b.Context(), ""); len(p.offers) != min(workers, trials) {
+			b.Fatal("not all are placed")
+		}
+		at++
+	}
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }

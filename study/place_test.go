@@ -335,7 +335,7 @@ func TestWhatWasLearnedOfMachinesIsStored(t *testing.T) {
 		if off := *after.Models[0].SecondsError; off > 0.1 {
 			t.Errorf("the median error is %.2f", float64(off))
 		}
-		if len(after.Waiting) == 0 || after.Waiting[0].Why != "no worker waits for work" || after.Waiting[0].New == 0 {
+		if len(after.Waiting) == 0 || after.Waiting[0].Why != "no worker has room for another trial now" || after.Waiting[0].New == 0 {
 			t.Errorf("waiting: %+v", after.Waiting)
 		}
 	})(t)

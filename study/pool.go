@@ -33,7 +33,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 	slices.Sort(types)
 	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpuModels(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
 	stands := s.standing("", Caller{})
-	q := question{stands: stands, types: types, probes: s.probesByType(), most: mostWaiting, explain: true, caller: caller}
+	q := question{field: fieldOf(stands), types: types, probes: s.probesByType(), most: mostWaiting, explain: true, caller: caller}
 	running := map[string][]protocol.PoolRun{}
 	for _, r := range s.loaded() {
 		if err := ctx.Err(); err != nil {
@@ -44,6 +44,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	for i, one := range answer.Machines {
+		answer.Machines[i].Busy = s.runsUnseen(one.ID, caller)
 		answer.Machines[i].Running = append(one.Running, running[one.ID]...)
 		slices.SortFunc(answer.Machines[i].Running, func(a, b protocol.PoolRun) int { return strings.Compare(string(a.Trial), string(b.Trial)) })
 	}
@@ -56,6 +57,18 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 	})
 	answer.Migrations = answer.Migrations[:min(len(answer.Migrations), mostMigrationsShown)]
 	return answer, nil
+}
+
+// runsUnseen reports whether the worker runs a trial of a study that the caller does
+// not see.
+func (s *Service) runsUnseen(worker string, caller Caller) bool {
+	s.poolMutex.Lock()
+	held := s.leases.HeldBy(worker)
+	s.poolMutex.Unlock()
+	return slices.ContainsFunc(held, func(id trial.ID) bool {
+		study, _ := studyOf(id)
+		return !s.seenBy(caller, study)
+	})
 }
 
 // poolMachines are the workers, without what they run.
@@ -110,7 +123,7 @@ func (s *Service) lookIn(ctx context.Context, r *runtime, q question, answer *pr
 	known := s.outlook(ctx, r)
 	for _, machine := range q.types {
 		one := protocol.PoolModel{Study: name, StudyID: r.id, Machine: machine}
-		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes)
+		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes.known)
 		one.Basis, one.Estimated = seen.basis, seen.estimated
 		if accuracy, some := known.models.Accuracy(machine); some {
 			one.Epochs, one.Learned = accuracy.Observations, accuracy.Learned
@@ -176,7 +189,7 @@ func (o offer) waits(q question) string {
 		}
 		return strings.Join(reasons, "; ")
 	case len(q.stands) == 0:
-		return "no worker waits for work"
+		return "no worker has room for another trial now"
 	default:
 		return "no worker that waits may run it and has room for it"
 	}

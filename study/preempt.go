@@ -24,7 +24,7 @@ func (s *Service) preempt(now time.Time) {
 		r.mutex.Unlock()
 	}
 	s.poolMutex.Lock()
-	lapsed := s.leases.Stand(func(study, worker string) bool { return room[study][worker] })
+	lapsed := s.leases.Stand(now, func(study, worker string) bool { return room[study][worker] })
 	s.poolMutex.Unlock()
 	if lapsed {
 		s.notify() // whoever waits may have what was left
@@ -65,6 +65,13 @@ func (r *runtime) mayStart() bool {
 // administrators, and users whose quota says so. The pool's lock is held.
 func (s *Service) mayPreempt(r *runtime) bool {
 	return r.owner == "" || s.rules.quotas[r.owner].Preempt
+}
+
+// atLeast reports whether the study comes before the one that claims a place: its
+// priority is higher, or the same and it preempts too. The pool's lock is held.
+func (s *Service) atLeast(r *runtime, claim pool.Claim) bool {
+	own := r.study.Definition.Priority
+	return own > claim.Priority || own == claim.Priority && r.study.Definition.Preempt && s.mayPreempt(r)
 }
 
 // makeWay asks the workers of the trials in the study's way to pause them. It returns

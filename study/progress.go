@@ -43,6 +43,9 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		Trials: make(map[trial.State]int), Created: len(searched(trials)), MaxTrials: study.Definition.Stop.Trials,
 		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
 	}
+	if p.MaxTrials == definition.MaxTrials { // which is to say: no bound
+		p.MaxTrials = 0
+	}
 	p.RegretBound, p.Repeats = r.regret, len(trials)-p.Created
 	for _, state := range trial.States() {
 		p.Trials[state] = 0

@@ -100,6 +100,17 @@ func (s *Service) Log(ctx context.Context, ref string, number int) (string, erro
 	return s.logs.Log(ctx, t.ID)
 }
 
+// Followed returns whose study it is whose events the caller wants to follow, and
+// the last event that it has.
+func (s *Service) Followed(ctx context.Context, ref string) (owner string, last Position, err error) {
+	type answer struct {
+		owner string
+		last  Position
+	}
+	seen, err := look(ctx, s, ref, func(r *runtime) (answer, error) { return answer{r.study.Owner, *r.position()}, nil })
+	return seen.owner, seen.last, err
+}
+
 // Events returns up to limit events of the study behind the sequence.
 func (s *Service) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
 	study, err := look(ctx, s, ref, func(r *runtime) (string, error) { return r.study.ID, nil })

@@ -197,7 +197,7 @@ func (r *runtime) best(trials []trial.Trial) *protocol.Best {
 // leader is the leading trial with what it competes with.
 func (b *board) leader() *trial.Trial {
 	if len(b.objectives) > 1 {
-		if first := b.front(); len(first) > 0 {
+		if first, _ := b.front(); len(first) > 0 {
 			return first[0]
 		}
 		return nil

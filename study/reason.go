@@ -21,7 +21,7 @@ func (s *Service) placing(ctx context.Context, r *runtime, tx *transaction, t tr
 	}
 	known, probes := s.outlook(ctx, r), s.probesByType()
 	encoded := known.encode(t.Configuration)
-	look := func(machine string) sight { return known.epoch(encoded, t.Budget.DataFraction, machine, probes) }
+	look := func(machine string) sight { return known.epoch(encoded, t.Budget.DataFraction, machine, probes.known) }
 	options := slices.Clone(tx.chosen.types)
 	if !slices.ContainsFunc(options, func(o trial.PlacementOption) bool { return o.Machine == tx.machine }) {
 		options = append(options, trial.PlacementOption{Machine: tx.machine})
@@ -30,7 +30,7 @@ func (s *Service) placing(ctx context.Context, r *runtime, tx *transaction, t tr
 	placed.Options, placed.ByTime = scored(options, placed.Energy, look)
 	placed.Options = fewest(placed.Options, tx.machine)
 	placed.Why = why(*placed)
-	if first := s.firstPassed(r.id); first != "" && first != tx.machine && !t.Budget.Measured() {
+	if first := s.firstPassed(tx); first != "" && first != tx.machine && !t.Budget.Measured() {
 		epochs := t.Budget.Epochs - t.NextEpoch(r.ladder[t.Rung]) + 1
 		if saved := savedBy(look(first), look(tx.machine), epochs); saved != nil {
 			placed.Instead, placed.Saved = first, saved

@@ -43,7 +43,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		answer.Notes = append(answer.Notes, "the study is still "+string(r.study.Status)+": a better trial may come")
 	}
 	if answer.Best == nil {
-		answer.Notes = append(answer.Notes, "no trial has been measured yet")
+		answer.Notes = append(answer.Notes, withoutBest(r.study))
 		return answer
 	}
 	if answer.Best.Violation > 0 {
@@ -54,7 +54,7 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		answer.Pareto = &front
 		if len(front.Trials) > 1 {
 			answer.Notes = append(answer.Notes, fmt.Sprintf(
-				"%d trials are on the Pareto front, where each is better than each other in some objective: this one is the nearest to the best values of all", len(front.Trials)))
+				"%d trials are on the Pareto front, where each is better than each other in some objective", len(front.Trials)), front.Why)
 		}
 	}
 	winner := r.trials[answer.Best.Number]
@@ -90,6 +90,14 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
 	}
 	return answer
+}
+
+// withoutBest says why a study has nothing to recommend.
+func withoutBest(study Study) string {
+	if study.Status.Over() {
+		return fmt.Sprintf("the study is %s: %s", study.Status, study.Reason)
+	}
+	return "no trial has been measured yet"
 }
 
 // inferenceNotes say what of inference is an estimate, in a study that is about it.

@@ -58,7 +58,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return protocol.Directive{}, err
 	}
 	tx := s.begin(r)
-	tx.machine = s.machineOf(t.Worker)
+	tx.machine, tx.start = s.machineOf(t.Worker), s.starting(r, t)
 	t, err = tx.report(t, report, fresh, guidance)
 	if err != nil {
 		tx.abandon()
@@ -66,17 +66,20 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	}
 	directive := s.orMove(r, t, s.directive(r, t), tx)
 	accepted := slices.Clone(tx.change.Reports)
-	s.resize(r, t, report) // before those who wait for cores look again
+	tx.then(func() {
+		s.judged(tx)
+		s.resize(r, t, report) // before those who wait for cores look again
+		s.learned(guidance.records)
+		if fresh {
+			s.took(ctx, r, t, report)
+		}
+		r.observe(t, accepted)
+		if t.State.Terminal() { // its search stopped it
+			s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
+		}
+	})
 	if err := commit(ctx, s, tx, &directive); err != nil {
 		return protocol.Directive{}, err
-	}
-	s.learned(guidance.records)
-	if fresh {
-		s.took(ctx, r, t, report)
-	}
-	r.observe(t, accepted)
-	if t.State.Terminal() { // its search stopped it
-		s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
 	}
 	return directive, nil
 }
@@ -96,7 +99,7 @@ func (s *Service) took(ctx context.Context, r *runtime, t trial.Trial, report pr
 func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool, guidance guidance) (trial.Trial, error) {
 	if t.State == trial.Leased {
 		var err error
-		if t, err = tx.state(t, trial.Running, "reported its first epoch of this lease"); err != nil {
+		if t, err = tx.state(tx.started(t), trial.Running, "reported its first epoch of this lease"); err != nil {
 			return t, err
 		}
 	}
@@ -243,8 +246,8 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 }
 
 // CommitCheckpoint publishes an uploaded artifact as the trial's checkpoint.
-// The caller has made sure that the artifact is stored. One that is older than
-// what the trial would resume from changes nothing.
+// One that is older than what the trial would resume from changes nothing; one of
+// bytes that the caller did not send is refused.
 func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
 	r, t, err := s.lockedTrial(ctx, id)
 	if err != nil {
@@ -264,6 +267,9 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	if t.ResumesAt(r.ladder[t.Rung]) && commitment.Epoch < t.Checkpoint.Epoch {
 		return refusal(r, nil)
 	}
+	if err := s.checkUpload(ctx, t, commitment); err != nil {
+		return err
+	}
 	tx := s.begin(r)
 	if t.Checkpoint != nil && t.Checkpoint.Artifact != commitment.Artifact {
 		t.Earlier = t.Checkpoint
@@ -271,14 +277,13 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}
 	tx.log(Event{Kind: Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
 	tx.stage(t)
+	tx.then(func() {
+		s.poolMutex.Lock()
+		defer s.poolMutex.Unlock()
+		s.leases.Saved(t.ID, t.LeaseEpoch)
+	})
 	var nothing struct{}
-	if err := commit(ctx, s, tx, &nothing); err != nil {
-		return err
-	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	s.leases.Saved(t.ID, t.LeaseEpoch)
-	return nil
+	return commit(ctx, s, tx, &nothing)
 }
 
 // AppendLog adds to the trial's log.

@@ -171,7 +171,7 @@ func (s *Service) chargeGPUs(span time.Duration) {
 // keepRules does what time alone makes due of the rules: what was spent is
 // stored, reservations that are over go, and who waits hears of those that began
 // or ended, and of a new day.
-func (s *Service) keepRules(ctx context.Context, before, now time.Time, closing bool) error {
+func (s *Service) keepRules(ctx context.Context, before, now time.Time, closing bool) (failed error) {
 	s.poolMutex.Lock()
 	entries, over, turned := s.dueRules(before, now, closing)
 	s.poolMutex.Unlock()
@@ -184,13 +184,13 @@ func (s *Service) keepRules(ctx context.Context, before, now time.Time, closing 
 		}
 		s.poolMutex.Unlock()
 		if err != nil {
-			return fmt.Errorf("store what is kept of the pool: %w", err)
+			failed = fmt.Errorf("store what is kept of the pool: %w", err)
 		}
 	}
-	if turned {
+	if turned { // by the time, whatever of it is stored
 		s.notify()
 	}
-	return nil
+	return failed
 }
 
 // applied notes which of the due entries are stored; those that are not are due again.
@@ -200,8 +200,11 @@ func (s *Service) applied(entries []PoolEntry, stored bool) {
 		switch {
 		case entry.Kind == spentEntry && !stored:
 			s.rules.unsaved[ownerNamed(entry.Name)] = true
+			s.rules.saved = time.Time{}
 		case entry.Kind == moveEntry && stored:
 			delete(s.departing, entry.Name)
+		case entry.Kind == exclusionEntry && stored:
+			s.forgetExclusion(entry.Name)
 		case entry.Kind == neighbourEntry && stored:
 			if one, _ := holdingNamed(entry.Name); entry.Document != nil {
 				s.neighboured[one] = true
@@ -226,6 +229,7 @@ func (s *Service) dueRules(before, now time.Time, closing bool) (entries []PoolE
 		}
 	}
 	entries = append(append(entries, s.departed()...), s.neighbours()...)
+	entries = append(entries, s.pastExclusions(now)...)
 	turned = turned || len(s.rules.quotas) > 0 && before.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly)
 	if closing || now.Sub(s.rules.saved) >= saveSpentEvery {
 		for _, owner := range slices.Sorted(maps.Keys(s.rules.unsaved)) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -41,6 +42,7 @@ type runtime struct {
 	trials   []trial.Trial     // by number
 	queue    []int             // numbers of queued trials, the first to go first
 	resting  map[int]time.Time // until when some of them are not given to anybody
+	starts   starts            // what failed before it reported
 	sequence int64             // of the last event
 	spending spending          // of all trials
 	held     int               // how many trials workers have
@@ -70,12 +72,20 @@ type runtime struct {
 	// then hands out nothing, but takes reports, and can be stopped or deleted.
 	broken error
 	// regret is the newest bound of a study with stop.regret; nil before.
-	regret *protocol.RegretBound
-	// waiting is set when the search has nothing until the next observation.
-	waiting       bool
+	regret        *protocol.RegretBound
 	sinceSnapshot int
-	// able is since when a worker could have had a trial of it, or another one.
-	able time.Time
+	// waiting is set when the search has nothing until the next observation.
+	waiting bool
+	// able is since when one more trial could have started by the study's own limits;
+	// zero: none can. overQuota says that its owner's quota has kept that back since.
+	able      time.Time
+	overQuota bool
+	// durable is what resting, waiting and able were behind the newest durable change.
+	durable unstored
+	// askers are the workers that have asked for trials of this study by its name, asked
+	// is when one last did.
+	askers map[string]bool
+	asked  time.Time
 }
 
 // enqueue keeps the queue in step with a trial's state.
@@ -191,9 +201,14 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	}
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
-	r.method, r.broken, r.waiting, r.designs = nil, nil, false, nil
+	r.method, r.broken, r.designs = nil, nil, nil
 	r.spending, r.held, r.use = spending{}, 0, use{}
-	r.watched, r.seen = nil, nil
+	if r.seen = nil; r.durable.at == 0 { // nothing has changed since it was first loaded
+		r.durable.starts = startsOf(trials)
+	}
+	maps.DeleteFunc(r.watched, func(number int, _ *trial.GPUUse) bool {
+		return number >= len(trials) || !trials[number].State.Held()
+	})
 	for _, t := range trials {
 		r.spending = r.spending.plus(r.spent(t))
 		r.use.replace(nil, t.SystemUse)
@@ -205,13 +220,15 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 		}
 	}
 	r.regret = regretOf(stored.Definition, trials)
-	r.able = s.options.Now()
+	r.resting, r.waiting = maps.Clone(r.durable.resting), r.durable.waiting
+	r.able, r.overQuota, r.starts = r.durable.able, r.durable.overQuota, r.durable.starts
 	if err := s.replay(ctx, r); err != nil {
 		return err
 	}
 	if r.broken != nil {
 		s.options.Logger.Error("a study cannot go on", "study", stored.Definition.Name, "error", r.broken)
 	}
+	r.noteAble(s.options.Now())
 	s.regrant(r)
 	r.stale, r.newest, r.summary = false, nil, nil
 	r.loads++

@@ -44,13 +44,14 @@ type Service struct {
 	logs    LogStore
 	options Options
 
-	mutex    sync.Mutex // guards runtimes, known, turns, deployed, lessons and changed
+	mutex    sync.Mutex // guards runtimes, known, turns, deployed, lessons, ended and changed
 	runtimes map[string]*runtime
 	known    map[string]*knowledge // by type of machine
 	turns    map[string]gate       // of elastic workers, by their id
 	deployed map[deployQuestion][]deployment.Deployment
-	lessons  int           // counts what was learned and forgotten beside known
-	changed  chan struct{} // closed and replaced whenever anything changes
+	lessons  int                          // counts what was learned and forgotten beside known
+	ended    map[protocol.StudyStatus]int // counts studies that have ended
+	changed  chan struct{}                // closed and replaced whenever anything changes
 
 	// analyses lets one surrogate or trajectory be computed at a time, and guards
 	// trajectories, by study.
@@ -62,6 +63,8 @@ type Service struct {
 	// until when a worker is waited for that runs inferences.
 	emulating gate
 	claims    map[claim]time.Time
+
+	uploads uploads // what was sent, and may be committed
 
 	deflator   *deflator // what trainings take, and what they leave out
 	gpuLessons *lessons  // what they use of GPUs
@@ -85,6 +88,7 @@ type Service struct {
 	rules       rules
 	gangs       pool.Gangs
 	counted     counted
+	probed      probed
 	lastTick    time.Time
 	// rescheduled is when running trials were last reconsidered.
 	rescheduled time.Time
@@ -105,7 +109,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	return &Service{
 		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), deflator: newDeflator(), gpuLessons: newLessons(), deployed: make(map[deployQuestion][]deployment.Deployment),
+		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), ended: make(map[protocol.StudyStatus]int), deflator: newDeflator(), gpuLessons: newLessons(), deployed: make(map[deployQuestion][]deployment.Deployment), uploads: uploads{sent: make(map[string][]upload)},
 		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[holding]bool),
 	}
 }
@@ -122,10 +126,13 @@ func (s *Service) Start(ctx context.Context) error {
 	if err := s.loadRules(ctx); err != nil {
 		return err
 	}
+	if err := s.loadExclusions(ctx); err != nil {
+		return err
+	}
 	if err := s.loadLessons(ctx); err != nil {
 		return err
 	}
-	if err := s.loadHistories(ctx); err != nil {
+	if err := s.loadResponses(ctx); err != nil {
 		return err
 	}
 	if err := s.loadNeighbours(ctx); err != nil {
@@ -193,7 +200,7 @@ func (s *Service) Close(ctx context.Context) error {
 	if err := s.saveLessons(ctx, true); err != nil {
 		failures = append(failures, err)
 	}
-	if err := s.keepHistories(ctx, now, true); err != nil {
+	if err := s.keepResponses(ctx, now, true); err != nil {
 		failures = append(failures, err)
 	}
 	for _, r := range s.loaded() {

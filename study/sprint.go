@@ -2,86 +2,80 @@ package study
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
-// engine is what trials run on: how many at once, and what is left for sprints.
-type engine struct {
-	slots   int
-	account protocol.SprintAccount
-}
+const (
+	// leastGain is by how much a sprint has to speed trainings up to be worth it.
+	leastGain = 1.01
+	// sprintsOver is over how many seconds what is left for sprints is spread.
+	sprintsOver = 3600
+)
 
-// allows reports whether any worker lets trials sprint, and says what that takes.
-func (e engine) allows() bool { return e.account.Of > 0 && e.account.ExtraWatts > 0 }
-
-// paysFor is the account of all workers together: what is left is spread over the
-// time for which responses are predicted, so that an account that is not
-// replenished is used as well.
-func (e engine) paysFor() deflate.Account {
-	return deflate.Account{Joules: e.account.Of, Watts: e.account.Watts + e.account.Joules/foreseen.Seconds()}
-}
-
-// sprint is how trials of a priority are sped up, as it was seen; fixed if all of
-// its studies say themselves when. The zero value: not, or it is not known.
-func (e engine) sprint(running []contender, history deflate.History) (sprint deflate.Sprint, fixed bool) {
-	speed, known := history.Speed()
-	if !known || speed <= 1 || !e.allows() {
-		return deflate.Sprint{}, false
-	}
-	some, auto := false, false
-	for _, c := range running {
+// sprintAll chooses after how long trials sprint whose studies leave that to the
+// server: as early as is paid for by what comes back and what is left, spread over
+// an hour. What studies take that say it themselves goes first, then those of the
+// highest priority are served; those of one priority share alike.
+func (s *Service) sprintAll(contenders []contender, chosen map[string]deflation, now time.Time) {
+	account, at := *s.sprintAccounts(now), inSeconds(now)
+	left := account.Watts + account.Joules/sprintsOver
+	var autos []contender
+	for _, c := range contenders {
 		switch {
 		case c.sprint == nil:
 		case c.sprint.Auto:
-			some, auto = true, true
+			autos = append(autos, c)
 		default:
-			sprint.TimeoutSeconds = max(sprint.TimeoutSeconds, c.sprint.AfterSeconds)
-			some = true
+			runs := s.deflator.recordOf(c.study).Runs
+			speed, _ := runs.Speed()
+			own := deflate.Sprint{TimeoutSeconds: c.sprint.AfterSeconds, Speed: speed, Watts: account.ExtraWatts}
+			left -= own.Takes(runs.Plain(), runs.Rate(at))
 		}
 	}
-	if !some {
-		return deflate.Sprint{}, false
+	for i, c := range autos {
+		alike := 0
+		for _, other := range autos[i:] {
+			if other.priority == c.priority {
+				alike++
+			}
+		}
+		one := chosen[c.study]
+		left -= one.sprints(c, s.deflator.recordOf(c.study).Runs, at, protocol.SprintAccount{Of: account.Of, ExtraWatts: account.ExtraWatts, Watts: max(0, left) / float64(alike)})
+		chosen[c.study] = one
 	}
-	sprint.Speed, sprint.Watts = speed, e.account.ExtraWatts
-	return sprint, !auto
 }
 
-// decides reports whether anything is chosen for the study.
-func (c contender) decides() bool { return c.accepts != nil || c.sprint != nil && c.sprint.Auto }
-
-// leastGain is by how much a sprint has to speed trainings up to be worth it.
-const leastGain = 1.01
-
-// sprints notes after how long trials of the study sprint, and why.
-func (d *deflation) sprints(c contender, history deflate.History, choice deflate.Choice, k int, on engine) {
-	speed, known := history.Speed()
-	if c.sprint != nil && known {
+// sprints notes after how long trials of the study sprint with what it may take, and
+// why. It returns the watts that this takes.
+func (d *deflation) sprints(c contender, runs deflate.History, at float64, may protocol.SprintAccount) (takes float64) {
+	speed, known := runs.Speed()
+	if known {
 		d.speed = speed
 	}
-	if c.sprint == nil || !c.sprint.Auto {
-		return
-	}
-	after := history.Seconds() / 2
+	half := runs.Seconds() / 2
 	switch {
-	case !on.allows():
+	case may.Of <= 0 || may.ExtraWatts <= 0:
 		d.sprintWhy = "trials do not sprint: no worker that is heard of allows any (--sprint-joules and --sprint-extra-watts)"
-	case history.Len() == 0:
-		d.sprintWhy = fmt.Sprintf("trials do not sprint: none of priority %d has ended yet, so that how long they take is not known", c.priority)
+	case runs.Len() == 0:
+		d.sprintWhy = "trials do not sprint: none of the study has ended yet, so that how long they take is not known"
 	case !known:
-		d.sprint, d.sprintWhy = &after, "trials sprint after half of what they take: by how much that speeds them up is not known before three have ended that had epochs with and without"
+		d.sprint, d.sprintWhy = &half, "trials sprint after half of what they take: by how much that speeds them up is not known before three have ended that had epochs with and without"
 	case speed < leastGain:
 		d.sprintWhy = "trials do not sprint: it was seen to make them no faster"
-	case k < 0 || k >= len(choice.Sprints):
-		d.sprint, d.sprintWhy = &after, fmt.Sprintf("trials sprint after half of what they take: of priority %d too few have ended in the last hour to choose by", c.priority)
-	case choice.Sprints[k].Speed <= 1:
-		d.sprintWhy = "trials do not sprint: those of other priorities bring more for what the workers may take"
+	case runs.Rate(at) == 0:
+		d.sprint, d.sprintWhy = &half, "trials sprint after half of what they take: too few have ended in the last hour to choose by"
+	case may.Watts <= 0:
+		d.sprintWhy = "trials do not sprint: those of other studies take all that the workers may"
 	default:
-		after = choice.Sprints[k].TimeoutSeconds
-		d.sprint, d.sprintWhy = &after, fmt.Sprintf("trials sprint after %.3g s, as early as what the workers may take pays for in the next hour, with %.3g times the speed", after, speed)
+		sprint := deflate.Sprint{Speed: speed, Watts: may.ExtraWatts}.Paid(runs.Plain(), runs.Rate(at), deflate.Account{Joules: may.Of, Watts: may.Watts})
+		d.sprint, d.sprintWhy = &sprint.TimeoutSeconds, fmt.Sprintf("trials sprint after %.3g s, as early as what the workers may take pays for in the next hour, with %.3g times the speed", sprint.TimeoutSeconds, speed)
+		return sprint.Takes(runs.Plain(), runs.Rate(at))
 	}
+	return 0
 }
 
 // sprinting is what a worker is told of a study's sprint; nil: the trial does not.

@@ -29,7 +29,10 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 	if err != nil || len(actions) == 0 {
 		return t, err
 	}
-	return tx.state(t, trial.Pruned, "stopped early: "+actions[0].Reason)
+	if t, err = tx.state(t, trial.Pruned, "stopped early: "+actions[0].Reason); err != nil {
+		return t, err
+	}
+	return tx.settled(t)
 }
 
 // values are the objectives after a report, which is counted in already; false

@@ -41,17 +41,21 @@ func (s *Service) Tick(ctx context.Context) error {
 		}
 	}
 	s.wake(now)
+	s.uploads.forget(now.Add(-UploadLife))
 	s.deflateAll(now)
 	s.preempt(now)
 	if err := s.keepRules(ctx, before, now, false); err != nil {
 		failures = append(failures, err)
 	}
-	if err := s.keepHistories(ctx, now, false); err != nil {
+	if err := s.keepResponses(ctx, now, false); err != nil {
 		failures = append(failures, err)
 	}
 	s.callAgain(now)
 	s.reschedule(ctx, now)
 	if err := s.endOverdue(ctx, now); err != nil {
+		failures = append(failures, err)
+	}
+	if err := s.restAll(ctx, now); err != nil {
 		failures = append(failures, err)
 	}
 	s.shelveAll(now)

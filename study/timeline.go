@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -78,6 +79,8 @@ type leased struct {
 	Rung     int    `json:"rung"`
 	Host     string `json:"host"`
 	Failures int    `json:"failures"`
+	// FailedStarts are failures that may be the worker's.
+	FailedStarts []trial.FailedStart `json:"failed_starts"`
 }
 
 // add takes the next event in.
@@ -133,7 +136,7 @@ func (s *span) finish(event Event, state trial.State) {
 	default: // queued: it is tried again, or goes on elsewhere
 		s.outcome = protocol.SpanReturned
 		var of leased
-		if err := json.Unmarshal(event.Data, &of); err == nil && of.Failures > s.failures {
+		if err := json.Unmarshal(event.Data, &of); err == nil && (of.Failures > s.failures || slices.ContainsFunc(of.FailedStarts, func(one trial.FailedStart) bool { return !one.Counted && one.At.Equal(event.At) })) {
 			s.outcome = protocol.SpanFailed
 		}
 	}

@@ -134,7 +134,7 @@ func TestAPlanIsComparedWithWhatWasDone(t *testing.T) {
 		if len(before.Stages) != 3 || begin != 27 || planned != before.Plan.Trainings || before.Plan.Trials != 27 {
 			t.Fatalf("%+v", before)
 		}
-		w.register("worker-1", "worker-2")
+		w.register("worker-1")
 		held := w.mustLease("worker-1")
 		if now := progress(); now.Stages[held.Rung].Active != 1 || now.Stages[held.Rung].Began != 1 || now.Trials != 1 {
 			t.Errorf("one at work: %+v", now.Stages)
@@ -145,6 +145,7 @@ func TestAPlanIsComparedWithWhatWasDone(t *testing.T) {
 		if now := progress(); now.Stages[held.Rung].Ended != 1 || now.Stages[held.Rung].Active != 0 {
 			t.Errorf("one failed: %+v", now.Stages)
 		}
+		w.register("worker-2")
 		for lease := w.lease("worker-2"); lease != nil; lease = w.lease("worker-2") {
 			w.train(lease)
 		}

@@ -42,13 +42,17 @@ type transaction struct {
 	// chosen is what was chosen for the worker, placing adds to a leased trial why.
 	chosen  choice
 	placing func(trial.Trial) (trial.Trial, string)
-	// move is why a trial that is given back goes to another machine, kept whether it
-	// is kept for that. awaiting are the queued trials that are kept for workers.
+	// move is why a trial that is given back goes to another machine, awaited whether
+	// that waits still, kept whether the trial is kept for it. awaiting are the queued
+	// trials that are kept for workers.
 	move     *move
+	awaited  bool
 	kept     bool
 	awaiting awaiting
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
+	// start judges a start of a trial that failed or succeeded.
+	start starting
 	// holder is to whom the lease of a trial that is leased belongs.
 	holder string
 	// deflation is what a trial that is leased leaves out.
@@ -63,6 +67,10 @@ type transaction struct {
 	// over says that nothing of the study is left behind the transaction:
 	// whoever comes next loads it again, and finds it gone.
 	over bool
+	// after is what follows outside of the study, in the pool and in what is learned: it
+	// is done once the transaction is durable, before anybody is woken. undo takes back
+	// what had to be seen earlier, if the transaction is refused or given up.
+	after, undo []func()
 }
 
 func (s *Service) begin(r *runtime) *transaction {
@@ -190,15 +198,38 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 	}
 	tx.fill()
 	if err := tx.addSnapshot(); err != nil {
+		tx.abandon()
 		tx.runtime.stale = true
 		return problem.New(problem.Internal, "snapshot the search: %w", err)
 	}
 	if err := s.write(ctx, tx); err != nil {
+		tx.takeBack()
 		_, err = overtaken(ctx, s, err, answer)
 		return err
 	}
+	for _, follow := range tx.after {
+		follow()
+	}
+	if tx.study != nil && tx.study.Status.Over() {
+		s.mutex.Lock()
+		s.ended[tx.study.Status]++
+		s.mutex.Unlock()
+	}
 	s.notify()
 	return nil
+}
+
+// then has something done once the transaction is durable: not when another attempt
+// of the same call was faster, which has done it.
+func (tx *transaction) then(follow func()) { tx.after = append(tx.after, follow) }
+
+// takeBack undoes what was shown outside of the study before the transaction was
+// durable.
+func (tx *transaction) takeBack() {
+	for _, undo := range slices.Backward(tx.undo) {
+		undo()
+	}
+	tx.undo = nil
 }
 
 // receiptOf is how the answer is kept under the call's key; nil without a key.
@@ -247,9 +278,11 @@ func (s *Service) write(ctx context.Context, tx *transaction) error {
 	_ = failpoint.Here(failpoint.StudySubmitted)
 	tx.show()
 	r.stale = r.stale || tx.over
+	shown := r.shown()
 	_ = failpoint.Here(failpoint.StudyShown)
 	err := r.wait()
 	if err == nil {
+		r.endures(shown)
 		if err = failpoint.Here(failpoint.StudyDurable); err != nil {
 			r.stale = true
 			err = problem.New(problem.Unavailable, "the outcome is not known: %w", err)
@@ -288,21 +321,31 @@ func (tx *transaction) addSnapshot() error {
 
 // abandon forgets a transaction that failed before its commit.
 func (tx *transaction) abandon() {
+	tx.takeBack()
 	if tx.searched {
 		tx.runtime.stale = true // the search saw an event that was never stored
 	}
 }
 
+// leaseOf is the lease that the trial had before the transaction.
+func (tx *transaction) leaseOf(number int) trial.LeaseEpoch {
+	if number < len(tx.runtime.trials) {
+		return tx.runtime.trials[number].LeaseEpoch
+	}
+	return 0
+}
+
 // show makes the transaction visible in memory.
 func (tx *transaction) show() {
 	r := tx.runtime
-	idle := r.idle()
+	leased := false
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		staged := tx.trials[number]
+		leased = leased || staged.State == trial.Leased && staged.LeaseEpoch > tx.leaseOf(number)
 		if number < len(r.trials) {
 			r.spending = r.spending.replacing(r.spent(r.trials[number]), r.spent(staged))
 			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
-			r.forgetUse(r.trials[number], staged)
+			tx.forgetUse(r.trials[number], staged)
 			if r.trials[number].State.Held() {
 				r.held--
 			}
@@ -323,6 +366,9 @@ func (tx *transaction) show() {
 			r.resting = make(map[int]time.Time)
 		}
 		maps.Copy(r.resting, tx.resting)
+	}
+	if tx.start.starts != nil {
+		r.starts = *tx.start.starts
 	}
 	if tx.regret != nil {
 		r.regret = tx.regret
@@ -345,7 +391,8 @@ func (tx *transaction) show() {
 			r.method = nil
 		}
 	}
-	if idle && !r.idle() || tx.study != nil {
-		r.able = tx.now // from now on a worker could have a trial of it
+	if leased { // the wait of the next one begins anew
+		r.able, r.overQuota = time.Time{}, false
 	}
+	r.noteAble(tx.now)
 }

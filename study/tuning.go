@@ -81,12 +81,17 @@ func (s *Service) reserve(r *runtime, worker string, sharers ...sharer) (here si
 		here.part, fits = s.fitting(r, member, here.room, need, sharers)
 	}
 	switch {
+	case fits && s.yields(r, member, here.room):
+		here.withheld = "another worker that waits carries less"
+		return here, false
 	case fits:
 	case no.reason != "":
 		here.withheld = no.reason
 		s.gangs.Lost(r.id, worker)
 		if no.cause == protocol.WaitQuota {
 			s.gangs.Gone(r.id) // no machine is cleared for what may not start
+			r.overQuota = true
+			r.noted()
 		}
 		return here, false
 	default:
@@ -128,7 +133,7 @@ func (s *Service) lockedSite(worker string, id trial.ID) site {
 		at.Cores = min(room.Machine, at.Cores+room.CoresOf(held[own].Needs()))
 	}
 	at.Cores = max(1, at.Cores)
-	return site{machine: member.Registration.Machine.Type(), host: orElse(member.Registration.Machine.Host, member.Registration.Name), name: member.Registration.Name, room: room, situation: at, knobs: member.Registration.Machine.Knobs}
+	return site{machine: member.Type, host: orElse(member.Registration.Machine.Host, member.Registration.Name), name: member.Registration.Name, room: room, situation: at, knobs: member.Registration.Machine.Knobs}
 }
 
 // demands is how many cores a trial of the study needs at least on the machine,

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -27,7 +28,21 @@ func (s *Service) waits(r *runtime) []protocol.Wait {
 	if no := s.overQuota(r, need, pool.Amount{}); no.reason != "" {
 		return []protocol.Wait{{Cause: no.cause, Reason: no.reason}}
 	}
-	return s.waitsForWorkers(r, members)
+	if waits := s.waitsForWorkers(r, members); waits != nil {
+		return waits
+	}
+	return s.givenBack(r)
+}
+
+// givenBack says that the next trial's worker could not begin it, and why: without
+// another one it is tried there again. The pool's lock is held.
+func (s *Service) givenBack(r *runtime) []protocol.Wait {
+	if len(r.queue) == 0 || !strings.HasPrefix(r.trials[r.queue[0]].Reason, protocol.CannotRun) {
+		return nil
+	}
+	t := &r.trials[r.queue[0]]
+	member, _ := s.workers.Member(t.Worker)
+	return []protocol.Wait{{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("worker %s gave trial %d back: %s", orElse(member.Registration.Name, t.Worker), t.Number, firstLine(t.Reason))}}
 }
 
 // alive are the workers that were heard of. The pool's lock is held.
@@ -47,6 +62,10 @@ func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.
 	busy, unsuited, leaving := 0, 0, 0
 	for _, member := range members {
 		need := needs(max(1, member.Registration.Machine.Cores))
+		if one, excluded := member.Excluded[r.id]; excluded {
+			waits = append(waits, protocol.Wait{Cause: protocol.WaitExcluded, Reason: one.Reason})
+			continue
+		}
 		if !suited(r, member) || !pool.RoomOf(member, nil).Fits(need) {
 			unsuited++
 			continue

@@ -29,18 +29,37 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 	return s.timing(), nil
 }
 
-// RemoveWorker forgets a worker. Leases it still holds run out by themselves.
+// RemoveWorker forgets a worker. Leases it still holds run out by themselves. A study
+// that only it has asked for rests from now on.
 func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
+	asked := make(map[string]bool)
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		asked[r.id] = r.askers[worker]
+		r.mutex.Unlock()
+	}
+	if !s.removed(ctx, worker) {
+		return nil // as of one that is not there
+	}
+	own := context.WithoutCancel(WithCaller(unkeyed(ctx), Caller{}))
+	if err := s.restThose(own, func(r *runtime) bool { return asked[r.id] }); err != nil {
+		s.options.Logger.Warn("the next tick tries again", "error", err)
+	}
+	return nil
+}
+
+// removed takes the worker off the list; false if it is not the caller's.
+func (s *Service) removed(ctx context.Context, worker string) bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	if member, known := s.workers.Member(worker); known && !callerOf(ctx).holds(member.Holder) {
-		return nil // as of one that is not there
+		return false
 	}
 	s.workers.Remove(worker)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.turns, worker)
-	return nil
+	return true
 }
 
 func unknownWorker(worker string) error {
@@ -76,6 +95,7 @@ func (s *Service) Workers(ctx context.Context) []protocol.Worker {
 		refuses := maps.Clone(worker.Refuses) // the registry's own
 		maps.DeleteFunc(refuses, func(study, _ string) bool { return !s.seenBy(caller, study) })
 		workers[i].Refuses = refuses
+		maps.DeleteFunc(worker.Excluded, func(study string, _ protocol.Exclusion) bool { return !s.seenBy(caller, study) })
 	}
 	return workers
 }
@@ -98,7 +118,7 @@ func (s *Service) registered() []protocol.Worker {
 		silent := now.Sub(member.LastSeen)
 		workers = append(workers, protocol.Worker{
 			WorkerRegistration: member.Registration, LastSeenSeconds: silent.Seconds(),
-			Alive: silent < s.leaseTerm(), Load: member.Load, Sprint: member.Sprint, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses, Drained: s.drainOf(member),
+			Alive: silent < s.leaseTerm(), Load: member.Load, Sprint: member.Sprint, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses, Excluded: shownExclusions(member), Drained: s.drainOf(member),
 		})
 	}
 	return workers
@@ -138,6 +158,7 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 		case problem.Is(err, problem.LeaseLost), problem.Is(err, problem.NotFound):
 			reply.Lost = append(reply.Lost, held.Trial)
 		case err != nil:
+			s.Excuse(ctx, worker)
 			return protocol.HeartbeatReply{}, err
 		case directive.Action != protocol.Continue:
 			reply.Directives[held.Trial] = directive
@@ -145,6 +166,23 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 	}
 	reply.Hurried = s.hurried(worker)
 	return reply, nil
+}
+
+// Excuse renews the leases of a worker whose heartbeat came and could not be taken,
+// for want of memory, say, or of a store that answers: no worker is to blame for
+// that. It writes nothing to the store and asks it nothing.
+func (s *Service) Excuse(ctx context.Context, worker string) {
+	caller, now := callerOf(ctx), s.options.Now()
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	if member, known := s.workers.Member(worker); known && caller.holds(member.Holder) {
+		s.workers.Seen(worker, now)
+	}
+	for _, lease := range s.leases.Of(worker) {
+		if caller.holds(lease.Holder) {
+			s.leases.Renew(lease.Trial, lease.Epoch, now.Add(s.leaseTerm()))
+		}
+	}
 }
 
 func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {

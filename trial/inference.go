@@ -16,6 +16,12 @@ type InferenceCost struct {
 	SamplesPerSecond Float `json:"samples_per_second"`
 	JoulesPerSample  Float `json:"joules_per_sample"`
 	MemoryBytes      int64 `json:"memory_bytes"`
+	// The bands are what the latency and the joules may be; both ends are 0 where that
+	// is not known, as in what earlier versions wrote.
+	LatencyLowSeconds   Float `json:"latency_low_seconds,omitempty" doc:"what the latency may be at the least"`
+	LatencyHighSeconds  Float `json:"latency_high_seconds,omitempty" doc:"what the latency may be at the most"`
+	JoulesPerSampleLow  Float `json:"joules_per_sample_low,omitempty" doc:"what the joules may be at the least"`
+	JoulesPerSampleHigh Float `json:"joules_per_sample_high,omitempty" doc:"what the joules may be at the most"`
 	// Feasible says that it keeps to the constraints of the inference section.
 	Feasible bool `json:"feasible"`
 	// Method is "measured", or "estimate: ..." with what it stands on.

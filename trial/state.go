@@ -15,7 +15,7 @@ const (
 	Pruned    State = "pruned"    // it lost: stopped early, or the study ended and it was never promoted further
 	Failed    State = "failed"    // the user's command failed, and no retry is left
 	Lost      State = "lost"      // the infrastructure lost it too often
-	Cancelled State = "cancelled" // the user stopped the study
+	Cancelled State = "cancelled" // the study ended before it was tried, or the user stopped it
 )
 
 // States lists every state, in the order of a trial's life.

@@ -200,6 +200,9 @@ type Trial struct {
 	Losses   int `json:"losses"`
 	// LostOn names the machines the trial was lost on since it last reported.
 	LostOn []string `json:"lost_on,omitempty"`
+	// FailedStarts are its failures before the first report of a lease, since it last
+	// reported, where another worker could try it: the last one on each worker.
+	FailedStarts []FailedStart `json:"failed_starts,omitempty" doc:"its failures before the first report of a lease, since it last reported, where another worker could try it"`
 	// Stalled says that its script showed no sign of life for the study's
 	// stall_seconds, and has not reported since.
 	Stalled bool `json:"stalled,omitempty"`

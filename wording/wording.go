@@ -100,20 +100,6 @@ func States(trials map[trial.State]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Plain removes what would steer a terminal, and makes one line of the text:
-// names and reasons come from other people's files and scripts.
-func Plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return ' '
-		case r < 0x20, r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, text)
-}
-
 // Parameters is a configuration in one line, in the order of its names.
 func Parameters(parameters map[string]space.Value) string {
 	parts := make([]string, 0, len(parameters))

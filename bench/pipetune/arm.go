@@ -47,13 +47,13 @@ func arms() []arm {
 	return []arm{
 		{name: "v1", about: "Tandem, hyperparameters only; one trial at once, a thread for each core", tool: byTandem, slots: "1", quick: true},
 		{name: "v2", about: "Tandem, threads as a hyperparameter, accuracy per second as the objective; one trial at once", tool: byTandem, slots: "1", asParameters: true, quick: true},
-		{name: "slots", about: "Tandem, hyperparameters only; a trial with one thread for each core, chosen by hand", tool: byTandem, slots: "cores"},
+		{name: "slots", about: "Tandem, hyperparameters only; a trial with one thread for each core, chosen by hand", tool: byTandem, slots: "cores", quick: true},
 		{name: "cold", about: "Tandem, system parameters tuned while training, nothing known", tool: byTandem, slots: "auto", tuned: true, truth: nothing, quick: true},
 		{name: "warm", about: "the same, with a ground truth from other workloads and other data sets", tool: byTandem, slots: "auto", tuned: true, truth: others, quick: true},
 		{name: "seen", about: "the same, with this workload in the ground truth, too, from trainings with another seed", tool: byTandem, slots: "auto", tuned: true, truth: everything, quick: true},
-		{name: "optuna", about: "Optuna, TPE and Hyperband, one process, threads as PyTorch takes them by itself", tool: byOptuna, processes: "1", quick: true},
+		{name: "optuna", about: "Optuna, TPE and Hyperband, one process, threads as PyTorch takes them by itself", tool: byOptuna, processes: "1"},
 		{name: "optuna-threads", about: "the same with a thread for each core", tool: byOptuna, processes: "1", threads: "cores"},
-		{name: "optuna-processes", about: "Optuna, a process for each core on one storage, threads as PyTorch takes them by itself", tool: byOptuna, processes: "cores"},
+		{name: "optuna-processes", about: "Optuna, a process for each core on one storage, threads as PyTorch takes them by itself", tool: byOptuna, processes: "cores", quick: true},
 		{name: "ray-bohb", about: "Ray Tune, BOHB, a trial with one thread for each core, as it does by itself", tool: byRay},
 	}
 }

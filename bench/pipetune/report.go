@@ -119,7 +119,7 @@ func quantities() []quantity {
 // ratios compares every arm with those it has to beat: medians over the
 // repetitions of the ratio within each, and their geometric mean over the workloads.
 func (t table) ratios(out io.Writer) {
-	for _, base := range []string{"v1", "v2", "optuna"} {
+	for _, base := range []string{"optuna-processes", "slots", "optuna", "v1", "v2"} {
 		if !slices.ContainsFunc(t.runs, func(r run) bool { return r.Arm == base }) {
 			continue
 		}

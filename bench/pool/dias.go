@@ -15,8 +15,8 @@ type setting struct {
 	name string
 	// rates are relative; they are scaled to the load.
 	rates []float64
-	// stages are those of a class's job when so much is dropped of its map tasks.
-	service []func(drop float64) (deflate.Phases, error)
+	// service is a class's job when so much is dropped of its map tasks.
+	service []func(drop float64) work
 	load    float64
 	drops   [][]float64
 	// sprint is that of the highest class; the zero value: none is measured.
@@ -25,53 +25,67 @@ type setting struct {
 	busy, idle float64
 }
 
+// work is a job that goes through stages on so many slots (equation 4.1): tasks that
+// run beside each other, whose times are exponential.
+type work struct {
+	slots  int
+	stages []stage
+}
+
+type stage struct {
+	seconds float64 // of a task, in the mean
+	tasks   int
+	drop    float64
+}
+
+// draw is what a job takes; with no random numbers in the mean.
+func (w work) draw(random *rand.Rand) float64 {
+	sum := 0.0
+	for _, one := range w.stages {
+		for left := max(1, int(math.Ceil(float64(one.tasks)*(1-one.drop)-1e-9))); left > 0; left-- {
+			factor := 1.0
+			if random != nil {
+				factor = random.ExpFloat64()
+			}
+			sum += factor * one.seconds / float64(min(left, w.slots))
+		}
+	}
+	return sum
+}
+
 // text is a job of section 4.4.2: 50 map tasks on 20 slots, in waves, between a
 // setup and a shuffle, and a reduce task for each slot. scale is its size.
-func text(scale float64) func(drop float64) (deflate.Phases, error) {
-	return func(drop float64) (deflate.Phases, error) {
-		return deflate.Stages(20,
-			deflate.Stage{Seconds: 5, Tasks: []float64{1}},
-			deflate.Stage{Seconds: 20 * scale, Tasks: certainly(50), Drop: drop},
-			deflate.Stage{Seconds: 3, Tasks: []float64{1}},
-			deflate.Stage{Seconds: 4 * scale, Tasks: certainly(20)})
+func text(scale float64) func(drop float64) work {
+	return func(drop float64) work {
+		return work{20, []stage{{5, 1, 0}, {20 * scale, 50, drop}, {3, 1, 0}, {4 * scale, 20, 0}}}
 	}
 }
 
 // waves is that job with tasks that hardly differ, as those of a cluster that reads
 // blocks of one size do: 50 of them on 20 slots run in three waves, 40 in two (the
 // waves of section 4.3.2). A wave is ten exponential stages.
-func waves(scale float64) func(drop float64) (deflate.Phases, error) {
-	return func(drop float64) (deflate.Phases, error) {
-		stages := []deflate.Stage{{Seconds: 5, Tasks: []float64{1}}}
+func waves(scale float64) func(drop float64) work {
+	return func(drop float64) work {
+		w := work{1, []stage{{5, 1, 0}, {3, 1, 0}}}
 		wave := func(seconds float64) {
-			for range 10 {
-				stages = append(stages, deflate.Stage{Seconds: seconds / 10, Tasks: []float64{1}})
-			}
+			w.stages = append(w.stages, slices.Repeat(list(stage{seconds / 10, 1, 0}), 10)...)
 		}
 		for range int(math.Ceil(math.Ceil(50*(1-drop)-1e-9) / 20)) {
 			wave(20 * scale)
 		}
-		stages = append(stages, deflate.Stage{Seconds: 3, Tasks: []float64{1}})
 		wave(4 * scale)
-		return deflate.Stages(1, stages...)
+		return w
 	}
 }
 
 // triangles is a job of the triangle count: six stages that drop tasks each, and
 // one that does not.
-func triangles(drop float64) (deflate.Phases, error) {
-	stages := []deflate.Stage{{Seconds: 8, Tasks: []float64{1}}}
+func triangles(drop float64) work {
+	stages := list(stage{8, 1, 0})
 	for range 6 {
-		stages = append(stages, deflate.Stage{Seconds: 7, Tasks: certainly(40), Drop: drop})
+		stages = append(stages, stage{7, 40, drop})
 	}
-	return deflate.Stages(20, append(stages, deflate.Stage{Seconds: 7, Tasks: certainly(20)})...)
-}
-
-// certainly is the distribution of a number of tasks that is fixed.
-func certainly(tasks int) []float64 {
-	list := make([]float64, tasks)
-	list[tasks-1] = 1
-	return list
+	return work{20, append(stages, stage{7, 20, 0})}
 }
 
 // chapter has the settings of section 4.4, in its order.
@@ -116,14 +130,20 @@ func priorities(data string, runs, jobs int, only string) error {
 
 // chapterPlayed measures the chapter's settings.
 func chapterPlayed(runs, jobs int) error {
-	var errors errorsOf
 	fmt.Println("\n### The chapter's settings, played\n\nMean (95th percentile) of the response against preemptive, lowest class first; median over the runs, and the range of the lowest class's mean.")
 	for _, s := range chapter() {
-		if err := s.measure(runs, jobs, &errors); err != nil {
+		if err := s.measure(runs, jobs); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	errors.print("The model's error (response times of non-preemptive and deflated runs against these plays)")
+	fmt.Println("\n### The controller in these settings\n\nMeans of the high class in seconds, medians over the runs and their ranges; the limit is half way from non-preemptive to DA (0,40), which is the most that is allowed.\n\n| | non-preemptive | limit | controlled | of the limit | dropped | low against non-preemptive | twice the first as the limit: dropped |\n|---|---|---|---|---|---|---|---|")
+	for _, s := range chapter() {
+		if len(s.rates) == 2 && s.sprint.TimeoutSeconds == 0 {
+			if err := s.control(runs, jobs); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+	}
 	return nil
 }
 
@@ -167,7 +187,7 @@ func percents(drop []float64) string {
 }
 
 // measure plays every variant in each run and prints a table.
-func (s setting) measure(runs, jobs int, errors *errorsOf) error {
+func (s setting) measure(runs, jobs int) error {
 	fmt.Printf("\n**%s**\n\n| | %s wasted | joules |\n|---|%s---|---|\n", s.name, headings(len(s.rates)), dashes(len(s.rates)))
 	var base []deflate.Played
 	for _, v := range s.variants() {
@@ -179,60 +199,51 @@ func (s setting) measure(runs, jobs int, errors *errorsOf) error {
 			base = played
 		}
 		fmt.Printf("| %s | %s\n", v.name, against(base, played, s.busy > 0))
-		if v.policy == deflate.NonPreemptive && !v.sprints {
-			if err := s.compare(v, played, errors); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }
 
-// services are the classes' jobs, and the rates that bring the load without any
-// drop.
-func (s setting) services(drop []float64) (services []deflate.Phases, rates []float64, err error) {
-	work := 0.0
+// rated are the rates that bring the load without any drop.
+func (s setting) rated() []float64 {
+	all := 0.0
 	for k, service := range s.service {
-		full, err := service(0)
-		if err != nil {
-			return nil, nil, err
-		}
-		mean, _ := full.Moments()
-		work += s.rates[k] * mean
-		one, err := service(drop[k])
-		if err != nil {
-			return nil, nil, err
-		}
-		services = append(services, one)
+		all += s.rates[k] * service(0).draw(nil)
 	}
+	var rates []float64
 	for _, rate := range s.rates {
-		rates = append(rates, rate*s.load/work)
+		rates = append(rates, rate*s.load/all)
 	}
-	return services, rates, nil
+	return rates
+}
+
+// drawn are jobs that come at random.
+func (s setting) drawn(drop []float64, jobs int, random *rand.Rand) []deflate.Job {
+	rates, total := s.rated(), 0.0
+	for _, rate := range rates {
+		total += rate
+	}
+	all, at := make([]deflate.Job, jobs), 0.0
+	for i := range all {
+		at += random.ExpFloat64() / total
+		class, draw := 0, random.Float64()*total
+		for ; class < len(rates)-1 && draw >= rates[class]; class++ {
+			draw -= rates[class]
+		}
+		all[i] = deflate.Job{Class: class, At: at, Seconds: s.service[class](drop[class]).draw(random)}
+	}
+	return all
 }
 
 func (s setting) play(v variant, runs, jobs int) ([]deflate.Played, error) {
-	services, rates, err := s.services(v.drop)
-	if err != nil {
-		return nil, err
-	}
 	engine := deflate.Engine{Slots: 1, Policy: v.policy, BusyWatts: s.busy, IdleWatts: s.idle, Helps: v.helps}
 	if v.sprints {
-		engine.Sprints, engine.Account = make([]deflate.Sprint, len(rates)), s.account
-		engine.Sprints[len(rates)-1] = s.sprint
-	}
-	var classes []deflate.Class
-	for _, service := range services {
-		classes = append(classes, deflate.Class{Service: list(service)})
+		engine.Sprints, engine.Account = make([]deflate.Sprint, len(s.rates)), s.account
+		engine.Sprints[len(s.rates)-1] = s.sprint
 	}
 	var all []deflate.Played
 	for run := range runs {
 		random := rand.New(rand.NewPCG(uint64(run), 11)) //nolint:gosec // what is drawn has to repeat
-		drawn, err := deflate.Poisson(rates...).Draw(classes, jobs, random)
-		if err != nil {
-			return nil, err
-		}
-		played, err := engine.Replay(drawn, len(rates), 0.1)
+		played, err := engine.Replay(s.drawn(v.drop, jobs, random), len(s.rates), 0.1)
 		if err != nil {
 			return nil, err
 		}
@@ -241,29 +252,43 @@ func (s setting) play(v variant, runs, jobs int) ([]deflate.Played, error) {
 	return all, nil
 }
 
-// compare notes how far the model is from what was played.
-func (s setting) compare(v variant, played []deflate.Played, errors *errorsOf) error {
-	services, rates, err := s.services(v.drop)
-	if err != nil {
-		return err
-	}
-	var classes []deflate.Class
-	for _, service := range services {
-		classes = append(classes, deflate.Class{Service: list(service)})
-	}
-	q, err := deflate.NewQueue(deflate.Poisson(rates...), classes, 1)
-	if err != nil {
-		return err
-	}
-	for k := range classes {
-		last, err := q.Quantile(k, 0.95)
+// control prints what the controller makes of a setting without sprints.
+func (s setting) control(runs, jobs int) error {
+	none := make([]float64, len(s.rates))
+	var without, limits, met, kept, share, low, idle []float64
+	for run := range runs {
+		play := func(drop []float64, control *deflate.Control) (deflate.Played, error) {
+			random := rand.New(rand.NewPCG(uint64(run), 11)) //nolint:gosec // what is drawn has to repeat
+			return deflate.Engine{Slots: 1, Control: control}.Replay(s.drawn(drop, jobs, random), 2, 0.1)
+		}
+		plain, err := play(none, nil)
 		if err != nil {
 			return err
 		}
-		for _, one := range played {
-			errors.note(q.Mean(k), one.Classes[k].Mean, last, one.Classes[k].Tail)
+		deep, err := play([]float64{0.4, 0}, nil)
+		if err != nil {
+			return err
 		}
+		limit := (plain.Classes[1].Mean + deep.Classes[1].Mean) / 2
+		with := func(limit float64) (deflate.Played, error) {
+			return play(none, &deflate.Control{Limits: deflate.Limits{Mean: limit}, Most: 0.4, Every: limit / 50, Next: deflate.Next})
+		}
+		played, err := with(limit)
+		if err != nil {
+			return err
+		}
+		placebo, err := with(2 * plain.Classes[1].Mean)
+		if err != nil {
+			return err
+		}
+		without, limits, met = append(without, plain.Classes[1].Mean), append(limits, limit), append(met, played.Classes[1].Mean)
+		kept, share, idle = append(kept, played.Classes[1].Mean/limit), append(share, 100*played.Dropped), append(idle, 100*placebo.Dropped)
+		low = append(low, 100*(played.Classes[0].Mean/plain.Classes[0].Mean-1))
 	}
+	spread := func(list []float64, format string) string {
+		return fmt.Sprintf(format+" ("+format+" to "+format+")", middle(list), slices.Min(list), slices.Max(list))
+	}
+	fmt.Printf("| %s | %.0f | %.0f | %s | %s | %s%% | %+.0f%% | %s%% |\n", s.name, middle(without), middle(limits), spread(met, "%.0f"), spread(kept, "%.2f"), spread(share, "%.0f"), middle(low), spread(idle, "%.1f"))
 	return nil
 }
 
@@ -326,23 +351,4 @@ func dashes(classes int) string {
 		text += "---|"
 	}
 	return text
-}
-
-// errorsOf collects how far predictions are off, as a part of what was met.
-type errorsOf struct{ mean, tail []float64 }
-
-func (e *errorsOf) note(mean, metMean, last, metLast float64) {
-	e.mean, e.tail = append(e.mean, math.Abs(mean-metMean)/metMean), append(e.tail, math.Abs(last-metLast)/metLast)
-}
-
-func (e *errorsOf) print(what string) {
-	share := func(list []float64) string {
-		sum := 0.0
-		for _, one := range list {
-			sum += one / float64(len(list))
-		}
-		sorted := slices.Sorted(slices.Values(list))
-		return fmt.Sprintf("%.1f%% in the mean, %.1f%% in nine of ten, at most %.1f%%", 100*sum, 100*sorted[len(sorted)*9/10], 100*sorted[len(sorted)-1])
-	}
-	fmt.Printf("\n%s: mean response %s; 95th percentile %s; %d comparisons.\n", what, share(e.mean), share(e.tail), len(e.mean))
 }

@@ -19,7 +19,6 @@ type recorded struct {
 	name  string
 	jobs  []deflate.Job
 	given bool // the classes are the trace's
-	model bool // only the model's error is of interest
 }
 
 // sprinter is what a GPU's power limit does, from recorded trainings.
@@ -42,14 +41,12 @@ func traced(data string, runs int, only string, losses lossTable) error {
 		if !strings.Contains(trace.name, only) {
 			continue
 		}
-		errors := errorsOfWays{spans: map[string]*spans{}}
 		for _, load := range []float64{0.5, 0.8} {
 			r := replayer{trace: trace, load: load, runs: runs, sprint: sprint, losses: losses}
-			if err := r.table(&errors); err != nil {
+			if err := r.table(); err != nil {
 				return fmt.Errorf("%s: %w", trace.name, err)
 			}
 		}
-		errors.print(trace.name)
 	}
 	return nil
 }
@@ -92,23 +89,15 @@ func readSprinter(path string) (sprinter, error) {
 
 func readTraces(data string) ([]recorded, error) {
 	var all []recorded
-	for _, name := range []string{"msr_seed0_0e4a51", "msr_seed0_103959", "msr_seed0_2869ce"} {
+	for _, name := range []string{"msr_seed0_0e4a51", "msr_seed0_103959"} {
 		one, err := readGavel(data, name)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, one)
 	}
-	all[2].model = true
-	for _, name := range []string{"trace1", "trace3", "job_type_1"} {
-		one, err := readMuri(data, name)
-		if err != nil {
-			return nil, err
-		}
-		one.model = name != "trace1"
-		all = append(all, one)
-	}
-	return all, nil
+	one, err := readMuri(data, "trace1")
+	return append(all, one), err
 }
 
 // readGavel reads a trace of Gavel: its steps at the speed of a V100.
@@ -202,32 +191,6 @@ func turned(jobs []deflate.Job, by int) []deflate.Job {
 	return list
 }
 
-// scattered has the same jobs come one by one, at random.
-func scattered(jobs []deflate.Job, run int) []deflate.Job {
-	random := rand.New(rand.NewPCG(uint64(run), 17)) //nolint:gosec // what is drawn has to repeat
-	list, span := slices.Clone(jobs), jobs[len(jobs)-1].At
-	for i := range list {
-		list[i].At = span * random.Float64()
-	}
-	slices.SortStableFunc(list, func(a, b deflate.Job) int { return compare(a.At, b.At) })
-	return list
-}
-
-// spreadOut has each job come a little earlier or later, by up to half of what an
-// average job takes, so that those that came together do not.
-func spreadOut(jobs []deflate.Job, run int) []deflate.Job {
-	random := rand.New(rand.NewPCG(uint64(run), 31)) //nolint:gosec // what is drawn has to repeat
-	list, mean := slices.Clone(jobs), 0.0
-	for _, job := range jobs {
-		mean += job.Seconds / float64(len(jobs))
-	}
-	for i := range list {
-		list[i].At = max(0, list[i].At+mean*(random.Float64()-0.5))
-	}
-	slices.SortStableFunc(list, func(a, b deflate.Job) int { return compare(a.At, b.At) })
-	return list
-}
-
 // dropped takes a share of the low class's work out: a training on less data
 // takes less in proportion.
 func dropped(jobs []deflate.Job, drop float64) []deflate.Job {
@@ -242,65 +205,95 @@ func dropped(jobs []deflate.Job, drop float64) []deflate.Job {
 
 // way is a row of a trace's table.
 type way struct {
-	name    string
-	engine  deflate.Engine
-	drop    float64
-	sprints bool
+	name   string
+	engine deflate.Engine
+	drop   float64
 }
 
-// plainWays are the rows without a sprint.
+// plainWays are the rows without a sprint and without a controller.
 func (r replayer) plainWays() []way {
 	engine := func(policy deflate.Policy) deflate.Engine {
 		return deflate.Engine{Slots: slots, Policy: policy, BusyWatts: r.sprint.low, IdleWatts: 40}
 	}
-	list := []way{
-		{"preemptive", engine(deflate.Evicting), 0, false}, {"preemptive, with checkpoints", engine(deflate.Resuming), 0, false}, {"non-preemptive", engine(deflate.NonPreemptive), 0, false},
-	}
+	list := []way{{"preemptive", engine(deflate.Evicting), 0}, {"preemptive, with checkpoints", engine(deflate.Resuming), 0}, {"non-preemptive", engine(deflate.NonPreemptive), 0}}
 	for _, drop := range []float64{0.1, 0.2, 0.4} {
-		list = append(list, way{fmt.Sprintf("DA (0,%.0f)", 100*drop), engine(deflate.NonPreemptive), drop, false})
+		list = append(list, way{fmt.Sprintf("DA (0,%.0f)", 100*drop), engine(deflate.NonPreemptive), drop})
 	}
 	return list
 }
 
-// ways are the rows with a sprint, for one run.
-func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
+// sprints are the engines with a sprint for one run: with an account, whose timeout
+// is the least that it pays for, and without a limit.
+func (r replayer) sprints(jobs []deflate.Job) (limited, free deflate.Engine) {
 	extra := r.sprint.high - r.sprint.low
-	account, endless := deflate.Account{Watts: slots * extra / 10, Joules: slots * extra * 360}, deflate.Account{Joules: math.Inf(1)}
-	sprint := deflate.Sprint{Speed: r.sprint.speed, Watts: extra}
-	choice, err := r.chosen(jobs, sprint, account)
-	if err != nil {
-		return nil, err
+	sprint, account := deflate.Sprint{Speed: r.sprint.speed, Watts: extra}, deflate.Account{Watts: slots * extra / 10, Joules: slots * extra * 360}
+	var high []float64
+	for _, job := range jobs {
+		if job.Class == 1 {
+			high = append(high, job.Seconds)
+		}
 	}
-	unlimited, err := r.chosen(jobs, sprint, endless)
-	if err != nil {
-		return nil, err
-	}
-	limited := deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40, Sprints: choice.Sprints, Account: account}
-	free := limited
-	free.Sprints, free.Account = unlimited.Sprints, endless
+	paid := sprint.Paid(high, float64(len(high))/jobs[len(jobs)-1].At, account)
+	free = deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40, Sprints: []deflate.Sprint{{}, sprint}, Account: deflate.Account{Joules: math.Inf(1)}}
+	limited = free
+	limited.Sprints, limited.Account = []deflate.Sprint{{}, paid}, account
+	return limited, free
+}
+
+// ways are all rows, for one run.
+func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
+	limited, free := r.sprints(jobs)
 	limitedToo, freeToo := limited, free
 	limitedToo.Helps, freeToo.Helps = true, true
-	var list []way
+	list := r.plainWays()
 	for _, drop := range []float64{0, 0.2, 0.4} {
-		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop, true},
-			way{fmt.Sprintf("DiAS (0,%.0f), limited sprint, low ones too while high ones wait", 100*drop), limitedToo, drop, true}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint, low ones too while high ones wait", 100*drop), freeToo, drop, true})
+		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop},
+			way{fmt.Sprintf("DiAS (0,%.0f), limited sprint, low ones too while high ones wait", 100*drop), limitedToo, drop}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint, low ones too while high ones wait", 100*drop), freeToo, drop})
 	}
-	return append(list, way{"DiAS, chosen, limited sprint", limited, choice.Drop[0], true}, way{"DiAS, chosen, unlimited sprint", free, unlimited.Drop[0], true}), nil
+	plain := deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40}
+	alone, err := r.high(plain, slices.DeleteFunc(slices.Clone(jobs), func(job deflate.Job) bool { return job.Class == 0 }))
+	if err != nil {
+		return nil, err
+	}
+	without, err := r.high(plain, jobs)
+	if err != nil {
+		return nil, err
+	}
+	limits := deflate.Limits{Mean: (alone + without) / 2}
+	return append(list,
+		way{"controlled, limit twice what is met without", r.controlled(plain, deflate.Limits{Mean: 2 * without}), 0},
+		way{"controlled, limit half way to alone", r.controlled(plain, limits), 0},
+		way{"controlled, limit half way to alone, limited sprint", r.controlled(limited, limits), 0},
+		way{"controlled, limit half way to alone, unlimited sprint", r.controlled(free, limits), 0},
+		way{"controlled, limit as if alone", r.controlled(plain, deflate.Limits{Mean: alone}), 0},
+	), nil
+}
+
+// high is the mean response of the high class.
+func (r replayer) high(engine deflate.Engine, jobs []deflate.Job) (float64, error) {
+	played, err := engine.Replay(jobs, 2, 0.1)
+	return played.Classes[1].Mean, err
+}
+
+// controlled is the engine with the controller, for a point of accuracy at most.
+func (r replayer) controlled(engine deflate.Engine, limits deflate.Limits) deflate.Engine {
+	most := 0.0
+	for drop := 0.05; drop <= 0.5+1e-9 && r.losses.mean(drop) <= 0.01; drop += 0.05 {
+		most = drop
+	}
+	engine.Control = &deflate.Control{Limits: limits, Most: most, Every: limits.Mean / 50, Next: deflate.Next}
+	return engine
 }
 
 // table plays all ways in each run and prints them.
-func (r replayer) table(errors *errorsOfWays) error {
+func (r replayer) table() error {
 	var names []string
-	rows, drops := map[string][]deflate.Played{}, map[string][]float64{}
+	rows, drops, kept := map[string][]deflate.Played{}, map[string][]float64{}, map[string][]float64{}
 	for run := range r.runs {
 		jobs := r.classes(run)
-		all := r.plainWays()
-		if !r.trace.model {
-			sprinting, err := r.ways(jobs)
-			if err != nil {
-				return err
-			}
-			all = append(all, sprinting...)
+		all, err := r.ways(jobs)
+		if err != nil {
+			return err
 		}
 		for _, w := range all {
 			played, err := w.engine.Replay(dropped(jobs, w.drop), 2, 0.1)
@@ -310,21 +303,19 @@ func (r replayer) table(errors *errorsOfWays) error {
 			if run == 0 {
 				names = append(names, w.name)
 			}
-			rows[w.name], drops[w.name] = append(rows[w.name], played), append(drops[w.name], w.drop)
-			if w.engine.Policy == deflate.NonPreemptive && !w.sprints {
-				if err := r.compare(jobs, w, run, errors); err != nil {
-					return err
-				}
+			rows[w.name], drops[w.name] = append(rows[w.name], played), append(drops[w.name], w.drop+played.Dropped)
+			if control := w.engine.Control; control != nil {
+				kept[w.name] = append(kept[w.name], played.Classes[1].Mean/control.Limits.Mean)
 			}
 		}
 	}
-	if r.trace.model {
-		return nil
-	}
-	fmt.Printf("\n**%s, load %.0f%%**, %d jobs\n\n| | low | high | wasted | joules | dropped | points of accuracy lost |\n|---|---|---|---|---|---|---|\n", r.trace.name, 100*r.load, len(r.trace.jobs))
+	fmt.Printf("\n**%s, load %.0f%%**, %d jobs\n\n| | low | high | wasted | joules | dropped | points of accuracy lost | of the limit |\n|---|---|---|---|---|---|---|---|\n", r.trace.name, 100*r.load, len(r.trace.jobs))
 	for _, name := range names {
-		drop := middle(drops[name])
-		fmt.Printf("| %s | %s %.0f%% | %.2f |\n", name, against(rows["preemptive"], rows[name], true), 100*drop, 100*r.losses.mean(drop))
+		drop, limit := middle(drops[name]), "-"
+		if list := kept[name]; list != nil {
+			limit = fmt.Sprintf("%.2f (%.2f to %.2f)", middle(list), slices.Min(list), slices.Max(list))
+		}
+		fmt.Printf("| %s | %s %.0f%% | %.2f | %s |\n", name, against(rows["preemptive"], rows[name], true), 100*drop, 100*r.losses.mean(drop), limit)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/web/certificate"
 )
 
@@ -60,9 +61,12 @@ func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 // ended is the error of a call whose context is over: the last attempt's, if
 // it is known why there is no answer.
 func (c *Client) ended(ctx context.Context, last error) error {
+	var kept protocol.Kept
 	switch {
 	case ctx.Err() == nil:
 		return nil
+	case errors.As(last, &kept):
+		return kept
 	case errors.Is(ctx.Err(), context.Canceled), !problem.Is(last, problem.Unavailable):
 		return ctx.Err()
 	default:
@@ -105,7 +109,11 @@ func (c *Client) attempt(ctx context.Context, r request) (answer io.ReadCloser, 
 	defer w.end()
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
-		return nil, againAfter(response), problemOf(r, response)
+		err := problemOf(r, response)
+		if response.Header.Get(protocol.LeasesHeader) == protocol.LeasesKept {
+			err = protocol.Kept{Refusal: err}
+		}
+		return nil, againAfter(response), err
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {

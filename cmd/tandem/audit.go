@@ -92,7 +92,11 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 			return nil
 		}
 		if asJSON {
-			return json.NewEncoder(out).Encode(entry)
+			line, err := json.Marshal(entry)
+			if err == nil {
+				_, err = fmt.Fprintln(out, wording.JSON(string(line)))
+			}
+			return err
 		}
 		who := entry.Who
 		if who == "" {
@@ -147,15 +151,18 @@ func verdict(report audit.Report, err error) any {
 	}{report, fault}
 }
 
+// maker is who makes a token without one, and where that comes from.
+type maker struct{ who, from string }
+
 // issueLogged makes a token, with a line in the audit log: a token that cannot
 // be logged is not made.
-func issueLogged(ctx context.Context, store auth.Store, log *audit.Log, request auth.Request) (string, auth.Token, error) {
+func issueLogged(ctx context.Context, store auth.Store, log *audit.Log, request auth.Request, by maker) (string, auth.Token, error) {
 	secret, token, err := auth.Issue(ctx, store, request)
 	if err != nil {
 		return "", token, err
 	}
 	err = log.Append(audit.Entry{
-		Action: "create-token", Outcome: audit.Done, Who: "the data folder's owner", On: "token " + token.ID, Detail: string(token.Scope) + ":" + token.Name,
+		Action: "create-token", Outcome: audit.Done, Who: by.who, From: by.from, On: "token " + token.ID, Detail: string(token.Scope) + ":" + token.Name,
 	})
 	if err != nil {
 		return "", token, errors.Join(err, store.DeleteToken(ctx, token.ID))
@@ -165,7 +172,7 @@ func issueLogged(ctx context.Context, store auth.Store, log *audit.Log, request 
 
 // issue makes a token that no request has asked for.
 func (o *office) issue(ctx context.Context, request auth.Request) (string, auth.Token, error) {
-	return issueLogged(ctx, o.store, o.audit, request)
+	return issueLogged(ctx, o.store, o.audit, request, maker{who: "the data folder's owner"})
 }
 
 // closeAudit ends the audit log, if it was opened.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -16,6 +17,8 @@ type connection struct {
 	tokenFile string
 	insecure  bool
 	ca        string
+	// named says that the address is not the default one.
+	named bool
 }
 
 // connectionFlags are the flags of every command that talks to a server.
@@ -29,6 +32,15 @@ func connectionFlags(command *cobra.Command, c *connection) {
 	flags.StringVar(&c.tokenFile, "token-file", "", "file that holds the token (or TANDEM_TOKEN in the environment)")
 	flags.StringVar(&c.ca, "ca", os.Getenv("TANDEM_CA"), "PEM file with the authority that signed the server's certificate; nobody else is trusted then (or TANDEM_CA)")
 	flags.BoolVar(&c.insecure, "insecure", false, "send the token over plain HTTP to another machine")
+}
+
+// openWith returns the client, if there is a token.
+func (c *connection) openWith(purpose string) (*rest.Client, error) {
+	client, err := c.open()
+	if err == nil && c.token == "" {
+		return nil, usageError{fmt.Errorf("%s: set TANDEM_TOKEN to one, or name a file that holds one with --token-file; 'tandem token create' makes one", purpose)}
+	}
+	return client, err
 }
 
 // open returns the client. The token is never taken from the command line,
@@ -45,6 +57,7 @@ func (c *connection) open() (*rest.Client, error) {
 		}
 		token = strings.TrimSpace(string(content))
 	}
+	c.token = token
 	authorities, err := readAuthorities(c.ca)
 	if err != nil {
 		return nil, err

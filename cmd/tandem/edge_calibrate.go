@@ -31,6 +31,7 @@ type calibrateFlags struct {
 	output      string
 	server      connection
 	upload      bool
+	force       bool
 	json        bool
 }
 
@@ -45,7 +46,8 @@ models to the device, run "tandem edge run MODEL.onnx --batch 1,8 --threads 1,4
 the median error to a few percent on most devices (docs/benchmarks.md).
 
 It says how far the estimates were off without the measurements, and with all but
-those of one model for that model. --output writes them for "tandem edge deploy
+those of one model for that model. Runs on another processor than the device's are
+refused. --output writes them for "tandem edge deploy
 --calibration"; --upload gives them to a server, whose studies then use them.`,
 		Example: `  tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json mobilenet.onnx=mobilenet.json --output pi.json
   tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json --upload --server http://127.0.0.1:7171`,
@@ -64,6 +66,7 @@ those of one model for that model. --output writes them for "tandem edge deploy
 	set.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that the models leave open, as `name=size`")
 	set.StringVar(&flags.output, "output", "", "`file` to write the measurements to")
 	set.BoolVar(&flags.upload, "upload", false, "give the measurements to the server (needs an admin's token)")
+	set.BoolVar(&flags.force, "force", false, "take measurements too whose file names another processor than the device's")
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	connectionFlags(command, &flags.server)
 	return command
@@ -99,7 +102,7 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 	}
 	var all []edge.Architecture
 	for _, pair := range files {
-		one, err := f.read(pair, on.Name)
+		one, err := f.read(pair, on)
 		if err != nil {
 			return err
 		}
@@ -171,7 +174,7 @@ func energyMethods(all []edge.Architecture) []string {
 
 // read makes an architecture with runs of a model and what "tandem edge run
 // --json" printed on the device.
-func (f *calibrateFlags) read(pair, machine string) (edge.Architecture, error) {
+func (f *calibrateFlags) read(pair string, on device.Device) (edge.Architecture, error) {
 	model, runs, found := strings.Cut(pair, "=")
 	if !found {
 		return edge.Architecture{}, usageError{fmt.Errorf("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)}
@@ -191,6 +194,9 @@ func (f *calibrateFlags) read(pair, machine string) (edge.Architecture, error) {
 	if len(ran.Cells) == 0 {
 		return edge.Architecture{}, usageError{fmt.Errorf("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)}
 	}
+	if ran.Environment.CPUModel != "" && !f.force && !on.MayBe(ran.Environment.CPUModel) {
+		return edge.Architecture{}, usageError{fmt.Errorf("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)}
+	}
 	if info, err := os.Stat(filepath.Clean(model)); err == nil && ran.ModelBytes > 0 && info.Size() != ran.ModelBytes {
 		return edge.Architecture{}, usageError{fmt.Errorf("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())}
 	}
@@ -201,7 +207,7 @@ func (f *calibrateFlags) read(pair, machine string) (edge.Architecture, error) {
 			return a, usageError{fmt.Errorf("%s: %w", runs, err)}
 		}
 		run := runOf(cell)
-		run.Machine, run.At = machine, a.Seen
+		run.Machine, run.At = on.Name, a.Seen
 		a.Runs = append(a.Runs, run)
 	}
 	if faults := edge.RunFaults(a.Runs); len(faults) > 0 {

@@ -197,6 +197,38 @@ func TestADeviceIsCalibrated(t *testing.T) {
 	}
 }
 
+// Runs on another processor say nothing of the device.
+func TestRunsOnAnotherProcessorCalibrateNothing(t *testing.T) {
+	folder := t.TempDir()
+	ran := edgeRun{Result: emulator.Result{
+		Environment: emulator.Environment{CPUModel: "Intel(R) Xeon(R) Processor @ 2.10GHz"},
+		Cells:       []emulator.Measurement{{Cell: emulator.Cell{Batch: 1, Threads: 1}, Runs: 10, Latency: emulator.Latency{P50: 1, P90: 1, P99: 1, MedianLow: 1, MedianHigh: 1}}},
+	}}
+	content, err := json.Marshal(ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, output := filepath.Join(folder, "run.json"), filepath.Join(folder, "out.json")
+	if err := os.WriteFile(runs, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"calibrate", "raspberry-pi-4", lenetModel + "=" + runs, "--output", output}
+	want := runs + `: environment.cpu_model is "Intel(R) Xeon(R) Processor @ 2.10GHz", and the processor of raspberry-pi-4 is "Broadcom BCM2711": run "tandem edge run" on the device itself, name the device that ran, or take them all the same with --force`
+	if text, err := said(t, args...); err == nil || err.Error() != want {
+		t.Errorf("%v, %s", err, text)
+	}
+	if _, err := os.Stat(output); !os.IsNotExist(err) {
+		t.Errorf("measurements of another machine were written: %v", err)
+	}
+	if text, err := said(t, append(args, "--force")...); err != nil {
+		t.Errorf("with --force: %v, %s", err, text)
+	}
+	args[1] = "x86-server"
+	if text, err := said(t, args...); err != nil {
+		t.Errorf("of an Intel Xeon on one: %v, %s", err, text)
+	}
+}
+
 // longer is a model that leaves a length open, with runs of the length 5.
 func longer(t *testing.T, folder string) string {
 	t.Helper()

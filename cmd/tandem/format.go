@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/wording"
@@ -12,10 +13,15 @@ import (
 
 // writeJSON prints a document for scripts.
 func writeJSON(out io.Writer, document any) error {
-	encoder := json.NewEncoder(out)
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document)
+	if err := encoder.Encode(document); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, wording.JSON(text.String()))
+	return err
 }
 
 func sortedNames[V any](values map[string]V) []string {

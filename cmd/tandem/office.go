@@ -59,6 +59,8 @@ type office struct {
 	// forecasts is how many GPUs trials want, and will; autoscale acts on it.
 	forecasts *forecasting.Service
 	autoscale *autoscale.Service
+	// local makes tokens for who owns the data; nil: it cannot here.
+	local *localServer
 }
 
 // open recovers what was running and lets requests in.
@@ -91,9 +93,10 @@ func (o *office) open(ctx context.Context) (err error) {
 
 // handler answers requests.
 func (o *office) handler() http.Handler {
+	proxies, _ := o.server.options.proxies() // which were checked
 	return api.New(api.Config{
 		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Authenticator: o.authenticator, Audit: o.audit, Forecasts: o.forecasts, UI: ui.Handler(),
-		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret,
+		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret, Proxies: proxies,
 		Ready: o.server.ready, Monitor: o.server.monitor, OpenMetrics: o.server.options.openMetrics, Limits: o.server.options.perSecond(),
 	})
 }
@@ -102,8 +105,11 @@ func (o *office) handler() http.Handler {
 // told nothing: whoever owns the data now has its own truth.
 func (o *office) close(ctx context.Context) error {
 	var err error
+	if o.local != nil {
+		err = o.local.close(ctx)
+	}
 	if o.store.Err() == nil {
-		err = errors.Join(o.studies.Close(ctx), o.authenticator.Flush(ctx))
+		err = errors.Join(err, o.studies.Close(ctx), o.authenticator.Flush(ctx))
 	}
 	return errors.Join(err, o.closeAudit(), o.store.Close())
 }

@@ -112,6 +112,9 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 		for _, run := range machine.Running {
 			runs = append(runs, shownRun(run))
 		}
+		if machine.Busy {
+			runs = append(runs, "busy for others")
+		}
 		state := "alive"
 		switch {
 		case !machine.Alive:
@@ -170,7 +173,7 @@ func shownOptions(options []trial.PlacementOption) string {
 	var list []string
 	for _, one := range options {
 		if one.Epoch != nil {
-			list = append(list, fmt.Sprintf("%s: %.2f, %s", wording.Plain(one.Machine), float64(one.Score), shownAmounts(float64(one.Epoch.Seconds), float64(one.Epoch.Joules))))
+			list = append(list, fmt.Sprintf("%s: %s, score %.2f", wording.Plain(one.Machine), shownAmounts(float64(one.Epoch.Seconds), float64(one.Epoch.Joules)), float64(one.Score)))
 		}
 	}
 	if len(list) == 0 {

@@ -242,6 +242,12 @@ func playTrace(flags replayFlags, out io.Writer) error {
 		}
 		answer.Outcomes = append(answer.Outcomes, outcome)
 	}
+	if len(answer.Outcomes) > 1 {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("Energy is counted for the same %s of all policies: machines whose jobs are done go on as their policy leaves them.", wording.Seconds(poolreplay.Alike(answer.Outcomes))))
+	}
+	if read.Guessed && (slices.Contains(flags.policies, "packed") || slices.Contains(flags.policies, "watched")) {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("The trace does not say how busy jobs keep a GPU, so each counts as keeping it busy all the time: with --share %g, packed and watched put at most %d on one.", flags.sharedTo, max(1, int(flags.sharedTo))))
+	}
 	if flags.report != "" {
 		if err := flags.writeReport(answer, machines.Cluster); err != nil {
 			return err

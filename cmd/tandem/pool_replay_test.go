@@ -155,3 +155,18 @@ func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
+
+// TestPoolReplaySaysWhatATraceDoesNotTell: that jobs are packed by what is not known of
+// them, and over which time energy is compared.
+func TestPoolReplaySaysWhatATraceDoesNotTell(t *testing.T) {
+	t.Parallel()
+	folder := replayFiles(t)
+	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "first-fit,packed")
+	if code != exitOK || !strings.Contains(out, "does not say how busy jobs keep a GPU") || !strings.Contains(out, "Energy is counted for the same 1m45s of all policies") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "first-fit,spread")
+	if code != exitOK || strings.Contains(out, "does not say how busy") {
+		t.Errorf("without packing: exit code %d: %s%s", code, out, errs)
+	}
+}

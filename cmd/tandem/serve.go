@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -21,7 +22,7 @@ func serveCommand() *cobra.Command {
 
 Everything it knows is in the data folder (an SQLite file and the checkpoints),
 which belongs to one server at a time. The first start prints an admin token
-once; only its hash is kept.
+once; only its hash is kept. Every later start says how to make another.
 
 With --database everything is in a PostgreSQL database instead, and several
 servers may share it: one of them owns it, the others pass requests on to that
@@ -34,7 +35,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
   tandem serve --data /srv/tandem --listen 127.0.0.1:8080
   tandem serve --listen 10.0.0.5:7171 --tls
   tandem serve --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem --allow-host tuning.example.org
-  tandem serve --allow-host tuning.example.org   # behind a TLS proxy on this machine
+  tandem serve --allow-host tuning.example.org --trusted-proxy 127.0.0.1   # behind a TLS proxy on this machine
   PGPASSWORD=... tandem serve --database postgres://tandem@db.example.org/tandem --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -61,6 +62,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
 	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")
 	tlsFlags(command, &options.tls)
+	command.Flags().StringSliceVar(&options.trustedProxies, "trusted-proxy", nil, "address or network of a proxy whose X-Forwarded-For or Forwarded says who asks, e.g. 127.0.0.1 or 10.0.0.0/24 (repeatable)")
 	logFlags(command, &log)
 	return command
 }
@@ -89,7 +91,29 @@ func defaultData() string {
 	return "tandem-data"
 }
 
-// greet says where the server is, and the first token. It is one write: who
+// signIn says how who has no token gets one.
+func (s *server) signIn() string {
+	how := ""
+	switch o := s.office.Load(); {
+	case o != nil && o.local != nil:
+		how = "tandem token create --scope admin --data " + shellWord(s.options.data)
+	case s.database != nil:
+		how = "tandem token create --scope admin --database ..."
+	default:
+		how = "tandem token create --scope admin --data " + shellWord(s.options.data) + " while the server is stopped"
+	}
+	return fmt.Sprintf("Sign in at %s/login with a token. For a new one, on this machine as the server's user: %s\n", s.url(), how)
+}
+
+// shellWord is a text as one word of a shell's line.
+func shellWord(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// greet says where the server is, how to sign in, and the first token. It is one write: who
 // reads it from a pipe gets all of it or nothing.
 func greet(out io.Writer, opened *server, token string) {
 	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.url(), opened.place())
@@ -109,6 +133,9 @@ A worker:   TANDEM_TOKEN=... tandem worker --server %s%s
 More tokens (for workers, for viewers): tandem token create --scope worker
 
 `, token, opened.url(), token, opened.url(), trust)
+	}
+	if token == "" {
+		text += opened.signIn()
 	}
 	io.WriteString(out, text) //nolint:errcheck // nobody may be reading
 }

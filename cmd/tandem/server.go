@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/certificate"
 	"github.com/tandem-tune/tandem/web/limit"
@@ -37,6 +39,7 @@ type serverOptions struct {
 	database         databaseOptions
 	tls              tlsOptions
 	maxConnections   int
+	trustedProxies   []string
 	limits           api.Limits
 	openMetrics      bool
 	pool             poolOptions
@@ -54,6 +57,9 @@ func (o serverOptions) check() error {
 		return err
 	}
 	if err := o.pool.check(); err != nil {
+		return err
+	}
+	if _, err := o.proxies(); err != nil {
 		return err
 	}
 	if o.maxConnections < 1 || o.limits.Requests < 0 {
@@ -95,7 +101,7 @@ const (
 	learnEvery = 10 * time.Second
 	sweepEvery = time.Minute
 	// artifactGrace is how long an upload may wait for its commit.
-	artifactGrace = 15 * time.Minute
+	artifactGrace = study.UploadLife + 5*time.Minute
 	receiptLife   = 24 * time.Hour
 	drainTime     = 10 * time.Second
 	// maxLeaseSeconds bounds how long a vanished worker's trials may wait.
@@ -125,28 +131,38 @@ func openServer(ctx context.Context, options serverOptions) (*server, error) {
 
 // openFolder opens the data folder and listens.
 func (s *server) openFolder(ctx context.Context) error {
-	data := s.options.data
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return fmt.Errorf("make the data folder: %w", err)
-	}
-	store, err := sqlite.Open(ctx, filepath.Join(data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: s.options.allowNetworkDisk})
+	o, err := s.openData(ctx)
 	if err != nil {
-		return err
-	}
-	kept, err := artifact.Open(filepath.Join(data, "artifacts"))
-	if err != nil {
-		return errors.Join(fmt.Errorf("open the artifact folder: %w", err), store.Close())
-	}
-	o := &office{server: s, store: store, artifacts: kept}
-	if err := o.open(ctx); err != nil {
-		return errors.Join(err, store.Close())
+		return filesystem.Explain(s.options.data, err)
 	}
 	if err := s.listen(); err != nil {
-		return errors.Join(err, store.Close())
+		return errors.Join(err, o.store.Close())
 	}
+	o.answerLocally()
 	s.office.Store(o)
 	s.switchboard.connect(o.handler())
 	return nil
+}
+
+// openData opens what is in the data folder.
+func (s *server) openData(ctx context.Context) (*office, error) {
+	data := s.options.data
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: s.options.allowNetworkDisk})
+	if err != nil {
+		return nil, err
+	}
+	kept, err := artifact.Open(filepath.Join(data, "artifacts"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the artifact folder: %w", err), store.Close())
+	}
+	o := &office{server: s, store: store, artifacts: kept}
+	if err := o.open(ctx); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return o, nil
 }
 
 func (s *server) listen() (err error) {

@@ -106,7 +106,8 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.standby = api.NewStandby(api.StandbyConfig{Hosts: s.hosts(), Authorities: authorities, Logger: s.options.logger})
+	proxies, _ := s.options.proxies() // which were checked
+	s.standby = api.NewStandby(api.StandbyConfig{Hosts: s.hosts(), Proxies: proxies, Authorities: authorities, Logger: s.options.logger})
 	s.switchboard.connect(s.standby)
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -161,6 +162,7 @@ func (s *server) stand(ctx context.Context, heard func(postgres.Owner)) error {
 		return errors.Join(err, store.Close())
 	}
 	s.options.logger.Info("this server owns the database now", "term", store.Owner().Term)
+	o.answerLocally()
 	s.office.Store(o)
 	s.switchboard.connect(s.during(o, o.handler()))
 	return nil

@@ -48,12 +48,10 @@ func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 	if d.SprintWhy != "" {
 		fmt.Fprintf(out, "         %s\n", wording.Plain(d.SprintWhy))
 	}
-	if d.Met != nil {
-		fmt.Fprintf(out, "A trial takes %s in the mean, 95%% within %s (priority %d, %s in the last hour)", wording.Seconds(d.Met.Mean), wording.Seconds(d.Met.Tail), d.Priority, wording.Count(d.Met.Trials, "trial"))
-		if d.Predicted != nil {
-			fmt.Fprintf(out, "; predicted %s and %s, estimates", wording.Seconds(d.Predicted.Mean), wording.Seconds(d.Predicted.Tail))
-		}
-		fmt.Fprintln(out)
+	if d.LimitsWhy != "" {
+		fmt.Fprintf(out, "Limits: %s\n", wording.Plain(d.LimitsWhy))
+	} else if d.Met != nil {
+		fmt.Fprintf(out, "A trial takes %s in the mean, 95%% within %s (%s in the last hour)\n", wording.Seconds(d.Met.Mean), wording.Seconds(d.Met.Tail), wording.Count(d.Met.Trials, "trial"))
 	}
 }
 

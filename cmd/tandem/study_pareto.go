@@ -62,6 +62,9 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 			return err
 		}
 	}
+	if answer.Why != "" {
+		fmt.Fprintf(out, "Best compromise: %s\n", wording.Plain(answer.Why))
+	}
 	if answer.Hypervolume != nil {
 		fmt.Fprintf(out, "Hypervolume: %s, measured from %s\n", wording.Number(trial.Float(*answer.Hypervolume)), shownReference(answer.Objectives))
 	}

@@ -178,11 +178,7 @@ func logCommand(flags *studyFlags) *cobra.Command {
 		}
 		// A terminal must not be steered by what a script printed.
 		if file, ok := out.(*os.File); ok && isTerminal(file) {
-			lines := strings.Split(text, "\n")
-			for i := range lines {
-				lines[i] = wording.Plain(lines[i])
-			}
-			text = strings.Join(lines, "\n")
+			text = wording.Lines(text)
 		}
 		_, err = io.WriteString(out, text)
 		return err

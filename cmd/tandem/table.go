@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/tandem-tune/tandem/wording"
 )
 
 const (
@@ -67,7 +69,7 @@ func layout(heading []string, rows [][]string, columns int) string {
 	return text.String()
 }
 
-// columnsFrom turns rows around.
+// columnsFrom turns rows around. Whatever stands in a cell steers no terminal.
 func columnsFrom(heading []string, rows [][]string) []column {
 	count := len(heading)
 	for _, row := range rows {
@@ -77,13 +79,13 @@ func columnsFrom(heading []string, rows [][]string) []column {
 	for i := range all {
 		c := column{cells: make([]string, len(rows))}
 		if i < len(heading) {
-			c.heading = heading[i]
+			c.heading = wording.Plain(heading[i])
 		}
 		whole := c.heading == "ID" // is for copying
 		numbers := true
 		for at, row := range rows {
 			if i < len(row) {
-				c.cells[at] = row[i]
+				c.cells[at] = wording.Plain(row[i])
 			}
 			c.natural = max(c.natural, displayWidth(c.cells[at]))
 			numbers = numbers && numeric(c.cells[at])

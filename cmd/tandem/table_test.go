@@ -79,3 +79,13 @@ func TestWhatIsANumber(t *testing.T) {
 		}
 	}
 }
+
+// A name that turns what stands behind it around looks like another one.
+func TestNoCellSteersTheTerminal(t *testing.T) {
+	t.Parallel()
+	text := layout([]string{"NAME\u202e", "B"}, [][]string{{"abc\u202edef\x1b[2J\u2066", "1"}, {"\u061cx\u200f", "2"}}, 0)
+	want := "NAME\\u202e             B\nabc\\u202edef[2J\\u2066  1\n\\u061cx\\u200f          2\n"
+	if text != want {
+		t.Errorf("the table is\n%s\nwant\n%s", text, want)
+	}
+}

@@ -44,15 +44,17 @@ func tokenCreateCommand(flags *studyFlags) *cobra.Command {
 		Short: "Create a token and print it, this once",
 		Long: `Create a token and print it, this once: only its hash is stored.
 
-If the last admin token was lost, stop the server and make one in its data
-folder with --data, or make one in its database with --database. What is made in
-a database is in no server's audit log.`,
+It takes an admin's token, but not on the server's own machine: there the user
+that the server runs as, and root, make tokens with --data, its data folder (as
+by default, if no token and no --server is given), whether it runs or not. With
+--database they are made in a database, and are in no server's audit log.`,
 		Example: `  tandem token create --scope user --name alice
   tandem token create --scope worker --worker rack-7
   tandem token create --scope viewer --name dashboard --expires 720h
   tandem token create --scope admin --data ~/.local/share/tandem`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
+			flags.server.named = command.Flags().Changed("server") || os.Getenv("TANDEM_SERVER") != ""
 			ask, err := tokenRequest(name, scope, worker, life)
 			if err != nil {
 				return err
@@ -76,7 +78,7 @@ a database is in no server's audit log.`,
 	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scope user, the name of the user (default the worker, or this host)")
 	command.Flags().StringVar(&worker, "worker", "", "for the scope worker: the worker it is for, by the name it is started with; * for any number of them (default the first that uses it)")
 	command.Flags().DurationVar(&life, "expires", 0, "how long it is valid, such as 720h; 0 means for ever")
-	command.Flags().StringVar(&data, "data", "", "make it in this data folder, whose server is stopped")
+	command.Flags().StringVar(&data, "data", "", "make it with the server of this data folder, or in the folder if none runs")
 	databaseFlags(command, &database, "make it in this PostgreSQL database, whose servers may run: postgres://USER@HOST/DATABASE")
 	return command
 }
@@ -104,18 +106,28 @@ type tokenPlace struct {
 }
 
 func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
-	request := auth.Request{
-		Name: ask.Name, Scope: auth.Scope(ask.Scope), Worker: ask.Worker, Life: time.Duration(ask.TTLSeconds * float64(time.Second)),
+	request, err := requestOf(ask)
+	if err != nil {
+		return protocol.IssuedToken{}, err
 	}
 	create := createTokenIn
 	switch {
 	case place.database.chosen():
 	case place.data != "":
+		// A server that is at work there makes it; else it is made in the folder itself.
+		if issued, err := createTokenBeside(ctx, place.data, ask); !errors.Is(err, errNoLocal) {
+			return issued, err
+		}
 		create = createTokenAt
 	default:
 		client, err := flags.server.open()
 		if err != nil {
 			return protocol.IssuedToken{}, err
+		}
+		if flags.server.token == "" && !flags.server.named {
+			if issued, err := createTokenBeside(ctx, defaultData(), ask); !errors.Is(err, errNoLocal) {
+				return issued, err
+			}
 		}
 		return client.CreateToken(ctx, ask)
 	}
@@ -123,9 +135,7 @@ func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask p
 	if err != nil {
 		return protocol.IssuedToken{}, err
 	}
-	return protocol.IssuedToken{Token: secret, TokenView: protocol.TokenView{
-		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker, Created: token.Created, Expires: token.Expires,
-	}}, nil
+	return issuedOf(secret, token), nil
 }
 
 // createTokenAt makes the token in a data folder that no server has.
@@ -144,7 +154,7 @@ func createTokenAt(ctx context.Context, place tokenPlace, request auth.Request) 
 		return "", token, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	return issueLogged(ctx, store, log, request)
+	return issueLogged(ctx, store, log, request, maker{who: "the data folder's owner"})
 }
 
 // createTokenIn makes the token in the database itself, beside servers that may

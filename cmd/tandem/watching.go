@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/limit"
 	"github.com/tandem-tune/tandem/web/monitoring"
@@ -31,6 +34,24 @@ func limitFlags(command *cobra.Command, options *serverOptions) {
 	flags.IntVar(&options.maxConnections, "max-connections", defaultConnections, "open connections; further ones are answered 503 (over TLS: closed) at once")
 	flags.Float64Var(&options.limits.Requests, "requests-per-second", 10_000, "requests that one token may make a second; one address may make twice as many; 0: no bound")
 	flags.BoolVar(&options.openMetrics, "open-metrics", false, "let programs on this machine read /metrics without a token")
+}
+
+// proxies are the networks that --trusted-proxy names. None may be everybody's: then
+// each client could say that it is another.
+func (o serverOptions) proxies() ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, text := range o.trustedProxies {
+		network, err := netip.ParsePrefix(text)
+		if address, failed := netip.ParseAddr(text); failed == nil {
+			address = address.Unmap().WithZone("")
+			network, err = netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		if err != nil || network.Bits() == 0 || network.Addr().Is4In6() {
+			return nil, usageError{fmt.Errorf("--trusted-proxy (%s) must be the address or the network of proxies, such as 127.0.0.1, 10.0.0.0/24 or fd00::/8, and not of everybody", text)}
+		}
+		list = append(list, network)
+	}
+	return list, nil
 }
 
 // perSecond are the limits as the API takes them, to which 0 is its default.
@@ -79,22 +100,12 @@ func (s *server) state(context.Context) monitoring.State {
 		state.Census, state.Healthy = o.studies.Census(), o.store.Err() == nil
 	}
 	if s.database == nil {
-		state.FreeBytes, state.DatabaseBytes = freeBytes(s.options.data), databaseBytes(s.options.data)
+		state.FreeBytes, state.DatabaseBytes = filesystem.Free(s.options.data), databaseBytes(s.options.data)
 	}
 	if s.certificates != nil {
 		state.CertificateExpires = s.certificates.Expires()
 	}
 	return state
-}
-
-// freeBytes is the room on the folder's disk that this user may fill; -1 where
-// that cannot be told.
-func freeBytes(folder string) int64 {
-	var disk unix.Statfs_t
-	if unix.Statfs(folder, &disk) != nil {
-		return -1
-	}
-	return int64(disk.Bavail) * int64(disk.Bsize)
 }
 
 // databaseBytes is the size of the database with its log; -1 where there is none

@@ -66,7 +66,7 @@ has; docs/sandbox.md tells what each does.`,
   TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := server.open()
+			client, err := server.openWith("a worker takes a token")
 			if err != nil {
 				return err
 			}

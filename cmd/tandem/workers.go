@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,6 +110,10 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		}
 		for _, study := range slices.Sorted(maps.Keys(worker.Refuses)) {
 			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), wording.Plain(worker.Refuses[study]))
+		}
+		for _, study := range slices.Sorted(maps.Keys(worker.Excluded)) {
+			one := worker.Excluded[study]
+			fmt.Fprintf(out, "\n%s is excluded from study %s until %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), one.Until.Local().Format(time.DateTime), wording.Plain(one.Reason))
 		}
 	}
 	return nil

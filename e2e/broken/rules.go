@@ -39,7 +39,9 @@ var rules = []rule{
 		name: "a lost trial is queued again in a second transaction",
 		edits: []edit{
 			{"study/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
-			{"study/finish.go", "	s.release(lease)\n	return nil\n}\n\nfunc (s *Service) renewed(", requeueLater + "	s.release(lease)\n	return nil\n}\n\nfunc (s *Service) renewed("},
+			{"study/finish.go",
+				"	return commit(ctx, s, tx, &nothing)\n}\n\nfunc (s *Service) renewed(",
+				"	if err := commit(ctx, s, tx, &nothing); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n}\n\nfunc (s *Service) renewed("},
 		},
 		tests: []string{simulation},
 	},
@@ -84,9 +86,9 @@ var rules = []rule{
 	},
 	{
 		name: "a checkpoint of nobody's bytes",
-		edits: []edit{{"web/api/lease.go",
-			"	if err := s.checkUpload(input.Body); err != nil {",
-			"	if err := s.checkUpload(input.Body); err != nil && input.Body.Bytes < 0 {"}},
+		edits: []edit{{"study/report.go",
+			"	if err := s.checkUpload(ctx, t, commitment); err != nil {",
+			"	if err := s.checkUpload(ctx, t, commitment); err != nil && commitment.Bytes < 0 {"}},
 		tests: []string{"./web/api -run TestCheckpointsAreOfWhatWasUploaded"},
 	},
 }

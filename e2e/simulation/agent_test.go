@@ -223,16 +223,28 @@ func (a *agent) commit(lease protocol.Lease, epoch int) bool {
 		Kind: history.Checkpoint, Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch, Worker: a.id, Rung: lease.Rung, Epoch: epoch, Artifact: hashOf(content),
 	}
 	a.world.log.Note(one)
-	return a.insist("upload", func() error {
-		return a.client.PutArtifact(a.ctx, one.Artifact, int64(len(content)), func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
-	}) && a.insist("checkpoint", func() error {
-		err := a.client.CommitCheckpoint(a.ctx, lease.Trial, protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Artifact: one.Artifact, Bytes: int64(len(content))})
-		if err == nil {
-			one.Acknowledged = true
-			a.world.log.Note(one)
+	for again := true; again; {
+		again = false
+		sent := a.insist("upload", func() error {
+			return a.client.PutArtifact(a.ctx, one.Artifact, int64(len(content)), func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+		}) && a.insist("checkpoint", func() error {
+			err := a.client.CommitCheckpoint(a.ctx, lease.Trial, protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Artifact: one.Artifact, Bytes: int64(len(content))})
+			if problem.Is(err, problem.Conflict) { // the server was started anew in between
+				again = true
+				a.world.count("sent again")
+				return nil
+			}
+			if err == nil {
+				one.Acknowledged = true
+				a.world.log.Note(one)
+			}
+			return err
+		})
+		if !sent {
+			return false
 		}
-		return err
-	})
+	}
+	return true
 }
 
 // restore fetches the lease's checkpoint, which must be what was committed.

@@ -9,6 +9,9 @@ import (
 // ThisMachine is the name of the device that [Machine] describes.
 const ThisMachine = "this-machine"
 
+// unknownProcessor is that of a machine whose kernel does not name it.
+const unknownProcessor = "unknown processor"
+
 // Machine is what can be found out about the machine that the program runs on.
 type Machine struct {
 	Processor string
@@ -36,7 +39,7 @@ func (m Machine) Device() (Device, error) {
 	}
 	processor := m.Processor
 	if processor == "" {
-		processor = "unknown processor"
+		processor = unknownProcessor
 	}
 	d := Device{
 		Name: ThisMachine, Title: "The machine this program runs on",

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/tandem-tune/tandem/store/filesystem"
 )
 
 // The modes: what a model learned is nobody else's business on the machine.
@@ -40,7 +42,8 @@ func at(dir string) *Store {
 
 // Open makes the directory if there is none and returns its store. What a
 // crash left half received is removed.
-func Open(dir string) (*Store, error) {
+func Open(dir string) (_ *Store, err error) {
+	defer func() { err = filesystem.Explain(dir, err) }()
 	s := at(dir)
 	if err := os.RemoveAll(s.temporary); err != nil {
 		return nil, fmt.Errorf("remove unfinished artifacts: %w", err)

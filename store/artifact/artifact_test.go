@@ -244,25 +244,24 @@ func TestMissingArtifacts(t *testing.T) {
 	}
 }
 
-// untouchable fails the test when it is read.
-type untouchable struct{ t *testing.T }
-
-func (u untouchable) Read([]byte) (int, error) {
-	u.t.Error("the bytes were read again")
-	return 0, io.EOF
-}
-
-func TestPutAgainReadsNothingAndMakesTheArtifactYoung(t *testing.T) {
+func TestPutAgainReadsEverythingAndMakesTheArtifactYoung(t *testing.T) {
 	store, dir := open(t)
 	hash := put(t, store, []byte("weights"))
 	old := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(filepath.Join(dir, "sha256", hash[:2], hash), old, old); err != nil {
 		t.Fatal(err)
 	}
-	size, err := store.Put(t.Context(), hash, untouchable{t}, 0)
-	if err != nil || size != 7 {
-		t.Fatalf("Put returned %d, %v; want 7 bytes", size, err)
+	// What is there is neither confirmed without its bytes nor taken away by others.
+	if _, err := store.Put(t.Context(), hash, strings.NewReader("others!"), room); !problem.Is(err, problem.Invalid) {
+		t.Errorf("other bytes: %v", err)
 	}
+	if _, err := store.Put(t.Context(), hash, strings.NewReader("weights"), 6); !problem.Is(err, problem.Exhausted) {
+		t.Errorf("more bytes than are allowed: %v", err)
+	}
+	if entries := list(t, store); len(entries) != 1 || !entries[0].Modified.Equal(old) {
+		t.Errorf("entries %v, want one as old as before", entries)
+	}
+	put(t, store, []byte("weights"))
 	// The time of the file system may lag a tick of the kernel behind.
 	if entries := list(t, store); len(entries) != 1 || !entries[0].Modified.After(old.Add(time.Minute)) {
 		t.Errorf("entries %v, want one put just now", entries)
@@ -356,8 +355,7 @@ func TestConcurrentPutsOfOneHash(t *testing.T) {
 				sent = content[1:]
 			}
 			size, err := store.Put(t.Context(), hash, bytes.NewReader(sent), room)
-			// A wrong sender is refused, or not read since a right one was faster.
-			if err != nil && (i%4 != 3 || !problem.Is(err, problem.Invalid)) {
+			if wrong := i%4 == 3; wrong != (err != nil) || wrong && !problem.Is(err, problem.Invalid) {
 				t.Errorf("put %d: %v", i, err)
 			}
 			if err == nil && size != int64(len(content)) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/tandem-tune/tandem/failpoint"
 	"github.com/tandem-tune/tandem/problem"
@@ -20,15 +19,12 @@ import (
 // bytes have another hash and exhausted if there are more than limit; then
 // nothing is kept.
 //
-// An artifact that is there already is not read again: its age starts anew, and
-// its size is returned.
+// Bytes that are there already are read to their end all the same, and replaced:
+// nobody learns from an upload what others have. The artifact's age starts anew.
 func (s *Store) Put(ctx context.Context, sha256 string, r io.Reader, limit int64) (int64, error) {
 	path, err := s.path(sha256)
 	if err != nil {
 		return 0, err
-	}
-	if bytes, found, err := s.refresh(path); found || err != nil {
-		return bytes, err
 	}
 	file, err := os.CreateTemp(s.temporary, "put-*") // created with mode 0600
 	if err != nil {
@@ -48,26 +44,6 @@ func (s *Store) Put(ctx context.Context, sha256 string, r io.Reader, limit int64
 	return bytes, nil
 }
 
-// refresh gives an artifact that exists the present as its time and returns
-// its size.
-func (s *Store) refresh(path string) (bytes int64, found bool, err error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("look at an artifact: %w", err)
-	}
-	now := time.Now()
-	if err := os.Chtimes(path, now, now); err != nil {
-		return 0, false, fmt.Errorf("refresh an artifact: %w", err)
-	}
-	// Another Put may have named it, and not have come further yet.
-	return info.Size(), true, s.syncName(path)
-}
-
 // receive writes at most limit bytes with the hash to the file, makes them
 // durable and closes the file.
 func receive(ctx context.Context, file *os.File, from io.Reader, name string, limit int64) (int64, error) {
@@ -83,8 +59,8 @@ func receive(ctx context.Context, file *os.File, from io.Reader, name string, li
 	return bytes, err
 }
 
-// publish gives the received file its final name, durably. If another Put of
-// the same artifact was faster, its equal file is replaced.
+// publish gives the received file its final name, durably. An equal file that has
+// it is replaced.
 func (s *Store) publish(received, path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, directoryMode); err != nil {
@@ -119,7 +95,7 @@ func discard(received string) error {
 // storage is a failure of the disk or of the sender. A full disk is said as
 // something that passes, since somebody can make room.
 func storage(doing string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return problem.New(problem.Unavailable, "%s: %w, make room on it: %w", doing, problem.ErrDiskFull, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)

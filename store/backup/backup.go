@@ -25,6 +25,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 )
 
@@ -72,6 +73,7 @@ type Source struct {
 // that is there already is not touched. The error is invalid for a folder or a
 // name that cannot be used, and unavailable if the data is damaged.
 func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) {
+	defer func() { err = filesystem.Explain(file, err) }()
 	if _, err := os.Lstat(file); err == nil {
 		return Manifest{}, problem.New(problem.Invalid, "%s is there already, and is not replaced: choose another name, or remove it", file)
 	}
@@ -237,7 +239,8 @@ func syncFolder(path string) error {
 
 // Verify reads everything in a data folder and says what there is, or what is
 // wrong with it. It changes nothing; a server may be using the folder.
-func Verify(ctx context.Context, data string) (Manifest, error) {
+func Verify(ctx context.Context, data string) (_ Manifest, err error) {
+	defer func() { err = filesystem.Explain(data, err) }()
 	path := filepath.Join(data, Database)
 	var m Manifest
 	meterOf(ctx).begin("checking the database", 0)

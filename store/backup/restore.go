@@ -16,6 +16,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 )
 
@@ -32,7 +33,8 @@ const (
 // fails, or is killed, there is no database in the folder, and another try may
 // follow. The error is invalid for a folder or a file that cannot be used, and
 // unavailable if the backup is damaged.
-func Restore(ctx context.Context, file, data string) (Manifest, error) {
+func Restore(ctx context.Context, file, data string) (_ Manifest, err error) {
+	defer func() { err = filesystem.Explain(data, err) }()
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return Manifest{}, problem.New(problem.Invalid, "make the data folder: %w", err)
 	}
@@ -122,6 +124,9 @@ func unpack(ctx context.Context, path, work string) (Manifest, error) {
 func broken(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err = filesystem.Explain(path, err); filesystem.Explained(err) {
+		return err // which is not the backup's fault
 	}
 	return problem.New(problem.Unavailable, "the backup %s cannot be restored: %w; nothing was kept of it, take another backup", path, err)
 }

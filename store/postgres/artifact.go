@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"io"
 	"iter"
 	"sync"
@@ -38,14 +37,11 @@ func (s *Store) Artifacts() *Artifacts {
 // bytes have another hash and exhausted if there are more than limit; then
 // nothing is kept.
 //
-// An artifact that is there already is not read again: its age starts anew, and
-// its size is returned.
+// Bytes that are there already are read to their end all the same: nobody learns
+// from an upload what others have. The artifact's age starts anew.
 func (a *Artifacts) Put(ctx context.Context, sha256 string, r io.Reader, limit int64) (int64, error) {
 	if err := artifact.CheckName(sha256); err != nil {
 		return 0, err
-	}
-	if bytes, found, err := a.refresh(ctx, sha256); found || err != nil {
-		return bytes, err
 	}
 	upload, err := a.begin(ctx)
 	if err != nil {
@@ -64,22 +60,6 @@ func (a *Artifacts) Put(ctx context.Context, sha256 string, r io.Reader, limit i
 		return 0, err
 	}
 	return bytes, nil
-}
-
-// refresh gives an artifact that exists the present as its time and returns
-// its size.
-func (a *Artifacts) refresh(ctx context.Context, sha256 string) (bytes int64, found bool, err error) {
-	err = a.store.writer.Do(ctx, func(run *session) error {
-		run.do(func(results pgx.BatchResults) error {
-			err := results.QueryRow().Scan(&bytes)
-			if found = err == nil; errors.Is(err, pgx.ErrNoRows) {
-				return nil
-			}
-			return err
-		}, "UPDATE artifact SET put = clock_timestamp() WHERE sha256 = $1 RETURNING bytes", sha256)
-		return nil
-	})
-	return bytes, found, err
 }
 
 // begin makes an upload that nothing refers to.

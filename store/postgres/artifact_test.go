@@ -148,6 +148,17 @@ func TestArtifactsGoWhenTheyAreOld(t *testing.T) {
 		t.Errorf("a young one was deleted: %v, %v", deleted, err)
 	}
 	age("2 hours")
+	for what, c := range map[string]struct {
+		from io.Reader
+		room int64
+		want problem.Code
+	}{
+		"other bytes": {strings.NewReader("other"), room, problem.Invalid}, "too many": {bytes.NewReader(content), 1 << 20, problem.Exhausted},
+	} {
+		if _, err := artifacts.Put(t.Context(), name, c.from, c.room); !problem.Is(err, c.want) {
+			t.Errorf("%s under a name that is there: %v", what, err)
+		}
+	}
 	put(t, artifacts, content) // it begins anew
 	if deleted, err := artifacts.DeleteBefore(name, time.Now().Add(-time.Hour)); deleted || err != nil {
 		t.Errorf("one that was put again was deleted: %v, %v", deleted, err)

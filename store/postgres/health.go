@@ -82,11 +82,14 @@ const (
 	defect                // one statement was wrong, and only it failed
 )
 
+// diskFull is what PostgreSQL says of its own disk.
+const diskFull = "53100"
+
 func weigh(fault *pgconn.PgError) weight {
 	switch code := fault.Code; {
 	case strings.HasPrefix(code, "XX001"), strings.HasPrefix(code, "XX002"), code == "58030": // data or index corrupted, I/O error
 		return fatal
-	case code == "53100":
+	case code == diskFull:
 		return full
 	case strings.HasPrefix(code, "08"), // connection
 		strings.HasPrefix(code, "53"),    // no memory, no connections left

@@ -47,6 +47,10 @@ func Open(ctx context.Context, options Options) (*Database, error) {
 	d := &Database{options: options}
 	if err := d.open(ctx); err != nil {
 		d.Close()
+		if state(err) == diskFull {
+			err = problem.New(problem.Unavailable, "%w: that of the database at %s. Make room there, then start again: the data is not damaged by this, and nothing that was acknowledged is lost (%w)",
+				problem.ErrDiskFull, d.Place(), err)
+		}
 		return nil, err
 	}
 	return d, nil

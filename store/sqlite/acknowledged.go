@@ -76,7 +76,7 @@ func checkAcknowledged(ctx context.Context, database *sql.DB, path string) error
 		err = database.QueryRowContext(ctx, "SELECT commits FROM server").Scan(&commits)
 	}
 	if err != nil {
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	}
 	if commits >= last {
 		return nil

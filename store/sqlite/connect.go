@@ -84,7 +84,7 @@ func identify(ctx context.Context, database *sql.DB, path string) error {
 	}
 	switch {
 	case err != nil:
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	case id != application && (id != 0 || foreign > 0):
 		return problem.New(problem.Invalid, "%s is a database of another program: choose another path", path)
 	}
@@ -127,19 +127,19 @@ func check(ctx context.Context, database *sql.DB, path string) error {
 func checkWith(ctx context.Context, database *sql.DB, path, pragma string) error {
 	rows, err := database.QueryContext(ctx, pragma)
 	if err != nil {
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	}
 	defer rows.Close()
 	var faults []string
 	for rows.Next() {
 		var fault string
 		if err := rows.Scan(&fault); err != nil {
-			return damaged(path, err.Error())
+			return unreadable(path, err)
 		}
 		faults = append(faults, fault)
 	}
 	if err := rows.Err(); err != nil {
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	}
 	if len(faults) == 1 && faults[0] == "ok" {
 		return nil
@@ -166,7 +166,7 @@ func checkLookups(ctx context.Context, database *sql.DB, path string) error {
 		}
 		switch {
 		case err != nil:
-			return damaged(path, err.Error())
+			return unreadable(path, err)
 		case seen != written:
 			return damaged(path, damage{kind, "all rows", fmt.Sprintf("%d are there, and %d were written, or they are not the same", seen.entries, written.entries)}.Error())
 		case lost > 0:

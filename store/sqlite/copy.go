@@ -50,7 +50,7 @@ func Copy(ctx context.Context, path, to string) error {
 	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
 	err := identify(ctx, database, path)
 	if err == nil {
-		err = copyInto(ctx, database, to)
+		err = explained(to, copyInto(ctx, database, to))
 	}
-	return errors.Join(err, database.Close())
+	return explained(path, errors.Join(err, database.Close()))
 }

@@ -103,6 +103,10 @@ func weigh(fault sqlite3.Error) weight {
 	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrMisuse, sqlite3.ErrRange:
 		return defect
 	}
+	noRoom := fault.SystemErrno == syscall.ENOSPC || fault.SystemErrno == syscall.EDQUOT
+	if noRoom && (fault.ExtendedCode == sqlite3.ErrIoErrWrite || fault.ExtendedCode == sqlite3.ErrIoErrSHMSize) {
+		return full // a write was refused; a sync that fails for that has lost something
+	}
 	outOfFiles := fault.SystemErrno == syscall.EMFILE || fault.SystemErrno == syscall.ENFILE
 	if fault.ExtendedCode == sqlite3.ErrIoErrNoMem || fault.Code == sqlite3.ErrCantOpen && outOfFiles {
 		return passing

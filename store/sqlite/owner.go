@@ -69,7 +69,7 @@ func (o *owner) prepare(path string) (suspect bool, err error) {
 	}
 	text := []byte("It is removed by a clean stop. If it is here at the next start, the database is checked first.\n")
 	if err := os.WriteFile(o.marker, text, 0o600); err != nil {
-		return false, fmt.Errorf("mark %s as open: %w", path, err)
+		return false, errors.Join(fmt.Errorf("mark %s as open: %w", path, err), o.clean())
 	}
 	return false, syncFile(o.marker)
 }

@@ -91,10 +91,10 @@ const schemaChecksum = `SELECT coalesce(sum(row_checksum(type, name, tbl_name, c
 func checkSchema(ctx context.Context, database *sql.DB, path string) error {
 	var computed, stored int64
 	if err := database.QueryRowContext(ctx, schemaChecksum).Scan(&computed); err != nil {
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	}
 	if err := database.QueryRowContext(ctx, "SELECT schema_checksum FROM server").Scan(&stored); err != nil {
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	}
 	if stored == 0 { // the last start ended just behind the migration
 		_, err := database.ExecContext(ctx, "UPDATE server SET schema_checksum = ?", computed)

@@ -28,10 +28,22 @@ func openSession(ctx context.Context, database *sql.DB) (*session, error) {
 		return nil, fmt.Errorf("open the connection that writes: %w", err)
 	}
 	s := &session{connection: connection}
-	if s.server, err = s.number("UPDATE server SET epoch = epoch + 1 RETURNING epoch"); err != nil {
+	if err := s.takeOver(); err != nil {
 		return nil, errors.Join(problem.New(problem.Unavailable, "take the database over: %w", err), connection.Close())
 	}
 	return s, nil
+}
+
+// takeOver makes this server the newest that has opened the file. The row comes back
+// before it is written: only the end of a transaction of its own says whether it was.
+func (s *session) takeOver() (err error) {
+	if err := s.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if s.server, err = s.number("UPDATE server SET epoch = epoch + 1 RETURNING epoch"); err != nil {
+		return err
+	}
+	return s.exec("COMMIT")
 }
 
 // stuckError is a transaction that could not be rolled back.

@@ -46,18 +46,19 @@ type Store struct {
 // Open opens the file, makes it if there is none, and brings its schema up to
 // date. It fails at once, with a problem.Error that says what to do, if another
 // server has the file, if it is another program's, was written by a newer
-// version, is damaged, or lies where its locks may not hold.
+// version, is damaged, or lies where its locks may not hold; or if the machine has
+// no room for it or does not let it be written, which is told apart from damage.
 func Open(ctx context.Context, path string, options Options) (*Store, error) {
 	if err := checkFilesystem(path, options); err != nil {
-		return nil, err
+		return nil, explained(path, err)
 	}
 	owner, err := acquire(path)
 	if err != nil {
-		return nil, err
+		return nil, explained(path, err)
 	}
 	s := &Store{owner: owner, health: newHealth(path)}
 	if err := s.open(ctx, path); err != nil {
-		return nil, errors.Join(err, owner.release())
+		return nil, errors.Join(explained(path, err), owner.release())
 	}
 	return s, nil
 }

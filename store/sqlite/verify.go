@@ -92,7 +92,7 @@ func Verify(ctx context.Context, path string) (Contents, error) {
 	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
 	database.SetMaxOpenConns(1)
 	err := contents.verify(ctx, database, path)
-	return contents, errors.Join(err, database.Close())
+	return contents, explained(path, errors.Join(err, database.Close()))
 }
 
 func (c *Contents) verify(ctx context.Context, database *sql.DB, path string) error {
@@ -105,13 +105,16 @@ func (c *Contents) verify(ctx context.Context, database *sql.DB, path string) er
 	// One state of a database that a server may be writing to.
 	tx, err := database.BeginTx(ctx, nil)
 	if err != nil {
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
 	v := view{ctx, tx}
 	findings, err := c.findings(v)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err != nil && len(findings) == 0 {
+		return unreadable(path, err)
 	}
 	if err != nil {
 		findings = append(findings, err.Error())
@@ -132,7 +135,7 @@ func (c *Contents) version(ctx context.Context, database *sql.DB, path string) e
 	err = database.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&c.Schema)
 	switch {
 	case err != nil:
-		return damaged(path, err.Error())
+		return unreadable(path, err)
 	case c.Schema == 0:
 		return problem.New(problem.Invalid, "the database %s is empty", path)
 	case c.Schema > newest:

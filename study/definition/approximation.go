@@ -28,8 +28,8 @@ type ResponseSeconds struct {
 type Sprint struct {
 	// AfterSeconds is for how long a trial runs before it sprints.
 	AfterSeconds float64 `json:"after_seconds"`
-	// Auto has that chosen by the server's model of response times, as early as
-	// what workers may take for sprints allows. AfterSeconds is 0 then.
+	// Auto has that chosen by the server, as early as what workers may take for
+	// sprints allows. AfterSeconds is 0 then.
 	Auto bool `json:"auto,omitempty"`
 	// WhileWaiting has trials of a lower priority sprint on the machines that a trial
 	// of this study waits for.

@@ -132,31 +132,3 @@ func sortable[T any](list []T, value func(T) float64) []key {
 	})
 	return keys
 }
-
-// Farness is each point's distance from the ideal, which has the best value of
-// the front in every objective: the smaller, the better the compromise. Every
-// objective is measured in parts of the front's extent, from 0 to 1.
-func Farness(front []Point) []float64 {
-	distances := make([]float64, len(front))
-	if len(front) == 0 {
-		return distances
-	}
-	for objective := range front[0] {
-		best, worst := extent(front, objective)
-		for i, point := range front {
-			part := 0.0
-			switch span := best - worst; {
-			case point[objective] == best:
-			case math.IsInf(span, 1):
-				part = 1
-			default:
-				part = (best - point[objective]) / span
-			}
-			distances[i] += part * part
-		}
-	}
-	for i, square := range distances {
-		distances[i] = math.Sqrt(square)
-	}
-	return distances
-}

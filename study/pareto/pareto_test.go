@@ -139,11 +139,11 @@ func TestCrowdingPutsTheEndsFirstAndTheLonelyNext(t *testing.T) {
 func TestFarnessIsTheDistanceFromTheIdeal(t *testing.T) {
 	t.Parallel()
 	front := []pareto.Point{{0, 100}, {8, 80}, {10, 0}}
-	if got, want := pareto.Farness(front), []float64{1, math.Hypot(0.2, 0.2), 1}; !near(got, want) {
+	if got, want := pareto.Farness(front, []pareto.Range{{10, 0}, {100, 0}}), []float64{1, math.Hypot(0.2, 0.2), 1}; !near(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	vast := []pareto.Point{{math.Inf(1), 0}, {0, 1}}
-	if got := pareto.Farness(vast); !near(got, []float64{1, 1}) {
+	if got := pareto.Farness(vast, pareto.Usual(vast, [][]int{{0, 1}})); !near(got, []float64{1, 0}) {
 		t.Errorf("an infinity: %v", got)
 	}
 }
@@ -235,5 +235,49 @@ func BenchmarkLayers(b *testing.B) {
 	for i := 10_000; b.Loop(); i++ {
 		l.Add(i, pareto.Point{math.Sin(float64(i)), math.Cos(float64(3 * i)), math.Sin(float64(7 * i))})
 		l.Order(nil)
+	}
+}
+
+// One point far from the others, wherever it is, does not change what is usual, and
+// nine that are spread evenly are all usual.
+func TestNoSinglePointStretchesTheUsualRanges(t *testing.T) {
+	t.Parallel()
+	var points []pareto.Point
+	for i := range 9 {
+		points = append(points, pareto.Point{float64(i), float64(8 - i)})
+	}
+	want := []pareto.Range{{Best: 8}, {Best: 8}}
+	if got := pareto.Usual(points, pareto.Fronts(points)); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	inf := math.Inf(1)
+	for _, far := range []pareto.Point{{-1000, 9}, {9, -1000}, {1e300, -5}, {inf, -5}, {-5, inf}, {-1e300, -1e300}, {-40, 4}} {
+		with := append(slices.Clone(points), far)
+		if got := pareto.Usual(with, pareto.Fronts(with)); !slices.Equal(got, want) {
+			t.Errorf("with %v: got %v, want %v", far, got, want)
+		}
+	}
+}
+
+func TestDifferencesInsideABandCannotBeTold(t *testing.T) {
+	t.Parallel()
+	judged := func(x, y, low, high float64) pareto.Judged {
+		return pareto.Judged{Point: pareto.Point{x, y}, Bands: []pareto.Band{{x, x}, {low, high}}}
+	}
+	a, b, c := judged(1, 5, 1, 9), judged(2, 4, 4, 4), judged(3, 0.5, 0.5, 0.5)
+	better, worse, tied := pareto.Compare(a, b)
+	if len(better) != 0 || !slices.Equal(worse, []int{0}) || !slices.Equal(tied, []int{1}) {
+		t.Errorf("better %v, worse %v, tied %v", better, worse, tied)
+	}
+	for _, one := range []struct {
+		near []pareto.Judged
+		want int
+	}{
+		{[]pareto.Judged{a, b, c}, 1}, {[]pareto.Judged{a, c, b}, 2}, {[]pareto.Judged{b, a, c}, 0}, {[]pareto.Judged{c, a, b}, 0}, {[]pareto.Judged{a}, 0},
+		{[]pareto.Judged{a, b, judged(2.5, 3, 3, 3)}, 1}, // both are better than the nearest; of the two it is the nearer
+	} {
+		if got := pareto.Choose(one.near); got != one.want {
+			t.Errorf("of %v: %d, want %d", one.near, got, one.want)
+		}
 	}
 }

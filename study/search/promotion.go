@@ -9,6 +9,10 @@ import "github.com/tandem-tune/tandem/budget"
 type promotion interface {
 	// earned returns the trial that goes up next.
 	earned(h *history, o outlook) (step, bool)
+	// earnable is how many trials would go up one after the other, if nothing were
+	// measured meanwhile and so many fresh ones started before that the study then has
+	// room for so many more.
+	earnable(h *history, fresh, room int) int
 	// start returns where the next new trial starts.
 	start(h *history) slot
 	// full reports that no new trial starts by itself: all there will be by

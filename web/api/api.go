@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -47,6 +48,8 @@ type Config struct {
 	// Ready returns why no further work should be sent here, though what is
 	// under way goes on: the server is about to end, say; nil: it is ready.
 	Ready func() error
+	// Proxies are those whose word is taken for where a request came from.
+	Proxies []netip.Prefix
 	// Monitor is told of every request and answers /metrics; nil: nobody is.
 	Monitor Monitor
 	// OpenMetrics lets programs on this machine read /metrics without a token.
@@ -65,11 +68,11 @@ type Config struct {
 
 const defaultArtifactLimit = 4 << 30
 
-// The bounds on requests that stay open: event streams and uploads.
+// The bounds on requests that stay open: event streams and uploads. Who sends or
+// follows has a share of them.
 const (
-	maxFollowers     = 512
-	maxLinkFollowers = 64 // of one link
-	maxUploads       = 32
+	maxFollowers = 8192
+	maxUploads   = 128
 )
 
 // server holds what the handlers need.
@@ -87,19 +90,20 @@ type server struct {
 	logger        *slog.Logger
 	healthy       func() error
 	peerSecret    string
+	proxies       proxies
 	ready         func() error
 	monitor       Monitor
 	openMetrics   bool
 	limits        limits
 	artifactLimit int64
 
-	origins   *http.CrossOriginProtection
-	mux       *chi.Mux
-	table     map[string]route // by method and pattern
-	openAPI   func() []byte    // made when somebody asks for it
-	attempts  attempts
-	followers chan struct{}
-	uploads   chan struct{}
+	origins  *http.CrossOriginProtection
+	mux      *chi.Mux
+	table    map[string]route // by method and pattern
+	openAPI  func() []byte    // made when somebody asks for it
+	attempts attempts
+	// broadcasts are what event streams send.
+	broadcasts *broadcasts
 }
 
 // New returns the handler of everything the server answers. It panics if a
@@ -111,14 +115,15 @@ func New(config Config) http.Handler {
 func newServer(config Config) *server {
 	s := &server{
 		studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
-		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy, peerSecret: config.PeerSecret,
+		ui: config.UI, hosts: newHostList(config.Hosts), logger: config.Logger, healthy: config.Healthy, peerSecret: config.PeerSecret, proxies: config.Proxies,
 		ready: config.Ready, monitor: config.Monitor, openMetrics: config.OpenMetrics,
 		artifactLimit: config.ArtifactLimit, origins: http.NewCrossOriginProtection(), mux: chi.NewMux(),
-		table: make(map[string]route), attempts: attempts{inside: make(map[string]chan struct{})}, followers: make(chan struct{}, maxFollowers), uploads: make(chan struct{}, maxUploads),
+		table: make(map[string]route), attempts: attempts{inside: make(map[string]chan struct{})},
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
+	s.broadcasts = newBroadcasts(s.studies, s.logger)
 	if s.healthy == nil {
 		s.healthy = func() error { return nil }
 	}
@@ -153,6 +158,7 @@ func newServer(config Config) *server {
 // document.
 func (s *server) register() {
 	plain := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
+	s.mux.Use(masked)
 	framework := humachi.New(s.mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",

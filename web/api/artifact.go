@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,7 +15,8 @@ import (
 )
 
 // stall is how long a transfer may stand still, and pace how many bytes have to
-// come in that time: an upload that brings less keeps its place from others.
+// come in that time, of each upload that its sender has under way: one that brings
+// less keeps its place from others, and many keep many.
 const (
 	stall = 60 * time.Second
 	pace  = 16 << 10
@@ -29,16 +29,13 @@ type BlobRef struct {
 type uploadInput struct {
 	BlobRef
 	length int64
-	body   io.Reader
-	// asks says that the client sends its body only when it is asked to.
-	asks bool
+	body   *patientReader
 }
 
 // Resolve takes the body as it comes: it is too large to be read before.
 func (i *uploadInput) Resolve(ctx huma.Context) []error {
 	r, w := humachi.Unwrap(ctx)
 	i.length = r.ContentLength
-	i.asks = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	i.body = &patientReader{Reader: r.Body, connection: http.NewResponseController(w)}
 	return nil
 }
@@ -47,21 +44,17 @@ func (s *server) putArtifact(ctx context.Context, input *uploadInput) (*nothing,
 	if input.length > s.artifactLimit {
 		return nil, tooLarge(s.artifactLimit)
 	}
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-	default:
-		return nil, problem.New(problem.Unavailable, "too many uploads at once: try again")
+	give, places, err := s.takeUpload(tokenOf(ctx))
+	if err != nil {
+		return nil, err
 	}
+	defer give()
+	input.body.places = places
 	body := &countingReader{Reader: input.body}
-	_, err := s.artifacts.Put(ctx, input.SHA256, body, s.artifactLimit)
+	bytes, err := s.artifacts.Put(ctx, input.SHA256, body, s.artifactLimit)
 	switch {
-	case err == nil && !input.asks:
-		// An artifact that was there already was not read. A client that is
-		// cut off while it sends would not see the answer.
-		_, _ = io.Copy(io.Discard, io.LimitReader(body, s.artifactLimit))
-		return nil, nil
 	case err == nil:
+		s.studies.Uploaded(ctx, input.SHA256, bytes)
 		return nil, nil
 	case problem.Is(err, problem.Exhausted):
 		return nil, tooLarge(s.artifactLimit)
@@ -72,7 +65,7 @@ func (s *server) putArtifact(ctx context.Context, input *uploadInput) (*nothing,
 }
 
 func describeUpload(operation *huma.Operation, _ huma.Registry) {
-	operation.Description = "The bytes become visible to others once a checkpoint that names them is committed."
+	operation.Description = "All bytes are read and checked, also of what is there already. They become visible to others once a checkpoint that names them is committed."
 	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {}}}
 }
 
@@ -125,18 +118,23 @@ type patientReader struct {
 	io.Reader
 	connection *http.ResponseController
 	due        time.Time // until when the pace must be met
-	came       int       // since the pace was met last
+	left       int64     // that has to come until then
+	// places is how many transfers its sender has under way; nil: this one.
+	places func() int64
 }
 
 // Read reads what comes while the pace is kept.
 func (p *patientReader) Read(into []byte) (int, error) {
-	if p.due.IsZero() || p.came >= pace {
-		p.due, p.came = time.Now().Add(stall), 0
+	if p.due.IsZero() || p.left <= 0 {
+		p.due, p.left = time.Now().Add(stall), pace
+		if p.places != nil {
+			p.left *= p.places()
+		}
 		_ = p.connection.SetReadDeadline(p.due)
 		_ = p.connection.SetWriteDeadline(p.due.Add(stall)) // for the answer
 	}
 	count, err := p.Reader.Read(into)
-	p.came += count
+	p.left -= int64(count)
 	if errors.Is(err, io.EOF) {
 		_ = p.connection.SetReadDeadline(time.Time{})
 	}

@@ -93,9 +93,9 @@ func TestCheckpointsAreOfWhatWasUploaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.admin("POST", path, string(body))
+		return s.do(ask{method: "POST", path: path, body: string(body), token: s.secrets[auth.Worker]})
 	}
-	if told := send(commit).problem(t, 422, problem.Invalid); !told.has("artifact", "was not uploaded") {
+	if told := send(commit).problem(t, 409, problem.Conflict); !strings.Contains(told.Detail, "PUT its bytes first") {
 		t.Errorf("%+v", told)
 	}
 	if err := worker.PutArtifact(ctx, commit.Artifact, commit.Bytes, opener(weights)); err != nil {
@@ -134,8 +134,10 @@ func TestUploadOfWhatIsThereAlready(t *testing.T) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
-	if sent[0] != int64(len(data)) || sent[1] != 0 || sent[2] != 0 {
-		t.Errorf("our client sent %v bytes of %d", sent, len(data))
+	for _, count := range sent { // also what is there is looked at to its end
+		if count != int64(len(data)) {
+			t.Errorf("our client sent %v bytes of %d", sent, len(data))
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 const (
 	// maxBody bounds the body of a call.
 	maxBody = 1 << 20
+	// maxSignIn bounds that of a call about a session: it holds a token at most.
+	maxSignIn = 4 << 10
 	// bodyTime is how long a client may take to send it.
 	bodyTime = 30 * time.Second
 
@@ -32,13 +34,9 @@ const (
 // was one, and else lets it through.
 func (s *server) call(w http.ResponseWriter, r *http.Request, found route) {
 	if found.mutates() {
-		give, err := s.takeBody(r)
-		if err != nil {
-			s.refuse(w, r, err)
-			return
-		}
-		defer give()
-		body, err := readBody(w, r)
+		taken := s.roomFor(r, found)
+		defer taken.give()
+		body, err := s.readBody(w, r, found.maxBody(), taken)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -63,15 +61,34 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, found route) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// readBody reads the whole body within its bounds.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxBody {
+// readBody reads the whole body within its bounds. It takes room for what has
+// come, whatever was announced.
+func (s *server) readBody(w http.ResponseWriter, r *http.Request, most int64, taken *room) ([]byte, error) {
+	if r.ContentLength > most {
 		w.Header().Set("Connection", "close") // what is left of it is not worth reading
-		return nil, tooLarge(maxBody)
+		return nil, tooLarge(most)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		return nil, readFault(err)
+	whole := most
+	if r.ContentLength >= 0 {
+		whole = r.ContentLength
+	}
+	in, body := http.MaxBytesReader(w, r.Body, most), make([]byte, 0, smallBody)
+	for {
+		if len(body) == cap(body) {
+			larger := min(2*int64(cap(body)), whole+1) // one more: only behind the last byte is its end
+			if !taken.grow(larger) {
+				return nil, s.limited("bodies", problem.New(problem.Unavailable, "too much is being sent to this server at once: try again"))
+			}
+			body = append(make([]byte, 0, larger), body...)
+		}
+		count, err := in.Read(body[len(body):cap(body)])
+		body = body[:len(body)+count]
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, readFault(err)
+		}
 	}
 	// The guard's deadline must not outlast the body: it would end a long poll.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})

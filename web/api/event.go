@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -13,15 +11,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/web/auth"
 )
 
-const (
-	// heartbeatEvery is how often a silent stream says that it is alive.
-	heartbeatEvery = 15 * time.Second
-	// eventPage is how many events are fetched at once.
-	eventPage = 500
-)
+// heartbeatEvery is how often a silent stream says that it is alive.
+const heartbeatEvery = 15 * time.Second
 
 type eventsInput struct {
 	StudyRef
@@ -34,32 +28,37 @@ func (s *server) events(ctx context.Context, input *eventsInput) (*huma.StreamRe
 	if input.Last > 0 {
 		after = input.Last
 	}
-	first, err := s.studies.Events(ctx, input.Study, after, eventPage)
+	owner, last, err := s.studies.Followed(ctx, input.Study)
 	if err != nil {
 		return nil, err
 	}
-	give, err := s.takeStream(tokenOf(ctx))
+	token := tokenOf(ctx)
+	give, err := s.takeStream(token, owner)
 	if err != nil {
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(framework huma.Context) {
 		defer give()
+		joined, leave := s.broadcasts.join(source{study: last.Study, shared: token.Scope == auth.Link}, last.Sequence)
+		defer leave()
 		_, w := humachi.Unwrap(framework)
 		header := w.Header()
 		header.Set("Content-Type", "text/event-stream")
 		header.Set("X-Accel-Buffering", "no") // a proxy must not gather events
 		w.WriteHeader(http.StatusOK)
-		stream := follower{server: s, study: input.Study, after: after, out: patientWriter(w), connection: http.NewResponseController(w)}
-		if err := stream.follow(ctx, first); ctx.Err() == nil {
-			s.logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", input.Study), slog.Any("error", err))
+		stream := follower{server: s, study: joined, after: after, out: w, connection: http.NewResponseController(w)}
+		if err := stream.follow(ctx); ctx.Err() == nil {
+			s.logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", last.Study), slog.Any("error", err))
 		}
 	}}, nil
 }
 
-// follower is one client that follows a study.
+// follower is one client that follows a study. It is given as much at once as it
+// must take within the time of a stall: one that does not is let go, and comes
+// again behind what it has seen.
 type follower struct {
 	server     *server
-	study      string
+	study      *broadcast
 	after      int64 // the last sequence that was sent
 	out        io.Writer
 	connection *http.ResponseController
@@ -67,58 +66,58 @@ type follower struct {
 
 // follow sends events until the client or the server goes, the study is
 // deleted, or the token is no longer valid, and returns which.
-func (f *follower) follow(ctx context.Context, events []protocol.Event) error {
-	checked := time.Now()
-	err := f.send("retry: 1000\n\n")
-	for err == nil {
-		if err = f.sendAll(events); err != nil {
-			return err
-		}
-		if time.Since(checked) >= heartbeatEvery {
-			checked = time.Now()
-			if err = f.server.authenticator.Valid(ctx, tokenOf(ctx).ID); err != nil {
-				return err
+func (f *follower) follow(ctx context.Context) error {
+	err := f.send(frame{f.after, []byte("retry: 1000\n\n")})
+	for page := eventPage; err == nil; {
+		frames, more, ended := f.study.next(f.after)
+		switch {
+		case ended != nil:
+			return ended
+		case more != nil:
+			if err = f.wait(ctx, more); errors.Is(err, errSilent) {
+				frames, err = []frame{{f.after, []byte(": alive\n\n")}}, nil
 			}
+		case frames == nil:
+			// Of large events few go at once: the rest is not read for nothing.
+			frames, err = f.study.before(ctx, f.after, page)
+			page = min(2*max(1, len(frames)), eventPage)
 		}
-		if len(events) < eventPage {
-			if err = f.wait(ctx); err != nil {
-				return err
-			}
+		if err != nil || len(frames) == 0 {
+			continue
 		}
-		events, err = f.server.studies.Events(ctx, f.study, f.after, eventPage)
+		// What was revoked since the last time is sent nothing more.
+		if err = f.server.authenticator.Valid(ctx, tokenOf(ctx).ID); err == nil {
+			err = f.send(frames...)
+		}
 	}
 	return err
 }
 
-// wait returns when there may be events, or after a sign of life.
-func (f *follower) wait(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, heartbeatEvery)
-	defer cancel()
-	err := f.server.studies.WaitEvents(waiting, f.study, f.after)
-	if err != nil && ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded) {
-		return f.send(": alive\n\n")
+// errSilent tells that nothing has come for a while.
+var errSilent = errors.New("nothing has come")
+
+// wait returns nil when there may be events.
+func (f *follower) wait(ctx context.Context, more <-chan struct{}) error {
+	silence := time.NewTimer(heartbeatEvery)
+	defer silence.Stop()
+	select {
+	case <-more:
+		return nil
+	case <-silence.C:
+		return errSilent
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return err
 }
 
-func (f *follower) sendAll(events []protocol.Event) error {
-	for _, event := range events {
-		data, err := json.Marshal(event)
-		if err != nil {
-			return fmt.Errorf("encode event %d: %w", event.Sequence, err)
-		}
-		// JSON has no line breaks of its own, and kinds are words of ours.
-		if _, err := fmt.Fprintf(f.out, "id: %d\nevent: %s\ndata: %s\n\n", event.Sequence, event.Kind, data); err != nil {
+// send writes all of it within the time of a stall.
+func (f *follower) send(frames ...frame) error {
+	_ = f.connection.SetWriteDeadline(time.Now().Add(stall)) // without a connection nothing stalls
+	for _, one := range frames {
+		if _, err := f.out.Write(one.text); err != nil {
 			return err
 		}
-		f.after = event.Sequence
-	}
-	return f.connection.Flush()
-}
-
-func (f *follower) send(text string) error {
-	if _, err := io.WriteString(f.out, text); err != nil {
-		return err
+		f.after = one.sequence
 	}
 	return f.connection.Flush()
 }

@@ -31,6 +31,9 @@ type request struct {
 	path  string
 	from  string // network address
 	token auth.Token
+	// excused is the token that it came with as far as anybody could say, for
+	// what a refusal must not cost: it opens nothing.
+	excused auth.Token
 }
 
 // in is the request with what is known of it.
@@ -58,6 +61,7 @@ func (s *server) handler() http.Handler {
 		defer func() { s.note(seen, r, started) }()
 		defer s.recover(seen, r)
 		setDeadlines(w, r, started)
+		s.proxies.believe(r)
 		s.fromPeer(r)
 		secure(seen.Header(), r)
 		r = request{path: r.URL.Path, from: r.RemoteAddr}.in(r)
@@ -114,14 +118,16 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 	if !open {
 		var err error
 		if known.token, err = s.identify(r); err != nil {
-			s.refuse(w, r, s.takeWrong(r, err))
+			known.excused, _ = s.recognize(r)
+			s.refuse(w, known.in(r), s.takeWrong(r, err))
 			return
 		}
+		known.excused = known.token
+		r = known.in(r)
 		if err := s.takeToken(known.token); err != nil {
 			s.refuse(w, r, err)
 			return
 		}
-		r = known.in(r)
 	}
 	if !exists {
 		s.missing(w, r)
@@ -183,6 +189,16 @@ func (s *server) identify(r *http.Request) (auth.Token, error) {
 	return auth.Token{}, problem.New(problem.Unauthorized, "this takes a token: send it as Authorization: Bearer TOKEN")
 }
 
+// recognize says whose request it is by what is in memory alone.
+func (s *server) recognize(r *http.Request) (auth.Token, bool) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		_, secret, _ := strings.Cut(header, " ")
+		return s.authenticator.Recognize(auth.Secret(strings.TrimSpace(secret)))
+	}
+	secret, _ := sessionOf(r)
+	return s.authenticator.Recognize(secret)
+}
+
 // servePage lets browsers through to the pages: everybody to the login page
 // and the assets, signed-in ones to the rest.
 func (s *server) servePage(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +238,7 @@ func loginFor(wanted *url.URL) string {
 
 // secure sets the headers that every answer carries.
 func secure(header http.Header, r *http.Request) {
-	header.Set("Content-Security-Policy", "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy", "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "no-referrer")

@@ -18,6 +18,7 @@ import (
 
 // operation is what the OpenAPI document says of one method of one path.
 type operation struct {
+	ID       string           `json:"operationId"`
 	Scopes   []string         `json:"x-scopes"`
 	Security []map[string]any `json:"security"`
 }
@@ -227,7 +228,7 @@ func TestEveryAnswerIsSecured(t *testing.T) {
 	} {
 		got := s.do(request)
 		policy := got.header.Get("Content-Security-Policy")
-		if !strings.Contains(policy, "script-src 'self'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+		if !strings.Contains(policy, "script-src 'self'") || !strings.Contains(policy, "frame-ancestors 'none'") || !strings.Contains(policy, "require-trusted-types-for 'script'; trusted-types 'none'") || strings.Contains(policy, "unsafe") {
 			t.Errorf("%s: policy %q", request.path, policy)
 		}
 		for name, want := range map[string]string{
@@ -292,5 +293,54 @@ func TestServerLimits(t *testing.T) {
 	got := s.do(ask{method: "GET", path: "/healthz", header: map[string]string{"X-Long": strings.Repeat("x", 64<<10)}})
 	if got.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Fatalf("headers of 64 KiB: %d", got.status)
+	}
+}
+
+// TestSecurityTellsWhatEachScopeOpens holds the table in SECURITY.md to what is
+// published, which TestEveryRouteIsOpenToItsScopesOnly holds to what is done.
+func TestSecurityTellsWhatEachScopeOpens(t *testing.T) {
+	t.Parallel()
+	told := map[string]string{}
+	for line := range strings.Lines(string(read(t, "../../SECURITY.md"))) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 4 || !strings.HasPrefix(cells[2], " `") {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[2], ",") {
+			told[strings.Trim(name, " `")] = strings.TrimSpace(cells[1])
+		}
+	}
+	for path, operations := range newStage(t).published() {
+		for method, described := range operations {
+			want := strings.Join(described.Scopes, ", ")
+			if want == "" {
+				want = "none needed"
+			}
+			if told[described.ID] != want {
+				t.Errorf("SECURITY.md tells that %s (%s %s) takes %q; it takes %s", described.ID, strings.ToUpper(method), path, told[described.ID], want)
+			}
+			delete(told, described.ID)
+		}
+	}
+	if len(told) > 0 {
+		t.Errorf("SECURITY.md tells of what is not there: %v", told)
+	}
+}
+
+// A study's command runs where a worker takes it: whoever may create studies runs
+// programs on the workers that serve everybody.
+func TestAUsersCommandsGoToEveryWorker(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.issue(auth.Request{Name: "alice", Scope: auth.User})
+	if _, err := s.as("alice").CreateStudy(t.Context(), []byte(smallStudy), "application/yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if lease := s.lease(s.worker()); !slices.Equal(lease.Command, []string{"train"}) {
+		t.Errorf("a worker's token is handed %+v", lease)
+	}
+	told := string(read(t, "../../SECURITY.md"))
+	if !strings.Contains(told, "| a user | a user's token | create studies, and so **run programs on every worker**") {
+		t.Error("SECURITY.md does not tell that a user runs programs on every worker")
 	}
 }

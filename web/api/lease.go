@@ -2,10 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -47,28 +44,7 @@ type checkpointInput struct {
 }
 
 func (s *server) commitCheckpoint(ctx context.Context, input *checkpointInput) (*nothing, error) {
-	if err := s.checkUpload(input.Body); err != nil {
-		return nil, err
-	}
 	return nil, s.studies.CommitCheckpoint(ctx, input.Trial, input.Body)
-}
-
-// checkUpload makes sure that the artifact is there: a checkpoint that was
-// acknowledged can be resumed from.
-func (s *server) checkUpload(commit protocol.CheckpointCommit) error {
-	bytes, size, err := s.artifacts.Open(commit.Artifact)
-	if problem.Is(err, problem.NotFound) {
-		return problem.WithFields("the checkpoint is not valid", []problem.Field{{Path: "artifact", Value: commit.Artifact,
-			Message: "was not uploaded: PUT it at " + prefix + "/artifacts first"}})
-	}
-	if err != nil {
-		return err
-	}
-	if size != commit.Bytes {
-		err = problem.WithFields("the checkpoint is not valid", []problem.Field{{Path: "bytes", Value: commit.Bytes,
-			Message: fmt.Sprintf("must be %d, the size of the artifact that was uploaded", size)}})
-	}
-	return errors.Join(err, bytes.Close())
 }
 
 type finishInput struct {

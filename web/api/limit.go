@@ -51,8 +51,16 @@ const (
 	maxPrincipals = 10_000
 	maxOrigins    = 10_000
 	maxTrials     = 10_000
-	// maxBodies bounds the bytes of all bodies that are in memory at once.
-	maxBodies = 256 << 20
+
+	// The bytes of bodies that are in memory at once: of heartbeats, reports and
+	// finishes, of what is sent with a token otherwise, and of what strangers send.
+	// Who sends has a share of each.
+	maxUrgent    = 128 << 20
+	maxBodies    = 120 << 20
+	maxStrangers = 8 << 20
+	// smallBody is what a body may take before it is counted, so that a short one
+	// is never refused for others: connections are bounded, and take more anyway.
+	smallBody = 1 << 10
 )
 
 // limits are the bounds on what clients may take, with what was taken.
@@ -61,8 +69,10 @@ type limits struct {
 	links                    *limit.Rates
 	points                   *limit.Rates
 	names                    *limit.Names
-	bodies                   *limit.Budget
-	streams                  *limit.Shares // of links
+	urgent, bodies           *limit.Fair
+	strangers                *limit.Fair // without a token, or with a link
+	uploads                  *limit.Fair
+	streams                  *limit.Fair
 	signIns                  *limit.Failures
 }
 
@@ -78,7 +88,8 @@ func newLimits(given Limits, now func() time.Time) limits {
 		wrong:  limit.NewRates(wrongTokens, wrongBurst, maxOrigins, time.Now),
 		points: rates(points, pointBurst, maxTrials), names: limit.NewNames(maxNames, maxTrials),
 		links:  limit.NewRates(linkRequests, linkBurst, maxPrincipals, time.Now),
-		bodies: limit.NewBudget(maxBodies), streams: limit.NewShares(maxLinkFollowers), signIns: limit.NewFailures(now),
+		urgent: limit.NewFair(maxUrgent), bodies: limit.NewFair(maxBodies), strangers: limit.NewFair(maxStrangers), uploads: limit.NewFair(maxUploads),
+		streams: limit.NewFair(maxFollowers), signIns: limit.NewFailures(now),
 	}
 }
 
@@ -100,12 +111,17 @@ func (s *server) limited(bound string, refusal error) error {
 	return refusal
 }
 
-// takeAddress counts a request of an address.
+// takeAddress counts a request of an address. One that has made too many is still
+// open to tokens that are known: others may have the same address.
 func (s *server) takeAddress(r *http.Request) error {
-	if wait := s.limits.addresses.Take(limit.Origin(r.RemoteAddr).String(), 1); wait > 0 {
-		return s.limited("address", tooMuch(wait, "too many requests from this address"))
+	wait := s.limits.addresses.Take(limit.Origin(r.RemoteAddr).String(), 1)
+	if wait <= 0 {
+		return nil
 	}
-	return nil
+	if _, known := s.recognize(r); known {
+		return nil
+	}
+	return s.limited("address", tooMuch(wait, "too many requests from this address"))
 }
 
 // takeToken counts a request of a token; a token's sessions count as it does. A
@@ -149,44 +165,78 @@ func (s *server) takeReport(id trial.ID, report protocol.Report) error {
 	return nil
 }
 
-// takeStream holds the place of an event stream until it ends. A link has some of
-// them, so that its readers leave places for those who work.
-func (s *server) takeStream(token auth.Token) (give func(), err error) {
-	refusal := problem.New(problem.Unavailable, "too many clients follow events: try again later")
-	shared := token.Scope == auth.Link
-	if shared && !s.limits.streams.Take(token.Principal()) {
-		return nil, s.limited("link_streams", refusal)
+// takeStream holds the place of an event stream until it ends. All tokens of a
+// user count together, and so do all links to the studies of one owner: nobody has
+// more places by having more of them.
+func (s *server) takeStream(token auth.Token, owner string) (give func(), err error) {
+	key := "token:" + token.Principal()
+	switch token.Scope {
+	case auth.User:
+		key = "user:" + token.Name
+	case auth.Link:
+		key = "links:" + owner
+	case auth.Admin, auth.Viewer, auth.Worker:
 	}
-	giveShare := func() {
-		if shared {
-			s.limits.streams.Give(token.Principal())
-		}
+	if !s.limits.streams.Take(key, 1) {
+		return nil, s.limited("streams", problem.New(problem.Unavailable, "too many clients follow events: try again later"))
 	}
-	select {
-	case s.followers <- struct{}{}:
-		return func() { <-s.followers; giveShare() }, nil
-	default:
-		giveShare()
-		return nil, refusal
+	return func() { s.limits.streams.Give(key, 1) }, nil
+}
+
+// takeUpload holds the place of an upload until it ends. places is how many its
+// sender holds.
+func (s *server) takeUpload(token auth.Token) (give func(), places func() int64, err error) {
+	key := callerOf(token).Holder
+	if !s.limits.uploads.Take(key, 1) {
+		return nil, nil, s.limited("uploads", problem.New(problem.Unavailable, "too many uploads at once: try again"))
+	}
+	return func() { s.limits.uploads.Give(key, 1) }, func() int64 { return s.limits.uploads.HeldBy(key) }, nil
+}
+
+// room is the memory that one request's body takes, as it comes.
+type room struct {
+	of   *limit.Fair
+	key  string
+	held int64
+}
+
+// roomFor is where the memory of the request's body is taken from, and by whom.
+func (s *server) roomFor(r *http.Request, found route) *room {
+	token := tokenOf(r.Context())
+	switch {
+	case token.ID == "" || token.Scope == auth.Link:
+		return &room{of: s.limits.strangers, key: limit.Origin(r.RemoteAddr).String()}
+	case found.urgent():
+		return &room{of: s.limits.urgent, key: callerOf(token).Holder}
+	}
+	return &room{of: s.limits.bodies, key: callerOf(token).Holder}
+}
+
+// grow takes so much in all, and reports whether there was room for it.
+func (m *room) grow(to int64) bool {
+	if !m.of.Take(m.key, to-m.held) {
+		return false
+	}
+	m.held = to
+	return true
+}
+
+// give gives everything back.
+func (m *room) give() {
+	if m.held > 0 {
+		m.of.Give(m.key, m.held)
 	}
 }
 
-// takeBody holds the memory of a request's body until it is answered.
-func (s *server) takeBody(r *http.Request) (give func(), err error) {
-	size := r.ContentLength
-	if size < 0 || size > maxBody { // nobody knows, or it will be refused
-		size = maxBody
+// takeSignIn counts a sign-in that failed, and returns what it is answered. A right
+// token is not asked for: what strangers at its address do does not shut it out.
+func (s *server) takeSignIn(from string, refusal error) error {
+	if !problem.Is(refusal, problem.Unauthorized) {
+		return refusal
 	}
-	if !s.limits.bodies.Take(size) {
-		return nil, s.limited("bodies", problem.New(problem.Unavailable, "too much is being sent to this server at once: try again"))
-	}
-	return func() { s.limits.bodies.Give(size) }, nil
-}
-
-// takeSignIn refuses an attempt to sign in from where too many have failed.
-func (s *server) takeSignIn(from string) error {
 	if wait := s.limits.signIns.Wait(from); wait > 0 {
 		return s.limited("sign_in", tooMuch(wait, "too many failed sign-ins from this address: wait for %v", wait.Round(time.Second)))
 	}
-	return nil
+	s.limits.signIns.Failed(from)
+	return refusal
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -221,21 +222,23 @@ func TestLimitsOnTheNamesATrialReports(t *testing.T) {
 func TestBodiesInMemoryAreBounded(t *testing.T) {
 	t.Parallel()
 	onWire(t, func(w *wire, _ func()) {
-		// Clients that send their last byte never, of bodies of a mebibyte.
+		// Clients that send their last byte never, of bodies of a mebibyte: as many
+		// as fit into the share of one token.
 		head := []string{"POST /api/v1/leases HTTP/1.1", host, w.bearer(auth.Worker), fmt.Sprintf("Content-Length: %d", 1<<20), "", ""}
 		var slow []net.Conn
-		for range 256 {
-			slow = append(slow, w.say("{", head...))
+		for range 30 {
+			slow = append(slow, w.say(strings.Repeat(" ", 1<<20-1), head...))
 		}
-		time.Sleep(time.Second)
-		got := w.answered(w.say("{", head...))
+		synctest.Wait()
+		got := w.answered(w.say(strings.Repeat(" ", 1<<11), head...))
 		got.problem(t, 503, problem.Unavailable)
 		if got.retryAfter(t) != 1 {
 			t.Errorf("Retry-After %s", got.header.Get("Retry-After"))
 		}
 		time.Sleep(time.Minute) // the others are cut off, and give their room back
-		told := w.answered(w.say("{}", "POST /api/v1/leases HTTP/1.1", host, w.bearer(auth.Worker), "Content-Length: 2", "Connection: close", "", ""))
-		told.problem(t, 422, problem.Invalid)
+		body := strings.Repeat(" ", 1<<20)
+		told := w.answered(w.say(body, "POST /api/v1/leases HTTP/1.1", host, w.bearer(auth.Worker), fmt.Sprintf("Content-Length: %d", len(body)), "Connection: close", "", ""))
+		told.problem(t, 400, problem.Invalid)
 		for _, connection := range slow {
 			connection.Close()
 		}

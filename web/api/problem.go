@@ -9,12 +9,14 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
 )
 
 // document is the one shape of every error answer: a problem document (RFC
@@ -28,6 +30,7 @@ type document struct {
 	Errors []problem.Field `json:"errors,omitempty" doc:"every fault found in the request"`
 
 	after time.Duration // of Retry-After; 0: what is usual for the status
+	kept  bool          // it refuses a heartbeat, and the leases are renewed all the same
 }
 
 const problemType = "application/problem+json"
@@ -53,9 +56,22 @@ func fault(status int, code problem.Code, format string, args ...any) error {
 	return withStatus{problem: problem.New(code, format, args...), status: status}
 }
 
-// documentOf turns any error into its document. What is no problem.Error, or
-// is a defect of ours, is logged and told to nobody.
+// documentOf turns any error into its document, and sees to what a refusal must
+// not cost.
 func (s *server) documentOf(ctx context.Context, err error) *document {
+	answer := s.told(ctx, err)
+	known, _ := ctx.Value(requestKey{}).(request)
+	if known.id == heartbeatID && known.excused.ID != "" && (answer.Status >= http.StatusInternalServerError || answer.Status == http.StatusTooManyRequests) {
+		worker := strings.TrimSuffix(strings.TrimPrefix(known.path, prefix+"/workers/"), "/heartbeat")
+		s.studies.Excuse(study.WithCaller(ctx, callerOf(known.excused)), worker)
+		answer.kept = true
+	}
+	return answer
+}
+
+// told is what is told of the error. What is no problem.Error, or is a defect of
+// ours, is logged and told to nobody.
+func (s *server) told(ctx context.Context, err error) *document {
 	s.noteRefusal(ctx, err)
 	var told *problem.Error
 	if !errors.As(err, &told) || told.Code == problem.Internal {
@@ -113,6 +129,9 @@ func (d *document) ContentType(string) string { return problemType }
 // GetHeaders returns the headers that belong to the answer; huma asks for them.
 func (d *document) GetHeaders() http.Header {
 	headers := http.Header{}
+	if d.kept {
+		headers.Set(protocol.LeasesHeader, protocol.LeasesKept)
+	}
 	switch d.Status {
 	case http.StatusUnauthorized:
 		headers.Set("WWW-Authenticate", `Bearer realm="tandem"`)

@@ -33,6 +33,9 @@ const (
 	stream                // the handler reads or writes at length, and sets its own deadlines
 )
 
+// heartbeatID is the id of the route that workers keep their leases by.
+const heartbeatID = "heartbeat"
+
 // The paths of the API.
 const (
 	prefix      = "/api/v1"
@@ -82,7 +85,7 @@ func (s *server) routes() []route {
 		{"GET", prefix + "/workers", readers, 200, call, "list-workers", "List the workers", handle(s, s.listWorkers), nil},
 		{"GET", workerPath + "/history", readers, 200, call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, s.workerHistory), nil},
 		{"GET", poolPath, readers, 200, call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, s.pool), nil},
-		{"POST", workerPath + "/heartbeat", runners, 200, call, "heartbeat", "Keep a worker's leases alive", handle(s, s.heartbeat), nil},
+		{"POST", workerPath + "/heartbeat", runners, 200, call, heartbeatID, "Keep a worker's leases alive", handle(s, s.heartbeat), nil},
 		{"DELETE", workerPath, runners, 204, call, "remove-worker", "Take leave", handle(s, s.removeWorker), nil},
 		{"POST", prefix + "/leases", runners, 200, call, "lease", "Ask for a trial to run", handle(s, s.lease), nil},
 		{"POST", leasePath + "/reports", runners, 200, call, "report", "Report an epoch", handle(s, s.report), nil},
@@ -133,6 +136,18 @@ func (r route) name() string { return r.method + " " + r.path }
 
 // mutates reports whether the route changes something.
 func (r route) mutates() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
+
+// urgent reports whether a worker loses a trial, or what it measured, when the
+// route is closed to it for long.
+func (r route) urgent() bool { return r.id == heartbeatID || r.id == "report" || r.id == "finish" }
+
+// maxBody bounds the body of a call.
+func (r route) maxBody() int64 {
+	if r.path == sessionPath {
+		return maxSignIn
+	}
+	return maxBody
+}
 
 // registration makes huma serve an operation.
 type registration func(huma.API, huma.Operation)

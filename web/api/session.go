@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/audit"
@@ -73,15 +72,9 @@ type cookieAnswer struct {
 }
 
 func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer, error) {
-	if err := s.takeSignIn(input.from); err != nil {
-		return nil, err
-	}
 	token, err := s.authenticator.Token(ctx, auth.Secret(input.Body.Token))
 	if err != nil {
-		if problem.Is(err, problem.Unauthorized) {
-			s.limits.signIns.Failed(input.from)
-		}
-		return nil, err
+		return nil, s.takeSignIn(input.from, err)
 	}
 	if token.Scope == auth.Link { // which strangers may have
 		if err := s.takeToken(token); err != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ const (
 type StandbyConfig struct {
 	// Hosts are as in Config.
 	Hosts []string
+	// Proxies are as in Config.
+	Proxies []netip.Prefix
 	// Authorities are whom it trusts to sign the owner's certificate; nil: whom
 	// the machine trusts.
 	Authorities *x509.CertPool
@@ -63,7 +66,7 @@ type Standby struct {
 
 // NewStandby returns a Standby that knows of no owner.
 func NewStandby(config StandbyConfig) *Standby {
-	s := &Standby{server: &server{hosts: newHostList(config.Hosts), logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection(), audit: noAudit{}, refusals: audit.NewLimiter(time.Now), visits: audit.NewLimiter(time.Now)}}
+	s := &Standby{server: &server{hosts: newHostList(config.Hosts), proxies: config.Proxies, logger: config.Logger, monitor: unwatched{}, origins: http.NewCrossOriginProtection(), audit: noAudit{}, refusals: audit.NewLimiter(time.Now), visits: audit.NewLimiter(time.Now)}}
 	if s.server.logger == nil {
 		s.server.logger = slog.New(slog.DiscardHandler)
 	}
@@ -119,6 +122,7 @@ func (s *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { s.server.note(seen, r, started) }()
 	defer s.server.recover(seen, r)
 	setDeadlines(w, r, started)
+	s.server.proxies.believe(r)
 	owner, following := s.present()
 	to, err := s.admit(r, owner)
 	if err != nil {

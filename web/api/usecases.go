@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -40,6 +41,7 @@ type TrialUseCases interface {
 	Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error)
 	AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error)
 	Log(ctx context.Context, ref string, number int) (string, error)
+	Followed(ctx context.Context, ref string) (owner string, last study.Position, err error)
 	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
 	WaitEvents(ctx context.Context, ref string, after int64) error
 }
@@ -57,6 +59,7 @@ type ChartUseCases interface {
 type WorkerUseCases interface {
 	RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
+	Excuse(ctx context.Context, worker string)
 	RemoveWorker(ctx context.Context, worker string) error
 	Workers(ctx context.Context) []protocol.Worker
 	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
@@ -103,8 +106,9 @@ type EdgeUseCases interface {
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
-// ArtifactUseCases say who may read which artifact.
+// ArtifactUseCases say who may read which artifact, and commit it.
 type ArtifactUseCases interface {
+	Uploaded(ctx context.Context, sha256 string, bytes int64)
 	CheckArtifact(ctx context.Context, sha256 string) error
 }
 

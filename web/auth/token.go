@@ -138,7 +138,7 @@ func parse(text string) (parsed, error) {
 		return parsed{}, damaged
 	}
 	parts := strings.Split(text[:end], "_")
-	if len(parts) != 4 || parts[0] != mark || len(parts[3]) != secretLetters {
+	if len(parts) != 4 || parts[0] != mark || strings.Trim(parts[2], letters+".") != "" || len(parts[3]) != secretLetters {
 		return parsed{}, damaged
 	}
 	return parsed{kind: parts[1], id: parts[2], secret: parts[3]}, nil

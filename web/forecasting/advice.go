@@ -22,7 +22,11 @@ const longOver = "the last minute that was recorded is over for long: after the 
 
 func tooShort(minutes int) string { return needs(forecast.LeastForPersistence, minutes) }
 
+// needs says what is lacking to a forecast or the knob.
 func needs(least, minutes int) string {
+	if minutes >= least {
+		return fmt.Sprintf("is not learned yet from the %d minutes that were recorded", minutes)
+	}
 	return fmt.Sprintf("needs %d minutes without a gap of more than %d; there are %d", least, int(demand.Bridged/time.Minute), minutes)
 }
 
@@ -110,6 +114,9 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 	}
 	advice.Wanted = float64(knob.Awake(present, setting.Quantile, 0))
 	advice.Reason = fmt.Sprintf("with %.0f%% the demand of the next minutes is at most %g; on %d recorded minutes this setting served %.1f%% of it", 100*setting.Quantile, advice.Wanted, s.model.JudgedOn, 100*setting.Served)
+	if now := math.Ceil(advice.Performance*knob.Reachable(s.latest.Want().Total()) - 1e-9); now > advice.Wanted {
+		advice.Wanted, advice.Reason = now, fmt.Sprintf("trials take and could start now on %g, of which %s are asked for; %s", s.latest.Want().Total(), percent(advice.Performance), advice.Reason)
+	}
 	advice.Correction = s.corrected(advice.Performance, s.options.Now())
 	if asked, aimed := percent(advice.Performance), percent(aim); asked != aimed {
 		advice.Reason += fmt.Sprintf("; corrected from %s to %s by what was seen", asked, aimed)

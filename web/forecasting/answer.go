@@ -20,10 +20,11 @@ func (s *Service) Forecast(caller study.Caller, minutes int) protocol.PoolForeca
 	if caller.Sight == study.Own {
 		return s.own(caller.Owner, now, minutes)
 	}
-	answer := s.shown(now, s.history.Since(now.Add(-time.Duration(minutes)*time.Minute)))
+	recorded := s.history.Since(now.Add(-time.Duration(minutes) * time.Minute))
+	answer := s.shown(now, recorded)
 	series, _ := s.recent()
 	answer.Recorded, answer.Continuous = len(s.history.Since(time.Time{})), len(series)
-	for owner, want := range s.latest.Owners {
+	for owner, want := range s.wanting(recorded) {
 		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: cmp.Or(owner, study.Administrators), Running: want.Running, Waiting: want.Waiting})
 	}
 	slices.SortFunc(answer.Users, func(a, b protocol.DemandOfUser) int {
@@ -40,6 +41,15 @@ func (s *Service) Forecast(caller study.Caller, minutes int) protocol.PoolForeca
 		}
 	}
 	return answer
+}
+
+// wanting is who wanted something in the newest of the minutes, of which the sum is told
+// as well; without one, who does now.
+func (s *Service) wanting(minutes []demand.Minute) map[string]demand.Want {
+	if len(minutes) > 0 {
+		return minutes[len(minutes)-1].Owners
+	}
+	return s.latest.Owners
 }
 
 // shown is an answer with these minutes, and no forecast.
@@ -100,12 +110,13 @@ func (s *Service) explain(answer *protocol.PoolForecast, continuous int) {
 // own is what a user is told: its own demand, with persistence, which takes no
 // time to learn.
 func (s *Service) own(owner string, now time.Time, minutes int) protocol.PoolForecast {
-	all := demand.Of(s.history.Since(now.Add(-day)), owner)
+	recorded := s.history.Since(now.Add(-day))
+	all := demand.Of(recorded, owner)
 	from, _ := slices.BinarySearchFunc(all, now.Add(-time.Duration(minutes)*time.Minute), func(one demand.Minute, at time.Time) int { return one.At.Compare(at) })
 	answer := s.shown(now, all[from:])
 	series, _ := demand.Series(all)
 	answer.Owner, answer.Recorded, answer.Continuous = owner, len(all), len(series)
-	if want, some := s.latest.Owners[owner]; some {
+	if want, some := s.wanting(recorded)[owner]; some {
 		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: owner, Running: want.Running, Waiting: want.Waiting})
 	}
 	if len(series) < forecast.LeastForPersistence {

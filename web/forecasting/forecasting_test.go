@@ -121,6 +121,44 @@ func TestNothingIsForetoldOfNothing(t *testing.T) {
 	}
 }
 
+// TestTotalsAreOfTheirRows: who holds and waits is told of the minute of which the sum
+// is, whatever happened since.
+func TestTotalsAreOfTheirRows(t *testing.T) {
+	p := newPool(t)
+	p.minute(3)
+	p.minute(3)
+	p.minute(7)
+	for _, caller := range []study.Caller{everyone(), {Sight: study.Own, Owner: "alice"}} {
+		told := p.service.Forecast(caller, 60)
+		running, waiting := 0.0, 0.0
+		for _, one := range told.Users {
+			running, waiting = running+one.Running, waiting+one.Waiting
+		}
+		if newest := told.Minutes[len(told.Minutes)-1]; running != newest.Running || waiting != newest.Waiting || running == 0 {
+			t.Errorf("%+v: %g held and %g waited for in the minute, and %g and %g by its rows", caller, newest.Running, newest.Waiting, running, waiting)
+		}
+	}
+}
+
+// TestAServerThatHasNotLearnedYetSaysSo is started again with more than enough minutes.
+func TestAServerThatHasNotLearnedYetSaysSo(t *testing.T) {
+	p := newPool(t)
+	for range 100 {
+		p.minute(2)
+	}
+	p.restart()
+	told := p.service.Forecast(everyone(), 60)
+	advice, err := p.service.Advice(protocol.PoolAdviceQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range []string{told.Reason, advice.Reason} {
+		if strings.Contains(reason, "needs 30 minutes") || !strings.Contains(reason, "not learned yet") && !strings.Contains(reason, "moment ago") {
+			t.Errorf("it says %q", reason)
+		}
+	}
+}
+
 func TestDemandIsForetoldAndCompared(t *testing.T) {
 	p := newPool(t)
 	for i := range 300 {

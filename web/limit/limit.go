@@ -2,8 +2,8 @@
 //
 // Each type bounds one thing that somebody could take so much of that nothing
 // is left for others: requests and measured values a second ([Rates]), sign-ins
-// that fail ([Failures]), bytes in memory ([Budget]), what one holds at the same
-// time ([Shares]), names of metrics ([Names]), connections ([Listener]). What is kept about whom is bounded too.
+// that fail ([Failures]), what all hold of something at the same time ([Fair]),
+// names of metrics ([Names]), connections ([Listener]). What is kept about whom is bounded too.
 // The package refuses nothing itself: it says whether there is room, and
 // otherwise when there will be. All types are safe for concurrent use.
 package limit
@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -76,60 +75,55 @@ func (r *Rates) tidy(now time.Time) {
 	}
 }
 
-// Budget bounds a sum of amounts that are held at the same time, such as bytes.
-type Budget struct {
-	most int64
-	held atomic.Int64
-}
-
-// NewBudget returns a Budget of so much.
-func NewBudget(most int64) *Budget { return &Budget{most: most} }
-
-// Take holds the amount, and reports whether there was room for it. What was
-// taken has to be given back.
-func (b *Budget) Take(amount int64) bool {
-	if b.held.Add(amount) <= b.most {
-		return true
-	}
-	b.held.Add(-amount)
-	return false
-}
-
-// Give gives back what was taken.
-func (b *Budget) Give(amount int64) { b.held.Add(-amount) }
-
-// Held is how much is held now.
-func (b *Budget) Held() int64 { return b.held.Load() }
-
-// Shares bounds how many of something each key holds at the same time.
-type Shares struct {
-	most  int
+// Fair bounds a sum of amounts that are held at the same time, such as bytes or
+// places, and leaves something to whoever comes next: nobody may take more than a third of what
+// is free then. One alone gets a quarter of it, and the greediest leave three quarters
+// of what they find.
+type Fair struct {
+	most  int64
 	mutex sync.Mutex
-	held  map[string]int
+	held  map[string]int64
+	all   int64
 }
 
-// NewShares returns Shares of so many for each key.
-func NewShares(most int) *Shares { return &Shares{most: most, held: make(map[string]int)} }
+// NewFair returns a Fair of so much.
+func NewFair(most int64) *Fair { return &Fair{most: most, held: make(map[string]int64)} }
 
-// Take holds one more for the key, and reports whether there was room for it.
-// What was taken has to be given back.
-func (s *Shares) Take(key string) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.held[key] >= s.most {
+// Take holds the amount for the key, besides what it holds already, and reports
+// whether there was room for it. What was taken has to be given back.
+func (f *Fair) Take(key string, amount int64) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.held[key]+amount > (f.most-f.all-amount)/3 {
 		return false
 	}
-	s.held[key]++
+	f.held[key] += amount
+	f.all += amount
 	return true
 }
 
-// Give gives one back.
-func (s *Shares) Give(key string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.held[key]--; s.held[key] <= 0 {
-		delete(s.held, key)
+// Give gives back what was taken for the key.
+func (f *Fair) Give(key string, amount int64) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.all -= amount
+	if f.held[key] -= amount; f.held[key] <= 0 {
+		delete(f.held, key)
 	}
+}
+
+// HeldBy is how much the key holds now.
+func (f *Fair) HeldBy(key string) int64 {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.held[key]
+}
+
+// Held is how much is held now by all together.
+func (f *Fair) Held() int64 {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.all
 }
 
 // Origin is who stands behind an address ("host:port"): in IPv6 one customer

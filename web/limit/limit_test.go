@@ -178,31 +178,67 @@ func TestNames(t *testing.T) {
 	admit("b", true, "1", "2", "3")
 }
 
-func TestBudget(t *testing.T) {
+func TestFairLeavesRoomToWhoeverComesNext(t *testing.T) {
 	t.Parallel()
-	budget := limit.NewBudget(100)
+	fair := limit.NewFair(6400)
+	fill := func(key string, amount int64, wanted int) {
+		t.Helper()
+		count := 0
+		for fair.Take(key, amount) {
+			count++
+		}
+		if count != wanted {
+			t.Errorf("%s took %d times %d, want %d", key, count, amount, wanted)
+		}
+	}
+	fill("a", 1, 1600)
+	fill("a", 1, 0)
+	if fair.HeldBy("a") != 1600 || fair.HeldBy("b") != 0 || fair.Held() != 1600 {
+		t.Errorf("a holds %d, b %d, all %d", fair.HeldBy("a"), fair.HeldBy("b"), fair.Held())
+	}
+	fill("b", 1, 1200)
+	fill("c", 1, 900) // and there are 2700 left
+	if fair.Take("d", 700) {
+		t.Error("somebody left less than three quarters")
+	}
+	for i := range 600 { // many come, and one more gets something
+		if !fair.Take(fmt.Sprint(i), 1) {
+			t.Fatalf("nothing was left for number %d", i)
+		}
+	}
+	fair.Give("a", 1600)
+	fill("a", 1, 925)
+	if fair.Take("e", 2000) || fair.Take("e", 1<<62) {
+		t.Error("more than there is")
+	}
+}
+
+func TestFairIsGivenBack(t *testing.T) {
+	t.Parallel()
+	fair := limit.NewFair(100)
 	var all sync.WaitGroup
 	var most, now atomic.Int64
-	for range 64 {
+	for i := range 64 {
 		all.Go(func() {
+			key := fmt.Sprint(i % 3)
 			for range 200 {
-				if !budget.Take(30) {
+				if !fair.Take(key, 15) {
 					continue
 				}
-				if held := now.Add(30); held > most.Load() {
+				if held := now.Add(15); held > most.Load() {
 					most.Store(held)
 				}
-				now.Add(-30)
-				budget.Give(30)
+				now.Add(-15)
+				fair.Give(key, 15)
 			}
 		})
 	}
 	all.Wait()
-	if most.Load() > 100 || budget.Held() != 0 {
-		t.Errorf("at most %d were held, and %d are", most.Load(), budget.Held())
+	if most.Load() > 100 || fair.Held() != 0 {
+		t.Errorf("at most %d were held, and %d are", most.Load(), fair.Held())
 	}
-	if !budget.Take(100) || budget.Take(1) {
-		t.Error("the budget is not what it was")
+	if !fair.Take("0", 25) || fair.Take("0", 1) {
+		t.Error("it is not what it was")
 	}
 }
 
@@ -291,5 +327,68 @@ func TestConnectionsGiveTheirPlaceBackOnce(t *testing.T) {
 	}
 	if bounded.Open() != 0 {
 		t.Errorf("%d connections are counted", bounded.Open())
+	}
+}
+
+// arriving are connections from addresses of the test's choice.
+type arriving struct {
+	net.Listener
+	from chan string
+}
+
+type arrived struct {
+	net.Conn
+	from string
+}
+
+func (a arriving) Accept() (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	ours.Close()
+	return arrived{theirs, <-a.from}, nil
+}
+
+func (a arrived) RemoteAddr() net.Addr { return address(a.from) }
+
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
+
+func TestOneAddressLeavesConnectionsToOthers(t *testing.T) {
+	t.Parallel()
+	arrivals := arriving{from: make(chan string, 200)}
+	bounded := limit.Listen(arrivals, 16, "")
+	var open []net.Conn
+	accept := func(from ...string) {
+		t.Helper()
+		for _, one := range from {
+			arrivals.from <- one
+		}
+		connection, err := bounded.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, connection)
+	}
+	for i := range 12 {
+		accept(fmt.Sprintf("[2001:db8::%x]:1", i)) // one network
+	}
+	for i := range 4 {
+		accept("[2001:db8::99]:1", fmt.Sprintf("192.0.2.%d:1", i)) // the first is refused
+	}
+	if bounded.Shed() != 4 || bounded.Open() != 16 {
+		t.Errorf("%d were refused, and %d are open", bounded.Shed(), bounded.Open())
+	}
+	for _, connection := range open {
+		connection.Close()
+	}
+	for range 2 { // this machine's own are no strangers
+		accept("127.0.0.1:1")
+	}
+	for range 14 {
+		accept("[::1]:1")
+	}
+	if bounded.Shed() != 4 || bounded.Open() != 16 {
+		t.Errorf("%d were refused, and %d are open", bounded.Shed(), bounded.Open())
 	}
 }

@@ -18,6 +18,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	healthy     = describe("healthy", "1 while the store can be trusted; 0: the server acknowledges nothing and ends.")
 	studies     = describe("studies", "Studies that are not over, by status.", "status")
+	ended       = describe("studies_ended_total", "Studies that have ended since the server was started, by how they did.", "status")
 	trials      = describe("trials", "Trials of the studies that are not over, by state.", "state")
 	workers     = describe("workers", "Workers: alive ones were heard of within the term of a lease, silent ones within a day.", "state")
 	slots       = describe("worker_slots", "Trials that the living workers offer to run at once.")
@@ -36,7 +37,7 @@ type gauges struct {
 
 // Describe names all there is.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{healthy, studies, trials, workers, slots, leases, connections, shed, free, database, expires} {
+	for _, one := range []*prometheus.Desc{healthy, studies, ended, trials, workers, slots, leases, connections, shed, free, database, expires} {
 		out <- one
 	}
 }
@@ -56,6 +57,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	gauge(healthy, well)
 	for status, count := range state.Studies {
 		gauge(studies, float64(count), string(status))
+	}
+	for status, count := range state.Ended {
+		out <- prometheus.MustNewConstMetric(ended, prometheus.CounterValue, float64(count), string(status))
 	}
 	for name, count := range state.Trials {
 		gauge(trials, float64(count), string(name))

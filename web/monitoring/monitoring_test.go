@@ -25,7 +25,7 @@ import (
 func whole() monitoring.State {
 	state := monitoring.State{
 		Census: study.Census{
-			Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 2, protocol.StudyPaused: 1}, Trials: map[trial.State]int{},
+			Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 2, protocol.StudyPaused: 1}, Ended: map[protocol.StudyStatus]int{protocol.StudyFailed: 7}, Trials: map[trial.State]int{},
 			Alive: 3, Silent: 1, Slots: 6, Leases: 4,
 		},
 		Healthy: true, Connections: 17, Shed: 5, FreeBytes: 1 << 30, DatabaseBytes: 4096, CertificateExpires: time.Unix(2_000_000_000, 0),
@@ -69,7 +69,7 @@ func TestWhatIsTold(t *testing.T) {
 	m.Answered(heartbeats, 429, time.Second)
 	text := scrape(t, m)
 	for _, line := range []string{
-		`tandem_build_info{version="v1.2.3"} 1`, "tandem_healthy 1", `tandem_studies{status="running"} 2`, `tandem_trials{state="running"} 2`,
+		`tandem_build_info{version="v1.2.3"} 1`, "tandem_healthy 1", `tandem_studies{status="running"} 2`, `tandem_trials{state="running"} 2`, `tandem_studies_ended_total{status="failed"} 7`,
 		`tandem_workers{state="alive"} 3`, `tandem_workers{state="silent"} 1`, "tandem_worker_slots 6", "tandem_leases 4",
 		"tandem_http_connections 17", "tandem_http_connections_shed_total 5", "tandem_data_free_bytes 1.073741824e+09", "tandem_database_bytes 4096",
 		"tandem_certificate_expires_timestamp_seconds 2e+09", `tandem_http_limited_total{bound="token"} 800`,

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/protocol"
@@ -52,6 +53,33 @@ func tryActions(_ *testing.T, s *stage, browser context.Context) {
 	s.status(protocol.StudyStopped)
 	p.see(boardRow(lease.Number, 2), "cancelled")
 	p.see(`["pause", "resume", "stop", "delete"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, false})
+	p.quiet()
+}
+
+func tryFailed(t *testing.T, s *stage, browser context.Context) {
+	s.create(strings.Replace(smallFile, "trials: 40", "trials: 1", 1))
+	h := s.hand()
+	p := s.enter(browser, "/studies/small")
+	p.seeText("#status", "running")
+	lease := h.lease("small")
+	request := protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: protocol.CommandFailed, Reason: "exit code 1: no data"}
+	if _, err := s.studies.Finish(t.Context(), lease.Trial, request); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := s.studies.Lease(t.Context(), protocol.LeaseRequest{Worker: handID, Study: "small"})
+	if err != nil || reply.Lease != nil {
+		t.Fatalf("there is another trial: %+v, %v", reply.Lease, err)
+	}
+	p.seeText("#status", "failed")
+	s.status(protocol.StudyFailed)
+	const bad = `(() => { const [dot, bad] = [document.querySelector("SELECTOR"), document.createElement("i")];
+		bad.style.background = "var(--bad)"; document.body.append(bad);
+		const same = dot !== null && getComputedStyle(dot, "::before").backgroundColor === getComputedStyle(bad).backgroundColor;
+		bad.remove(); return same })()`
+	p.see(strings.Replace(bad, "SELECTOR", "#status .badge", 1), true)
+	p.see(`document.getElementById("description").textContent.includes("1 of 1 failed; the commonest reason (1 of 1): exit code 1: no data; see trial 0")`, true)
+	p.visit("/")
+	p.see(strings.Replace(bad, "SELECTOR", ".badge[data-state=failed]", 1), true)
 	p.quiet()
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/tandem-tune/tandem/protocol"
 )
 
 const priorityFile = `
@@ -17,8 +19,7 @@ stop: {trials: 20}
 
 // tryPriorities shows a study that leaves data out while another runs.
 func tryPriorities(t *testing.T, s *stage, browser context.Context) {
-	s.create(priorityFile + "name: patient\npriority: -1\napproximation: {most_drop: 0.4}\n")
-	s.create(priorityFile + "name: urgent\npriority: 5\nresponse_seconds: {mean: 0.001}\nsprint: {auto: true}\n")
+	s.create(priorityFile + "name: patient\npriority: -1\napproximation: {most_drop: 0.1}\n")
 	h := s.hand()
 	now := time.Now()
 	s.clock.pin(now)
@@ -29,28 +30,33 @@ func tryPriorities(t *testing.T, s *stage, browser context.Context) {
 			t.Fatal(err)
 		}
 	}
-	later(time.Second)
-	for _, study := range []string{"patient", "urgent"} {
-		lease := h.lease(study)
-		later(10 * time.Second)
+	s.create(priorityFile + "name: urgent\npriority: 5\nresponse_seconds: {mean: 4}\nsprint: {auto: true}\n")
+	s.register(protocol.WorkerRegistration{ID: "spare-worker", Name: "spare", Slots: 1}) // hand asks for one study at a time
+	held := h.lease("patient")
+	for range 5 {
+		later(6 * time.Second)
+		lease := h.lease("urgent")
+		later(time.Second)
 		h.train(lease, 0.5)
 	}
 	later(6 * time.Second)
 	p := s.enter(browser, "/studies/patient")
-	p.seeText("#deflation-facts", "40")
-	p.seeText("#deflation-why", "no share keeps all response_seconds")
-	p.seeText("#deflation-facts", "estimate")
+	p.seeText("#deflation-facts", "10")
+	p.seeText("#deflation-why", "10% of the data is left out: trials of priority 5 took ")
+	p.seeText("#deflation-why", "4 s in the mean is wanted")
 	p.inspect(screen{name: "priority"}, "light", 1280, wholeRules)
 	p.show(390, 860, "dark")
 	p.inspect(screen{name: "priority"}, "dark", 390, wholeRules)
 	p.show(1280, 900, "light")
 	lease := h.lease("patient")
 	later(5 * time.Second)
+	h.train(held, 0.5)
 	h.train(lease, 0.4)
-	p.seeText("#answer", "40% less data than its rung has")
+	p.seeText("#answer", "10% less data than its rung has")
 	p.visit("/studies/patient/trials/1")
 	p.seeText("#facts", "of the rung’s data")
 	p.visit("/studies/urgent")
+	p.seeText("#deflation-facts", "Trials of priority 5 took ")
 	p.seeText("#deflation-facts", "Trials do not sprint: no worker that is heard of allows any")
 	p.inspect(screen{name: "sprints"}, "light", 1280, wholeRules)
 	p.show(390, 860, "dark")

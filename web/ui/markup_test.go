@@ -91,4 +91,9 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	p.visit("/studies/" + url.PathEscape(hostile+"no"))
 	p.seeText("#gone", hostile)
 	p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
+	// Were a page to make markup of a text one day, the browser would refuse it.
+	for _, sink := range []string{"innerHTML", "outerHTML", "srcdoc"} {
+		p.see("(() => { try { const made = document.createElement('iframe'); document.body.append(made); made."+sink+" = '<b>x</b>'; return 'taken'; } catch (error) { return error.name; } })()", "TypeError")
+	}
+	p.see("(() => { try { trustedTypes.createPolicy('all', { createHTML: (text) => text }); return 'made'; } catch (error) { return error.name; } })()", "TypeError")
 }

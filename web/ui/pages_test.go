@@ -27,6 +27,7 @@ func TestPages(t *testing.T) {
 		{"trials are compared side by side, and followed", tryCompare},
 		{"300 trials with conditions, failures and values that are none", tryGallery},
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
+		{"a study in which every trial failed is red, and says why", tryFailed},
 		{"a study is deleted with a question", tryDelete},
 		{"a study is made with a form, which the server corrects", tryNewStudy},
 		{"the study file and its form are kept in step", tryStudyFile},

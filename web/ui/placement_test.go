@@ -91,7 +91,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#placement-count", "1 trial on 1 worker")
 	p.seeText("#placement-runs", "there was nothing to choose")
 	p.see(`[...document.querySelectorAll("#placement-runs a")].map(link => link.getAttribute("href"))`, []string{"/workers?worker=" + handID, "/studies/" + view.ID + "/trials/0"})
-	p.seeText("#placement-waiting", "no worker waits for work")
+	p.seeText("#placement-waiting", "no worker has room for another trial now")
 	p.seeText("#placement-waiting", "nothing is known yet of an epoch on any type of machine")
 	p.seeText("#placement-models", "nothing yet")
 

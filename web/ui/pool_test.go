@@ -60,7 +60,7 @@ func (s *stage) foresee(name string) {
 			continue
 		}
 		want := math.Round(4 + 4*math.Sin(float64(i)/25))
-		one := demand.Minute{At: now.Add(time.Duration(i-360) * time.Minute), Want: demand.Want{Running: want, Waiting: 1}, Capacity: 12, Owners: map[string]demand.Want{"browser": {Running: 1}}}
+		one := demand.Minute{At: now.Add(time.Duration(i-360) * time.Minute), Want: demand.Want{Running: want, Waiting: 1}, Capacity: 12, Owners: map[string]demand.Want{"": {Running: max(0, want-1)}, "browser": {Running: min(1, want), Waiting: 1}}}
 		for _, quantile := range quantiles {
 			one.Told = append(one.Told, math.Round(40+40*math.Sin(float64(i-5)/25)+30*quantile-5)/10)
 		}
@@ -117,7 +117,7 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.see(`document.getElementById("trust-tag").hidden`, false)
 	p.see(`document.querySelectorAll("#coverage tbody tr").length`, len(forecast.Quantiles()))
 	p.seeText("#tried", "gru\t–\tneeds 4320 minutes")
-	p.seeText("#users", "admin\t2\t0")
+	p.seeText("#users", "admin\t7\t0")
 
 	// Minutes by keys.
 	p.get(`(document.getElementById("demand-chart").focus(), 1)`)

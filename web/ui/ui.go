@@ -18,7 +18,7 @@ import (
 
 // policy is the Content-Security-Policy of every answer: nothing but our own
 // files, nothing inline, no framing.
-const policy = "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const policy = "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Handler serves the pages and their assets. /login and /assets/ have to be
 // reachable without a session; every other path is a page for somebody who is

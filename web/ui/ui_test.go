@@ -42,7 +42,7 @@ func TestEveryPageIsServedWithAStrictPolicy(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", path, answer.Code, status)
 		}
 		policy := answer.Header().Get("Content-Security-Policy")
-		for _, needed := range []string{"default-src 'self'", "script-src 'self'", "style-src 'self'", "object-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"} {
+		for _, needed := range []string{"default-src 'self'", "script-src 'self'", "style-src 'self'", "object-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"} {
 			if !strings.Contains(policy, needed) {
 				t.Errorf("%s: the policy %q lacks %s", path, policy, needed)
 			}

@@ -139,13 +139,12 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	})
 	defer a.meter.Close()
 	a.machine = a.describe(machine)
+	if err := a.admitted(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
 	a.probes = a.probe(ctx)
 	a.gauge, a.measures = a.meter.Gauge(), measuresOf(profiler.Measurable(a.options.Root), a.options.NoProfile)
-	if !a.options.NoProfile {
-		if a.events = a.options.Events; a.events == nil {
-			a.events = profiler.Events()
-		}
-	}
+	a.events = a.options.counted()
 
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -178,6 +177,17 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return cause
 	}
 	return nil
+}
+
+// counted are the events that are counted of trials.
+func (o Options) counted() []profiler.Event {
+	switch {
+	case o.NoProfile:
+		return nil
+	case o.Events != nil:
+		return o.Events
+	}
+	return profiler.Events()
 }
 
 // unlessEnded hides errors that only say that the context ended.

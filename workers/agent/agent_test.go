@@ -223,6 +223,19 @@ func TestUntouchedCheckpointKeepsItsEpoch(t *testing.T) {
 	}
 }
 
+// A server that was started anew, or took over from another one, wants the bytes
+// of a checkpoint again before it takes that.
+func TestACheckpointIsSentAgain(t *testing.T) {
+	s := newServer()
+	s.forgets = 2
+	trial := s.add(script(t), as("stale", t.TempDir()), 1, 3)
+	work(t, s, agent.Options{})
+	s.await(t, "it is finished", func() bool { return len(trial.finishes) == 2 })
+	if trial.outcomes() != "budget_reached budget_reached" || trial.checkpoint == nil || s.forgets != 0 || len(trial.resumed) != 2 || trial.resumed[1] != 2 {
+		t.Errorf("ended %s, the checkpoint is %+v, it went on at %v", trial.outcomes(), trial.checkpoint, trial.resumed)
+	}
+}
+
 // The client writes a checkpoint beside its folder and renames it into place.
 func TestPythonClient(t *testing.T) {
 	client, err := filepath.Abs("../../clients/python")

@@ -31,14 +31,7 @@ func (r *run) commit(epoch int) (*artifact, error) {
 		return nil, err
 	}
 	defer r.agent.cache.release(packed)
-	if err := r.upload(packed); err != nil {
-		return nil, r.answered(err)
-	}
-	err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) error {
-		return r.agent.options.Server.CommitCheckpoint(ctx, r.lease.Trial, protocol.CheckpointCommit{
-			LeaseEpoch: r.lease.LeaseEpoch, Epoch: epoch, Artifact: packed.sha256, Bytes: packed.bytes,
-		})
-	})
+	err = r.publish(packed, epoch)
 	if problem.Is(err, problem.LeaseLost) {
 		return nil, r.judged(err)
 	}
@@ -49,6 +42,28 @@ func (r *run) commit(epoch int) (*artifact, error) {
 	r.committed = content
 	r.logger.Debug("kept a checkpoint", "epoch", epoch, "bytes", packed.bytes)
 	return packed, nil
+}
+
+// sendings is how often an artifact is sent for one checkpoint.
+const sendings = 5
+
+// publish uploads the artifact and commits it as the state after the epoch. A
+// server that was started between the two, or took over from the one that has the
+// bytes, answers conflict: it wants them sent again.
+func (r *run) publish(packed *artifact, epoch int) error {
+	for sent := 1; ; sent++ {
+		if err := r.upload(packed); err != nil {
+			return err
+		}
+		err := insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) error {
+			return r.agent.options.Server.CommitCheckpoint(ctx, r.lease.Trial, protocol.CheckpointCommit{
+				LeaseEpoch: r.lease.LeaseEpoch, Epoch: epoch, Artifact: packed.sha256, Bytes: packed.bytes,
+			})
+		})
+		if sent == sendings || !problem.Is(err, problem.Conflict) {
+			return err
+		}
+	}
 }
 
 // unwanted reports whether the server wants the trial stopped.

@@ -41,7 +41,7 @@ func gpuFault(lastErrors []string) string {
 // brokeHere is how a lease ends whose command failed for this machine's sake:
 // another worker is given the trial, whose own retries stay as they are.
 func brokeHere(result exit, fault string) protocol.FinishRequest {
-	return protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("a GPU of its worker failed (exit code %d): %s", result.code, fault)}
+	return protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("%s (exit code %d): %s", protocol.GPUFailed, result.code, fault)}
 }
 
 // lost asks the driver, opened anew, whether a GPU of this machine is gone for

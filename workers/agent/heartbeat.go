@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -60,6 +61,12 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 			return err
 		}
 		reply, sent, err = a.send(ctx, beat)
+	}
+	var kept protocol.Kept
+	if errors.As(err, &kept) {
+		for _, r := range runs {
+			r.renew(sent)
+		}
 	}
 	if err != nil {
 		return err

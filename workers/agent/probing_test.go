@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"log/slog"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
@@ -41,5 +44,32 @@ func TestProbesAreInTheRegistration(t *testing.T) {
 	}
 	if _, err := agent.New(agent.Options{Server: newServer(), Scratch: t.TempDir(), Probe: "often"}); err == nil {
 		t.Error("probing often is taken")
+	}
+}
+
+// Whoever has no token that runs trials is told so before the machine is probed.
+func TestTheTokenIsTriedBeforeTheMachineIsProbed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		identity protocol.Identity
+		denies   error
+		want     problem.Code
+	}{
+		"a wrong token":    {denies: problem.New(problem.Unauthorized, "the token is not valid"), want: problem.Unauthorized},
+		"a viewer's token": {identity: protocol.Identity{Scope: "viewer"}, want: problem.Forbidden},
+		"a link":           {identity: protocol.Identity{Scope: "link"}, want: problem.Forbidden},
+	} {
+		var runs atomic.Int64
+		s := newServer()
+		s.identity, s.denies = c.identity, c.denies
+		worker, err := agent.New(agent.Options{
+			Server: s, Scratch: t.TempDir(), Probe: agent.ProbeAlways, ProbesFile: filepath.Join(t.TempDir(), "probes.json"), Logger: slog.New(slog.DiscardHandler),
+		}.WithProbingTask(&runs, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Run(t.Context()); !problem.Is(err, c.want) || runs.Load() != 0 || s.registered != 0 {
+			t.Errorf("%s: %v, after %d runs of the probing task and %d registrations", name, err, runs.Load(), s.registered)
+		}
 	}
 }

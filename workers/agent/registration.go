@@ -27,14 +27,7 @@ func (a *Agent) register(ctx context.Context, seen int) error {
 	if a.registered() != seen {
 		return nil
 	}
-	warned := false
-	stalled := func(err error) {
-		if !warned {
-			a.options.Logger.Warn("the server does not answer; waiting for it", "error", err)
-		}
-		warned = true
-	}
-	return insist(ctx, callPatience, stalled, func(ctx context.Context) error {
+	return a.await(ctx, func(ctx context.Context) error {
 		timing, err := a.options.Server.Register(ctx, a.registration())
 		if err != nil {
 			return err
@@ -49,6 +42,30 @@ func (a *Agent) register(ctx context.Context, seen int) error {
 		a.options.Logger.Info("registered", "worker", a.id, "name", a.options.Name, "slots", a.options.Slots)
 		return nil
 	})
+}
+
+// admitted finds out whether the server takes the worker's token, before anything
+// that takes time is done for it.
+func (a *Agent) admitted(ctx context.Context) error {
+	return a.await(ctx, func(ctx context.Context) error {
+		who, err := a.options.Server.Identity(ctx)
+		if err == nil && (who.Scope == "viewer" || who.Scope == "link") {
+			err = problem.New(problem.Forbidden, "a token with the scope %s runs no trials: make one with 'tandem token create --scope worker', or use a user's", who.Scope)
+		}
+		return err
+	})
+}
+
+// await calls the server until it answers.
+func (a *Agent) await(ctx context.Context, call func(context.Context) error) error {
+	warned := false
+	stalled := func(err error) {
+		if !warned {
+			a.options.Logger.Warn("the server does not answer; waiting for it", "error", err)
+		}
+		warned = true
+	}
+	return insist(ctx, callPatience, stalled, call)
 }
 
 func (a *Agent) registration() protocol.WorkerRegistration {

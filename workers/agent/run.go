@@ -228,7 +228,7 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 	if errors.As(err, new(studyFault)) {
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: err.Error()}, true
 	}
-	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: "this worker cannot run it: " + err.Error()}
+	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: protocol.CannotRun + err.Error()}
 	if errors.As(err, new(unusable)) {
 		request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: err.Error(), Unusable: r.lease.Checkpoint.Artifact}
 	}
@@ -262,6 +262,9 @@ func (r *run) finish(request protocol.FinishRequest) {
 	}
 	r.outbox.remove()
 	r.logger.Info("finished", "outcome", request.Outcome, "reason", request.Reason, "state", reply.State)
+	if reply.Excluded != nil {
+		r.logger.Warn("the server gives this worker no more trials of the study for a time", "study", r.lease.Study, "until", reply.Excluded.Until, "reason", reply.Excluded.Reason)
+	}
 }
 
 func truncate(text string, bytes int) string { return text[:runeBoundary(text, bytes)] }

@@ -17,6 +17,8 @@ import (
 // again. lease_lost, and not_found for a trial, end the run at once.
 // Implementations are safe for concurrent use.
 type Server interface {
+	// Identity says whose the token is that all calls are made with.
+	Identity(ctx context.Context) (protocol.Identity, error)
 	// Register introduces the worker; registering again with the same id is
 	// harmless.
 	Register(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)

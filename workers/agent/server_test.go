@@ -27,11 +27,14 @@ type server struct {
 	load     *protocol.Load // the last one that was told
 	elastic  bool           // it says so
 	timing   protocol.Timing
+	identity protocol.Identity // of the token
+	denies   error             // it is answered instead
 
 	mutex         sync.Mutex
 	changed       chan struct{} // closed and replaced at each change
 	away          bool
 	leaves        bool // it goes away when it has granted a lease
+	keeps         bool // it refuses heartbeats, and keeps their leases
 	over          bool // its study is finished
 	refused       int  // calls while it was away
 	attempts      []protocol.Report
@@ -47,6 +50,7 @@ type server struct {
 	quiet         float64                   // the longest silence that a heartbeat told of
 	trials        []*task
 	artifacts     map[string][]byte
+	forgets       int // commits before which it is started anew
 	writes        []write
 	cells         []protocol.InferenceCell // to run for each architecture
 	architectures []protocol.ArchitectureReport
@@ -57,8 +61,9 @@ var _ agent.Server = (*server)(nil)
 
 func newServer() *server {
 	return &server{
-		timing:  protocol.Timing{LeaseSeconds: 60, HeartbeatSeconds: 0.1},
-		changed: make(chan struct{}), workers: map[string]int{}, given: map[string]protocol.Lease{}, artifacts: map[string][]byte{},
+		identity: protocol.Identity{Name: "test", Scope: "worker"},
+		timing:   protocol.Timing{LeaseSeconds: 60, HeartbeatSeconds: 0.1},
+		changed:  make(chan struct{}), workers: map[string]int{}, given: map[string]protocol.Lease{}, artifacts: map[string][]byte{},
 	}
 }
 
@@ -122,6 +127,15 @@ func (s *server) here() error {
 	return nil
 }
 
+func (s *server) Identity(context.Context) (protocol.Identity, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.here(); err != nil {
+		return protocol.Identity{}, err
+	}
+	return s.identity, s.denies
+}
+
 func (s *server) Register(_ context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -165,6 +179,10 @@ func (s *server) Heartbeat(_ context.Context, worker string, beat protocol.Heart
 		return protocol.HeartbeatReply{}, err
 	}
 	s.beats++
+	if s.keeps {
+		s.announce()
+		return protocol.HeartbeatReply{}, protocol.Kept{Refusal: problem.New(problem.Unavailable, "no room for a heartbeat")}
+	}
 	if beat.Load != nil {
 		s.load = beat.Load
 		s.announce()
@@ -312,8 +330,12 @@ func (s *server) Report(_ context.Context, id trial.ID, report protocol.Report) 
 
 func (s *server) CommitCheckpoint(_ context.Context, id trial.ID, commit protocol.CheckpointCommit) error {
 	return s.fenced("checkpoint", id, commit.LeaseEpoch, func(t *task) error {
+		if s.forgets > 0 {
+			s.forgets--
+			delete(s.artifacts, commit.Artifact)
+		}
 		if _, ok := s.artifacts[commit.Artifact]; !ok {
-			return problem.New(problem.NotFound, "no artifact %s", commit.Artifact)
+			return problem.New(problem.Conflict, "send artifact %s first", commit.Artifact)
 		}
 		t.checkpoint = &trial.Checkpoint{Epoch: commit.Epoch, Rung: t.rung, Artifact: commit.Artifact, Bytes: commit.Bytes}
 		return nil

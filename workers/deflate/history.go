@@ -2,7 +2,6 @@ package deflate
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -12,41 +11,48 @@ type Run struct {
 	// Began is when, in seconds of any clock that all runs share.
 	Began float64 `json:"began"`
 	// Waited is how long it could have begun and did not, Seconds how long it then
-	// took; Setup is the part of that which does not depend on the data.
+	// took.
 	Waited  float64 `json:"waited"`
 	Seconds float64 `json:"seconds"`
-	Setup   float64 `json:"setup,omitempty"`
-	// Drop is the share of its data that was left out.
-	Drop float64 `json:"drop,omitempty"`
 	// Sprinted is for how many of the seconds it was sped up, Speed how many times as
 	// fast it was then, by its own epochs; 0 where that was not seen.
 	Sprinted float64 `json:"sprinted,omitempty"`
 	Speed    float64 `json:"speed,omitempty"`
+
+	open bool // it has not ended
 }
+
+// came is when the run could have begun.
+func (r Run) came() float64     { return r.Began - r.Waited }
+func (r Run) waiting() float64  { return r.Waited }
+func (r Run) running() float64  { return r.Seconds }
+func (r Run) response() float64 { return r.Waited + r.Seconds }
 
 const (
 	// mostRuns is how many runs a history keeps, the newest.
-	mostRuns = 200
+	mostRuns = 100
 	// span is from how long ago on runs count for how often they come, in seconds.
 	span = 3600
 )
 
-// History are the newest runs of a class, in the order in which they ended. The
+// tail is the share of responses that a limit of the tail is about.
+const tail = 0.95
+
+// History are the newest runs of a study, in the order in which they ended. The
 // zero value is empty and ready.
 type History struct{ runs []Run }
 
 // Add takes a run in that has ended. Runs that make no sense are left out.
 func (h *History) Add(run Run) {
-	for _, value := range []float64{run.Began, run.Waited, run.Seconds, run.Setup, run.Sprinted, run.Speed} {
+	for _, value := range []float64{run.Began, run.Waited, run.Seconds, run.Sprinted, run.Speed} {
 		if math.IsNaN(value) || math.IsInf(value, 0) {
 			return
 		}
 	}
-	if run.Seconds <= 0 || run.Waited < 0 || !(run.Drop >= 0 && run.Drop < 1) {
+	if run.Seconds <= 0 || run.Waited < 0 {
 		return
 	}
-	run.Setup = min(max(run.Setup, 0), run.Seconds)
-	run.Sprinted = min(max(run.Sprinted, 0), run.Seconds-run.Setup)
+	run.Sprinted = min(max(run.Sprinted, 0), run.Seconds)
 	h.runs = append(h.runs, run)
 	if len(h.runs) > mostRuns {
 		h.runs = slices.Delete(h.runs, 0, len(h.runs)-mostRuns)
@@ -98,15 +104,13 @@ func (h History) Speed() (speed float64, known bool) {
 	return max(1, speeds[len(speeds)/2]), true
 }
 
-// plain is a history of the same runs without their sprints.
-func (h History) plain() History {
+// Plain is what its runs took, each as long as it would have without its sprint.
+func (h History) Plain() (seconds []float64) {
 	speed, _ := h.Speed()
-	plain := h.Clone()
-	for i, run := range plain.runs {
-		plain.runs[i].Seconds += (speed - 1) * run.Sprinted
-		plain.runs[i].Sprinted = 0
+	for _, run := range h.runs {
+		seconds = append(seconds, run.Seconds+(speed-1)*run.Sprinted)
 	}
-	return plain
+	return seconds
 }
 
 // Seconds is what runs take in the mean; 0 where there is none.
@@ -120,6 +124,9 @@ func (h History) Seconds() float64 {
 
 // Clone is a history of its own with the same runs.
 func (h History) Clone() History { return History{slices.Clone(h.runs)} }
+
+// Runs are its runs.
+func (h History) Runs() []Run { return h.runs }
 
 // Len is how many runs it has.
 func (h History) Len() int { return len(h.runs) }
@@ -140,32 +147,6 @@ func (h History) Rate(now float64) float64 {
 	return float64(count) / max(now-first, h.runs[len(h.runs)-1].Seconds)
 }
 
-// work is what the run takes of its data, were they all there.
-func (r Run) work() float64 { return (r.Seconds - r.Setup) / (1 - r.Drop) }
-
-// serviceOf is what a run takes when a share of its data is left out: the time
-// beyond the setup is taken to be in proportion to the data, and to vary as it did
-// (equation 4.1 has tasks in its place; a training's time was seen, so that two
-// moments are fitted).
-func serviceOf(runs []Run, drop float64) (Phases, error) {
-	if len(runs) == 0 {
-		return Phases{}, fmt.Errorf("no run has ended: what one takes is not known")
-	}
-	setup, work, square, n := 0.0, 0.0, 0.0, float64(len(runs))
-	for _, run := range runs {
-		full := run.work()
-		setup += run.Setup / n
-		work += full / n
-		square += (run.Setup + full) * (run.Setup + full) / n
-	}
-	mean := setup + work
-	variation := max(0, square/(mean*mean)-1)
-	if len(runs) < leastPairs {
-		variation = 1 // too few to tell
-	}
-	return Fit(setup+work*(1-drop), variation)
-}
-
 // Met are the responses of the runs, waiting and running, in seconds: the mean,
 // and what 95% are within. Runs is how many they are of.
 type Met struct {
@@ -173,92 +154,20 @@ type Met struct {
 	Mean, Tail float64
 }
 
-// Responses are those of the runs that began at a time or later.
-func (h History) Responses(since float64) Met {
-	var list []float64
-	for _, run := range h.runs {
-		if run.Began >= since {
-			list = append(list, run.Waited+run.Seconds)
-		}
-	}
-	if len(list) == 0 {
+// met are the responses of a window.
+func met(w window) Met {
+	if len(w) == 0 {
 		return Met{}
 	}
+	var list []float64
+	for _, run := range w {
+		list = append(list, run.response())
+	}
 	slices.Sort(list)
-	met := Met{Runs: len(list), Tail: list[min(len(list)-1, int(tail*float64(len(list))))]}
-	for _, one := range list {
-		met.Mean += one / float64(len(list))
-	}
-	return met
+	return Met{Runs: len(list), Mean: w.mean(Run.response), Tail: list[min(len(list)-1, int(tail*float64(len(list))))]}
 }
 
-// Observe fits a process to what came in the last hour, or since all of the
-// histories go back where that is less, of classes that have each come in it
-// ([History.Rate] is not 0). Classes of which jobs always wait are counted in no
-// arrivals; what their jobs take is known as well. How often jobs come is as
-// [History.Rate] has it.
-//
-// Runs that sprinted count as if they had not, as long as it is known how fast
-// sprints are ([History.Speed]).
-func Observe(met []History, standing []int, now float64) Observed {
-	from, histories := now-span, make([]History, len(met))
-	for k, history := range met {
-		histories[k] = history.plain()
-	}
-	for k, history := range histories {
-		if standing[k] == 0 && len(history.runs) == mostRuns {
-			from = max(from, history.runs[0].Began)
-		}
-	}
-	var list []Arrival
-	rates, came := make([]float64, len(histories)), make([]int, len(histories))
-	for k, history := range histories {
-		if standing[k] > 0 {
-			continue
-		}
-		rates[k] = history.Rate(now)
-		for _, run := range history.runs {
-			if run.Began >= from {
-				list = append(list, Arrival{k, run})
-				came[k]++
-			}
-		}
-	}
-	return observed(histories, list, rates, came)
-}
-
-// observed is what was fitted to the arrivals, with these rates; Poisson where a
-// class did not come among them.
-func observed(histories []History, list []Arrival, rates []float64, came []int) Observed {
-	o, places := Observed{Arrivals: Poisson(rates...)}, []int{}
-	for k := range histories {
-		o.all = append(o.all, histories[k].runs)
-		o.runs = append(o.runs, [][]Run{histories[k].runs})
-		if rates[k] > 0 {
-			places = append(places, k)
-		}
-	}
-	for i, one := range list {
-		list[i].Class = slices.Index(places, one.Class)
-	}
-	if slices.ContainsFunc(places, func(k int) bool { return came[k] == 0 }) {
-		return o
-	}
-	fitted, err := FitArrivals(list, len(places))
-	if err != nil || len(fitted.Arrivals.Hidden) == 1 {
-		return o // all at once: then how often they come is all that is known
-	}
-	known := fitted.Arrivals.Rates()
-	o.Arrivals = Arrivals{Hidden: fitted.Arrivals.Hidden}
-	for k := range histories {
-		marked := [][]float64{{0, 0}, {0, 0}}
-		if place := slices.Index(places, k); place >= 0 {
-			for i := range marked {
-				marked[i][i] = fitted.Arrivals.Marked[place][i][i] * rates[k] / known[place]
-			}
-			o.runs[k] = fitted.runs[place]
-		}
-		o.Arrivals.Marked = append(o.Arrivals.Marked, marked)
-	}
-	return o
+// Responses are those of the runs that ended at a time or later.
+func (h History) Responses(since float64) Met {
+	return met(slices.DeleteFunc(slices.Clone(h.runs), func(run Run) bool { return run.Began+run.Seconds < since }))
 }

@@ -46,6 +46,8 @@ type Engine struct {
 	Helps bool
 	// BusyWatts and IdleWatts are what a slot takes.
 	BusyWatts, IdleWatts float64
+	// Control has the classes below the highest leave out what a controller says.
+	Control *Control
 }
 
 // Outcome is what jobs of a class met with.
@@ -66,6 +68,9 @@ type Played struct {
 	// seconds of slots.
 	Seconds, Busy, Sprinted float64
 	Joules                  float64
+	// Dropped is the share of their work that jobs below the highest class left out,
+	// in the mean over all of them.
+	Dropped float64
 }
 
 // Check says what is wrong with the engine, for so many classes.
@@ -77,6 +82,8 @@ func (e Engine) Check(classes int) error {
 		return fmt.Errorf("%d is no policy", e.Policy)
 	case len(e.Sprints) != 0 && len(e.Sprints) != classes:
 		return fmt.Errorf("%d sprints for %d classes: one for each, or none at all", len(e.Sprints), classes)
+	case e.Control != nil && (e.Policy != NonPreemptive || !(e.Control.Every > 0)):
+		return fmt.Errorf("a controller that is asked every %g s, with policy %d: it must be asked in more than 0 s, and is for engines without evictions", e.Control.Every, e.Policy)
 	}
 	return nil
 }
@@ -114,6 +121,7 @@ type queued struct {
 // running is a job in a slot.
 type running struct {
 	queued
+	began     float64
 	ran       float64 // seconds of this run
 	sprinting bool
 	spent     bool // its sprint ended with the account
@@ -136,6 +144,12 @@ type play struct {
 	busy, wasted float64
 	sprinted     float64
 	joules       float64
+
+	state   State
+	share   float64 // that is left out now
+	asked   float64 // when the controller is to be asked next
+	met     History // of the highest class
+	dropped float64
 }
 
 // step goes on to the next event; false when nothing is left.
@@ -145,6 +159,7 @@ func (p *play) step() bool {
 	}
 	p.advance(p.until())
 	p.settle()
+	p.control()
 	for p.next < len(p.jobs) && p.jobs[p.next].At <= p.now {
 		job := p.jobs[p.next]
 		p.waiting[job.Class] = append(p.waiting[job.Class], queued{p.next, job.Seconds})
@@ -206,6 +221,9 @@ func (p *play) until() float64 {
 	if drain := p.drain(); drain > 0 && !math.IsInf(p.level, 1) {
 		span = min(span, p.level/drain)
 	}
+	if p.engine.Control != nil {
+		span = min(span, p.asked-p.now)
+	}
 	return max(0, span)
 }
 
@@ -239,6 +257,9 @@ func (p *play) settle() {
 		if r.number >= p.warm {
 			p.responses[job.Class] = append(p.responses[job.Class], p.now-job.At)
 			p.runs[job.Class] += r.ran
+		}
+		if p.engine.Control != nil && job.Class == len(p.waiting)-1 {
+			p.met.Add(Run{Began: r.began, Waited: r.began - job.At, Seconds: max(r.ran, tiny)})
 		}
 		return true
 	})
@@ -287,8 +308,12 @@ func (p *play) evict(class int) {
 func (p *play) start() {
 	for class := len(p.waiting) - 1; class >= 0; class-- {
 		for len(p.waiting[class]) > 0 && len(p.slots) < p.engine.Slots {
-			r := running{queued: p.waiting[class][0]}
+			r := running{queued: p.waiting[class][0], began: p.now}
 			p.waiting[class] = p.waiting[class][1:]
+			if class < len(p.waiting)-1 {
+				r.left *= 1 - p.share
+				p.dropped += p.share
+			}
 			if s := p.sprint(r); s.Speed > 1 && s.TimeoutSeconds <= 0 && p.level > tiny*(1+p.engine.Account.Watts) {
 				r.sprinting = true
 			}
@@ -335,6 +360,13 @@ func (p *play) outcome() Played {
 	if len(p.jobs) > 0 {
 		played.Seconds = p.now - p.jobs[0].At
 	}
+	below := 0
+	for _, job := range p.jobs {
+		if job.Class < len(p.waiting)-1 {
+			below++
+		}
+	}
+	played.Dropped = p.dropped / float64(max(1, below))
 	for k, list := range p.responses {
 		slices.Sort(list)
 		o := Outcome{Jobs: len(list)}

@@ -1,7 +1,7 @@
 package deflate_test
 
 import (
-	"fmt"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,74 +11,10 @@ import (
 	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
-// stream is a class whose jobs come at random.
-type stream struct {
-	Rate     float64
-	Service  deflate.Phases
-	Standing int
-}
-
-// newQueue is the queue of such classes.
-func newQueue(streams []stream, slots int) (*deflate.Queue, error) {
-	arrivals, classes := settingOf(streams)
-	return deflate.NewQueue(arrivals, classes, slots)
-}
-
-func settingOf(streams []stream) (deflate.Arrivals, []deflate.Class) {
-	var rates []float64
-	var classes []deflate.Class
-	for _, one := range streams {
-		rates, classes = append(rates, one.Rate), append(classes, deflate.Class{Service: []deflate.Phases{one.Service}, Standing: one.Standing})
-	}
-	return deflate.Poisson(rates...), classes
-}
-
-// play draws jobs of the classes, which come at random, and plays them.
-func play(t *testing.T, classes []stream, engine deflate.Engine, count int, seed uint64) deflate.Played {
+func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
-	var rates []float64
-	for _, class := range classes {
-		rates = append(rates, class.Rate)
-	}
-	return playArrivals(t, deflate.Poisson(rates...), classes, engine, count, seed)
-}
-
-func playArrivals(t *testing.T, arrivals deflate.Arrivals, classes []stream, engine deflate.Engine, count int, seed uint64) deflate.Played {
-	t.Helper()
-	_, all := settingOf(classes)
-	jobs, err := arrivals.Draw(all, count, rand.New(rand.NewPCG(seed, 7)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	played, err := engine.Replay(jobs, len(classes), 0.1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return played
-}
-
-// A fitted distribution has the moments that were asked for.
-func TestFitsHaveTheMoments(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		mean := rapid.Float64Range(1e-3, 1e6).Draw(t, "mean")
-		variation := rapid.Float64Range(0, 40).Draw(t, "variation")
-		p, err := deflate.Fit(mean, variation)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
-		first, second := p.Moments()
-		got := second/(first*first) - 1
-		if math.Abs(first-mean) > 1e-9*mean || math.Abs(got-max(variation, 1.0/30)) > 1e-6*(1+variation) {
-			t.Fatalf("a mean of %g and a variation of %g, want %g and %g", first, got, mean, variation)
-		}
-	})
-	for _, wrong := range [][2]float64{{0, 1}, {-1, 1}, {1, -0.1}, {math.NaN(), 1}, {1, math.Inf(1)}} {
-		if _, err := deflate.Fit(wrong[0], wrong[1]); err == nil {
-			t.Errorf("%v was fitted", wrong)
-		}
+	if math.Abs(got-want) > share*math.Abs(want) {
+		t.Errorf("%s is %g, want %g", what, got, want)
 	}
 }
 
@@ -177,128 +113,43 @@ func TestNoWorkIsLostOrInvented(t *testing.T) {
 	})
 }
 
-// The model against the simulation with several slots, and with a class that
-// always has jobs waiting.
-func TestTheModelOfSeveralSlots(t *testing.T) {
-	low, err := deflate.Fit(30, 0.3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	high, err := deflate.Fit(10, 1.5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, slots := range []int{1, 2, 4, 8} {
-		for _, load := range []float64{0.5, 0.8} {
-			c := float64(slots) * load
-			classes := []stream{{Rate: 0.7 * c / 30, Service: low}, {Rate: 0.3 * c / 10, Service: high}}
-			q, err := newQueue(classes, slots)
-			if err != nil {
-				t.Fatal(err)
-			}
-			near(t, "the load", q.Load(), load, 1e-9)
-			played := play(t, classes, deflate.Engine{Slots: slots}, 60_000, 2).Classes
-			for k := range classes {
-				what := fmt.Sprintf("%d slots, load %g, class %d: ", slots, load, k)
-				near(t, what+"the mean", q.Mean(k), played[k].Mean, 0.15)
-				last, err := q.Quantile(k, 0.95)
-				if err != nil {
-					t.Fatal(err)
-				}
-				near(t, what+"the quantile", last, played[k].Tail, 0.2)
-			}
+func TestEvictionWastesWorkAndWaitingDoesNot(t *testing.T) {
+	list := jobs(3, load{hours: 200, low: 9, high: 12})
+	played := func(policy deflate.Policy) deflate.Played {
+		one, err := deflate.Engine{Slots: 1, Policy: policy}.Replay(list, 2, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return one
 	}
-	standing, err := newQueue([]stream{{Standing: 1, Service: exponential(4)}, {Rate: 0.05, Service: exponential(5)}}, 1)
-	if err != nil {
-		t.Fatal(err)
+	evicted, waited, resumed := played(deflate.Evicting), played(deflate.NonPreemptive), played(deflate.Resuming)
+	if evicted.Wasted <= 0.02 || waited.Wasted != 0 || resumed.Wasted != 0 {
+		t.Errorf("wasted %g with evictions, %g without and %g with checkpoints", evicted.Wasted, waited.Wasted, resumed.Wasted)
 	}
-	// The high job finds a low one under way, or another high one.
-	near(t, "the high mean beside a standing class", standing.Mean(1), (0.75*4+0.25*5)/(1-0.25)+5, 1e-9)
-	near(t, "the standing mean", standing.Mean(0), 4/0.75+4, 1e-9)
-	near(t, "the load", standing.Load(), 1, 1e-12)
-	last, err := standing.Quantile(0, 0.95)
-	if err != nil || last <= standing.Mean(0) || last > 5*standing.Mean(0) {
-		t.Errorf("95%% of the standing jobs are answered within %g s, of a mean of %g: %v", last, standing.Mean(0), err)
-	}
-	if _, err := newQueue([]stream{{Rate: 1, Service: exponential(0.1)}, {Standing: 1, Service: exponential(1)}}, 1); err == nil {
-		t.Error("a class above another always has jobs, and the other was given time")
+	if evicted.Classes[0].Mean <= waited.Classes[0].Mean || evicted.Classes[1].Mean >= waited.Classes[1].Mean || resumed.Classes[0].Mean >= evicted.Classes[0].Mean {
+		t.Errorf("with evictions %+v, without %+v, with checkpoints %+v", evicted, waited, resumed)
 	}
 }
 
-// Arrivals that come in bursts have the rates they should, and wait longer.
-func TestArrivalsInBursts(t *testing.T) {
-	bursts := deflate.Arrivals{
-		Hidden: [][]float64{{0, 0.001}, {0.004, 0}},
-		Marked: [][][]float64{{{0.02, 0}, {0, 0.3}}, {{0.01, 0}, {0, 0.05}}},
-	}
-	rates := bursts.Rates()
-	near(t, "the low rate", rates[0], 0.8*0.02+0.2*0.3, 1e-6)
-	near(t, "the high rate", rates[1], 0.8*0.01+0.2*0.05, 1e-6)
-	classes := []stream{{Rate: rates[0], Service: exponential(5)}, {Rate: rates[1], Service: exponential(5)}}
-	smooth := play(t, classes, deflate.Engine{Slots: 1}, 40_000, 4)
-	rough := playArrivals(t, bursts, classes, deflate.Engine{Slots: 1}, 40_000, 4)
-	if rough.Classes[0].Mean < 1.5*smooth.Classes[0].Mean {
-		t.Errorf("in bursts %g s, one by one %g s", rough.Classes[0].Mean, smooth.Classes[0].Mean)
-	}
-	near(t, "the seconds in which they come", rough.Seconds, 40_000/(rates[0]+rates[1]), 0.1)
-	for name, wrong := range map[string]deflate.Arrivals{
-		"no classes":       {Hidden: [][]float64{{0}}},
-		"a phase for ever": {Hidden: [][]float64{{0, 0}, {1, 0}}, Marked: [][][]float64{{{0, 0}, {0, 1}}}},
-		"negative":         {Hidden: [][]float64{{0}}, Marked: [][][]float64{{{-1}}}},
-		"ragged":           {Hidden: [][]float64{{0, 1}, {1}}, Marked: [][][]float64{{{1, 0}, {0, 1}}}},
-	} {
-		if wrong.Check() == nil {
-			t.Errorf("%s: no fault was found", name)
+// One class of exponential jobs before one slot is M/M/1, and two are Cobham's.
+func TestReplaysFollowQueueingTheory(t *testing.T) {
+	random, rates := rand.New(rand.NewPCG(5, 6)), []float64{0.4, 0.3}
+	var list []deflate.Job
+	for at, count := 0.0, 0; count < 100_000; count++ {
+		at += random.ExpFloat64() / (rates[0] + rates[1])
+		class := 0
+		if random.Float64() > rates[0]/(rates[0]+rates[1]) {
+			class = 1
 		}
+		list = append(list, deflate.Job{Class: class, At: at, Seconds: random.ExpFloat64()})
 	}
-}
-
-// What a sprint brings is that of the formula, and of the simulation.
-func TestSprints(t *testing.T) {
-	near(t, "what is left of an exponential time", exponential(3).Beyond(2), 3*math.Exp(-2.0/3), 1e-4)
-	service, err := deflate.Fit(10, 0.4)
+	played, err := deflate.Engine{Slots: 1}.Replay(list, 2, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sprint := deflate.Sprint{TimeoutSeconds: 4, Speed: 2.5, Watts: 90}
-	speed, watts := sprint.Effective(service, 0.05, deflate.Account{Joules: math.Inf(1)})
-	engine := deflate.Engine{Slots: 1, Sprints: []deflate.Sprint{sprint}, Account: deflate.Account{Joules: math.Inf(1)}}
-	played := play(t, []stream{{Rate: 0.05, Service: service}}, engine, 40_000, 5)
-	near(t, "the run of a sprinted job", 10/speed, played.Classes[0].Run, 0.03)
-	near(t, "the watts of sprints", watts, played.Joules/played.Seconds, 0.05)
-
-	account := deflate.Account{Joules: 2000, Watts: watts / 3}
-	paid := sprint.Paid(service, 0.05, account)
-	if paid.TimeoutSeconds <= 4 {
-		t.Errorf("a third of the energy allows to sprint after %g s, and all of it after 4", paid.TimeoutSeconds)
-	}
-	if _, takes := paid.Effective(service, 0.05, account); math.Abs(takes-account.Watts) > 0.01*account.Watts {
-		t.Errorf("%g W are taken of %g", takes, account.Watts)
-	}
-	if free := sprint.Paid(service, 0.05, deflate.Account{Joules: math.Inf(1)}); free.TimeoutSeconds != 0 {
-		t.Errorf("without a limit sprints begin after %g s", free.TimeoutSeconds)
-	}
-	if still, none := (deflate.Sprint{}).Effective(service, 1, account); still != 1 || none != 0 {
-		t.Errorf("no sprint has speed %g and takes %g W", still, none)
-	}
-}
-
-// Of limits that cannot be kept, the choice is as near as is allowed.
-func TestTheDeepestDrops(t *testing.T) {
-	list := demands(10*0.3*0.3, 0.1) // less than its own service takes
-	choice, err := deflate.Choose(list, 10)
-	if err == nil || math.Abs(choice.Drop[0]-0.3) > 1e-9 || choice.Drop[1] != 0 || len(choice.Mean) != 2 {
-		t.Errorf("%+v, %v: want the largest drop that the loss allows, 0.3", choice, err)
-	}
-	list.Demands[0].MostDrop = 0.2
-	if deepest, err := deflate.Deepest(list, 10); err != nil || math.Abs(deepest.Drop[0]-0.2) > 1e-9 {
-		t.Errorf("%+v, %v: want 0.2", deepest, err)
-	}
-	list.Arrivals = deflate.Poisson(1, 0.008)
-	if over, err := deflate.Deepest(list, 10); err != nil || over.Load != 1 || over.Mean != nil {
-		t.Errorf("%+v, %v: of more work than can be done no response is known", over, err)
-	}
+	left := rates[0] + rates[1] // of who is served, as one comes
+	near(t, "the high mean", played.Classes[1].Mean, 1+left/(1-rates[1]), 0.06)
+	near(t, "the low mean", played.Classes[0].Mean, 1+left/((1-rates[1])*(1-left)), 0.06)
 }
 
 func TestTheCurveOfALogarithm(t *testing.T) {
@@ -330,39 +181,103 @@ func TestTheCurveOfALogarithm(t *testing.T) {
 	}
 }
 
-// A history that was met with less data tells what all data take.
+// The earliest sprint that is paid takes what comes back, and of no limit or of
+// enough energy it begins at once.
+func TestSprintsThatArePaid(t *testing.T) {
+	took := []float64{10, 20, 30}
+	sprint := deflate.Sprint{TimeoutSeconds: 5, Speed: 2, Watts: 90}
+	near(t, "the watts", sprint.Takes(took, 0.01), 0.01*(5+15+25)/3/2*90, 1e-9)
+	paid := sprint.Paid(took, 0.01, deflate.Account{Joules: 1000, Watts: 1.5})
+	near(t, "the timeout", paid.TimeoutSeconds, 20, 1e-6)
+	near(t, "what it takes", paid.Takes(took, 0.01), 1.5, 1e-6)
+	for _, rich := range []deflate.Account{{Joules: math.Inf(1)}, {Joules: 1000, Watts: 9}} {
+		if free := sprint.Paid(took, 0.01, rich); free.TimeoutSeconds != 0 {
+			t.Errorf("with %+v sprints begin after %g s", rich, free.TimeoutSeconds)
+		}
+	}
+	if none := sprint.Paid(took, 0.01, deflate.Account{}); none.TimeoutSeconds < 29.9 {
+		t.Errorf("with nothing sprints begin after %g s", none.TimeoutSeconds)
+	}
+	if takes := (deflate.Sprint{}).Takes(took, 1); takes != 0 {
+		t.Errorf("no sprint takes %g W", takes)
+	}
+}
+
+// What runs did while they sprinted is known once three were seen both ways; a
+// history is read back as it was written.
+func TestHistoriesOfSprints(t *testing.T) {
+	var history deflate.History
+	for i := range 3 {
+		if speed, known := history.Speed(); known || speed != 1 {
+			t.Errorf("after %d runs sprints are %g times as fast, known: %t", i, speed, known)
+		}
+		history.Add(deflate.Run{Began: float64(100 * i), Seconds: 40, Sprinted: 20, Speed: 2 + float64(i)/10})
+	}
+	history.Add(deflate.Run{Began: 300, Seconds: 70})
+	history.Add(deflate.Run{Began: 300, Seconds: math.Inf(1)})
+	if speed, known := history.Speed(); !known || speed != 2.1 {
+		t.Errorf("sprints are %g times as fast, known: %t", speed, known)
+	}
+	if plain := history.Plain(); len(plain) != 4 || math.Abs(plain[0]-(40+1.1*20)) > 1e-9 || plain[3] != 70 {
+		t.Errorf("without sprints they take %v", plain)
+	}
+	document, err := json.Marshal(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read deflate.History
+	if err := json.Unmarshal(document, &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Len() != 4 || read.Responses(0) != history.Responses(0) || read.Newest() != 300 {
+		t.Errorf("%s is read as %+v", document, read)
+	}
+	if err := json.Unmarshal([]byte(`{"runs": 1}`), &read); err == nil {
+		t.Error("what is no list was read")
+	}
+}
+
 func TestHistoriesOfRuns(t *testing.T) {
 	var history deflate.History
 	if history.Rate(5) != 0 || history.Responses(0).Runs != 0 {
 		t.Error("nothing was met, and something is known")
 	}
 	for i := range 300 {
-		drop := 0.0
-		if i%2 == 1 {
-			drop = 0.5
-		}
-		history.Add(deflate.Run{Began: float64(10 * i), Waited: 2, Setup: 1, Seconds: 1 + 8*(1-drop), Drop: drop})
+		history.Add(deflate.Run{Began: float64(10 * i), Waited: 2, Seconds: 5 + 4*float64(i%2)})
 	}
 	history.Add(deflate.Run{Began: 3000, Seconds: -1})
-	if history.Len() != 200 {
+	if history.Len() != 100 {
 		t.Errorf("%d runs are kept", history.Len())
 	}
 	near(t, "the rate", history.Rate(3000), 0.1, 0.01)
-	near(t, "the rate a long time later", history.Rate(2990+span-15), 2.0/(span-15), 0.4)
-	for drop, want := range map[float64]float64{0: 9, 0.25: 7, 0.5: 5} {
-		service, err := deflate.Observe([]deflate.History{history}, []int{0}, 3000).Service(0)(drop)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mean, _ := service[0].Moments()
-		near(t, "the mean", mean, want, 1e-9)
-	}
+	near(t, "the rate a long time later", history.Rate(2990+3600-15), 2.0/(3600-15), 0.4)
 	met := history.Responses(0)
 	near(t, "the mean that was met", met.Mean, 2+7, 1e-9)
 	near(t, "the tail that was met", met.Tail, 11, 1e-9)
-	if late := history.Responses(2985); late.Runs != 1 || late.Mean != 7 {
+	if late := history.Responses(2994); late.Runs != 1 || late.Mean != 11 {
 		t.Errorf("of the last: %+v", late)
 	}
 }
 
-const span = 3600.0
+// Engines and jobs that cannot be.
+func TestReplaysThatCannotBe(t *testing.T) {
+	control := &deflate.Control{Every: 1, Next: deflate.Next}
+	for name, engine := range map[string]deflate.Engine{
+		"no slot":                          {},
+		"an unknown policy":                {Slots: 1, Policy: 7},
+		"a sprint too many":                {Slots: 1, Sprints: make([]deflate.Sprint, 3)},
+		"a controller and evictions":       {Slots: 1, Policy: deflate.Evicting, Control: control},
+		"a controller that is never asked": {Slots: 1, Control: &deflate.Control{Next: deflate.Next}},
+	} {
+		if _, err := engine.Replay(nil, 2, 0); err == nil {
+			t.Errorf("%s was played", name)
+		}
+	}
+	for name, list := range map[string][]deflate.Job{
+		"an unknown class": {{Class: 2}}, "one before the one before": {{At: 2}, {At: 1}}, "no time": {{At: math.NaN()}}, "less than no work": {{Seconds: -1}},
+	} {
+		if _, err := (deflate.Engine{Slots: 1}).Replay(list, 2, 0); err == nil {
+			t.Errorf("%s was played", name)
+		}
+	}
+}

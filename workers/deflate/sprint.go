@@ -1,6 +1,9 @@
 package deflate
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Sprint is how jobs of a class are sped up (section 4.2: the sprinting timeout
 // T_k; section 4.4.1: the budget and how it is replenished). The zero value
@@ -24,59 +27,35 @@ type Account struct {
 	Watts float64
 }
 
-// Beyond is the mean of how much longer than so many seconds a job takes,
-// E[(X − t)⁺], in seconds; jobs that are shorter count as 0.
-func (p Phases) Beyond(seconds float64) float64 {
-	mean, _ := p.Moments()
-	if seconds <= 0 {
-		return mean
+// Takes is how many watts the sprints take in the long run of jobs that take so long
+// without one, of which so many come a second.
+func (s Sprint) Takes(seconds []float64, rate float64) float64 {
+	if s.Speed <= 1 {
+		return 0
 	}
-	// ∫ₜ P(X > x) dx, whose transform follows from that of the density.
-	left := invert(func(s complex128) complex128 {
-		return (1 - (1-p.transform(s))/(s*complex(mean, 0))) / s
-	}, seconds)
-	return mean * min(1, max(0, left))
-}
-
-// Effective is the speed of jobs that sprint, as a weighted average of the parts
-// of their times (section 4.3), and the watts that their sprints take in the long
-// run when so many of them come a second. Where the account is replenished by
-// less, sprints are shortened in proportion.
-func (s Sprint) Effective(p Phases, rate float64, account Account) (speed, watts float64) {
-	if s.Speed <= 1 || account.Joules <= 0 {
-		return 1, 0
+	beyond := 0.0
+	for _, one := range seconds {
+		beyond += max(0, one-s.TimeoutSeconds) / float64(len(seconds))
 	}
-	mean, _ := p.Moments()
-	sprinted := p.Beyond(s.TimeoutSeconds) / s.Speed // seconds at the higher speed
-	watts = rate * sprinted * s.Watts
-	paid := 1.0
-	if watts > account.Watts && !math.IsInf(account.Joules, 1) {
-		paid = account.Watts / watts
-	}
-	return mean / (mean - paid*sprinted*(s.Speed-1)), paid * watts
+	return rate * beyond / s.Speed * s.Watts
 }
 
 // Paid is the sprint with the least timeout whose energy the account is
 // replenished by in the long run: the whole budget is used, and the sprints are
 // where jobs are longest (section 4.2 asks for both). A sprint that is paid from
 // the first second on has none.
-func (s Sprint) Paid(p Phases, rate float64, account Account) Sprint {
-	takes := func(timeout float64) float64 { return rate * p.Beyond(timeout) / s.Speed * s.Watts }
-	if s.Speed <= 1 || math.IsInf(account.Joules, 1) || takes(0) <= account.Watts {
-		s.TimeoutSeconds = 0
+func (s Sprint) Paid(seconds []float64, rate float64, account Account) Sprint {
+	s.TimeoutSeconds = 0
+	if len(seconds) == 0 || math.IsInf(account.Joules, 1) || s.Takes(seconds, rate) <= account.Watts {
 		return s
 	}
-	mean, _ := p.Moments()
-	low, high := 0.0, mean
-	for takes(high) > account.Watts && high < 1e6*mean {
-		low, high = high, 2*high
-	}
+	low, high := 0.0, slices.Max(seconds)
 	for range 50 {
-		middle := (low + high) / 2
-		if takes(middle) > account.Watts {
-			low = middle
+		s.TimeoutSeconds = (low + high) / 2
+		if s.Takes(seconds, rate) > account.Watts {
+			low = s.TimeoutSeconds
 		} else {
-			high = middle
+			high = s.TimeoutSeconds
 		}
 	}
 	s.TimeoutSeconds = high

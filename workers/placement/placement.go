@@ -28,6 +28,11 @@ func (r Resources) Holds(need Resources) bool {
 	return need.Cores <= r.Cores && need.GPUs <= r.GPUs && need.MemoryBytes <= r.MemoryBytes
 }
 
+// compare orders by cores, GPUs and memory.
+func (r Resources) compare(other Resources) int {
+	return cmp.Or(cmp.Compare(r.Cores, other.Cores), cmp.Compare(r.GPUs, other.GPUs), cmp.Compare(r.MemoryBytes, other.MemoryBytes))
+}
+
 func (r Resources) less(need Resources) Resources {
 	return Resources{Cores: r.Cores - need.Cores, GPUs: r.GPUs - need.GPUs, MemoryBytes: r.MemoryBytes - need.MemoryBytes}
 }
@@ -50,6 +55,10 @@ type Task struct {
 	// the next one is looked at, so that Suits may follow what is left there; nil:
 	// nobody has to know.
 	Placed func(machine int)
+	// Spread asks, of machines with the same score, for the one with the most that is
+	// free, so that as few tasks as may be run beside it; else it is the one that it
+	// fills most, so that large tasks find room later.
+	Spread bool
 	// Features describe it to the models: the same ones, in the same order, for
 	// every task.
 	Features []float64
@@ -86,6 +95,11 @@ type Predictor interface {
 // better. A machine of which nothing is known (a zero prediction) has 0. Where the
 // joules of one of the others are not known, all are scored by time alone.
 func Scores(predictions []Prediction, energy float64) []float64 {
+	return scores(make([]float64, 0, len(predictions)), predictions, energy)
+}
+
+// scores appends them to the list.
+func scores(list []float64, predictions []Prediction, energy float64) []float64 {
 	mostJoules, leastSeconds := 0.0, math.Inf(1)
 	for _, one := range predictions {
 		if one.usable() {
@@ -95,16 +109,17 @@ func Scores(predictions []Prediction, energy float64) []float64 {
 			}
 		}
 	}
-	scores := make([]float64, len(predictions))
-	for i, one := range predictions {
+	for _, one := range predictions {
+		score := 0.0
 		if one.usable() {
-			scores[i] = (1 - energy) * leastSeconds / one.Seconds
+			score = (1 - energy) * leastSeconds / one.Seconds
 			if energy > 0 {
-				scores[i] += energy * (1 - one.Joules/mostJoules)
+				score += energy * (1 - one.Joules/mostJoules)
 			}
 		}
+		list = append(list, score)
 	}
-	return scores
+	return list
 }
 
 // Assignment is a task's place. Machine is empty where no machine had room.
@@ -120,7 +135,7 @@ type Assignment struct {
 // score of those with room. A task that fits nowhere holds up nobody. Where
 // nothing is known of any machine with room, it gets the one that it fills most.
 // Of machines with the same score the one that is left with the fewest free
-// cores is taken, so that large tasks find room later.
+// cores is taken, unless the task is to be spread.
 func Place(pending []Task, machines []Machine, predictor Predictor) []Assignment {
 	s := newSite(machines)
 	assignments := make([]Assignment, 0, len(pending))
@@ -142,6 +157,10 @@ type site struct {
 	free  []Resources
 	kinds []kind
 	of    []int // the kind of each machine
+	// rooms, predictions and scores are what best fills anew for each task.
+	rooms       []int
+	predictions []Prediction
+	scores      []float64
 }
 
 type kind struct {
@@ -169,21 +188,40 @@ func newSite(machines []Machine) *site {
 	return s
 }
 
-// fuller orders machines by their free cores, GPUs, memory, and place.
-func (s *site) fuller(a, b int) int {
-	return cmp.Or(cmp.Compare(s.free[a].Cores, s.free[b].Cores), cmp.Compare(s.free[a].GPUs, s.free[b].GPUs),
-		cmp.Compare(s.free[a].MemoryBytes, s.free[b].MemoryBytes), cmp.Compare(a, b))
-}
+// fuller orders machines by what is free of them, and place.
+func (s *site) fuller(a, b int) int { return cmp.Or(s.free[a].compare(s.free[b]), cmp.Compare(a, b)) }
 
-// room is the fullest machine of the kind that suits the task and holds its need;
-// -1 if none does.
+// room is the machine of the kind that suits the task and holds its need: the fullest,
+// or the emptiest where it is to be spread; -1 if none does.
 func (s *site) room(of kind, task Task) int {
 	need := task.Needs
-	from, _ := slices.BinarySearchFunc(of.machines, need.Cores, func(at, cores int) int { return cmp.Compare(s.free[at].Cores, cores) })
-	for _, at := range of.machines[from:] {
-		if s.free[at].Holds(need) && (task.Suits == nil || task.Suits(at)) {
-			return at
+	if s.free[of.machines[len(of.machines)-1]].Cores < need.Cores {
+		return -1
+	}
+	from, to := 0, len(of.machines)
+	for from < to {
+		if at := (from + to) / 2; s.free[of.machines[at]].Cores < need.Cores {
+			from = at + 1
+		} else {
+			to = at
 		}
+	}
+	list := of.machines[from:]
+	for len(list) > 0 {
+		equal := list
+		if task.Spread { // those at the end that have as much free as each other, in their order
+			least, first := s.free[list[len(list)-1]], 0
+			if s.free[list[0]] != least {
+				first, _ = slices.BinarySearchFunc(list, least, func(at int, free Resources) int { return s.free[at].compare(free) })
+			}
+			equal = list[first:]
+		}
+		for _, at := range equal {
+			if s.free[at].Holds(need) && (task.Suits == nil || task.Suits(at)) {
+				return at
+			}
+		}
+		list = list[:len(list)-len(equal)]
 	}
 	return -1
 }
@@ -192,19 +230,24 @@ func (s *site) room(of kind, task Task) int {
 // keeps the order.
 func (s *site) take(at int, need Resources) {
 	list := s.kinds[s.of[at]].machines
-	place := slices.Index(list, at)
-	list = slices.Delete(list, place, place+1)
+	from, _ := slices.BinarySearchFunc(list, at, s.fuller)
 	s.free[at] = s.free[at].less(need)
-	place, _ = slices.BinarySearchFunc(list, at, s.fuller)
-	s.kinds[s.of[at]].machines = slices.Insert(list, place, at)
+	// What is between its old place and its new one goes one place on.
+	if to, _ := slices.BinarySearchFunc(list[:from], at, s.fuller); to < from {
+		copy(list[to+1:from+1], list[to:from])
+		list[to] = at
+		return
+	}
+	to, _ := slices.BinarySearchFunc(list[from+1:], at, s.fuller)
+	copy(list[from:from+to], list[from+1:from+1+to])
+	list[from+to] = at
 }
 
 // best is the machine with the highest score that has room, and what it has of
 // it. What is predicted of a type goes through adjust first, where there is one:
 // it is given a machine of the type with room.
 func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Prediction) Prediction) (at int, score float64, predicted Prediction) {
-	var rooms []int
-	var predictions []Prediction
+	rooms, predictions := s.rooms[:0], s.predictions[:0]
 	for _, one := range s.kinds {
 		room := s.room(one, task)
 		if room < 0 {
@@ -218,11 +261,15 @@ func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Predic
 		}
 		rooms, predictions = append(rooms, room), append(predictions, p)
 	}
+	s.rooms, s.predictions, s.scores = rooms, predictions, scores(s.scores[:0], predictions, task.Energy)
 	at = -1
-	for i, value := range Scores(predictions, task.Energy) {
+	for i, value := range s.scores {
 		better := at < 0 || value > score
 		if at >= 0 && value == score {
 			better = s.fuller(rooms[i], at) < 0
+			if emptier := -s.free[rooms[i]].compare(s.free[at]); task.Spread && emptier != 0 {
+				better = emptier < 0
+			}
 		}
 		if better {
 			at, score, predicted = rooms[i], value, predictions[i]

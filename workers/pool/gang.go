@@ -120,6 +120,14 @@ func (g *Gangs) Keeps(worker, study string, priority int) (Gang, bool) {
 	return first, first.Worker == worker && first.Study != study && priority <= first.Priority
 }
 
+// Cleared is the worker that is kept for the first of them; empty: none is.
+func (g *Gangs) Cleared() string {
+	if len(g.waiting) == 0 {
+		return ""
+	}
+	return g.waiting[0].Worker
+}
+
 // Waiting returns the gang of the study, if it waits.
 func (g *Gangs) Waiting(study string) (Gang, bool) {
 	for _, one := range g.waiting {

@@ -119,9 +119,22 @@ func (l *Leases) All() []Lease {
 	return all
 }
 
+// Idle tells of a worker whether it has no lease, and none is being decided for it, for
+// as long as nothing changes.
+func (l *Leases) Idle() func(worker string) bool {
+	deciding := make(map[string]bool, len(l.pending))
+	for _, one := range l.pending {
+		deciding[one.Worker] = true
+	}
+	return func(worker string) bool { return len(l.byWorker[worker]) == 0 && !deciding[worker] }
+}
+
 // Deciding returns the leases of the worker that are being decided, in the order
 // in which that began.
 func (l *Leases) Deciding(worker string) []Lease {
+	if len(l.pending) == 0 {
+		return nil
+	}
 	var deciding []Lease
 	for _, ticket := range slices.Sorted(maps.Keys(l.pending)) {
 		if lease := l.pending[ticket]; lease.Worker == worker {
@@ -149,32 +162,6 @@ func (l *Leases) Ask(asked Lease, by Claim, reason string, now time.Time) bool {
 	lease.Leave, lease.LeaveFor, lease.Preempted = reason, by, now
 	l.byTrial[asked.Trial] = lease
 	return true
-}
-
-// Stand says of each claim whether it holds: whether the study wants, and may have,
-// what trials leave of the worker. While it does not, others may have that; lapsed
-// reports whether they may of any worker that they might not have before.
-func (l *Leases) Stand(holds func(study, worker string) bool) (lapsed bool) {
-	for id, lease := range l.byTrial {
-		if by := lease.LeaveFor; by.Study != "" {
-			lease.LeaveFor.Lapsed = !holds(by.Study, lease.Worker)
-			lapsed = lapsed || lease.LeaveFor.Lapsed && !by.Lapsed
-			l.byTrial[id] = lease
-		}
-	}
-	return lapsed
-}
-
-// Claimed returns the study of the highest priority for which one of a worker's
-// leases makes way, if its claim holds. Until all have left, what some of them leave is for that study:
-// it may need it together, and others would be in its way again.
-func Claimed(held []Lease) (by Claim, claimed bool) {
-	for _, lease := range held {
-		if one := lease.LeaveFor; one.Study != "" && !one.Lapsed && (!claimed || one.Priority > by.Priority) {
-			by, claimed = one, true
-		}
-	}
-	return by, claimed
 }
 
 // Asked is why the lease's worker shall give the trial back; empty: it shall not.

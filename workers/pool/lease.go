@@ -72,6 +72,8 @@ type Leases struct {
 	tickets int
 	// kept are trials that wait for the worker they move to.
 	kept map[trial.ID]Keeping
+	// cleared are the claims on what trials have left, by worker.
+	cleared map[string][]cleared
 	// changes counts what changed in who has what.
 	changes uint64
 }
@@ -91,6 +93,7 @@ func (l *Leases) Grant(lease Lease) {
 		l.byTrial[id] = other
 	}
 	l.byTrial[lease.Trial] = lease
+	l.take(lease)
 	if l.byWorker[lease.Worker] == nil {
 		l.byWorker[lease.Worker] = make(map[trial.ID]struct{})
 	}
@@ -158,6 +161,7 @@ func (l *Leases) Release(id trial.ID) {
 	}
 	delete(l.byTrial, id)
 	l.changes++
+	l.clear(lease)
 	if of := l.byWorker[lease.Worker]; len(of) > 1 {
 		delete(of, id)
 	} else {

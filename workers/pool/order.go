@@ -26,12 +26,18 @@ type Candidate struct {
 // study with the fewest running trials, so that the studies of a user share
 // evenly; then the oldest.
 func Order(candidates []Candidate) {
-	slices.SortStableFunc(candidates, func(a, b Candidate) int {
-		return cmp.Or(
-			cmp.Compare(b.Priority, a.Priority),
-			cmp.Compare(a.Share, b.Share),
-			cmp.Compare(a.Running, b.Running),
-			a.Created.Compare(b.Created),
-		)
-	})
+	slices.SortStableFunc(candidates, func(a, b Candidate) int { return Compare(&a, &b) })
+}
+
+// Compare puts the candidate first that [Order] does.
+func Compare(a, b *Candidate) int {
+	switch {
+	case a.Priority != b.Priority:
+		return cmp.Compare(b.Priority, a.Priority)
+	case a.Share != b.Share:
+		return cmp.Compare(a.Share, b.Share)
+	case a.Running != b.Running:
+		return cmp.Compare(a.Running, b.Running)
+	}
+	return a.Created.Compare(b.Created)
 }

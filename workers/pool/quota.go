@@ -1,6 +1,9 @@
 package pool
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Quota bounds what one user has of the pool. A bound of 0 is none.
 type Quota struct {
@@ -45,4 +48,20 @@ func (q Quota) Refusal(user string, held Amount, spent Spent, need Need) string 
 		return fmt.Sprintf("user %s has used %.0f of their %.0f J of today (UTC)", user, spent.Joules, q.Joules)
 	}
 	return ""
+}
+
+// More is how many more trials with the need the user may have now, beside what its
+// trials have.
+func (q Quota) More(held Amount, spent Spent, need Need) int {
+	if q.Refusal("", held, spent, need) != "" {
+		return 0
+	}
+	more := math.MaxInt
+	if q.Trials > 0 {
+		more = q.Trials - held.Trials
+	}
+	if each := need.HeldGPUs(); q.GPUs > 0 && each > 0 {
+		more = min(more, int((float64(q.GPUs)-held.GPUs)/each+rounding))
+	}
+	return more
 }

@@ -1,6 +1,9 @@
 package pool
 
 import (
+	"cmp"
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -28,11 +31,29 @@ type Member struct {
 	Only string
 	// Refuses has the studies that it does not run, with the reasons.
 	Refuses map[string]string
+	// Excluded has the studies of which it is given no trials now.
+	Excluded map[string]Exclusion
+	// Type is its machine's. Kind is the same for workers of one holder that no study
+	// tells apart while they run nothing.
+	Type, Kind string
+}
+
+// kind is the member's Kind.
+func (m Member) kind() string {
+	machine := m.Registration.Machine
+	return fmt.Sprint(m.Type, "\x00", m.Holder, "\x00", m.Registration.Elastic, m.Registration.Slots, m.Registration.Sandbox.Complete(),
+		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes)
 }
 
 // Registry holds the workers by id. The zero value is empty and ready.
 type Registry struct {
-	byID map[string]Member
+	byID map[string]*Member
+	// exclusions are by study and worker, and outlive that a worker registers again.
+	exclusions map[[2]string]Exclusion
+	// sorted has them by name, then id.
+	sorted []*Member
+	// probed counts the changes of what is known by probes.
+	probed uint64
 	// histories outlive that a worker registers again.
 	histories map[string]*History
 }
@@ -40,9 +61,39 @@ type Registry struct {
 // Register adds a worker, or replaces what it said before.
 func (r *Registry) Register(registration protocol.WorkerRegistration, holder string, now time.Time) {
 	if r.byID == nil {
-		r.byID = make(map[string]Member)
+		r.byID = make(map[string]*Member)
 	}
-	r.byID[registration.ID] = Member{Registration: registration, Holder: holder, LastSeen: now}
+	made := &Member{Registration: registration, Holder: holder, LastSeen: now, Type: registration.Machine.Type()}
+	made.Kind = made.kind()
+	before, known := r.byID[registration.ID]
+	if !known {
+		before = &Member{}
+	}
+	if before.Type != made.Type && len(before.Registration.Probes)+len(registration.Probes) > 0 || !slices.Equal(before.Registration.Probes, registration.Probes) {
+		r.probed++
+	}
+	r.byID[registration.ID] = made
+	r.noteExclusions(registration.ID, now)
+	if known && before.Registration.Name == registration.Name {
+		at, _ := slices.BinarySearchFunc(r.sorted, before, byName)
+		r.sorted[at] = made
+		return
+	}
+	if known {
+		r.unlist(before)
+	}
+	at, _ := slices.BinarySearchFunc(r.sorted, made, byName)
+	r.sorted = slices.Insert(r.sorted, at, made)
+}
+
+func byName(a, b *Member) int {
+	return cmp.Or(strings.Compare(a.Registration.Name, b.Registration.Name), strings.Compare(a.Registration.ID, b.Registration.ID))
+}
+
+func (r *Registry) unlist(member *Member) {
+	if at, listed := slices.BinarySearchFunc(r.sorted, member, byName); listed {
+		r.sorted = slices.Delete(r.sorted, at, at+1)
+	}
 }
 
 // Seen notes that the worker was heard of; false if it is not registered.
@@ -52,7 +103,6 @@ func (r *Registry) Seen(id string, now time.Time) bool {
 		return false
 	}
 	member.LastSeen = now
-	r.byID[id] = member
 	return true
 }
 
@@ -63,7 +113,6 @@ func (r *Registry) NoteLoad(id string, load *protocol.Load, now time.Time) {
 		return
 	}
 	member.Load = load
-	r.byID[id] = member
 	if r.histories == nil {
 		r.histories = make(map[string]*History)
 	}
@@ -80,6 +129,14 @@ func (r *Registry) History(id string, now time.Time) []protocol.LoadStep {
 
 // Member returns the worker with the id.
 func (r *Registry) Member(id string) (Member, bool) {
+	if member, ok := r.byID[id]; ok {
+		return *member, true
+	}
+	return Member{}, false
+}
+
+// Find returns the registry's own record of the worker, which is not to be changed.
+func (r *Registry) Find(id string) (*Member, bool) {
 	member, ok := r.byID[id]
 	return member, ok
 }
@@ -88,7 +145,6 @@ func (r *Registry) Member(id string) (Member, bool) {
 func (r *Registry) NoteSprint(id string, account *protocol.SprintAccount) {
 	if member, ok := r.byID[id]; ok {
 		member.Sprint = account
-		r.byID[id] = member
 	}
 }
 
@@ -96,7 +152,6 @@ func (r *Registry) NoteSprint(id string, account *protocol.SprintAccount) {
 func (r *Registry) NoteShort(id string, short bool) {
 	if member, ok := r.byID[id]; ok && member.Short != short {
 		member.Short = short
-		r.byID[id] = member
 	}
 }
 
@@ -104,7 +159,6 @@ func (r *Registry) NoteShort(id string, short bool) {
 func (r *Registry) NoteOnly(id, study string) {
 	if member, ok := r.byID[id]; ok && member.Only != study {
 		member.Only = study
-		r.byID[id] = member
 	}
 }
 
@@ -124,7 +178,6 @@ func (r *Registry) Refuse(id, study, reason string) {
 	}
 	refused[study] = reason
 	member.Refuses = refused
-	r.byID[id] = member
 }
 
 // Reserve keeps cores of the worker for a trial that is being chosen; 0 lets
@@ -132,13 +185,18 @@ func (r *Registry) Refuse(id, study, reason string) {
 func (r *Registry) Reserve(id string, cores int) {
 	if member, ok := r.byID[id]; ok {
 		member.Reserved = cores
-		r.byID[id] = member
 	}
 }
 
 // Remove forgets the worker; false if it was not registered.
 func (r *Registry) Remove(id string) bool {
-	_, ok := r.byID[id]
+	member, ok := r.byID[id]
+	if ok {
+		r.unlist(member)
+		if len(member.Registration.Probes) > 0 {
+			r.probed++
+		}
+	}
 	delete(r.byID, id)
 	delete(r.histories, id)
 	return ok
@@ -155,15 +213,16 @@ func (r *Registry) Forget(before time.Time) {
 
 // Members returns the workers by name, then id.
 func (r *Registry) Members() []Member {
-	members := make([]Member, 0, len(r.byID))
-	for _, member := range r.byID {
-		members = append(members, member)
+	members := make([]Member, len(r.sorted))
+	for i, member := range r.sorted {
+		members[i] = *member
 	}
-	slices.SortFunc(members, func(a, b Member) int {
-		if c := strings.Compare(a.Registration.Name, b.Registration.Name); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Registration.ID, b.Registration.ID)
-	})
 	return members
 }
+
+// All goes through the registry's own records by name, then id. They are not to be
+// changed.
+func (r *Registry) All() iter.Seq[*Member] { return slices.Values(r.sorted) }
+
+// Probed grows whenever what the workers' probes say has changed.
+func (r *Registry) Probed() uint64 { return r.probed }

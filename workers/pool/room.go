@@ -112,6 +112,19 @@ func (r Room) Fits(need Need) bool {
 	return r.Trials < r.Slots && r.cores(need.Cores, need.GPUShare) <= r.Cores && (r.MemoryBytes < 0 || need.MemoryBytes <= r.MemoryBytes)
 }
 
+// Load is the largest part that trials have of any that the worker has: of its slots,
+// its cores, its memory and its GPUs. It is 0 for one that runs nothing.
+func (r Room) Load() float64 {
+	load := max(float64(r.Trials)/float64(r.Slots), 1-float64(r.Cores)/float64(r.Machine))
+	if r.MachineBytes > 0 {
+		load = max(load, 1-float64(r.MemoryBytes)/float64(r.MachineBytes))
+	}
+	if r.MachineGPUs > 0 {
+		load = max(load, 1-float64(len(r.GPUs))/float64(r.MachineGPUs))
+	}
+	return load
+}
+
 // Takes is what a trial with the need has of the worker.
 func (r Room) Takes(need Need) Amount {
 	return Amount{Trials: 1, GPUs: need.HeldGPUs(), Cores: r.occupied(need.lease()), MemoryBytes: need.MemoryBytes}

@@ -78,10 +78,10 @@ func (l Lease) HeldGPUs() float64 {
 func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings {
 	held := Holdings{ByOwner: make(map[string]Amount), GPUsOf: make(map[string]float64)}
 	for _, member := range registry.byID {
-		if !usable(member) {
+		if !usable(*member) {
 			continue
 		}
-		room := empty(member)
+		room := empty(*member)
 		held.Pool = held.Pool.Plus(Amount{Trials: room.Slots, GPUs: float64(room.MachineGPUs), Cores: room.Machine, MemoryBytes: max(0, room.MachineBytes)})
 	}
 	held.FreeGPUs = int(held.Pool.GPUs)
@@ -96,8 +96,8 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 	for i, lease := range all {
 		amount := Amount{Trials: 1, GPUs: lease.HeldGPUs(), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
 		if member, known := registry.byID[lease.Worker]; known {
-			amount.Cores = empty(member).occupied(lease)
-			if usable(member) {
+			amount.Cores = empty(*member).occupied(lease)
+			if usable(*member) {
 				for _, place := range lease.GPUs {
 					// The places of one that is kept are those of the worker that it comes from.
 					if one := (gpu{lease.Worker, place}); i >= out || !taken[one] {

@@ -96,6 +96,25 @@ type Outcome struct {
 	Steps    []Step   `json:"-"`
 	// Units is how many GPUs there are, or cores where there are none.
 	Units int `json:"-"`
+	// rest is what machines draw behind the last job, as the policy leaves them, by
+	// power state.
+	rest [3]float64
+}
+
+// Alike counts what machines draw in all outcomes until the last of them ends, which it
+// returns in seconds from the first arrival: they were played on the same jobs, and
+// whose jobs end sooner has drawn less only for the time that is left out.
+func Alike(outcomes []Outcome) (until float64) {
+	for _, one := range outcomes {
+		until = max(until, one.Makespan)
+	}
+	for i := range outcomes {
+		one := &outcomes[i]
+		one.Energy.Idle += one.rest[awake] * (until - one.Makespan)
+		one.Energy.Asleep += one.rest[asleep] * (until - one.Makespan)
+		one.Total = one.Energy.Total()
+	}
+	return until
 }
 
 // OfPriority is what jobs of a priority met with.
@@ -207,6 +226,7 @@ func (e *engine) outcome() Outcome {
 		o.Units = a.cores
 	}
 	o.Total = o.Energy.Total()
+	o.rest = e.atRest()
 	o.Users, o.Fairness = e.users.outcome(a.ended)
 	if o.Makespan > 0 && o.Units > 0 {
 		o.Allocated = a.allocatedSum / (o.Makespan * float64(o.Units))
@@ -226,6 +246,17 @@ func (e *engine) outcome() Outcome {
 		slices.SortFunc(o.Priorities, func(a, b OfPriority) int { return b.Priority - a.Priority })
 	}
 	return o
+}
+
+// atRest is what machines draw behind the last job, where a knob has been asked once
+// more; those that wake up are awake then.
+func (e *engine) atRest() [3]float64 {
+	if e.policy.Knob != nil {
+		e.turnTo(e.policy.Knob.Awake(e.State))
+	}
+	rest := e.account.watts
+	rest[awake] += rest[waking]
+	return rest
 }
 
 func timesOf(list []Ended) (completion, waiting []float64) {

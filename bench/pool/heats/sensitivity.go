@@ -51,9 +51,12 @@ func sensitivity(data string, known []workload, limits []string, runs int, excha
 	return nil
 }
 
-// add notes what a policy came to, relative to the default.
+// add notes what a policy came to, relative to the default. Energy is that of the same
+// time: until the last job of both has ended.
 func (r *ratios) add(o, base replay.Outcome) {
-	r.energy = append(r.energy, o.Total/base.Total-1)
+	alike := []replay.Outcome{o, base}
+	replay.Alike(alike)
+	r.energy = append(r.energy, alike[0].Total/alike[1].Total-1)
 	r.work = append(r.work, o.Energy.Work/base.Energy.Work-1)
 	r.mean = append(r.mean, o.Completion.Mean/base.Completion.Mean-1)
 	r.p95 = append(r.p95, o.Completion.P95/base.Completion.P95-1)

@@ -42,6 +42,7 @@ from .errors import (
     UnknownName,
 )
 from .model import ModelError
+from .names import misplaced
 from .record import Recommendation, Result, TrialRecord
 from .script import current_trial, trials
 from .study import Study
@@ -93,14 +94,20 @@ __all__ = [
 
 
 def create_study(
-    definition: Definition,
+    definition: Optional[Definition] = None,
     *,
     load_if_exists: bool = False,
     warm_start: Optional[WarmStart] = None,
     url: Optional[str] = None,
     token: Optional[str] = None,
+    **unknown: Any,
 ) -> Study:
-    """Create a study on the server at url; see :meth:`Client.create_study`."""
+    """Create a study on the server at url; see :meth:`Client.create_study`.
+
+    What belongs into the definition, such as the direction, is a TypeError that says where.
+    """
+    if definition is None or unknown:
+        raise TypeError(misplaced(unknown))
     return Client(url, token).create_study(definition, load_if_exists=load_if_exists, warm_start=warm_start)
 
 

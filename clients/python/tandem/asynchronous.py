@@ -17,13 +17,14 @@ import functools
 import logging
 import os
 import traceback
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Optional, SupportsFloat, TypeVar, Union
 
 from .client import Client, Definition
 from .errors import LeaseLost, StudyOver, TandemError
-from .optimize import Outcome
+from .optimize import Outcome, ending
 from .record import Recommendation, TrialRecord
 from .study import OVER, Study
 from .trial import Trial
@@ -236,11 +237,17 @@ class AsyncStudy:
         left = iter(range(n_trials)) if n_trials is not None else None
         tasks = [asyncio.ensure_future(self._work(objective, left, caught)) for _ in range(n_jobs)]
         try:
-            await asyncio.gather(*tasks)
+            runs = sum(await asyncio.gather(*tasks))
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            with contextlib.suppress(TandemError):
+                await self._client.run(self.study.leave)
+        view = await self.view()
+        warning = ending(view, runs) if view["status"] in OVER else ""
+        if warning:
+            warnings.warn(warning, stacklevel=2)
 
     async def enqueue(self, *configurations: Mapping[str, Any]) -> int:
         """Try these configurations first; see :meth:`Study.enqueue`."""
@@ -249,6 +256,22 @@ class AsyncStudy:
     async def records(self) -> list[TrialRecord]:
         """All trials as the server has them, by number."""
         return await self._client.run(lambda: self.study.trials)
+
+    async def best_trial(self) -> TrialRecord:
+        """The best of the trials measured at the highest rung; ValueError, which says why, as long as there is none."""
+        return await self._client.run(lambda: self.study.best_trial)
+
+    async def best_params(self) -> Mapping[str, Any]:
+        """The values of :meth:`best_trial`."""
+        return await self._client.run(lambda: self.study.best_params)
+
+    async def best_value(self) -> float:
+        """The first objective of :meth:`best_trial`; where that was repeated, the mean of its trainings."""
+        return await self._client.run(lambda: self.study.best_value)
+
+    async def best_trials(self) -> list[TrialRecord]:
+        """The trials of the Pareto front, the best compromise first; with one objective the best trial."""
+        return await self._client.run(lambda: self.study.best_trials)
 
     async def recommendation(self) -> Recommendation:
         """The study's answer, with how far it can be trusted."""
@@ -284,13 +307,17 @@ class AsyncStudy:
 
     async def _work(
         self, objective: AsyncObjective, left: Optional[Iterator[int]], caught: tuple[type[Exception], ...]
-    ) -> None:
+    ) -> int:
+        """Run trial after trial; returns how many."""
+        runs = 0
         while left is None or next(left, None) is not None:
             try:
                 trial = await self.ask()
             except StudyOver:
-                return
+                break
+            runs += 1
             await self._attempt(objective, trial, caught)
+        return runs
 
     async def _attempt(self, objective: AsyncObjective, trial: AsyncTrial, caught: tuple[type[Exception], ...]) -> None:
         try:

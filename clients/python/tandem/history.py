@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .assignment import Outcome
-from .errors import InvalidError, StudyOver, TandemError, TrialStopped
+from .errors import InvalidError, TandemError, TrialStopped
 from .metrics import decode_list
 from .params import same
 from .trial import Trial
@@ -110,15 +109,7 @@ def import_results(study: Study, observations: Sequence[Mapping[str, Any]]) -> N
             except InvalidError as error:
                 left_out += 1
                 logger.warning("a result with %s is left out: %s", dict(one["params"]), error)
-        if bound and len(observations) - left_out >= bound:
-            _conclude(study)
     finally:
         study.close()
     if left_out == len(observations):
         raise ValueError(f"none of the {left_out} results fits the space of study {study.name}; the log says why")
-
-
-def _conclude(study: Study) -> None:
-    """Ask for the trial that there is not: nobody else might, and a study ends when it has none to give."""
-    with contextlib.suppress(StudyOver, TimeoutError):
-        study.tell(study.ask(timeout=0), state="interrupted", reason="results were brought in")

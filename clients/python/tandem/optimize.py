@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, SupportsFloat, Union
 
@@ -50,6 +51,14 @@ def outcome_of(trial: Trial) -> str:
     return "budget_reached" if trial.complete else "interrupted"
 
 
+def ending(view: Mapping[str, Any], runs: int) -> str:
+    """What somebody who expects results of so many runs has to know of a study that is over; empty if nothing."""
+    ended = f"study {view['name']} is {view['status']}: {view.get('reason') or 'nothing more happens in it'}"
+    if runs == 0:
+        return f"{ended}. No trial was run; create a study under another name for more trials"
+    return ended if view["status"] == "failed" else ""
+
+
 class Runner:
     """One call of Study.optimize."""
 
@@ -69,6 +78,7 @@ class Runner:
         self._callbacks = callbacks
         self._lock = threading.Lock()
         self._ending = False
+        self._runs = 0
         self._error: Optional[BaseException] = None
 
     def run(self, n_jobs: int) -> None:
@@ -84,6 +94,10 @@ class Runner:
             session.close()
         if self._error is not None:
             raise self._error
+        if session.study_over:
+            warning = ending(self._study.view, self._runs)
+            if warning:
+                warnings.warn(warning, stacklevel=3)
 
     def _work_in_threads(self, session: Session, n_jobs: int) -> None:
         threads = [
@@ -111,6 +125,8 @@ class Runner:
             self._error = self._error or error
 
     def _run(self, session: Session, trial: Trial, link: LeaseLink) -> None:
+        with self._lock:
+            self._runs += 1
         try:
             state = self._attempt(trial, link)
         except LeaseLost as lost:

@@ -45,6 +45,7 @@ class Study:
         self._asked: dict[str, tuple[Trial, LeaseLink]] = {}
         self._asking = 0
         self._lock = threading.Lock()
+        self._at_exit: Optional[weakref.finalize[Any, Any]] = None
 
     def __repr__(self) -> str:
         return f"<tandem.Study {self.name!r} on {self.client.url}>"
@@ -92,7 +93,8 @@ class Study:
         recorded as failed, and the exception ends this call unless it is one
         of ``catch``. Each callback gets the study and the trial's record after
         a run. Ctrl-C gives the running trials back; they continue later, from
-        their checkpoints, wherever a worker asks for them.
+        their checkpoints, wherever a worker asks for them. A warning says that
+        the study was over already, so that nothing was run, or that it failed.
         """
         if n_jobs < 1:
             raise ValueError(f"n_jobs must be at least 1, not {n_jobs}")
@@ -110,7 +112,7 @@ class Study:
             if self._session is None:
                 self._session = Session(self.client, self.id)
                 # Also at the end of the process: what was asked for and not told is given back.
-                weakref.finalize(self, self._session.close)
+                self._at_exit = weakref.finalize(self, self._session.close)
             session = self._session
             self._asking += 1  # several threads may ask at once
             session.reserve(len(session.held()) + self._asking)
@@ -193,11 +195,8 @@ class Study:
 
     @property
     def best_trial(self) -> TrialRecord:
-        """The best of the trials measured at the highest rung; ValueError as long as there is none."""
-        best = self.progress.get("best")
-        if not best:
-            raise ValueError(f"no trial of {self.name} has been measured yet")
-        return self.trial(int(best["number"]))
+        """The best of the trials measured at the highest rung; ValueError, which says why, as long as there is none."""
+        return self.trial(int(self._leading()["number"]))
 
     @property
     def best_params(self) -> Mapping[str, Any]:
@@ -207,10 +206,16 @@ class Study:
     @property
     def best_value(self) -> float:
         """The first objective of :attr:`best_trial`; where that was repeated, the mean of its trainings."""
-        best = self.progress.get("best")
-        if not best:
-            raise ValueError(f"no trial of {self.name} has been measured yet")
-        return decode(best["value"])
+        return decode(self._leading()["value"])
+
+    def _leading(self) -> Mapping[str, Any]:
+        view = self.view
+        best: Optional[Mapping[str, Any]] = view["progress"].get("best")
+        if best:
+            return best
+        if view["status"] in OVER:
+            raise ValueError(f"no trial of {self.name} was measured: it is {_ending(view)}")
+        raise ValueError(f"no trial of {self.name} has been measured yet")
 
     @property
     def best_trials(self) -> list[TrialRecord]:
@@ -419,11 +424,24 @@ class Study:
             time.sleep(interval)
 
     def close(self) -> None:
-        """Give back the trials asked for and not told. The study itself goes on."""
+        """Give back the trials asked for and not told. The study can go on, here or in another process."""
         if self._session is not None:
             self._session.close()
             self._session = None
             self._asked.clear()
+        if self._at_exit is not None:
+            self._at_exit.detach()
+
+    def leave(self) -> None:
+        """:meth:`close`, unless trials that were asked for have not been told yet.
+
+        A study without a command rests on the server, and its time with it, once the last process that worked on it
+        has left. It goes on as soon as one asks again.
+        """
+        with self._lock:
+            if self._asked or self._asking:
+                return
+        self.close()
 
     def __enter__(self) -> Study:
         return self
@@ -476,6 +494,12 @@ def _row(record: TrialRecord, objectives: Sequence[str]) -> dict[str, Any]:
     row.update({f"params_{name}": value for name, value in record.params.items()})
     row.update({f"metrics_{name}": value for name, value in record.metrics.items()})
     return row
+
+
+def _ending(view: Mapping[str, Any]) -> str:
+    """How a study ended, and why."""
+    reason = view.get("reason")
+    return f"{view['status']}: {reason}" if reason else str(view["status"])
 
 
 def _progress_line(view: Mapping[str, Any]) -> str:

@@ -20,11 +20,14 @@ from . import archive
 from . import metrics as values
 from .assignment import CONTINUE, Assignment, Directive, Outcome
 from .client import Client
-from .errors import LeaseLost, NotFoundError, TandemError
+from .errors import ConflictError, LeaseLost, NotFoundError, TandemError
 from .transport import Body, Request
 from .trial import Trial
 
 logger = logging.getLogger("tandem")
+
+SENDINGS = 5
+"""How often an artifact is sent for one checkpoint."""
 
 
 class LeaseLink:
@@ -72,10 +75,17 @@ class LeaseLink:
         size = packed.stat().st_size
         body = Body("application/octet-stream", size, lambda: packed.open("rb"))
         path = self._client.path("artifacts", sha256)
-        self._client.transport.send(Request("PUT", path, "upload the checkpoint", body, timeout=300.0))
-        packed.unlink()
         document = {"epoch": epoch, "artifact": sha256, "bytes": size}
-        self._post(f"keep checkpoint {epoch}", "checkpoint", document)
+        for sent in range(1, SENDINGS + 1):
+            self._client.transport.send(Request("PUT", path, "upload the checkpoint", body, timeout=300.0))
+            try:
+                self._post(f"keep checkpoint {epoch}", "checkpoint", document)
+            except ConflictError:  # a server that was started meanwhile wants the bytes again
+                if sent == SENDINGS:
+                    raise
+            else:
+                break
+        packed.unlink()
 
     def directive(self) -> Directive:
         self._require_held()

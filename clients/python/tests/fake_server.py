@@ -57,6 +57,7 @@ class FakeServer:
         self.trials: dict[str, dict[str, Any]] = {}
         self.reports: dict[str, list[dict[str, Any]]] = {}
         self.artifacts: dict[str, bytes] = {}
+        self.forgets = 0
         self.workers: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
         self.prior: list[dict[str, Any]] = []
@@ -235,6 +236,11 @@ class FakeServer:
 
     def commit(self, call: Call, trial_id: str) -> tuple[int, Any]:
         trial, document = self._fenced(call, trial_id), call.json
+        if self.forgets:
+            self.forgets -= 1
+            self.artifacts.pop(document["artifact"])
+        if document["artifact"] not in self.artifacts:
+            raise Problem(409, "conflict", "send its bytes first")
         if len(self.artifacts[document["artifact"]]) != document["bytes"]:
             raise Problem(422, "invalid", "bytes is not the artifact's size")
         named = {"epoch": document["epoch"], "artifact": document["artifact"], "bytes": document["bytes"]}

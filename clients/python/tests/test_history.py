@@ -44,7 +44,7 @@ def test_a_csv_file_becomes_trials(
     assert second.params["momentum"] == pytest.approx(0.3)
     assert diverged.value is not None
     assert diverged.value != diverged.value
-    assert (study.best_trial.number, study.status) == (1, "running")
+    assert (study.best_trial.number, study.status) == (1, "paused")
     study.optimize(lambda trial: trial.params["rate"])
     assert (len(study.trials), study.status) == (6, "completed")
 

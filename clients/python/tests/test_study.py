@@ -383,6 +383,25 @@ def test_a_damaged_checkpoint_is_given_back_for_the_one_before(
             study.download_checkpoint(tmp_path / "it", 0)
 
 
+@pytest.mark.parametrize("forgets", [1, 4, 5])
+def test_a_checkpoint_is_sent_again_to_a_server_that_was_started_anew(start_server: StartServer, forgets: int) -> None:
+    server = start_server(((1, 1.0),), trials=1)
+    server.forgets = forgets
+
+    def objective(trial: tandem.Trial) -> None:
+        for _ in trial.epochs():
+            trial.report(accuracy=0.5)
+            if forgets < 5:
+                trial.checkpoint(lambda p: Path(p).write_text("x"))
+            else:
+                with pytest.raises(tandem.ConflictError):
+                    trial.checkpoint(lambda p: Path(p).write_text("x"))
+
+    study_on(server).optimize(objective)
+    assert len(server.sent("/artifacts", "PUT")) == min(forgets + 1, 5)
+    assert ("checkpoint" in server.trials["s1-0"]) and (server.trials["s1-0"]["checkpoint"] is None) == (forgets == 5)
+
+
 def test_without_any_whole_checkpoint_a_trial_starts_again(start_server: StartServer) -> None:
     server = start_server(LADDER, trials=1)
     firsts: list[int] = []

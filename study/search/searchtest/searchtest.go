@@ -35,7 +35,10 @@ type Subject struct {
 // Run checks the subject with every promotion.
 func Run(t *testing.T, made Subject) {
 	for _, promotion := range budget.Promotions() {
-		t.Run(string(promotion), func(t *testing.T) { run(t, made, promotion) })
+		t.Run(string(promotion), func(t *testing.T) {
+			run(t, made, promotion)
+			supplies(t, made, promotion)
+		})
 	}
 }
 
@@ -192,9 +195,17 @@ func (g *game) finish() {
 
 func (g *game) request() search.Action {
 	before := g.snapshot()
+	ender, tells := g.method.(search.Ender)
+	ended := tells && ender.Ended()
+	if !bytes.Equal(before, g.snapshot()) {
+		g.Fatal("the question whether it has ended changed the state")
+	}
 	actions := g.handle(search.Event{Kind: search.Request})
 	if len(actions) != 1 {
 		g.Fatalf("a request was answered with %d actions", len(actions))
+	}
+	if tells && ended != (actions[0].Kind == search.Finish) {
+		g.Fatalf("it said that it has ended: %t; the request was answered with %s", ended, show(actions))
 	}
 	g.referee.judge(actions[0])
 	if kind := actions[0].Kind; kind == search.Wait || kind == search.Finish {

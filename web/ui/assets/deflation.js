@@ -10,7 +10,8 @@ export const hasPriorities = (study) => study.definition.approximation !== undef
 
 /** Fills the card. */
 export function drawDeflation(answer, metric) {
-  const { accepts, predicted, met, limits, sprint, sprint_why: when, sprint_speed: speed } = answer;
+  const { accepts, met, limits, limits_why: kept, sprint, sprint_why: when, sprint_speed: speed } = answer;
+  const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
   const times = ({ mean, tail }) => [mean > 0 && `${duration(mean)} in the mean`, tail > 0 && `95 % within ${duration(tail)}`].filter(Boolean).join(", ");
   fillFacts(byId("deflation-facts"), [
     ["Priority", String(answer.priority)],
@@ -22,15 +23,15 @@ export function drawDeflation(answer, metric) {
       ["Trials that did", count(answer.deflated)],
     ] : []),
     ...(limits ? [["Wanted", times(limits)]] : []),
-    ...(met ? [["A trial takes", `${times(met)} (${several(met.trials, "trial")} in the last hour)`]] : []),
-    ...(predicted ? [["Predicted", make("span", {}, `${times(predicted)} `, estimate())]] : []),
+    ...(kept ? [["Limits", sentence(kept)]] : []),
+    ...(met ? [["A trial takes", `${times(met)} (${several(met.trials, "trial")})`]] : []),
     ...(sprint ? [["Left for sprints", make("span", {}, sprint.of > 0 ? `${joules(sprint.joules)} of ${joules(sprint.of)} ` : "nothing: no worker allows any", sprint.of > 0 ? estimate() : null)]] : []),
-    ...(when ? [["Sprints", `${when.charAt(0).toUpperCase()}${when.slice(1)}.`]] : []),
+    ...(when ? [["Sprints", sentence(when)]] : []),
     ...(speed !== undefined ? [["A sprint makes trials", make("span", {}, speed > 1 ? `${measured(speed)} times as fast, as was seen` : "no faster, as was seen")]] : []),
-    ["Workers", make("span", {}, `${several(answer.slots, "trial")} at once`, ...(answer.load > 0 ? [`, ${share(answer.load)} of their time taken `, estimate()] : []))],
+    ["Workers", `${several(answer.slots, "trial")} at once`],
   ]);
   const why = byId("deflation-why");
-  why.textContent = accepts ? `${answer.why.charAt(0).toUpperCase()}${answer.why.slice(1)}.` : "";
+  why.textContent = accepts ? sentence(answer.why) : "";
   show(why, why.textContent !== "");
   show(byId("deflation"), true);
 }

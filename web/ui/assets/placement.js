@@ -21,7 +21,7 @@ function scores(options, chosen) {
   if (options.length === 0) return faint("no worker is there to compare");
   if (options.every(({ epoch }) => !epoch)) return faint("nothing is known yet of an epoch on any type of machine");
   return make("ul", { class: "scores" }, ...options.map((one) => make("li", {},
-    make(one.machine === chosen ? "strong" : "span", {}, `${one.epoch ? scored(one.score) : nothing} ${one.machine}`),
+    make(one.machine === chosen ? "strong" : "span", {}, `${one.epoch ? `score ${scored(one.score)}` : nothing} ${one.machine}`),
     below(one.epoch ? `an epoch should take ${amounts(one.epoch)}, by ${bases[one.basis]}${one.estimated ? "; joules learned from estimates" : ""}` : "nothing is known yet"))));
 }
 
@@ -51,12 +51,12 @@ function doing(machine) {
   if (!machine.alive) return "silent";
   if (machine.drained) return machine.advised ? "drained by the forecast" : "drained";
   if (machine.waiting > 0) return `waits for ${several(machine.waiting, "trial")}`;
-  return machine.running.length > 0 ? "busy" : "asks for nothing";
+  return machine.running.length > 0 || machine.busy ? "busy" : "asks for nothing";
 }
 
 function runs(machine, nameOf) {
   const line = (...rest) => make("tr", {}, make("th", { scope: "row" }, workerLink(machine), below(state(machine))), make("td", { class: "type" }, machine.type), ...rest);
-  if (machine.running.length === 0) return [line(make("td", { data: { of: "runs" } }, faint("nothing")), make("td", {}, nothing))];
+  if (machine.running.length === 0) return [line(make("td", { data: { of: "runs" } }, faint(machine.busy ? "busy for others" : "nothing")), make("td", {}, nothing))];
   return machine.running.map((one) => line(make("td", { data: { of: "runs" } }, trialLink(one, `${one.study} #${one.number}`), below(`rung ${one.rung}, epoch ${one.last_epoch} of ${one.epochs}`)), make("td", { class: "reason" }, ...reason(one, nameOf))));
 }
 

@@ -20,7 +20,7 @@ export class Summary {
     document.title = `${study.name} · Tandem`;
     byId("status").replaceChildren(badge(study.status));
     byId("status").title = study.reason ?? "";
-    const lead = [study.definition.description, over(study) && sentence(study.reason)].filter(Boolean).join(" · ");
+    const lead = [study.definition.description, (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
     setText(byId("description"), lead);
     show(byId("description"), lead !== "");
     this.#best();

@@ -131,7 +131,7 @@ const gavelGPUs = " on "
 // What a job takes on a type of machine follows from the throughputs of what the
 // machines' file says the trace calls it (as: v100).
 func Gavel(file string, in io.Reader, throughputs Throughputs, machines Machines) (Trace, error) {
-	trace := Trace{Slowdown: throughputs.Slowdown(machines)}
+	trace := Trace{Slowdown: throughputs.Slowdown(machines), Guessed: true}
 	profiles := map[string]*replay.Profile{}
 	estimated := map[string]bool{}
 	lines := bufio.NewScanner(in)

@@ -20,7 +20,7 @@ func Helios(file string, in io.Reader, machines Machines) (Trace, error) {
 	}
 	needs := placement.Resources{GPUs: 1}
 	profile := machines.everywhere("a GPU", 1, needs, 1)
-	var trace Trace
+	trace := Trace{Guessed: true}
 	var begin time.Time
 	now, ended := 0.0, 0
 	for first := true; table.next(); first = false {

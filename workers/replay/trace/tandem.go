@@ -60,7 +60,7 @@ type stay struct {
 // is measured on the types of machines (by hosts of their file) that it ran on;
 // for others it follows from their speed.
 func Tandem(exports []Export, machines Machines) (Trace, error) {
-	var trace Trace
+	trace := Trace{Guessed: true}
 	var stays []stay
 	skipped := 0
 	for _, one := range exports {

@@ -26,6 +26,9 @@ type Trace struct {
 	// Slowdown is what the trace knows of jobs on one GPU; nil where it knows
 	// nothing.
 	Slowdown replay.Slowdown
+	// Guessed says that the trace does not tell how busy jobs keep a GPU: each counts as
+	// keeping it busy all the time.
+	Guessed bool
 	// Notes are sentences about what was left out, and what is an estimate.
 	Notes []string
 }

@@ -24,8 +24,9 @@ except ImportError as error:
 
 from ..client import Client
 from .sampler import TandemPruner, TandemSampler
+from .study import Study, script_name
 
-__all__ = ["TandemPruner", "TandemSampler", "create_study", "load_study"]
+__all__ = ["Study", "TandemPruner", "TandemSampler", "create_study", "load_study"]
 
 _METHODS = {
     "TPESampler": "tpe",
@@ -53,17 +54,19 @@ def create_study(
 
     A ``sampler`` of Optuna's is replaced by the server's method of that kind (TPE, random, CMA-ES, Gaussian process,
     quasi-Monte Carlo), and one without a counterpart is refused. ``client`` says which server; without one, the
-    variables TANDEM_SERVER and TANDEM_TOKEN do. The study that is returned is Optuna's own.
+    variables TANDEM_SERVER and TANDEM_TOKEN do. Without a ``study_name`` it is named after the script. The study that
+    is returned is Optuna's own, whose optimize tells the server when it has ended.
     """
-    return _optuna.create_study(
+    created = _optuna.create_study(
         storage=storage,
         sampler=_sampler(sampler, client, load_if_exists, len(directions or [direction])),
         pruner=_pruner(pruner),
-        study_name=study_name,
+        study_name=study_name if study_name is not None else script_name(),
         direction=direction,
         load_if_exists=load_if_exists,
         directions=directions,
     )
+    return Study.of(created)
 
 
 def load_study(
@@ -78,12 +81,13 @@ def load_study(
     objectives = 1
     if type(sampler).__name__ in _METHODS:
         objectives = len(_optuna.load_study(study_name=study_name, storage=storage).directions)
-    return _optuna.load_study(
+    loaded = _optuna.load_study(
         study_name=study_name,
         storage=storage,
         sampler=_sampler(sampler, client, load_if_exists=True, objectives=objectives),
         pruner=_pruner(pruner),
     )
+    return Study.of(loaded)
 
 
 def _sampler(
@@ -111,7 +115,8 @@ def _sampler(
             "left out: say sampler=tandem.optuna.TandemSampler(search={...}, seed=...) for others",
             stacklevel=3,
         )
-    return TandemSampler(client=client, load_if_exists=load_if_exists, search=search)
+    constrain = getattr(given, "_constraints_func", None)
+    return TandemSampler(client=client, load_if_exists=load_if_exists, search=search, constraints_func=constrain)
 
 
 def _pruner(given: Optional[_optuna.pruners.BasePruner]) -> TandemPruner:

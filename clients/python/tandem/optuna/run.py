@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..assignment import Outcome
 from ..errors import LeaseLost, TrialStopped
@@ -24,6 +24,8 @@ class Completed:
     values: Sequence[float]
     """One for each objective."""
     seconds: float
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """What it must keep to, by name: at most 0 where it does."""
 
 
 class Run:
@@ -50,7 +52,7 @@ class Run:
     def complete(self, completed: Completed, extra: Mapping[str, float]) -> None:
         """Report the result, then what was not reported before: what ran to its end is not stopped any more."""
         last = self.trial.epochs_total
-        self._report(last, {**dict(zip(self._metrics, completed.values)), **finite(extra)})
+        self._report(last, {**dict(zip(self._metrics, completed.values)), **extra})
         for epoch in range(self._sent + 1, min(len(completed.reported), last - 1) + 1):
             if self.stopped or self.lost:
                 return

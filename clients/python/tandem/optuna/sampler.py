@@ -17,10 +17,11 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from ..client import Client
-from ..errors import ConflictError, InvalidError, LeaseLost, NotFoundError, StudyOver
+from ..errors import ConflictError, InvalidError, LeaseLost, NotFoundError, StudyOver, TandemError
 from ..history import History, Measured
 from ..params import same
 from ..study import OVER, Study
+from .constraints import Constraints, ConstraintsFunction, constraints_of
 from .pruning import Rule, rule_of
 from .run import Completed, Run, finite
 from .space import Asked, Exploration, Space, from_server, server_name, to_server, values_of
@@ -44,6 +45,8 @@ class TandemSampler(BaseSampler):
     drawn by ``independent_sampler`` (Optuna's TPE when None), and stand among the trial's metrics as
     ``params.<name>``. ``search`` is laid over the study's ``search``, which is a Gaussian process (``gp``) and with
     several objectives ``tpe``. ``client`` says which server; without one, TANDEM_SERVER and TANDEM_TOKEN do.
+    ``constraints_func`` is as in Optuna's samplers: the server has each value as a constraint, and so has what an
+    objective gives ``trial.set_constraint``.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class TandemSampler(BaseSampler):
         search: Optional[Mapping[str, Any]] = None,
         independent_sampler: Optional[BaseSampler] = None,
         seed: Optional[int] = None,
+        constraints_func: Optional[ConstraintsFunction] = None,
     ) -> None:
         self.study: Optional[Study] = None
         """The study on the server; None while the first trials look at the space."""
@@ -63,6 +67,7 @@ class TandemSampler(BaseSampler):
         if seed is not None:
             self._search.setdefault("seed", seed + 1)  # the server counts from 1
         self._draws = RandomSampler(seed=seed)
+        self._constraints = Constraints(constraints_func)
         self._independent = independent_sampler or TPESampler(seed=seed)
         self._exploration = Exploration(random.Random(seed))
         self._lock = threading.RLock()
@@ -133,7 +138,15 @@ class TandemSampler(BaseSampler):
         self._independent.after_trial(study, trial, state, values)
         run = self._runs.pop(trial._trial_id, None)
         self._looking.discard(trial._trial_id)
-        completed = _completed(trial, values) if state == TrialState.COMPLETE and values is not None else None
+        try:
+            constraints = self._constraints.of(study, trial, state)
+        except BaseException:
+            if run is not None:
+                self._finish(run, trial, TrialState.FAIL, None)
+            raise
+        completed = None
+        if state == TrialState.COMPLETE and values is not None:
+            completed = _completed(trial, values, constraints)
         if run is not None:
             self._finish(run, trial, state, completed)
         elif completed is not None and completed.asked.params:
@@ -171,6 +184,24 @@ class TandemSampler(BaseSampler):
                 self._create(study, completed)
             assert self.study is not None
             return self.study
+
+    def over(self, study: optuna.Study) -> Optional[Mapping[str, Any]]:
+        """The study on the server if nothing more happens in it, before a trial is asked for; None if it goes on."""
+        with self._lock:
+            if self.study is None:
+                self._look(study)
+            view = self.study.view if self.study is not None else {}
+        return view if view.get("status") in OVER else None
+
+    def leave(self) -> None:
+        """Tell the server that this process works on the study no more, unless trials that it asked for are out."""
+        with self._lock:
+            if self.study is None or self._history is None:
+                return
+            while self._history.spare:
+                with contextlib.suppress(TandemError):
+                    self.study.tell(self._history.spare.pop(), state="interrupted", reason="it was not needed here")
+            self.study.leave()
 
     def forward(self, trial: optuna.trial.FrozenTrial) -> Optional[bool]:
         """Bring the server what the trial has reported so far; whether it is to be pruned, None if nobody there knows.
@@ -227,7 +258,9 @@ class TandemSampler(BaseSampler):
     def _completed(self, study: optuna.Study) -> list[Completed]:
         """All trials that have completed, here and in other processes on Optuna's storage, in their order."""
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        known = {trial._trial_id: _completed(trial, trial.values) for trial in trials if trial.params}
+        known = {
+            trial._trial_id: _completed(trial, trial.values, constraints_of(trial)) for trial in trials if trial.params
+        }
         known.update(self._learned)
         return [known[trial_id] for trial_id in sorted(known)]
 
@@ -250,6 +283,9 @@ class TandemSampler(BaseSampler):
             "stop": {"trials": _NO_BOUND, "failures": 0},
             "retry": {"failures": 0},
         }
+        constraints = self._constraints.document(one.constraints for one in completed)
+        if constraints:
+            definition["constraints"] = constraints
         try:
             created = self._client.create_study(definition)
         except ConflictError:
@@ -282,6 +318,7 @@ class TandemSampler(BaseSampler):
                 "metric: choose another study_name"
             )
         self._known = frozenset(str(one["name"]) for one in definition["space"]["parameters"])
+        self._constraints.adopt(definition)
         self.study, self._history = found, History(found)
         study._storage.set_study_system_attr(study._study_id, STUDY_KEY, found.id)
         optuna.logging.get_logger("optuna.tandem").info(f"Trials are proposed by {found.url}")
@@ -336,7 +373,7 @@ class TandemSampler(BaseSampler):
                     with self._lock:
                         self._record(completed)
                 else:
-                    run.complete(completed, self._extra(completed, run.trial.params))
+                    run.complete(completed, self._besides(completed, run.trial.params))
                     self.study.tell(run.trial, state="interrupted" if run.lost else None, reason=run.stopped)
         except LeaseLost as lost:
             optuna.logging.get_logger("optuna.tandem").warning(
@@ -347,10 +384,10 @@ class TandemSampler(BaseSampler):
         """Bring the server a trial that it did not propose."""
         assert self._history is not None
         configuration = self._configuration(completed)
-        metrics = {**dict(zip(self._metrics, completed.values)), **finite(self._extra(completed, configuration))}
+        metrics = {**dict(zip(self._metrics, completed.values)), **self._besides(completed, configuration)}
         try:
             self._history.record(Measured(configuration, metrics, completed.reported, completed.seconds))
-        except (InvalidError, ConflictError, LeaseLost) as error:
+        except (InvalidError, ConflictError, LeaseLost, StudyOver) as error:
             optuna.logging.get_logger("optuna.tandem").warning(
                 f"A trial with {dict(completed.asked.params)} was not recorded on the server: {error}"
             )
@@ -372,6 +409,10 @@ class TandemSampler(BaseSampler):
             if name in proposed and not same(proposed[name], value)
         ]
         return ", ".join(found)
+
+    def _besides(self, completed: Completed, params: Mapping[str, Any]) -> dict[str, float]:
+        """What the server gets with a result: the constraints, and the values that its trial does not have."""
+        return {**finite(self._extra(completed, params)), **self._constraints.metrics(completed.constraints)}
 
     @staticmethod
     def _extra(completed: Completed, params: Mapping[str, Any]) -> dict[str, float]:
@@ -420,21 +461,19 @@ class TandemPruner(BasePruner):
 
 
 def _end(study: optuna.Study, over: StudyOver) -> NoReturn:
-    """Let optimize end without an error, as there is nothing left to run; elsewhere, raise."""
-    try:
+    """Let optimize end with this trial, which nobody tried: it has failed, as nothing was measured or pruned."""
+    with contextlib.suppress(RuntimeError):  # outside of optimize there is nothing to stop
         study.stop()
-    except RuntimeError:
-        raise over from None
-    raise optuna.TrialPruned(str(over)) from over
+    raise over
 
 
-def _completed(trial: optuna.trial.FrozenTrial, values: Sequence[float]) -> Completed:
+def _completed(trial: optuna.trial.FrozenTrial, values: Sequence[float], constraints: Mapping[str, float]) -> Completed:
     started = trial.datetime_start
     ended = trial.datetime_complete or datetime.now()
     seconds = max((ended - started).total_seconds(), 0.0) if started is not None else 0.0
     asked = Asked(dict(trial.distributions), dict(trial.params))
     steps = sorted(trial.intermediate_values)
-    return Completed(asked, _reported(trial), steps, [float(value) for value in values], seconds)
+    return Completed(asked, _reported(trial), steps, [float(value) for value in values], seconds, constraints)
 
 
 def _reported(trial: optuna.trial.FrozenTrial) -> list[float]:

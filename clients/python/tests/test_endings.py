@@ -1,0 +1,106 @@
+"""How studies end for who runs them: as they did, and with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+import pytest
+
+import tandem
+
+
+def definition(name: str, trials: int = 2, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "objective": {"metric": "loss", "direction": "minimize"},
+        "space": {"x": {"type": "float", "low": 0, "high": 1}},
+        "budget": {"epochs": 1},
+        "search": {"method": "random"},
+        "stop": {"trials": trials},
+        "retry": {"failures": 0},
+        **more,
+    }
+
+
+def test_a_study_ends_with_the_last_trial_that_is_told(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("asked-and-told"))
+    for _ in range(2):
+        trial = study.ask()
+        study.tell(trial, trial.params["x"])
+    assert study.status == "completed"
+    with pytest.raises(tandem.StudyOver):
+        study.ask()
+
+
+def broken(trial: tandem.Trial) -> float:
+    raise RuntimeError("no data")
+
+
+def test_a_study_whose_trials_all_failed_has_failed(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("all-failed"))
+    with pytest.warns(UserWarning, match=r"study all-failed is failed: .* 2 of 2 failed; .* RuntimeError: no data"):
+        study.optimize(broken, catch=RuntimeError)
+    assert study.status == "failed"
+    for best in ("best_trial", "best_params", "best_value"):
+        with pytest.raises(ValueError, match=r"no trial of all-failed was measured: it is failed: .* no data"):
+            getattr(study, best)
+
+
+def test_optimize_of_a_study_that_is_over_says_so(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("over-already"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study.optimize(lambda trial: trial.params["x"])
+    with pytest.warns(UserWarning, match=r"study over-already is completed: the search is finished\. No trial was run"):
+        study.optimize(lambda trial: trial.params["x"])
+
+
+def test_asyncio_hears_the_same(real_client: tandem.Client) -> None:
+    async def scene() -> None:
+        async with tandem.AsyncClient(real_client.url) as client:
+            study = await client.create_study(definition("async-best"))
+            with pytest.raises(ValueError, match="has been measured yet"):
+                await study.best_value()
+
+            async def objective(trial: tandem.AsyncTrial) -> float:
+                return float(trial.params["x"])
+
+            await study.optimize(objective)
+            assert await study.best_value() == study.study.best_value
+            assert await study.best_params() == study.study.best_params
+            assert (await study.best_trial()).number == study.study.best_trial.number
+            assert [one.number for one in await study.best_trials()] == [study.study.best_trial.number]
+            with pytest.warns(UserWarning, match="study async-best is completed: .* No trial was run"):
+                await study.optimize(objective)
+
+    asyncio.run(scene())
+
+
+def test_a_study_rests_when_its_process_leaves(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("bounded", trials=9))
+    study.optimize(lambda trial: trial.params["x"], n_trials=1)
+    assert study.status == "paused"
+    trial = study.ask()
+    assert study.status == "running"
+    study.leave()  # not while a trial is out
+    study.tell(trial, 0.5)
+    assert study.status == "running"
+    study.leave()
+    assert study.status == "paused"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"direction": "maximize"}, r"no argument 'direction': the definition has it: 'objective': \{'metric': 'loss', "
+         r"'direction': 'maximize'\}\n.*import tandem\.optuna as optuna"),
+        ({"study_name": "mine"}, "no argument 'study_name': the definition has it: 'name': 'mine'"),
+        ({"load_if_exist": True}, "no argument 'load_if_exist', did you mean 'load_if_exists'"),
+        ({}, "create_study needs the definition of the study: a dictionary such as"),
+    ],
+)  # fmt: skip
+def test_what_belongs_into_the_definition_is_told_where(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        tandem.create_study(**arguments)

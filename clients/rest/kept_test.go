@@ -1,0 +1,43 @@
+package rest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+)
+
+// TestARefusalThatKeepsLeasesIsToldApart: also when the patience of the call is over.
+func TestARefusalThatKeepsLeasesIsToldApart(t *testing.T) {
+	t.Parallel()
+	kept := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if kept != "" {
+			w.Header().Set("Tandem-Leases", kept)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	for header, want := range map[string]bool{"": false, "lost": false, "kept": true} {
+		kept = header
+		for _, patience := range []time.Duration{-1, time.Hour} {
+			client, err := rest.New(rest.Options{URL: server.URL, Token: "x", Patience: patience})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err = client.Heartbeat(ctx, "worker", protocol.Heartbeat{})
+			cancel()
+			var told protocol.Kept
+			if errors.As(err, &told) != want || !problem.Is(err, problem.Unavailable) {
+				t.Errorf("%q with a patience of %v: %v", header, patience, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package study
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// notCompared are the fields that are left out of Memory: locks, what the service is
+// made of, what is worked out again whenever it is asked for, and what was heard of
+// workers and what they sent, which a change that is refused does not take back.
+var notCompared = map[string]bool{
+	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "Service.counted": true, "Service.planning": true,
+	"Service.lastTick": true, "Service.began": true, "Service.deployed": true, "Service.trajectories": true, "Service.lessons": true, "Service.uploads": true,
+	"runtime.newest": true, "runtime.loads": true, "runtime.used": true, "runtime.stale": true, "runtime.summary": true, "runtime.method": true,
+	"runtime.ready": true, "runtime.designs": true, "runtime.relatives": true, "runtime.seen": true, "runtime.durable": true,
+	"move.partner": true, "knowledge.starts": true, "Leases.changes": true, "Leases.tickets": true,
+	"outlook.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
+}
+
+// Memory is all that the service has in memory, a line for each value, so that a test
+// finds also what is added to it later. Searches are as they would be stored.
+func Memory(s *Service) []string {
+	var lines []string
+	for _, r := range s.loaded() {
+		if r.method != nil {
+			state, err := r.method.Snapshot()
+			lines = append(lines, fmt.Sprintf("search of %s: %s %v", r.id, state, err))
+		}
+	}
+	var d dump
+	d.value("", reflect.ValueOf(s).Elem())
+	lines = append(lines, d.lines...)
+	slices.Sort(lines)
+	return lines
+}
+
+type dump struct{ lines []string }
+
+func (d *dump) value(path string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			d.value(path, v.Elem())
+		}
+	case reflect.Struct:
+		d.structure(path, v)
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			d.value(path+"["+flat(key)+"]", v.MapIndex(key))
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			d.value(fmt.Sprintf("%s[%d]", path, i), v.Index(i))
+		}
+	default:
+		if !v.IsZero() {
+			d.lines = append(d.lines, path+" = "+flat(v))
+		}
+	}
+}
+
+func (d *dump) structure(path string, v reflect.Value) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		if !v.IsZero() {
+			d.lines = append(d.lines, path+" = "+moment(v))
+		}
+		return
+	}
+	if strings.HasPrefix(v.Type().PkgPath(), "sync") {
+		return
+	}
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if !notCompared[v.Type().Name()+"."+name] {
+			d.value(path+"."+name, v.Field(i))
+		}
+	}
+}
+
+// flat is a value without others in it, which may be of a field that is not exported.
+func flat(v reflect.Value) string { return fmt.Sprintf("%+v", v) }
+
+// moment is a time, whether it has a monotonic part or not.
+func moment(v reflect.Value) string {
+	wall, ext := v.FieldByName("wall").Uint(), v.FieldByName("ext").Int()
+	if wall>>63 == 1 {
+		const from1885 = (1884*365 + 1884/4 - 1884/100 + 1884/400) * 86400
+		ext = from1885 + int64(wall<<1>>31)
+	}
+	return fmt.Sprintf("%d.%09d", ext, wall&(1<<30-1))
+}
+
+// Woken says whether anybody was woken since.
+func Woken(s *Service) func() bool {
+	changed := s.changes()
+	return func() bool {
+		select {
+		case <-changed:
+			return true
+		default:
+			return false
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package search
+
+// Ender is a [Method] that can tell that it has come to its end. All methods that
+// [New] returns can.
+type Ender interface {
+	// Ended reports whether a [Request] would be answered with [Finish]. It changes
+	// nothing: nobody has to ask for a trial to hear that there is none.
+	Ended() bool
+}
+
+// Ended implements [Ender].
+func (m *machine) Ended() bool {
+	if m.history.out > 0 || m.repeats.out > 0 || len(m.queue) > 0 {
+		return false
+	}
+	if _, _, again := m.repeats.next(m.history); again {
+		return false
+	}
+	if m.repeats.begun() {
+		return true
+	}
+	if m.proposes() {
+		return false
+	}
+	bound := m.settings.MaxTrials
+	o := outlook{room: bound == 0 || len(m.history.trials) < bound, last: true}
+	if _, up := m.promotion.earned(m.history, o); up {
+		return false
+	}
+	_, up := m.history.finalPromotion()
+	return !up
+}
+
+// proposes reports whether there would be another configuration. Only a grid is used
+// up before the study's bound is: for other methods nothing is computed.
+func (m *machine) proposes() bool {
+	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.trials) >= bound {
+		return false
+	}
+	if m.dry || m.promotion.full(m.history) {
+		return false
+	}
+	if !m.settings.uses("grid") {
+		return true
+	}
+	before := *m.source
+	_, more := m.propose()
+	*m.source = before
+	return more
+}

@@ -1,0 +1,95 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// UploadLife is how long an upload may wait for its commit. No sweep may remove
+// an artifact that was put since.
+const UploadLife = 10 * time.Minute
+
+// maxUploads is how many uploads of one holder wait for their commits.
+const maxUploads = 4096
+
+// uploads are the artifacts that holders have sent in full, by holder, the oldest
+// first. They are not stored: who commits one that was forgotten sends it again.
+type uploads struct {
+	mutex sync.Mutex
+	sent  map[string][]upload
+}
+
+type upload struct {
+	artifact string
+	bytes    int64
+	at       time.Time
+}
+
+// Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
+func (s *Service) Uploaded(ctx context.Context, sha256 string, bytes int64) {
+	holder, now := callerOf(ctx).Holder, s.options.Now()
+	s.uploads.mutex.Lock()
+	defer s.uploads.mutex.Unlock()
+	list := slices.DeleteFunc(s.uploads.sent[holder], func(one upload) bool { return one.artifact == sha256 })
+	if len(list) >= maxUploads {
+		list = slices.Delete(list, 0, 1)
+	}
+	s.uploads.sent[holder] = append(list, upload{sha256, bytes, now})
+}
+
+// forget drops what was sent before the time.
+func (u *uploads) forget(before time.Time) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	for holder, list := range u.sent {
+		list = slices.DeleteFunc(list, func(one upload) bool { return one.at.Before(before) })
+		if u.sent[holder] = list; len(list) == 0 {
+			delete(u.sent, holder)
+		}
+	}
+}
+
+// of is the size of an artifact that the holder has sent since the time.
+func (u *uploads) of(holder, artifact string, since time.Time) (bytes int64, found bool) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	for _, one := range u.sent[holder] {
+		if one.artifact == artifact && !one.at.Before(since) {
+			return one.bytes, true
+		}
+	}
+	return 0, false
+}
+
+// checkUpload refuses a checkpoint of bytes that the caller has not shown to have:
+// it must have sent them in full, or they are a checkpoint of the trial already,
+// which a child has from its parent. The answer does not tell whether others have
+// such an artifact.
+func (s *Service) checkUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
+	caller := callerOf(ctx)
+	if caller.Holder == "" { // the program itself
+		return nil
+	}
+	size, found := s.uploads.of(caller.Holder, commitment.Artifact, s.options.Now().Add(-UploadLife))
+	for _, kept := range t.Kept(false) {
+		if kept.Artifact == commitment.Artifact {
+			size, found = kept.Bytes, true
+		}
+	}
+	if !found {
+		return problem.New(problem.Conflict, "the artifact %s is not one that you have sent to this server in the last %g minutes: PUT its bytes first, then commit again",
+			commitment.Artifact, UploadLife.Minutes())
+	}
+	if size != commitment.Bytes {
+		return problem.WithFields("the checkpoint is not valid", []problem.Field{{Path: "bytes", Value: commitment.Bytes,
+			Message: fmt.Sprintf("must be %d, the size of the artifact", size)}})
+	}
+	return nil
+}
