@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -17,11 +19,29 @@ func tryConnection(_ *testing.T, s *stage, browser context.Context) {
 	p.get("(window.here = true, 1)")
 	s.vanish()
 	p.seeText("#lost", "No connection to the server")
+	p.show(390, 860, "light")
+	p.see(tooWide, "fits")
 	h.train(lease, 0.125) // happens while nobody can see it
 	s.comeBack()
 	p.see(boardRow(0, 3), "0.1250")
 	p.see(`document.getElementById("lost").hidden`, true)
 	p.see("window.here", true) // it is still the same page
+
+	// Where the first request fails and the next one finds nothing, the page says that.
+	p.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `{
+			const real = window.fetch;
+			window.fetch = (...call) => {
+				if (sessionStorage.failed) return real(...call);
+				sessionStorage.failed = "once";
+				return Promise.reject(new TypeError("no connection"));
+			};
+		}`})
+		return chromedp.Void{}, err
+	})
+	p.visit("/studies/small/trials/99")
+	p.seeText("#gone-title", "There is no trial 99")
+	p.see("sessionStorage.failed", "once")
 }
 
 func tryKeys(_ *testing.T, s *stage, browser context.Context) {

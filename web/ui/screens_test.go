@@ -121,11 +121,20 @@ func (p *tab) atRest() {
 	p.see(`performance.now() - Math.max(0, ...performance.getEntriesByType("resource").map(one => one.responseEnd)) > 300`, true)
 }
 
+// tooWide says by how much the page is wider than its window, and which of its
+// elements reach over the edge.
+const tooWide = `(() => {
+  const over = document.documentElement.scrollWidth - innerWidth;
+  if (over <= 0) return "fits";
+  const outside = [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5);
+  return [over + " at " + location.pathname, ...outside.slice(0, 12).map((one) => one.tagName + "#" + one.id + "." + one.className + ": " + one.innerText?.slice(0, 40))].join("; ");
+})()`
+
 // inspect checks the page as it is shown now, and takes a picture of it.
 func (p *tab) inspect(one screen, scheme string, width int64, rules string) {
 	p.t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", one.name, scheme, width)
-	p.see("/* "+name+" is so many pixels too wide: */ Math.max(0, document.documentElement.scrollWidth - innerWidth)", 0)
+	p.see("/* "+name+" is so many pixels too wide, and what reaches over its edge: */ "+tooWide, "fits")
 	p.accessible(name, rules)
 	folder := screenshots(p.t)
 	if folder == "" || rules == colourRules { // each page in both colours and at both widths is enough

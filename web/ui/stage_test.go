@@ -124,6 +124,12 @@ func (s *stage) expecting(expected *protocol.GPUExpected, next http.Handler, w h
 	r.Header.Del("Accept-Encoding")
 	told := httptest.NewRecorder()
 	next.ServeHTTP(told, r)
+	if told.Code != http.StatusOK {
+		w.Header().Set("Content-Type", told.Header().Get("Content-Type"))
+		w.WriteHeader(told.Code)
+		w.Write(told.Body.Bytes()) //nolint:errcheck // the browser went away
+		return
+	}
 	var detail map[string]any
 	if err := json.Unmarshal(told.Body.Bytes(), &detail); err != nil {
 		s.t.Errorf("%s: %v", r.URL.Path, err)

@@ -38,10 +38,11 @@ export function tell(error) {
   return away;
 }
 
-/** Loads the page again as soon as the server answers at the path. */
+/** Loads the page again as soon as the server answers at the path, if only that nothing is there. */
 export function reloadWhenBack(path) {
   linkState("reconnecting");
-  const attempt = () => get(path).then(() => location.reload(), () => setTimeout(attempt, 3000));
+  const reload = () => location.reload();
+  const attempt = () => get(path).then(reload, (error) => (error.status === 404 ? reload() : setTimeout(attempt, 3000)));
   setTimeout(attempt, 3000);
 }
 
