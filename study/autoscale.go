@@ -109,10 +109,10 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	if err := s.governing.enter(ctx); err != nil {
+	if err := s.governing.Enter(ctx); err != nil {
 		return nil, err
 	}
-	defer s.governing.leave()
+	defer s.governing.Leave()
 	s.poolMutex.Lock()
 	drains, past := maps.Clone(s.rules.drains), s.rules.changes
 	s.poolMutex.Unlock()

@@ -5,15 +5,12 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // Administrators is shown as the owner of the studies that no user owns. No
 // user has this name.
 const Administrators = "admin"
-
-// separator stands between the owner and the name of a user's study. Neither
-// has it.
-const separator = ":"
 
 // Caller is on whose behalf a use case is called. What it may see and change is
 // decided here and in [Service.runtime], below everything that takes requests.
@@ -44,7 +41,7 @@ const (
 )
 
 // Nobody is who has not said who it is: it has no studies and no leases.
-func Nobody() Caller { return Caller{Owner: separator, Sight: Own, Holder: separator} }
+func Nobody() Caller { return Caller{Owner: journal.Separator, Sight: Own, Holder: journal.Separator} }
 
 // callerKey is the context key of the caller.
 type callerKey struct{}
@@ -78,10 +75,6 @@ func (c Caller) holds(holder string) bool {
 	return c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder
 }
 
-// Reference is how the study is named among those of all owners: its name, with
-// its owner before it when that is a user: "alice:lenet". No two studies share it.
-func (s Study) Reference() string { return reference(s.Owner, s.Definition.Name) }
-
 // calls is what the caller calls the study: its name where all that it sees are its
 // own, else its reference, since several users may have one of that name.
 func (c Caller) calls(study Study) string {
@@ -89,22 +82,6 @@ func (c Caller) calls(study Study) string {
 		return study.Definition.Name
 	}
 	return study.Reference()
-}
-
-// OwnerOf is the owner of the study with the reference.
-func OwnerOf(reference string) string {
-	owner, _, found := strings.Cut(reference, separator)
-	if !found {
-		return ""
-	}
-	return owner
-}
-
-func reference(owner, name string) string {
-	if owner == "" {
-		return name
-	}
-	return owner + separator + name
 }
 
 // denial is an error that hides from a caller what there is.
@@ -149,8 +126,8 @@ func (s *Service) find(ctx context.Context, ref string) (Study, error) {
 	if err == nil && caller.sees(found.ID, found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
 		return found, err
 	}
-	if caller.Owner != "" && !strings.Contains(ref, separator) {
-		own, missing := s.store.Study(ctx, reference(caller.Owner, ref))
+	if caller.Owner != "" && !strings.Contains(ref, journal.Separator) {
+		own, missing := s.store.Study(ctx, journal.Reference(caller.Owner, ref))
 		if !problem.Is(missing, problem.NotFound) {
 			return own, missing
 		}

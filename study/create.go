@@ -120,7 +120,7 @@ func (s *Service) newID() string {
 // epoch and go back to the queue.
 func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return s.change(ctx, ref, func(tx *transaction, current Study) error {
-		if current.Status != protocol.StudyRunning && !current.atRest() {
+		if current.Status != protocol.StudyRunning && !atRest(current) {
 			return problem.New(problem.Conflict, "study %s is %s: only a running study can be paused", current.Definition.Name, current.Status)
 		}
 		current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil

@@ -2,6 +2,7 @@ package study
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,78 +11,52 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/deflate"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
-const (
-	// deflateEvery is how often it is chosen anew what trials leave out.
-	deflateEvery = 5 * time.Second
-	// dropSteps is how finely it is looked how much a study allows: in steps of 1/20.
-	dropSteps = 20
-)
-
-// contender is a running study as the deflator sees it.
-type contender struct {
-	runtime  *runtime
-	study    string
-	priority int
-	accepts  *definition.Approximation
-	limits   deflate.Limits
-	sprint   *definition.Sprint
-	curve    deflate.Curve
-	unknown  error // why there is no curve
-	// waits is for how long a worker could have had its next trial, were it not for
-	// others; 0: nothing waits.
-	waits float64
-}
-
-// limited reports whether it is said how long the study's trials may take.
-func (c contender) limited() bool { return c.limits != deflate.Limits{} }
-
 // deflateAll chooses anew what trials of low priority leave out, and which of them
 // sprint for those that wait, if that is due.
 func (s *Service) deflateAll(now time.Time) {
-	if !s.deflator.due(now) {
+	if !s.approximation.Due(now) {
 		return
 	}
 	contenders := s.contenders(now)
-	chosen := map[string]deflation{}
-	for _, c := range contenders {
-		if c.accepts != nil || c.limited() || c.sprint != nil && c.sprint.Auto {
-			chosen[c.study] = deflation{chosen: now, why: "nothing is left out: the study has no approximation"}
-		}
-	}
-	s.leaveOutAll(contenders, chosen, now)
-	s.sprintAll(contenders, chosen, now)
-	s.deflator.settle(chosen, s.awaited())
+	s.poolMutex.Lock()
+	leases := s.leases.All()
+	s.poolMutex.Unlock()
+	s.approximation.Choose(contenders, leases, *s.sprintAccounts(now), s.awaited(), now)
 }
 
 // contenders are the studies that workers may train for at the moment, those of the
 // highest priority first.
-func (s *Service) contenders(now time.Time) []contender {
-	var list []contender
+func (s *Service) contenders(now time.Time) []approximation.Study {
+	var list []approximation.Study
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
-			one := contender{runtime: r, study: r.study.ID, priority: def.Priority, accepts: def.Approximation, sprint: def.Sprint}
+			one := approximation.Study{ID: r.study.ID, Priority: def.Priority, Accepts: def.Approximation, Sprint: def.Sprint}
 			if limits := def.ResponseSeconds; limits != nil {
-				one.limits = deflate.Limits{Mean: limits.Mean, Tail: limits.Tail}
+				one.Limits = deflate.Limits{Mean: limits.Mean, Tail: limits.Tail}
 				if !r.able.IsZero() && r.wanting() && len(s.fullFor(r)) > 0 {
-					one.waits = max(0, now.Sub(r.able).Seconds())
+					one.Waits = max(0, now.Sub(r.able).Seconds())
 				}
 			}
 			if def.Approximation != nil {
-				one.curve, one.unknown = deflate.Learn(r.pairs())
+				one.Curve, one.Unknown = deflate.Learn(r.pairs())
+			}
+			if def.Approximation != nil || def.ResponseSeconds != nil {
+				one.Workers = s.workersFor(r)
 			}
 			list = append(list, one)
 		} else if r.study.Status != protocol.StudyRunning {
-			s.deflator.controlled(r.study.ID, deflate.State{}) // it begins anew when it goes on
+			s.approximation.Paused(r.study.ID)
 		}
 		r.mutex.Unlock()
 	}
-	slices.SortFunc(list, func(a, b contender) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.study, b.study))
+	slices.SortFunc(list, func(a, b approximation.Study) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
 	})
 	return list
 }
@@ -95,7 +70,7 @@ func (r *runtime) pairs() []deflate.Pair {
 	}
 	for top := len(r.ladder) - 1; top > 0; top-- {
 		var pairs []deflate.Pair
-		for _, t := range searched(r.trials) {
+		for _, t := range trial.Searched(r.trials) {
 			low, high := resultAt(t, top-1), resultAt(t, top)
 			if low == nil || high == nil || !low.Values[0].IsFinite() || !high.Values[0].IsFinite() || passes(high.Budget) <= passes(low.Budget) {
 				continue
@@ -139,127 +114,15 @@ func (s *Service) workerSlots(now time.Time) int {
 	return max(1, slots)
 }
 
-// most is the largest share of its data that the study allows to leave out, and
-// why that is nothing.
-func (c contender) most() (share float64, why string) {
-	if c.accepts == nil {
-		return 0, ""
-	}
-	if c.accepts.MetricLoss == 0 {
-		return c.accepts.MostDrop, ""
-	}
-	if c.unknown != nil {
-		return 0, "nothing is left out: it is not known what that would cost, as " + c.unknown.Error()
-	}
-	for step := 1; step < dropSteps; step++ {
-		drop := float64(step) / dropSteps
-		if drop > c.accepts.MostDrop+1e-9 || c.curve.Bound(drop) > c.accepts.MetricLoss {
-			break
-		}
-		share = drop
-	}
-	if share == 0 {
-		return 0, fmt.Sprintf("nothing is left out: a share of 1/%d may cost %.3g already, and approximation.metric_loss is %g", dropSteps, c.curve.Bound(1.0/dropSteps), c.accepts.MetricLoss)
-	}
-	return share, ""
-}
-
-// leaveOutAll has the controller of each study with limits say what those of a lower
-// priority that run on the same workers leave out. Of several of these each leaves
-// out the same share, as far as it allows that much.
-func (s *Service) leaveOutAll(contenders []contender, chosen map[string]deflation, now time.Time) {
-	var below []contender
-	for _, c := range contenders {
-		if c.accepts == nil {
-			continue
-		}
-		one := chosen[c.study]
-		one.most, one.why = c.most()
-		if one.why == "" {
-			one.why = "nothing is left out: no study of a higher priority runs on its workers that has response_seconds"
-			below = append(below, c)
-		}
-		if c.priority == contenders[0].priority {
-			one.why = "nothing is left out: no study of a higher priority is running"
-		}
-		chosen[c.study] = one
-	}
-	worst := map[string]deflate.Verdict{}
-	for _, c := range contenders {
-		if !c.limited() {
-			continue
-		}
-		decision, others := s.controlled(c, below, chosen, now)
-		one := chosen[c.study]
-		one.met, one.limitsWhy = decision.Met, limitsReason(decision, c)
-		chosen[c.study] = one
-		for _, other := range others {
-			one := chosen[other.study]
-			share := min(one.most, decision.Share)
-			if verdict, known := worst[other.study]; known && (share < one.drop || share == one.drop && decision.Verdict <= verdict) {
-				continue
-			}
-			worst[other.study] = decision.Verdict
-			one.drop, one.why = share, leftOutReason(share, decision, c)
-			one.loss, one.bound = nil, nil
-			if other.unknown == nil && share > 0 {
-				loss, bound := other.curve.Loss(share), other.curve.Bound(share)
-				one.loss, one.bound = &loss, &bound
-			}
-			chosen[other.study] = one
-		}
-	}
-}
-
-// controlled asks the controller of a study's limits. The others are those of the
-// studies below it which run on the same workers.
-func (s *Service) controlled(c contender, below []contender, chosen map[string]deflation, now time.Time) (deflate.Decision, []contender) {
-	at, record := inSeconds(now), s.deflator.recordOf(c.study)
-	o := deflate.Observations{Now: at, Limits: c.limits, Ended: record.Runs.Runs(), Oldest: at}
-	if c.waits > 0 {
-		o.Open = append(o.Open, deflate.Run{Began: at, Waited: c.waits})
-	}
-	workers := s.workersFor(c.runtime, nil)
-	others, leavesOut := []contender{}, map[string]bool{}
-	for _, other := range below {
-		if other.priority < c.priority && len(s.workersFor(other.runtime, workers)) > 0 {
-			others, leavesOut[other.study] = append(others, other), true
-			o.Most = max(o.Most, chosen[other.study].most)
-		}
-	}
-	s.poolMutex.Lock()
-	leases := s.leases.All()
-	s.poolMutex.Unlock()
-	for _, lease := range leases {
-		began := inSeconds(lease.Granted)
-		switch {
-		case lease.Study == c.study:
-			o.Open = append(o.Open, deflate.Run{Began: began, Waited: s.deflator.waited(lease.Trial), Seconds: max(1e-3, at-began)})
-		case leavesOut[lease.Study] && workers[lease.Worker]:
-			o.Below, o.Oldest = o.Below+1, min(o.Oldest, began)
-		}
-	}
-	state, decision := deflate.Next(record.State, o)
-	s.deflator.controlled(c.study, state)
-	return decision, others
-}
-
-// workersFor are the workers that the study's trials could be on were nothing there;
-// of some of them one is enough.
-func (s *Service) workersFor(r *runtime, some map[string]bool) map[string]bool {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+// workersFor are the workers that the study's trials could be on, were nothing there.
+// The study's lock is held.
+func (s *Service) workersFor(r *runtime) map[string]bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	found, needs := map[string]bool{}, s.needs(r)
 	for _, member := range s.workers.Members() {
-		id := member.Registration.ID
-		if some != nil && !some[id] || !s.usable(member) || !suited(r, member) || !pool.RoomOf(member, nil).Fits(needs(max(1, member.Registration.Machine.Cores))) {
-			continue
-		}
-		found[id] = true
-		if some != nil {
-			break
+		if s.usable(member) && suited(r, member) && pool.RoomOf(member, nil).Fits(needs(max(1, member.Registration.Machine.Cores))) {
+			found[member.Registration.ID] = true
 		}
 	}
 	return found
@@ -269,9 +132,9 @@ func (s *Service) workersFor(r *runtime, some map[string]bool) map[string]bool {
 // leaves out now. Repeats leave nothing out: they tell how good the best are.
 func (tx *transaction) leaveOut(t trial.Trial, rung int) trial.Trial {
 	t.Rung, t.Budget, t.Deflation = rung, tx.runtime.ladder[rung].Budget, nil
-	if tx.deflation.drop > 0 && t.RepeatOf == nil {
-		t.Budget = t.Budget.Deflated(tx.deflation.drop)
-		t.Deflation = &trial.Deflation{Drop: tx.deflation.drop, Loss: tx.deflation.loss, Why: tx.deflation.why}
+	if tx.deflation.Drop > 0 && t.RepeatOf == nil {
+		t.Budget = t.Budget.Deflated(tx.deflation.Drop)
+		t.Deflation = &trial.Deflation{Drop: tx.deflation.Drop, Loss: tx.deflation.Loss, Why: tx.deflation.Why}
 	}
 	return t
 }
@@ -289,4 +152,31 @@ func (r *runtime) withAll(result trial.Result) []trial.Float {
 	}
 	values[0] += loss
 	return values
+}
+
+// loadResponses reads what was learned before the server was started.
+func (s *Service) loadResponses(ctx context.Context) error {
+	known := map[string]approximation.Record{}
+	if err := eachEntry(ctx, s.store, approximation.ResponsesEntry, func(study string, one approximation.Record) { known[study] = one }); err != nil {
+		return err
+	}
+	outdated, err := s.store.PoolEntries(ctx, approximation.HistoryEntry)
+	if err != nil {
+		return fmt.Errorf("load what is kept of the pool: %w", err)
+	}
+	s.approximation.Load(known, outdated)
+	return nil
+}
+
+// keepResponses stores what was learned since it was last done, if that is due.
+func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool) error {
+	entries := s.approximation.Entries(now, closing)
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := s.store.Apply(ctx, Change{Pool: entries}); err != nil {
+		s.approximation.Again(entries)
+		return fmt.Errorf("store how long trainings take: %w", err)
+	}
+	return nil
 }

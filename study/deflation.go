@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
 // Deflation says what trials of the study leave out for others of a higher
@@ -20,20 +21,20 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 			Why: "nothing is left out: the study has no approximation", Slots: s.workerSlots(now),
 		}
 		if def.Approximation != nil {
-			answer.Why = "nothing is left out: the study is not running, or has run for less than " + deflateEvery.String()
+			answer.Why = "nothing is left out: the study is not running, or has run for less than " + approximation.Every.String()
 		}
-		if held, known := s.deflator.of(r.study.ID); known && r.study.Status == protocol.StudyRunning {
-			answer.Drop, answer.Most, answer.Why, answer.Loss, answer.LossBound = held.drop, held.most, held.why, held.loss, held.bound
-			answer.Chosen, answer.LimitsWhy = &held.chosen, held.limitsWhy
-			answer.SprintAfter, answer.SprintWhy = held.sprint, held.sprintWhy
-			if held.speed > 0 {
-				answer.SprintSpeed = &held.speed
+		if held, known := s.approximation.Of(r.study.ID); known && r.study.Status == protocol.StudyRunning {
+			answer.Drop, answer.Most, answer.Why, answer.Loss, answer.LossBound = held.Drop, held.Most, held.Why, held.Loss, held.Bound
+			answer.Chosen, answer.LimitsWhy = &held.Chosen, held.LimitsWhy
+			answer.SprintAfter, answer.SprintWhy = held.Sprint, held.SprintWhy
+			if held.Speed > 0 {
+				answer.SprintSpeed = &held.Speed
 			}
-			if met := held.met; met.Runs > 0 {
+			if met := held.Met; met.Runs > 0 {
 				answer.Met = &protocol.ResponseTimes{Mean: met.Mean, Tail: met.Tail, Trials: met.Runs}
 			}
 		}
-		if met := s.deflator.responses(r.study.ID, now.Add(-time.Hour)); answer.Met == nil && met.Runs > 0 {
+		if met := s.approximation.Responses(r.study.ID, now.Add(-time.Hour)); answer.Met == nil && met.Runs > 0 {
 			answer.Met = &protocol.ResponseTimes{Mean: met.Mean, Tail: met.Tail, Trials: met.Runs}
 		}
 		for _, t := range r.trials {
@@ -42,7 +43,7 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 			}
 		}
 		if def.Sprint != nil && def.Sprint.Auto && answer.SprintWhy == "" {
-			answer.SprintWhy = "trials do not sprint: the study is not running, or has run for less than " + deflateEvery.String()
+			answer.SprintWhy = "trials do not sprint: the study is not running, or has run for less than " + approximation.Every.String()
 		}
 		if def.Sprint != nil {
 			answer.Sprint = s.sprintAccounts(now)
@@ -84,7 +85,7 @@ func (r *runtime) lost() (mean float64, trials int) {
 	if r.study.Definition.Objectives[0].Direction == definition.Minimize {
 		sign = -1
 	}
-	for _, t := range searched(r.trials) {
+	for _, t := range trial.Searched(r.trials) {
 		result := resultAt(t, len(r.ladder)-1)
 		if result == nil || result.Deflation == nil || !result.Values[0].IsFinite() {
 			continue

@@ -203,9 +203,9 @@ func (r *runtime) fresh() int {
 	if most == 0 || len(r.trials) == 0 {
 		return most
 	}
-	for _, bound := range r.spending.bounds(r.study.Definition.Stop) {
-		if each := bound.used / float64(len(r.trials)); each > 0 && bound.limit/each < maxStartable {
-			most = min(most, max(1, int(math.Ceil((bound.limit-bound.used)/each))-len(r.queue)-r.held))
+	for _, bound := range r.spending.Limits(r.study.Definition.Stop) {
+		if each := bound.Used / float64(len(r.trials)); each > 0 && bound.Limit/each < maxStartable {
+			most = min(most, max(1, int(math.Ceil((bound.Limit-bound.Used)/each))-len(r.queue)-r.held))
 		}
 	}
 	return most

@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // treacherous is a store that does something else with one change.
@@ -23,7 +24,7 @@ func (s *treacherous) Apply(ctx context.Context, change study.Change) error {
 func (s *treacherous) Submit(ctx context.Context, change study.Change) *study.Outcome {
 	if take := s.next; take != nil {
 		s.next = nil
-		outcome := study.NewOutcome()
+		outcome := journal.NewOutcome()
 		outcome.Settle(take(change))
 		return outcome
 	}

@@ -43,10 +43,10 @@ func (s *Service) Undrain(ctx context.Context, worker string) (protocol.Drained,
 
 // redrain drains the workers, or undrains them where there is no drain.
 func (s *Service) redrain(ctx context.Context, worker string, drain *protocol.Drain) (protocol.Drained, error) {
-	if err := s.governing.enter(ctx); err != nil {
+	if err := s.governing.Enter(ctx); err != nil {
 		return protocol.Drained{}, err
 	}
-	defer s.governing.leave()
+	defer s.governing.Leave()
 	s.poolMutex.Lock()
 	keys, trials, err := s.drainable(ctx, worker, drain == nil)
 	count := len(s.rules.drains)

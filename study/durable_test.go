@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -73,7 +74,7 @@ func (s *picky) watch(open func()) {
 
 // Submit is Apply beside its caller; changes take effect in their order.
 func (s *picky) Submit(ctx context.Context, change study.Change) *study.Outcome {
-	before, outcome := s.newest, study.NewOutcome()
+	before, outcome := s.newest, journal.NewOutcome()
 	s.newest = outcome
 	go func() {
 		if before != nil {
@@ -119,7 +120,7 @@ type pretending struct{ study.Store }
 func (pretending) Apply(context.Context, study.Change) error { return nil }
 
 func (s pretending) Submit(context.Context, study.Change) *study.Outcome {
-	outcome := study.NewOutcome()
+	outcome := journal.NewOutcome()
 	outcome.Settle(nil)
 	return outcome
 }

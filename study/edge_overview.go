@@ -10,6 +10,8 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/ranking"
 )
 
 // maxOverviewed bounds the architectures that are searched for one overview.
@@ -20,16 +22,16 @@ const maxOverviewed = 24
 // nothing, and says so.
 func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error) {
 	var recommended *int
-	now, err := look(ctx, s, ref, func(r *runtime) (still, error) {
+	now, err := look(ctx, s, ref, func(r *runtime) (journal.View, error) {
 		if best := r.best(r.trials); best != nil {
 			recommended = &best.Number
 		}
-		return r.still(), nil
+		return r.frozen(), nil
 	})
 	if err != nil {
 		return protocol.EdgeOverview{}, err
 	}
-	def := now.study.Definition
+	def := now.Study.Definition
 	at := worth(def.Objectives)
 	answer := protocol.EdgeOverview{
 		Study: def.Name, Metric: def.Objectives[at].Label(), Direction: def.Objectives[at].Direction,
@@ -41,8 +43,8 @@ func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOv
 	}
 	answer.Devices = def.Inference.Devices
 	var ranked []protocol.RankedTrial
-	for _, one := range rank(now.trials, def.Objectives) {
-		ranked = append(ranked, one.ranked())
+	for _, one := range ranking.Rank(now.Trials, def.Objectives) {
+		ranked = append(ranked, one.Ranked())
 	}
 	var machines []string // that trained them, by place in the answer
 	for _, one := range leadersOf(ranked, recommended) {
@@ -77,11 +79,11 @@ func (s *Service) overviewed(ctx context.Context, one protocol.EdgeTrial, def de
 	if err != nil {
 		return nil, err
 	}
-	if err := s.analyses.enter(ctx); err != nil {
+	if err := s.analyses.Enter(ctx); err != nil {
 		return nil, err
 	}
-	defer s.analyses.leave()
-	found, err := s.deploy(ctx, a, def, machine)
+	defer s.analyses.Leave()
+	found, err := s.inference.Deploy(ctx, a, def, machine)
 	return append([]deployment.Deployment{}, found...), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -25,7 +26,7 @@ func (m *moody) Apply(ctx context.Context, change study.Change) error {
 }
 
 func (m *moody) Submit(ctx context.Context, change study.Change) *study.Outcome {
-	outcome := study.NewOutcome()
+	outcome := journal.NewOutcome()
 	outcome.Settle(m.Apply(ctx, change))
 	return outcome
 }

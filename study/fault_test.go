@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -32,7 +33,7 @@ func (h *hooked) Apply(ctx context.Context, change study.Change) error {
 }
 
 func (h *hooked) Submit(ctx context.Context, change study.Change) *study.Outcome {
-	outcome := study.NewOutcome()
+	outcome := journal.NewOutcome()
 	outcome.Settle(h.Apply(ctx, change))
 	return outcome
 }

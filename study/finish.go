@@ -66,7 +66,7 @@ func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.
 		s.leftGPU(now.ID)
 	}
 	if now.MeasuredAt(now.Rung) {
-		s.deflator.ended(now.ID, request.LeaseEpoch, tx.now)
+		s.approximation.Ended(now.ID, request.LeaseEpoch, tx.now)
 	}
 	s.release(pool.Lease{Trial: was.ID, Epoch: was.LeaseEpoch})
 	if request.Outcome == protocol.Refused {
@@ -78,7 +78,7 @@ func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.
 
 // release ends the lease, unless the trial is out under another by now.
 func (s *Service) release(lease pool.Lease) {
-	s.deflator.dropped(lease.Trial, lease.Epoch)
+	s.approximation.Dropped(lease.Trial, lease.Epoch)
 	if s.letGo(lease) {
 		s.notify()
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/experience"
@@ -49,7 +50,7 @@ type lessons struct {
 	// connected are the types of GPU of the workers that are heard of.
 	connected []string
 	// learning lets one lesson be learned at a time.
-	learning gate
+	learning gate.Gate
 }
 
 // lessonName is an entry of the store: a training's of a GPU, or the GPU's.
@@ -91,7 +92,7 @@ type storedProfile struct {
 func newLessons() *lessons {
 	return &lessons{
 		gpus: map[string]*experience.GPU{}, unsaved: map[lessonName]bool{}, growing: map[trial.ID]growing{},
-		outlines: map[string]utilization.Outline{}, disturbed: map[string]disturbed{}, learning: newGate(),
+		outlines: map[string]utilization.Outline{}, disturbed: map[string]disturbed{}, learning: gate.New(),
 	}
 }
 
@@ -143,10 +144,10 @@ func (s *Service) loadLessons(ctx context.Context) error {
 // and then beside everything else, once at a time.
 func (s *Service) Learn(ctx context.Context) error {
 	l := s.gpuLessons
-	if err := l.learning.enter(ctx); err != nil {
+	if err := l.learning.Enter(ctx); err != nil {
 		return err
 	}
-	defer l.learning.leave()
+	defer l.learning.Leave()
 	taught := false
 	for _, name := range l.names() {
 		l.mutex.Lock()

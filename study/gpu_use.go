@@ -107,7 +107,7 @@ func shareOf(t trial.Trial) *pool.GPUShare {
 // expectedUse is what a trial of the study should use of a GPU that it shares;
 // nil stands for one that the search has not begun yet. What the trial itself
 // was seen to use goes before what is foretold by its architecture, which is nearer than
-// what others of its study were seen to use (docs/benchmarks.md, "Sharing GPUs"); of one
+// what others of its study were seen to use (docs/benchmarks/pool.md, "Sharing GPUs"); of one
 // that has not begun, whose configuration nobody knows, that goes first. What the
 // study file says goes before all, and what the trial learned from running out of
 // memory counts always. Nothing is read, and no lock is taken but that of the

@@ -1,13 +1,11 @@
 package study
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 )
 
 // GroundTruth returns what runs taught on a type of machine, or on all types if
@@ -19,36 +17,20 @@ func (s *Service) GroundTruth(ctx context.Context, machine string) (protocol.Gro
 
 // GroundTruthMachines sums up what is known of each type of machine.
 func (s *Service) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
-	types, err := s.store.RecordTypes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var machines []protocol.GroundTruthMachine
-	for _, machine := range types {
-		records, err := s.store.Records(ctx, machine)
-		if err != nil {
-			return nil, err
-		}
-		if len(records) > 0 { // else they were forgotten since
-			machines = append(machines, summary(records))
-		}
-	}
-	return machines, nil
+	return s.truth.Machines(ctx)
 }
 
-// summary sums up the records of one type of machine, the oldest first.
-func summary(records []similarity.Record) protocol.GroundTruthMachine {
-	first, last := records[0], records[len(records)-1]
-	sum := protocol.GroundTruthMachine{Machine: first.Machine, Records: len(records), Oldest: first.Updated, Newest: last.Updated}
-	tried := make(map[string]bool)
-	for _, record := range records {
-		for _, cell := range record.Cells {
-			tried[cell.Configuration.Key()] = true
-			sum.Epochs += cell.Epochs
-		}
-	}
-	sum.Configurations = len(tried)
-	return sum
+// GroundTruthRuns sums up the runs on a type of machine, the newest first: up
+// to limit of them (100 if 0) after the offset.
+func (s *Service) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
+	return s.truth.Runs(ctx, machine, limit, offset)
+}
+
+// GroundTruthClusters shows the workloads known on a type of machine under the
+// configuration with the key (see system.Configuration.Key), or under the one
+// with most runs if it is empty.
+func (s *Service) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
+	return s.truth.Clusters(ctx, machine, key)
 }
 
 // ImportGroundTruth takes in what another server exported: all of it, or
@@ -57,18 +39,18 @@ func summary(records []similarity.Record) protocol.GroundTruthMachine {
 func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error) {
 	var reply protocol.GroundTruthImported
 	now := s.options.Now()
-	if err := checkGroundTruth(sent, now); err != nil {
+	if err := groundtruth.Check(sent, now); err != nil {
 		return reply, err
 	}
-	if err := s.teaching.enter(ctx); err != nil {
+	if err := s.teaching.Enter(ctx); err != nil {
 		return reply, problem.New(problem.Unavailable, "the caller gave up: %w", err)
 	}
-	defer s.teaching.leave()
+	defer s.teaching.Leave()
 	here, err := s.store.Records(ctx, "")
 	if err != nil {
 		return reply, err
 	}
-	wanted := wantedOf(sent.Records, here)
+	wanted := groundtruth.Wanted(sent.Records, here)
 	reply = protocol.GroundTruthImported{Imported: len(wanted), Skipped: len(sent.Records) - len(wanted)}
 	change := Change{Records: wanted}
 	if change.Receipt, err = receiptOf(ctx, reply, now); err != nil {
@@ -78,46 +60,19 @@ func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTru
 		_, err := overtaken(ctx, s, err, &reply)
 		return reply, err
 	}
-	s.learned(wanted)
+	s.truth.Learn(wanted)
 	s.notify() // whoever waits for a trial may get another configuration with it
 	return reply, nil
-}
-
-// wantedOf returns the records that are news, as many as there is room for.
-func wantedOf(sent, here []similarity.Record) []similarity.Record {
-	versions := make(map[string]similarity.Record, len(here))
-	for _, record := range here {
-		versions[record.ID] = record
-	}
-	news := slices.DeleteFunc(slices.Clone(sent), func(record similarity.Record) bool {
-		kept, there := versions[record.ID]
-		return there && !record.Updated.After(kept.Updated)
-	})
-	for _, record := range news {
-		versions[record.ID] = record
-	}
-	// The same order as the stores': the newest of each type stay.
-	all := make([]similarity.Record, 0, len(versions))
-	for _, record := range versions {
-		all = append(all, record)
-	}
-	slices.SortFunc(all, func(a, b similarity.Record) int { return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID)) })
-	ranks, kept := make(map[string]int), make(map[string]bool)
-	for _, record := range all {
-		kept[record.ID] = ranks[record.Machine] < MaxRecords
-		ranks[record.Machine]++
-	}
-	return slices.DeleteFunc(news, func(record similarity.Record) bool { return !kept[record.ID] })
 }
 
 // ForgetGroundTruth removes what runs taught on a type of machine; on all types
 // if it is empty. A run that goes on begins its record anew with its next report.
 func (s *Service) ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error) {
 	var reply protocol.GroundTruthForgotten
-	if err := s.teaching.enter(ctx); err != nil {
+	if err := s.teaching.Enter(ctx); err != nil {
 		return reply, problem.New(problem.Unavailable, "the caller gave up: %w", err)
 	}
-	defer s.teaching.leave()
+	defer s.teaching.Leave()
 	here, err := s.store.Records(ctx, machine)
 	if err != nil {
 		return reply, err
@@ -131,7 +86,7 @@ func (s *Service) ForgetGroundTruth(ctx context.Context, machine string) (protoc
 		_, err := overtaken(ctx, s, err, &reply)
 		return reply, err
 	}
-	s.forgot(machine)
+	s.truth.Forget(machine)
 	s.notify()
 	return reply, nil
 }

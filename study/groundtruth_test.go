@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/space"
@@ -105,7 +106,7 @@ func TestImportKeepsTheNewerVersion(t *testing.T) {
 func TestImportHasRoomForTheNewest(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		var many []similarity.Record
-		for i := range study.MaxRecords {
+		for i := range groundtruth.MaxRecords {
 			many = append(many, lesson(fmt.Sprintf("record-%04d", i), "x86", i))
 		}
 		w.teach("2000 imported, 0 skipped", many...)
@@ -127,7 +128,7 @@ func TestFaultyGroundTruthIsRefusedAsAWhole(t *testing.T) {
 	}{
 		"another version":        {func(g *protocol.GroundTruth) { g.Version = 2 }, "version"},
 		"no version":             {func(g *protocol.GroundTruth) { g.Version = 0 }, "version"},
-		"too many":               {func(g *protocol.GroundTruth) { g.Records = make([]similarity.Record, study.MaxRecords+1) }, "records"},
+		"too many":               {func(g *protocol.GroundTruth) { g.Records = make([]similarity.Record, groundtruth.MaxRecords+1) }, "records"},
 		"an id twice":            {func(g *protocol.GroundTruth) { g.Records[1].ID = g.Records[0].ID }, "records[1].id"},
 		"a short id":             {func(g *protocol.GroundTruth) { g.Records[1].ID = "r1" }, "records[1].id"},
 		"an id that is a path":   {func(g *protocol.GroundTruth) { g.Records[0].ID = "../../record" }, "records[0].id"},

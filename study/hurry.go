@@ -48,7 +48,7 @@ func (s *Service) fullFor(r *runtime) (workers []string) {
 
 // hurried are the worker's trials of a lower priority than one that waits for it.
 func (s *Service) hurried(worker string) (trials []trial.ID) {
-	above, awaited := s.deflator.awaitedOn(worker)
+	above, awaited := s.approximation.AwaitedOn(worker)
 	if !awaited {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (s *Service) awaitingOf(r *runtime) awaiting {
 	var kept awaiting
 	now := s.options.Now()
 	for _, one := range s.leases.Kept() {
-		if number, known := numberOf(one.Trial); known && one.Study == r.id && now.Before(one.Until) && slices.Contains(r.queue, number) {
+		if number, known := one.Trial.Number(); known && one.Study == r.id && now.Before(one.Until) && slices.Contains(r.queue, number) {
 			if kept == nil {
 				kept = awaiting{}
 			}

@@ -49,10 +49,10 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 // it asked for, so that no core is given away twice.
 func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
 	if turn := s.turnOf(request.Worker); turn != nil {
-		if err := turn.enter(ctx); err != nil {
+		if err := turn.Enter(ctx); err != nil {
 			return protocol.LeaseReply{}, err
 		}
-		defer turn.leave()
+		defer turn.Leave()
 	}
 	reply, short, err := s.search(ctx, request)
 	s.poolMutex.Lock()
@@ -138,7 +138,7 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 	}
 	if chosen.asked && len(r.study.Definition.Command) == 0 {
 		r.asks(worker, s.options.Now())
-		if r.study.atRest() {
+		if atRest(r.study) {
 			if err := s.resumeRest(ctx, r); err != nil {
 				return reply, false, false, unsettled{err}
 			}
@@ -189,7 +189,7 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 	tx := s.begin(r)
 	tx.gpus, tx.part = here.gpus, here.part
 	tx.awaiting = s.leftTo(r, worker, s.awaitingOf(r))
-	tx.deflation, _ = s.deflator.of(r.study.ID)
+	tx.deflation, _ = s.approximation.Of(r.study.ID)
 	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
 	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
 	holder := callerOf(ctx).Holder
@@ -207,14 +207,14 @@ func (s *Service) grant(ctx context.Context, r *runtime, worker string, here sit
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
 		reply.Lease.Cores = r.sharersCores(*reply.Lease, here)
-		reply.Lease.Sprint = tx.deflation.sprinting(r.study.Definition.Sprint)
+		reply.Lease.Sprint = tx.deflation.Sprinting(r.study.Definition.Sprint)
 		waited := r.waited(tx.now)
 		tx.then(func() {
 			lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
 			lease.Deadline = tx.now.Add(s.leaseTerm())
 			s.granted(r, lease, here.ticket)
 			s.beganOnGPU(r, *leased)
-			s.deflator.began(*leased, r.study.Definition, waited, tx.now)
+			s.approximation.Began(*leased, r.study.Definition, waited, tx.now)
 		})
 	} else {
 		reply.StudyFinished = tx.study != nil

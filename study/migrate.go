@@ -354,6 +354,6 @@ func (s *Service) machineOf(worker string) string {
 // studyOf is the study and the number of a trial.
 func studyOf(id trial.ID) (study string, number int) {
 	study, _, _ = strings.Cut(string(id), "-")
-	number, _ = numberOf(id)
+	number, _ = id.Number()
 	return study, number
 }

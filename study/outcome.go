@@ -9,12 +9,9 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/objective"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
 )
-
-// trainJoules is the one number of the server's that may be an estimate, or
-// not known at all.
-const trainJoules = "train_joules"
 
 // goal is an objective or a constraint, ready to be computed.
 type goal struct {
@@ -68,30 +65,6 @@ func (r *runtime) aims() (*aims, error) {
 	return r.ready, nil
 }
 
-// numbers are what formulas may use of a trial: the metrics of a report, and
-// what the server knows of it with the report counted in. A metric goes before
-// a number of the server's with the same name.
-func numbers(t trial.Trial, metrics map[string]trial.Float) map[string]float64 {
-	known := map[string]float64{
-		"train_seconds": float64(t.Seconds), "epochs": float64(t.Budget.Epochs), "data_fraction": t.Budget.DataFraction,
-	}
-	if t.Budget.Measured() { // whose epochs are a bound
-		known["epochs"] = float64(t.LastEpoch)
-	}
-	if t.Energy.Method != "" {
-		known[trainJoules] = float64(t.Energy.Joules)
-	}
-	if i := t.Inference; i != nil && i.Device != "" {
-		known["edge.latency_ms"], known["edge.samples_per_second"] = 1e3*float64(i.LatencySeconds), float64(i.SamplesPerSecond)
-		known["edge.joules_per_sample"], known["edge.memory_mib"] = float64(i.JoulesPerSample), float64(i.MemoryBytes)/(1<<20)
-		known["inference_seconds"], known["inference_joules"] = 1/float64(i.SamplesPerSecond), float64(i.JoulesPerSample)
-	}
-	for name, value := range metrics {
-		known[name] = float64(value)
-	}
-	return known
-}
-
 // missing names the numbers that the study's objectives and constraints need
 // of the report that ends a budget, and that are neither in it nor known
 // otherwise.
@@ -103,7 +76,7 @@ func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Fiel
 	if report.Energy != nil {
 		t.Energy = t.Energy.Plus(*report.Energy)
 	}
-	known := numbers(t, report.Metrics)
+	known := ranking.Numbers(t, report.Metrics)
 	var faults []problem.Field
 	told := make(map[string]bool)
 	for _, goal := range aims.all() {
@@ -120,7 +93,7 @@ func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Fiel
 // lacks says that a number is missing.
 func (g goal) lacks(name string, report protocol.Report, inferred bool) string {
 	switch {
-	case name == trainJoules:
+	case name == ranking.TrainJoules:
 		return fmt.Sprintf("%s needs it, and neither the worker nor the script reported any energy", g.what)
 	case inferred && slices.Contains(definition.EdgeNames(), name):
 		return fmt.Sprintf("%s needs it: the script has to call trial.save_model before its first epoch, and the worker's log says what became of that", g.what)
@@ -150,7 +123,7 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 		result.Epoch = t.LastEpoch
 		result.Estimated = t.Budget.Joules > 0 && t.Energy.Estimated()
 	}
-	known := numbers(t, metrics)
+	known := ranking.Numbers(t, metrics)
 	for _, goal := range aims.objectives {
 		result.Values = append(result.Values, trial.Float(goal.formula.Value(known)))
 	}
@@ -161,8 +134,8 @@ func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.R
 		result.Violation = trial.Float(math.Inf(1)) // whatever it keeps to, it stands behind all that can be compared
 	}
 	result.Estimated = result.Estimated || protocol.Estimated(aims.objectives[0].formula.Names(), metrics, t)
-	if _, reported := metrics[trainJoules]; !reported && t.Energy.Estimated() {
-		result.Estimated = result.Estimated || slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), trainJoules) })
+	if _, reported := metrics[ranking.TrainJoules]; !reported && t.Energy.Estimated() {
+		result.Estimated = result.Estimated || slices.ContainsFunc(aims.all(), func(g goal) bool { return slices.Contains(g.formula.Names(), ranking.TrainJoules) })
 	}
 	return result
 }
@@ -183,7 +156,7 @@ func diverged(values []trial.Float, objectives []definition.Objective) bool {
 	if len(objectives) == 1 {
 		return values[0].IsNaN()
 	}
-	return pointOfValues(values, objectives) == nil
+	return ranking.PointOf(values, objectives) == nil
 }
 
 // toReport are the metrics that every report at the end of a budget must have,

@@ -23,7 +23,7 @@ func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanPr
 		for _, stage := range answer.Plan.Stages {
 			answer.Stages[stage.Index].Planned = stage.Started + stage.Promoted
 		}
-		for _, t := range searched(r.trials) {
+		for _, t := range trial.Searched(r.trials) {
 			count(answer.Stages, t)
 		}
 		return answer, nil

@@ -3,10 +3,10 @@ package study
 import (
 	"time"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -40,7 +40,7 @@ func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) proto
 
 func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) protocol.Progress {
 	p := protocol.Progress{
-		Trials: make(map[trial.State]int), Created: len(searched(trials)), MaxTrials: study.Definition.Stop.Trials,
+		Trials: make(map[trial.State]int), Created: len(trial.Searched(trials)), MaxTrials: study.Definition.Stop.Trials,
 		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
 	}
 	if p.MaxTrials == definition.MaxTrials { // which is to say: no bound
@@ -53,7 +53,7 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 	for _, t := range trials {
 		p.Trials[t.State]++
 		p.Epochs += t.Epochs
-		p.DataPasses += dataPasses(r.ladder, t)
+		p.DataPasses += spending.DataPasses(r.ladder, t)
 		p.TrialSeconds += float64(t.Seconds)
 		p.Energy = p.Energy.Plus(t.Energy)
 		p.Promotions += t.Promotions
@@ -68,22 +68,6 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 		p.RemainingSeconds = r.remaining(study, trials, p)
 	}
 	return p
-}
-
-// dataPasses is the trial's epochs weighted by the share of the data each used.
-// Epochs behind the last completed rung count with the present budget.
-func dataPasses(ladder []budget.Rung, t trial.Trial) float64 {
-	passes, done := 0.0, 0
-	for _, result := range t.Results {
-		epochs := result.Budget.Epochs
-		if !ladder[result.Rung].FromScratch {
-			epochs -= done
-		}
-		epochs = min(epochs, t.Epochs-done)
-		passes += float64(epochs) * result.Budget.DataFraction
-		done += epochs
-	}
-	return passes + float64(t.Epochs-done)*t.Budget.DataFraction
 }
 
 // remaining estimates the time left at the pace so far: what the plan has left,
@@ -110,9 +94,9 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 	if limit := study.Definition.Stop.Seconds; limit > 0 {
 		within(limit - p.ElapsedSeconds)
 	}
-	for _, bound := range r.spending.bounds(study.Definition.Stop) {
-		if bound.used > 0 {
-			within((bound.limit/bound.used - 1) * p.ElapsedSeconds)
+	for _, bound := range r.spending.Limits(study.Definition.Stop) {
+		if bound.Used > 0 {
+			within((bound.Limit/bound.Used - 1) * p.ElapsedSeconds)
 		}
 	}
 	return left
@@ -125,7 +109,7 @@ func (r *runtime) passed(trials []trial.Trial) float64 {
 	passes := 0.0
 	for _, t := range trials {
 		t.Epochs = max(t.Epochs, t.LastEpoch)
-		passes += dataPasses(r.ladder, t)
+		passes += spending.DataPasses(r.ladder, t)
 	}
 	return passes
 }
@@ -135,7 +119,7 @@ func (r *runtime) passed(trials []trial.Trial) float64 {
 // least the first rung's.
 func (r *runtime) begun(study Study, trials []trial.Trial) float64 {
 	first := r.ladder[0].Budget
-	passes := float64(max(0, study.Definition.Stop.Trials-len(searched(trials)))*first.Epochs) * first.DataFraction
+	passes := float64(max(0, study.Definition.Stop.Trials-len(trial.Searched(trials)))*first.Epochs) * first.DataFraction
 	for _, t := range trials {
 		if t.State == trial.Queued || t.State.Held() {
 			passes += float64(max(0, t.Budget.Epochs-t.LastEpoch)) * t.Budget.DataFraction

@@ -4,9 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -53,7 +54,7 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 			return protocol.RankedTrial{}, err
 		}
 		expected = s.gpuExpected(ctx, r, t)
-		return rankOf(number, r.trials, r.study.Definition.Objectives), nil
+		return ranking.RankOf(number, r.trials, r.study.Definition.Objectives), nil
 	})
 	if err != nil {
 		return protocol.TrialDetail{}, err
@@ -70,17 +71,23 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 	return detail, nil
 }
 
-// still is a copy of a study's state for what takes longer than its lock
-// should be held.
-type still struct {
-	study    Study
-	ladder   []budget.Rung
-	trials   []trial.Trial
-	sequence int64
+func (r *runtime) frozen() journal.View {
+	return journal.View{Study: r.study, Ladder: r.ladder, Trials: slices.Clone(r.trials), Sequence: r.sequence}
 }
 
-func (r *runtime) still() still {
-	return still{study: r.study, ladder: r.ladder, trials: slices.Clone(r.trials), sequence: r.sequence}
+// Look returns a copy of the study, once all of it is durable.
+func (s *Service) Look(ctx context.Context, ref string) (journal.View, error) {
+	return look(ctx, s, ref, func(r *runtime) (journal.View, error) { return r.frozen(), nil })
+}
+
+// leaderOf is the number of the study's leading trial; nil if there is none.
+func leaderOf(now journal.View) *int {
+	b := ranking.Of(now.Trials, now.Study.Definition.Objectives)
+	leader := b.Leader()
+	if leader == nil {
+		return nil
+	}
+	return &leader.Number
 }
 
 // trial returns one of the study's trials.
@@ -149,7 +156,7 @@ func outward(events []Event) []protocol.Event {
 			Study: event.Study, Sequence: event.Sequence, At: event.At, Kind: string(event.Kind),
 			Trial: event.Trial, State: event.State, Worker: event.Worker, Reason: event.Reason,
 		}
-		if number, ok := numberOf(event.Trial); ok {
+		if number, ok := event.Trial.Number(); ok {
 			out.Number = &number
 		}
 		if len(event.Data) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -25,7 +26,7 @@ func shownQuota(q pool.Quota) *protocol.Quota {
 
 // checkUser returns a fault unless the name could be a user's, or "admin".
 func checkUser(at, user string) []problem.Field {
-	if user == "" || len(user) > 128 || strings.Contains(user, separator) || strings.ContainsFunc(user, func(r rune) bool { return r < ' ' }) {
+	if user == "" || len(user) > 128 || strings.Contains(user, journal.Separator) || strings.ContainsFunc(user, func(r rune) bool { return r < ' ' }) {
 		return []problem.Field{{Path: at, Value: user, Message: "must be a user's name, 1 to 128 bytes without : and control characters, or admin for the administrators"}}
 	}
 	return nil
@@ -40,10 +41,10 @@ func (s *Service) SetQuota(ctx context.Context, user string, quota protocol.Quot
 	if err != nil {
 		return protocol.QuotaView{}, err
 	}
-	if err := s.governing.enter(ctx); err != nil {
+	if err := s.governing.Enter(ctx); err != nil {
 		return protocol.QuotaView{}, err
 	}
-	defer s.governing.leave()
+	defer s.governing.Leave()
 	owner := ownerNamed(user)
 	s.poolMutex.Lock()
 	_, has := s.rules.quotas[owner]
@@ -64,10 +65,10 @@ func (s *Service) SetQuota(ctx context.Context, user string, quota protocol.Quot
 
 // RemoveQuota lets the user have what there is again.
 func (s *Service) RemoveQuota(ctx context.Context, user string) error {
-	if err := s.governing.enter(ctx); err != nil {
+	if err := s.governing.Enter(ctx); err != nil {
 		return err
 	}
-	defer s.governing.leave()
+	defer s.governing.Leave()
 	owner := ownerNamed(user)
 	s.poolMutex.Lock()
 	_, has := s.rules.quotas[owner]

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -47,10 +48,10 @@ func (r *runtime) recommendation() protocol.Recommendation {
 		return answer
 	}
 	if answer.Best.Violation > 0 {
-		answer.Notes = append(answer.Notes, infeasible(answer.Best.Number, answer.Best.Violation))
+		answer.Notes = append(answer.Notes, ranking.Infeasible(answer.Best.Number, answer.Best.Violation))
 	}
 	if len(def.Objectives) > 1 {
-		front := paretoOf(r.still())
+		front := ranking.ParetoOf(r.frozen())
 		answer.Pareto = &front
 		if len(front.Trials) > 1 {
 			answer.Notes = append(answer.Notes, fmt.Sprintf(
@@ -135,7 +136,7 @@ func (r *runtime) failureNotes(winner trial.Trial) []string {
 	if winner.State == trial.Failed {
 		notes = append(notes, fmt.Sprintf("trial %d failed after this was measured: %s", winner.Number, firstLine(winner.Reason)))
 	}
-	failed, all := 0, searched(r.trials)
+	failed, all := 0, trial.Searched(r.trials)
 	for _, t := range all {
 		if t.State == trial.Failed {
 			failed++
@@ -157,7 +158,7 @@ func firstLine(reason string) string {
 // measuredAt counts the trials with a result at the rung.
 func (r *runtime) measuredAt(rung int) int {
 	count := 0
-	for _, t := range searched(r.trials) {
+	for _, t := range trial.Searched(r.trials) {
 		for _, result := range t.Results {
 			if result.Rung == rung {
 				count++

@@ -1,11 +1,12 @@
 package study
 
 import (
+	"math"
+
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/regret"
 	"github.com/tandem-tune/tandem/trial"
-	"math"
 )
 
 // boundRegret bounds what is left to gain after a trial was measured, when the
@@ -37,7 +38,7 @@ func regretOf(def definition.Definition, trials []trial.Trial) *protocol.RegretB
 		return nil
 	}
 	var list []regret.Observation
-	for _, t := range searched(trials) {
+	for _, t := range trial.Searched(trials) {
 		for _, result := range t.Results {
 			score := float64(result.Values[0])
 			if def.Objectives[0].Direction == definition.Minimize {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -26,7 +27,7 @@ func (r *runtime) repeatNotes(best *protocol.Best) []string {
 		notes = append(notes, fmt.Sprintf("mean of %d trainings, standard error %.2g", came.Results, float64(came.StandardErrors[0])))
 	}
 	if alone := r.repeatsAlone(best.Number); len(alone) > 0 && len(best.Values) == 0 {
-		mean, _ := meanOf(alone)
+		mean, _ := ranking.Mean(alone)
 		notes = append(notes, fmt.Sprintf("among them is the training it was chosen for, which mostly is a lucky one: the mean of its repeats alone is %.6g", mean))
 	}
 	if failed := r.failedRepeats(best.Number); failed > 0 {
@@ -44,7 +45,7 @@ func (r *runtime) unrepeatedNotes() []string {
 	if r.study.Definition.Search.Repeats == nil || !r.study.Status.Over() {
 		return nil
 	}
-	if len(searched(r.trials)) == len(r.trials) {
+	if len(trial.Searched(r.trials)) == len(r.trials) {
 		return []string{"the study ended before its best trials were repeated: the value is that of one training"}
 	}
 	return []string{"no repeat of this trial has a result: the value is that of one training"}
@@ -53,7 +54,7 @@ func (r *runtime) unrepeatedNotes() []string {
 // repeatsAlone are the values of a trial's repeats in the first objective.
 func (r *runtime) repeatsAlone(of int) []float64 {
 	var values []float64
-	for _, t := range r.trials[len(searched(r.trials)):] {
+	for _, t := range r.trials[len(trial.Searched(r.trials)):] {
 		if value, measured := t.Value(0); measured && *t.RepeatOf == of {
 			values = append(values, float64(value))
 		}
@@ -63,7 +64,7 @@ func (r *runtime) repeatsAlone(of int) []float64 {
 
 func (r *runtime) failedRepeats(of int) int {
 	failed := 0
-	for _, t := range r.trials[len(searched(r.trials)):] {
+	for _, t := range r.trials[len(trial.Searched(r.trials)):] {
 		if *t.RepeatOf == of && (t.State == trial.Failed || t.State == trial.Lost) {
 			failed++
 		}
@@ -78,10 +79,10 @@ func (r *runtime) level(best *protocol.Best) []string {
 		return nil
 	}
 	mean, spread := float64(best.Value), float64(best.Repeated.StandardErrors[0])
-	b := boardOf(r.trials, r.study.Definition.Objectives)
+	b := ranking.Of(r.trials, r.study.Definition.Objectives)
 	var notes []string
-	for number, other := range b.repeated {
-		if number == best.Number || other.Results < 2 || violation(&b.standing[number]) != best.Violation {
+	for number, other := range b.Repeated {
+		if number == best.Number || other.Results < 2 || ranking.Violation(&b.Standing[number]) != best.Violation {
 			continue
 		}
 		if behind := math.Abs(float64(other.Mean[0]) - mean); behind < math.Hypot(spread, float64(other.StandardErrors[0])) {
@@ -91,4 +92,24 @@ func (r *runtime) level(best *protocol.Best) []string {
 	}
 	slices.Sort(notes) // the map has no order
 	return notes
+}
+
+// best is the leading trial, if any was measured with a number.
+func (r *runtime) best(trials []trial.Trial) *protocol.Best {
+	objectives := r.study.Definition.Objectives
+	b := ranking.Of(trials, objectives)
+	leader := b.Leader()
+	if leader == nil {
+		return nil
+	}
+	result := leader.Results[len(leader.Results)-1]
+	best := &protocol.Best{
+		Trial: leader.ID, Number: leader.Number, Metric: objectives[0].Label(), Value: result.Values[0],
+		Violation: result.Violation, Estimated: result.Estimated,
+		Rung: result.Rung, Budget: result.Budget, Params: leader.Configuration, Repeated: b.Repeated[leader.Number],
+	}
+	if len(objectives) > 1 {
+		best.Values = result.Values
+	}
+	return best
 }

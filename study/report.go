@@ -69,7 +69,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	tx.then(func() {
 		s.judged(tx)
 		s.resize(r, t, report) // before those who wait for cores look again
-		s.learned(guidance.records)
+		s.truth.Learn(guidance.records)
 		if fresh {
 			s.took(ctx, r, t, report)
 		}
@@ -86,7 +86,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 
 // took counts what an epoch took that was accepted.
 func (s *Service) took(ctx context.Context, r *runtime, t trial.Trial, report protocol.Report) {
-	s.deflator.reported(t.ID, t.LeaseEpoch, report)
+	s.approximation.Reported(t.ID, t.LeaseEpoch, report)
 	if report.Energy != nil {
 		s.poolMutex.Lock()
 		s.spend(r.owner, 0, float64(report.Energy.Joules))

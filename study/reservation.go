@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -44,10 +45,10 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 	if err != nil {
 		return protocol.Reservation{}, err
 	}
-	if err := s.governing.enter(ctx); err != nil {
+	if err := s.governing.Enter(ctx); err != nil {
 		return protocol.Reservation{}, err
 	}
-	defer s.governing.leave()
+	defer s.governing.Leave()
 	s.poolMutex.Lock()
 	full := len(s.rules.reservations) >= mostRules
 	s.noteAbsent(&made, users)
@@ -119,10 +120,10 @@ func reservationFaults(ask protocol.ReservationRequest, made protocol.Reservatio
 
 // Unreserve ends a reservation before its time.
 func (s *Service) Unreserve(ctx context.Context, id string) error {
-	if err := s.governing.enter(ctx); err != nil {
+	if err := s.governing.Enter(ctx); err != nil {
 		return err
 	}
-	defer s.governing.leave()
+	defer s.governing.Leave()
 	s.poolMutex.Lock()
 	known := slices.ContainsFunc(s.rules.reservations, func(r pool.Reservation) bool { return r.ID == id })
 	s.poolMutex.Unlock()
@@ -154,7 +155,7 @@ func (s *Service) Reservations(ctx context.Context) ([]protocol.Reservation, err
 			continue
 		}
 		shown := shownReservation(one, now)
-		if caller.Sight != All && shown.StudyID != "" && (caller.Owner == "" || OwnerOf(shown.Study) != caller.Owner) {
+		if caller.Sight != All && shown.StudyID != "" && (caller.Owner == "" || journal.OwnerOf(shown.Study) != caller.Owner) {
 			shown.Study, shown.StudyID = "", ""
 		}
 		s.noteAbsent(&shown, users)

@@ -16,7 +16,7 @@ import (
 const restReason = "no process asks for its trials; it goes on when one does"
 
 // atRest reports whether the study waits for somebody to ask for its trials.
-func (s Study) atRest() bool {
+func atRest(s Study) bool {
 	return s.Status == protocol.StudyPaused && s.Reason == restReason
 }
 

@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -44,7 +44,7 @@ type runtime struct {
 	resting  map[int]time.Time // until when some of them are not given to anybody
 	starts   starts            // what failed before it reported
 	sequence int64             // of the last event
-	spending spending          // of all trials
+	spending spending.Spending // of all trials
 	held     int               // how many trials workers have
 	use      use               // of system configurations, by all trials
 
@@ -202,7 +202,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
 	r.method, r.broken, r.designs = nil, nil, nil
-	r.spending, r.held, r.use = spending{}, 0, use{}
+	r.spending, r.held, r.use = spending.Spending{}, 0, use{}
 	if r.seen = nil; r.durable.at == 0 { // nothing has changed since it was first loaded
 		r.durable.starts = startsOf(trials)
 	}
@@ -210,7 +210,7 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 		return number >= len(trials) || !trials[number].State.Held()
 	})
 	for _, t := range trials {
-		r.spending = r.spending.plus(r.spent(t))
+		r.spending = r.spending.Plus(r.spent(t))
 		r.use.replace(nil, t.SystemUse)
 		if t.State.Held() {
 			r.held++
@@ -365,14 +365,4 @@ func trialSeed(study uint64, number int) uint64 {
 
 func trialID(study string, number int) trial.ID {
 	return trial.ID(study + "-" + strconv.Itoa(number))
-}
-
-// numberOf returns the number in a trial's id.
-func numberOf(id trial.ID) (int, bool) {
-	_, text, ok := strings.Cut(string(id), "-")
-	if !ok {
-		return 0, false
-	}
-	number, err := strconv.Atoi(text)
-	return number, err == nil && number >= 0 && strconv.Itoa(number) == text
 }

@@ -11,10 +11,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/edge/inference"
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
+	"github.com/tandem-tune/tandem/study/analysis"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -30,9 +36,17 @@ type Options struct {
 	Logger                         *slog.Logger
 	// Autoscale is how the server drains workers by itself, for people to see.
 	Autoscale protocol.PoolAutoscale
+	// Similarity is how runs are grouped into workloads where a study does not say.
+	Similarity similarity.Method
 	// Users are the names of the users there are; nil: any name may be one's.
 	Users func(context.Context) (map[string]bool, error)
 }
+
+// What a Service answers with copies of studies alone.
+type (
+	analysed struct{ *analysis.Queries }
+	ranked   struct{ *ranking.Queries }
+)
 
 // Service holds the use cases. It is safe for concurrent use.
 //
@@ -43,34 +57,29 @@ type Service struct {
 	store   Store
 	logs    LogStore
 	options Options
+	truth   *groundtruth.Base
 
-	mutex    sync.Mutex // guards runtimes, known, turns, deployed, lessons, ended and changed
+	mutex    sync.Mutex // guards runtimes, turns, ended and changed
 	runtimes map[string]*runtime
-	known    map[string]*knowledge // by type of machine
-	turns    map[string]gate       // of elastic workers, by their id
-	deployed map[deployQuestion][]deployment.Deployment
-	lessons  int                          // counts what was learned and forgotten beside known
+	turns    map[string]gate.Gate         // of elastic workers, by their id
 	ended    map[protocol.StudyStatus]int // counts studies that have ended
 	changed  chan struct{}                // closed and replaced whenever anything changes
 
-	// analyses lets one surrogate or trajectory be computed at a time, and guards
-	// trajectories, by study.
-	analyses     gate
-	trajectories map[string]*trajectory
+	// analyses lets one surrogate or trajectory be computed at a time.
+	analyses gate.Gate
+	analysed
+	ranked
 	// teaching lets one import, or one forgetting, of ground truth be made at a time.
-	teaching gate
-	// emulating lets one architecture be taken in at a time, and guards claims:
-	// until when a worker is waited for that runs inferences.
-	emulating gate
-	claims    map[claim]time.Time
+	teaching  gate.Gate
+	inference *inference.Service
 
 	uploads uploads // what was sent, and may be committed
 
-	deflator   *deflator // what trainings take, and what they leave out
-	gpuLessons *lessons  // what they use of GPUs
+	approximation *approximation.Controller
+	gpuLessons    *lessons // what trainings use of GPUs
 
 	// governing lets one change of the pool's rules be made at a time.
-	governing gate
+	governing gate.Gate
 
 	// planning lets one plan be made at a time. It is taken before a runtime.
 	planning planning
@@ -107,11 +116,15 @@ func New(store Store, logs LogStore, options Options) *Service {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{
-		store: store, logs: logs, options: options,
-		runtimes: make(map[string]*runtime), known: make(map[string]*knowledge), turns: make(map[string]gate), changed: make(chan struct{}), analyses: newGate(), trajectories: make(map[string]*trajectory), teaching: newGate(), emulating: newGate(), governing: newGate(), rules: newRules(), claims: make(map[claim]time.Time), ended: make(map[protocol.StudyStatus]int), deflator: newDeflator(), gpuLessons: newLessons(), deployed: make(map[deployQuestion][]deployment.Deployment), uploads: uploads{sent: make(map[string][]upload)},
+	s := &Service{
+		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
+		runtimes: make(map[string]*runtime), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), rules: newRules(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), gpuLessons: newLessons(), uploads: uploads{sent: make(map[string][]upload)},
 		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[holding]bool),
 	}
+	s.inference = inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Now: options.Now})
+	s.ranked = ranked{ranking.New(store, s.Look, options.Now)}
+	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: leaderOf, Gate: s.analyses, Now: options.Now})}
+	return s
 }
 
 // Start loads the studies that are not over and gives every lease that was out
@@ -298,7 +311,7 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*runtime, trial
 	if err != nil {
 		return nil, trial.Trial{}, err
 	}
-	number, ok := numberOf(id)
+	number, ok := id.Number()
 	if !ok || number >= len(r.trials) {
 		r.mutex.Unlock()
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -43,7 +44,7 @@ func (r *runtime) values(t trial.Trial, metrics map[string]trial.Float) ([]trial
 	if err != nil {
 		return nil, false
 	}
-	known := numbers(t, metrics)
+	known := ranking.Numbers(t, metrics)
 	var values []trial.Float
 	for _, goal := range aims.objectives {
 		for _, name := range goal.formula.Names() {

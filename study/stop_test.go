@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -215,7 +216,7 @@ type refusing struct {
 
 func (r *refusing) Submit(ctx context.Context, change study.Change) *study.Outcome {
 	if r.refuse {
-		refused := study.NewOutcome()
+		refused := journal.NewOutcome()
 		refused.Settle(errors.New("the disk is full"))
 		return refused
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
 // transaction gathers what one use case writes. Nothing of it is visible, in
@@ -56,7 +57,7 @@ type transaction struct {
 	// holder is to whom the lease of a trial that is leased belongs.
 	holder string
 	// deflation is what a trial that is leased leaves out.
-	deflation deflation
+	deflation approximation.Choice
 	// beginning chooses the system configuration of a trial that is leased.
 	beginning func(trial.Trial) (*trial.Setting, error)
 	// regret is the bound that this transaction computed, if it did.
@@ -343,7 +344,7 @@ func (tx *transaction) show() {
 		staged := tx.trials[number]
 		leased = leased || staged.State == trial.Leased && staged.LeaseEpoch > tx.leaseOf(number)
 		if number < len(r.trials) {
-			r.spending = r.spending.replacing(r.spent(r.trials[number]), r.spent(staged))
+			r.spending = r.spending.Replacing(r.spent(r.trials[number]), r.spent(staged))
 			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
 			tx.forgetUse(r.trials[number], staged)
 			if r.trials[number].State.Held() {

@@ -2,17 +2,16 @@ package study
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/system/advice"
@@ -166,44 +165,39 @@ func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here
 	if settings == nil {
 		return nil, nil
 	}
-	constants, at := r.study.Definition.System.Constants, here.situation
-	if !at.Elastic {
-		at.Cores = at.Machine // what it shares with others is its user's choice
-	}
-	known, err := s.knowledge(ctx, here.machine)
+	known, err := s.truth.Machine(ctx, here.machine)
 	if err != nil {
 		return nil, err
 	}
-	known.mutex.Lock()
-	defer known.mutex.Unlock()
-	start := known.start(startQuestion{r.study.ID, at}, *settings, constants)
-	if own, has := known.runs[recordID(t, here.machine)]; has && len(own.Cells) > 0 {
-		setting := advice.Resume(known.memory, advice.Question{
-			Before: start, Usual: usual(start), Settings: *settings, Constants: constants, Situation: at,
-			Own: own, Left: t.Budget.Epochs - t.LastEpoch,
-		})
+	run := r.runOn(here, t, *settings)
+	if !run.Situation.Elastic {
+		run.Situation.Cores = run.Situation.Machine // what it shares with others is its user's choice
+	}
+	setting, resumed := known.Start(run)
+	if resumed {
 		if t.Setting != nil {
 			setting.Drifts = t.Setting.Drifts
 		}
 		return &setting, nil
 	}
-	grid := settings.Grid(constants, at.Machine)
+	grid := settings.Grid(run.Constants, run.Situation.Machine)
 	if before := t.Setting; before != nil && before.Phase != trial.Default && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
 		again := *before
 		if before.Phase != trial.Probing {
-			again.Configuration = advice.Fit(before.Configuration, grid, at)
+			again.Configuration = advice.Fit(before.Configuration, grid, run.Situation)
 			return &again, nil
 		}
 	}
-	return &start, nil
+	return &setting, nil
 }
 
-// usual is what is best for most workloads; nil where that is not known.
-func usual(start trial.Setting) system.Configuration {
-	if start.Phase != trial.Reused {
-		return nil
+// runOn is the trial as the ground truth sees it there.
+func (r *runtime) runOn(here site, t trial.Trial, settings system.Settings) groundtruth.Run {
+	return groundtruth.Run{
+		Study: r.study.ID, Record: groundtruth.RecordID(t, here.machine), By: r.study.Definition.Similarity,
+		Settings: settings, Constants: r.study.Definition.System.Constants, Situation: here.situation,
+		Left: t.Budget.Epochs - t.LastEpoch,
 	}
-	return start.Configuration
 }
 
 // guidance is what a report means for the system configuration of its trial.
@@ -223,24 +217,20 @@ func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report p
 	if settings == nil || t.Setting == nil {
 		return guidance{configuration: r.inForce(t, report)}, nil
 	}
-	known, err := s.knowledge(ctx, here.machine)
+	known, err := s.truth.Machine(ctx, here.machine)
 	if err != nil {
 		return guidance{}, err
 	}
-	constants := r.study.Definition.System.Constants
 	g := guidance{configuration: r.inForce(t, report)}
 	if system.Configuration(g.configuration).Equal(t.Setting.Configuration) {
 		g.phase, g.why = t.Setting.Phase, t.Setting.Why
 	}
 	first := t.State == trial.Leased
-	known.mutex.Lock()
-	defer known.mutex.Unlock()
-	start := known.start(startQuestion{r.study.ID, here.situation}, *settings, constants)
-	answer := advice.After(known.memory, advice.Question{
-		Before: *t.Setting, Usual: usual(start),
-		Settings: *settings, Constants: constants, Situation: here.situation,
-		Own: known.run(recordID(t, here.machine), here.machine), Fresh: recordID(drifted(t), here.machine),
-		Epoch: r.epochOf(t, report, g.configuration, first), Held: held(t, g.configuration, first), Left: t.Budget.Epochs - report.Epoch,
+	run := r.runOn(here, t, *settings)
+	run.Left = t.Budget.Epochs - report.Epoch
+	answer := known.Continue(run, groundtruth.Epoch{
+		Epoch: r.epochOf(t, report, g.configuration, first), Before: *t.Setting, Held: held(t, g.configuration, first),
+		Machine: here.machine, Fresh: groundtruth.RecordID(drifted(t), here.machine),
 	})
 	answer.Record.Updated = s.options.Now()
 	setting := answer.Setting
@@ -253,24 +243,6 @@ func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report p
 		g.saved = &trial.Saving{Seconds: answer.Saved.Seconds * trial.Float(t.Budget.DataFraction), Joules: answer.Saved.Joules * trial.Float(t.Budget.DataFraction)}
 	}
 	return g, nil
-}
-
-// run is the record of a run so far.
-func (k *knowledge) run(id, machine string) similarity.Record {
-	if record, known := k.runs[id]; known {
-		return record
-	}
-	return similarity.Record{ID: id, Machine: machine}
-}
-
-// recordID names a run in a way that tells nothing of the trial.
-func recordID(t trial.Trial, machine string) string {
-	drifts := 0
-	if t.Setting != nil {
-		drifts = t.Setting.Drifts
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%g/%d/%d", t.ID, machine, t.Budget.DataFraction, drifts, t.Seed))
-	return hex.EncodeToString(sum[:12])
 }
 
 // drifted is the trial as another workload.
@@ -378,7 +350,7 @@ func unknownKnobs(configuration map[string]space.Value) []problem.Field {
 }
 
 // turnOf is the gate of an elastic worker; nil for others.
-func (s *Service) turnOf(worker string) gate {
+func (s *Service) turnOf(worker string) gate.Gate {
 	s.poolMutex.Lock()
 	member, _ := s.workers.Member(worker)
 	s.poolMutex.Unlock()
@@ -389,7 +361,7 @@ func (s *Service) turnOf(worker string) gate {
 	defer s.mutex.Unlock()
 	turn, ok := s.turns[worker]
 	if !ok {
-		turn = newGate()
+		turn = gate.New()
 		s.turns[worker] = turn
 	}
 	return turn

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // unsure is a store that takes its time, and now and then refuses a change, or
@@ -38,7 +39,7 @@ func (u *unsure) Apply(ctx context.Context, change study.Change) error {
 }
 
 func (u *unsure) Submit(ctx context.Context, change study.Change) *study.Outcome {
-	one := submitted{ctx, change, study.NewOutcome()}
+	one := submitted{ctx, change, journal.NewOutcome()}
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	u.line = append(u.line, one)

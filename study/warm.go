@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 )
@@ -154,17 +155,17 @@ func inStudies(err error, i int) error {
 // resultsOf takes in what an earlier study measured, at every rung, as results
 // of the source.
 func (s *Service) resultsOf(ctx context.Context, ref, source string, def definition.Definition, into *gathered) error {
-	now, err := look(ctx, s, ref, func(r *runtime) (still, error) { return r.still(), nil })
+	now, err := s.Look(ctx, ref)
 	if err != nil {
 		return err
 	}
-	places, err := objectivesIn(now.study.Definition, def)
+	places, err := objectivesIn(now.Study.Definition, def)
 	if err != nil {
 		return err
 	}
 	into.source(source) // also if it measured nothing
 	// Of what was trained again the mean counts: the lucky ones would be tried first.
-	for _, t := range boardOf(now.trials, now.study.Definition.Objectives).standing {
+	for _, t := range ranking.Of(now.Trials, now.Study.Definition.Objectives).Standing {
 		for _, result := range t.Results {
 			o := search.Observation{
 				Params: t.Configuration, Cost: float64(result.Budget.Epochs) * result.Budget.DataFraction, Source: source,

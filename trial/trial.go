@@ -9,6 +9,7 @@
 package trial
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -276,4 +277,36 @@ func (t Trial) Kept(over bool) []Checkpoint {
 		}
 	}
 	return kept
+}
+
+// ValueAt is what the trial measured of the objective at the rung; false where it
+// was not measured.
+func (t *Trial) ValueAt(rung, objective int) (Float, bool) {
+	for _, result := range t.Results {
+		if result.Rung == rung && objective < len(result.Values) {
+			return result.Values[objective], true
+		}
+	}
+	return 0, false
+}
+
+// Searched are the trials of a study, by number, without the repeats at their end.
+func Searched(trials []Trial) []Trial {
+	for n := len(trials); n > 0; n-- {
+		if trials[n-1].RepeatOf == nil {
+			return trials[:n]
+		}
+	}
+	return nil
+}
+
+// Number is the number of the trial in its study; false for an ID that is none of
+// ours.
+func (id ID) Number() (int, bool) {
+	_, text, ok := strings.Cut(string(id), "-")
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.Atoi(text)
+	return number, err == nil && number >= 0 && strconv.Itoa(number) == text
 }

@@ -1,6 +1,6 @@
 // Command edgetune measures how exact EdgeTune's estimates are.
 //
-//	go run ./bench/edgetune accuracy             # tables for docs/benchmarks.md
+//	go run ./bench/edgetune accuracy             # tables for docs/benchmarks/edgetune.md
 //	go run ./bench/edgetune accuracy -table tx2  # of one source
 //	go run ./bench/edgetune learn > edge/estimate/knowledge.json
 //	go run ./bench/edgetune networks FOLDER      # ten networks as ONNX files

@@ -13,7 +13,7 @@ import (
 // error, of one budget.
 type table struct{ runs []run }
 
-// report prints what was measured as Markdown, for docs/benchmarks.md.
+// report prints what was measured as Markdown, for docs/benchmarks/pipetune.md.
 func report(o options, out io.Writer) error {
 	all, err := load[run](o.resultsFile())
 	if err != nil {

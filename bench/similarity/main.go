@@ -1,7 +1,7 @@
 // Command similarity measures how well profiles tell workloads apart.
 //
 //	go run ./bench/similarity -record runs.json    # about 7 minutes on 2 cores; needs PyTorch
-//	go run ./bench/similarity -evaluate runs.json  # seconds; the tables of docs/benchmarks.md
+//	go run ./bench/similarity -evaluate runs.json  # seconds; the tables of docs/benchmarks/similarity.md
 //
 // Eleven workloads train (workloads/workload.py), each in several processes:
 // three runs that differ in nothing but chance, one with another batch size (or

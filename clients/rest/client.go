@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 // Options are what a Client is made from.
@@ -46,7 +46,7 @@ const defaultPatience = 60 * time.Second
 // Client talks to one server. It is safe for concurrent use.
 type Client struct {
 	base     *url.URL
-	token    auth.Secret
+	token    access.Secret
 	http     *http.Client
 	agent    string
 	patience time.Duration
@@ -65,7 +65,7 @@ func New(options Options) (*Client, error) {
 			"the token would cross the network in plain text to %s: use an https address, or allow it with --insecure", base.Host)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
-	client := &Client{base: base, token: auth.Secret(options.Token), agent: options.UserAgent, patience: options.Patience}
+	client := &Client{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience}
 	if client.patience == 0 {
 		client.patience = defaultPatience
 	}

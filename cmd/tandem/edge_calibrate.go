@@ -43,7 +43,7 @@ func edgeCalibrateCommand() *cobra.Command {
 		Long: `Fit the estimates of a device to what inferences really took there. Copy a few
 models to the device, run "tandem edge run MODEL.onnx --batch 1,8 --threads 1,4
 --json > RUN.json" on it, and give the files here: 10 to 20 measurements bring
-the median error to a few percent on most devices (docs/benchmarks.md).
+the median error to a few percent on most devices (docs/benchmarks/edgetune.md).
 
 It says how far the estimates were off without the measurements, and with all but
 those of one model for that model. Runs on another processor than the device's are

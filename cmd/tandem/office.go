@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -25,8 +27,8 @@ import (
 // storage is where a server keeps what it knows: an SQLite file, or a term of
 // a PostgreSQL database.
 type storage interface {
-	study.Store
-	study.LogStore
+	journal.Store
+	journal.LogStore
 	auth.Store
 	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
 	// Broken is closed when nothing can be written any more, and Err says why.
@@ -78,9 +80,14 @@ func (o *office) open(ctx context.Context) (err error) {
 	}()
 	lines, hash := o.audit.Head()
 	options.logger.Info("audit log", "lines", lines, "hash", hash) // what 'tandem audit verify --expect' takes later
+	grouping, err := similarity.ParseMethod(options.similarity)
+	if err != nil {
+		return err
+	}
 	o.studies = study.New(o.store, o.store, study.Options{
 		Now: time.Now, Random: random, Logger: options.logger,
 		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Autoscale: options.pool.scaling(), Users: o.authenticator.Users,
+		Similarity: grouping,
 	})
 	if err := o.studies.Start(ctx); err != nil {
 		return err
@@ -95,7 +102,7 @@ func (o *office) open(ctx context.Context) (err error) {
 func (o *office) handler() http.Handler {
 	proxies, _ := o.server.options.proxies() // which were checked
 	return api.New(api.Config{
-		Studies: o.studies, Artifacts: o.artifacts, Tokens: o.store, Authenticator: o.authenticator, Audit: o.audit, Forecasts: o.forecasts, UI: ui.Handler(),
+		Studies: api.All(o.studies), Artifacts: o.artifacts, Tokens: o.store, Authenticator: o.authenticator, Audit: o.audit, Forecasts: o.forecasts, UI: ui.Handler(),
 		Hosts: o.server.hosts(), Logger: o.server.options.logger, Healthy: o.store.Err, PeerSecret: o.peerSecret, Proxies: proxies,
 		Ready: o.server.ready, Monitor: o.server.monitor, OpenMetrics: o.server.options.openMetrics, Limits: o.server.options.perSecond(),
 	})

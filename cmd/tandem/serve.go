@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/similarity"
 )
 
 const defaultListen = "127.0.0.1:7171"
@@ -76,6 +78,7 @@ func serverFlags(command *cobra.Command, options *serverOptions) {
 	flags.Float64Var(&options.heartbeatSeconds, "heartbeat-seconds", 10, "how often workers say that they are alive")
 	flags.StringSliceVar(&options.allowedHosts, "allow-host", nil, "further host name the server may be addressed by (repeatable)")
 	flags.BoolVar(&options.tls.plain, "plain-http", false, "answer without TLS on an address that other machines can reach, for a TLS proxy")
+	flags.StringVar(&options.similarity, "similarity", similarity.MethodAverageLinkage, "how runs are grouped into workloads for PipeTune, unless a study says: average-linkage, k-means (as many clusters as fit best), or k-means:N")
 	limitFlags(command, options)
 	flags.BoolVar(&options.allowNetworkDisk, "allow-network-filesystem", false, "open the data folder on NFS or SMB, where SQLite's locks may not hold")
 }

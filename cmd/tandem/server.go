@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/postgres"
@@ -42,6 +43,7 @@ type serverOptions struct {
 	trustedProxies   []string
 	limits           api.Limits
 	openMetrics      bool
+	similarity       string
 	pool             poolOptions
 	logger           *slog.Logger
 }
@@ -58,6 +60,9 @@ func (o serverOptions) check() error {
 	}
 	if err := o.pool.check(); err != nil {
 		return err
+	}
+	if _, err := similarity.ParseMethod(o.similarity); err != nil {
+		return usageError{fmt.Errorf("--similarity: %w", err)}
 	}
 	if _, err := o.proxies(); err != nil {
 		return err

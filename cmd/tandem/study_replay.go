@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/wording"
 )
 
@@ -34,7 +35,7 @@ type recorded struct {
 		Name       string          `json:"name"`
 		Definition json.RawMessage `json:"definition"`
 	} `json:"study"`
-	Events []study.Event `json:"events"`
+	Events []journal.Event `json:"events"`
 }
 
 func replay(ctx context.Context, client *rest.Client, name string, asJSON bool, out io.Writer) error {

@@ -29,7 +29,7 @@ var rules = []rule{
 	{
 		name: "acknowledged before it is committed",
 		edits: []edit{
-			{"study/submission.go", "	o.err = err\n	close(o.known)", "	defer func() { _ = recover() }() // told before\n	close(o.known)"},
+			{"study/journal/outcome.go", "	o.err = err\n	close(o.known)", "	defer func() { _ = recover() }() // told before\n	close(o.known)"},
 			{"store/sqlite/writer.go", "		outcomes, err = w.session.transact(group)", "		for _, one := range group {\n			one.outcome.Settle(nil)\n		}\n		time.Sleep(20 * time.Millisecond)\n		outcomes, err = w.session.transact(group)"},
 			{"store/sqlite/writer.go", "	\"sync/atomic\"\n", "	\"sync/atomic\"\n	\"time\"\n"},
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -79,8 +80,8 @@ func (l *Log) Operations() []Operation {
 type Books struct {
 	Study      protocol.StudyView
 	Definition definition.Definition
-	Trials     []trial.Trial // by number
-	Events     []study.Event // from the first one on
+	Trials     []trial.Trial   // by number
+	Events     []journal.Event // from the first one on
 	// Artifacts holds, for artifacts that were fetched, the SHA-256 of the bytes
 	// that came; an entry that is empty was not there. Nil: none was fetched.
 	Artifacts map[string]string
@@ -91,7 +92,7 @@ func Read(export io.Reader) (Books, error) {
 	var document struct {
 		Study  json.RawMessage `json:"study"`
 		Trials []trial.Trial   `json:"trials"`
-		Events []study.Event   `json:"events"`
+		Events []journal.Event `json:"events"`
 	}
 	if err := json.NewDecoder(export).Decode(&document); err != nil {
 		return Books{}, fmt.Errorf("read a study's export: %w", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -158,7 +159,7 @@ func TestAnHonestRunBreaksNothing(t *testing.T) {
 
 // drop takes the first event away for which the function is true, and numbers
 // the others anew: what a store that forgets would show.
-func drop(books *history.Books, which func(study.Event) bool) {
+func drop(books *history.Books, which func(journal.Event) bool) {
 	at := slices.IndexFunc(books.Events, which)
 	books.Events = slices.Delete(books.Events, at, at+1)
 	for i := range books.Events {
@@ -167,7 +168,7 @@ func drop(books *history.Books, which func(study.Event) bool) {
 }
 
 // edit changes the data of the first event for which the function is true.
-func edit[T any](t *testing.T, books *history.Books, which func(study.Event) bool, change func(*T)) {
+func edit[T any](t *testing.T, books *history.Books, which func(journal.Event) bool, change func(*T)) {
 	t.Helper()
 	at := slices.IndexFunc(books.Events, which)
 	var data T
@@ -186,16 +187,16 @@ func edit[T any](t *testing.T, books *history.Books, which func(study.Event) boo
 func forget(_ *testing.T, books *history.Books) {
 	last := int64(0)
 	for _, event := range books.Events {
-		if event.Kind == study.Checkpointed {
+		if event.Kind == journal.Checkpointed {
 			last = event.Sequence
 		}
 	}
-	drop(books, func(e study.Event) bool { return e.Sequence == last })
+	drop(books, func(e journal.Event) bool { return e.Sequence == last })
 }
 
-func report(event study.Event) bool { return event.Kind == study.Reported }
-func leased(event study.Event) bool {
-	return event.Kind == study.TrialState && event.State == string(trial.Leased)
+func report(event journal.Event) bool { return event.Kind == journal.Reported }
+func leased(event journal.Event) bool {
+	return event.Kind == journal.TrialState && event.State == string(trial.Leased)
 }
 
 // TestEveryLieIsFound changes one thing in an honest run's books.
@@ -247,8 +248,8 @@ func TestEveryLieIsFound(t *testing.T) {
 }
 
 func endsTwice(_ *testing.T, books *history.Books) {
-	at := slices.IndexFunc(books.Events, func(e study.Event) bool {
-		return e.Kind == study.TrialState && trial.State(e.State).Terminal() && e.State != string(trial.Lost)
+	at := slices.IndexFunc(books.Events, func(e journal.Event) bool {
+		return e.Kind == journal.TrialState && trial.State(e.State).Terminal() && e.State != string(trial.Lost)
 	})
 	again := books.Events[at]
 	again.Sequence = int64(len(books.Events)) + 1

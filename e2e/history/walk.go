@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -43,20 +44,20 @@ func (c *check) walk() {
 			return
 		}
 		switch event.Kind {
-		case study.TrialState:
+		case journal.TrialState:
 			c.changed(event)
-		case study.Reported:
+		case journal.Reported:
 			c.reported(event)
-		case study.Checkpointed:
+		case journal.Checkpointed:
 			c.committed(event)
-		case study.Searched:
+		case journal.Searched:
 			c.searched(event)
 		}
 	}
 }
 
 // searched takes a step of the search: it is told which trials are given up.
-func (c *check) searched(event study.Event) {
+func (c *check) searched(event journal.Event) {
 	var decision study.Decision
 	if err := json.Unmarshal(event.Data, &decision); err != nil {
 		c.violated(Replayed, "event %d cannot be read: %v", event.Sequence, err)
@@ -68,7 +69,7 @@ func (c *check) searched(event study.Event) {
 }
 
 // changed takes a change of a trial's state.
-func (c *check) changed(event study.Event) {
+func (c *check) changed(event journal.Event) {
 	next := trial.State(event.State)
 	l, known := c.lives[event.Trial]
 	if !known {
@@ -95,7 +96,7 @@ func (c *check) changed(event study.Event) {
 	l.states[held{told.LeaseEpoch, next}] = true
 }
 
-func (c *check) leased(event study.Event, l *life, told trial.Trial) {
+func (c *check) leased(event journal.Event, l *life, told trial.Trial) {
 	if l.state.Held() {
 		c.violated(Bounded, "trial %s was leased to %s while %s had it", event.Trial, event.Worker, l.worker)
 	}
@@ -113,7 +114,7 @@ func (c *check) leased(event study.Event, l *life, told trial.Trial) {
 }
 
 // life returns a trial that the log has told of.
-func (c *check) life(event study.Event) *life {
+func (c *check) life(event journal.Event) *life {
 	l, known := c.lives[event.Trial]
 	if !known {
 		c.violated(Kept, "event %d is of trial %s, of which the log does not tell that it was created", event.Sequence, event.Trial)
@@ -124,7 +125,7 @@ func (c *check) life(event study.Event) *life {
 }
 
 // reported takes an accepted report.
-func (c *check) reported(event study.Event) {
+func (c *check) reported(event journal.Event) {
 	l := c.life(event)
 	var report trial.Report
 	if err := json.Unmarshal(event.Data, &report); err != nil {
@@ -157,7 +158,7 @@ func (l *life) find(rung, epoch int) int {
 }
 
 // committed takes a checkpoint that was published.
-func (c *check) committed(event study.Event) {
+func (c *check) committed(event journal.Event) {
 	l := c.life(event)
 	var checkpoint trial.Checkpoint
 	if err := json.Unmarshal(event.Data, &checkpoint); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -144,7 +145,7 @@ func (w *world) start() {
 		w.t.Fatalf("start: %v", err)
 	}
 	s.handler = api.New(api.Config{
-		Studies: s.service, Artifacts: w.artifacts, Tokens: w.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Studies: api.All(s.service), Artifacts: w.artifacts, Tokens: w.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	s.ended.Go(func() { w.tick(s) })
 	w.mutex.Lock()
@@ -217,7 +218,7 @@ func pass(ctx context.Context, span time.Duration) bool {
 // disk is a store that takes its time with each change, and whose server may
 // die before a change is made, or before it is told that it was.
 type disk struct {
-	study.Store
+	journal.Store
 	dice  *dice
 	hasty bool
 	count func(string)
@@ -229,20 +230,20 @@ type disk struct {
 }
 
 type write struct {
-	change  study.Change
-	outcome *study.Outcome
+	change  journal.Change
+	outcome *journal.Outcome
 }
 
 func errDead() error { return problem.New(problem.Unavailable, "the server is dead") }
 
 // Apply makes the change and waits for it.
-func (d *disk) Apply(ctx context.Context, change study.Change) error {
+func (d *disk) Apply(ctx context.Context, change journal.Change) error {
 	return d.Submit(ctx, change).Wait()
 }
 
 // Submit queues the change.
-func (d *disk) Submit(_ context.Context, change study.Change) *study.Outcome {
-	one := write{change, study.NewOutcome()}
+func (d *disk) Submit(_ context.Context, change journal.Change) *journal.Outcome {
+	one := write{change, journal.NewOutcome()}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if d.dead {
@@ -251,7 +252,7 @@ func (d *disk) Submit(_ context.Context, change study.Change) *study.Outcome {
 	}
 	told := one.outcome
 	if d.hasty {
-		told = study.NewOutcome()
+		told = journal.NewOutcome()
 		told.Settle(nil)
 	}
 	if d.line = append(d.line, one); len(d.line) == 1 {
@@ -287,9 +288,9 @@ func (d *disk) serve() {
 
 // riskOf is how likely the server dies right behind the change. What follows a
 // loss is rare, and worth looking at.
-func riskOf(change study.Change) float64 {
+func riskOf(change journal.Change) float64 {
 	for _, event := range change.Events {
-		if event.Kind == study.TrialState && event.State == string(trial.Lost) {
+		if event.Kind == journal.TrialState && event.State == string(trial.Lost) {
 			return 0.3
 		}
 	}

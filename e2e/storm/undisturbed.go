@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -32,7 +33,7 @@ func Undisturbed(ctx context.Context, books history.Books) ([]string, error) {
 		return nil, err
 	}
 	for _, event := range books.Events {
-		if event.Kind != study.Searched {
+		if event.Kind != journal.Searched {
 			continue
 		}
 		var decision study.Decision
@@ -66,7 +67,7 @@ func newAgain(ctx context.Context, books history.Books) (*again, error) {
 		a.reports[t.Number] = make(map[int]trial.Report)
 	}
 	for _, event := range books.Events {
-		if event.Kind != study.Reported {
+		if event.Kind != journal.Reported {
 			continue
 		}
 		var report trial.Report
@@ -198,11 +199,11 @@ func (a *again) compare(ctx context.Context) ([]string, error) {
 }
 
 // decisions are the search's steps, in order.
-func decisions(events []study.Event) []study.Decision {
+func decisions(events []journal.Event) []study.Decision {
 	var list []study.Decision
 	for _, event := range events {
 		var decision study.Decision
-		if event.Kind == study.Searched && json.Unmarshal(event.Data, &decision) == nil {
+		if event.Kind == journal.Searched && json.Unmarshal(event.Data, &decision) == nil {
 			list = append(list, decision)
 		}
 	}

@@ -78,7 +78,7 @@ func (k Knowledge) Extend(engine string, series []Series) Knowledge {
 
 // initial is the prior before any device was seen: a device reaches about a third
 // of its peak, within a factor of ten to either side. The lengths and the
-// deviations were chosen on every second series (docs/benchmarks.md).
+// deviations were chosen on every second series (docs/benchmarks/edgetune.md).
 func initial(size int) Prior {
 	p := Prior{Mean: make([]float64, size), Covariance: linear.Square(size), Amplitude: 0.12, Noise: 0.03, Lengths: make([]float64, coordinates)}
 	for i := range p.Mean {

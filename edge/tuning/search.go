@@ -15,7 +15,7 @@ import (
 const (
 	// Auto tries all configurations if they are few enough, and is the method
 	// "tpe" of study/search otherwise: on measured grids it needs the fewest
-	// configurations (docs/benchmarks.md).
+	// configurations (docs/benchmarks/edgetune.md).
 	Auto = "auto"
 	// Grid tries configurations in order, all of them if they are few enough.
 	Grid = "grid"

@@ -27,6 +27,7 @@ import (
 	"github.com/tandem-tune/tandem/store/storetest"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
@@ -83,19 +84,19 @@ func (f folder) step(ctx context.Context, id string, number int) error {
 		ID: trial.ID(id + "-trial"), Study: id, State: trial.Queued, LeaseEpoch: trial.LeaseEpoch(number),
 		Checkpoint: &trial.Checkpoint{Epoch: number, Artifact: hashOf(data), Bytes: int64(len(data))},
 	}
-	write := study.TrialWrite{Trial: one}
+	write := journal.TrialWrite{Trial: one}
 	if number > 0 {
-		write.Guard = &study.Guard{State: trial.Queued, LeaseEpoch: trial.LeaseEpoch(number - 1)}
+		write.Guard = &journal.Guard{State: trial.Queued, LeaseEpoch: trial.LeaseEpoch(number - 1)}
 	}
-	return f.store.Apply(ctx, study.Change{
-		Trials:  []study.TrialWrite{write},
+	return f.store.Apply(ctx, journal.Change{
+		Trials:  []journal.TrialWrite{write},
 		Reports: []trial.Report{{Trial: one.ID, Epoch: number + 1, Metrics: map[string]trial.Float{"loss": trial.Float(number)}}},
-		Events:  []study.Event{{Study: id, Sequence: int64(number) + 1, Kind: study.TrialState, Trial: one.ID, State: "queued"}},
+		Events:  []journal.Event{{Study: id, Sequence: int64(number) + 1, Kind: journal.TrialState, Trial: one.ID, State: "queued"}},
 	})
 }
 
 func (f folder) insert(ctx context.Context, id string) error {
-	return f.store.Apply(ctx, study.Change{Insert: &study.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}})
+	return f.store.Apply(ctx, journal.Change{Insert: &journal.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}})
 }
 
 // sweep removes what no checkpoint refers to and was put before the time, as a
@@ -552,7 +553,7 @@ func TestLargeBackup(t *testing.T) {
 	const events = 1200
 	text := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for number := range int64(events) {
-		err := f.store.Apply(t.Context(), study.Change{Events: []study.Event{{Study: "a", Sequence: number + 1, Kind: study.Searched, Data: text}}})
+		err := f.store.Apply(t.Context(), journal.Change{Events: []journal.Event{{Study: "a", Sequence: number + 1, Kind: journal.Searched, Data: text}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // Most is how many changes share a commit at most.
@@ -36,7 +36,7 @@ type Writer[C any] struct {
 // operation is one change and where its outcome goes.
 type operation[C any] struct {
 	change  C
-	outcome *study.Outcome
+	outcome *journal.Outcome
 }
 
 // Start returns a Writer that commits with the function: it makes the group
@@ -53,8 +53,8 @@ func (w *Writer[C]) Do(ctx context.Context, change C) error { return w.Submit(ct
 
 // Submit queues the change for the next group. A caller can give up until the
 // change is queued; from then on only the outcome is an honest answer.
-func (w *Writer[C]) Submit(ctx context.Context, change C) *study.Outcome {
-	one := operation[C]{change: change, outcome: study.NewOutcome()}
+func (w *Writer[C]) Submit(ctx context.Context, change C) *journal.Outcome {
+	one := operation[C]{change: change, outcome: journal.NewOutcome()}
 	w.waiting.Add(1)
 	if err := w.enqueue(ctx, one); err != nil {
 		w.settle(one, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/group"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // TestChangesThatComeDuringACommitShareTheNextOne holds the first commit back
@@ -31,7 +31,7 @@ func TestChangesThatComeDuringACommitShareTheNextOne(t *testing.T) {
 		}
 		return outcomes
 	}, nil)
-	outcomes := make([]*study.Outcome, group.Most)
+	outcomes := make([]*journal.Outcome, group.Most)
 	for i := range outcomes {
 		outcomes[i] = w.Submit(t.Context(), i)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // blueprint is an architecture as it is stored.
@@ -29,9 +29,9 @@ func (s *Store) writeArchitectures(undo *undoing, architectures []edge.Architect
 		}
 		s.putArchitecture(undo, blueprint{key: one.Key, seen: record.UTC(one.Seen), document: document})
 	}
-	if len(s.blueprints) > study.MaxArchitectures {
+	if len(s.blueprints) > journal.MaxArchitectures {
 		kept := slices.SortedFunc(maps.Values(s.blueprints), newer)
-		for _, one := range kept[study.MaxArchitectures:] {
+		for _, one := range kept[journal.MaxArchitectures:] {
 			delete(s.blueprints, one.key)
 			undo.add(func() { s.blueprints[one.key] = one })
 		}

@@ -6,13 +6,15 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func bySequence(event study.Event, sequence int64) int { return cmp.Compare(event.Sequence, sequence) }
+func bySequence(event journal.Event, sequence int64) int {
+	return cmp.Compare(event.Sequence, sequence)
+}
 
-func (s *Store) insertEvent(undo *undoing, event study.Event) error {
+func (s *Store) insertEvent(undo *undoing, event journal.Event) error {
 	home := s.studies[event.Study]
 	if home == nil {
 		return record.NoStudy(event.Study)
@@ -28,7 +30,7 @@ func (s *Store) insertEvent(undo *undoing, event study.Event) error {
 }
 
 // checkNewest refuses what was not decided on the study's newest event.
-func (s *Store) checkNewest(p study.Position) error {
+func (s *Store) checkNewest(p journal.Position) error {
 	home, newest := s.studies[p.Study], int64(0)
 	if home == nil {
 		return record.NoStudy(p.Study)
@@ -42,13 +44,13 @@ func (s *Store) checkNewest(p study.Position) error {
 	return nil
 }
 
-func copied(event study.Event) study.Event {
+func copied(event journal.Event) journal.Event {
 	event.Data = raw(event.Data)
 	return event
 }
 
 // Events returns up to limit events of the study with sequence > after.
-func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
+func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]journal.Event, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
@@ -62,7 +64,7 @@ func (s *Store) Events(ctx context.Context, id string, after int64, limit int) (
 	if found {
 		from++
 	}
-	var list []study.Event
+	var list []journal.Event
 	for _, event := range home.events[from:] {
 		if len(list) >= limit {
 			break
@@ -73,7 +75,7 @@ func (s *Store) Events(ctx context.Context, id string, after int64, limit int) (
 }
 
 // TrialEvents returns every event of one trial, in order.
-func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]study.Event, error) {
+func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]journal.Event, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([
 	if kept := s.trials[id]; kept == nil || kept.study != studyID {
 		return nil, record.NoTrial(id)
 	}
-	var list []study.Event
+	var list []journal.Event
 	for _, event := range s.studies[studyID].events {
 		if event.Trial == id {
 			list = append(list, copied(event))
@@ -91,7 +93,7 @@ func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([
 	return list, nil
 }
 
-func (s *Store) putSnapshot(undo *undoing, snapshot study.Snapshot) error {
+func (s *Store) putSnapshot(undo *undoing, snapshot journal.Snapshot) error {
 	home := s.studies[snapshot.Study]
 	if home == nil {
 		return record.NoStudy(snapshot.Study)
@@ -107,18 +109,18 @@ func (s *Store) putSnapshot(undo *undoing, snapshot study.Snapshot) error {
 }
 
 // Snapshot returns the study's newest snapshot.
-func (s *Store) Snapshot(ctx context.Context, id string) (study.Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context, id string) (journal.Snapshot, error) {
 	if err := alive(ctx); err != nil {
-		return study.Snapshot{}, err
+		return journal.Snapshot{}, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
 	home := s.studies[id]
 	if home == nil {
-		return study.Snapshot{}, record.NoStudy(id)
+		return journal.Snapshot{}, record.NoStudy(id)
 	}
 	if home.snapshot == nil {
-		return study.Snapshot{}, record.NoSnapshot(id)
+		return journal.Snapshot{}, record.NoSnapshot(id)
 	}
 	snapshot := *home.snapshot
 	snapshot.State = raw(snapshot.State)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // lesson is a record of the ground truth.
@@ -56,7 +56,7 @@ func (s *Store) writeRecords(undo *undoing, records []similarity.Record) error {
 	}
 	for machine := range grown {
 		kept := s.lessonsOf(machine)
-		for _, one := range kept[:max(0, len(kept)-study.MaxRecords)] {
+		for _, one := range kept[:max(0, len(kept)-journal.MaxRecords)] {
 			s.forgetRecord(undo, one)
 		}
 	}

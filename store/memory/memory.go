@@ -14,15 +14,15 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/web/auth"
 )
 
 var (
-	_ study.Store    = (*Store)(nil)
-	_ study.LogStore = (*Store)(nil)
-	_ auth.Store     = (*Store)(nil)
+	_ journal.Store    = (*Store)(nil)
+	_ journal.LogStore = (*Store)(nil)
+	_ access.Store     = (*Store)(nil)
 )
 
 // Store is the store. It is safe for concurrent use and has no Close.
@@ -33,11 +33,11 @@ type Store struct {
 	studies    map[string]*shelf
 	names      map[string]string // study id by reference
 	trials     map[trial.ID]*entry
-	receipts   map[string]study.Receipt
+	receipts   map[string]journal.Receipt
 	records    map[string]lesson    // by id
 	blueprints map[string]blueprint // by key
 	pool       map[poolKey][]byte   // documents
-	tokens     []auth.Token
+	tokens     []access.Token
 }
 
 // shelf is a study with what belongs to it.
@@ -46,8 +46,8 @@ type shelf struct {
 	name     string
 	document string
 	trials   map[int]*entry
-	events   []study.Event // by sequence
-	snapshot *study.Snapshot
+	events   []journal.Event // by sequence
+	snapshot *journal.Snapshot
 }
 
 // entry is a trial with what belongs to it.
@@ -67,12 +67,12 @@ type entry struct {
 func New() *Store {
 	return &Store{
 		studies: make(map[string]*shelf), names: make(map[string]string),
-		trials: make(map[trial.ID]*entry), receipts: make(map[string]study.Receipt), records: make(map[string]lesson), blueprints: make(map[string]blueprint), pool: make(map[poolKey][]byte),
+		trials: make(map[trial.ID]*entry), receipts: make(map[string]journal.Receipt), records: make(map[string]lesson), blueprints: make(map[string]blueprint), pool: make(map[poolKey][]byte),
 	}
 }
 
 // Apply makes the change as a whole or not at all, in the order of its fields.
-func (s *Store) Apply(ctx context.Context, change study.Change) error {
+func (s *Store) Apply(ctx context.Context, change journal.Change) error {
 	if err := alive(ctx); err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func (s *Store) Apply(ctx context.Context, change study.Change) error {
 }
 
 // Submit is Apply: in memory there is nothing to wait for.
-func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome {
-	outcome := study.NewOutcome()
+func (s *Store) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
+	outcome := journal.NewOutcome()
 	outcome.Settle(s.Apply(ctx, change))
 	return outcome
 }
 
-func (s *Store) apply(undo *undoing, change study.Change) error {
+func (s *Store) apply(undo *undoing, change journal.Change) error {
 	if change.Behind != nil {
 		if err := s.checkNewest(*change.Behind); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (s *Store) apply(undo *undoing, change study.Change) error {
 	return nil
 }
 
-func (s *Store) applyStudy(undo *undoing, change study.Change) error {
+func (s *Store) applyStudy(undo *undoing, change journal.Change) error {
 	if change.Insert != nil {
 		if err := s.insertStudy(undo, *change.Insert); err != nil {
 			return err

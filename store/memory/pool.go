@@ -6,13 +6,13 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // poolKey names an entry of the pool.
 type poolKey struct{ kind, name string }
 
-func (s *Store) writePool(undo *undoing, entries []study.PoolEntry) {
+func (s *Store) writePool(undo *undoing, entries []journal.PoolEntry) {
 	for _, one := range entries {
 		key := poolKey{one.Kind, one.Name}
 		before, there := s.pool[key]
@@ -32,18 +32,18 @@ func (s *Store) writePool(undo *undoing, entries []study.PoolEntry) {
 }
 
 // PoolEntries returns all entries of the kind, by name.
-func (s *Store) PoolEntries(ctx context.Context, kind string) ([]study.PoolEntry, error) {
+func (s *Store) PoolEntries(ctx context.Context, kind string) ([]journal.PoolEntry, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
-	var entries []study.PoolEntry
+	var entries []journal.PoolEntry
 	for key, document := range s.pool {
 		if key.kind == kind {
-			entries = append(entries, study.PoolEntry{Kind: kind, Name: key.name, Document: bytes.Clone(document)})
+			entries = append(entries, journal.PoolEntry{Kind: kind, Name: key.name, Document: bytes.Clone(document)})
 		}
 	}
-	slices.SortFunc(entries, func(a, b study.PoolEntry) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(entries, func(a, b journal.PoolEntry) int { return cmp.Compare(a.Name, b.Name) })
 	return entries, nil
 }

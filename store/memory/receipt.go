@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
-func (s *Store) insertReceipt(undo *undoing, receipt study.Receipt) error {
+func (s *Store) insertReceipt(undo *undoing, receipt journal.Receipt) error {
 	if _, taken := s.receipts[receipt.Key]; taken {
 		return record.KeyTaken(receipt.Key)
 	}
@@ -19,15 +19,15 @@ func (s *Store) insertReceipt(undo *undoing, receipt study.Receipt) error {
 }
 
 // Receipt returns the answer stored under the key.
-func (s *Store) Receipt(ctx context.Context, key string) (study.Receipt, error) {
+func (s *Store) Receipt(ctx context.Context, key string) (journal.Receipt, error) {
 	if err := alive(ctx); err != nil {
-		return study.Receipt{}, err
+		return journal.Receipt{}, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
 	receipt, found := s.receipts[key]
 	if !found {
-		return study.Receipt{}, record.NoReceipt(key)
+		return journal.Receipt{}, record.NoReceipt(key)
 	}
 	receipt.Answer = raw(receipt.Answer)
 	return receipt, nil

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func (s *Store) insertStudy(undo *undoing, inserted study.Study) error {
+func (s *Store) insertStudy(undo *undoing, inserted journal.Study) error {
 	document, err := record.FormatStudy(inserted)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Store) insertStudy(undo *undoing, inserted study.Study) error {
 	return nil
 }
 
-func (s *Store) updateStudy(undo *undoing, update study.Study) error {
+func (s *Store) updateStudy(undo *undoing, update journal.Study) error {
 	kept := s.studies[update.ID]
 	if kept == nil {
 		return record.NoStudy(update.ID)
@@ -73,9 +73,9 @@ func (s *Store) deleteStudy(undo *undoing, id string) error {
 }
 
 // Study finds a study by its id or its reference.
-func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
+func (s *Store) Study(ctx context.Context, ref string) (journal.Study, error) {
 	if err := alive(ctx); err != nil {
-		return study.Study{}, err
+		return journal.Study{}, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
@@ -84,13 +84,13 @@ func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
 		kept = s.studies[s.names[ref]]
 	}
 	if kept == nil {
-		return study.Study{}, record.NoStudy(ref)
+		return journal.Study{}, record.NoStudy(ref)
 	}
 	return record.ParseStudy(kept.document)
 }
 
 // Studies returns all studies, the newest first.
-func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
+func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
 	defer s.mutex.RUnlock()
 	shelves := slices.Collect(maps.Values(s.studies))
 	slices.SortFunc(shelves, func(a, b *shelf) int { return cmp.Compare(b.order, a.order) })
-	var list []study.Study
+	var list []journal.Study
 	for _, kept := range shelves {
 		stored, err := record.ParseStudy(kept.document)
 		if err != nil {
@@ -106,6 +106,6 @@ func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
 		}
 		list = append(list, stored)
 	}
-	slices.SortStableFunc(list, func(a, b study.Study) int { return b.Created.Compare(a.Created) })
+	slices.SortStableFunc(list, func(a, b journal.Study) int { return b.Created.Compare(a.Created) })
 	return list, nil
 }

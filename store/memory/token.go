@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 func (s *Store) tokenAt(id string) int {
-	return slices.IndexFunc(s.tokens, func(token auth.Token) bool { return token.ID == id })
+	return slices.IndexFunc(s.tokens, func(token access.Token) bool { return token.ID == id })
 }
 
 // InsertToken adds a token; an id that is taken is a conflict.
-func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
+func (s *Store) InsertToken(ctx context.Context, token access.Token) error {
 	if err := alive(ctx); err != nil {
 		return err
 	}
@@ -25,26 +25,26 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 	}
 	token.Created, token.Expires, token.Used = record.UTC(token.Created), record.UTCOrNil(token.Expires), record.UTCOrNil(token.Used)
 	s.tokens = append(s.tokens, token)
-	slices.SortStableFunc(s.tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(s.tokens, func(a, b access.Token) int { return a.Created.Compare(b.Created) })
 	return nil
 }
 
 // Token finds a token by id.
-func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
+func (s *Store) Token(ctx context.Context, id string) (access.Token, error) {
 	if err := alive(ctx); err != nil {
-		return auth.Token{}, err
+		return access.Token{}, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
 	at := s.tokenAt(id)
 	if at < 0 {
-		return auth.Token{}, record.NoToken(id)
+		return access.Token{}, record.NoToken(id)
 	}
 	return unshared(s.tokens[at]), nil
 }
 
 // Tokens lists all tokens, the oldest first.
-func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
+func (s *Store) Tokens(ctx context.Context) ([]access.Token, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
 }
 
 // unshared shares nothing with the token.
-func unshared(token auth.Token) auth.Token {
+func unshared(token access.Token) access.Token {
 	token.Expires, token.Used = record.UTCOrNil(token.Expires), record.UTCOrNil(token.Used)
 	return token
 }
 
 // BindToken makes a token the machine's that belongs to none.
 func (s *Store) BindToken(ctx context.Context, id, worker string) error {
-	return s.changeToken(ctx, id, func(token *auth.Token) error {
+	return s.changeToken(ctx, id, func(token *access.Token) error {
 		if token.Worker != "" && token.Worker != worker {
 			return record.TokenBound(id, token.Worker)
 		}
@@ -76,7 +76,7 @@ func (s *Store) BindToken(ctx context.Context, id, worker string) error {
 
 // UseToken notes when a token was last used.
 func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
-	return s.changeToken(ctx, id, func(token *auth.Token) error {
+	return s.changeToken(ctx, id, func(token *access.Token) error {
 		if token.Used == nil || token.Used.Before(at) {
 			token.Used = record.UTCOrNil(&at)
 		}
@@ -84,7 +84,7 @@ func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
 	})
 }
 
-func (s *Store) changeToken(ctx context.Context, id string, change func(*auth.Token) error) error {
+func (s *Store) changeToken(ctx context.Context, id string, change func(*access.Token) error) error {
 	if err := alive(ctx); err != nil {
 		return err
 	}

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func (s *Store) writeTrial(undo *undoing, write study.TrialWrite) error {
+func (s *Store) writeTrial(undo *undoing, write journal.TrialWrite) error {
 	written := write.Trial
 	document, err := record.FormatTrial(written)
 	if err != nil {

@@ -7,21 +7,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // Apply makes the change durable as a whole, in the order of its fields, or
-// not at all; see study.Store.
-func (s *Store) Apply(ctx context.Context, change study.Change) error {
+// not at all; see journal.Store.
+func (s *Store) Apply(ctx context.Context, change journal.Change) error {
 	return s.Submit(ctx, change).Wait()
 }
 
 // Submit hands the change to the writer. A caller can give up until the change
 // is queued; from then on only the outcome is an honest answer.
-func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (s *Store) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	texts, err := encode(change)
 	if err != nil {
-		outcome := study.NewOutcome()
+		outcome := journal.NewOutcome()
 		outcome.Settle(err)
 		return outcome
 	}
@@ -30,7 +30,7 @@ func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome 
 
 // encoded is a change with its documents as text.
 type encoded struct {
-	change    study.Change
+	change    journal.Change
 	documents documents
 }
 
@@ -102,14 +102,14 @@ func (e encoded) writeTrials(s *session) {
 	}
 }
 
-func insertTrial(s *session, write study.TrialWrite, document string) {
+func insertTrial(s *session, write journal.TrialWrite, document string) {
 	t := write.Trial
 	s.do(unless(record.TrialTaken(t), record.NoStudy(t.Study)),
 		"INSERT INTO trial (id, study, number, state, lease_epoch, document) VALUES ($1, $2, $3, $4, $5, $6)",
 		string(t.ID), t.Study, t.Number, string(t.State), int64(t.LeaseEpoch), document)
 }
 
-func replaceTrial(s *session, write study.TrialWrite, document string) {
+func replaceTrial(s *session, write journal.TrialWrite, document string) {
 	t, guard := write.Trial, *write.Guard
 	s.do(func(results pgx.BatchResults) error {
 		var there, written bool

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func (e encoded) writeArchitectures(s *session) {
@@ -17,7 +17,7 @@ func (e encoded) writeArchitectures(s *session) {
 			one.Key, record.FormatTime(one.Seen), e.documents.architectures[i])
 	}
 	if len(e.change.Architectures) > 0 {
-		s.do(fine, "DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC OFFSET $1)", study.MaxArchitectures)
+		s.do(fine, "DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC OFFSET $1)", journal.MaxArchitectures)
 	}
 }
 

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // documents are the parts of a change that are kept as text, each list in the
@@ -14,7 +14,7 @@ type documents struct {
 	trials, reports, records, architectures []string
 }
 
-func encode(change study.Change) (documents, error) {
+func encode(change journal.Change) (documents, error) {
 	var d documents
 	var err error
 	if change.Insert != nil {
@@ -30,7 +30,7 @@ func encode(change study.Change) (documents, error) {
 			return d, err
 		}
 	}
-	trialOf := func(write study.TrialWrite) (string, error) { return record.FormatTrial(write.Trial) }
+	trialOf := func(write journal.TrialWrite) (string, error) { return record.FormatTrial(write.Trial) }
 	if d.trials, err = formatAll(change.Trials, trialOf); err != nil {
 		return d, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func (e encoded) forgetRecords(s *session) {
@@ -36,7 +36,7 @@ func (e encoded) writeRecords(s *session) {
 	}
 	for _, machine := range machines {
 		s.do(fine, `DELETE FROM ground_truth WHERE id IN (
-			SELECT id FROM ground_truth WHERE machine = $1 ORDER BY updated DESC, id DESC OFFSET $2)`, machine, study.MaxRecords)
+			SELECT id FROM ground_truth WHERE machine = $1 ORDER BY updated DESC, id DESC OFFSET $2)`, machine, journal.MaxRecords)
 	}
 }
 

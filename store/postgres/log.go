@@ -13,7 +13,7 @@ import (
 )
 
 // AppendLog adds text at the offset of the lease's log, up to
-// record.LogLimit bytes for the trial; see study.LogStore.
+// record.LogLimit bytes for the trial; see journal.LogStore.
 func (s *Store) AppendLog(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch, offset int64, text string) error {
 	chunk := record.Chunk{Offset: offset, Text: text}
 	if err := chunk.Check(); err != nil {

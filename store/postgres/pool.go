@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func (e encoded) writePool(s *session) {
@@ -21,12 +21,12 @@ func (e encoded) writePool(s *session) {
 }
 
 // PoolEntries returns all entries of the kind, by name.
-func (s *Store) PoolEntries(ctx context.Context, kind string) ([]study.PoolEntry, error) {
+func (s *Store) PoolEntries(ctx context.Context, kind string) ([]journal.PoolEntry, error) {
 	return collect(ctx, s, scanPoolEntry, "SELECT kind, name, document FROM pool_entry WHERE kind = $1 ORDER BY name", kind)
 }
 
-func scanPoolEntry(row pgx.CollectableRow) (study.PoolEntry, error) {
-	var one study.PoolEntry
+func scanPoolEntry(row pgx.CollectableRow) (journal.PoolEntry, error) {
+	var one journal.PoolEntry
 	var document string
 	err := row.Scan(&one.Kind, &one.Name, &document)
 	one.Document = record.RawOrNil(document)

@@ -10,7 +10,8 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/storetest"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -78,7 +79,7 @@ func TestTextThatPostgreSQLRefuses(t *testing.T) {
 	change.Events[0].Reason, change.Events[0].Worker = "a\x00b\xff", "w\x00"
 	change.Trials[0].Trial.Reason = "a\x00b\xff"
 	change.Trials[0].Trial.Last = map[string]trial.Float{"a\x00": 1}
-	change.Receipt = &study.Receipt{Key: "k", Request: "\x00", Answer: []byte(`"\u0000"`)}
+	change.Receipt = &journal.Receipt{Key: "k", Request: "\x00", Answer: []byte(`"\u0000"`)}
 	apply(t, store, change)
 	events, err := store.Events(t.Context(), "s1", 0, 10)
 	if err != nil || len(events) != 1 || events[0].Reason != "a\uFFFDb\uFFFD" || events[0].Worker != "w\uFFFD" {
@@ -114,7 +115,7 @@ func TestRefusalsOfAGroupAreTheirOwn(t *testing.T) {
 	for i := range changes {
 		change := step("s1", i)
 		if i%10 == 3 {
-			change.Update = &study.Study{ID: "missing"}
+			change.Update = &journal.Study{ID: "missing"}
 		}
 		outcome := store.Submit(t.Context(), change)
 		group.Go(func() {
@@ -207,7 +208,7 @@ func TestAGuestMakesTokensBesideTheOwner(t *testing.T) {
 	store := own(t, connect(t, address))
 	tokens, closeTokens := connect(t, address).Guest()
 	defer closeTokens()
-	_, token, err := auth.Issue(t.Context(), tokens, auth.Request{Name: "guest", Scope: auth.Admin})
+	_, token, err := auth.Issue(t.Context(), tokens, auth.Request{Name: "guest", Scope: access.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,20 +8,20 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 const selectStudy = "SELECT id, name, definition, status, reason, created, elapsed, since, finished, annotation FROM study "
 
 // Study finds a study by its id or its reference; an id goes first.
-func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
+func (s *Store) Study(ctx context.Context, ref string) (journal.Study, error) {
 	found, err := collect(ctx, s, scanStudy, selectStudy+"WHERE id = $1 OR name = $1 ORDER BY id <> $1 LIMIT 1", ref)
 	return only(found, err, record.NoStudy(ref))
 }
 
 // Studies returns all studies, the newest first.
-func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
+func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 	return collect(ctx, s, scanStudy, selectStudy+"ORDER BY created DESC, position DESC")
 }
 
@@ -46,13 +46,13 @@ func (s *Store) Reports(ctx context.Context, id trial.ID) ([]trial.Report, error
 const selectEvent = "SELECT study, sequence, at, kind, trial, state, worker, reason, data FROM event "
 
 // Events returns up to limit events of the study with sequence > after.
-func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
+func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]journal.Event, error) {
 	list, err := collect(ctx, s, scanEvent, selectEvent+"WHERE study = $1 AND sequence > $2 ORDER BY sequence LIMIT $3", id, after, max(limit, 0))
 	return list, s.orMissing(ctx, len(list), err, studyExists(id))
 }
 
 // TrialEvents returns every event of one trial, in order.
-func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]study.Event, error) {
+func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]journal.Event, error) {
 	list, err := collect(ctx, s, scanEvent, selectEvent+"WHERE trial = $1 AND trial <> '' AND study = $2 ORDER BY sequence", string(id), studyID)
 	exists := trialExists(id)
 	exists.query, exists.args = exists.query+" AND study = $2", append(exists.args, studyID)
@@ -60,16 +60,16 @@ func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([
 }
 
 // Snapshot returns the study's newest snapshot.
-func (s *Store) Snapshot(ctx context.Context, id string) (study.Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context, id string) (journal.Snapshot, error) {
 	found, err := collect(ctx, s, scanSnapshot, "SELECT study, sequence, state FROM snapshot WHERE study = $1", id)
 	if err := s.orMissing(ctx, len(found), err, studyExists(id)); err != nil {
-		return study.Snapshot{}, err
+		return journal.Snapshot{}, err
 	}
 	return only(found, nil, record.NoSnapshot(id))
 }
 
 // Receipt returns the answer stored under the key.
-func (s *Store) Receipt(ctx context.Context, key string) (study.Receipt, error) {
+func (s *Store) Receipt(ctx context.Context, key string) (journal.Receipt, error) {
 	found, err := collect(ctx, s, scanReceipt, "SELECT key, request, answer, at FROM receipt WHERE key = $1", key)
 	return only(found, err, record.NoReceipt(key))
 }

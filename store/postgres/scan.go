@@ -7,12 +7,12 @@ import (
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func scanStudy(row pgx.CollectableRow) (study.Study, error) {
-	var one study.Study
+func scanStudy(row pgx.CollectableRow) (journal.Study, error) {
+	var one journal.Study
 	var name, document, status, created, annotation string
 	var elapsed int64
 	var since, finished *string
@@ -20,7 +20,7 @@ func scanStudy(row pgx.CollectableRow) (study.Study, error) {
 	if err != nil {
 		return one, err
 	}
-	one.Owner = study.OwnerOf(name)
+	one.Owner = journal.OwnerOf(name)
 	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
 	if one.Definition, err = record.ParseDefinition(document); err != nil {
 		return one, err
@@ -54,28 +54,28 @@ func scanReport(row pgx.CollectableRow) (trial.Report, error) {
 	return record.ParseReport(document)
 }
 
-func scanEvent(row pgx.CollectableRow) (study.Event, error) {
-	var one study.Event
+func scanEvent(row pgx.CollectableRow) (journal.Event, error) {
+	var one journal.Event
 	var at, kind, id, data string
 	err := row.Scan(&one.Study, &one.Sequence, &at, &kind, &id, &one.State, &one.Worker, &one.Reason, &data)
 	if err != nil {
 		return one, err
 	}
-	one.Kind, one.Trial, one.Data = study.EventKind(kind), trial.ID(id), record.RawOrNil(data)
+	one.Kind, one.Trial, one.Data = journal.EventKind(kind), trial.ID(id), record.RawOrNil(data)
 	one.At, err = record.ParseTime(at)
 	return one, err
 }
 
-func scanSnapshot(row pgx.CollectableRow) (study.Snapshot, error) {
-	var one study.Snapshot
+func scanSnapshot(row pgx.CollectableRow) (journal.Snapshot, error) {
+	var one journal.Snapshot
 	var state string
 	err := row.Scan(&one.Study, &one.Sequence, &state)
 	one.State = record.RawOrNil(state)
 	return one, err
 }
 
-func scanReceipt(row pgx.CollectableRow) (study.Receipt, error) {
-	var one study.Receipt
+func scanReceipt(row pgx.CollectableRow) (journal.Receipt, error) {
+	var one journal.Receipt
 	var answer, at string
 	err := row.Scan(&one.Key, &one.Request, &answer, &at)
 	if err != nil {

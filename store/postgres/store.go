@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/group"
-	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 var (
-	_ study.Store    = (*Store)(nil)
-	_ study.LogStore = (*Store)(nil)
-	_ auth.Store     = (*Store)(nil)
+	_ journal.Store    = (*Store)(nil)
+	_ journal.LogStore = (*Store)(nil)
+	_ access.Store     = (*Store)(nil)
 )
 
 // Store is a term of a server that owns the database. It is safe for concurrent
@@ -58,7 +58,7 @@ func (d *Database) reign(owner Owner, sent time.Time) *Store {
 // Guest returns the store of tokens beside an owner that may be at work: for
 // commands that make the first token, or another one when the last was lost.
 // close ends its use.
-func (d *Database) Guest() (tokens auth.Store, close func()) {
+func (d *Database) Guest() (tokens access.Store, close func()) {
 	s := &Store{database: d, health: newHealth(), closed: make(chan struct{})}
 	s.writer = group.Start(s.commit, nil)
 	return s, s.writer.Stop

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 // InsertToken adds a token; an id that is taken is a conflict.
-func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
+func (s *Store) InsertToken(ctx context.Context, token access.Token) error {
 	return s.writer.Do(ctx, func(run *session) error {
 		run.do(unless(record.TokenTaken(token.ID), nil),
 			"INSERT INTO token (id, name, scope, worker, hash, created, expires, used, study) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -24,13 +24,13 @@ func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
 const selectToken = "SELECT id, name, scope, worker, hash, created, expires, used, study FROM token "
 
 // Token finds a token by id.
-func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
+func (s *Store) Token(ctx context.Context, id string) (access.Token, error) {
 	found, err := collect(ctx, s, scanToken, selectToken+"WHERE id = $1", id)
 	return only(found, err, record.NoToken(id))
 }
 
 // Tokens lists all tokens, the oldest first.
-func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
+func (s *Store) Tokens(ctx context.Context) ([]access.Token, error) {
 	return collect(ctx, s, scanToken, selectToken+"ORDER BY created, position")
 }
 
@@ -72,8 +72,8 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 	})
 }
 
-func scanToken(row pgx.CollectableRow) (auth.Token, error) {
-	var one auth.Token
+func scanToken(row pgx.CollectableRow) (access.Token, error) {
+	var one access.Token
 	var hash []byte
 	var scope, created string
 	var expires, used *string
@@ -81,7 +81,7 @@ func scanToken(row pgx.CollectableRow) (auth.Token, error) {
 	if err != nil {
 		return one, err
 	}
-	one.Scope = auth.Scope(scope)
+	one.Scope = access.Scope(scope)
 	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
 		return one, fmt.Errorf("the stored hash of token %s is damaged", one.ID)
 	}

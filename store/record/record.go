@@ -16,8 +16,8 @@ import (
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -50,13 +50,13 @@ func ParseTime(text string) (time.Time, error) {
 }
 
 // FormatStudy returns the study as one JSON document.
-func FormatStudy(s study.Study) (string, error) {
+func FormatStudy(s journal.Study) (string, error) {
 	s.Created, s.Since, s.Finished = UTC(s.Created), UTCOrNil(s.Since), UTCOrNil(s.Finished)
 	return format("study "+s.ID, s)
 }
 
 // ParseStudy reads what FormatStudy wrote.
-func ParseStudy(text string) (study.Study, error) { return parse[study.Study](text) }
+func ParseStudy(text string) (journal.Study, error) { return parse[journal.Study](text) }
 
 // FormatDefinition returns a study's definition as a JSON document.
 func FormatDefinition(d definition.Definition) (string, error) {

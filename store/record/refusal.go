@@ -2,7 +2,7 @@ package record
 
 import (
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -37,7 +37,7 @@ func NoToken(id string) error {
 }
 
 // StudyTaken says that the study's name or id belongs to another study.
-func StudyTaken(s study.Study) error {
+func StudyTaken(s journal.Study) error {
 	return problem.New(problem.Conflict,
 		"there is a study named %q (or with the id %q) already: choose another name, or delete that study", s.Reference(), s.ID)
 }
@@ -48,7 +48,7 @@ func TrialTaken(t trial.Trial) error {
 }
 
 // SequenceTaken says that the study's log has an event with the sequence.
-func SequenceTaken(e study.Event) error {
+func SequenceTaken(e journal.Event) error {
 	return problem.New(problem.Conflict, "event %d of study %q exists already: another writer was faster", e.Sequence, e.Study)
 }
 
@@ -68,7 +68,7 @@ func TokenBound(id, worker string) error {
 }
 
 // GuardBroken says that the trial is no longer what the guard demands.
-func GuardBroken(id trial.ID, guard study.Guard) error {
+func GuardBroken(id trial.ID, guard journal.Guard) error {
 	return problem.New(problem.LeaseLost, "trial %q is no longer %s under lease %d", id, guard.State, guard.LeaseEpoch)
 }
 
@@ -79,7 +79,7 @@ func LogClosed(id trial.ID, epoch trial.LeaseEpoch) error {
 
 // NotBehind says that the study's newest event is not the one that a change
 // was decided on.
-func NotBehind(p study.Position, newest int64) error {
+func NotBehind(p journal.Position, newest int64) error {
 	return problem.New(problem.Unavailable, "study %q is at event %d, not at event %d any more: what this was decided on was not stored; ask again",
 		p.Study, newest, p.Sequence)
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // Apply makes the change durable as a whole, in the order of its fields, or
-// not at all; see study.Store.
-func (s *Store) Apply(ctx context.Context, change study.Change) error {
+// not at all; see journal.Store.
+func (s *Store) Apply(ctx context.Context, change journal.Change) error {
 	return s.Submit(ctx, change).Wait()
 }
 
 // Submit hands the change to the writer. A caller can give up until the change
 // is queued; from then on only the outcome is an honest answer.
-func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (s *Store) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	write, err := encode(change)
 	if err != nil {
-		outcome := study.NewOutcome()
+		outcome := journal.NewOutcome()
 		outcome.Settle(err)
 		return outcome
 	}
@@ -34,7 +34,7 @@ func (s *Store) Submit(ctx context.Context, change study.Change) *study.Outcome 
 // encoded is a change as rows, made before the writer's turn so that the writer
 // only writes.
 type encoded struct {
-	change     study.Change
+	change     journal.Change
 	definition string
 	// What people wrote about the study that is inserted, and the one that is updated.
 	inserted, updated string
@@ -42,7 +42,7 @@ type encoded struct {
 	trials, reports, events, records, architectures, pool [][]any
 }
 
-func encode(change study.Change) (encoded, error) {
+func encode(change journal.Change) (encoded, error) {
 	e := encoded{change: change}
 	var err error
 	if change.Insert != nil {
@@ -89,7 +89,7 @@ func rows[T any](list []T, row func(T) ([]any, error)) ([][]any, error) {
 	return made, nil
 }
 
-func trialRow(write study.TrialWrite) ([]any, error) {
+func trialRow(write journal.TrialWrite) ([]any, error) {
 	t := write.Trial
 	document, err := record.FormatTrial(t)
 	return row("trial", string(t.ID), t.Study, int64(t.Number), string(t.State), int64(t.LeaseEpoch), document), err
@@ -100,7 +100,7 @@ func reportRow(r trial.Report) ([]any, error) {
 	return row("report", string(r.Trial), int64(r.Rung), int64(r.Epoch), document), err
 }
 
-func eventRow(e study.Event) ([]any, error) {
+func eventRow(e journal.Event) ([]any, error) {
 	return row("event", e.Study, e.Sequence, record.FormatTime(e.At), string(e.Kind), string(e.Trial),
 		e.State, e.Worker, e.Reason, string(e.Data)), nil
 }
@@ -203,7 +203,7 @@ func (e encoded) writeTrials(s *session) error {
 	return nil
 }
 
-func (s *session) insertTrial(write study.TrialWrite, row []any) error {
+func (s *session) insertTrial(write journal.TrialWrite, row []any) error {
 	t := write.Trial
 	err := s.exec("INSERT INTO trial (id, study, number, state, lease_epoch, document, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)", row...)
 	switch {
@@ -215,7 +215,7 @@ func (s *session) insertTrial(write study.TrialWrite, row []any) error {
 	return err
 }
 
-func (s *session) replaceTrial(write study.TrialWrite, row []any) error {
+func (s *session) replaceTrial(write journal.TrialWrite, row []any) error {
 	t, guard := write.Trial, *write.Guard
 	rows, err := s.affect(`UPDATE trial SET state = ?4, lease_epoch = ?5, document = ?6, checksum = ?7
 		WHERE id = ?1 AND study = ?2 AND number = ?3 AND lease_epoch = ?8 AND state = ?9`,
@@ -274,7 +274,7 @@ func (s *session) insertEvents(rows [][]any) error {
 		row+strings.Repeat(", "+row, len(rows)-1), slices.Concat(rows...)...)
 }
 
-func (s *session) insertEvent(event study.Event, row []any) error {
+func (s *session) insertEvent(event journal.Event, row []any) error {
 	err := s.insertEvents([][]any{row})
 	switch {
 	case taken(err):

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func (e encoded) writeArchitectures(s *session) error {
@@ -20,7 +20,7 @@ func (e encoded) writeArchitectures(s *session) error {
 	if len(e.architectures) == 0 {
 		return nil
 	}
-	return s.exec("DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC LIMIT -1 OFFSET ?)", study.MaxArchitectures)
+	return s.exec("DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC LIMIT -1 OFFSET ?)", journal.MaxArchitectures)
 }
 
 func architectureRow(a edge.Architecture) ([]any, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // files are the contents of a data folder's files, by name.
@@ -146,7 +146,7 @@ func wellFilled(t *testing.T) (*sqlite.Store, string) {
 			t.Fatal(err)
 		}
 	}
-	apply(t, store, study.Change{Delete: "s2"}) // leaves free pages behind
+	apply(t, store, journal.Change{Delete: "s2"}) // leaves free pages behind
 	return store, path
 }
 
@@ -425,7 +425,7 @@ func TestListsAreProvenWhileTheyGrow(t *testing.T) {
 	for number := range 50 {
 		apply(t, store, step("s1", number))
 	}
-	apply(t, store, study.Change{Delete: "s1"})
+	apply(t, store, journal.Change{Delete: "s1"})
 	close(done)
 	group.Wait()
 }

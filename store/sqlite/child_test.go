@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/store/sqlite"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 // The tests that kill a server, or take its disk away, run this test binary
@@ -131,7 +131,7 @@ func childMeetsLimit(store *sqlite.Store) error {
 }
 
 // large is a step of 64 KiB.
-func large(id string, number int) study.Change {
+func large(id string, number int) journal.Change {
 	change := step(id, number)
 	change.Events[0].Data = []byte(`"` + strings.Repeat("x", 64<<10) + `"`)
 	return change

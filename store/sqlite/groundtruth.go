@@ -8,7 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func (e encoded) forgetRecords(s *session) error {
@@ -47,7 +47,7 @@ func (e encoded) writeRecords(s *session) error {
 	for machine := range grown {
 		if err := s.exec(`DELETE FROM ground_truth WHERE id IN (
 			SELECT id FROM ground_truth WHERE machine = ? ORDER BY updated DESC, id DESC LIMIT -1 OFFSET ?)`,
-			machine, study.MaxRecords); err != nil {
+			machine, journal.MaxRecords); err != nil {
 			return err
 		}
 	}

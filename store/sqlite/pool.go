@@ -5,7 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func (e encoded) writePool(s *session) error {
@@ -24,19 +24,19 @@ func (e encoded) writePool(s *session) error {
 	return nil
 }
 
-func poolRow(one study.PoolEntry) ([]any, error) {
+func poolRow(one journal.PoolEntry) ([]any, error) {
 	return row("pool_entry", one.Kind, one.Name, string(one.Document)), nil
 }
 
 // PoolEntries returns all entries of the kind, by name.
-func (s *Store) PoolEntries(ctx context.Context, kind string) ([]study.PoolEntry, error) {
-	return look(ctx, s, func(v view) ([]study.PoolEntry, error) {
+func (s *Store) PoolEntries(ctx context.Context, kind string) ([]journal.PoolEntry, error) {
+	return look(ctx, s, func(v view) ([]journal.PoolEntry, error) {
 		return whole(v, scanPoolEntry, list{kind: "pool_entry", owner: kind},
 			"SELECT kind, name, document, checksum FROM pool_entry WHERE kind = ? ORDER BY name", kind)
 	})
 }
 
-func scanPoolEntry(rows *sql.Rows) (one study.PoolEntry, sum int64, err error) {
+func scanPoolEntry(rows *sql.Rows) (one journal.PoolEntry, sum int64, err error) {
 	var document string
 	if err = columns("pool_entry", rows, &one.Kind, &one.Name, &document, &sum); err != nil {
 		return one, sum, err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -15,13 +15,13 @@ const selectStudy = `SELECT position, id, name, definition, created, fixed_check
 	status, reason, elapsed, since, finished, annotation, checksum FROM study `
 
 // Study finds a study by its id or its reference; an id goes first.
-func (s *Store) Study(ctx context.Context, ref string) (study.Study, error) {
-	return look(ctx, s, func(v view) (study.Study, error) { return v.study(ref) })
+func (s *Store) Study(ctx context.Context, ref string) (journal.Study, error) {
+	return look(ctx, s, func(v view) (journal.Study, error) { return v.study(ref) })
 }
 
-func (v view) study(ref string) (study.Study, error) {
+func (v view) study(ref string) (journal.Study, error) {
 	found, err := collect(v, proven(scanStudy), selectStudy+"WHERE id = ?1 OR name = ?1 ORDER BY id <> ?1 LIMIT 1", ref)
-	is := func(one study.Study) bool { return one.ID == ref || one.Reference() == ref }
+	is := func(one journal.Study) bool { return one.ID == ref || one.Reference() == ref }
 	return only(found, err, is, func() error {
 		all, err := v.studies()
 		if err == nil && slices.ContainsFunc(all, is) {
@@ -35,11 +35,11 @@ func (v view) study(ref string) (study.Study, error) {
 }
 
 // Studies returns all studies, the newest first.
-func (s *Store) Studies(ctx context.Context) ([]study.Study, error) {
+func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 	return look(ctx, s, view.studies)
 }
 
-func (v view) studies() ([]study.Study, error) {
+func (v view) studies() ([]journal.Study, error) {
 	return whole(v, scanStudy, list{kind: "study"}, selectStudy+"ORDER BY created DESC, position DESC")
 }
 
@@ -81,8 +81,8 @@ func (s *Store) Reports(ctx context.Context, id trial.ID) ([]trial.Report, error
 const selectEvent = "SELECT study, sequence, at, kind, trial, state, worker, reason, data, checksum FROM event "
 
 // Events returns up to limit events of the study with sequence > after.
-func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
-	return look(ctx, s, func(v view) ([]study.Event, error) {
+func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]journal.Event, error) {
+	return look(ctx, s, func(v view) ([]journal.Event, error) {
 		// SQLite takes a negative limit for none.
 		page, err := collect(v, proven(scanEvent), selectEvent+"WHERE study = ? AND sequence > ? ORDER BY sequence LIMIT max(?, 0)", id, after, limit)
 		if err != nil || limit <= 0 {
@@ -98,7 +98,7 @@ func (s *Store) Events(ctx context.Context, id string, after int64, limit int) (
 
 // seamless reports whether nothing can be missing in a page of events: each
 // follows the one before, and the last one is where the page or the log ends.
-func seamless(page []study.Event, after int64, limit int, newest int64) bool {
+func seamless(page []journal.Event, after int64, limit int, newest int64) bool {
 	last := after
 	for _, one := range page {
 		if one.Sequence-1 != last {
@@ -110,18 +110,18 @@ func seamless(page []study.Event, after int64, limit int, newest int64) bool {
 }
 
 // page is a page of events from the proven list of all.
-func (v view) page(id string, after int64, limit int) ([]study.Event, error) {
+func (v view) page(id string, after int64, limit int) ([]journal.Event, error) {
 	all, err := whole(v, scanEvent, list{kind: "event", owner: id}, selectEvent+"WHERE study = ? ORDER BY sequence", id)
-	page := slices.DeleteFunc(all, func(one study.Event) bool { return one.Sequence <= after })
+	page := slices.DeleteFunc(all, func(one journal.Event) bool { return one.Sequence <= after })
 	return page[:min(len(page), limit)], err
 }
 
 // TrialEvents returns every event of one trial, in order.
-func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]study.Event, error) {
-	return look(ctx, s, func(v view) ([]study.Event, error) {
+func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([]journal.Event, error) {
+	return look(ctx, s, func(v view) ([]journal.Event, error) {
 		found, err := whole(v, scanEvent, list{kind: told, owner: string(id)},
 			selectEvent+"WHERE trial = ? AND trial <> '' ORDER BY sequence", string(id))
-		found = slices.DeleteFunc(found, func(one study.Event) bool { return one.Study != studyID })
+		found = slices.DeleteFunc(found, func(one journal.Event) bool { return one.Study != studyID })
 		if err != nil || len(found) > 0 {
 			return found, err
 		}
@@ -134,21 +134,21 @@ func (s *Store) TrialEvents(ctx context.Context, studyID string, id trial.ID) ([
 }
 
 // Snapshot returns the study's newest snapshot.
-func (s *Store) Snapshot(ctx context.Context, id string) (study.Snapshot, error) {
-	return look(ctx, s, func(v view) (study.Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context, id string) (journal.Snapshot, error) {
+	return look(ctx, s, func(v view) (journal.Snapshot, error) {
 		found, err := whole(v, scanSnapshot, list{kind: "snapshot", owner: id},
 			"SELECT study, sequence, state, checksum FROM snapshot WHERE study = ?", id)
-		is := func(one study.Snapshot) bool { return one.Study == id }
+		is := func(one journal.Snapshot) bool { return one.Study == id }
 		return only(found, v.orNoStudy(len(found), err, id), is, func() error { return record.NoSnapshot(id) })
 	})
 }
 
 // Receipt returns the answer stored under the key. That there is none is the
 // usual case and not looked into: Open has checked that every receipt is found.
-func (s *Store) Receipt(ctx context.Context, key string) (study.Receipt, error) {
-	return look(ctx, s, func(v view) (study.Receipt, error) {
+func (s *Store) Receipt(ctx context.Context, key string) (journal.Receipt, error) {
+	return look(ctx, s, func(v view) (journal.Receipt, error) {
 		found, err := collect(v, proven(scanReceipt), "SELECT key, request, answer, at, checksum FROM receipt WHERE key = ?", key)
-		is := func(one study.Receipt) bool { return one.Key == key }
+		is := func(one journal.Receipt) bool { return one.Key == key }
 		return only(found, err, is, func() error { return record.NoReceipt(key) })
 	})
 }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func scanStudy(rows *sql.Rows) (one study.Study, sum int64, err error) {
+func scanStudy(rows *sql.Rows) (one journal.Study, sum int64, err error) {
 	var position, fixed, elapsed int64
 	var name, document, created, status, annotation string
 	var since, finished sql.NullString
@@ -25,7 +25,7 @@ func scanStudy(rows *sql.Rows) (one study.Study, sum int64, err error) {
 	if err = prove("study", sum, changing, one.ID); err != nil {
 		return one, sum, err
 	}
-	one.Owner = study.OwnerOf(name)
+	one.Owner = journal.OwnerOf(name)
 	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
 	if one.Definition, err = record.ParseDefinition(document); err != nil {
 		return one, sum, err
@@ -70,7 +70,7 @@ func scanReport(rows *sql.Rows) (one trial.Report, sum int64, err error) {
 	return one, sum, err
 }
 
-func scanEvent(rows *sql.Rows) (one study.Event, sum int64, err error) {
+func scanEvent(rows *sql.Rows) (one journal.Event, sum int64, err error) {
 	var at, kind, of, data string
 	err = columns("event", rows, &one.Study, &one.Sequence, &at, &kind, &of, &one.State, &one.Worker, &one.Reason, &data, &sum)
 	if err != nil {
@@ -80,12 +80,12 @@ func scanEvent(rows *sql.Rows) (one study.Event, sum int64, err error) {
 	if err = prove("event", sum, computed, "event ", one.Sequence, " of study ", one.Study); err != nil {
 		return one, sum, err
 	}
-	one.Kind, one.Trial, one.Data = study.EventKind(kind), trial.ID(of), record.RawOrNil(data)
+	one.Kind, one.Trial, one.Data = journal.EventKind(kind), trial.ID(of), record.RawOrNil(data)
 	one.At, err = record.ParseTime(at)
 	return one, sum, err
 }
 
-func scanSnapshot(rows *sql.Rows) (one study.Snapshot, sum int64, err error) {
+func scanSnapshot(rows *sql.Rows) (one journal.Snapshot, sum int64, err error) {
 	var state string
 	if err = columns("snapshot", rows, &one.Study, &one.Sequence, &state, &sum); err != nil {
 		return one, sum, err
@@ -94,7 +94,7 @@ func scanSnapshot(rows *sql.Rows) (one study.Snapshot, sum int64, err error) {
 	return one, sum, prove("snapshot", sum, checksum("snapshot", one.Study, one.Sequence, state), "of study ", one.Study)
 }
 
-func scanReceipt(rows *sql.Rows) (one study.Receipt, sum int64, err error) {
+func scanReceipt(rows *sql.Rows) (one journal.Receipt, sum int64, err error) {
 	var answer, at string
 	if err = columns("receipt", rows, &one.Key, &one.Request, &answer, &at, &sum); err != nil {
 		return one, sum, err

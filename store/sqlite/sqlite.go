@@ -15,14 +15,14 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 var (
-	_ study.Store    = (*Store)(nil)
-	_ study.LogStore = (*Store)(nil)
-	_ auth.Store     = (*Store)(nil)
+	_ journal.Store    = (*Store)(nil)
+	_ journal.LogStore = (*Store)(nil)
+	_ access.Store     = (*Store)(nil)
 )
 
 // Options change how a file is opened.

@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -64,21 +64,21 @@ func execute(t *testing.T, database *sql.DB, statements ...string) {
 }
 
 // newStudy is a change that inserts a study to write to.
-func newStudy(id string) study.Change {
-	return study.Change{Insert: &study.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}}
+func newStudy(id string) journal.Change {
+	return journal.Change{Insert: &journal.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}}
 }
 
 // step is a change as a worker causes it: a trial, its report and its event.
-func step(id string, number int) study.Change {
+func step(id string, number int) journal.Change {
 	t := trial.Trial{ID: trial.ID(fmt.Sprintf("%s-%d", id, number)), Study: id, Number: number, State: trial.Queued}
-	return study.Change{
-		Trials:  []study.TrialWrite{{Trial: t}},
+	return journal.Change{
+		Trials:  []journal.TrialWrite{{Trial: t}},
 		Reports: []trial.Report{{Trial: t.ID, Epoch: 1, Metrics: map[string]trial.Float{"loss": 1}}},
-		Events:  []study.Event{{Study: id, Sequence: int64(number) + 1, Kind: study.TrialState, Trial: t.ID, State: "queued"}},
+		Events:  []journal.Event{{Study: id, Sequence: int64(number) + 1, Kind: journal.TrialState, Trial: t.ID, State: "queued"}},
 	}
 }
 
-func apply(t testing.TB, store *sqlite.Store, change study.Change) {
+func apply(t testing.TB, store *sqlite.Store, change journal.Change) {
 	t.Helper()
 	if err := store.Apply(t.Context(), change); err != nil {
 		t.Fatal(err)

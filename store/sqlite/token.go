@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 // InsertToken adds a token; an id that is taken is a conflict.
-func (s *Store) InsertToken(ctx context.Context, token auth.Token) error {
+func (s *Store) InsertToken(ctx context.Context, token access.Token) error {
 	return s.writer.Do(ctx, func(session *session) error {
 		// The position is part of the checksum, so it is not left to SQLite.
 		position, err := session.number("SELECT coalesce(max(position), 0) + 1 FROM token")
@@ -33,17 +33,17 @@ const selectToken = "SELECT position, id, name, scope, worker, hash, created, ex
 
 // Token finds a token by id. That there is none is not looked into, as anybody
 // may ask: Open has checked that every token is found.
-func (s *Store) Token(ctx context.Context, id string) (auth.Token, error) {
-	return look(ctx, s, func(v view) (auth.Token, error) {
+func (s *Store) Token(ctx context.Context, id string) (access.Token, error) {
+	return look(ctx, s, func(v view) (access.Token, error) {
 		found, err := collect(v, proven(scanToken), selectToken+"WHERE id = ?", id)
-		is := func(one auth.Token) bool { return one.ID == id }
+		is := func(one access.Token) bool { return one.ID == id }
 		return only(found, err, is, func() error { return record.NoToken(id) })
 	})
 }
 
 // Tokens lists all tokens, the oldest first.
-func (s *Store) Tokens(ctx context.Context) ([]auth.Token, error) {
-	return look(ctx, s, func(v view) ([]auth.Token, error) {
+func (s *Store) Tokens(ctx context.Context) ([]access.Token, error) {
+	return look(ctx, s, func(v view) ([]access.Token, error) {
 		return whole(v, scanToken, list{kind: "token"}, selectToken+"ORDER BY created, position")
 	})
 }
@@ -101,7 +101,7 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 	})
 }
 
-func scanToken(rows *sql.Rows) (one auth.Token, sum int64, err error) {
+func scanToken(rows *sql.Rows) (one access.Token, sum int64, err error) {
 	var position int64
 	var scope, created string
 	var hash []byte
@@ -116,7 +116,7 @@ func scanToken(rows *sql.Rows) (one auth.Token, sum int64, err error) {
 	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
 		return one, sum, damage{"token", one.ID, fmt.Sprintf("its hash has %d bytes instead of %d", len(hash), len(one.Hash))}
 	}
-	one.Scope = auth.Scope(scope)
+	one.Scope = access.Scope(scope)
 	if one.Created, err = record.ParseTime(created); err != nil {
 		return one, sum, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/edge/graph"
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func architectureChecks() []check {
@@ -44,7 +44,7 @@ func sampleArchitecture(key string, seconds int) edge.Architecture {
 // meet writes the architectures, in one change.
 func (f fixture) meet(t *testing.T, architectures ...edge.Architecture) {
 	t.Helper()
-	f.apply(t, study.Change{Architectures: architectures})
+	f.apply(t, journal.Change{Architectures: architectures})
 }
 
 // wantArchitectures compares the keys of the newest.
@@ -97,8 +97,8 @@ func architectureUpsert(t *testing.T, f fixture) {
 
 	// What is refused with the rest of its change is not written.
 	receipt := pointer(sampleReceipt("key-1"))
-	f.apply(t, study.Change{Receipt: receipt})
-	f.refuse(t, study.Change{Architectures: []edge.Architecture{sampleArchitecture("a3", 9)}, Receipt: receipt}, problem.Conflict)
+	f.apply(t, journal.Change{Receipt: receipt})
+	f.refuse(t, journal.Change{Architectures: []edge.Architecture{sampleArchitecture("a3", 9)}, Receipt: receipt}, problem.Conflict)
 	f.wantArchitectures(t, 10, "a1", "a2")
 }
 
@@ -107,14 +107,14 @@ func architectureBound(t *testing.T, f fixture) {
 		return edge.Architecture{Key: fmt.Sprintf("a%05d", number), Seen: moment(0).Add(time.Duration(number))}
 	}
 	var many []edge.Architecture
-	for number := range study.MaxArchitectures {
+	for number := range journal.MaxArchitectures {
 		many = append(many, numbered(number))
 	}
 	f.meet(t, many...)
-	f.meet(t, numbered(study.MaxArchitectures))
-	f.wantArchitectures(t, 2, numbered(study.MaxArchitectures).Key, numbered(study.MaxArchitectures-1).Key)
-	if list, err := f.store.Architectures(t.Context(), 2*study.MaxArchitectures); err != nil || len(list) != study.MaxArchitectures {
-		t.Errorf("%d are kept, want %d: %v", len(list), study.MaxArchitectures, err)
+	f.meet(t, numbered(journal.MaxArchitectures))
+	f.wantArchitectures(t, 2, numbered(journal.MaxArchitectures).Key, numbered(journal.MaxArchitectures-1).Key)
+	if list, err := f.store.Architectures(t.Context(), 2*journal.MaxArchitectures); err != nil || len(list) != journal.MaxArchitectures {
+		t.Errorf("%d are kept, want %d: %v", len(list), journal.MaxArchitectures, err)
 	}
 	if _, err := f.store.Architecture(t.Context(), numbered(0).Key); !problem.Is(err, problem.NotFound) {
 		t.Errorf("the oldest is still there: %v", err)
@@ -123,7 +123,7 @@ func architectureBound(t *testing.T, f fixture) {
 
 func architectureOutlivesStudy(t *testing.T, f fixture) {
 	one := sampleStudy("s1", "one")
-	f.apply(t, study.Change{Insert: &one, Architectures: []edge.Architecture{sampleArchitecture("a1", 1)}})
-	f.apply(t, study.Change{Delete: "s1"})
+	f.apply(t, journal.Change{Insert: &one, Architectures: []edge.Architecture{sampleArchitecture("a1", 1)}})
+	f.apply(t, journal.Change{Delete: "s1"})
 	f.wantArchitectures(t, 10, "a1")
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/web/auth"
 )
 
 func changeChecks() []check {
@@ -30,43 +30,43 @@ func changeEmptyStore(t *testing.T, f fixture) {
 	for name, err := range f.lookUp(t, "s1") {
 		wantCode(t, name, err, problem.NotFound)
 	}
-	f.apply(t, study.Change{})
+	f.apply(t, journal.Change{})
 	same(t, "the empty store", f.picture(t), text(t, blank()))
 }
 
 // everyPart is a change of the seeded studies s1 and s2 that uses every field.
-func everyPart() study.Change {
+func everyPart() journal.Change {
 	inserted, updated := sampleStudy("s3", "name-s3"), sampleStudy("s1", "name-s1")
 	updated.Status, updated.Reason = protocol.StudyPaused, "paused"
 	leased := sampleTrial("s1", 0, trial.Running)
 	leased.LeaseEpoch = 2
-	return study.Change{
+	return journal.Change{
 		Insert: &inserted, Update: &updated, Delete: "s2",
-		Trials: []study.TrialWrite{
+		Trials: []journal.TrialWrite{
 			{Trial: sampleTrial("s3", 0, trial.Queued)}, {Trial: sampleTrial("s1", 2, trial.Queued)},
-			{Trial: leased, Guard: &study.Guard{State: trial.Leased, LeaseEpoch: 1}},
+			{Trial: leased, Guard: &journal.Guard{State: trial.Leased, LeaseEpoch: 1}},
 		},
 		Reports: []trial.Report{
 			sampleReport(trialID("s3", 0), 0, 1), sampleReport(trialID("s1", 1), 0, 1), sampleReport(trialID("s1", 1), 0, 2),
 		},
-		Events: []study.Event{
+		Events: []journal.Event{
 			sampleEvent("s3", 1), trialEvent("s1", 1, trialID("s1", 0)), sampleEvent("s1", 2),
 		},
-		Snapshot: &study.Snapshot{Study: "s1", Sequence: 2, State: json.RawMessage(`[1]`)},
+		Snapshot: &journal.Snapshot{Study: "s1", Sequence: 2, State: json.RawMessage(`[1]`)},
 		Forget:   pointer("forgotten"),
 		Records:  []similarity.Record{sampleRecord("r1", "forgotten", 1), sampleRecord("r2", "kept", 2)},
-		Pool:     []study.PoolEntry{samplePoolEntry("quota", "alice")},
+		Pool:     []journal.PoolEntry{samplePoolEntry("quota", "alice")},
 		Receipt:  pointer(sampleReceipt("key-1")),
 	}
 }
 
 func changeWhole(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
-	f.apply(t, study.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r4", "kept", 3)}})
+	f.apply(t, journal.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r4", "kept", 3)}})
 	f.apply(t, everyPart())
 	want := blank()
 	one := everyPart()
-	want.Studies = []study.Study{*one.Insert, *one.Update}
+	want.Studies = []journal.Study{*one.Insert, *one.Update}
 	want.Trials["s1"] = []trial.Trial{one.Trials[2].Trial, sampleTrial("s1", 1, trial.Running), one.Trials[1].Trial}
 	want.Trials["s3"] = []trial.Trial{one.Trials[0].Trial}
 	want.Reports["s3-0"], want.Reports["s1-1"] = one.Reports[:1], one.Reports[1:]
@@ -81,9 +81,9 @@ func changeWhole(t *testing.T, f fixture) {
 
 func changeNothing(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
-	f.apply(t, study.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r2", "moves away", 3)}})
+	f.apply(t, journal.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r2", "moves away", 3)}})
 	f.fill(t, "s1", "key-2")
-	fresh := func() study.Change { // beyond what fill has taken already
+	fresh := func() journal.Change { // beyond what fill has taken already
 		change := everyPart()
 		change.Reports[1].Epoch, change.Reports[2].Epoch = 5, 6
 		change.Events[1].Sequence, change.Events[2].Sequence, change.Snapshot.Sequence = 3, 4, 4
@@ -91,21 +91,21 @@ func changeNothing(t *testing.T, f fixture) {
 	}
 	for _, one := range []struct {
 		name  string
-		spoil func(*study.Change)
+		spoil func(*journal.Change)
 		want  problem.Code
 	}{
-		{"the inserted study", func(c *study.Change) { c.Insert.ID = "s1" }, problem.Conflict},
-		{"the updated study", func(c *study.Change) { c.Update.ID = "s9" }, problem.NotFound},
-		{"the deleted study", func(c *study.Change) { c.Delete = "s9" }, problem.NotFound},
-		{"an inserted trial", func(c *study.Change) { c.Trials[2] = study.TrialWrite{Trial: sampleTrial("s1", 2, trial.Queued)} }, problem.Conflict},
-		{"a trial of a study that this change deletes", func(c *study.Change) { c.Trials[1].Trial = sampleTrial("s2", 9, trial.Queued) }, problem.NotFound},
-		{"a guard", func(c *study.Change) { c.Trials[2].Guard.LeaseEpoch = 7 }, problem.LeaseLost},
-		{"a report", func(c *study.Change) { c.Reports[2].Trial = "s9-1" }, problem.NotFound},
-		{"an event", func(c *study.Change) { c.Events[2].Sequence = 3 }, problem.Conflict},
-		{"an event of no study", func(c *study.Change) { c.Events[2].Study = "s9" }, problem.NotFound},
-		{"the snapshot", func(c *study.Change) { c.Snapshot.Study = "s9" }, problem.NotFound},
-		{"a record that is no number", func(c *study.Change) { c.Records[1].Cells[0].LogSeconds = math.NaN() }, problem.Internal},
-		{"the receipt, at the very last", func(c *study.Change) { c.Receipt.Key = "key-2" }, problem.Conflict},
+		{"the inserted study", func(c *journal.Change) { c.Insert.ID = "s1" }, problem.Conflict},
+		{"the updated study", func(c *journal.Change) { c.Update.ID = "s9" }, problem.NotFound},
+		{"the deleted study", func(c *journal.Change) { c.Delete = "s9" }, problem.NotFound},
+		{"an inserted trial", func(c *journal.Change) { c.Trials[2] = journal.TrialWrite{Trial: sampleTrial("s1", 2, trial.Queued)} }, problem.Conflict},
+		{"a trial of a study that this change deletes", func(c *journal.Change) { c.Trials[1].Trial = sampleTrial("s2", 9, trial.Queued) }, problem.NotFound},
+		{"a guard", func(c *journal.Change) { c.Trials[2].Guard.LeaseEpoch = 7 }, problem.LeaseLost},
+		{"a report", func(c *journal.Change) { c.Reports[2].Trial = "s9-1" }, problem.NotFound},
+		{"an event", func(c *journal.Change) { c.Events[2].Sequence = 3 }, problem.Conflict},
+		{"an event of no study", func(c *journal.Change) { c.Events[2].Study = "s9" }, problem.NotFound},
+		{"the snapshot", func(c *journal.Change) { c.Snapshot.Study = "s9" }, problem.NotFound},
+		{"a record that is no number", func(c *journal.Change) { c.Records[1].Cells[0].LogSeconds = math.NaN() }, problem.Internal},
+		{"the receipt, at the very last", func(c *journal.Change) { c.Receipt.Key = "key-2" }, problem.Conflict},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			spoiled := fresh()
@@ -120,16 +120,16 @@ func changeOrder(t *testing.T, f fixture) {
 	f.seed(t, "s1")
 	replacement := sampleStudy("s2", "name-s1")
 	// The name is not free yet when the study is inserted.
-	f.refuse(t, study.Change{Insert: &replacement, Delete: "s1"}, problem.Conflict)
-	f.apply(t, study.Change{Delete: "s1"})
+	f.refuse(t, journal.Change{Insert: &replacement, Delete: "s1"}, problem.Conflict)
+	f.apply(t, journal.Change{Delete: "s1"})
 
 	updated := sampleStudy("s2", "name-s1")
 	updated.Reason = "updated by the same change"
-	f.apply(t, study.Change{Insert: &replacement, Update: &updated, Trials: []study.TrialWrite{{Trial: sampleTrial("s2", 0, trial.Queued)}}})
+	f.apply(t, journal.Change{Insert: &replacement, Update: &updated, Trials: []journal.TrialWrite{{Trial: sampleTrial("s2", 0, trial.Queued)}}})
 	if got, err := f.store.Study(t.Context(), "s2"); err != nil || got.Reason != updated.Reason {
 		t.Errorf("the study is %+v, %v", got, err)
 	}
-	f.apply(t, study.Change{Insert: pointer(sampleStudy("s3", "short-lived")), Delete: "s3"})
+	f.apply(t, journal.Change{Insert: pointer(sampleStudy("s3", "short-lived")), Delete: "s3"})
 	_, err := f.store.Study(t.Context(), "s3")
 	wantCode(t, "Study", err, problem.NotFound)
 }
@@ -182,7 +182,7 @@ func changeGivenUp(t *testing.T, f fixture) {
 		"Purge":    func() error { _, err := store.PurgeReceipts(gone, moment(59)); return err },
 		"Append":   func() error { return store.AppendLog(gone, "s1-0", 1, 0, "text") },
 		"Log":      func() error { _, err := store.Log(gone, "s1-0"); return err },
-		"Insert":   func() error { return store.InsertToken(gone, auth.Token{ID: "t1"}) },
+		"Insert":   func() error { return store.InsertToken(gone, access.Token{ID: "t1"}) },
 		"Token":    func() error { _, err := store.Token(gone, "t1"); return err },
 		"Tokens":   func() error { _, err := store.Tokens(gone); return err },
 		"Bind":     func() error { return store.BindToken(gone, "t1", "rack-1") },

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -45,9 +45,9 @@ func concurrentDisjoint(t *testing.T, f fixture) {
 	together(func(writer int) {
 		id := fmt.Sprintf("w%d", writer)
 		for round := range rounds {
-			change := study.Change{
-				Trials: []study.TrialWrite{{Trial: sampleTrial(id, round, trial.Queued)}},
-				Events: []study.Event{sampleEvent("s1", int64(writer*rounds+round)), sampleEvent(id, int64(round))},
+			change := journal.Change{
+				Trials: []journal.TrialWrite{{Trial: sampleTrial(id, round, trial.Queued)}},
+				Events: []journal.Event{sampleEvent("s1", int64(writer*rounds+round)), sampleEvent(id, int64(round))},
 			}
 			if round == 0 {
 				change.Insert = pointer(sampleStudy(id, "name-"+id))
@@ -84,13 +84,13 @@ func submittedInOrder(t *testing.T, f fixture) {
 			return
 		}
 		id := fmt.Sprintf("s%d", writer+1)
-		outcomes := make([]*study.Outcome, length)
+		outcomes := make([]*journal.Outcome, length)
 		for i := range outcomes {
-			change := study.Change{
-				Behind: &study.Position{Study: id, Sequence: int64(i)}, Events: []study.Event{sampleEvent(id, int64(i+1))},
+			change := journal.Change{
+				Behind: &journal.Position{Study: id, Sequence: int64(i)}, Events: []journal.Event{sampleEvent(id, int64(i+1))},
 			}
 			if i == wrong {
-				change.Trials = []study.TrialWrite{{Trial: sampleTrial(id, 0, trial.Queued)}} // there is one
+				change.Trials = []journal.TrialWrite{{Trial: sampleTrial(id, 0, trial.Queued)}} // there is one
 			}
 			outcomes[i] = f.store.Submit(t.Context(), change)
 		}
@@ -121,8 +121,8 @@ func concurrentConflict(t *testing.T, f fixture) {
 			event.Worker = fmt.Sprint(writer)
 			inserted := sampleTrial("s1", 100+round*writers+writer, trial.Queued)
 			inserted.Worker = event.Worker
-			err := f.store.Apply(t.Context(), study.Change{
-				Trials: []study.TrialWrite{{Trial: inserted}}, Events: []study.Event{event},
+			err := f.store.Apply(t.Context(), journal.Change{
+				Trials: []journal.TrialWrite{{Trial: inserted}}, Events: []journal.Event{event},
 			})
 			switch {
 			case err == nil:
@@ -154,13 +154,13 @@ func concurrentConflict(t *testing.T, f fixture) {
 
 func concurrentLease(t *testing.T, f fixture) {
 	f.seed(t, "s1")
-	guard := study.Guard{State: trial.Leased, LeaseEpoch: 1}
+	guard := journal.Guard{State: trial.Leased, LeaseEpoch: 1}
 	var won atomic.Int64
 	together(func(writer int) {
 		mine := sampleTrial("s1", 0, trial.Running)
 		mine.LeaseEpoch, mine.Worker = 2, fmt.Sprint(writer)
-		err := f.store.Apply(t.Context(), study.Change{
-			Trials:  []study.TrialWrite{{Trial: mine, Guard: &guard}},
+		err := f.store.Apply(t.Context(), journal.Change{
+			Trials:  []journal.TrialWrite{{Trial: mine, Guard: &guard}},
 			Reports: []trial.Report{sampleReport(mine.ID, 0, 1+writer)},
 		})
 		switch {
@@ -202,7 +202,7 @@ func concurrentReader(t *testing.T, f fixture) {
 		})
 	}
 	for round := range int64(50) {
-		f.apply(t, study.Change{Events: []study.Event{
+		f.apply(t, journal.Change{Events: []journal.Event{
 			sampleEvent("s1", 3*round+1), sampleEvent("s1", 3*round+2), sampleEvent("s1", 3*round+3),
 		}})
 	}

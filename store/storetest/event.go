@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func eventChecks() []check {
@@ -23,8 +23,8 @@ func eventRoundTrip(t *testing.T, f fixture) {
 	f.seed(t, "s1")
 	abroad := sampleEvent("s1", 3)
 	abroad.At = moment(9).In(time.FixedZone("", 5*3600+2700))
-	want := []study.Event{sampleEvent("s1", 1), trialEvent("s1", 2, trialID("s1", 0)), abroad}
-	f.apply(t, study.Change{Events: want})
+	want := []journal.Event{sampleEvent("s1", 1), trialEvent("s1", 2, trialID("s1", 0)), abroad}
+	f.apply(t, journal.Change{Events: want})
 	got, err := f.store.Events(t.Context(), "s1", 0, 10)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d events: %v", len(got), err)
@@ -45,7 +45,7 @@ func eventRoundTrip(t *testing.T, f fixture) {
 func eventPages(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
 	for _, sequence := range []int64{3, 1, 10, 2, 9} {
-		f.apply(t, study.Change{Events: []study.Event{sampleEvent("s1", sequence)}})
+		f.apply(t, journal.Change{Events: []journal.Event{sampleEvent("s1", sequence)}})
 	}
 	for _, one := range []struct {
 		name  string
@@ -83,18 +83,18 @@ func eventPages(t *testing.T, f fixture) {
 
 func eventTaken(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
-	f.apply(t, study.Change{Events: []study.Event{sampleEvent("s1", 1)}})
+	f.apply(t, journal.Change{Events: []journal.Event{sampleEvent("s1", 1)}})
 	different := trialEvent("s1", 1, trialID("s1", 0))
-	f.refuse(t, study.Change{Events: []study.Event{different}}, problem.Conflict)
-	f.refuse(t, study.Change{Events: []study.Event{sampleEvent("s1", 2), sampleEvent("s1", 2)}}, problem.Conflict)
-	f.refuse(t, study.Change{Events: []study.Event{sampleEvent("s1", 2), sampleEvent("s3", 1)}}, problem.NotFound)
-	f.apply(t, study.Change{Events: []study.Event{sampleEvent("s2", 1), sampleEvent("s1", 2)}})
+	f.refuse(t, journal.Change{Events: []journal.Event{different}}, problem.Conflict)
+	f.refuse(t, journal.Change{Events: []journal.Event{sampleEvent("s1", 2), sampleEvent("s1", 2)}}, problem.Conflict)
+	f.refuse(t, journal.Change{Events: []journal.Event{sampleEvent("s1", 2), sampleEvent("s3", 1)}}, problem.NotFound)
+	f.apply(t, journal.Change{Events: []journal.Event{sampleEvent("s2", 1), sampleEvent("s1", 2)}})
 }
 
 func eventOfTrial(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
 	first, second := trialID("s1", 0), trialID("s1", 1)
-	f.apply(t, study.Change{Events: []study.Event{
+	f.apply(t, journal.Change{Events: []journal.Event{
 		trialEvent("s1", 4, first), sampleEvent("s1", 3), trialEvent("s1", 1, first), trialEvent("s1", 2, second),
 		trialEvent("s2", 1, trialID("s2", 0)),
 	}})
@@ -102,7 +102,7 @@ func eventOfTrial(t *testing.T, f fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "the trial's events", got, []study.Event{trialEvent("s1", 1, first), trialEvent("s1", 4, first)})
+	same(t, "the trial's events", got, []journal.Event{trialEvent("s1", 1, first), trialEvent("s1", 4, first)})
 	if list, err := f.store.TrialEvents(t.Context(), "s2", trialID("s2", 1)); err != nil || len(list) > 0 {
 		t.Errorf("a trial without events has %v, %v", list, err)
 	}
@@ -115,8 +115,8 @@ func eventOfTrial(t *testing.T, f fixture) {
 func eventOfAnotherStudysTrial(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
 	named := trialID("s2", 0)
-	f.apply(t, study.Change{Events: []study.Event{trialEvent("s1", 1, named), trialEvent("s2", 1, named)}})
-	f.apply(t, study.Change{Delete: "s2"})
+	f.apply(t, journal.Change{Events: []journal.Event{trialEvent("s1", 1, named), trialEvent("s2", 1, named)}})
+	f.apply(t, journal.Change{Delete: "s2"})
 	f.seed(t, "s2")
 	if list, err := f.store.TrialEvents(t.Context(), "s2", named); err != nil || len(list) > 0 {
 		t.Errorf("the trial that came again has %v, %v", list, err)
@@ -125,5 +125,5 @@ func eventOfAnotherStudysTrial(t *testing.T, f fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "the other study's events", list, []study.Event{trialEvent("s1", 1, named)})
+	same(t, "the other study's events", list, []journal.Event{trialEvent("s1", 1, named)})
 }

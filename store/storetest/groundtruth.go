@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func recordChecks() []check {
@@ -24,7 +24,7 @@ func recordChecks() []check {
 // learn writes the records, in one change.
 func (f fixture) learn(t *testing.T, records ...similarity.Record) {
 	t.Helper()
-	f.apply(t, study.Change{Records: records})
+	f.apply(t, journal.Change{Records: records})
 }
 
 // wantTruth compares the ids of a type's records.
@@ -100,68 +100,68 @@ func recordBound(t *testing.T, f fixture) {
 		return similarity.Record{ID: fmt.Sprintf("r%05d", number), Machine: "x86", Updated: moment(0).Add(time.Duration(number))}
 	}
 	var many []similarity.Record
-	for number := range study.MaxRecords {
+	for number := range journal.MaxRecords {
 		many = append(many, numbered(number))
 	}
 	f.learn(t, append(many, sampleRecord("other", "arm", 0))...)
 	count := func(first, last int) {
 		t.Helper()
 		list, err := f.store.Records(t.Context(), "x86")
-		if err != nil || len(list) != study.MaxRecords {
-			t.Fatalf("%d records are kept, want %d: %v", len(list), study.MaxRecords, err)
+		if err != nil || len(list) != journal.MaxRecords {
+			t.Fatalf("%d records are kept, want %d: %v", len(list), journal.MaxRecords, err)
 		}
 		if got, want := []string{list[0].ID, list[len(list)-1].ID}, []string{numbered(first).ID, numbered(last).ID}; got[0] != want[0] || got[1] != want[1] {
 			t.Errorf("the oldest and the newest kept are %v, want %v", got, want)
 		}
 	}
-	count(0, study.MaxRecords-1)
+	count(0, journal.MaxRecords-1)
 
 	// One that goes on takes no room, at any age.
 	f.learn(t, numbered(0), numbered(5))
-	count(0, study.MaxRecords-1)
+	count(0, journal.MaxRecords-1)
 	renewed := numbered(3)
-	renewed.Updated = moment(0).Add(time.Duration(study.MaxRecords))
-	f.learn(t, renewed, numbered(study.MaxRecords+1))
-	count(1, study.MaxRecords+1)
+	renewed.Updated = moment(0).Add(time.Duration(journal.MaxRecords))
+	f.learn(t, renewed, numbered(journal.MaxRecords+1))
+	count(1, journal.MaxRecords+1)
 
 	// What is refused with the rest of its change makes no room.
 	receipt := pointer(sampleReceipt("key-1"))
-	f.apply(t, study.Change{Receipt: receipt})
-	f.refuse(t, study.Change{Records: []similarity.Record{numbered(study.MaxRecords + 2)}, Receipt: receipt}, problem.Conflict)
-	count(1, study.MaxRecords+1)
+	f.apply(t, journal.Change{Receipt: receipt})
+	f.refuse(t, journal.Change{Records: []similarity.Record{numbered(journal.MaxRecords + 2)}, Receipt: receipt}, problem.Conflict)
+	count(1, journal.MaxRecords+1)
 
 	// One older than all that are kept is not kept.
 	f.learn(t, numbered(-1))
-	count(1, study.MaxRecords+1)
-	f.learn(t, numbered(study.MaxRecords+2), numbered(study.MaxRecords+3)) // 3 is among the newest
-	count(4, study.MaxRecords+3)
+	count(1, journal.MaxRecords+1)
+	f.learn(t, numbered(journal.MaxRecords+2), numbered(journal.MaxRecords+3)) // 3 is among the newest
+	count(4, journal.MaxRecords+3)
 	f.wantTruth(t, "arm", "other")
 
 	// One that comes from another type of machine takes room as well.
-	moved := numbered(study.MaxRecords + 4)
+	moved := numbered(journal.MaxRecords + 4)
 	moved.ID = "other"
 	f.learn(t, moved)
 	list, err := f.store.Records(t.Context(), "x86")
-	if err != nil || len(list) != study.MaxRecords || list[len(list)-1].ID != "other" {
-		t.Errorf("%d records are kept, want %d: %v", len(list), study.MaxRecords, err)
+	if err != nil || len(list) != journal.MaxRecords || list[len(list)-1].ID != "other" {
+		t.Errorf("%d records are kept, want %d: %v", len(list), journal.MaxRecords, err)
 	}
 }
 
 func recordOutlivesStudy(t *testing.T, f fixture) {
 	f.seed(t, "s1")
-	f.apply(t, study.Change{Events: []study.Event{sampleEvent("s1", 1)}, Records: []similarity.Record{sampleRecord("r1", "x86", 1)}})
-	f.apply(t, study.Change{Delete: "s1", Records: []similarity.Record{sampleRecord("r2", "x86", 2)}})
+	f.apply(t, journal.Change{Events: []journal.Event{sampleEvent("s1", 1)}, Records: []similarity.Record{sampleRecord("r1", "x86", 1)}})
+	f.apply(t, journal.Change{Delete: "s1", Records: []similarity.Record{sampleRecord("r2", "x86", 2)}})
 	f.wantTruth(t, "x86", "r1", "r2")
 }
 
 func recordForget(t *testing.T, f fixture) {
 	f.learn(t, sampleRecord("r1", "x86", 1), sampleRecord("r2", "arm", 2), sampleRecord("r3", "x86", 3))
-	f.apply(t, study.Change{Forget: pointer("riscv")})
+	f.apply(t, journal.Change{Forget: pointer("riscv")})
 	f.wantTypes(t, "arm", "x86")
 	// What is written with it is new.
-	f.apply(t, study.Change{Forget: pointer("x86"), Records: []similarity.Record{sampleRecord("r3", "x86", 4), sampleRecord("r4", "x86", 5)}})
+	f.apply(t, journal.Change{Forget: pointer("x86"), Records: []similarity.Record{sampleRecord("r3", "x86", 4), sampleRecord("r4", "x86", 5)}})
 	f.wantTruth(t, "", "r2", "r3", "r4")
-	f.apply(t, study.Change{Forget: pointer("")})
+	f.apply(t, journal.Change{Forget: pointer("")})
 	f.wantTypes(t)
 	f.wantTruth(t, "")
 }

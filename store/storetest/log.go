@@ -8,7 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -108,12 +108,12 @@ func logLease(t *testing.T, f fixture) {
 func logLeases(t *testing.T, f fixture) {
 	f.seed(t, "s1")
 	id := trialID("s1", 0)
-	guard := study.Guard{State: trial.Leased, LeaseEpoch: 1}
+	guard := journal.Guard{State: trial.Leased, LeaseEpoch: 1}
 	for _, epoch := range []trial.LeaseEpoch{1, 2, 10} {
 		if epoch > 1 {
 			next := sampleTrial("s1", 0, trial.Leased)
 			next.LeaseEpoch = epoch
-			f.apply(t, study.Change{Trials: []study.TrialWrite{{Trial: next, Guard: &guard}}})
+			f.apply(t, journal.Change{Trials: []journal.TrialWrite{{Trial: next, Guard: &guard}}})
 			wantCode(t, "AppendLog under the lease before",
 				f.store.AppendLog(t.Context(), id, guard.LeaseEpoch, 100, "late"), problem.LeaseLost)
 			guard.LeaseEpoch = epoch
@@ -149,7 +149,7 @@ func logCap(t *testing.T, f fixture) {
 	// The cap counts all leases together.
 	next := sampleTrial("s1", 1, trial.Leased)
 	next.LeaseEpoch = 2
-	f.apply(t, study.Change{Trials: []study.TrialWrite{{Trial: next, Guard: &study.Guard{State: trial.Running, LeaseEpoch: 1}}}})
+	f.apply(t, journal.Change{Trials: []journal.TrialWrite{{Trial: next, Guard: &journal.Guard{State: trial.Running, LeaseEpoch: 1}}}})
 	if err := f.store.AppendLog(t.Context(), id, 2, 0, "more"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // model is a store so simple that it is right by inspection: plain values, and
 // a change is tried on a copy.
 type model struct {
-	studies       []study.Study // in order of insertion
+	studies       []journal.Study // in order of insertion
 	trials        map[trial.ID]trial.Trial
 	reports       map[trial.ID][]trial.Report
-	events        []study.Event
-	snapshots     map[string]study.Snapshot
-	receipts      map[string]study.Receipt
+	events        []journal.Event
+	snapshots     map[string]journal.Snapshot
+	receipts      map[string]journal.Receipt
 	records       map[string]similarity.Record
 	architectures map[string]edge.Architecture
-	pool          []study.PoolEntry // in order of kind and name
+	pool          []journal.PoolEntry // in order of kind and name
 	letters       map[letter]byte
-	tokens        []auth.Token // in order of insertion
+	tokens        []access.Token // in order of insertion
 }
 
 // letter is the place of one byte of a log.
@@ -40,8 +40,8 @@ type letter struct {
 
 func newModel() model {
 	return model{
-		trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]study.Snapshot{},
-		receipts: map[string]study.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
+		trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]journal.Snapshot{},
+		receipts: map[string]journal.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
 		architectures: map[string]edge.Architecture{},
 	}
 }
@@ -56,7 +56,7 @@ func (m model) copied() model {
 }
 
 // apply returns the model with the change, or why it is refused.
-func (m model) apply(change study.Change) (model, error) {
+func (m model) apply(change journal.Change) (model, error) {
 	if err := m.behind(change.Behind); err != nil {
 		return m, err
 	}
@@ -79,7 +79,7 @@ func (m model) apply(change study.Change) (model, error) {
 		}
 	}
 	for _, event := range change.Events {
-		taken := func(e study.Event) bool { return e.Study == event.Study && e.Sequence == event.Sequence }
+		taken := func(e journal.Event) bool { return e.Study == event.Study && e.Sequence == event.Sequence }
 		switch {
 		case slices.ContainsFunc(after.events, taken):
 			return m, record.SequenceTaken(event)
@@ -92,7 +92,7 @@ func (m model) apply(change study.Change) (model, error) {
 }
 
 // behind refuses what was not decided on the study's newest event.
-func (m model) behind(p *study.Position) error {
+func (m model) behind(p *journal.Position) error {
 	if p == nil {
 		return nil
 	}
@@ -111,9 +111,9 @@ func (m model) behind(p *study.Position) error {
 	return nil
 }
 
-func (m *model) applyStudy(change study.Change) error {
+func (m *model) applyStudy(change journal.Change) error {
 	if one := change.Insert; one != nil {
-		if slices.ContainsFunc(m.studies, func(s study.Study) bool { return s.ID == one.ID || s.Reference() == one.Reference() }) {
+		if slices.ContainsFunc(m.studies, func(s journal.Study) bool { return s.ID == one.ID || s.Reference() == one.Reference() }) {
 			return record.StudyTaken(*one)
 		}
 		m.studies = append(m.studies, *one)
@@ -143,11 +143,11 @@ func (m *model) forget(id string) {
 	maps.DeleteFunc(m.reports, func(t trial.ID, _ []trial.Report) bool { return ours(t) })
 	maps.DeleteFunc(m.letters, func(l letter, _ byte) bool { return ours(l.id) })
 	maps.DeleteFunc(m.trials, func(t trial.ID, _ trial.Trial) bool { return ours(t) })
-	m.events = slices.DeleteFunc(m.events, func(e study.Event) bool { return e.Study == id })
+	m.events = slices.DeleteFunc(m.events, func(e journal.Event) bool { return e.Study == id })
 	delete(m.snapshots, id)
 }
 
-func (m *model) writeTrial(write study.TrialWrite) error {
+func (m *model) writeTrial(write journal.TrialWrite) error {
 	t := write.Trial
 	kept, there := m.trials[t.ID]
 	if write.Guard != nil {
@@ -173,7 +173,7 @@ func (m *model) writeTrial(write study.TrialWrite) error {
 	return nil
 }
 
-func (m model) applyRest(before model, change study.Change) (model, error) {
+func (m model) applyRest(before model, change journal.Change) (model, error) {
 	if one := change.Snapshot; one != nil {
 		if m.study(one.Study) < 0 {
 			return before, record.NoStudy(one.Study)
@@ -194,7 +194,7 @@ func (m model) applyRest(before model, change study.Change) (model, error) {
 
 // learn forgets and writes records, and writes architectures and entries of the
 // pool; it is never refused.
-func (m *model) learn(change study.Change) {
+func (m *model) learn(change journal.Change) {
 	if machine := change.Forget; machine != nil {
 		maps.DeleteFunc(m.records, func(_ string, r similarity.Record) bool { return *machine == "" || r.Machine == *machine })
 	}
@@ -205,14 +205,14 @@ func (m *model) learn(change study.Change) {
 		m.architectures[one.Key] = one
 	}
 	for _, one := range change.Pool {
-		m.pool = slices.DeleteFunc(m.pool, func(old study.PoolEntry) bool { return old.Kind == one.Kind && old.Name == one.Name })
+		m.pool = slices.DeleteFunc(m.pool, func(old journal.PoolEntry) bool { return old.Kind == one.Kind && old.Name == one.Name })
 		if len(one.Document) > 0 {
 			m.pool = append(m.pool, one)
 		}
 	}
 	for _, one := range change.Records {
 		list := m.truth(one.Machine)
-		for _, old := range list[:max(0, len(list)-study.MaxRecords)] {
+		for _, old := range list[:max(0, len(list)-journal.MaxRecords)] {
 			delete(m.records, old.ID)
 		}
 	}
@@ -229,7 +229,7 @@ func (m model) truth(machine string) []similarity.Record {
 }
 
 func (m model) study(id string) int {
-	return slices.IndexFunc(m.studies, func(s study.Study) bool { return s.ID == id })
+	return slices.IndexFunc(m.studies, func(s journal.Study) bool { return s.ID == id })
 }
 
 // write appends to a log, which stays below its cap here.
@@ -250,7 +250,7 @@ func (m *model) write(id trial.ID, epoch trial.LeaseEpoch, offset int64, text st
 	return nil
 }
 
-func (m *model) insertToken(token auth.Token) error {
+func (m *model) insertToken(token access.Token) error {
 	if m.token(token.ID) >= 0 {
 		return record.TokenTaken(token.ID)
 	}
@@ -291,12 +291,12 @@ func (m *model) useToken(id string, used time.Time) error {
 }
 
 func (m model) token(id string) int {
-	return slices.IndexFunc(m.tokens, func(t auth.Token) bool { return t.ID == id })
+	return slices.IndexFunc(m.tokens, func(t access.Token) bool { return t.ID == id })
 }
 
 func (m *model) purge(before time.Time) int {
 	count := len(m.receipts)
-	maps.DeleteFunc(m.receipts, func(_ string, r study.Receipt) bool { return r.At.Before(before) })
+	maps.DeleteFunc(m.receipts, func(_ string, r journal.Receipt) bool { return r.At.Before(before) })
 	return count - len(m.receipts)
 }
 
@@ -305,8 +305,8 @@ func (m model) picture() picture {
 	p := blank()
 	p.Studies, p.Tokens = slices.Clone(m.studies), slices.Clone(m.tokens)
 	slices.Reverse(p.Studies)
-	slices.SortStableFunc(p.Studies, func(a, b study.Study) int { return b.Created.Compare(a.Created) })
-	slices.SortStableFunc(p.Tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(p.Studies, func(a, b journal.Study) int { return b.Created.Compare(a.Created) })
+	slices.SortStableFunc(p.Tokens, func(a, b access.Token) int { return a.Created.Compare(b.Created) })
 	for id, t := range m.trials {
 		p.Trials[t.Study] = append(p.Trials[t.Study], t)
 		p.Logs[id] = m.log(id)
@@ -314,7 +314,7 @@ func (m model) picture() picture {
 	for _, list := range p.Trials {
 		slices.SortFunc(list, func(a, b trial.Trial) int { return cmp.Compare(a.Number, b.Number) })
 	}
-	events := slices.SortedFunc(slices.Values(m.events), func(a, b study.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	events := slices.SortedFunc(slices.Values(m.events), func(a, b journal.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, event := range events {
 		p.Events[event.Study] = append(p.Events[event.Study], event)
 		if t, there := m.trials[event.Trial]; there && t.Study == event.Study {
@@ -328,7 +328,7 @@ func (m model) picture() picture {
 	p.Architectures = slices.SortedFunc(maps.Values(m.architectures), func(a, b edge.Architecture) int {
 		return cmp.Or(b.Seen.Compare(a.Seen), cmp.Compare(b.Key, a.Key))
 	})
-	slices.SortFunc(m.pool, func(a, b study.PoolEntry) int {
+	slices.SortFunc(m.pool, func(a, b journal.PoolEntry) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	for _, one := range m.pool {

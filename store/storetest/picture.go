@@ -8,9 +8,9 @@ import (
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // keys are the Idempotency-Keys the suite uses.
@@ -21,30 +21,30 @@ func poolKinds() []string { return []string{"drain", "quota"} }
 
 // picture is everything a store shows of itself.
 type picture struct {
-	Studies   []study.Study
+	Studies   []journal.Study
 	Trials    map[string][]trial.Trial
 	Reports   map[trial.ID][]trial.Report
-	Events    map[string][]study.Event
-	Told      map[trial.ID][]study.Event // by trial
-	Snapshots map[string]study.Snapshot
-	Receipts  map[string]study.Receipt
+	Events    map[string][]journal.Event
+	Told      map[trial.ID][]journal.Event // by trial
+	Snapshots map[string]journal.Snapshot
+	Receipts  map[string]journal.Receipt
 	Logs      map[trial.ID]string
-	Tokens    []auth.Token
+	Tokens    []access.Token
 	// Truth is the ground truth by type of machine, All of it in one order.
 	Truth map[string][]similarity.Record
 	All   []similarity.Record
 	// Architectures are all, the newest first.
 	Architectures []edge.Architecture
 	// Pool has the entries of the pool, by kind.
-	Pool map[string][]study.PoolEntry `json:",omitempty"`
+	Pool map[string][]journal.PoolEntry `json:",omitempty"`
 }
 
 func blank() picture {
 	return picture{
 		Trials: map[string][]trial.Trial{}, Reports: map[trial.ID][]trial.Report{},
-		Events: map[string][]study.Event{}, Told: map[trial.ID][]study.Event{},
-		Snapshots: map[string]study.Snapshot{}, Receipts: map[string]study.Receipt{}, Logs: map[trial.ID]string{},
-		Truth: map[string][]similarity.Record{}, Pool: map[string][]study.PoolEntry{},
+		Events: map[string][]journal.Event{}, Told: map[trial.ID][]journal.Event{},
+		Snapshots: map[string]journal.Snapshot{}, Receipts: map[string]journal.Receipt{}, Logs: map[trial.ID]string{},
+		Truth: map[string][]similarity.Record{}, Pool: map[string][]journal.PoolEntry{},
 	}
 }
 
@@ -71,7 +71,7 @@ func take(ctx context.Context, store Everything) (picture, error) {
 	if p.Tokens, err = store.Tokens(ctx); err != nil {
 		return p, err
 	}
-	if p.Architectures, err = store.Architectures(ctx, study.MaxArchitectures); err != nil {
+	if p.Architectures, err = store.Architectures(ctx, journal.MaxArchitectures); err != nil {
 		return p, err
 	}
 	for _, kind := range poolKinds() {
@@ -134,8 +134,8 @@ func (p *picture) takeStudy(ctx context.Context, store Everything, id string) er
 func (p *picture) tidy() {
 	maps.DeleteFunc(p.Trials, func(_ string, list []trial.Trial) bool { return len(list) == 0 })
 	maps.DeleteFunc(p.Reports, func(_ trial.ID, list []trial.Report) bool { return len(list) == 0 })
-	maps.DeleteFunc(p.Events, func(_ string, list []study.Event) bool { return len(list) == 0 })
-	maps.DeleteFunc(p.Told, func(_ trial.ID, list []study.Event) bool { return len(list) == 0 })
+	maps.DeleteFunc(p.Events, func(_ string, list []journal.Event) bool { return len(list) == 0 })
+	maps.DeleteFunc(p.Told, func(_ trial.ID, list []journal.Event) bool { return len(list) == 0 })
 	maps.DeleteFunc(p.Logs, func(_ trial.ID, log string) bool { return log == "" })
 	if len(p.Studies) == 0 {
 		p.Studies = nil

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -78,17 +78,17 @@ func modelAgrees(t *testing.T, f fixture) {
 func (f fixture) clear(r *rapid.T) []edge.Architecture {
 	ctx := context.WithoutCancel(r.Context())
 	p, err := take(ctx, f.store)
-	var gone []study.PoolEntry
+	var gone []journal.PoolEntry
 	for kind, entries := range p.Pool {
 		for _, one := range entries {
-			gone = append(gone, study.PoolEntry{Kind: kind, Name: one.Name})
+			gone = append(gone, journal.PoolEntry{Kind: kind, Name: one.Name})
 		}
 	}
 	for i := 0; err == nil && i < len(p.Studies); i++ {
-		err = f.store.Apply(ctx, study.Change{Delete: p.Studies[i].ID})
+		err = f.store.Apply(ctx, journal.Change{Delete: p.Studies[i].ID})
 	}
 	if err == nil {
-		err = f.store.Apply(ctx, study.Change{Forget: pointer(""), Pool: gone})
+		err = f.store.Apply(ctx, journal.Change{Forget: pointer(""), Pool: gone})
 	}
 	for i := 0; err == nil && i < len(p.Tokens); i++ {
 		err = f.store.DeleteToken(ctx, p.Tokens[i].ID)

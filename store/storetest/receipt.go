@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func receiptChecks() []check {
@@ -18,10 +18,10 @@ func receiptChecks() []check {
 func receiptRoundTrip(t *testing.T, f fixture) {
 	answered, silent := sampleReceipt("key-1"), sampleReceipt("key-2")
 	silent.Answer = nil // of a call that answers nothing
-	for _, want := range []study.Receipt{answered, silent} {
+	for _, want := range []journal.Receipt{answered, silent} {
 		_, err := f.store.Receipt(t.Context(), want.Key)
 		wantCode(t, "Receipt before the call", err, problem.NotFound)
-		f.apply(t, study.Change{Receipt: &want})
+		f.apply(t, journal.Change{Receipt: &want})
 		got, err := f.store.Receipt(t.Context(), want.Key)
 		if err != nil {
 			t.Fatal(err)
@@ -32,14 +32,14 @@ func receiptRoundTrip(t *testing.T, f fixture) {
 	}
 	again := sampleReceipt("key-1")
 	again.Request = "another"
-	f.refuse(t, study.Change{Receipt: &again}, problem.Conflict)
+	f.refuse(t, journal.Change{Receipt: &again}, problem.Conflict)
 }
 
 func receiptPurge(t *testing.T, f fixture) {
 	for i, key := range keys() {
 		one := sampleReceipt(key)
 		one.At = moment(9 + i)
-		f.apply(t, study.Change{Receipt: &one})
+		f.apply(t, journal.Change{Receipt: &one})
 	}
 	for _, one := range []struct {
 		name         string
@@ -62,5 +62,5 @@ func receiptPurge(t *testing.T, f fixture) {
 			}
 		})
 	}
-	f.apply(t, study.Change{Receipt: pointer(sampleReceipt("key-1"))}) // a purged key is free again
+	f.apply(t, journal.Change{Receipt: pointer(sampleReceipt("key-1"))}) // a purged key is free again
 }

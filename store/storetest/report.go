@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -23,8 +23,8 @@ func reportOrder(t *testing.T, f fixture) {
 	id := trialID("s1", 1)
 	want := []trial.Report{sampleReport(id, 1, 9), sampleReport(id, 0, 10), sampleReport(id, 0, 2), sampleReport(id, 1, 3)}
 	other := sampleReport(trialID("s1", 0), 1, 9)
-	f.apply(t, study.Change{Reports: []trial.Report{want[0], other, want[1]}})
-	f.apply(t, study.Change{Reports: want[2:]})
+	f.apply(t, journal.Change{Reports: []trial.Report{want[0], other, want[1]}})
+	f.apply(t, journal.Change{Reports: want[2:]})
 	got, err := f.store.Reports(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -38,8 +38,8 @@ func reportOnce(t *testing.T, f fixture) {
 	first, repeated := sampleReport(id, 0, 1), sampleReport(id, 0, 1)
 	repeated.Metrics, repeated.Worker, repeated.At = map[string]trial.Float{"accuracy": 0.9}, "other", moment(30)
 	sameEpochHigher := sampleReport(id, 1, 1)
-	f.apply(t, study.Change{Reports: []trial.Report{first, repeated}})
-	f.apply(t, study.Change{Reports: []trial.Report{repeated, sameEpochHigher}, Events: []study.Event{sampleEvent("s1", 1)}})
+	f.apply(t, journal.Change{Reports: []trial.Report{first, repeated}})
+	f.apply(t, journal.Change{Reports: []trial.Report{repeated, sameEpochHigher}, Events: []journal.Event{sampleEvent("s1", 1)}})
 	got, err := f.store.Reports(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func reportOnce(t *testing.T, f fixture) {
 
 func reportOrphan(t *testing.T, f fixture) {
 	f.seed(t, "s1")
-	f.refuse(t, study.Change{Reports: []trial.Report{sampleReport(trialID("s1", 1), 0, 1), sampleReport("s1-9", 0, 1)}}, problem.NotFound)
+	f.refuse(t, journal.Change{Reports: []trial.Report{sampleReport(trialID("s1", 1), 0, 1), sampleReport("s1-9", 0, 1)}}, problem.NotFound)
 }
 
 func reportFloats(t *testing.T, f fixture) {
@@ -68,7 +68,7 @@ func reportFloats(t *testing.T, f fixture) {
 		one.Metrics, one.Seconds, one.Energy.Joules = map[string]trial.Float{"loss": v}, v, v
 		kept := sampleTrial("s1", 10+epoch, trial.Running)
 		kept.Last, kept.Results[0].Values = map[string]trial.Float{"loss": v}, []trial.Float{v, 1}
-		f.apply(t, study.Change{Reports: []trial.Report{one}, Trials: []study.TrialWrite{{Trial: kept}}})
+		f.apply(t, journal.Change{Reports: []trial.Report{one}, Trials: []journal.TrialWrite{{Trial: kept}}})
 
 		reports, err := f.store.Reports(t.Context(), id)
 		if err != nil || len(reports) != epoch+1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
@@ -58,8 +58,8 @@ func full(t testing.TB, name string) definition.Definition {
 }
 
 // sampleStudy is a running study with little in it.
-func sampleStudy(id, name string) study.Study {
-	return study.Study{
+func sampleStudy(id, name string) journal.Study {
+	return journal.Study{
 		ID: id, Definition: definition.Definition{Name: name}, Status: protocol.StudyRunning, Reason: "created by o'brien",
 		Created: moment(0), Elapsed: 90*time.Minute + 1, Since: pointer(moment(1)),
 	}
@@ -98,14 +98,14 @@ func sampleReport(id trial.ID, rung, epoch int) trial.Report {
 }
 
 // sampleEvent is an event of the study alone.
-func sampleEvent(studyID string, sequence int64) study.Event {
-	return study.Event{Study: studyID, Sequence: sequence, At: moment(6), Kind: study.StatusChange, State: "running", Reason: "resumed"}
+func sampleEvent(studyID string, sequence int64) journal.Event {
+	return journal.Event{Study: studyID, Sequence: sequence, At: moment(6), Kind: journal.StatusChange, State: "running", Reason: "resumed"}
 }
 
 // trialEvent is an event about a trial, with data.
-func trialEvent(studyID string, sequence int64, id trial.ID) study.Event {
-	return study.Event{
-		Study: studyID, Sequence: sequence, At: moment(7), Kind: study.TrialState, Trial: id, State: "leased",
+func trialEvent(studyID string, sequence int64, id trial.ID) journal.Event {
+	return journal.Event{
+		Study: studyID, Sequence: sequence, At: moment(7), Kind: journal.TrialState, Trial: id, State: "leased",
 		Worker: "w", Reason: "it's free", Data: json.RawMessage(`{"b":1,"a":[1.0,"x"]}`),
 	}
 }
@@ -125,6 +125,6 @@ func sampleRecord(id, machine string, seconds int) similarity.Record {
 	}
 }
 
-func sampleReceipt(key string) study.Receipt {
-	return study.Receipt{Key: key, Request: "5f70bf18", Answer: json.RawMessage(`{"b": 1.0,  "a": "☃"}`), At: moment(8)}
+func sampleReceipt(key string) journal.Receipt {
+	return journal.Receipt{Key: key, Request: "5f70bf18", Answer: json.RawMessage(`{"b": 1.0,  "a": "☃"}`), At: moment(8)}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 )
 
 func snapshotChecks() []check {
@@ -29,7 +29,7 @@ func snapshotNewest(t *testing.T, f fixture) {
 		{"the newest", 8, `{"step": 6}`, `{"step": 6}`},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			f.apply(t, study.Change{Snapshot: &study.Snapshot{Study: "s1", Sequence: one.sequence, State: json.RawMessage(one.written)}})
+			f.apply(t, journal.Change{Snapshot: &journal.Snapshot{Study: "s1", Sequence: one.sequence, State: json.RawMessage(one.written)}})
 			got, err := f.store.Snapshot(t.Context(), "s1")
 			if err != nil {
 				t.Fatal(err)
@@ -44,5 +44,5 @@ func snapshotNewest(t *testing.T, f fixture) {
 	}
 	_, err = f.store.Snapshot(t.Context(), "s2")
 	wantCode(t, "Snapshot of another study", err, problem.NotFound)
-	f.refuse(t, study.Change{Snapshot: &study.Snapshot{Study: "s3", State: json.RawMessage(`{}`)}}, problem.NotFound)
+	f.refuse(t, journal.Change{Snapshot: &journal.Snapshot{Study: "s3", State: json.RawMessage(`{}`)}}, problem.NotFound)
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/tandem-tune/tandem/edge"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // Everything is all that a server keeps in its store.
 type Everything interface {
-	study.Store
-	study.LogStore
-	auth.Store
+	journal.Store
+	journal.LogStore
+	access.Store
 	// PurgeReceipts deletes the receipts older than the time and returns how many.
 	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
 }
@@ -50,10 +50,10 @@ func Fill(t *testing.T, store Everything) {
 	f.seed(t, "s1", "s2")
 	f.fill(t, "s1", "key-1")
 	f.fill(t, "s2", "key-2")
-	f.apply(t, study.Change{
+	f.apply(t, journal.Change{
 		Records:       []similarity.Record{sampleRecord("r1", "arm, 4 cores", 2), sampleRecord("r2", "x86, 2 cores", 1)},
 		Architectures: []edge.Architecture{sampleArchitecture("a1", 0), sampleArchitecture("a2", 1)},
-		Pool:          []study.PoolEntry{samplePoolEntry("quota", "alice"), samplePoolEntry("drain", "rack")},
+		Pool:          []journal.PoolEntry{samplePoolEntry("quota", "alice"), samplePoolEntry("drain", "rack")},
 	})
 	if err := store.InsertToken(t.Context(), sampleToken("t1", 0)); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ type check struct {
 type fixture struct{ store Everything }
 
 // apply makes a change that must be accepted.
-func (f fixture) apply(t *testing.T, change study.Change) {
+func (f fixture) apply(t *testing.T, change journal.Change) {
 	t.Helper()
 	if err := f.store.Apply(t.Context(), change); err != nil {
 		t.Fatalf("a change was refused: %v", err)
@@ -94,7 +94,7 @@ func (f fixture) apply(t *testing.T, change study.Change) {
 }
 
 // refuse makes a change that must be refused and leave nothing behind.
-func (f fixture) refuse(t *testing.T, change study.Change, want problem.Code) {
+func (f fixture) refuse(t *testing.T, change journal.Change, want problem.Code) {
 	t.Helper()
 	before := f.picture(t)
 	wantCode(t, "Apply", f.store.Apply(t.Context(), change), want)
@@ -107,7 +107,7 @@ func (f fixture) seed(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		one := sampleStudy(id, "name-"+id)
-		f.apply(t, study.Change{Insert: &one, Trials: []study.TrialWrite{
+		f.apply(t, journal.Change{Insert: &one, Trials: []journal.TrialWrite{
 			{Trial: sampleTrial(id, 0, trial.Leased)}, {Trial: sampleTrial(id, 1, trial.Running)},
 		}})
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -23,7 +23,7 @@ func studyChecks() []check {
 }
 
 func studyRoundTrip(t *testing.T, f fixture) {
-	for name, one := range map[string]study.Study{
+	for name, one := range map[string]journal.Study{
 		"all-fields": {
 			ID: "s1", Owner: "alice", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
 			Elapsed: time.Hour + time.Nanosecond, Since: pointer(moment(1)), Finished: pointer(moment(2)),
@@ -37,7 +37,7 @@ func studyRoundTrip(t *testing.T, f fixture) {
 		"before-1970": {ID: "s4", Definition: full(t, "before-1970"), Status: protocol.StudyRunning, Created: time.Time{}.Add(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.apply(t, study.Change{Insert: &one})
+			f.apply(t, journal.Change{Insert: &one})
 			one.Created = one.Created.UTC()
 			for _, ref := range []string{one.ID, one.Reference()} {
 				got, err := f.store.Study(t.Context(), ref)
@@ -56,7 +56,7 @@ func studyRoundTrip(t *testing.T, f fixture) {
 func studyByReference(t *testing.T, f fixture) {
 	f.seed(t, "s1")
 	confusing := sampleStudy("s2", "s1")
-	f.apply(t, study.Change{Insert: &confusing})
+	f.apply(t, journal.Change{Insert: &confusing})
 	for ref, want := range map[string]string{"s1": "s1", "s2": "s2", "name-s1": "s1"} {
 		if got, err := f.store.Study(t.Context(), ref); err != nil || got.ID != want {
 			t.Errorf("Study(%q) is %q, %v; want %q", ref, got.ID, err, want)
@@ -70,11 +70,11 @@ func studyByReference(t *testing.T, f fixture) {
 
 func studyUnique(t *testing.T, f fixture) {
 	f.seed(t, "s1")
-	for _, taken := range []study.Study{sampleStudy("s1", "other"), sampleStudy("s2", "name-s1"), sampleStudy("s1", "name-s1")} {
-		f.refuse(t, study.Change{Insert: &taken}, problem.Conflict)
+	for _, taken := range []journal.Study{sampleStudy("s1", "other"), sampleStudy("s2", "name-s1"), sampleStudy("s1", "name-s1")} {
+		f.refuse(t, journal.Change{Insert: &taken}, problem.Conflict)
 	}
 	fine := sampleStudy("s2", "Name-s1")
-	f.apply(t, study.Change{Insert: &fine})
+	f.apply(t, journal.Change{Insert: &fine})
 }
 
 func studyOwners(t *testing.T, f fixture) {
@@ -82,10 +82,10 @@ func studyOwners(t *testing.T, f fixture) {
 	for id, owner := range map[string]string{"s2": "alice", "s3": "bob"} {
 		one := sampleStudy(id, "name-s1")
 		one.Owner = owner
-		f.apply(t, study.Change{Insert: &one})
+		f.apply(t, journal.Change{Insert: &one})
 		again := sampleStudy("s4", "name-s1")
 		again.Owner = owner
-		f.refuse(t, study.Change{Insert: &again}, problem.Conflict)
+		f.refuse(t, journal.Change{Insert: &again}, problem.Conflict)
 	}
 	for ref, want := range map[string]string{"name-s1": "", "alice:name-s1": "alice", "bob:name-s1": "bob"} {
 		if got, err := f.store.Study(t.Context(), ref); err != nil || got.Owner != want || got.Definition.Name != "name-s1" {
@@ -93,31 +93,31 @@ func studyOwners(t *testing.T, f fixture) {
 		}
 	}
 	update := sampleStudy("s2", "name-s1") // without the owner: an update replaces none
-	f.apply(t, study.Change{Update: &update})
+	f.apply(t, journal.Change{Update: &update})
 	if got, err := f.store.Study(t.Context(), "s2"); err != nil || got.Owner != "alice" {
 		t.Errorf("after an update it is %q's: %v", got.Owner, err)
 	}
-	f.apply(t, study.Change{Delete: "s2"})
+	f.apply(t, journal.Change{Delete: "s2"})
 	_, err := f.store.Study(t.Context(), "alice:name-s1")
 	wantCode(t, "a deleted study by its reference", err, problem.NotFound)
 	free := sampleStudy("s5", "name-s1")
 	free.Owner = "alice"
-	f.apply(t, study.Change{Insert: &free})
+	f.apply(t, journal.Change{Insert: &free})
 }
 
 func studyUpdate(t *testing.T, f fixture) {
-	want := study.Study{ID: "s1", Definition: full(t, "first"), Status: protocol.StudyRunning, Created: moment(0), Since: pointer(moment(1))}
+	want := journal.Study{ID: "s1", Definition: full(t, "first"), Status: protocol.StudyRunning, Created: moment(0), Since: pointer(moment(1))}
 	other := sampleStudy("s2", "second")
-	f.apply(t, study.Change{Insert: &want})
-	f.apply(t, study.Change{Insert: &other})
-	update := study.Study{
+	f.apply(t, journal.Change{Insert: &want})
+	f.apply(t, journal.Change{Insert: &other})
+	update := journal.Study{
 		ID: "s1", Definition: full(t, "renamed"), Created: moment(40),
 		Status: protocol.StudyCompleted, Reason: "60 trials", Elapsed: 7, Finished: pointer(moment(9)),
 		Annotation: trial.Annotation{Tags: []string{"paper"}},
 	}
-	f.apply(t, study.Change{Update: &update})
+	f.apply(t, journal.Change{Update: &update})
 	want.Status, want.Reason, want.Elapsed, want.Since, want.Finished, want.Annotation = update.Status, update.Reason, update.Elapsed, nil, update.Finished, update.Annotation
-	for _, want := range []study.Study{want, other} {
+	for _, want := range []journal.Study{want, other} {
 		got, err := f.store.Study(t.Context(), want.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func studyUpdate(t *testing.T, f fixture) {
 		same(t, "the study", got, want)
 	}
 	missing := sampleStudy("s3", "first")
-	f.refuse(t, study.Change{Update: &missing}, problem.NotFound)
+	f.refuse(t, journal.Change{Update: &missing}, problem.NotFound)
 }
 
 func studyOrder(t *testing.T, f fixture) {
@@ -138,7 +138,7 @@ func studyOrder(t *testing.T, f fixture) {
 	} {
 		inserted := sampleStudy(one.id, "name of "+one.id)
 		inserted.Created = one.created
-		f.apply(t, study.Change{Insert: &inserted})
+		f.apply(t, journal.Change{Insert: &inserted})
 	}
 	list, err := f.store.Studies(t.Context())
 	if err != nil {
@@ -157,12 +157,12 @@ func studyDelete(t *testing.T, f fixture) {
 	kept := f.picture(t)
 	f.seed(t, "gone")
 	f.fill(t, "gone", keys()[1])
-	f.apply(t, study.Change{Delete: "gone"})
+	f.apply(t, journal.Change{Delete: "gone"})
 	for name, err := range f.lookUp(t, "gone") {
 		wantCode(t, name+" of a deleted study", err, problem.NotFound)
 	}
-	f.refuse(t, study.Change{Delete: "gone"}, problem.NotFound)
-	f.refuse(t, study.Change{Delete: "name-kept"}, problem.NotFound) // a name is no id
+	f.refuse(t, journal.Change{Delete: "gone"}, problem.NotFound)
+	f.refuse(t, journal.Change{Delete: "name-kept"}, problem.NotFound) // a name is no id
 	got, err := take(t.Context(), f.store)
 	if err != nil {
 		t.Fatal(err)
@@ -187,10 +187,10 @@ func studyDelete(t *testing.T, f fixture) {
 // fill gives a seeded study something of everything.
 func (f fixture) fill(t *testing.T, id, key string) {
 	t.Helper()
-	f.apply(t, study.Change{
+	f.apply(t, journal.Change{
 		Reports:  []trial.Report{sampleReport(trialID(id, 0), 0, 1), sampleReport(trialID(id, 1), 0, 1)},
-		Events:   []study.Event{sampleEvent(id, 1), trialEvent(id, 2, trialID(id, 0))},
-		Snapshot: &study.Snapshot{Study: id, Sequence: 2, State: []byte(`{"n":1}`)},
+		Events:   []journal.Event{sampleEvent(id, 1), trialEvent(id, 2, trialID(id, 0))},
+		Snapshot: &journal.Snapshot{Study: id, Sequence: 2, State: []byte(`{"n":1}`)},
 		Receipt:  pointer(sampleReceipt(key)),
 	})
 	if err := f.store.AppendLog(t.Context(), trialID(id, 1), 1, 0, "line\n"); err != nil {

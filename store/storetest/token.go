@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 func tokenChecks() []check {
@@ -17,16 +17,16 @@ func tokenChecks() []check {
 	}
 }
 
-func sampleToken(id string, seconds int) auth.Token {
-	return auth.Token{ID: id, Name: "o'brien ☃", Scope: auth.Worker, Hash: sha256.Sum256([]byte(id)), Created: moment(seconds)}
+func sampleToken(id string, seconds int) access.Token {
+	return access.Token{ID: id, Name: "o'brien ☃", Scope: access.Worker, Hash: sha256.Sum256([]byte(id)), Created: moment(seconds)}
 }
 
 func tokenRoundTrip(t *testing.T, f fixture) {
 	ctx := t.Context()
 	expiring, lasting := sampleToken("t1", 0), sampleToken("t2", 1)
-	expiring.Expires, lasting.Scope, lasting.Name = pointer(moment(30)), auth.Admin, ""
+	expiring.Expires, lasting.Scope, lasting.Name = pointer(moment(30)), access.Admin, ""
 	expiring.Worker, expiring.Used, expiring.Study = "rack ☃", pointer(moment(20)), "s1 ☃"
-	for _, want := range []auth.Token{expiring, lasting} {
+	for _, want := range []access.Token{expiring, lasting} {
 		_, err := f.store.Token(ctx, want.ID)
 		wantCode(t, "Token before it is there", err, problem.NotFound)
 		if err := f.store.InsertToken(ctx, want); err != nil {
@@ -56,7 +56,7 @@ func tokenRoundTrip(t *testing.T, f fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "what is left", list, []auth.Token{lasting})
+	same(t, "what is left", list, []access.Token{lasting})
 }
 
 func tokenBinding(t *testing.T, f fixture) {
@@ -99,7 +99,7 @@ func tokenUse(t *testing.T, f fixture) {
 }
 
 func tokenOrder(t *testing.T, f fixture) {
-	for _, one := range []auth.Token{sampleToken("c", 2), sampleToken("z", 1), sampleToken("a", 3), sampleToken("b", 2)} {
+	for _, one := range []access.Token{sampleToken("c", 2), sampleToken("z", 1), sampleToken("a", 3), sampleToken("b", 2)} {
 		if err := f.store.InsertToken(t.Context(), one); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -25,16 +25,16 @@ func trialRoundTrip(t *testing.T, f fixture) {
 		sampleTrial("s1", 2, trial.Paused),
 		{ID: "s1-3", Study: "s1", Number: 3, State: trial.Queued, Created: moment(0)},
 	} {
-		f.apply(t, study.Change{Trials: []study.TrialWrite{{Trial: want}}})
+		f.apply(t, journal.Change{Trials: []journal.TrialWrite{{Trial: want}}})
 		got, err := f.store.Trial(t.Context(), want.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		same(t, "the inserted trial", got, want)
 
-		guard := study.Guard{State: want.State, LeaseEpoch: want.LeaseEpoch}
+		guard := journal.Guard{State: want.State, LeaseEpoch: want.LeaseEpoch}
 		want.State, want.LeaseEpoch, want.Results, want.Finished = trial.Completed, want.LeaseEpoch+1, nil, nil
-		f.apply(t, study.Change{Trials: []study.TrialWrite{{Trial: want, Guard: &guard}}})
+		f.apply(t, journal.Change{Trials: []journal.TrialWrite{{Trial: want, Guard: &guard}}})
 		if got, err = f.store.Trial(t.Context(), want.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func trialRoundTrip(t *testing.T, f fixture) {
 func trialOrder(t *testing.T, f fixture) {
 	f.seed(t, "s1")
 	for _, number := range []int{10, 9, 100, 2} {
-		f.apply(t, study.Change{Trials: []study.TrialWrite{{Trial: sampleTrial("s1", number, trial.Queued)}}})
+		f.apply(t, journal.Change{Trials: []journal.TrialWrite{{Trial: sampleTrial("s1", number, trial.Queued)}}})
 	}
 	list, err := f.store.Trials(t.Context(), "s1")
 	if err != nil {
@@ -73,12 +73,12 @@ func trialUnique(t *testing.T, f fixture) {
 		{"no study", orphan, problem.NotFound},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			f.refuse(t, study.Change{Trials: []study.TrialWrite{{Trial: one.trial}}}, one.want)
+			f.refuse(t, journal.Change{Trials: []journal.TrialWrite{{Trial: one.trial}}}, one.want)
 		})
 	}
-	again := study.TrialWrite{Trial: sampleTrial("s1", 8, trial.Queued)}
-	f.refuse(t, study.Change{Trials: []study.TrialWrite{again, again}}, problem.Conflict)
-	f.apply(t, study.Change{Trials: []study.TrialWrite{again}})
+	again := journal.TrialWrite{Trial: sampleTrial("s1", 8, trial.Queued)}
+	f.refuse(t, journal.Change{Trials: []journal.TrialWrite{again, again}}, problem.Conflict)
+	f.apply(t, journal.Change{Trials: []journal.TrialWrite{again}})
 }
 
 func trialGuard(t *testing.T, f fixture) {
@@ -86,38 +86,38 @@ func trialGuard(t *testing.T, f fixture) {
 	held := sampleTrial("s1", 0, trial.Leased) // as seeded, under lease 1
 	for _, one := range []struct {
 		name  string
-		guard study.Guard
+		guard journal.Guard
 		want  problem.Code
 	}{
-		{"an older lease", study.Guard{State: trial.Leased, LeaseEpoch: 0}, problem.LeaseLost},
-		{"a newer lease", study.Guard{State: trial.Leased, LeaseEpoch: 2}, problem.LeaseLost},
-		{"another state", study.Guard{State: trial.Running, LeaseEpoch: 1}, problem.LeaseLost},
-		{"no state", study.Guard{LeaseEpoch: 1}, problem.LeaseLost},
-		{"another state and lease", study.Guard{State: trial.Queued}, problem.LeaseLost},
+		{"an older lease", journal.Guard{State: trial.Leased, LeaseEpoch: 0}, problem.LeaseLost},
+		{"a newer lease", journal.Guard{State: trial.Leased, LeaseEpoch: 2}, problem.LeaseLost},
+		{"another state", journal.Guard{State: trial.Running, LeaseEpoch: 1}, problem.LeaseLost},
+		{"no state", journal.Guard{LeaseEpoch: 1}, problem.LeaseLost},
+		{"another state and lease", journal.Guard{State: trial.Queued}, problem.LeaseLost},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			f.refuse(t, study.Change{Trials: []study.TrialWrite{{Trial: held, Guard: &one.guard}}}, one.want)
+			f.refuse(t, journal.Change{Trials: []journal.TrialWrite{{Trial: held, Guard: &one.guard}}}, one.want)
 		})
 	}
 	missing := sampleTrial("s1", 9, trial.Leased)
-	right := study.Guard{State: trial.Leased, LeaseEpoch: 1}
-	f.refuse(t, study.Change{Trials: []study.TrialWrite{{Trial: missing, Guard: &right}}}, problem.NotFound)
+	right := journal.Guard{State: trial.Leased, LeaseEpoch: 1}
+	f.refuse(t, journal.Change{Trials: []journal.TrialWrite{{Trial: missing, Guard: &right}}}, problem.NotFound)
 
 	held.State, held.LeaseEpoch = trial.Running, 2
-	f.apply(t, study.Change{Trials: []study.TrialWrite{{Trial: held, Guard: &right}}})
-	f.refuse(t, study.Change{Trials: []study.TrialWrite{{Trial: held, Guard: &right}}}, problem.LeaseLost) // it held once
+	f.apply(t, journal.Change{Trials: []journal.TrialWrite{{Trial: held, Guard: &right}}})
+	f.refuse(t, journal.Change{Trials: []journal.TrialWrite{{Trial: held, Guard: &right}}}, problem.LeaseLost) // it held once
 }
 
 func trialTwice(t *testing.T, f fixture) {
 	f.seed(t, "s1")
 	first, second := sampleTrial("s1", 0, trial.Queued), sampleTrial("s1", 0, trial.Leased)
 	first.LeaseEpoch, second.LeaseEpoch = 1, 2
-	writes := []study.TrialWrite{
-		{Trial: first, Guard: &study.Guard{State: trial.Leased, LeaseEpoch: 1}},
-		{Trial: second, Guard: &study.Guard{State: trial.Queued, LeaseEpoch: 1}},
+	writes := []journal.TrialWrite{
+		{Trial: first, Guard: &journal.Guard{State: trial.Leased, LeaseEpoch: 1}},
+		{Trial: second, Guard: &journal.Guard{State: trial.Queued, LeaseEpoch: 1}},
 	}
-	f.refuse(t, study.Change{Trials: []study.TrialWrite{writes[1], writes[0]}}, problem.LeaseLost)
-	f.apply(t, study.Change{Trials: writes})
+	f.refuse(t, journal.Change{Trials: []journal.TrialWrite{writes[1], writes[0]}}, problem.LeaseLost)
+	f.apply(t, journal.Change{Trials: writes})
 	got, err := f.store.Trial(t.Context(), first.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -127,10 +127,10 @@ func trialTwice(t *testing.T, f fixture) {
 
 func trialMoved(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
-	guard := study.Guard{State: trial.Leased, LeaseEpoch: 1}
+	guard := journal.Guard{State: trial.Leased, LeaseEpoch: 1}
 	elsewhere, renumbered := sampleTrial("s1", 0, trial.Leased), sampleTrial("s1", 0, trial.Leased)
 	elsewhere.Study, renumbered.Number = "s2", 5
 	for _, moved := range []trial.Trial{elsewhere, renumbered} {
-		f.refuse(t, study.Change{Trials: []study.TrialWrite{{Trial: moved, Guard: &guard}}}, problem.NotFound)
+		f.refuse(t, journal.Change{Trials: []journal.TrialWrite{{Trial: moved, Guard: &guard}}}, problem.NotFound)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -62,40 +62,40 @@ func (w world) someTrial(r *rapid.T) trial.ID {
 }
 
 // with is the world in which the change was made, if it can be.
-func (w world) with(change study.Change) world {
+func (w world) with(change journal.Change) world {
 	after, _ := w.apply(change) // a part that is refused leaves the world as it was
 	return world{after}
 }
 
-func (w world) change(r *rapid.T) study.Change {
-	var c study.Change
+func (w world) change(r *rapid.T) journal.Change {
+	var c journal.Change
 	if in(r, 3, "behind") {
-		c.Behind = &study.Position{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 4).Draw(r, "newest")}
+		c.Behind = &journal.Position{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 4).Draw(r, "newest")}
 	}
 	if len(w.studies) == 0 || in(r, 2, "insert") {
 		c.Insert = pointer(w.inserted(r))
-		w = w.with(study.Change{Insert: c.Insert})
+		w = w.with(journal.Change{Insert: c.Insert})
 	}
 	if in(r, 2, "update") {
 		c.Update = pointer(w.updated(r))
 	}
 	if in(r, 1, "delete") {
 		c.Delete = w.someStudy(r)
-		w = w.with(study.Change{Delete: c.Delete})
+		w = w.with(journal.Change{Delete: c.Delete})
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "trials") {
 		c.Trials = append(c.Trials, w.write(r))
-		w = w.with(study.Change{Trials: c.Trials[len(c.Trials)-1:]})
+		w = w.with(journal.Change{Trials: c.Trials[len(c.Trials)-1:]})
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "reports") {
 		c.Reports = append(c.Reports, w.report(r))
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "events") {
 		c.Events = append(c.Events, w.event(r))
-		w = w.with(study.Change{Events: c.Events[len(c.Events)-1:]})
+		w = w.with(journal.Change{Events: c.Events[len(c.Events)-1:]})
 	}
 	if in(r, 3, "snapshot") {
-		c.Snapshot = &study.Snapshot{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 3).Draw(r, "at"), State: json.RawMessage(`{"n":1}`)}
+		c.Snapshot = &journal.Snapshot{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 3).Draw(r, "at"), State: json.RawMessage(`{"n":1}`)}
 	}
 	if in(r, 1, "forget") {
 		c.Forget = pointer(rapid.SampledFrom([]string{"", "x86", "arm"}).Draw(r, "forgotten"))
@@ -122,22 +122,22 @@ func (w world) change(r *rapid.T) study.Change {
 	return c
 }
 
-func (w world) inserted(r *rapid.T) study.Study {
+func (w world) inserted(r *rapid.T) journal.Study {
 	ids, names := studyIDs(), []string{"a", "n", "o", "p"}
 	free := slices.DeleteFunc(studyIDs(), func(id string) bool { return w.study(id) >= 0 })
 	one := w.updated(r)
 	one.ID = likely(r, "id", free, ids)
 	one.Owner = rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(r, "owner")
 	unused := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.ContainsFunc(w.studies, func(s study.Study) bool { return s.Owner == one.Owner && s.Definition.Name == name })
+		return slices.ContainsFunc(w.studies, func(s journal.Study) bool { return s.Owner == one.Owner && s.Definition.Name == name })
 	})
 	one.Definition = definition.Definition{Name: likely(r, "name", unused, names)}
 	one.Created = moment(secondOf(r))
 	return one
 }
 
-func (w world) updated(r *rapid.T) study.Study {
-	one := study.Study{
+func (w world) updated(r *rapid.T) journal.Study {
+	one := journal.Study{
 		ID:      w.someStudy(r),
 		Status:  rapid.SampledFrom([]protocol.StudyStatus{protocol.StudyRunning, protocol.StudyPaused}).Draw(r, "status"),
 		Reason:  rapid.StringMatching(`[ -~\n☃é]{0,8}`).Draw(r, "reason"),
@@ -153,19 +153,19 @@ func (w world) updated(r *rapid.T) study.Study {
 }
 
 // write draws a trial to insert or to replace.
-func (w world) write(r *rapid.T) study.TrialWrite {
+func (w world) write(r *rapid.T) journal.TrialWrite {
 	states := []trial.State{trial.Queued, trial.Leased}
 	id := w.someStudy(r)
 	t := sampleTrial(id, rapid.IntRange(0, 2).Draw(r, "number"), rapid.SampledFrom(states).Draw(r, "state"))
 	t.LeaseEpoch = trial.LeaseEpoch(rapid.Int64Range(0, 2).Draw(r, "lease"))
 	kept, there := w.trials[t.ID]
 	t.ID = likely(r, "id", []trial.ID{t.ID}, trialIDs())
-	guards := []*study.Guard{nil, {State: trial.Queued, LeaseEpoch: 1}, {State: trial.Leased, LeaseEpoch: 2}}
-	right := []*study.Guard{nil}
+	guards := []*journal.Guard{nil, {State: trial.Queued, LeaseEpoch: 1}, {State: trial.Leased, LeaseEpoch: 2}}
+	right := []*journal.Guard{nil}
 	if there {
-		right = []*study.Guard{{State: kept.State, LeaseEpoch: kept.LeaseEpoch}}
+		right = []*journal.Guard{{State: kept.State, LeaseEpoch: kept.LeaseEpoch}}
 	}
-	return study.TrialWrite{Trial: t, Guard: likely(r, "guard", right, guards)}
+	return journal.TrialWrite{Trial: t, Guard: likely(r, "guard", right, guards)}
 }
 
 func (w world) report(r *rapid.T) trial.Report {
@@ -175,7 +175,7 @@ func (w world) report(r *rapid.T) trial.Report {
 	return one
 }
 
-func (w world) event(r *rapid.T) study.Event {
+func (w world) event(r *rapid.T) journal.Event {
 	id, next := w.someStudy(r), int64(1)
 	for _, event := range w.events {
 		if event.Study == id {

@@ -8,9 +8,13 @@
 package definition
 
 import (
+	"cmp"
+
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // Direction says which way an objective improves.
@@ -21,6 +25,30 @@ const (
 	Maximize Direction = "maximize"
 	Minimize Direction = "minimize"
 )
+
+// Score turns a value so that the larger is the better one, or back.
+func (d Direction) Score(value trial.Float) float64 {
+	if d == Minimize {
+		return -float64(value) + 0 // and no -0
+	}
+	return float64(value)
+}
+
+// Compare puts the better value first, and what is no number last.
+func (d Direction) Compare(x, y trial.Float) int {
+	switch {
+	case x.IsNaN() && y.IsNaN():
+		return 0
+	case x.IsNaN():
+		return 1
+	case y.IsNaN():
+		return -1
+	case d == Maximize:
+		return cmp.Compare(y, x)
+	default:
+		return cmp.Compare(x, y)
+	}
+}
 
 // Search is the search section.
 type Search struct {
@@ -144,6 +172,9 @@ type Definition struct {
 	Space       space.Space  `json:"space"`
 	// System is with what trials run, and what of it is tuned meanwhile.
 	System System `json:"system,omitzero"`
+	// Similarity is how PipeTune groups runs into workloads for this study; nil: as
+	// the server does.
+	Similarity *similarity.Method `json:"similarity,omitempty"`
 	// Inference is where the models will run; nil where nothing is emulated.
 	Inference *Inference      `json:"inference,omitempty"`
 	Budget    budget.Settings `json:"budget"`

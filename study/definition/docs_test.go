@@ -50,7 +50,8 @@ search: {zzzzzzzz: 1}
 stop: {zzzzzzzz: 1}
 retry: {zzzzzzzz: 1}
 resources: {zzzzzzzz: 1}
-placement: {zzzzzzzz: 1}`), definition.YAML)
+placement: {zzzzzzzz: 1}
+similarity: {zzzzzzzz: 1}`), definition.YAML)
 	var told *problem.Error
 	if !errors.As(err, &told) {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func (d *decoder) study(root *node) Definition {
 	}
 	s, _ := d.section("", root,
 		"name", "description", "command", "directory", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
-		"space", "forbidden", "system", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources")
+		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources")
 	d.name(s, &def.Name)
 	s.text("description", 4096, &def.Description)
 	def.Command = d.command(s)
@@ -31,6 +31,7 @@ func (d *decoder) study(root *node) Definition {
 	def.Constraints = d.constraints(s)
 	def.Space = d.space(s)
 	def.System = d.system(s)
+	def.Similarity = d.similarity(s, def.System)
 	def.Inference = d.inference(s)
 	def.Budget = d.budget(s)
 	def.Search = d.search(s, def.Budget.Eta)

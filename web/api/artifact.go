@@ -40,7 +40,7 @@ func (i *uploadInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (s *server) putArtifact(ctx context.Context, input *uploadInput) (*nothing, error) {
+func (s artifactAPI) putArtifact(ctx context.Context, input *uploadInput) (*nothing, error) {
 	if input.length > s.artifactLimit {
 		return nil, tooLarge(s.artifactLimit)
 	}
@@ -70,14 +70,14 @@ func describeUpload(operation *huma.Operation, _ huma.Registry) {
 }
 
 // open returns the artifact, if the caller may read it.
-func (s *server) open(ctx context.Context, sha256 string) (io.ReadCloser, int64, error) {
+func (s artifactAPI) open(ctx context.Context, sha256 string) (io.ReadCloser, int64, error) {
 	if err := s.studies.CheckArtifact(ctx, sha256); err != nil {
 		return nil, 0, err
 	}
 	return s.artifacts.Open(sha256)
 }
 
-func (s *server) getArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+func (s artifactAPI) getArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
 	bytes, size, err := s.open(ctx, input.SHA256)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *server) getArtifact(ctx context.Context, input *BlobRef) (*huma.StreamR
 	}}, nil
 }
 
-func (s *server) headArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+func (s artifactAPI) headArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
 	bytes, size, err := s.open(ctx, input.SHA256)
 	if err != nil {
 		return nil, err

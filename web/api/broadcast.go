@@ -71,7 +71,7 @@ func (o source) caller() study.Caller {
 // broadcasts are the studies that somebody follows. Each is read once, however
 // many do.
 type broadcasts struct {
-	studies UseCases
+	studies TrialUseCases
 	logger  *slog.Logger
 	past    chan struct{} // held while the past is read
 
@@ -79,7 +79,7 @@ type broadcasts struct {
 	open  map[source]*broadcast
 }
 
-func newBroadcasts(studies UseCases, logger *slog.Logger) *broadcasts {
+func newBroadcasts(studies TrialUseCases, logger *slog.Logger) *broadcasts {
 	return &broadcasts{studies: studies, logger: logger, past: make(chan struct{}, catchingUp), open: make(map[source]*broadcast)}
 }
 

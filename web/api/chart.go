@@ -15,7 +15,7 @@ type columnsInput struct {
 
 type columnsAnswer struct{ Body protocol.Columns }
 
-func (s *server) columns(ctx context.Context, input *columnsInput) (*columnsAnswer, error) {
+func (s analysisAPI) columns(ctx context.Context, input *columnsInput) (*columnsAnswer, error) {
 	answer, err := s.studies.Columns(ctx, input.Study, protocol.ColumnsQuery{Rung: given(input.Rung), Objective: input.Objective, Limit: input.Limit})
 	return &columnsAnswer{Body: answer}, err
 }
@@ -28,7 +28,7 @@ type curvesInput struct {
 
 type curvesAnswer struct{ Body protocol.Curves }
 
-func (s *server) curves(ctx context.Context, input *curvesInput) (*curvesAnswer, error) {
+func (s analysisAPI) curves(ctx context.Context, input *curvesInput) (*curvesAnswer, error) {
 	answer, err := s.studies.Curves(ctx, input.Study, protocol.CurvesQuery{Metric: input.Metric, Limit: input.Limit})
 	return &curvesAnswer{Body: answer}, err
 }
@@ -40,32 +40,32 @@ type timelineInput struct {
 
 type timelineAnswer struct{ Body protocol.Timeline }
 
-func (s *server) timeline(ctx context.Context, input *timelineInput) (*timelineAnswer, error) {
+func (s analysisAPI) timeline(ctx context.Context, input *timelineInput) (*timelineAnswer, error) {
 	answer, err := s.studies.Timeline(ctx, input.Study, input.Events)
 	return &timelineAnswer{Body: answer}, err
 }
 
 type planAnswer struct{ Body protocol.PlanProgress }
 
-func (s *server) planProgress(ctx context.Context, input *StudyRef) (*planAnswer, error) {
+func (s analysisAPI) planProgress(ctx context.Context, input *StudyRef) (*planAnswer, error) {
 	answer, err := s.studies.PlanProgress(ctx, input.Study)
 	return &planAnswer{Body: answer}, err
 }
 
 type deflationAnswer struct{ Body protocol.StudyDeflation }
 
-func (s *server) deflation(ctx context.Context, input *StudyRef) (*deflationAnswer, error) {
+func (s analysisAPI) deflation(ctx context.Context, input *StudyRef) (*deflationAnswer, error) {
 	answer, err := s.studies.Deflation(ctx, input.Study)
 	return &deflationAnswer{Body: answer}, err
 }
 
 // chartRoutes are the lines of the table for what charts are drawn from.
-func (s *server) chartRoutes() []route {
+func (s analysisAPI) chartRoutes() []route {
 	return []route{
-		{"GET", studyPath + "/columns", guests, 200, call, "get-columns", "Get what trials measured at one rung, in columns to draw from", handle(s, s.columns), nil},
-		{"GET", studyPath + "/curves", guests, 200, call, "get-curves", "Get learning curves of the trials", handle(s, s.curves), nil},
-		{"GET", studyPath + "/timeline", guests, 200, call, "get-timeline", "Say which trial ran where and when", handle(s, s.timeline), nil},
-		{"GET", studyPath + "/plan", guests, 200, call, "get-plan", "Compare the plan with what was done", handle(s, s.planProgress), nil},
-		{"GET", studyPath + "/deflation", readers, 200, call, "get-deflation", "Say what trials leave out of their data for studies of a higher priority", handle(s, s.deflation), nil},
+		{"GET", studyPath + "/columns", guests, 200, call, "get-columns", "Get what trials measured at one rung, in columns to draw from", handle(s.server, s.columns), nil},
+		{"GET", studyPath + "/curves", guests, 200, call, "get-curves", "Get learning curves of the trials", handle(s.server, s.curves), nil},
+		{"GET", studyPath + "/timeline", guests, 200, call, "get-timeline", "Say which trial ran where and when", handle(s.server, s.timeline), nil},
+		{"GET", studyPath + "/plan", guests, 200, call, "get-plan", "Compare the plan with what was done", handle(s.server, s.planProgress), nil},
+		{"GET", studyPath + "/deflation", readers, 200, call, "get-deflation", "Say what trials leave out of their data for studies of a higher priority", handle(s.server, s.deflation), nil},
 	}
 }

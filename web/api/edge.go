@@ -13,7 +13,7 @@ type architectureInput struct {
 
 type architectureAnswer struct{ Body protocol.ArchitectureReply }
 
-func (s *server) architecture(ctx context.Context, input *architectureInput) (*architectureAnswer, error) {
+func (s knowledgeAPI) architecture(ctx context.Context, input *architectureInput) (*architectureAnswer, error) {
 	reply, err := s.studies.Architecture(ctx, input.Trial, input.Body)
 	return &architectureAnswer{Body: reply}, err
 }
@@ -25,12 +25,12 @@ type inferencesInput struct {
 
 type deploymentsAnswer struct{ Body protocol.Deployments }
 
-func (s *server) inferences(ctx context.Context, input *inferencesInput) (*deploymentsAnswer, error) {
+func (s knowledgeAPI) inferences(ctx context.Context, input *inferencesInput) (*deploymentsAnswer, error) {
 	reply, err := s.studies.Inferences(ctx, input.Trial, input.Body)
 	return &deploymentsAnswer{Body: reply}, err
 }
 
-func (s *server) deployments(ctx context.Context, input *TrialRef) (*deploymentsAnswer, error) {
+func (s knowledgeAPI) deployments(ctx context.Context, input *TrialRef) (*deploymentsAnswer, error) {
 	answer, err := s.studies.Deployments(ctx, input.Study, input.Number)
 	return &deploymentsAnswer{Body: answer}, err
 }
@@ -41,7 +41,7 @@ type architecturesInput struct {
 
 type architecturesAnswer struct{ Body protocol.Architectures }
 
-func (s *server) architectures(ctx context.Context, input *architecturesInput) (*architecturesAnswer, error) {
+func (s knowledgeAPI) architectures(ctx context.Context, input *architecturesInput) (*architecturesAnswer, error) {
 	found, err := s.studies.Architectures(ctx, input.Limit)
 	found.Architectures = orEmpty(found.Architectures)
 	return &architecturesAnswer{Body: found}, err
@@ -55,7 +55,7 @@ type architecturesImportedAnswer struct {
 	Body protocol.ArchitecturesImported
 }
 
-func (s *server) importArchitectures(ctx context.Context, input *importArchitecturesInput) (*architecturesImportedAnswer, error) {
+func (s knowledgeAPI) importArchitectures(ctx context.Context, input *importArchitecturesInput) (*architecturesImportedAnswer, error) {
 	reply, err := s.studies.ImportArchitectures(ctx, input.Body)
 	return &architecturesImportedAnswer{Body: reply}, err
 }

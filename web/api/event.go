@@ -23,7 +23,7 @@ type eventsInput struct {
 	Last  int64 `header:"Last-Event-ID" minimum:"0" doc:"the same, as browsers send it when they connect again; it wins"`
 }
 
-func (s *server) events(ctx context.Context, input *eventsInput) (*huma.StreamResponse, error) {
+func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamResponse, error) {
 	after := input.After
 	if input.Last > 0 {
 		after = input.Last
@@ -46,7 +46,7 @@ func (s *server) events(ctx context.Context, input *eventsInput) (*huma.StreamRe
 		header.Set("Content-Type", "text/event-stream")
 		header.Set("X-Accel-Buffering", "no") // a proxy must not gather events
 		w.WriteHeader(http.StatusOK)
-		stream := follower{server: s, study: joined, after: after, out: w, connection: http.NewResponseController(w)}
+		stream := follower{server: s.server, study: joined, after: after, out: w, connection: http.NewResponseController(w)}
 		if err := stream.follow(ctx); ctx.Err() == nil {
 			s.logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", last.Study), slog.Any("error", err))
 		}

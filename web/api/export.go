@@ -40,7 +40,7 @@ func describeExport(operation *huma.Operation, registry huma.Registry) {
 	}}
 }
 
-func (s *server) export(ctx context.Context, input *exportInput) (*huma.StreamResponse, error) {
+func (s studyAPI) export(ctx context.Context, input *exportInput) (*huma.StreamResponse, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -77,14 +77,14 @@ func fileName(name string) string {
 }
 
 // eachTrial visits the study's trials by number.
-func (s *server) eachTrial(ctx context.Context, study string, visit func(protocol.RankedTrial) error) error {
+func (s studyAPI) eachTrial(ctx context.Context, study string, visit func(protocol.RankedTrial) error) error {
 	return s.studies.EachTrial(ctx, study, func(one protocol.RankedTrial) error {
 		one.Results = orEmpty(one.Results)
 		return visit(one)
 	})
 }
 
-func (s *server) exportCSV(ctx context.Context, view protocol.StudyView, out io.Writer) error {
+func (s studyAPI) exportCSV(ctx context.Context, view protocol.StudyView, out io.Writer) error {
 	columns := columnsOf(view.Definition)
 	cells := make([]string, len(columns))
 	for at, column := range columns {
@@ -134,7 +134,7 @@ func text(cell string) string {
 
 // exportJSON writes {"study", "recommendation", "trials", "events"}; every
 // report is the data of an event.
-func (s *server) exportJSON(ctx context.Context, view protocol.StudyView, out io.Writer) error {
+func (s studyAPI) exportJSON(ctx context.Context, view protocol.StudyView, out io.Writer) error {
 	answer, err := s.studies.Recommendation(ctx, view.ID)
 	if err != nil {
 		return err

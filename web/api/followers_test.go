@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -29,7 +30,7 @@ type counted struct {
 	reads atomic.Int64
 }
 
-func (c *counted) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
+func (c *counted) Events(ctx context.Context, id string, after int64, limit int) ([]journal.Event, error) {
 	c.reads.Add(1)
 	return c.Store.Events(ctx, id, after, limit)
 }
@@ -43,7 +44,7 @@ func countedStage(t *testing.T) (*stage, *counted) {
 		store = &counted{Store: c.Tokens.(*memory.Store)}
 		var id atomic.Uint64
 		studies = study.New(store, store, study.Options{Now: time.Now, Random: func() uint64 { return id.Add(1) }})
-		c.Studies = studies
+		c.Studies = api.All(studies)
 	})
 	s.studies = studies
 	return s, store

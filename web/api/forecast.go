@@ -36,7 +36,7 @@ type forecastInput struct {
 
 type forecastAnswer struct{ Body protocol.PoolForecast }
 
-func (s *server) poolForecast(ctx context.Context, input *forecastInput) (*forecastAnswer, error) {
+func (s forecastAPI) poolForecast(ctx context.Context, input *forecastInput) (*forecastAnswer, error) {
 	answer := s.forecasts.Forecast(callerOf(tokenOf(ctx)), input.Minutes)
 	answer.Minutes, answer.Gaps, answer.Quantiles = orEmpty(answer.Minutes), orEmpty(answer.Gaps), orEmpty(answer.Quantiles)
 	answer.Ahead, answer.Users = orEmpty(answer.Ahead), orEmpty(answer.Users)
@@ -50,16 +50,16 @@ type adviceInput struct {
 
 type adviceAnswer struct{ Body protocol.PoolAdvice }
 
-func (s *server) poolAdvice(_ context.Context, input *adviceInput) (*adviceAnswer, error) {
+func (s forecastAPI) poolAdvice(_ context.Context, input *adviceInput) (*adviceAnswer, error) {
 	answer, err := s.forecasts.Advice(protocol.PoolAdviceQuery{Performance: input.Performance, Least: input.Least})
 	answer.Settings, answer.Workers = orEmpty(answer.Settings), orEmpty(answer.Workers)
 	return &adviceAnswer{Body: answer}, err
 }
 
 // forecastRoutes are the lines of the table for what the pool will need.
-func (s *server) forecastRoutes() []route {
+func (s forecastAPI) forecastRoutes() []route {
 	return []route{
-		{"GET", poolPath + "/forecast", readers, 200, call, "get-pool-forecast", "Show how many GPUs trials held and waited for, and how many they will: an estimate", handle(s, s.poolForecast), nil},
-		{"GET", poolPath + "/advice", onlookers, 200, call, "get-pool-advice", "Say how many GPUs should be awake, and which workers to wake or to drain", handle(s, s.poolAdvice), nil},
+		{"GET", poolPath + "/forecast", readers, 200, call, "get-pool-forecast", "Show how many GPUs trials held and waited for, and how many they will: an estimate", handle(s.server, s.poolForecast), nil},
+		{"GET", poolPath + "/advice", onlookers, 200, call, "get-pool-advice", "Say how many GPUs should be awake, and which workers to wake or to drain", handle(s.server, s.poolAdvice), nil},
 	}
 }

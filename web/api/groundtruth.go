@@ -24,7 +24,7 @@ type machineList struct {
 
 type machinesAnswer struct{ Body machineList }
 
-func (s *server) listGroundTruth(ctx context.Context, _ *nothing) (*machinesAnswer, error) {
+func (s knowledgeAPI) listGroundTruth(ctx context.Context, _ *nothing) (*machinesAnswer, error) {
 	machines, err := s.studies.GroundTruthMachines(ctx)
 	return &machinesAnswer{Body: machineList{Machines: orEmpty(machines)}}, err
 }
@@ -34,7 +34,7 @@ type truthInput struct{ MachineQuery }
 type truthAnswer struct{ Body protocol.GroundTruth }
 
 // groundTruth answers all types of machine where none is named.
-func (s *server) groundTruth(ctx context.Context, input *truthInput) (*truthAnswer, error) {
+func (s knowledgeAPI) groundTruth(ctx context.Context, input *truthInput) (*truthAnswer, error) {
 	truth, err := s.studies.GroundTruth(ctx, input.Machine)
 	truth.Records = orEmpty(truth.Records)
 	return &truthAnswer{Body: truth}, err
@@ -48,7 +48,7 @@ type runsInput struct {
 
 type runsAnswer struct{ Body protocol.GroundTruthRuns }
 
-func (s *server) groundTruthRuns(ctx context.Context, input *runsInput) (*runsAnswer, error) {
+func (s knowledgeAPI) groundTruthRuns(ctx context.Context, input *runsInput) (*runsAnswer, error) {
 	page, err := s.studies.GroundTruthRuns(ctx, input.Machine, input.Limit, input.Offset)
 	page.Runs = orEmpty(page.Runs)
 	return &runsAnswer{Body: page}, err
@@ -63,7 +63,7 @@ type clustersAnswer struct {
 	Body protocol.GroundTruthClusters
 }
 
-func (s *server) groundTruthClusters(ctx context.Context, input *clustersInput) (*clustersAnswer, error) {
+func (s knowledgeAPI) groundTruthClusters(ctx context.Context, input *clustersInput) (*clustersAnswer, error) {
 	answer, err := s.studies.GroundTruthClusters(ctx, input.Machine, input.Configuration)
 	answer.Configurations, answer.Workloads = orEmpty(answer.Configurations), orEmpty(answer.Workloads)
 	return &clustersAnswer{Body: answer}, err
@@ -75,7 +75,7 @@ type importInput struct {
 
 type importAnswer struct{ Body protocol.GroundTruthImported }
 
-func (s *server) importGroundTruth(ctx context.Context, input *importInput) (*importAnswer, error) {
+func (s knowledgeAPI) importGroundTruth(ctx context.Context, input *importInput) (*importAnswer, error) {
 	reply, err := s.studies.ImportGroundTruth(ctx, input.Body)
 	return &importAnswer{Body: reply}, err
 }
@@ -89,7 +89,7 @@ type forgetAnswer struct{ Body protocol.GroundTruthForgotten }
 
 // forgetGroundTruth takes a type of machine or all=true, so that a forgotten
 // parameter does not forget everything.
-func (s *server) forgetGroundTruth(ctx context.Context, input *forgetInput) (*forgetAnswer, error) {
+func (s knowledgeAPI) forgetGroundTruth(ctx context.Context, input *forgetInput) (*forgetAnswer, error) {
 	if (input.Machine != "") == input.All {
 		return nil, problem.WithFields("the query has a fault", []problem.Field{
 			{Path: "machine", Value: input.Machine, Message: "must be the type of machine to forget, or else all=true: one of them"}})

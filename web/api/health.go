@@ -12,7 +12,7 @@ type health struct {
 
 type healthAnswer struct{ Body health }
 
-func (s *server) health(context.Context, *nothing) (*healthAnswer, error) {
+func (s healthAPI) health(context.Context, *nothing) (*healthAnswer, error) {
 	if err := s.healthy(); err != nil {
 		return nil, problem.New(problem.Unavailable, "the server does not acknowledge anything any more and has to be restarted: its log says why")
 	}
@@ -20,13 +20,13 @@ func (s *server) health(context.Context, *nothing) (*healthAnswer, error) {
 }
 
 // readiness is health, and that the server is not about to end.
-func (s *server) readiness(ctx context.Context, input *nothing) (*healthAnswer, error) {
+func (s healthAPI) readiness(ctx context.Context, input *nothing) (*healthAnswer, error) {
 	if err := s.ready(); err != nil {
 		return nil, problem.New(problem.Unavailable, "the server takes no further work: %w", err)
 	}
 	return s.health(ctx, input)
 }
 
-func (s *server) document(context.Context, *nothing) (*textAnswer, error) {
+func (s healthAPI) document(context.Context, *nothing) (*textAnswer, error) {
 	return &textAnswer{ContentType: "application/json", Body: s.openAPI()}, nil
 }

@@ -20,7 +20,7 @@ type importanceInput struct {
 
 type importanceAnswer struct{ Body protocol.Importance }
 
-func (s *server) importance(ctx context.Context, input *importanceInput) (*importanceAnswer, error) {
+func (s analysisAPI) importance(ctx context.Context, input *importanceInput) (*importanceAnswer, error) {
 	answer, err := s.studies.Importance(ctx, input.Study, protocol.ImportanceQuery{
 		Method: input.Method, Objective: input.Objective, Rung: given(input.Rung),
 	})
@@ -36,7 +36,7 @@ type ablationInput struct {
 
 type ablationAnswer struct{ Body protocol.Ablation }
 
-func (s *server) ablation(ctx context.Context, input *ablationInput) (*ablationAnswer, error) {
+func (s analysisAPI) ablation(ctx context.Context, input *ablationInput) (*ablationAnswer, error) {
 	answer, err := s.studies.Ablation(ctx, input.Study, protocol.AblationQuery{
 		From: given(input.From), To: given(input.To), Objective: input.Objective, Rung: given(input.Rung),
 	})

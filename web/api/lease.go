@@ -13,7 +13,7 @@ type leaseInput struct {
 
 type leaseAnswer struct{ Body protocol.LeaseReply }
 
-func (s *server) lease(ctx context.Context, input *leaseInput) (*leaseAnswer, error) {
+func (s workerAPI) lease(ctx context.Context, input *leaseInput) (*leaseAnswer, error) {
 	reply, err := s.studies.Lease(ctx, input.Body)
 	return &leaseAnswer{Body: reply}, err
 }
@@ -30,7 +30,7 @@ type reportInput struct {
 
 type directiveAnswer struct{ Body protocol.Directive }
 
-func (s *server) report(ctx context.Context, input *reportInput) (*directiveAnswer, error) {
+func (s workerAPI) report(ctx context.Context, input *reportInput) (*directiveAnswer, error) {
 	if err := s.takeReport(input.Trial, input.Body); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ type checkpointInput struct {
 	Content[protocol.CheckpointCommit]
 }
 
-func (s *server) commitCheckpoint(ctx context.Context, input *checkpointInput) (*nothing, error) {
+func (s workerAPI) commitCheckpoint(ctx context.Context, input *checkpointInput) (*nothing, error) {
 	return nil, s.studies.CommitCheckpoint(ctx, input.Trial, input.Body)
 }
 
@@ -54,7 +54,7 @@ type finishInput struct {
 
 type finishAnswer struct{ Body protocol.FinishReply }
 
-func (s *server) finish(ctx context.Context, input *finishInput) (*finishAnswer, error) {
+func (s workerAPI) finish(ctx context.Context, input *finishInput) (*finishAnswer, error) {
 	reply, err := s.studies.Finish(ctx, input.Trial, input.Body)
 	return &finishAnswer{Body: reply}, err
 }
@@ -64,6 +64,6 @@ type logInput struct {
 	Content[protocol.LogChunk]
 }
 
-func (s *server) appendLog(ctx context.Context, input *logInput) (*nothing, error) {
+func (s workerAPI) appendLog(ctx context.Context, input *logInput) (*nothing, error) {
 	return nil, s.studies.AppendLog(ctx, input.Trial, input.Body)
 }

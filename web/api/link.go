@@ -24,7 +24,7 @@ type linkInput struct {
 
 type linkAnswer struct{ Body protocol.IssuedLink }
 
-func (s *server) createLink(ctx context.Context, input *linkInput) (*linkAnswer, error) {
+func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*linkAnswer, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ type linkList struct {
 
 type linksAnswer struct{ Body linkList }
 
-func (s *server) listLinks(ctx context.Context, input *StudyRef) (*linksAnswer, error) {
+func (s accessAPI) listLinks(ctx context.Context, input *StudyRef) (*linksAnswer, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ type linkRef struct {
 	Link string `path:"link" maxLength:"64" doc:"the link's id, as the list shows it"`
 }
 
-func (s *server) deleteLink(ctx context.Context, input *linkRef) (*nothing, error) {
+func (s accessAPI) deleteLink(ctx context.Context, input *linkRef) (*nothing, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *server) deleteLink(ctx context.Context, input *linkRef) (*nothing, erro
 }
 
 // linksTo are the links to the study, the oldest first.
-func (s *server) linksTo(ctx context.Context, study string) ([]auth.Token, error) {
+func (s accessAPI) linksTo(ctx context.Context, study string) ([]auth.Token, error) {
 	tokens, err := s.authenticator.Tokens(ctx)
 	var links []auth.Token
 	for _, token := range tokens {
@@ -108,7 +108,7 @@ func (s *server) linksTo(ctx context.Context, study string) ([]auth.Token, error
 
 // openLinksTo are the links to the study that open it still. It removes the others,
 // so that nobody has to make room by hand.
-func (s *server) openLinksTo(ctx context.Context, study string) ([]auth.Token, error) {
+func (s accessAPI) openLinksTo(ctx context.Context, study string) ([]auth.Token, error) {
 	links, err := s.linksTo(ctx, study)
 	var open []auth.Token
 	for _, link := range links {
@@ -123,7 +123,7 @@ func (s *server) openLinksTo(ctx context.Context, study string) ([]auth.Token, e
 
 // dropLinks removes the links to a study that was deleted. They open nothing
 // any more, so one that could not be removed is only told of.
-func (s *server) dropLinks(ctx context.Context, study string) {
+func (s accessAPI) dropLinks(ctx context.Context, study string) {
 	ctx = context.WithoutCancel(ctx)
 	links, err := s.linksTo(ctx, study)
 	for _, link := range links {

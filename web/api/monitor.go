@@ -44,7 +44,7 @@ const (
 	noRoute   = "none"
 )
 
-func (s *server) metrics(context.Context, *nothing) (*huma.StreamResponse, error) {
+func (s healthAPI) metrics(context.Context, *nothing) (*huma.StreamResponse, error) {
 	return &huma.StreamResponse{Body: func(framework huma.Context) {
 		r, w := humachi.Unwrap(framework)
 		s.monitor.ServeHTTP(w, r)

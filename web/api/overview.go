@@ -8,21 +8,21 @@ import (
 
 type trajectoryAnswer struct{ Body protocol.Trajectory }
 
-func (s *server) trajectory(ctx context.Context, input *StudyRef) (*trajectoryAnswer, error) {
+func (s analysisAPI) trajectory(ctx context.Context, input *StudyRef) (*trajectoryAnswer, error) {
 	answer, err := s.studies.Trajectory(ctx, input.Study)
 	return &trajectoryAnswer{Body: answer}, err
 }
 
 type edgeOverviewAnswer struct{ Body protocol.EdgeOverview }
 
-func (s *server) edgeOverview(ctx context.Context, input *StudyRef) (*edgeOverviewAnswer, error) {
+func (s analysisAPI) edgeOverview(ctx context.Context, input *StudyRef) (*edgeOverviewAnswer, error) {
 	answer, err := s.studies.EdgeOverview(ctx, input.Study)
 	return &edgeOverviewAnswer{Body: answer}, err
 }
 
 type impactAnswer struct{ Body protocol.Impact }
 
-func (s *server) impact(ctx context.Context, input *StudyRef) (*impactAnswer, error) {
+func (s analysisAPI) impact(ctx context.Context, input *StudyRef) (*impactAnswer, error) {
 	answer, err := s.studies.Impact(ctx, input.Study)
 	return &impactAnswer{Body: answer}, err
 }

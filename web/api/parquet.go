@@ -20,7 +20,7 @@ const rowsInGroup = 10_000
 
 // exportParquet writes the table of trials as Parquet, with the columns of the
 // CSV. A number that is none, NaN, is one here: what was never measured is null.
-func (s *server) exportParquet(ctx context.Context, view protocol.StudyView, out io.Writer) error {
+func (s studyAPI) exportParquet(ctx context.Context, view protocol.StudyView, out io.Writer) error {
 	columns := columnsOf(view.Definition)
 	table := parquet.NewWriter(out, parquet.NewSchema("trials", newColumnOrder(columns)),
 		parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsInGroup), parquet.CreatedBy("tandem", "", ""),

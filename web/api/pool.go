@@ -8,7 +8,7 @@ import (
 
 type poolAnswer struct{ Body protocol.Pool }
 
-func (s *server) pool(ctx context.Context, _ *nothing) (*poolAnswer, error) {
+func (s workerAPI) pool(ctx context.Context, _ *nothing) (*poolAnswer, error) {
 	found, err := s.studies.Pool(ctx)
 	return &poolAnswer{Body: found}, err
 }

@@ -22,7 +22,7 @@ type previewAnswer struct{ Body protocol.Preview }
 
 // preview is the plan of a study file or its faults. A file with faults is no
 // failed request here: it is what an editor's text is most of the time.
-func (s *server) preview(ctx context.Context, input *previewInput) (*previewAnswer, error) {
+func (s studyAPI) preview(ctx context.Context, input *previewInput) (*previewAnswer, error) {
 	format, err := formatOf(input.ContentType)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ type cookieAnswer struct {
 	SetCookie string `header:"Set-Cookie"`
 }
 
-func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer, error) {
+func (s accessAPI) signIn(ctx context.Context, input *signInInput) (*cookieAnswer, error) {
 	token, err := s.authenticator.Token(ctx, auth.Secret(input.Body.Token))
 	if err != nil {
 		return nil, s.takeSignIn(input.from, err)
@@ -100,7 +100,7 @@ func (s *server) signIn(ctx context.Context, input *signInInput) (*cookieAnswer,
 
 // seesAlready reports whether the browser has a session that sees what the link
 // opens: somebody who is signed in and follows a link stays who they are.
-func (s *server) seesAlready(ctx context.Context, input *signInInput, token auth.Token) bool {
+func (s accessAPI) seesAlready(ctx context.Context, input *signInInput, token auth.Token) bool {
 	if token.Scope != auth.Link || !input.signed {
 		return false
 	}
@@ -125,7 +125,7 @@ func (i *signOutInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (s *server) signOut(ctx context.Context, input *signOutInput) (*cookieAnswer, error) {
+func (s accessAPI) signOut(ctx context.Context, input *signOutInput) (*cookieAnswer, error) {
 	if err := s.authenticator.EndSession(ctx, tokenOf(ctx)); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *server) signOut(ctx context.Context, input *signOutInput) (*cookieAnswe
 type identityAnswer struct{ Body protocol.Identity }
 
 // whoAmI says whose token this is, for clients that only have the token.
-func (s *server) whoAmI(ctx context.Context, _ *nothing) (*identityAnswer, error) {
+func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*identityAnswer, error) {
 	token := tokenOf(ctx)
 	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope), Study: token.Study}
 	switch token.Scope {

@@ -7,18 +7,18 @@ import (
 )
 
 // sharingRoutes are for how users share the workers.
-func (s *server) sharingRoutes() []route {
+func (s sharingAPI) sharingRoutes() []route {
 	const quotaPath, reservations = prefix + "/quotas/{user}", prefix + "/reservations"
 	return []route{
-		{"GET", prefix + "/quotas", readers, 200, call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s, s.listQuotas), nil},
-		{"GET", quotaPath, readers, 200, call, "get-quota", "Get a user's quota with what its trials have", handle(s, s.getQuota), nil},
-		{"PUT", quotaPath, admins, 200, call, "set-quota", "Bound what a user has of the workers", handle(s, s.setQuota), nil},
-		{"DELETE", quotaPath, admins, 204, call, "remove-quota", "Let a user have what there is", handle(s, s.removeQuota), nil},
-		{"GET", reservations, readers, 200, call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s, s.listReservations), nil},
-		{"POST", reservations, admins, 201, call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s, s.makeReservation), nil},
-		{"DELETE", reservations + "/{reservation}", admins, 204, call, "remove-reservation", "End a reservation before its time", handle(s, s.removeReservation), nil},
-		{"POST", workerPath + "/drain", owners, 200, call, "drain-worker", "Give a worker no more trials, and let those that it runs go on elsewhere if that is asked for", handle(s, s.drainWorker), nil},
-		{"DELETE", workerPath + "/drain", owners, 200, call, "undrain-worker", "Give a drained worker trials again", handle(s, s.undrainWorker), nil},
+		{"GET", prefix + "/quotas", readers, 200, call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s.server, s.listQuotas), nil},
+		{"GET", quotaPath, readers, 200, call, "get-quota", "Get a user's quota with what its trials have", handle(s.server, s.getQuota), nil},
+		{"PUT", quotaPath, admins, 200, call, "set-quota", "Bound what a user has of the workers", handle(s.server, s.setQuota), nil},
+		{"DELETE", quotaPath, admins, 204, call, "remove-quota", "Let a user have what there is", handle(s.server, s.removeQuota), nil},
+		{"GET", reservations, readers, 200, call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, s.listReservations), nil},
+		{"POST", reservations, admins, 201, call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s.server, s.makeReservation), nil},
+		{"DELETE", reservations + "/{reservation}", admins, 204, call, "remove-reservation", "End a reservation before its time", handle(s.server, s.removeReservation), nil},
+		{"POST", workerPath + "/drain", owners, 200, call, "drain-worker", "Give a worker no more trials, and let those that it runs go on elsewhere if that is asked for", handle(s.server, s.drainWorker), nil},
+		{"DELETE", workerPath + "/drain", owners, 200, call, "undrain-worker", "Give a drained worker trials again", handle(s.server, s.undrainWorker), nil},
 	}
 }
 
@@ -28,7 +28,7 @@ type quotaList struct {
 
 type quotasAnswer struct{ Body quotaList }
 
-func (s *server) listQuotas(ctx context.Context, _ *nothing) (*quotasAnswer, error) {
+func (s sharingAPI) listQuotas(ctx context.Context, _ *nothing) (*quotasAnswer, error) {
 	list, err := s.studies.Quotas(ctx)
 	return &quotasAnswer{Body: quotaList{Quotas: orEmpty(list)}}, err
 }
@@ -40,7 +40,7 @@ type UserRef struct {
 
 type quotaAnswer struct{ Body protocol.QuotaView }
 
-func (s *server) getQuota(ctx context.Context, input *UserRef) (*quotaAnswer, error) {
+func (s sharingAPI) getQuota(ctx context.Context, input *UserRef) (*quotaAnswer, error) {
 	view, err := s.studies.Quota(ctx, input.User)
 	return &quotaAnswer{Body: view}, err
 }
@@ -50,12 +50,12 @@ type quotaInput struct {
 	Content[protocol.Quota]
 }
 
-func (s *server) setQuota(ctx context.Context, input *quotaInput) (*quotaAnswer, error) {
+func (s sharingAPI) setQuota(ctx context.Context, input *quotaInput) (*quotaAnswer, error) {
 	view, err := s.studies.SetQuota(ctx, input.User, input.Body)
 	return &quotaAnswer{Body: view}, err
 }
 
-func (s *server) removeQuota(ctx context.Context, input *UserRef) (*nothing, error) {
+func (s sharingAPI) removeQuota(ctx context.Context, input *UserRef) (*nothing, error) {
 	return nil, s.studies.RemoveQuota(ctx, input.User)
 }
 
@@ -65,7 +65,7 @@ type reservationList struct {
 
 type reservationsAnswer struct{ Body reservationList }
 
-func (s *server) listReservations(ctx context.Context, _ *nothing) (*reservationsAnswer, error) {
+func (s sharingAPI) listReservations(ctx context.Context, _ *nothing) (*reservationsAnswer, error) {
 	list, err := s.studies.Reservations(ctx)
 	return &reservationsAnswer{Body: reservationList{Reservations: orEmpty(list)}}, err
 }
@@ -76,7 +76,7 @@ type reservationInput struct {
 
 type reservationAnswer struct{ Body protocol.Reservation }
 
-func (s *server) makeReservation(ctx context.Context, input *reservationInput) (*reservationAnswer, error) {
+func (s sharingAPI) makeReservation(ctx context.Context, input *reservationInput) (*reservationAnswer, error) {
 	made, err := s.studies.Reserve(ctx, input.Body)
 	return &reservationAnswer{Body: made}, err
 }
@@ -86,7 +86,7 @@ type ReservationRef struct {
 	Reservation string `path:"reservation" maxLength:"64" doc:"the reservation's id, as the list shows it"`
 }
 
-func (s *server) removeReservation(ctx context.Context, input *ReservationRef) (*nothing, error) {
+func (s sharingAPI) removeReservation(ctx context.Context, input *ReservationRef) (*nothing, error) {
 	return nil, s.studies.Unreserve(ctx, input.Reservation)
 }
 
@@ -102,12 +102,12 @@ type drainInput struct {
 
 type drainedAnswer struct{ Body protocol.Drained }
 
-func (s *server) drainWorker(ctx context.Context, input *drainInput) (*drainedAnswer, error) {
+func (s sharingAPI) drainWorker(ctx context.Context, input *drainInput) (*drainedAnswer, error) {
 	answer, err := s.studies.Drain(ctx, input.Worker, input.Body)
 	return &drainedAnswer{Body: answer}, err
 }
 
-func (s *server) undrainWorker(ctx context.Context, input *NamedWorkerRef) (*drainedAnswer, error) {
+func (s sharingAPI) undrainWorker(ctx context.Context, input *NamedWorkerRef) (*drainedAnswer, error) {
 	answer, err := s.studies.Undrain(ctx, input.Worker)
 	return &drainedAnswer{Body: answer}, err
 }

@@ -81,7 +81,7 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 		s.secrets[scope] = secret
 	}
 	config := api.Config{
-		Studies: s.studies, Artifacts: artifacts, Tokens: s.store, Now: s.now,
+		Studies: api.All(s.studies), Artifacts: artifacts, Tokens: s.store, Now: s.now,
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 		UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "page "+r.URL.Path)

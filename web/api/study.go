@@ -43,7 +43,7 @@ type createAnswer struct {
 	Body   any
 }
 
-func (s *server) createStudy(ctx context.Context, input *createInput) (*createAnswer, error) {
+func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createAnswer, error) {
 	format, err := formatOf(input.ContentType)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *server) createStudy(ctx context.Context, input *createInput) (*createAn
 }
 
 // plan previews the study, with its costs as far as they can be known.
-func (s *server) plan(ctx context.Context, def definition.Definition, input *createInput) (budget.Plan, error) {
+func (s studyAPI) plan(ctx context.Context, def definition.Definition, input *createInput) (budget.Plan, error) {
 	var pace budget.Pace
 	if input.Like != "" {
 		view, err := s.studies.Study(ctx, input.Like)
@@ -126,27 +126,27 @@ func describeCreate(operation *huma.Operation, registry huma.Registry) {
 		"application/json": {Schema: schemaOf[protocol.StudyView](registry)}}}
 }
 
-func (s *server) listStudies(ctx context.Context, _ *nothing) (*studiesAnswer, error) {
+func (s studyAPI) listStudies(ctx context.Context, _ *nothing) (*studiesAnswer, error) {
 	views, err := s.studies.Studies(ctx)
 	return &studiesAnswer{Body: studyList{Studies: orEmpty(views)}}, err
 }
 
-func (s *server) getStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+func (s studyAPI) getStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	return &studyAnswer{Body: view}, err
 }
 
-func (s *server) pauseStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+func (s studyAPI) pauseStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
 	view, err := s.studies.Pause(ctx, input.Study)
 	return &studyAnswer{Body: view}, err
 }
 
-func (s *server) resumeStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+func (s studyAPI) resumeStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
 	view, err := s.studies.Resume(ctx, input.Study)
 	return &studyAnswer{Body: view}, err
 }
 
-func (s *server) stopStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
+func (s studyAPI) stopStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
 	view, err := s.studies.Stop(ctx, input.Study)
 	return &studyAnswer{Body: view}, err
 }
@@ -158,12 +158,12 @@ type enqueueInput struct {
 
 type enqueueAnswer struct{ Body protocol.EnqueueReply }
 
-func (s *server) enqueue(ctx context.Context, input *enqueueInput) (*enqueueAnswer, error) {
+func (s studyAPI) enqueue(ctx context.Context, input *enqueueInput) (*enqueueAnswer, error) {
 	reply, err := s.studies.Enqueue(ctx, input.Study, input.Body)
 	return &enqueueAnswer{Body: reply}, err
 }
 
-func (s *server) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
+func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -171,20 +171,20 @@ func (s *server) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, er
 	if err := s.studies.Delete(ctx, view.ID); err != nil {
 		return nil, err
 	}
-	s.dropLinks(ctx, view.ID)
+	accessAPI{s.server}.dropLinks(ctx, view.ID)
 	return nil, nil
 }
 
 type recommendationAnswer struct{ Body protocol.Recommendation }
 
-func (s *server) recommendation(ctx context.Context, input *StudyRef) (*recommendationAnswer, error) {
+func (s studyAPI) recommendation(ctx context.Context, input *StudyRef) (*recommendationAnswer, error) {
 	answer, err := s.studies.Recommendation(ctx, input.Study)
 	return &recommendationAnswer{Body: answer}, err
 }
 
 type correlationsAnswer struct{ Body protocol.Correlations }
 
-func (s *server) correlations(ctx context.Context, input *StudyRef) (*correlationsAnswer, error) {
+func (s studyAPI) correlations(ctx context.Context, input *StudyRef) (*correlationsAnswer, error) {
 	answer, err := s.studies.Correlations(ctx, input.Study)
 	return &correlationsAnswer{Body: answer}, err
 }
@@ -196,14 +196,14 @@ type measurementsInput struct {
 
 type measurementsAnswer struct{ Body protocol.Measurements }
 
-func (s *server) measurements(ctx context.Context, input *measurementsInput) (*measurementsAnswer, error) {
+func (s studyAPI) measurements(ctx context.Context, input *measurementsInput) (*measurementsAnswer, error) {
 	answer, err := s.studies.Measurements(ctx, input.Study, input.Points)
 	return &measurementsAnswer{Body: answer}, err
 }
 
 type paretoAnswer struct{ Body protocol.Pareto }
 
-func (s *server) pareto(ctx context.Context, input *StudyRef) (*paretoAnswer, error) {
+func (s studyAPI) pareto(ctx context.Context, input *StudyRef) (*paretoAnswer, error) {
 	answer, err := s.studies.Pareto(ctx, input.Study)
 	return &paretoAnswer{Body: answer}, err
 }

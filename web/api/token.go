@@ -16,7 +16,7 @@ type tokenInput struct {
 
 type tokenAnswer struct{ Body protocol.IssuedToken }
 
-func (s *server) createToken(ctx context.Context, input *tokenInput) (*tokenAnswer, error) {
+func (s accessAPI) createToken(ctx context.Context, input *tokenInput) (*tokenAnswer, error) {
 	ttl := time.Duration(math.Ceil(input.Body.TTLSeconds * float64(time.Second))) // 0 only if 0 was asked for
 	secret, token, err := auth.Issue(ctx, s.tokens, auth.Request{
 		Name: input.Body.Name, Scope: auth.Scope(input.Body.Scope), Worker: input.Body.Worker, Life: ttl,
@@ -36,7 +36,7 @@ type tokenList struct {
 
 type tokensAnswer struct{ Body tokenList }
 
-func (s *server) listTokens(ctx context.Context, _ *nothing) (*tokensAnswer, error) {
+func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*tokensAnswer, error) {
 	tokens, err := s.authenticator.Tokens(ctx)
 	views := []protocol.TokenView{}
 	for _, token := range tokens {
@@ -51,7 +51,7 @@ type tokenRef struct {
 	Token string `path:"token" maxLength:"64" doc:"the token's id, as the list shows it"`
 }
 
-func (s *server) deleteToken(ctx context.Context, input *tokenRef) (*nothing, error) {
+func (s accessAPI) deleteToken(ctx context.Context, input *tokenRef) (*nothing, error) {
 	return nil, s.authenticator.Delete(ctx, input.Token)
 }
 

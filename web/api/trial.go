@@ -20,7 +20,7 @@ type trialsInput struct {
 
 type trialsAnswer struct{ Body protocol.TrialPage }
 
-func (s *server) listTrials(ctx context.Context, input *trialsInput) (*trialsAnswer, error) {
+func (s trialAPI) listTrials(ctx context.Context, input *trialsInput) (*trialsAnswer, error) {
 	query := protocol.TrialQuery{
 		States: input.State, Find: input.Find, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
 	}
@@ -43,7 +43,7 @@ type TrialRef struct {
 
 type trialAnswer struct{ Body protocol.TrialDetail }
 
-func (s *server) getTrial(ctx context.Context, input *TrialRef) (*trialAnswer, error) {
+func (s trialAPI) getTrial(ctx context.Context, input *TrialRef) (*trialAnswer, error) {
 	detail, err := s.studies.TrialDetail(ctx, input.Study, input.Number)
 	detail.Trial.Results = orEmpty(detail.Trial.Results)
 	detail.Reports, detail.Events = orEmpty(detail.Reports), orEmpty(detail.Events)
@@ -55,7 +55,7 @@ type textAnswer struct {
 	Body        []byte
 }
 
-func (s *server) getLog(ctx context.Context, input *TrialRef) (*textAnswer, error) {
+func (s trialAPI) getLog(ctx context.Context, input *TrialRef) (*textAnswer, error) {
 	text, err := s.studies.Log(ctx, input.Study, input.Number)
 	return &textAnswer{ContentType: "text/plain; charset=utf-8", Body: []byte(text)}, err
 }

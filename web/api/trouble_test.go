@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -35,8 +36,8 @@ import (
 
 // keeper is a store of any kind.
 type keeper interface {
-	study.Store
-	study.LogStore
+	journal.Store
+	journal.LogStore
 	auth.Store
 }
 
@@ -91,7 +92,7 @@ func onRig(t *testing.T, open func(*testing.T) (keeper, func() error), test func
 		}
 		studies := study.New(r.store, r.store, study.Options{Now: time.Now, Random: sequence(1), LeaseSeconds: 3600, HeartbeatSeconds: 10})
 		r.server = api.NewHTTPServer("", api.New(api.Config{
-			Studies: studies, Artifacts: artifacts, Tokens: r.store, Now: time.Now,
+			Studies: api.All(studies), Artifacts: artifacts, Tokens: r.store, Now: time.Now,
 			Logger: slog.New(slog.DiscardHandler), UI: http.NotFoundHandler(),
 		}), slog.New(slog.DiscardHandler))
 		listener := r.network.Listen(rigAddress)
@@ -256,7 +257,7 @@ func (r *rig) picture() string {
 	}
 	for _, event := range events {
 		line := []any{event.Sequence, event.Kind, event.Trial, event.State, event.Worker, event.Reason}
-		if event.Kind == study.Searched {
+		if event.Kind == journal.Searched {
 			line = append(line, event.Data)
 		}
 		note("event", line)

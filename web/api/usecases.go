@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/tandem-tune/tandem/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -23,6 +23,10 @@ type StudyUseCases interface {
 	Delete(ctx context.Context, ref string) error
 	AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error)
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
+}
+
+// AnalysisUseCases are what is read out of a study's results.
+type AnalysisUseCases interface {
 	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
 	Correlations(ctx context.Context, ref string) (protocol.Correlations, error)
@@ -41,7 +45,7 @@ type TrialUseCases interface {
 	Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error)
 	AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error)
 	Log(ctx context.Context, ref string, number int) (string, error)
-	Followed(ctx context.Context, ref string) (owner string, last study.Position, err error)
+	Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error)
 	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
 	WaitEvents(ctx context.Context, ref string, after int64) error
 }
@@ -117,9 +121,10 @@ type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
 }
 
-// UseCases are everything the API does with studies.
-type UseCases interface {
+// UseCases are everything the API does with studies, by who asks for it.
+type UseCases struct {
 	StudyUseCases
+	AnalysisUseCases
 	TrialUseCases
 	ChartUseCases
 	EdgeUseCases
@@ -129,6 +134,23 @@ type UseCases interface {
 	GroundTruthUseCases
 	ArtifactUseCases
 	Receipts
+}
+
+// All are the use cases of one service that has all of them, such as study.Service.
+func All[S interface {
+	StudyUseCases
+	AnalysisUseCases
+	TrialUseCases
+	ChartUseCases
+	EdgeUseCases
+	WorkerUseCases
+	SharingUseCases
+	LeaseUseCases
+	GroundTruthUseCases
+	ArtifactUseCases
+	Receipts
+}](service S) UseCases {
+	return UseCases{service, service, service, service, service, service, service, service, service, service, service}
 }
 
 // Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.

@@ -13,7 +13,7 @@ type registerInput struct {
 
 type timingAnswer struct{ Body protocol.Timing }
 
-func (s *server) registerWorker(ctx context.Context, input *registerInput) (*timingAnswer, error) {
+func (s workerAPI) registerWorker(ctx context.Context, input *registerInput) (*timingAnswer, error) {
 	token, err := s.authenticator.Bind(ctx, tokenOf(ctx), input.Body.Name)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ type workerList struct {
 
 type workersAnswer struct{ Body workerList }
 
-func (s *server) listWorkers(ctx context.Context, _ *nothing) (*workersAnswer, error) {
+func (s workerAPI) listWorkers(ctx context.Context, _ *nothing) (*workersAnswer, error) {
 	return &workersAnswer{Body: workerList{Workers: orEmpty(s.studies.Workers(ctx))}}, nil
 }
 
@@ -39,7 +39,7 @@ type WorkerRef struct {
 
 type workerHistoryAnswer struct{ Body protocol.WorkerHistory }
 
-func (s *server) workerHistory(ctx context.Context, input *WorkerRef) (*workerHistoryAnswer, error) {
+func (s workerAPI) workerHistory(ctx context.Context, input *WorkerRef) (*workerHistoryAnswer, error) {
 	history, err := s.studies.WorkerHistory(ctx, input.Worker)
 	return &workerHistoryAnswer{Body: history}, err
 }
@@ -51,12 +51,12 @@ type heartbeatInput struct {
 
 type heartbeatAnswer struct{ Body protocol.HeartbeatReply }
 
-func (s *server) heartbeat(ctx context.Context, input *heartbeatInput) (*heartbeatAnswer, error) {
+func (s workerAPI) heartbeat(ctx context.Context, input *heartbeatInput) (*heartbeatAnswer, error) {
 	reply, err := s.studies.Heartbeat(ctx, input.Worker, input.Body)
 	reply.Lost = orEmpty(reply.Lost)
 	return &heartbeatAnswer{Body: reply}, err
 }
 
-func (s *server) removeWorker(ctx context.Context, input *WorkerRef) (*nothing, error) {
+func (s workerAPI) removeWorker(ctx context.Context, input *WorkerRef) (*nothing, error) {
 	return nil, s.studies.RemoveWorker(ctx, input.Worker)
 }

@@ -4,63 +4,22 @@
 // The package is pure but for the [Store] it is given.
 package auth
 
-import (
-	"context"
-	"time"
+import "github.com/tandem-tune/tandem/study/access"
+
+// What is known of a token is defined in package access.
+type (
+	Scope  = access.Scope
+	Token  = access.Token
+	Store  = access.Store
+	Secret = access.Secret
 )
 
-// Scope is what a token may do.
-type Scope string
-
-// The scopes, each including nothing of the others unless said.
+// The scopes, and the worker of a token that many machines share.
 const (
-	Admin  Scope = "admin"  // everything
-	User   Scope = "user"   // the studies of the user that the token is named after, and running their trials
-	Worker Scope = "worker" // register, lease, report, artifacts; reads nothing else
-	Viewer Scope = "viewer" // every read, no write
-	Link   Scope = "link"   // reads one study, for whoever has the link to it
+	Admin     = access.Admin
+	User      = access.User
+	Worker    = access.Worker
+	Viewer    = access.Viewer
+	Link      = access.Link
+	AnyWorker = access.AnyWorker
 )
-
-// Token is a stored token.
-type Token struct {
-	// ID is the public part, shown in listings.
-	ID string
-	// Name is the user's for a token of a user: all tokens of that name are the
-	// same user's. For others it says who or what uses the token.
-	Name  string
-	Scope Scope
-	// Worker is the machine that a worker's token belongs to: empty until it is
-	// first used, [AnyWorker] for one that many machines share.
-	Worker string
-	// Study is the id of the study that a link opens; empty for other tokens.
-	Study string
-	// Hash is the SHA-256 of the secret part.
-	Hash    [32]byte
-	Created time.Time
-	// Expires, if set, is when it stops being valid.
-	Expires *time.Time
-	// Used is when it was last used; nil: never, as far as was written down.
-	Used *time.Time
-}
-
-// AnyWorker is the Worker of a token that many machines share.
-const AnyWorker = "*"
-
-// Store keeps tokens. Implementations pass store/storetest.
-type Store interface {
-	// InsertToken adds a token; an id that is taken is a conflict.
-	InsertToken(ctx context.Context, token Token) error
-	// Token finds a token by id; not_found if there is none.
-	Token(ctx context.Context, id string) (Token, error)
-	// Tokens lists all tokens, the oldest first.
-	Tokens(ctx context.Context) ([]Token, error)
-	// BindToken makes a token the worker's that belongs to none. One that is its
-	// own already stays so; another's is a conflict, and not_found if there is no
-	// such token.
-	BindToken(ctx context.Context, id, worker string) error
-	// UseToken notes when a token was last used: the latest time stays. not_found
-	// if there is none.
-	UseToken(ctx context.Context, id string, at time.Time) error
-	// DeleteToken removes a token; not_found if there is none.
-	DeleteToken(ctx context.Context, id string) error
-}

@@ -91,7 +91,7 @@ func (a *Authenticator) Recognize(secret Secret) (Token, bool) {
 	if token.Session() {
 		kind = sessionKind
 	}
-	return token, shown.proves(token) && shown.kind == kind && !token.expired(a.now())
+	return token, shown.proves(token) && shown.kind == kind && !token.Expired(a.now())
 }
 
 // Valid returns unauthorized if the token that was authenticated is so no
@@ -126,7 +126,7 @@ func (a *Authenticator) Delete(ctx context.Context, id string) error {
 	}
 	ctx = context.WithoutCancel(ctx) // nobody could ask for the rest again
 	for _, token := range tokens {
-		if token.parent() == id {
+		if token.Parent() == id {
 			err = errors.Join(err, a.remove(ctx, token.ID))
 		}
 	}
@@ -134,7 +134,7 @@ func (a *Authenticator) Delete(ctx context.Context, id string) error {
 }
 
 // Expired reports whether the token's time is over.
-func (a *Authenticator) Expired(token Token) bool { return token.expired(a.now()) }
+func (a *Authenticator) Expired(token Token) bool { return token.Expired(a.now()) }
 
 // Bind makes a worker's token the machine's that uses it, if it belongs to none,
 // and returns it as it is then. The error is forbidden if it is another's.
@@ -165,7 +165,7 @@ func (a *Authenticator) Bind(ctx context.Context, token Token, worker string) (T
 // write, nor fail with it.
 func (a *Authenticator) note(token Token) {
 	id := token.ID
-	if parent := token.parent(); parent != "" {
+	if parent := token.Parent(); parent != "" {
 		id = parent
 	}
 	a.mutex.Lock()
@@ -229,9 +229,6 @@ func (a *Authenticator) Flush(ctx context.Context) error {
 	return err
 }
 
-// Lasting reports whether the token can always make another one.
-func (t Token) Lasting() bool { return t.Scope == Admin && t.Expires == nil && !t.Session() }
-
 // EndSession removes a session; that it is gone already is fine.
 func (a *Authenticator) EndSession(ctx context.Context, session Token) error {
 	if !session.Session() {
@@ -257,13 +254,13 @@ func (a *Authenticator) proven(ctx context.Context, shown parsed) (Token, error)
 // was made from.
 func (a *Authenticator) find(ctx context.Context, id string) (Token, error) {
 	token, err := a.lookUp(ctx, id)
-	if problem.Is(err, problem.NotFound) || err == nil && token.expired(a.now()) {
+	if problem.Is(err, problem.NotFound) || err == nil && token.Expired(a.now()) {
 		return Token{}, errUnknown()
 	}
 	if err != nil {
 		return Token{}, err
 	}
-	if parent := token.parent(); parent != "" {
+	if parent := token.Parent(); parent != "" {
 		if _, err := a.find(ctx, parent); err != nil {
 			return Token{}, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/problem"
@@ -22,22 +21,6 @@ const (
 
 // A session is a token with the id "<id of its token>.<letters>". It has that
 // token's scope, opens what it opens, and ends with it.
-
-// Session reports whether the token is a browser's session.
-func (t Token) Session() bool { return t.parent() != "" }
-
-// Principal is the id under which what is done with the token is counted: its
-// own, or that of the token a session was started with.
-func (t Token) Principal() string { return cmp.Or(t.parent(), t.ID) }
-
-// parent is the id of the token a session was started with.
-func (t Token) parent() string {
-	parent, _, ok := strings.Cut(t.ID, ".")
-	if !ok {
-		return ""
-	}
-	return parent
-}
 
 // StartSession makes a session of a token that was authenticated, for a
 // browser to keep in a cookie. A worker's token has no session: there is
@@ -71,11 +54,11 @@ func (a *Authenticator) tidySessions(ctx context.Context, parent Token) error {
 	for _, token := range tokens {
 		switch {
 		case !token.Session():
-		case token.expired(now):
+		case token.Expired(now):
 			if err := a.remove(ctx, token.ID); err != nil {
 				return err
 			}
-		case token.parent() == parent.ID:
+		case token.Parent() == parent.ID:
 			siblings = append(siblings, token)
 		}
 	}
@@ -102,5 +85,3 @@ func (a *Authenticator) remove(ctx context.Context, id string) error {
 	}
 	return err
 }
-
-func (t Token) expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }

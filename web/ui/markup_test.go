@@ -8,8 +8,8 @@ import (
 
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/trial"
@@ -42,11 +42,11 @@ func hostileStudy(s *stage) {
 	one.Setting = &trial.Setting{Configuration: configuration, Phase: trial.Phase(hostile), Why: hostile}
 	one.SystemUse = []trial.SystemUse{{Configuration: configuration, Phase: trial.Phase(hostile), Epochs: 1}}
 	report := trial.Report{System: configuration, SystemPhase: trial.Phase(hostile), SystemWhy: hostile, Trial: one.ID, Rung: 1, Epoch: 1, Metrics: values, Energy: energy, LeaseEpoch: 1, Worker: hostile, At: now}
-	err = s.store.Apply(s.t.Context(), study.Change{
-		Insert:  &study.Study{ID: "evil", Definition: def, Status: protocol.StudyFailed, Reason: hostile, Created: now, Finished: &now},
-		Trials:  []study.TrialWrite{{Trial: one}},
+	err = s.store.Apply(s.t.Context(), journal.Change{
+		Insert:  &journal.Study{ID: "evil", Definition: def, Status: protocol.StudyFailed, Reason: hostile, Created: now, Finished: &now},
+		Trials:  []journal.TrialWrite{{Trial: one}},
 		Reports: []trial.Report{report},
-		Events:  []study.Event{{Study: "evil", Sequence: 1, At: now, Kind: study.TrialState, Trial: one.ID, State: hostile, Worker: hostile, Reason: hostile}},
+		Events:  []journal.Event{{Study: "evil", Sequence: 1, At: now, Kind: journal.TrialState, Trial: one.ID, State: hostile, Worker: hostile, Reason: hostile}},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -78,7 +78,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		p.seeText(page.at, hostile)
 		p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
 	}
-	err := s.store.Apply(s.t.Context(), study.Change{Records: []similarity.Record{{ID: hostile, Machine: hostile, Updated: time.Now(), Cells: []similarity.Cell{
+	err := s.store.Apply(s.t.Context(), journal.Change{Records: []similarity.Record{{ID: hostile, Machine: hostile, Updated: time.Now(), Cells: []similarity.Cell{
 		{Configuration: system.Configuration{hostile: space.String(hostile)}, Epochs: 1, Profiles: 1, Features: map[string]float64{hostile: 1}},
 	}}}})
 	if err != nil {

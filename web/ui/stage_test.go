@@ -87,7 +87,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := api.New(api.Config{Studies: s.studies, Artifacts: artifacts, Tokens: s.store, Forecasts: &s.foreseen, UI: ui.Handler(), Logger: slog.New(slog.DiscardHandler)})
+	handler := api.New(api.Config{Studies: api.All(s.studies), Artifacts: artifacts, Tokens: s.store, Forecasts: &s.foreseen, UI: ui.Handler(), Logger: slog.New(slog.DiscardHandler)})
 	s.server = httptest.NewUnstartedServer(s.breakable(handler))
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.server.Start()

@@ -1,6 +1,6 @@
 // Command backend measures how good choices of a backend are on real devices.
 //
-//	TANDEM_DATA=... go run ./bench/edgetune/backend            # under a minute; the tables of docs/benchmarks.md
+//	TANDEM_DATA=... go run ./bench/edgetune/backend            # under a minute; the tables of docs/benchmarks/edgetune.md
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -seeds 3   # a look
 //	go run ./bench/edgetune/backend -real bench/edgetune/onnxruntime.json,edge/estimate/testdata/onnxruntime.json
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -runs vim4 > runs.jsonl   # for 'tandem edge backend --runs'

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/edge/batching"
-	"github.com/tandem-tune/tandem/edge/gather"
+	"github.com/tandem-tune/tandem/bench/edgetune/gather"
 )
 
 // gathered hands batches to the runner.

@@ -1,11 +1,11 @@
 // Command batching compares policies of putting requests together in a real
-// server loop: requests come in real time, wait in edge/gather and are inferred
+// server loop: requests come in real time, wait in bench/edgetune/gather and are inferred
 // by a real runner; and, without one, in simulation.
 //
 //	go run ./bench/edgetune/batching                                # matrices in Go, at most 8 minutes
 //	go run ./bench/edgetune/batching -onnx -python PYTHON           # ONNX Runtime, in that interpreter
 //	go run ./bench/edgetune/batching -onnx -python PYTHON -model M  # a model whose first dimension is the batch
-//	go run ./bench/edgetune/batching -simulate                      # the tables of docs/benchmarks.md, seconds
+//	go run ./bench/edgetune/batching -simulate                      # the tables of docs/benchmarks/edgetune.md, seconds
 //
 // First the latency curve is measured. Then, for each rate (a share of what the
 // curve says any policy sustains), edge/batching chooses a policy, and single

@@ -2,7 +2,7 @@
 // it is near the best one, on grids of a Jetson TX2 that others have measured
 // completely, so that the best one is known.
 //
-//	go run ./bench/edgetune/tuning              # the tables of docs/benchmarks.md
+//	go run ./bench/edgetune/tuning              # the tables of docs/benchmarks/edgetune.md
 //	go run ./bench/edgetune/tuning -seeds 5 -methods tpe,random
 //
 // The grids are read from TANDEM_DATA (../shared/data if unset).

@@ -1,0 +1,182 @@
+package groundtruth
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/system"
+)
+
+// The bounds of what is imported. What a server writes itself is far within.
+const (
+	maxCells    = system.MaxConfigurations
+	maxFeatures = 256
+	maxCount    = 1_000_000_000 // of epochs
+	// maxLog bounds the logarithm of seconds and joules: e to its power is 10^26.
+	maxLog = 60.0
+	// ahead is how far another server's clock may be ahead of ours. A record of
+	// the future would never be the oldest, and so never go.
+	ahead = 24 * time.Hour
+	// maxFaults bounds the faults told at once.
+	maxFaults     = 100
+	maxNeighbours = 4096 // of trials on one machine
+)
+
+// checker gathers the faults of a ground truth from elsewhere.
+type checker struct{ faults []problem.Field }
+
+func (c *checker) fault(path string, value any, format string, args ...any) {
+	if len(c.faults) < maxFaults {
+		c.faults = append(c.faults, problem.Field{Path: path, Value: value, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// Check names the faults of what is to be imported, as a problem with fields.
+func Check(sent protocol.GroundTruth, now time.Time) error {
+	var c checker
+	if sent.Version != protocol.GroundTruthVersion {
+		c.fault("version", sent.Version, "must be %d: another version of tandem has to read this", protocol.GroundTruthVersion)
+	}
+	if len(sent.Records) > MaxRecords {
+		c.fault("records", len(sent.Records), "must be at most %d: send them in several requests", MaxRecords)
+		sent.Records = nil
+	}
+	seen := make(map[string]bool, len(sent.Records))
+	for i, record := range sent.Records {
+		at := fmt.Sprintf("records[%d]", i)
+		if seen[record.ID] {
+			c.fault(at+".id", record.ID, "comes twice")
+		}
+		seen[record.ID] = true
+		c.record(at, record, now)
+	}
+	if len(c.faults) > 0 {
+		return problem.WithFields("the ground truth has faults", c.faults)
+	}
+	return nil
+}
+
+func (c *checker) record(at string, record similarity.Record, now time.Time) {
+	if len(record.ID) < 8 || !word(record.ID) {
+		c.fault(at+".id", record.ID, "must be 8 to 64 letters, digits, - and _")
+	}
+	if record.Machine == "" || len(record.Machine) > 1024 || strings.ContainsFunc(record.Machine, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		c.fault(at+".machine", record.Machine, "must be the type of a machine, of at most 1,024 bytes")
+	}
+	if record.Updated.Year() < 1970 || record.Updated.After(now.Add(ahead)) {
+		c.fault(at+".updated", record.Updated, "must be from 1970 on and at most a day ahead of the clock of this server")
+	}
+	if len(record.Cells) > maxCells {
+		c.fault(at+".cells", len(record.Cells), "must be at most %d", maxCells)
+		return
+	}
+	type place struct {
+		key        string
+		neighbours int
+	}
+	seen := make(map[place]bool, len(record.Cells))
+	for i, cell := range record.Cells {
+		inside := fmt.Sprintf("%s.cells[%d]", at, i)
+		if one := (place{cell.Configuration.Key(), cell.Neighbours}); seen[one] {
+			c.fault(inside, one.key, "comes twice with as many neighbours")
+		} else {
+			seen[one] = true
+		}
+		c.cell(inside, cell)
+	}
+}
+
+func (c *checker) cell(at string, cell similarity.Cell) {
+	for name, value := range cell.Configuration {
+		c.knob(at+".configuration."+name, name, value)
+	}
+	for _, one := range []struct {
+		name        string
+		count, most int
+	}{{"neighbours", cell.Neighbours, maxNeighbours}, {"epochs", cell.Epochs, maxCount}, {"firsts", cell.Firsts, maxCount}, {"profiles", cell.Profiles, maxCount}} {
+		if one.count < 0 || one.count > one.most {
+			c.fault(at+"."+one.name, one.count, "must be from 0 to %d", one.most)
+		}
+	}
+	for _, one := range []struct {
+		name             string
+		value, low, high float64
+	}{{"log_seconds", cell.LogSeconds, -maxLog, maxLog}, {"log_joules", cell.LogJoules, -maxLog, maxLog}, {"variance", cell.Variance, 0, maxLog * maxLog},
+		{"first_log_seconds", cell.FirstLogSeconds, -maxLog, maxLog}, {"first_log_joules", cell.FirstLogJoules, -maxLog, maxLog}} {
+		if !(one.value >= one.low && one.value <= one.high) {
+			c.fault(at+"."+one.name, fmt.Sprint(one.value), "must be a number from %g to %g", one.low, one.high)
+		}
+	}
+	if len(cell.Features) > maxFeatures {
+		c.fault(at+".features", len(cell.Features), "must be at most %d", maxFeatures)
+		return
+	}
+	for name, value := range cell.Features {
+		if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }) {
+			c.fault(at+".features", name, "must have names of 1 to 128 visible ASCII characters")
+		}
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			c.fault(at+".features."+name, fmt.Sprint(value), "must be a number")
+		}
+	}
+}
+
+// knob checks a value of a configuration against the catalogue.
+func (c *checker) knob(at, name string, value space.Value) {
+	knob, known := system.Find(name)
+	if !known {
+		c.fault(at, value, "is not a knob: there are %s", strings.Join(system.Names(), ", "))
+		return
+	}
+	number, numeric := value.Number()
+	_, whole := value.Integer()
+	text, _ := value.Text()
+	switch {
+	case knob.Kind == system.Word && !word(text):
+		c.fault(at, value, "must be a word of at most 64 letters, digits, - and _")
+	case knob.Kind == system.Whole && !whole, knob.Kind == system.Number && !numeric,
+		knob.Kind != system.Word && !(number >= knob.Low && number <= knob.High):
+		c.fault(at, value, "must be a %s from %g to %g", map[system.Kind]string{system.Whole: "whole number", system.Number: "number"}[knob.Kind], knob.Low, knob.High)
+	}
+}
+
+// word reports whether the text is one word of at most 64 plain characters.
+func word(text string) bool {
+	return text != "" && len(text) <= 64 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+}
+
+// Wanted returns the sent records that are newer than those here, as many as there
+// is room for.
+func Wanted(sent, here []similarity.Record) []similarity.Record {
+	versions := make(map[string]similarity.Record, len(here))
+	for _, record := range here {
+		versions[record.ID] = record
+	}
+	news := slices.DeleteFunc(slices.Clone(sent), func(record similarity.Record) bool {
+		kept, there := versions[record.ID]
+		return there && !record.Updated.After(kept.Updated)
+	})
+	for _, record := range news {
+		versions[record.ID] = record
+	}
+	// The same order as the stores': the newest of each type stay.
+	all := make([]similarity.Record, 0, len(versions))
+	for _, record := range versions {
+		all = append(all, record)
+	}
+	slices.SortFunc(all, func(a, b similarity.Record) int { return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID)) })
+	ranks, kept := make(map[string]int), make(map[string]bool)
+	for _, record := range all {
+		kept[record.ID] = ranks[record.Machine] < MaxRecords
+		ranks[record.Machine]++
+	}
+	return slices.DeleteFunc(news, func(record similarity.Record) bool { return !kept[record.ID] })
+}

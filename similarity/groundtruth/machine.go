@@ -1,0 +1,178 @@
+package groundtruth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/system/advice"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// maxStarts bounds the answers to what new trials start with.
+const maxStarts = 1024
+
+// Machine is the ground truth of one type of machine. It is safe for concurrent
+// use.
+type Machine struct {
+	mutex sync.Mutex
+	// by is the method of the server, and memories are the same records as each
+	// method that is in use groups them.
+	by       similarity.Method
+	memories map[similarity.Method]*similarity.Memory
+	// runs are the records of running trials, by ID.
+	runs map[string]similarity.Record
+	// puts counts what was learned. starts are answers to what a new trial starts
+	// with; they hold until a twentieth of what is known is new.
+	puts   int
+	starts map[startQuestion]startAnswer
+}
+
+// startQuestion is what the start of a study's new trials depends on, in addition
+// to what is known.
+type startQuestion struct {
+	study string
+	at    advice.Situation
+}
+
+type startAnswer struct {
+	setting trial.Setting
+	until   int // puts
+}
+
+func newMachine(by similarity.Method) *Machine {
+	return &Machine{
+		by: by, memories: map[similarity.Method]*similarity.Memory{by: similarity.NewMemory(similarity.Options{Clusterer: by.Clusterer()})},
+		runs: make(map[string]similarity.Record), starts: make(map[startQuestion]startAnswer),
+	}
+}
+
+// put takes a record in. The caller holds the lock, or nobody else has the Machine.
+func (m *Machine) put(record similarity.Record) {
+	for _, memory := range m.memories {
+		memory.Put(record)
+	}
+	m.runs[record.ID] = record
+}
+
+func (m *Machine) learn(record similarity.Record) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.puts++
+	if len(m.runs) >= maxRuns {
+		clear(m.runs)
+		for _, kept := range m.memories[m.by].Records() {
+			m.runs[kept.ID] = kept
+		}
+	}
+	m.put(record)
+}
+
+// memory returns the records as the method groups them; nil is the server's
+// method. The caller holds the lock.
+func (m *Machine) memory(by *similarity.Method) *similarity.Memory {
+	if by == nil {
+		return m.memories[m.by]
+	}
+	grouped, ok := m.memories[*by]
+	if !ok {
+		grouped = similarity.NewMemory(similarity.Options{Clusterer: by.Clusterer()})
+		for _, record := range m.memories[m.by].Records() {
+			grouped.Put(record)
+		}
+		m.memories[*by] = grouped
+	}
+	return grouped
+}
+
+// Run is a trial on the machine, for which a system configuration is decided.
+type Run struct {
+	Study string
+	// Record is the ID of what it teaches.
+	Record string
+	// By is the study's own method of similarity; nil: the server's.
+	By        *similarity.Method
+	Settings  system.Settings
+	Constants system.Configuration
+	Situation advice.Situation
+	// Left is how many epochs it has left.
+	Left int
+}
+
+// Start returns the setting of a new lease of the run. It is known of the run
+// itself if resumed is true, and else what is best for most runs.
+func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	start := m.start(run)
+	own, known := m.runs[run.Record]
+	if !known || len(own.Cells) == 0 {
+		return start, false
+	}
+	return advice.Resume(m.memory(run.By), advice.Question{
+		Before: start, Usual: usual(start), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
+		Own: own, Left: run.Left,
+	}), true
+}
+
+// Epoch is an epoch of a run that has ended.
+type Epoch struct {
+	advice.Epoch
+	// Before is the setting that the epoch was to have.
+	Before trial.Setting
+	// Held are knobs that cannot be switched before the command is started again.
+	Held []string
+	// Machine is the type, and Fresh the ID of a new record, in case that the run
+	// has become another workload.
+	Machine, Fresh string
+}
+
+// Continue decides with which configuration the run goes on after an epoch.
+func (m *Machine) Continue(run Run, epoch Epoch) advice.Answer {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	own, known := m.runs[run.Record]
+	if !known {
+		own = similarity.Record{ID: run.Record, Machine: epoch.Machine}
+	}
+	return advice.After(m.memory(run.By), advice.Question{
+		Before: epoch.Before, Usual: usual(m.start(run)), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
+		Own: own, Fresh: epoch.Fresh, Epoch: epoch.Epoch, Held: epoch.Held, Left: run.Left,
+	})
+}
+
+// start is advice.Start, asked again only when enough has been learned since.
+func (m *Machine) start(run Run) trial.Setting {
+	of := startQuestion{run.Study, run.Situation}
+	if known, ok := m.starts[of]; ok && m.puts < known.until {
+		return known.setting
+	}
+	if len(m.starts) >= maxStarts {
+		clear(m.starts)
+	}
+	memory := m.memory(run.By)
+	setting := advice.Start(memory, run.Settings, run.Constants, run.Situation)
+	m.starts[of] = startAnswer{setting, m.puts + 1 + memory.Len()/20}
+	return setting
+}
+
+// usual is what is best for most workloads; nil where that is not known.
+func usual(start trial.Setting) system.Configuration {
+	if start.Phase != trial.Reused {
+		return nil
+	}
+	return start.Configuration
+}
+
+// RecordID names a run in a way that tells nothing of the trial.
+func RecordID(t trial.Trial, machine string) string {
+	drifts := 0
+	if t.Setting != nil {
+		drifts = t.Setting.Drifts
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%g/%d/%d", t.ID, machine, t.Budget.DataFraction, drifts, t.Seed))
+	return hex.EncodeToString(sum[:12])
+}

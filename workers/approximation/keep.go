@@ -1,0 +1,82 @@
+package approximation
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/study/journal"
+)
+
+const (
+	// ResponsesEntry is the kind of what is stored of the trainings of a study, under
+	// its id.
+	ResponsesEntry = "responses"
+	// HistoryEntry is what older servers stored, under a priority.
+	HistoryEntry = "history"
+	// saveResponsesEvery is how often that is done: so much of it may be lost when a
+	// server is killed.
+	saveResponsesEvery = 30 * time.Second
+	// forgetResponsesAfter is for how long they are kept without anything new.
+	forgetResponsesAfter = 7 * 24 * time.Hour
+	// mostResponses bounds of how many studies they are stored: of those with the
+	// newest.
+	mostResponses = 256
+)
+
+// Load takes in what was learned before the server was started: records by study,
+// and entries of older servers, which are to be forgotten.
+func (d *Controller) Load(known map[string]Record, outdated []journal.PoolEntry) {
+	for i := range outdated {
+		outdated[i].Document = nil
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.known, d.outdated = known, outdated
+}
+
+// Entries are the records to store, and those to forget.
+func (d *Controller) Entries(now time.Time, closing bool) []journal.PoolEntry {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if len(d.unsaved)+len(d.outdated) == 0 || !closing && now.Sub(d.saved) < saveResponsesEvery {
+		return nil
+	}
+	newest := slices.SortedFunc(maps.Keys(d.known), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.known[b].newest(), d.known[a].newest()), cmp.Compare(a, b))
+	})
+	for i, study := range newest {
+		if i >= mostResponses || inSeconds(now)-d.known[study].newest() > forgetResponsesAfter.Seconds() {
+			delete(d.known, study)
+			d.unsaved[study] = true
+		}
+	}
+	entries := d.outdated
+	for _, study := range slices.Sorted(maps.Keys(d.unsaved)) {
+		entry := journal.PoolEntry{Kind: ResponsesEntry, Name: study} // to be forgotten
+		if known, kept := d.known[study]; kept {
+			document, _ := json.Marshal(known) // numbers only
+			entry.Document = document
+		}
+		entries = append(entries, entry)
+	}
+	clear(d.unsaved)
+	d.outdated, d.saved = nil, now
+	return entries
+}
+
+// Again has the entries stored, or forgotten, the next time.
+func (d *Controller) Again(entries []journal.PoolEntry) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.saved = time.Time{}
+	for _, entry := range entries {
+		if entry.Kind == HistoryEntry {
+			d.outdated = append(d.outdated, entry)
+		} else {
+			d.unsaved[entry.Name] = true
+		}
+	}
+}
