@@ -37,7 +37,7 @@ type Options struct {
 	// Autoscale is how the server drains workers by itself, for people to see.
 	Autoscale protocol.PoolAutoscale
 	// Similarity is how runs are grouped into workloads where a study does not say.
-	Similarity similarity.Method
+	Similarity similarity.Grouping
 	// Users are the names of the users there are; nil: any name may be one's.
 	Users func(context.Context) (map[string]bool, error)
 }

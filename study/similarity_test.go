@@ -1,8 +1,6 @@
 package study_test
 
 import (
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -10,46 +8,50 @@ import (
 	"github.com/tandem-tune/tandem/study"
 )
 
-var similarTo = regexp.MustCompile(`similar to (\d+) known run`)
+// twoWorkloads trains a study of each of two workloads that are unlike.
+func twoWorkloads(w *world) (b *box, small, large workload) {
+	b, small, large = w.box(false), slowWithTwo, fastWithTwo
+	small.resident, large.resident = 200<<20, 4<<30
+	tuned(w, "first")
+	b.train("first", small)
+	tuned(w, "second")
+	b.train("second", large)
+	return b, small, large
+}
 
-// A study's own method of similarity decides which runs its trials are compared
-// with: k-means with one cluster takes all of them for one workload, the others
-// tell the two workloads apart.
+// A study's own method of similarity decides what its trials are taken for: k-means
+// with one cluster takes all for one workload, the others tell two workloads apart.
 func TestAStudyChoosesItsMethodOfSimilarity(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		b := w.box(false)
-		small, large := slowWithTwo, fastWithTwo
-		small.resident, large.resident = 200<<20, 4<<30
-		tuned(w, "first")
-		b.train("first", small)
-		tuned(w, "second")
-		b.train("second", large)
-		const trials = 12 // of each study
-		alike := trials   // runs of the same workload that are known
+		b, small, large := twoWorkloads(w)
 		for _, by := range []struct {
-			study, section string
-			apart          bool
+			name, section string
+			apart         bool
 		}{
-			{"linkage", "{method: average-linkage}", true},
+			{"one", "{method: k-means, clusters: 1}", false},
 			{"two", "{method: k-means, clusters: 2}", true},
 			{"counted", "{method: k-means, clusters: auto}", true},
-			{"one", "{method: k-means, clusters: 1}", false},
+			{"linkage", "{method: average-linkage}", true},
 		} {
-			w.create("name: example", "name: "+by.study+"\nsystem: {cpu_threads: {values: [1, 2]}}\nsimilarity: "+by.section, "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 12")
-			b.train(by.study, small)
-			alike += trials
-			most := 0
-			for _, one := range trialsOf(t, w, by.study) {
-				if found := similarTo.FindStringSubmatch(one.Setting.Why); found != nil {
-					count, err := strconv.Atoi(found[1])
-					if err != nil {
-						t.Fatal(err)
+			known := map[string]map[string]bool{} // by study
+			for name, work := range map[string]workload{by.name + "-small": small, by.name + "-large": large} {
+				w.create("name: example", "name: "+name+"\nsystem: {cpu_threads: {values: [1, 2]}}\nsimilarity: "+by.section, "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 6")
+				b.train(name, work)
+				known[name] = map[string]bool{}
+				for _, one := range trialsOf(t, w, name) {
+					if one.Setting != nil && one.Setting.Workload != "" {
+						known[name][one.Setting.Workload] = true
 					}
-					most = max(most, count)
 				}
 			}
-			if most == 0 || (most < alike) != by.apart {
-				t.Errorf("with %s a trial is similar to up to %d runs, of which %d are of its workload", by.section, most, alike-1)
+			shared := 0
+			for workload := range known[by.name+"-small"] {
+				if known[by.name+"-large"][workload] {
+					shared++
+				}
+			}
+			if len(known[by.name+"-small"]) == 0 || len(known[by.name+"-large"]) == 0 || (shared == 0) != by.apart {
+				t.Errorf("with %s the trials are of the workloads %v", by.section, known)
 			}
 		}
 	})(t)
@@ -58,18 +60,12 @@ func TestAStudyChoosesItsMethodOfSimilarity(t *testing.T) {
 // The server's method is what its ground truth is shown by.
 func TestAServerChoosesItsMethodOfSimilarity(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		b := w.box(false)
-		small, large := slowWithTwo, fastWithTwo
-		small.resident, large.resident = 200<<20, 4<<30
-		tuned(w, "first")
-		b.train("first", small)
-		tuned(w, "second")
-		b.train("second", large)
+		twoWorkloads(w)
 		machines, err := w.service.GroundTruthMachines(w.ctx)
 		if err != nil || len(machines) != 1 {
 			t.Fatalf("%+v, %v", machines, err)
 		}
-		for by, want := range map[similarity.Method]int{
+		for by, want := range map[similarity.Grouping]int{
 			{}: 2, {Name: similarity.MethodAverageLinkage}: 2,
 			{Name: similarity.MethodKMeans, Clusters: 1}: 1, {Name: similarity.MethodKMeans, Clusters: 2}: 2, {Name: similarity.MethodKMeans}: 2,
 		} {

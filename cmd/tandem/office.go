@@ -80,7 +80,7 @@ func (o *office) open(ctx context.Context) (err error) {
 	}()
 	lines, hash := o.audit.Head()
 	options.logger.Info("audit log", "lines", lines, "hash", hash) // what 'tandem audit verify --expect' takes later
-	grouping, err := similarity.ParseMethod(options.similarity)
+	grouping, err := similarity.ParseGrouping(options.similarity)
 	if err != nil {
 		return err
 	}

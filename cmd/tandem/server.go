@@ -61,7 +61,7 @@ func (o serverOptions) check() error {
 	if err := o.pool.check(); err != nil {
 		return err
 	}
-	if _, err := similarity.ParseMethod(o.similarity); err != nil {
+	if _, err := similarity.ParseGrouping(o.similarity); err != nil {
 		return usageError{fmt.Errorf("--similarity: %w", err)}
 	}
 	if _, err := o.proxies(); err != nil {

@@ -34,7 +34,7 @@ type Store interface {
 // use. Its lock is never held while the store is read.
 type Base struct {
 	store  Store
-	method similarity.Method
+	method similarity.Grouping
 
 	mutex   sync.Mutex
 	types   map[string]*Machine
@@ -43,12 +43,12 @@ type Base struct {
 
 // New returns the ground truth that the store has. The method groups records
 // where a study names none.
-func New(store Store, method similarity.Method) *Base {
+func New(store Store, method similarity.Grouping) *Base {
 	return &Base{store: store, method: method, types: make(map[string]*Machine)}
 }
 
 // Method is how records are grouped where a study names no method.
-func (b *Base) Method() similarity.Method { return b.method }
+func (b *Base) Method() similarity.Grouping { return b.method }
 
 // Machine returns what is known of the type of machine, and reads it from the
 // store if need be.

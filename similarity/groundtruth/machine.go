@@ -21,8 +21,8 @@ type Machine struct {
 	mutex sync.Mutex
 	// by is the method of the server, and memories are the same records as each
 	// method that is in use groups them.
-	by       similarity.Method
-	memories map[similarity.Method]*similarity.Memory
+	by       similarity.Grouping
+	memories map[similarity.Grouping]*similarity.Memory
 	// runs are the records of running trials, by ID.
 	runs map[string]similarity.Record
 	// puts counts what was learned. starts are answers to what a new trial starts
@@ -43,9 +43,9 @@ type startAnswer struct {
 	until   int // puts
 }
 
-func newMachine(by similarity.Method) *Machine {
+func newMachine(by similarity.Grouping) *Machine {
 	return &Machine{
-		by: by, memories: map[similarity.Method]*similarity.Memory{by: similarity.NewMemory(similarity.Options{Clusterer: by.Clusterer()})},
+		by: by, memories: map[similarity.Grouping]*similarity.Memory{by: similarity.NewMemory(similarity.Options{Clusterer: by.Clusterer()})},
 		runs: make(map[string]similarity.Record), starts: make(map[startQuestion]startAnswer),
 	}
 }
@@ -73,7 +73,7 @@ func (m *Machine) learn(record similarity.Record) {
 
 // memory returns the records as the method groups them; nil is the server's
 // method. The caller holds the lock.
-func (m *Machine) memory(by *similarity.Method) *similarity.Memory {
+func (m *Machine) memory(by *similarity.Grouping) *similarity.Memory {
 	if by == nil {
 		return m.memories[m.by]
 	}
@@ -94,7 +94,7 @@ type Run struct {
 	// Record is the ID of what it teaches.
 	Record string
 	// By is the study's own method of similarity; nil: the server's.
-	By        *similarity.Method
+	By        *similarity.Grouping
 	Settings  system.Settings
 	Constants system.Configuration
 	Situation advice.Situation

@@ -174,7 +174,7 @@ type Definition struct {
 	System System `json:"system,omitzero"`
 	// Similarity is how PipeTune groups runs into workloads for this study; nil: as
 	// the server does.
-	Similarity *similarity.Method `json:"similarity,omitempty"`
+	Similarity *similarity.Grouping `json:"similarity,omitempty"`
 	// Inference is where the models will run; nil where nothing is emulated.
 	Inference *Inference      `json:"inference,omitempty"`
 	Budget    budget.Settings `json:"budget"`

@@ -9,7 +9,7 @@ import (
 
 // similarity reads the section: how runs are grouped into workloads, whose best
 // system parameters a trial reuses.
-func (d *decoder) similarity(s section, of System) *similarity.Method {
+func (d *decoder) similarity(s section, of System) *similarity.Grouping {
 	n, at := s.get("similarity")
 	if n == nil {
 		return nil
@@ -19,7 +19,7 @@ func (d *decoder) similarity(s section, of System) *similarity.Method {
 		return nil
 	}
 	before := len(d.faults)
-	var by similarity.Method
+	var by similarity.Grouping
 	named, namedAt := known.need("method", strings.Join(similarity.Methods(), ", or "))
 	if named != nil {
 		d.textOf(namedAt, named, maxKey, &by.Name)

@@ -94,7 +94,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, knowledgeAPI{s}.inferences), nil},
 		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, workerAPI{s}.finish), nil},
 		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
-	}, s.answers(), s.sharedRoutes(), forecastAPI{s}.forecastRoutes(), trialAPI{s}.writtenRoutes(), sharingAPI{s}.sharingRoutes())
+	}, s.answers(), s.sharedRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes())
 }
 
 // answers are what is computed from a study's trials.

@@ -171,7 +171,7 @@ func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, e
 	if err := s.studies.Delete(ctx, view.ID); err != nil {
 		return nil, err
 	}
-	accessAPI{s.server}.dropLinks(ctx, view.ID)
+	accessAPI(s).dropLinks(ctx, view.ID)
 	return nil, nil
 }
 

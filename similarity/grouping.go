@@ -19,9 +19,9 @@ const (
 // MaxClusters bounds the number of clusters that may be asked for.
 const MaxClusters = 64
 
-// Method says how records are grouped into workloads. The zero value is average
+// Grouping says how records are grouped into workloads. The zero value is average
 // linkage, which bench/similarity found best.
-type Method struct {
+type Grouping struct {
 	Name string `json:"method,omitempty"`
 	// Clusters is the K of k-means; 0: the number with the largest mean silhouette.
 	Clusters int `json:"clusters,omitempty"`
@@ -31,7 +31,7 @@ type Method struct {
 func Methods() []string { return []string{MethodKMeans, MethodAverageLinkage} }
 
 // Clusterer returns what groups the records.
-func (m Method) Clusterer() Clusterer {
+func (m Grouping) Clusterer() Clusterer {
 	if m.Name == MethodKMeans {
 		return KMeans{K: m.Clusters}
 	}
@@ -39,7 +39,7 @@ func (m Method) Clusterer() Clusterer {
 }
 
 // String is the method as a flag of the command line has it, such as k-means:4.
-func (m Method) String() string {
+func (m Grouping) String() string {
 	switch {
 	case m.Name == MethodKMeans && m.Clusters > 0:
 		return MethodKMeans + ":" + strconv.Itoa(m.Clusters)
@@ -50,24 +50,24 @@ func (m Method) String() string {
 	}
 }
 
-// ParseMethod reads what String writes.
-func ParseMethod(text string) (Method, error) {
+// ParseGrouping reads what String writes.
+func ParseGrouping(text string) (Grouping, error) {
 	name, count, counted := strings.Cut(text, ":")
 	if !slices.Contains(Methods(), name) {
-		return Method{}, fmt.Errorf("%q is no method of similarity: use %s", text, strings.Join(Methods(), ", or "))
+		return Grouping{}, fmt.Errorf("%q is no method of similarity: use %s", text, strings.Join(Methods(), ", or "))
 	}
 	if !counted {
-		return Method{Name: name}, nil
+		return Grouping{Name: name}, nil
 	}
 	if name != MethodKMeans {
-		return Method{}, fmt.Errorf("%q: only k-means takes a number of clusters: write %s", text, name)
+		return Grouping{}, fmt.Errorf("%q: only k-means takes a number of clusters: write %s", text, name)
 	}
 	if count == "auto" {
-		return Method{Name: name}, nil
+		return Grouping{Name: name}, nil
 	}
 	clusters, err := strconv.Atoi(count)
 	if err != nil || clusters < 1 || clusters > MaxClusters {
-		return Method{}, fmt.Errorf("%q: the number of clusters must be auto, or 1 to %d", text, MaxClusters)
+		return Grouping{}, fmt.Errorf("%q: the number of clusters must be auto, or 1 to %d", text, MaxClusters)
 	}
-	return Method{Name: name, Clusters: clusters}, nil
+	return Grouping{Name: name, Clusters: clusters}, nil
 }
