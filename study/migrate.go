@@ -92,7 +92,7 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	free, promised := s.promised(stands)
 	var pending []placement.Task
 	for i, one := range s.offers(ctx, stands) {
-		pending = append(pending, free.task(one, one.name(i)))
+		pending = append(pending, free.task(&one, one.name(i)))
 	}
 	machines := make([]placement.Machine, len(all))
 	for i, one := range all {

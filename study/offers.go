@@ -12,7 +12,7 @@ import (
 // these ask for, in the order in which they would be served one after the other.
 // What none of these workers may run, or no quota and no bound leaves room for, is
 // not among them: it must not stand in the way of what can start.
-func (s *Service) offers(ctx context.Context, stands []stand) []*offer {
+func (s *Service) offers(ctx context.Context, stands []stand) []offer {
 	asked := 0
 	for _, one := range stands {
 		asked += one.trials
@@ -24,18 +24,18 @@ func (s *Service) offers(ctx context.Context, stands []stand) []*offer {
 		list := placeable(s.offersOf(ctx, candidate.Study, q))
 		ready[candidate.Study], all = list, all+len(list)
 	}
-	books, offers := s.books(candidates), make([]*offer, 0, min(asked, all))
+	books, offers := s.books(candidates), make([]offer, 0, min(asked, all))
 	for len(offers) < asked {
 		first, some := turns.next()
 		if !some {
 			break
 		}
 		list := ready[first.Study]
-		if len(list) == 0 || !books.allow(first, &list[0]) {
+		if len(list) == 0 || !books.allow(first, list[0]) {
 			turns.done()
 			continue
 		}
-		one := &list[0]
+		one := list[0]
 		offers = append(offers, one)
 		ready[first.Study] = list[1:]
 		turns.served()
@@ -82,7 +82,7 @@ func (s *Service) books(candidates []pool.Candidate) books {
 }
 
 // allow reports whether the study may have the offer beside those before it.
-func (b books) allow(candidate pool.Candidate, one *offer) bool {
+func (b books) allow(candidate pool.Candidate, one offer) bool {
 	if one.parallel > 0 && candidate.Running >= one.parallel {
 		return false
 	}

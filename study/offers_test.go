@@ -60,8 +60,7 @@ func TestAPlanLeavesRoomForWhatItPlaced(t *testing.T) {
 		"GPUs":          {pool.Need{Cores: 1, GPUs: 2}, "slow-1"},
 	} {
 		one := offer{need: test.need, needs: map[int]pool.Need{4: test.need}, epochs: known, suits: []bool{true, true}}
-		other := one
-		list := placed([]*offer{&one, &other}, stands)
+		list := placed([]offer{one, one}, stands)
 		if list[0].worker != "fast-1" || list[1].worker != test.want {
 			t.Errorf("%s: they are placed on %s and %s, want fast-1 and %s", name, list[0].worker, list[1].worker, test.want)
 		}

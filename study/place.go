@@ -111,14 +111,14 @@ func (s *Service) newPlan(ctx context.Context, asker string) *plan {
 }
 
 // placed gives the offers, in their order, to the workers that wait.
-func placed(offers []*offer, stands []stand) []planned {
+func placed(offers []offer, stands []stand) []planned {
 	machines := make([]placement.Machine, len(stands))
 	for i, one := range stands {
 		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: one.trials, GPUs: len(one.room.GPUs)}}
 	}
 	rooms, tasks, list := roomsOf(stands), make([]placement.Task, len(offers)), make([]planned, len(offers))
 	for i := range offers {
-		one := offers[i]
+		one := &offers[i]
 		tasks[i] = rooms.task(one, one.name(i))
 		list[i] = planned{offer: one, scores: one.scored}
 		if one.scored == nil {

@@ -120,7 +120,7 @@ func (s scratch) offers(stands []stand) (offers []offer) {
 		slices.SortFunc(candidates, func(a, b pool.Candidate) int { return compareTurns(&a, &b) })
 		first := candidates[0]
 		one := ready[first.Study][0]
-		if !books.allow(first, &one) {
+		if !books.allow(first, one) {
 			ready[first.Study] = nil
 			continue
 		}

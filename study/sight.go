@@ -69,7 +69,7 @@ func (o outlooks) Predict(machine string, task placement.Task) (placement.Predic
 }
 
 // sightsOf predict of offers that are named by their places.
-type sightsOf []*offer
+type sightsOf []offer
 
 // Predict is what was predicted before.
 func (s sightsOf) Predict(machine string, task placement.Task) (placement.Prediction, bool) {
