@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/batching"
 	"github.com/tandem-tune/tandem/bench/edgetune/gather"
+	"github.com/tandem-tune/tandem/edge/batching"
 )
 
 // gathered hands batches to the runner.
