@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tandem-tune/tandem/similarity"
@@ -12,8 +13,13 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// maxStarts bounds the answers to what new trials start with.
-const maxStarts = 1024
+const (
+	// maxStarts bounds the answers to what new trials start with.
+	maxStarts = 1024
+	// maxGroupings bounds the methods that records are grouped by at a time, each
+	// with its own copy of them. What was not asked for longest gives way.
+	maxGroupings = 8
+)
 
 // Machine is the ground truth of one type of machine. It is safe for concurrent
 // use.
@@ -23,6 +29,8 @@ type Machine struct {
 	// method that is in use groups them.
 	by       similarity.Grouping
 	memories map[similarity.Grouping]*similarity.Memory
+	// recent are the methods of studies, the one that was asked for last at the end.
+	recent []similarity.Grouping
 	// runs are the records of running trials, by ID.
 	runs map[string]similarity.Record
 	// puts counts what was learned. starts are answers to what a new trial starts
@@ -74,8 +82,13 @@ func (m *Machine) learn(record similarity.Record) {
 // memory returns the records as the method groups them; nil is the server's
 // method. The caller holds the lock.
 func (m *Machine) memory(by *similarity.Grouping) *similarity.Memory {
-	if by == nil {
+	if by == nil || *by == m.by {
 		return m.memories[m.by]
+	}
+	m.recent = append(slices.DeleteFunc(m.recent, func(one similarity.Grouping) bool { return one == *by }), *by)
+	if len(m.recent) >= maxGroupings {
+		delete(m.memories, m.recent[0])
+		m.recent = m.recent[1:]
 	}
 	grouped, ok := m.memories[*by]
 	if !ok {
