@@ -33,6 +33,7 @@ func (s *Service) deflateAll(now time.Time) {
 // highest priority first.
 func (s *Service) contenders(now time.Time) []approximation.Study {
 	var list []approximation.Study
+	of, limited := map[string]*runtime{}, false
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
@@ -46,14 +47,16 @@ func (s *Service) contenders(now time.Time) []approximation.Study {
 			if def.Approximation != nil {
 				one.Curve, one.Unknown = deflate.Learn(r.pairs())
 			}
-			if def.Approximation != nil || def.ResponseSeconds != nil {
-				one.Workers = s.workersFor(r)
-			}
-			list = append(list, one)
+			list, of[one.ID], limited = append(list, one), r, limited || def.ResponseSeconds != nil
 		} else if r.study.Status != protocol.StudyRunning {
 			s.approximation.Paused(r.study.ID)
 		}
 		r.mutex.Unlock()
+	}
+	for i := range list {
+		if limited && (list[i].Accepts != nil || list[i].Limits != deflate.Limits{}) {
+			list[i].Workers = s.workersFor(of[list[i].ID])
+		}
 	}
 	slices.SortFunc(list, func(a, b approximation.Study) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
@@ -115,8 +118,9 @@ func (s *Service) workerSlots(now time.Time) int {
 }
 
 // workersFor are the workers that the study's trials could be on, were nothing there.
-// The study's lock is held.
 func (s *Service) workersFor(r *runtime) map[string]bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	found, needs := map[string]bool{}, s.needs(r)

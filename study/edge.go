@@ -12,9 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Architecture takes in what a trial trains. The answer has the best deployments
-// as far as they are known, and what the worker shall run itself. Reporting the
-// same again changes nothing.
+// Architecture is [inference.Service.Architecture].
 func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error) {
 	return s.inference.Architecture(ctx, id, report)
 }

@@ -15,20 +15,17 @@ func (s *Service) GroundTruth(ctx context.Context, machine string) (protocol.Gro
 	return protocol.GroundTruth{Version: protocol.GroundTruthVersion, Records: records}, err
 }
 
-// GroundTruthMachines sums up what is known of each type of machine.
+// GroundTruthMachines is [groundtruth.Base.Machines].
 func (s *Service) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
 	return s.truth.Machines(ctx)
 }
 
-// GroundTruthRuns sums up the runs on a type of machine, the newest first: up
-// to limit of them (100 if 0) after the offset.
+// GroundTruthRuns is [groundtruth.Base.Runs].
 func (s *Service) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
 	return s.truth.Runs(ctx, machine, limit, offset)
 }
 
-// GroundTruthClusters shows the workloads known on a type of machine under the
-// configuration with the key (see system.Configuration.Key), or under the one
-// with most runs if it is empty.
+// GroundTruthClusters is [groundtruth.Base.Clusters].
 func (s *Service) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
 	return s.truth.Clusters(ctx, machine, key)
 }
