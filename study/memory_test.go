@@ -16,7 +16,7 @@ var notCompared = map[string]bool{
 	"Service.lastTick": true, "Service.began": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
 	"runtime.newest": true, "runtime.loads": true, "runtime.used": true, "runtime.stale": true, "runtime.summary": true, "runtime.method": true,
 	"runtime.ready": true, "runtime.designs": true, "runtime.relatives": true, "runtime.seen": true, "runtime.durable": true,
-	"move.partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
+	"move.partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
 	"outlook.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
 }
 

@@ -36,6 +36,7 @@ func (s *Service) Deploy(ctx context.Context, a edge.Architecture, def definitio
 	asked := question{a.Key, machine, string(section)}
 	s.mutex.Lock()
 	known, ok := s.deployed[asked]
+	learned := s.learned
 	s.mutex.Unlock()
 	if ok {
 		return known, nil
@@ -46,6 +47,9 @@ func (s *Service) Deploy(ctx context.Context, a edge.Architecture, def definitio
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.learned != learned {
+		return found, nil // runs came meanwhile, which calibrate it
+	}
 	if len(s.deployed) >= maxDeployed {
 		clear(s.deployed)
 	}
@@ -54,6 +58,10 @@ func (s *Service) Deploy(ctx context.Context, a edge.Architecture, def definitio
 }
 
 func (s *Service) searchDevices(ctx context.Context, a edge.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
+	if err := s.searching.Enter(ctx); err != nil {
+		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	defer s.searching.Leave()
 	settings, err := def.Inference.Settings()
 	if err != nil {
 		return nil, problem.New(problem.Unavailable, "%w: continue this study with the version of tandem that wrote it", err)

@@ -20,7 +20,6 @@ func (s *Service) Import(ctx context.Context, sent protocol.Architectures) (prot
 	if faults := importFaults(sent); len(faults) > 0 {
 		return reply, problem.WithFields("the architectures have faults", faults)
 	}
-	now := s.now()
 	var change journal.Change
 	// In one order for all, so that two imports do not wait for each other.
 	slices.SortFunc(sent.Architectures, func(a, b edge.Architecture) int { return strings.Compare(a.Key, b.Key) })
@@ -30,6 +29,9 @@ func (s *Service) Import(ctx context.Context, sent protocol.Architectures) (prot
 			return reply, err
 		}
 		defer leave() // once all of it is durable
+	}
+	now := s.now()
+	for _, one := range sent.Architectures {
 		known, err := s.store.Architecture(ctx, one.Key)
 		if problem.Is(err, problem.NotFound) {
 			known, err = edge.Architecture{Key: one.Key, Graph: one.Graph, ActivationBytes: one.ActivationBytes, StoredBytes: one.StoredBytes}, nil
@@ -50,7 +52,7 @@ func (s *Service) Import(ctx context.Context, sent protocol.Architectures) (prot
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	clear(s.deployed) // runs calibrate all estimates
+	s.calibrated()
 	return reply, nil
 }
 

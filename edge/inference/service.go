@@ -65,10 +65,21 @@ type Service struct {
 	add    func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
 	now    func() time.Time
 
+	// searching lets one search of devices run at a time: it takes a whole core.
+	searching gate.Gate
+
 	mutex    sync.Mutex // guards what follows; never held over a call out
 	deciding map[string]*turn
 	claims   map[claim]time.Time // until when a worker is waited for that runs inferences
 	deployed map[question][]deployment.Deployment
+	learned  int // counts the times that deployed was emptied
+}
+
+// calibrated empties what was answered, as runs calibrate all estimates. The caller
+// holds the lock.
+func (s *Service) calibrated() {
+	clear(s.deployed)
+	s.learned++
 }
 
 // turn lets one decision about an architecture be made at a time.
@@ -80,7 +91,7 @@ type turn struct {
 // New returns the service over what the store has.
 func New(store Store, options Options) *Service {
 	return &Service{
-		store: store, holder: options.Holder, record: options.Record, add: options.Import, now: options.Now,
+		store: store, holder: options.Holder, record: options.Record, add: options.Import, now: options.Now, searching: gate.New(),
 		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question][]deployment.Deployment),
 	}
 }
@@ -196,7 +207,7 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		delete(s.claims, claim{report.Key, machine})
-		clear(s.deployed) // runs calibrate all estimates
+		s.calibrated()
 	}}, &reply)
 	return reply, err
 }

@@ -141,7 +141,8 @@ func (b *Base) Clusters(ctx context.Context, machine, key string) (protocol.Grou
 	if err != nil {
 		return answer, err
 	}
-	// As trials are compared with it: the same groups, by the same names.
+	// The same groups, by the same names, as trials are compared with whose study
+	// names no method of its own.
 	known.mutex.Lock()
 	defer known.mutex.Unlock()
 	memory := known.memory(nil)

@@ -36,6 +36,10 @@ type Variance struct {
 // drawn evenly from the space: functional ANOVA (Hutter, Hoos and Leyton-Brown,
 // ICML 2014), computed exactly for each tree from its leaves.
 //
+// underflow is the variance below which its parts lose digits: squares of scores that
+// differ by less than 1e-145 are no normal numbers.
+const underflow = 1e-290
+
 // A conditional parameter counts where it exists; elsewhere it does nothing.
 func (f *Forest) Variance() Variance {
 	var result Variance
@@ -44,7 +48,7 @@ func (f *Forest) Variance() Variance {
 	pairs := map[[2]int][]float64{}
 	for number, one := range f.trees {
 		parts := f.boxes(one)
-		if !(parts.total > 0) {
+		if !(parts.total > underflow) {
 			continue
 		}
 		for p := range f.axes {
