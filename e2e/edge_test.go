@@ -53,7 +53,7 @@ func TestTheWinnerComesWithItsDeployment(t *testing.T) {
 		args = append(args, "--onnxruntime", libraries[0])
 	}
 	here.worker(args...)
-	s := newDeployedStudy(t, "deployed", "../edge/emulator/testdata/cnn.onnx")
+	s := newDeployedStudy(t, "deployed", "../inference_emu/emulator/testdata/cnn.onnx")
 	here.must("study", "create", s.file)
 	here.must("study", "watch", s.name)
 	var answer protocol.Recommendation

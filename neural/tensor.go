@@ -4,7 +4,7 @@
 // It is our own because of size and order: the networks of the pool have some
 // thousand weights, train in seconds on one core, and every sum has one order on
 // every machine, so that what was trained can be trained again from its seed
-// (docs/decisions/0005 has the reasons for the networks of edge/backend, which
+// (docs/decisions/0005 has the reasons for the networks of inference_emu/backend, which
 // hold here too). Its one invariant: a backward pass adds to the gradients what
 // the last forward pass says, which the tests hold against differences of the
 // loss. It does no I/O; what is random comes from the generator that it is

@@ -1,9 +1,9 @@
 package protocol
 
 import (
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -20,7 +20,7 @@ type ArchitectureReport struct {
 	// StoredBytes are the weights, those that several operators share once.
 	StoredBytes int64 `json:"stored_bytes" minimum:"0"`
 	// Site is the worker's machine; absent where it could not be found out.
-	Site *edge.Site `json:"site,omitempty"`
+	Site *emu.Site `json:"site,omitempty"`
 }
 
 // ArchitectureReply is what is known of it, and what the worker shall run.
@@ -45,7 +45,7 @@ type InferenceReport struct {
 	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
 	Key        string           `json:"key" minLength:"8" maxLength:"128"`
 	// Runs are without their machine, which is the worker's.
-	Runs []edge.Run `json:"runs" maxItems:"1024"`
+	Runs []emu.Run `json:"runs" maxItems:"1024"`
 	// Failure says why there are none, or not all.
 	Failure string `json:"failure,omitempty" maxLength:"4096"`
 }
@@ -59,7 +59,7 @@ type Deployments struct {
 
 // Architectures are those that are known, with what inferences of them took.
 type Architectures struct {
-	Architectures []edge.Architecture `json:"architectures" maxItems:"1000"`
+	Architectures []emu.Architecture `json:"architectures" maxItems:"1000"`
 }
 
 // ArchitecturesImported says what an import changed.

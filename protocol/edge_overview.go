@@ -1,7 +1,7 @@
 package protocol
 
 import (
-	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/wording"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
 // A device on which the model does not run has a reason instead of numbers and a

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/report"
 	"github.com/tandem-tune/tandem/study/definition"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -110,7 +110,7 @@ func TestDifferencesWithinABandAreTies(t *testing.T) {
 			}
 			report := protocol.InferenceReport{LeaseEpoch: reply.Lease.LeaseEpoch, Key: told.Key}
 			for threads := 1; threads <= 2; threads++ {
-				report.Runs = append(report.Runs, edge.Run{Batch: 1, Threads: threads, Seconds: one.latency / 1e3, Low: one.fastest / 1e3, High: one.slowest / 1e3,
+				report.Runs = append(report.Runs, emu.Run{Batch: 1, Threads: threads, Seconds: one.latency / 1e3, Low: one.fastest / 1e3, High: one.slowest / 1e3,
 					P90: one.slowest / 1e3, P99: one.slowest / 1e3, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
 			}
 			if _, err := w.service.Inferences(w.ctx, reply.Lease.Trial, report); err != nil {

@@ -3,9 +3,9 @@ package study
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/inference"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -85,7 +85,7 @@ func emulated[T any](ctx context.Context, s *Service, e inference.Result, answer
 		return refusal(r, err)
 	}
 	tx := s.begin(r)
-	tx.change.Architectures = []edge.Architecture{e.Architecture}
+	tx.change.Architectures = []emu.Architecture{e.Architecture}
 	for _, other := range r.trials {
 		same := other.Number == t.Number || other.Inference != nil && other.Inference.Architecture == e.Inference.Architecture && other.Inference.Machine == e.Inference.Machine
 		if !same || other.Inference != nil && other.Inference.Same(e.Inference) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -30,7 +30,7 @@ func TestJoulesBesideAMeasuredLatencyMayBeAnEstimate(t *testing.T) {
 			}
 			ran := protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: "architecture-8"}
 			for threads := 1; threads <= 2; threads++ {
-				ran.Runs = append(ran.Runs, edge.Run{Batch: 1, Threads: threads, Seconds: 0.1, Low: 0.1, High: 0.1, P90: 0.1, P99: 0.1, Repetitions: 9, Joules: 3, EnergyMethod: test.method})
+				ran.Runs = append(ran.Runs, emu.Run{Batch: 1, Threads: threads, Seconds: 0.1, Low: 0.1, High: 0.1, P90: 0.1, P99: 0.1, Repetitions: 9, Joules: 3, EnergyMethod: test.method})
 			}
 			if _, err := w.service.Inferences(w.ctx, lease.Trial, ran); err != nil {
 				t.Fatal(err)

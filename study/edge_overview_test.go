@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -43,7 +43,7 @@ func TestEdgeOverview(t *testing.T) {
 				for _, batch := range []int{1, 2, 4} {
 					for threads := 1; threads <= 2; threads++ {
 						seconds := 0.01 * float64(batch) / float64(threads)
-						runs.Runs = append(runs.Runs, edge.Run{Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
+						runs.Runs = append(runs.Runs, emu.Run{Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
 					}
 				}
 				if _, err := w.service.Inferences(w.ctx, lease.Trial, runs); err != nil {

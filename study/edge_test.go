@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -25,8 +25,8 @@ func architecture(t *testing.T, lease *protocol.Lease, channels int64) protocol.
 		t.Fatal(err)
 	}
 	return protocol.ArchitectureReport{
-		LeaseEpoch: lease.LeaseEpoch, Key: fmt.Sprintf("architecture-%d", channels), Graph: edge.Anonymous(g), ActivationBytes: 1 << 20, StoredBytes: 1 << 16,
-		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
+		LeaseEpoch: lease.LeaseEpoch, Key: fmt.Sprintf("architecture-%d", channels), Graph: emu.Anonymous(g), ActivationBytes: 1 << 20, StoredBytes: 1 << 16,
+		Site: &emu.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAnArchitectureIsRunOnce(t *testing.T) {
 		for threads := 1; threads <= 2; threads++ {
 			for _, batch := range []int{1, 2, 4, 8} {
 				seconds := 0.25 * float64(batch) / float64(threads)
-				report.Runs = append(report.Runs, edge.Run{Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
+				report.Runs = append(report.Runs, emu.Run{Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
 			}
 		}
 		told, err := w.service.Inferences(w.ctx, leases[0].Trial, report)
@@ -181,12 +181,12 @@ func TestMeasurementsFromADeviceAreImported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		measured := edge.Architecture{Key: "architecture-9", Graph: architecture(t, reply.Lease, 9).Graph, ActivationBytes: 1, StoredBytes: 1}
+		measured := emu.Architecture{Key: "architecture-9", Graph: architecture(t, reply.Lease, 9).Graph, ActivationBytes: 1, StoredBytes: 1}
 		slow := 20 * before.Deployments[0].LatencySeconds.Value
 		for threads := 1; threads <= 4; threads++ {
-			measured.Runs = append(measured.Runs, edge.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: threads, Seconds: slow, Low: slow, High: slow, P90: slow, P99: slow, Repetitions: 9})
+			measured.Runs = append(measured.Runs, emu.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: threads, Seconds: slow, Low: slow, High: slow, P90: slow, P99: slow, Repetitions: 9})
 		}
-		imported, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []edge.Architecture{measured}})
+		imported, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []emu.Architecture{measured}})
 		if err != nil || imported.Architectures != 1 || imported.Runs != 4 {
 			t.Fatalf("%+v, %v", imported, err)
 		}
@@ -198,16 +198,16 @@ func TestMeasurementsFromADeviceAreImported(t *testing.T) {
 		if list, err := w.service.Architectures(w.ctx, 10); err != nil || len(list.Architectures) != 2 {
 			t.Errorf("%d architectures, %v", len(list.Architectures), err)
 		}
-		for name, spoil := range map[string]func(*edge.Architecture){
-			"no machine": func(a *edge.Architecture) { a.Runs[0].Machine = "" },
-			"no time":    func(a *edge.Architecture) { a.Runs[0].Seconds = 0 },
-			"names":      func(a *edge.Architecture) { a.Graph.Operators[0].Inputs = []string{"secret"} },
+		for name, spoil := range map[string]func(*emu.Architecture){
+			"no machine": func(a *emu.Architecture) { a.Runs[0].Machine = "" },
+			"no time":    func(a *emu.Architecture) { a.Runs[0].Seconds = 0 },
+			"names":      func(a *emu.Architecture) { a.Graph.Operators[0].Inputs = []string{"secret"} },
 		} {
 			spoilt := measured
-			spoilt.Runs = append([]edge.Run{}, measured.Runs...)
+			spoilt.Runs = append([]emu.Run{}, measured.Runs...)
 			spoilt.Graph.Operators = append([]graph.Operator{}, measured.Graph.Operators...)
 			spoil(&spoilt)
-			if _, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []edge.Architecture{spoilt}}); !problem.Is(err, problem.Invalid) {
+			if _, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []emu.Architecture{spoilt}}); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

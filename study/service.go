@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/inference"
+	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // cells is how many architectures of NAS-Bench-201 are looked at, drawn once.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 func TestNamesOfModelsMeanGraphs(t *testing.T) {
@@ -164,7 +164,7 @@ func TestOwnRunsAreOfTheZooAndOfNoneHeldOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := runs.Read("../../edge/estimate/testdata/onnxruntime.json")
+	held, err := runs.Read("../../inference_emu/estimate/testdata/onnxruntime.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 // accuracy is how far estimates are off what was measured on a series.

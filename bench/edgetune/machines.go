@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 // machine is a device of the tables: how to find it there, and what its makers

@@ -2,10 +2,10 @@
 //
 //	go run ./bench/edgetune accuracy             # tables for docs/benchmarks/edgetune.md
 //	go run ./bench/edgetune accuracy -table tx2  # of one source
-//	go run ./bench/edgetune learn > edge/estimate/knowledge.json
+//	go run ./bench/edgetune learn > inference_emu/estimate/knowledge.json
 //	go run ./bench/edgetune networks FOLDER      # ten networks as ONNX files
 //
-// accuracy holds latencies and joules that edge/estimate predicts against what
+// accuracy holds latencies and joules that inference_emu/estimate predicts against what
 // others have measured on real devices, with 0, 10 and 20 calibration
 // measurements. What a device is predicted with was never learned from that
 // device. learn makes the knowledge that the program brings along: from these
@@ -27,7 +27,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 func main() {

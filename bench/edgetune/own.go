@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 // ownRuns are what ten networks of the zoo took with ONNX Runtime on the machine

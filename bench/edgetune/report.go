@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 // calibrations are how many measurements a device is calibrated with.

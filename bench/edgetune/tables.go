@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // series is what a table says of one device, engine and round.

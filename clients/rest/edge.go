@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -30,10 +30,10 @@ func (c *Client) Deployments(ctx context.Context, study string, number int) (pro
 
 // ImportArchitectures gives the server what inferences took, one architecture in
 // a request: graphs are large.
-func (c *Client) ImportArchitectures(ctx context.Context, all []edge.Architecture) (protocol.ArchitecturesImported, error) {
+func (c *Client) ImportArchitectures(ctx context.Context, all []emu.Architecture) (protocol.ArchitecturesImported, error) {
 	var sum protocol.ArchitecturesImported
 	for _, one := range all {
-		reply, err := exchange[protocol.ArchitecturesImported](ctx, c, path("architectures"), protocol.Architectures{Architectures: []edge.Architecture{one}})
+		reply, err := exchange[protocol.ArchitecturesImported](ctx, c, path("architectures"), protocol.Architectures{Architectures: []emu.Architecture{one}})
 		if err != nil {
 			return sum, err
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tandem-tune/tandem/edge/batching"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/wording"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/batching"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/wording"
 )
 

@@ -15,12 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/device"
-	"github.com/tandem-tune/tandem/edge/emulator"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/wording"
 )
 
@@ -100,7 +100,7 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 	if err != nil {
 		return err
 	}
-	var all []edge.Architecture
+	var all []emu.Architecture
 	for _, pair := range files {
 		one, err := f.read(pair, on)
 		if err != nil {
@@ -151,8 +151,8 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 
 // together adds an architecture. What was measured of it in several files is one
 // model's: what was measured last of a batch and a number of threads stays.
-func together(all []edge.Architecture, one edge.Architecture) []edge.Architecture {
-	if at := slices.IndexFunc(all, func(known edge.Architecture) bool { return known.Key == one.Key }); at >= 0 {
+func together(all []emu.Architecture, one emu.Architecture) []emu.Architecture {
+	if at := slices.IndexFunc(all, func(known emu.Architecture) bool { return known.Key == one.Key }); at >= 0 {
 		all[at] = all[at].With(one.Runs)
 		return all
 	}
@@ -160,7 +160,7 @@ func together(all []edge.Architecture, one edge.Architecture) []edge.Architectur
 }
 
 // energyMethods are the ways in which the joules were obtained.
-func energyMethods(all []edge.Architecture) []string {
+func energyMethods(all []emu.Architecture) []string {
 	methods := []string{}
 	for _, one := range all {
 		for _, run := range one.Runs {
@@ -174,31 +174,31 @@ func energyMethods(all []edge.Architecture) []string {
 
 // read makes an architecture with runs of a model and what "tandem edge run
 // --json" printed on the device.
-func (f *calibrateFlags) read(pair string, on device.Device) (edge.Architecture, error) {
+func (f *calibrateFlags) read(pair string, on device.Device) (emu.Architecture, error) {
 	model, runs, found := strings.Cut(pair, "=")
 	if !found {
-		return edge.Architecture{}, usageError{fmt.Errorf("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)}
+		return emu.Architecture{}, usageError{fmt.Errorf("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)}
 	}
 	g, err := readModel(model, f.dimensions)
 	if err != nil {
-		return edge.Architecture{}, err
+		return emu.Architecture{}, err
 	}
 	content, err := os.ReadFile(filepath.Clean(runs))
 	if err != nil {
-		return edge.Architecture{}, usageError{err}
+		return emu.Architecture{}, usageError{err}
 	}
 	var ran edgeRun
 	if err := json.Unmarshal(content, &ran); err != nil {
-		return edge.Architecture{}, usageError{fmt.Errorf("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)}
+		return emu.Architecture{}, usageError{fmt.Errorf("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)}
 	}
 	if len(ran.Cells) == 0 {
-		return edge.Architecture{}, usageError{fmt.Errorf("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)}
+		return emu.Architecture{}, usageError{fmt.Errorf("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)}
 	}
 	if ran.Environment.CPUModel != "" && !f.force && !on.MayBe(ran.Environment.CPUModel) {
-		return edge.Architecture{}, usageError{fmt.Errorf("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)}
+		return emu.Architecture{}, usageError{fmt.Errorf("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)}
 	}
 	if info, err := os.Stat(filepath.Clean(model)); err == nil && ran.ModelBytes > 0 && info.Size() != ran.ModelBytes {
-		return edge.Architecture{}, usageError{fmt.Errorf("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())}
+		return emu.Architecture{}, usageError{fmt.Errorf("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())}
 	}
 	a := architectureOf(g)
 	a.Seen = time.Now()
@@ -210,7 +210,7 @@ func (f *calibrateFlags) read(pair string, on device.Device) (edge.Architecture,
 		run.Machine, run.At = on.Name, a.Seen
 		a.Runs = append(a.Runs, run)
 	}
-	if faults := edge.RunFaults(a.Runs); len(faults) > 0 {
+	if faults := emu.RunFaults(a.Runs); len(faults) > 0 {
 		return a, usageError{fmt.Errorf("%s: %s %s", runs, faults[0].Path, faults[0].Message)}
 	}
 	return a, nil
@@ -233,12 +233,12 @@ func sameInputs(g graph.Graph, cell emulator.Measurement) error {
 }
 
 // architectureOf is what is kept of a model.
-func architectureOf(g graph.Graph) edge.Architecture {
-	return edge.Architecture{Key: g.Key(), Graph: edge.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
+func architectureOf(g graph.Graph) emu.Architecture {
+	return emu.Architecture{Key: g.Key(), Graph: emu.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
 }
 
 // judge says how far estimates are from the measurements.
-func judge(rates estimate.Device, all []edge.Architecture) (calibrated, error) {
+func judge(rates estimate.Device, all []emu.Architecture) (calibrated, error) {
 	answer := calibrated{Device: rates.Name, Models: len(all)}
 	knowledge, err := estimate.Known()
 	if err != nil {
@@ -267,7 +267,7 @@ func judge(rates estimate.Device, all []edge.Architecture) (calibrated, error) {
 	return answer, nil
 }
 
-func measurementsOf(a edge.Architecture) []estimate.Measurement {
+func measurementsOf(a emu.Architecture) []estimate.Measurement {
 	var list []estimate.Measurement
 	workload := estimate.Summarize(a.Graph)
 	for _, run := range a.Runs {

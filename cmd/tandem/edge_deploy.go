@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/device"
-	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
 // deployFlags are the flags of "tandem edge deploy".
@@ -160,8 +160,8 @@ func (f *deployFlags) targets() ([]deployment.Target, error) {
 const maxCalibrationBytes = 64 << 20
 
 // readCalibrations reads what "tandem edge calibrate" wrote.
-func readCalibrations(paths []string) ([]edge.Architecture, error) {
-	var known []edge.Architecture
+func readCalibrations(paths []string) ([]emu.Architecture, error) {
+	var known []emu.Architecture
 	for _, path := range paths {
 		file, err := os.Open(filepath.Clean(path))
 		if err != nil {
@@ -175,14 +175,14 @@ func readCalibrations(paths []string) ([]edge.Architecture, error) {
 		if len(content) > maxCalibrationBytes {
 			return nil, usageError{fmt.Errorf("%s has more than %d bytes", path, maxCalibrationBytes)}
 		}
-		var list []edge.Architecture
+		var list []emu.Architecture
 		decoder := json.NewDecoder(strings.NewReader(string(content)))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&list); err != nil {
 			return nil, usageError{fmt.Errorf("%s: %w: it has to be a file that \"tandem edge calibrate --output\" wrote", path, err)}
 		}
 		for i, one := range list {
-			if faults := append(one.Faults(), edge.RunFaults(one.Runs)...); len(faults) > 0 {
+			if faults := append(one.Faults(), emu.RunFaults(one.Runs)...); len(faults) > 0 {
 				return nil, usageError{fmt.Errorf("%s: architecture %d: %s %s", path, i, faults[0].Path, faults[0].Message)}
 			}
 		}

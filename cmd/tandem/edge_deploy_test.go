@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
 )
 
-const lenetModel = "../../edge/onnx/testdata/lenet5.onnx"
+const lenetModel = "../../inference_emu/onnx/testdata/lenet5.onnx"
 
 // said runs a command of "tandem edge" and returns what it printed.
 func said(t *testing.T, args ...string) (string, error) {
@@ -51,7 +51,7 @@ func TestAModelIsDeployedOnEveryDevice(t *testing.T) {
 
 // One device that is too small keeps nobody from the answers of the others.
 func TestADeviceThatIsTooSmallIsOneLine(t *testing.T) {
-	content, err := os.ReadFile("../../edge/device/testdata/my-board.yaml")
+	content, err := os.ReadFile("../../inference_emu/device/testdata/my-board.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,8 @@ func TestTheProgramOfADeploymentRuns(t *testing.T) {
 		want  string
 	}{
 		"open batch":        {lenetModel, "4", "a batch of 4 takes "},
-		"a fixed batch":     {"../../edge/emulator/testdata/fixed.onnx", "1", "a batch of 1 takes "},
-		"another than that": {"../../edge/emulator/testdata/fixed.onnx", "4", "fixed.onnx takes 1 at a time: export it with an open first dimension for batches of 4"},
+		"a fixed batch":     {"../../inference_emu/emulator/testdata/fixed.onnx", "1", "a batch of 1 takes "},
+		"another than that": {"../../inference_emu/emulator/testdata/fixed.onnx", "4", "fixed.onnx takes 1 at a time: export it with an open first dimension for batches of 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, err := said(t, "deploy", test.model, "--device", "raspberry-pi-4", "--batch-low", test.batch, "--program")
@@ -138,7 +138,7 @@ func TestADeviceIsCalibrated(t *testing.T) {
 	folder := t.TempDir()
 	args := []string{"calibrate", "raspberry-pi-4"}
 	for _, name := range []string{"lenet5", "resnet", "mobilenet"} {
-		model := filepath.Join("../../edge/onnx/testdata", name+".onnx")
+		model := filepath.Join("../../inference_emu/onnx/testdata", name+".onnx")
 		info, err := os.Stat(model)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func longer(t *testing.T, folder string) string {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return "../../edge/emulator/testdata/words.onnx=" + path
+	return "../../inference_emu/emulator/testdata/words.onnx=" + path
 }
 
 // estimated is the latency on one core of a Raspberry Pi 4, in seconds.

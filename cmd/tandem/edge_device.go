@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/device"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/wording"
 )

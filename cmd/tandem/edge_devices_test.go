@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/device"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 )
 
 func runDevices(t *testing.T, arguments ...string) (string, error) {
@@ -40,7 +40,7 @@ func TestDevicesAreListedAndShown(t *testing.T) {
 }
 
 func TestDevicesOfUsers(t *testing.T) {
-	const file = "../../edge/device/testdata/my-board.yaml"
+	const file = "../../inference_emu/device/testdata/my-board.yaml"
 	list, err := runDevices(t, "--device-file", file)
 	if err != nil || !strings.Contains(list, "my-board") || !strings.Contains(list, "raspberry-pi-4") {
 		t.Errorf("%v\n%s", err, list)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-tune/tandem/edge/graph"
-	"github.com/tandem-tune/tandem/edge/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/wording"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const testModels = "../../edge/onnx/testdata/"
+const testModels = "../../inference_emu/onnx/testdata/"
 
 func runInspect(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()

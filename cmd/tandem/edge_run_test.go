@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
 )
 
-const smallModel = "../../edge/emulator/testdata/cnn.onnx"
+const smallModel = "../../inference_emu/emulator/testdata/cnn.onnx"
 
 // withONNXRuntime names the library that scripts/test installs, or skips.
 func withONNXRuntime(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/emulator"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -16,7 +16,7 @@ type models struct {
 	library      emulator.FindOptions
 	wattsPerCore float64
 	once         sync.Once
-	site         *edge.Site
+	site         *emu.Site
 }
 
 var _ agent.Models = (*models)(nil)
@@ -31,7 +31,7 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (agent.Architecture
 // runSeconds is how long each setting is measured beside a training at most.
 const runSeconds = 2
 
-func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]edge.Run, error) {
+func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]emu.Run, error) {
 	library, err := emulator.Find(ctx, m.library)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.Infere
 		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads})
 	}
 	result, err := emulator.Run(ctx, job)
-	var runs []edge.Run
+	var runs []emu.Run
 	for _, one := range result.Cells {
 		runs = append(runs, runOf(one))
 	}
@@ -49,8 +49,8 @@ func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.Infere
 }
 
 // runOf is a measurement as it is kept.
-func runOf(m emulator.Measurement) edge.Run {
-	return edge.Run{
+func runOf(m emulator.Measurement) emu.Run {
+	return emu.Run{
 		Batch: m.Batch, Threads: m.Threads, Seconds: m.Latency.P50, Low: m.Latency.MedianLow, High: m.Latency.MedianHigh,
 		P90: m.Latency.P90, P99: m.Latency.P99, Repetitions: m.Runs,
 		Joules: m.JoulesPerSample * float64(m.Batch), EnergyMethod: m.EnergyMethod, MemoryBytes: m.PeakBeyondLibraryBytes,
@@ -58,13 +58,13 @@ func runOf(m emulator.Measurement) edge.Run {
 }
 
 // Site is found out once: it takes a moment.
-func (m *models) Site() *edge.Site {
+func (m *models) Site() *emu.Site {
 	m.once.Do(func() {
 		own := thisMachine()
 		if _, err := own.Device(); err != nil {
 			return // objectives about this machine then say what is missing
 		}
-		m.site = &edge.Site{
+		m.site = &emu.Site{
 			Processor: own.Processor, Cores: own.Cores, LowestHertz: own.LowestHertz, HighestHertz: own.HighestHertz,
 			MemoryBytes: own.MemoryBytes, MemoryBytesPerSecond: own.MemoryBytesPerSecond, Features: own.Features,
 		}

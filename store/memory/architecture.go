@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study/journal"
 )
@@ -21,7 +21,7 @@ type blueprint struct {
 
 func newer(a, b blueprint) int { return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(b.key, a.key)) }
 
-func (s *Store) writeArchitectures(undo *undoing, architectures []edge.Architecture) error {
+func (s *Store) writeArchitectures(undo *undoing, architectures []emu.Architecture) error {
 	for _, one := range architectures {
 		document, err := record.FormatArchitecture(one)
 		if err != nil {
@@ -52,27 +52,27 @@ func (s *Store) putArchitecture(undo *undoing, one blueprint) {
 }
 
 // Architecture returns the architecture with the key.
-func (s *Store) Architecture(ctx context.Context, key string) (edge.Architecture, error) {
+func (s *Store) Architecture(ctx context.Context, key string) (emu.Architecture, error) {
 	if err := alive(ctx); err != nil {
-		return edge.Architecture{}, err
+		return emu.Architecture{}, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
 	found, there := s.blueprints[key]
 	if !there {
-		return edge.Architecture{}, record.NoArchitecture(key)
+		return emu.Architecture{}, record.NoArchitecture(key)
 	}
 	return record.ParseArchitecture(found.document)
 }
 
 // Architectures returns up to limit of them, the newest first.
-func (s *Store) Architectures(ctx context.Context, limit int) ([]edge.Architecture, error) {
+func (s *Store) Architectures(ctx context.Context, limit int) ([]emu.Architecture, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
-	var list []edge.Architecture
+	var list []emu.Architecture
 	for _, one := range slices.SortedFunc(maps.Values(s.blueprints), newer) {
 		if len(list) >= limit {
 			break

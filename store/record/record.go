@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -101,7 +101,7 @@ func FormatRecord(r similarity.Record) (string, error) {
 func ParseRecord(text string) (similarity.Record, error) { return parse[similarity.Record](text) }
 
 // FormatArchitecture returns an architecture as a JSON document.
-func FormatArchitecture(a edge.Architecture) (string, error) {
+func FormatArchitecture(a emu.Architecture) (string, error) {
 	a.Seen = UTC(a.Seen)
 	a.Runs = slices.Clone(a.Runs)
 	for i, run := range a.Runs {
@@ -111,7 +111,7 @@ func FormatArchitecture(a edge.Architecture) (string, error) {
 }
 
 // ParseArchitecture reads what FormatArchitecture wrote.
-func ParseArchitecture(text string) (edge.Architecture, error) { return parse[edge.Architecture](text) }
+func ParseArchitecture(text string) (emu.Architecture, error) { return parse[emu.Architecture](text) }
 
 // RawOrNil returns the text as raw JSON, nil when there is none.
 func RawOrNil(text string) json.RawMessage {

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"slices"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study/journal"
 )
@@ -23,7 +23,7 @@ func (e encoded) writeArchitectures(s *session) error {
 	return s.exec("DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC LIMIT -1 OFFSET ?)", journal.MaxArchitectures)
 }
 
-func architectureRow(a edge.Architecture) ([]any, error) {
+func architectureRow(a emu.Architecture) ([]any, error) {
 	document, err := record.FormatArchitecture(a)
 	return row("architecture", a.Key, record.FormatTime(a.Seen), document), err
 }
@@ -31,10 +31,10 @@ func architectureRow(a edge.Architecture) ([]any, error) {
 const selectArchitecture = "SELECT key, seen, document, checksum FROM architecture "
 
 // Architecture returns the architecture with the key.
-func (s *Store) Architecture(ctx context.Context, key string) (edge.Architecture, error) {
-	return look(ctx, s, func(v view) (edge.Architecture, error) {
+func (s *Store) Architecture(ctx context.Context, key string) (emu.Architecture, error) {
+	return look(ctx, s, func(v view) (emu.Architecture, error) {
 		found, err := collect(v, proven(scanArchitecture), selectArchitecture+"WHERE key = ?", key)
-		is := func(one edge.Architecture) bool { return one.Key == key }
+		is := func(one emu.Architecture) bool { return one.Key == key }
 		return only(found, err, is, func() error {
 			return v.missing(absence{
 				table: "architecture", key: key, missing: record.NoArchitecture(key),
@@ -45,8 +45,8 @@ func (s *Store) Architecture(ctx context.Context, key string) (edge.Architecture
 }
 
 // Architectures returns up to limit of them, the newest first.
-func (s *Store) Architectures(ctx context.Context, limit int) ([]edge.Architecture, error) {
-	return look(ctx, s, func(v view) ([]edge.Architecture, error) {
+func (s *Store) Architectures(ctx context.Context, limit int) ([]emu.Architecture, error) {
+	return look(ctx, s, func(v view) ([]emu.Architecture, error) {
 		page, err := collect(v, proven(scanArchitecture), selectArchitecture+"ORDER BY seen DESC, key DESC LIMIT max(?, 0)", limit)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (s *Store) Architectures(ctx context.Context, limit int) ([]edge.Architectu
 			return nil, err
 		}
 		written, err := v.tally(list{kind: "architecture"})
-		same := slices.EqualFunc(page, keys[:min(len(keys), max(limit, 0))], func(one edge.Architecture, key string) bool { return one.Key == key })
+		same := slices.EqualFunc(page, keys[:min(len(keys), max(limit, 0))], func(one emu.Architecture, key string) bool { return one.Key == key })
 		if err == nil && (!same || int64(len(keys)) != written.entries) {
 			err = damage{"architecture", "the list of all", "its index finds other rows than are there"}
 		}
@@ -65,7 +65,7 @@ func (s *Store) Architectures(ctx context.Context, limit int) ([]edge.Architectu
 	})
 }
 
-func scanArchitecture(rows *sql.Rows) (one edge.Architecture, sum int64, err error) {
+func scanArchitecture(rows *sql.Rows) (one emu.Architecture, sum int64, err error) {
 	var key, seen, document string
 	if err = columns("architecture", rows, &key, &seen, &document, &sum); err != nil {
 		return one, sum, err

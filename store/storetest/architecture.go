@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/study/journal"
 )
@@ -21,8 +21,8 @@ func architectureChecks() []check {
 }
 
 // sampleArchitecture is an architecture in which every field is set.
-func sampleArchitecture(key string, seconds int) edge.Architecture {
-	return edge.Architecture{
+func sampleArchitecture(key string, seconds int) emu.Architecture {
+	return emu.Architecture{
 		Key: key, Seen: moment(seconds), ActivationBytes: 1 << 40, StoredBytes: 1 << 41,
 		Graph: graph.Graph{
 			Name:    "o'brien ☃",
@@ -34,15 +34,15 @@ func sampleArchitecture(key string, seconds int) edge.Architecture {
 				Groups: 1, InChannels: 3, OutChannels: 6, Positions: 64,
 			}},
 		},
-		Runs: []edge.Run{{Machine: "x86", Batch: 8, Threads: 2, Seconds: 0.1, Low: 0.09, High: 0.11, P90: 0.2, P99: 0.3, Repetitions: 20,
+		Runs: []emu.Run{{Machine: "x86", Batch: 8, Threads: 2, Seconds: 0.1, Low: 0.09, High: 0.11, P90: 0.2, P99: 0.3, Repetitions: 20,
 			Joules: 5e-324, EnergyMethod: "estimate: test", MemoryBytes: 1 << 20, At: moment(seconds + 1)}},
-		Sites: []edge.Site{{Machine: "x86", Processor: "o'neill", Cores: 2, LowestHertz: 1e9, HighestHertz: 2e9, MemoryBytes: 1 << 34,
+		Sites: []emu.Site{{Machine: "x86", Processor: "o'neill", Cores: 2, LowestHertz: 1e9, HighestHertz: 2e9, MemoryBytes: 1 << 34,
 			MemoryBytesPerSecond: 1e10, Features: []string{"avx2"}}},
 	}
 }
 
 // meet writes the architectures, in one change.
-func (f fixture) meet(t *testing.T, architectures ...edge.Architecture) {
+func (f fixture) meet(t *testing.T, architectures ...emu.Architecture) {
 	t.Helper()
 	f.apply(t, journal.Change{Architectures: architectures})
 }
@@ -70,9 +70,9 @@ func architectureRoundTrip(t *testing.T, f fixture) {
 	written := sampleArchitecture("a1", 1)
 	elsewhere := time.FixedZone("", -3*3600)
 	moved := written
-	moved.Seen, moved.Runs = written.Seen.In(elsewhere), []edge.Run{written.Runs[0]}
+	moved.Seen, moved.Runs = written.Seen.In(elsewhere), []emu.Run{written.Runs[0]}
 	moved.Runs[0].At = written.Runs[0].At.In(elsewhere)
-	f.meet(t, moved, edge.Architecture{Key: "a2"})
+	f.meet(t, moved, emu.Architecture{Key: "a2"})
 	read, err := f.store.Architecture(t.Context(), "a1")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func architectureRoundTrip(t *testing.T, f fixture) {
 func architectureUpsert(t *testing.T, f fixture) {
 	f.meet(t, sampleArchitecture("a1", 5), sampleArchitecture("a2", 6))
 	again := sampleArchitecture("a1", 7)
-	again.Runs = append(again.Runs, edge.Run{Machine: "arm", Batch: 1, Threads: 1, Repetitions: 1, At: moment(8)})
+	again.Runs = append(again.Runs, emu.Run{Machine: "arm", Batch: 1, Threads: 1, Repetitions: 1, At: moment(8)})
 	f.meet(t, again)
 	read, err := f.store.Architecture(t.Context(), "a1")
 	if err != nil {
@@ -98,15 +98,15 @@ func architectureUpsert(t *testing.T, f fixture) {
 	// What is refused with the rest of its change is not written.
 	receipt := pointer(sampleReceipt("key-1"))
 	f.apply(t, journal.Change{Receipt: receipt})
-	f.refuse(t, journal.Change{Architectures: []edge.Architecture{sampleArchitecture("a3", 9)}, Receipt: receipt}, problem.Conflict)
+	f.refuse(t, journal.Change{Architectures: []emu.Architecture{sampleArchitecture("a3", 9)}, Receipt: receipt}, problem.Conflict)
 	f.wantArchitectures(t, 10, "a1", "a2")
 }
 
 func architectureBound(t *testing.T, f fixture) {
-	numbered := func(number int) edge.Architecture {
-		return edge.Architecture{Key: fmt.Sprintf("a%05d", number), Seen: moment(0).Add(time.Duration(number))}
+	numbered := func(number int) emu.Architecture {
+		return emu.Architecture{Key: fmt.Sprintf("a%05d", number), Seen: moment(0).Add(time.Duration(number))}
 	}
-	var many []edge.Architecture
+	var many []emu.Architecture
 	for number := range journal.MaxArchitectures {
 		many = append(many, numbered(number))
 	}
@@ -123,7 +123,7 @@ func architectureBound(t *testing.T, f fixture) {
 
 func architectureOutlivesStudy(t *testing.T, f fixture) {
 	one := sampleStudy("s1", "one")
-	f.apply(t, journal.Change{Insert: &one, Architectures: []edge.Architecture{sampleArchitecture("a1", 1)}})
+	f.apply(t, journal.Change{Insert: &one, Architectures: []emu.Architecture{sampleArchitecture("a1", 1)}})
 	f.apply(t, journal.Change{Delete: "s1"})
 	f.wantArchitectures(t, 10, "a1")
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study/access"
@@ -25,7 +25,7 @@ type model struct {
 	snapshots     map[string]journal.Snapshot
 	receipts      map[string]journal.Receipt
 	records       map[string]similarity.Record
-	architectures map[string]edge.Architecture
+	architectures map[string]emu.Architecture
 	pool          []journal.PoolEntry // in order of kind and name
 	letters       map[letter]byte
 	tokens        []access.Token // in order of insertion
@@ -42,7 +42,7 @@ func newModel() model {
 	return model{
 		trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]journal.Snapshot{},
 		receipts: map[string]journal.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
-		architectures: map[string]edge.Architecture{},
+		architectures: map[string]emu.Architecture{},
 	}
 }
 
@@ -325,7 +325,7 @@ func (m model) picture() picture {
 		p.Truth[one.Machine] = m.truth(one.Machine)
 	}
 	p.All = m.truth("")
-	p.Architectures = slices.SortedFunc(maps.Values(m.architectures), func(a, b edge.Architecture) int {
+	p.Architectures = slices.SortedFunc(maps.Values(m.architectures), func(a, b emu.Architecture) int {
 		return cmp.Or(b.Seen.Compare(a.Seen), cmp.Compare(b.Key, a.Key))
 	})
 	slices.SortFunc(m.pool, func(a, b journal.PoolEntry) int {

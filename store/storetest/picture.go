@@ -5,7 +5,7 @@ import (
 	"maps"
 	"math"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/access"
@@ -34,7 +34,7 @@ type picture struct {
 	Truth map[string][]similarity.Record
 	All   []similarity.Record
 	// Architectures are all, the newest first.
-	Architectures []edge.Architecture
+	Architectures []emu.Architecture
 	// Pool has the entries of the pool, by kind.
 	Pool map[string][]journal.PoolEntry `json:",omitempty"`
 }

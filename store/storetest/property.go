@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -75,7 +75,7 @@ func modelAgrees(t *testing.T, f fixture) {
 
 // clear empties the store, but for architectures, which never go: it returns
 // those.
-func (f fixture) clear(r *rapid.T) []edge.Architecture {
+func (f fixture) clear(r *rapid.T) []emu.Architecture {
 	ctx := context.WithoutCancel(r.Context())
 	p, err := take(ctx, f.store)
 	var gone []journal.PoolEntry

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/access"
@@ -52,7 +52,7 @@ func Fill(t *testing.T, store Everything) {
 	f.fill(t, "s2", "key-2")
 	f.apply(t, journal.Change{
 		Records:       []similarity.Record{sampleRecord("r1", "arm, 4 cores", 2), sampleRecord("r2", "x86, 2 cores", 1)},
-		Architectures: []edge.Architecture{sampleArchitecture("a1", 0), sampleArchitecture("a2", 1)},
+		Architectures: []emu.Architecture{sampleArchitecture("a1", 0), sampleArchitecture("a2", 1)},
 		Pool:          []journal.PoolEntry{samplePoolEntry("quota", "alice"), samplePoolEntry("drain", "rack")},
 	})
 	if err := store.InsertToken(t.Context(), sampleToken("t1", 0)); err != nil {

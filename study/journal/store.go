@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/tandem-tune/tandem/edge"
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/trial"
@@ -73,7 +73,7 @@ type Change struct {
 	// Architectures are written by key: one that is there is replaced. Those
 	// seen longest ago (by Seen, then Key) go when there are more than
 	// MaxArchitectures. They belong to no study.
-	Architectures []edge.Architecture
+	Architectures []emu.Architecture
 	// Pool is written by kind and name: an entry that is there is replaced, and one
 	// without a document is removed, if it is there. Entries belong to no study.
 	Pool []PoolEntry
@@ -120,10 +120,10 @@ type Store interface {
 	// RecordTypes returns the types of machine that there are records of, sorted.
 	RecordTypes(ctx context.Context) ([]string, error)
 	// Architecture returns the architecture with the key.
-	Architecture(ctx context.Context, key string) (edge.Architecture, error)
+	Architecture(ctx context.Context, key string) (emu.Architecture, error)
 	// Architectures returns up to limit of them, the newest first (by Seen, then
 	// Key).
-	Architectures(ctx context.Context, limit int) ([]edge.Architecture, error)
+	Architectures(ctx context.Context, limit int) ([]emu.Architecture, error)
 	// PoolEntries returns all entries of the kind, by name.
 	PoolEntries(ctx context.Context, kind string) ([]PoolEntry, error)
 	// Receipt returns the answer stored under the key.

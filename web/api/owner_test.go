@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -106,8 +106,8 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/leases":                                   encode(protocol.LeaseRequest{Worker: p.worker}),
 		"POST /api/v1/trials/{trial}/reports":                   encode(protocol.Report{LeaseEpoch: epoch, Epoch: 1, Metrics: map[string]trial.Float{"loss": 0}}),
 		"POST /api/v1/trials/{trial}/checkpoint":                encode(protocol.CheckpointCommit{LeaseEpoch: epoch, Epoch: 1, Artifact: p.artifact, Bytes: 7}),
-		"POST /api/v1/trials/{trial}/architecture":              encode(protocol.ArchitectureReport{LeaseEpoch: epoch, Key: "architecture", Graph: edge.Anonymous(network)}),
-		"POST /api/v1/trials/{trial}/inferences":                encode(protocol.InferenceReport{LeaseEpoch: epoch, Key: "architecture", Runs: []edge.Run{}}),
+		"POST /api/v1/trials/{trial}/architecture":              encode(protocol.ArchitectureReport{LeaseEpoch: epoch, Key: "architecture", Graph: emu.Anonymous(network)}),
+		"POST /api/v1/trials/{trial}/inferences":                encode(protocol.InferenceReport{LeaseEpoch: epoch, Key: "architecture", Runs: []emu.Run{}}),
 		"POST /api/v1/trials/{trial}/finish":                    encode(protocol.FinishRequest{LeaseEpoch: epoch, Outcome: protocol.CommandFailed}),
 		"POST /api/v1/trials/{trial}/log":                       encode(protocol.LogChunk{LeaseEpoch: epoch, Text: "mine"}),
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/protocol"
 )
 
@@ -49,8 +49,8 @@ func (h hand) savesNetwork(lease protocol.Lease, width, activationBytes int64) {
 		h.t.Fatal(err)
 	}
 	_, err = h.studies.Architecture(h.t.Context(), lease.Trial, protocol.ArchitectureReport{
-		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: edge.Anonymous(g), ActivationBytes: activationBytes, StoredBytes: g.Cost(1).StoredBytes,
-		Site: &edge.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
+		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: emu.Anonymous(g), ActivationBytes: activationBytes, StoredBytes: g.Cost(1).StoredBytes,
+		Site: &emu.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -75,7 +75,7 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#deploy-programs pre", "# this-machine: a batch of")
 	p.seeText("#facts", "on raspberry-pi-4")
 
-	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []edge.Run{
+	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []emu.Run{
 		{Batch: 1, Threads: 1, Seconds: 2e-5, Low: 1.9e-5, High: 2.1e-5, P90: 3e-5, P99: 4e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
 		{Batch: 1, Threads: 2, Seconds: 1.5e-5, Low: 1.4e-5, High: 1.6e-5, P90: 2e-5, P99: 3e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "estimate: 10 W per busy core"},
 		{Batch: 8, Threads: 2, Seconds: 4e-5, Low: 3.9e-5, High: 4.1e-5, P90: 5e-5, P99: 6e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},

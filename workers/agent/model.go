@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
@@ -22,9 +22,9 @@ type Models interface {
 	Inspect(ctx context.Context, file *os.File) (Architecture, error)
 	// Run infers with the model in each setting. It returns what it has when an
 	// error ends it early.
-	Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]edge.Run, error)
+	Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]emu.Run, error)
 	// Site is what this machine is made of; nil where that cannot be found out.
-	Site() *edge.Site
+	Site() *emu.Site
 }
 
 // Architecture is what a model file says.
@@ -107,7 +107,7 @@ func (r *run) emulate(ctx context.Context, file *os.File) error {
 		return err
 	}
 	report := protocol.ArchitectureReport{
-		LeaseEpoch: r.lease.LeaseEpoch, Key: found.Key, Graph: edge.Anonymous(found.Graph),
+		LeaseEpoch: r.lease.LeaseEpoch, Key: found.Key, Graph: emu.Anonymous(found.Graph),
 		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Site: models.Site(),
 	}
 	var reply protocol.ArchitectureReply

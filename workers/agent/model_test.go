@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -58,14 +58,14 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (agent.Architecture
 	}}, nil
 }
 
-func (m *models) Run(_ context.Context, _ *os.File, cells []protocol.InferenceCell) ([]edge.Run, error) {
+func (m *models) Run(_ context.Context, _ *os.File, cells []protocol.InferenceCell) ([]emu.Run, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.runs++
-	return []edge.Run{{Batch: cells[0].Batch, Threads: cells[0].Threads, Seconds: 0.5}}, m.failure
+	return []emu.Run{{Batch: cells[0].Batch, Threads: cells[0].Threads, Seconds: 0.5}}, m.failure
 }
 
-func (m *models) Site() *edge.Site { return &edge.Site{Cores: 2} }
+func (m *models) Site() *emu.Site { return &emu.Site{Cores: 2} }
 
 func (s *server) Architecture(_ context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error) {
 	s.mutex.Lock()

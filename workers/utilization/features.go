@@ -3,7 +3,7 @@ package utilization
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // Features are what is known of a training before it ever ran: table 2 of the

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/workers/utilization"
 )
 
@@ -104,10 +104,10 @@ func TestFeaturesNeedNoNames(t *testing.T) {
 	lenet := zoo.LeNet5(graph.Float32)
 	for _, batch := range []int64{0, 1, 2, 32, 1 << 40} {
 		whole := utilization.Describe(lenet, batch)
-		if told := utilization.Describe(edge.Anonymous(lenet), batch); whole != told {
+		if told := utilization.Describe(emu.Anonymous(lenet), batch); whole != told {
 			t.Errorf("%+v, without names %+v", whole, told)
 		}
-		if outlined := utilization.OutlineOf(edge.Anonymous(lenet)).With(batch); whole != outlined {
+		if outlined := utilization.OutlineOf(emu.Anonymous(lenet)).With(batch); whole != outlined {
 			t.Errorf("%+v, of the outline %+v", whole, outlined)
 		}
 	}

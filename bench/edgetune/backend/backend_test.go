@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/backend"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 )
 
 // made is a task of two runtimes: one is faster for quantized models, the other

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/backend"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 )
 
 // result is a model on a platform (a device with a runtime), one sample at a time.

@@ -2,7 +2,7 @@
 //
 //	TANDEM_DATA=... go run ./bench/edgetune/backend            # under a minute; the tables of docs/benchmarks/edgetune.md
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -seeds 3   # a look
-//	go run ./bench/edgetune/backend -real bench/edgetune/onnxruntime.json,edge/estimate/testdata/onnxruntime.json
+//	go run ./bench/edgetune/backend -real bench/edgetune/onnxruntime.json,inference_emu/estimate/testdata/onnxruntime.json
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -runs vim4 > runs.jsonl   # for 'tandem edge backend --runs'
 //
 // The data are MLPerf Inference results: 94 image models, each on several

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/backend"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // size is a published architecture at its own resolution: millions of

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
-	"github.com/tandem-tune/tandem/edge/backend"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // real are runs of ONNX Runtime on one machine that have CPU time and memory. Its

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/backend"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 )
 
 // The runs that are kept have what predictors learn, and learning them makes
 // predictions for other models better and choices as good as one backend for all.
 func TestRealRunsTeachMemoryAndUse(t *testing.T) {
-	r, err := readReal([]string{"../onnxruntime.json", "../../../edge/estimate/testdata/onnxruntime.json"})
+	r, err := readReal([]string{"../onnxruntime.json", "../../../inference_emu/estimate/testdata/onnxruntime.json"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/edge/backend"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 )
 
 // request is one of a stream.

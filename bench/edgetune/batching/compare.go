@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"text/tabwriter"
 
-	"github.com/tandem-tune/tandem/edge/batching"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // compare measures the curve, and then the policies at each rate.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/batching"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // measured is the latency curve of the runner. The sizes take turns, so that

@@ -1,5 +1,5 @@
 // Package gather puts requests together while they come: it is the server's
-// side of a policy of edge/batching, by the same rule that is simulated there.
+// side of a policy of inference_emu/batching, by the same rule that is simulated there.
 package gather
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/batching"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/problem"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/gather"
-	"github.com/tandem-tune/tandem/edge/batching"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/problem"
 )
 

@@ -26,11 +26,11 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/device"
-	"github.com/tandem-tune/tandem/edge/emulator"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/onnx"
 )
 
 // draws is how often calibration measurements are drawn.

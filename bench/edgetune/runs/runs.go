@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 // Runs are inferences with several models on one machine.

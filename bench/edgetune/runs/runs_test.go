@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
-	"github.com/tandem-tune/tandem/edge/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
 func TestWhatIsKeptIsReadAgain(t *testing.T) {

@@ -29,11 +29,11 @@ import (
 	"github.com/tandem-tune/tandem/bench/wholemachine"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/launch"
-	"github.com/tandem-tune/tandem/edge"
-	"github.com/tandem-tune/tandem/edge/deployment"
-	"github.com/tandem-tune/tandem/edge/device"
-	"github.com/tandem-tune/tandem/edge/onnx"
-	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -326,7 +326,7 @@ func (o options) judge(ctx context.Context, client *rest.Client, folder string, 
 	if err != nil {
 		return found, err
 	}
-	a := edge.Architecture{Key: g.Key(), Graph: edge.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
+	a := emu.Architecture{Key: g.Key(), Graph: emu.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
 	best, err := deployment.Find(a, deployment.Target{Device: on, Machine: target}, nil,
 		deployment.Settings{BatchLow: 1, BatchHigh: deployment.MaxBatch, Objective: tuning.Energy})
 	found.LatencyMS, found.Throughput, found.SampleJoules = 1e3*best.LatencySeconds.Value, best.SamplesPerSecond, best.JoulesPerSample.Value

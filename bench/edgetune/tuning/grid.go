@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
 // grid is what was measured of one image: all combinations of cores and clocks,

@@ -1,4 +1,4 @@
-// Command tuning measures how many configurations edge/tuning has to try until
+// Command tuning measures how many configurations inference_emu/tuning has to try until
 // it is near the best one, on grids of a Jetson TX2 that others have measured
 // completely, so that the best one is known.
 //
@@ -18,7 +18,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/tandem-tune/tandem/edge/tuning"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
 func main() {

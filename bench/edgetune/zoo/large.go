@@ -1,7 +1,7 @@
 package zoo
 
 import (
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // ResNet50 is the network of He et al. (2016), strided in the 3 x 3 convolution

@@ -11,7 +11,7 @@ package zoo
 import (
 	"fmt"
 
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // layers appends operators to a graph, one behind the other.

@@ -3,7 +3,7 @@ package zoo
 import (
 	"fmt"
 
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // classes of ImageNet as the published models count them, background included.

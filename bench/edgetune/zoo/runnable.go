@@ -1,6 +1,6 @@
 package zoo
 
-import "github.com/tandem-tune/tandem/edge/graph"
+import "github.com/tandem-tune/tandem/inference_emu/graph"
 
 // LeNet5 is the network of LeCun et al. (1998) as it is taught: rectifiers, the
 // largest of a window, 28 by 28 pixels that are padded.

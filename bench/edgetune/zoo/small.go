@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
 // NASBench201 is the network of Dong and Yang (2020) with this cell, as the

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
-	"github.com/tandem-tune/tandem/edge/estimate"
-	"github.com/tandem-tune/tandem/edge/graph"
-	"github.com/tandem-tune/tandem/edge/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx"
 )
 
 func cost(g graph.Graph) (multiplications, parameters float64) {

@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tandem-tune/tandem/edge/graph"
-	"github.com/tandem-tune/tandem/edge/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/workers/utilization"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tandem-tune/tandem/edge/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/workers/interference"
 )
 

@@ -1,0 +1,397 @@
+package backend_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/inference_emu/backend"
+)
+
+// truth is what a run takes in a world where GPUs are fast and hungry.
+func truth(profile backend.Profile, model backend.Model, noise float64) backend.Measured {
+	latency := model.Operations / (1e9 * profile.Cores) * math.Exp(noise)
+	watts := 2 * profile.Cores
+	if profile.GPUs > 0 {
+		latency = (0.002 + model.Operations/40e9) * math.Exp(noise)
+		watts += 60
+	}
+	energy, memory, use, gpu, gpuMemory := watts*latency, 2e8+3*model.WeightBytes, 0.9, 0.0, 0.0
+	if profile.GPUs > 0 {
+		use, gpu, gpuMemory = 0.2, 0.7, 1e9
+	}
+	return backend.Measured{LatencySeconds: &latency, JoulesPerInference: &energy, MemoryBytes: &memory,
+		CPUUtilization: &use, GPUUtilization: &gpu, GPUMemoryBytes: &gpuMemory}
+}
+
+func someModel(random *rand.Rand) backend.Model {
+	operations := math.Exp(16 + 6*random.Float64())
+	return backend.Model{Operations: operations, Parameters: operations / 100, WeightBytes: operations / 25, Accuracy: 0.7}
+}
+
+func someRuns(random *rand.Rand, n int) []backend.Run {
+	var runs []backend.Run
+	for i := range n {
+		profile, model := backend.Defaults()[i%4], someModel(random)
+		runs = append(runs, backend.Run{Model: model, Request: backend.Request{Batch: 1}, Backend: profile.Name,
+			Measured: truth(profile, model, 0.03*random.NormFloat64())})
+	}
+	return runs
+}
+
+func taught(t interface{ Fatal(...any) }, settings backend.Settings, runs []backend.Run) *backend.Chooser {
+	c, err := backend.New(backend.Defaults(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fit(runs); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func by(weights map[backend.Criterion]float64, limits map[backend.Criterion]float64) backend.Wishes {
+	return backend.Wishes{Weights: weights, Limits: limits}
+}
+
+func TestPrioritiesDecide(t *testing.T) {
+	c := taught(t, backend.Settings{Predictor: backend.Ridge}, someRuns(rand.New(rand.NewPCG(1, 1)), 160))
+	large := backend.Model{Operations: 3e9, Parameters: 3e7, WeightBytes: 1.2e8, Accuracy: 0.7}
+	small := backend.Model{Operations: 3e6, Parameters: 3e4, WeightBytes: 1.2e5, Accuracy: 0.7}
+	for _, one := range []struct {
+		name    string
+		model   backend.Model
+		request backend.Request
+		wishes  backend.Wishes
+		want    []string
+		why     string
+	}{
+		{"a large model, fast", large, backend.Request{}, by(map[backend.Criterion]float64{"latency": 1}, nil), []string{"B3", "B4"}, "predicted best"},
+		{"a small model, economical", small, backend.Request{}, by(map[backend.Criterion]float64{"energy": 1}, nil), []string{"B1", "B2"}, "J an inference"},
+		{"a limit rules the economical ones out", large, backend.Request{}, by(map[backend.Criterion]float64{"energy": 1}, map[backend.Criterion]float64{"latency": 0.3}), []string{"B3", "B4"}, "ms is above 300 ms"},
+		{"a rate that cores cannot keep up with", large, backend.Request{Rate: 5, Batch: 1}, by(map[backend.Criterion]float64{"latency": 1, "energy": 100}, nil), []string{"B3", "B4"}, "cannot keep up"},
+		{"nobody can", large, backend.Request{}, by(map[backend.Criterion]float64{"latency": 1}, map[backend.Criterion]float64{"latency": 1e-6}), []string{""}, "no backend can be chosen"},
+		{"the cost is not known", large, backend.Request{}, by(map[backend.Criterion]float64{"cost": 1}, nil), []string{""}, "its profile has no cost_per_hour"},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			choice, err := c.Choose(one.model, one.request, one.wishes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok := false
+			for _, want := range one.want {
+				ok = ok || choice.Backend == want
+			}
+			if !ok || !strings.Contains(choice.Why, one.why) {
+				t.Errorf("chose %q: %s", choice.Backend, choice.Why)
+			}
+			for _, option := range choice.Options {
+				if !strings.Contains(choice.Why, option.Backend) {
+					t.Errorf("nothing is said of %s: %s", option.Backend, choice.Why)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotFitIsRuledOut(t *testing.T) {
+	profiles := backend.Defaults()
+	runs := someRuns(rand.New(rand.NewPCG(1, 1)), 80) // about 200 MB, 1 GB on a GPU
+	profiles[0].MemoryBytes, profiles[2].GPUMemoryBytes = 1e8, 5e8
+	c, err := backend.New(profiles, backend.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fit(runs); err != nil {
+		t.Fatal(err)
+	}
+	choice, err := c.Choose(runs[0].Model, backend.Request{}, by(map[backend.Criterion]float64{"latency": 1}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, want := range []string{"of memory and has 95.4 MiB", "", "of GPU memory and has 477 MiB", ""} {
+		if got := strings.Join(choice.Options[b].RuledOut, ""); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", profiles[b].Name, got, want)
+		}
+	}
+}
+
+// Without runs a prediction is of the others: it is shown, and not relied on.
+func TestABackendThatNeverRanIsNotChosenForItsPrediction(t *testing.T) {
+	var runs []backend.Run
+	for _, run := range someRuns(rand.New(rand.NewPCG(1, 1)), 80) {
+		if run.Backend == "B1" || run.Backend == "B3" {
+			runs = append(runs, run)
+		}
+	}
+	wishes := by(map[backend.Criterion]float64{"latency": 1}, nil)
+	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Optimism} {
+		choice, err := taught(t, backend.Settings{Exploration: exploration, Predictor: backend.Forest}, runs).Choose(runs[0].Model, backend.Request{}, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen := choice.Options[choice.Chosen].Runs > 0; seen != (exploration == backend.Greedy) || choice.Explored == seen {
+			t.Errorf("%s: %s", exploration, choice.Why)
+		}
+		if choice.Options[choice.Greedy].Runs == 0 {
+			t.Errorf("%s relies on %s", exploration, choice.Options[choice.Greedy].Backend)
+		}
+		if band := choice.Options[1].Outcome["latency"]; band.Deviation < band.Mean {
+			t.Errorf("the latency of a backend that never ran is said to be %v", band)
+		}
+	}
+}
+
+func TestPredictedMeansKeepTheLimits(t *testing.T) {
+	runs := someRuns(rand.New(rand.NewPCG(2, 1)), 80)
+	choosers := map[backend.Exploration]*backend.Chooser{}
+	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Thompson, backend.Optimism} {
+		choosers[exploration] = taught(t, backend.Settings{Exploration: exploration}, runs)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		exploration := rapid.SampledFrom([]backend.Exploration{backend.Greedy, backend.Thompson, backend.Optimism}).Draw(t, "exploration")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		limit := rapid.Float64Range(1e-4, 1).Draw(t, "latency limit")
+		joules := rapid.Float64Range(1e-3, 10).Draw(t, "energy limit")
+		wishes := by(map[backend.Criterion]float64{"latency": 1 + random.Float64(), "energy": random.Float64()},
+			map[backend.Criterion]float64{"latency": limit, "energy": joules})
+		request := backend.Request{Rate: rapid.Float64Range(0, 50).Draw(t, "rate"), Batch: 1,
+			Pattern: rapid.SampledFrom([]backend.Pattern{backend.Periodic, backend.Event, backend.Bursty}).Draw(t, "pattern")}
+		choice, err := choosers[exploration].Choose(someModel(random), request, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b, option := range choice.Options {
+			keeps := option.Busy < 1 && option.Outcome["latency"].Mean <= limit && option.Outcome["energy"].Mean <= joules &&
+				option.Predicted["memory_bytes"].Mean <= backend.Defaults()[b].MemoryBytes
+			if keeps != (len(option.RuledOut) == 0) {
+				t.Fatalf("%s: %+v", option.Backend, option)
+			}
+			if b == choice.Chosen && !keeps {
+				t.Fatalf("%s was chosen: %s", option.Backend, choice.Why)
+			}
+			if keeps && choice.Chosen < 0 {
+				t.Fatalf("%s keeps the limits and nothing was chosen: %s", option.Backend, choice.Why)
+			}
+		}
+	})
+}
+
+func TestAnOutcomeThatIsBetterInEverythingHasLessLoss(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		positive := rapid.Float64Range(1e-3, 1e3)
+		wishes := backend.Wishes{Weights: map[backend.Criterion]float64{}}
+		for _, criterion := range backend.Criteria() {
+			wishes.Weights[criterion] = rapid.Float64Range(0.1, 5).Draw(t, string(criterion))
+		}
+		worse := backend.Outcome{Latency: positive.Draw(t, "l"), Energy: positive.Draw(t, "e"), Cost: positive.Draw(t, "c"), Accuracy: rapid.Float64Range(0.1, 0.8).Draw(t, "a")}
+		factor := rapid.Float64Range(1.01, 1.2).Draw(t, "factor")
+		better := backend.Outcome{Latency: worse.Latency / factor, Energy: worse.Energy / factor, Cost: worse.Cost / factor, Accuracy: worse.Accuracy * factor}
+		if got := wishes.Loss(worse) - wishes.Loss(better); math.Abs(got-math.Log(factor)) > 1e-9 {
+			t.Fatalf("%v times worse is a loss of %v, want the logarithm", factor, got)
+		}
+	})
+}
+
+func TestWaitingFollowsThePattern(t *testing.T) {
+	values := backend.Values{backend.LatencySeconds: 0.1, backend.JoulesPerInference: 1, backend.Accuracy: 0.5}
+	profile := backend.Profile{IdleWatts: 2, CostPerHour: 3600}
+	for _, one := range []struct {
+		name                        string
+		request                     backend.Request
+		latency, busy, energy, cost float64
+	}{
+		{"no rate", backend.Request{Batch: 1}, 0.1, 0, 1, 0.1},
+		{"periodic", backend.Request{Batch: 1, Rate: 5}, 0.1, 0.5, 1.2, 0.2},
+		{"events: M/D/1", backend.Request{Batch: 1, Rate: 5, Pattern: backend.Event}, 0.15, 0.5, 1.2, 0.2},
+		{"a burst of 4 one by one", backend.Request{Batch: 1, Rate: 5, Inferences: 4, Pattern: backend.Bursty}, 0.25, 0.5, 1.2, 0.2},
+		{"a burst of 4 at once", backend.Request{Batch: 4, Rate: 20, Inferences: 4, Pattern: backend.Bursty}, 0.1, 0.5, 1.05, 0.05},
+		{"too many", backend.Request{Batch: 1, Rate: 20}, math.Inf(1), 2, 1, 0.1},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			got := backend.Judge(profile, backend.Model{}, one.request, values)
+			for name, pair := range map[string][2]float64{"latency": {got.Latency, one.latency}, "busy": {got.Busy, one.busy}, "energy": {got.Energy, one.energy}, "cost": {got.Cost, one.cost}} {
+				if pair[0] != pair[1] && !(math.Abs(pair[0]-pair[1]) < 1e-12) {
+					t.Errorf("%s is %v, want %v", name, pair[0], pair[1])
+				}
+			}
+		})
+	}
+}
+
+// The energy of a backend whose runs had none comes from its power.
+func TestWhatRunsDoNotSayTheProfileMay(t *testing.T) {
+	values := backend.Values{backend.LatencySeconds: 0.2, backend.JoulesPerInference: math.NaN(), backend.Accuracy: math.NaN()}
+	got := backend.Judge(backend.Profile{LoadWatts: 10, AccuracyLoss: 0.02}, backend.Model{Accuracy: 0.7}, backend.Request{Batch: 2}, values)
+	if math.Abs(got.Energy-1) > 1e-12 || math.Abs(got.Accuracy-0.68) > 1e-12 || !math.IsNaN(got.Cost) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestChoicesFollowFromTheRuns(t *testing.T) {
+	runs := someRuns(rand.New(rand.NewPCG(3, 1)), 40)
+	model, wishes := someModel(rand.New(rand.NewPCG(4, 1))), by(map[backend.Criterion]float64{"latency": 1, "energy": 1}, nil)
+	for _, kind := range backend.Kinds() {
+		settings := backend.Settings{Predictor: kind, Exploration: backend.Thompson, Seed: 5}
+		first, err := taught(t, settings, runs).Choose(model, backend.Request{}, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := taught(t, settings, runs)
+		again.Predict(someModel(rand.New(rand.NewPCG(5, 1))), backend.Request{Batch: 1})
+		second, _ := again.Choose(model, backend.Request{}, wishes)
+		if one, two := text(t, first), text(t, second); one != two {
+			t.Errorf("%s: %s and %s", kind, one, two)
+		}
+	}
+}
+
+func text(t *testing.T, choice backend.Choice) string {
+	t.Helper()
+	data, err := json.Marshal(choice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestExplorationKeepsItsBudget(t *testing.T) {
+	for _, exploration := range []backend.Exploration{backend.Thompson, backend.Optimism} {
+		t.Run(string(exploration), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(6, 1))
+			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: exploration, Predictor: backend.Mean, Share: 0.1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			explored, tried := 0, map[string]bool{}
+			for i := range 100 {
+				model := someModel(random)
+				choice, err := c.Choose(model, backend.Request{Batch: 1}, by(map[backend.Criterion]float64{"latency": 1, "energy": random.Float64()}, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tried[choice.Backend] = true
+				if choice.Explored {
+					explored++
+				}
+				if most := 4 + 0.1*float64(i) + 1; float64(explored) > most {
+					t.Fatalf("%d of %d choices explored", explored, i+1)
+				}
+				run := backend.Run{Model: model, Request: backend.Request{Batch: 1}, Backend: choice.Backend, Explored: choice.Explored,
+					Measured: truth(backend.Defaults()[choice.Chosen], model, 0)}
+				if err := c.Learn(run); err != nil {
+					t.Fatal(err)
+				}
+				if i == 3 && len(tried) != 4 {
+					t.Errorf("after four choices only %v were tried", tried)
+				}
+			}
+			if explored <= 4 {
+				t.Errorf("only %d choices explored", explored)
+			}
+		})
+	}
+}
+
+func TestRegretFallsWithRuns(t *testing.T) {
+	for _, kind := range []backend.Kind{backend.Stacked, backend.Forest, backend.Ridge, backend.MLP} {
+		t.Run(string(kind), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(7, 1))
+			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Thompson, Predictor: kind, Share: 0.05})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var early, late float64
+			for i := range 160 {
+				model, request := someModel(random), backend.Request{Batch: 1}
+				wishes := by(map[backend.Criterion]float64{"latency": random.Float64(), "energy": random.Float64()}, nil)
+				choice, err := c.Choose(model, request, wishes)
+				if err != nil {
+					t.Fatal(err)
+				}
+				least, got := math.Inf(1), 0.0
+				for b, profile := range backend.Defaults() {
+					loss := wishes.Loss(backend.Judge(profile, model, request, truth(profile, model, 0).Values()))
+					least = min(least, loss)
+					if b == choice.Chosen {
+						got = loss
+					}
+				}
+				if i < 30 {
+					early += (got - least) / 30
+				} else if i >= 110 {
+					late += (got - least) / 50
+				}
+				if err := c.Learn(backend.Run{Model: model, Request: request, Backend: choice.Backend, Explored: choice.Explored,
+					Measured: truth(backend.Defaults()[choice.Chosen], model, 0.03*random.NormFloat64())}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("mean regret of the first 30 %.3f, of the last 50 %.3f", early, late)
+			if late > 0.5*early {
+				t.Errorf("mean regret of the first 30 %.3f, of the last 50 %.3f", early, late)
+			}
+		})
+	}
+}
+
+func TestQuestionsThatCannotBeAnswered(t *testing.T) {
+	c := taught(t, backend.Settings{}, someRuns(rand.New(rand.NewPCG(1, 1)), 8))
+	fast := by(map[backend.Criterion]float64{"latency": 1}, nil)
+	for _, one := range []struct {
+		name    string
+		ask     func() error
+		message string
+	}{
+		{"no priority", func() error { _, err := c.Choose(backend.Model{}, backend.Request{}, backend.Wishes{}); return err }, "at least one criterion"},
+		{"an unknown priority", func() error {
+			_, err := c.Choose(backend.Model{}, backend.Request{}, by(map[backend.Criterion]float64{"beauty": 1}, nil))
+			return err
+		}, `no criterion "beauty"`},
+		{"a negative rate", func() error {
+			_, err := c.Choose(backend.Model{}, backend.Request{Rate: -1, Batch: 1}, fast)
+			return err
+		}, "rate"},
+		{"no number", func() error {
+			_, err := c.Choose(backend.Model{Operations: math.NaN()}, backend.Request{}, fast)
+			return err
+		}, "operations"},
+		{"nothing learned", func() error {
+			empty, _ := backend.New(backend.Defaults(), backend.Settings{})
+			_, err := empty.Choose(backend.Model{}, backend.Request{}, fast)
+			return err
+		}, "no runs to learn from"},
+		{"a run of another backend", func() error {
+			run := someRuns(rand.New(rand.NewPCG(1, 1)), 1)[0]
+			run.Backend = "B9"
+			return c.Learn(run)
+		}, `the backend "B9"`},
+		{"an unknown exploration", func() error {
+			_, err := backend.New(backend.Defaults(), backend.Settings{Exploration: "wild"})
+			return err
+		}, `no exploration "wild"`},
+		{"two backends of one name", func() error {
+			_, err := backend.New(append(backend.Defaults(), backend.Defaults()...), backend.Settings{})
+			return err
+		}, "another backend has this name"},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			if err := one.ask(); err == nil || !strings.Contains(err.Error(), one.message) {
+				t.Errorf("got %v, want %q", err, one.message)
+			}
+		})
+	}
+}
+
+func ExampleChooser_Choose() {
+	chooser, _ := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Thompson})
+	choice, _ := chooser.Choose(backend.Model{Operations: 1e9}, backend.Request{Batch: 1},
+		backend.Wishes{Weights: map[backend.Criterion]float64{backend.ByLatency: 1}})
+	fmt.Println(choice.Backend, choice.Explored)
+	// Output: B1 true
+}

@@ -1,0 +1,314 @@
+// Package deployment answers: how is a model of this architecture best run on
+// this device, and what does an inference then take?
+//
+// It is the inference tuning server's answer (Rocha, section 7.3.4): inference
+// hyperparameters (the batch) and system parameters (cores, clocks) are searched
+// together ([tuning]) on what is known of the device: the estimate from its
+// catalogue and from architectures of which inferences really ran there
+// ([estimate]), and what really ran of this architecture, which goes before any
+// estimate.
+//
+// The package is pure.
+package deployment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// Settings say what is searched, and for what.
+type Settings struct {
+	// BatchLow and BatchHigh bound the batch size.
+	BatchLow, BatchHigh int
+	Objective           tuning.Metric
+	Constraints         []tuning.Constraint
+}
+
+// MaxBatch is the largest batch that is searched (section 7.5.2).
+const MaxBatch = 100
+
+// Band is a quantity with a band around it: between Low and High with a
+// probability of [estimate.Within], for an estimate; the 95% confidence interval
+// of the median for what was measured.
+type Band struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Deployment is the answer for one device.
+type Deployment struct {
+	Device string `json:"device"`
+	Title  string `json:"title"`
+	// Architecture is the key of what is deployed.
+	Architecture string `json:"architecture"`
+	// Configuration is the best; of a device on which nothing keeps to the
+	// constraints, the one that misses them least, and Unmet says which.
+	Configuration tuning.Configuration `json:"configuration"`
+	Feasible      bool                 `json:"feasible"`
+	Unmet         []string             `json:"unmet,omitempty"`
+	// Doubtful are constraints that hold, but not at the bad end of the band.
+	Doubtful []string `json:"doubtful,omitempty"`
+	// LatencySeconds are of one batch, the rest of one sample or of the process.
+	LatencySeconds   Band    `json:"latency_seconds"`
+	SamplesPerSecond float64 `json:"samples_per_second"`
+	// JoulesPerSample is zero where nothing is known of the device's power.
+	JoulesPerSample Band `json:"joules_per_sample"`
+	// MemoryBytes are weights and activations, without the program.
+	MemoryBytes int64 `json:"memory_bytes"`
+	// Method says what the numbers are: "measured", or "estimate: ..." with what
+	// it stands on. EnergyMethod is the same of the joules.
+	Method       string `json:"method"`
+	EnergyMethod string `json:"energy_method"`
+	// Code is a program that runs the model so; see [Deployment.Program].
+	Code string `json:"program"`
+	// Front are the configurations between latency, energy and throughput.
+	Front []tuning.Evaluation `json:"front,omitempty"`
+	// Evaluations is how many configurations were looked at.
+	Evaluations int `json:"evaluations"`
+}
+
+// measured is the method of what really ran, none of what does not run.
+const (
+	measured = "measured"
+	none     = "no configuration"
+)
+
+// Estimated reports whether the latency is an estimate.
+func (d Deployment) Estimated() bool { return d.Method != measured }
+
+// EnergyEstimated reports whether the joules are an estimate: without a meter they
+// are, also where the latency was measured.
+func (d Deployment) EnergyEstimated() bool { return strings.HasPrefix(d.EnergyMethod, "estimate") }
+
+// Runs reports whether any configuration can run the model; if none can, Unmet says
+// why, and there are no numbers.
+func (d Deployment) Runs() bool { return d.SamplesPerSecond > 0 }
+
+// maxFront bounds the front that is shown.
+const maxFront = 24
+
+// Target is where a model is to run.
+type Target struct {
+	Device device.Device
+	// Machine is what runs on the device are stored under.
+	Machine string
+}
+
+// Find searches the device for the architecture. Known are architectures of which
+// some may have really run there: runs of this one count as well as its own, which
+// go before them. That nothing can run it there is an answer ([Deployment.Runs]).
+func Find(a emu.Architecture, target Target, known []emu.Architecture, settings Settings) (Deployment, error) {
+	on := target.Device
+	prior, err := estimate.Known()
+	if err != nil {
+		return Deployment{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
+	}
+	a = withRuns(a, known)
+	s := site{
+		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
+		runs: target.runsOf(a),
+	}
+	measurements := target.measurements(append([]emu.Architecture{a}, known...))
+	s.model = estimate.Fit(Rates(on), measurements, prior)
+	if timed(measurements) {
+		s.plain = estimate.Fit(Rates(on), nil, prior)
+	}
+	result, err := tuning.Search(tuning.Settings{
+		Space: s.space(), Objective: tuning.Only(settings.Objective), Constraints: settings.Constraints,
+		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput}, Method: tuning.Auto, MaxEvaluations: 4000,
+	}, s.evaluate)
+	if err != nil {
+		return Deployment{}, err
+	}
+	best := result.Best
+	if best == nil {
+		best = result.Nearest
+	}
+	if best == nil {
+		return Deployment{
+			Device: on.Name, Title: on.Title, Architecture: a.Key, Method: none, EnergyMethod: none, Evaluations: result.Evaluations,
+			Unmet: []string{"no configuration can run the model: " + firstFailure(result)},
+		}, nil
+	}
+	return s.answer(*best, result), nil
+}
+
+func firstFailure(result tuning.Result) string {
+	for _, one := range result.Tried {
+		if one.Failure != "" {
+			return one.Failure
+		}
+	}
+	return "nothing was tried"
+}
+
+// site is an architecture on a device.
+type site struct {
+	architecture emu.Architecture
+	device       device.Device
+	workload     estimate.Workload
+	settings     Settings
+	runs         []emu.Run
+	model        *estimate.Model
+	// plain stands on no measurement; nil unless there are times and no joules.
+	plain *estimate.Model
+}
+
+// space is what can be chosen: of clocks those of the fastest cluster, if it has
+// steps.
+func (s site) space() tuning.Space {
+	space := tuning.Space{BatchSizes: tuning.Range(s.settings.BatchLow, s.settings.BatchHigh), Cores: tuning.Range(1, s.device.Clusters[0].Cores.Value)}
+	if steps := s.device.Clusters[0].StepsHertz; steps != nil {
+		space.CPUHertz = steps.Value
+	}
+	return space
+}
+
+// evaluate is what a configuration takes: measured where it was, else estimated.
+func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
+	memory := s.memory(c.BatchSize)
+	if own := s.device.Memory.Bytes.Value; memory > own {
+		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s for weights and activations, more than the %s that the device has",
+			c.BatchSize, mebibytes(memory), mebibytes(own))
+	}
+	p := s.predict(c)
+	if run, ok := s.ran(c); ok {
+		joules := s.joules(c, p, estimate.Estimate{Value: run.Seconds, Low: run.Low, High: run.High})
+		if run.Joules > 0 {
+			joules = estimate.Estimate{Value: run.Joules, Low: run.Joules, High: run.Joules}
+		}
+		return tuning.Outcome{LatencySeconds: run.Seconds, LatencySecondsLow: run.Low, LatencySecondsHigh: run.High,
+			Joules: joules.Value, JoulesLow: joules.Low, JoulesHigh: joules.High, MemoryBytes: max(run.MemoryBytes, 1), Measured: true}, nil
+	}
+	if !(p.Seconds.Value > 0) || math.IsInf(p.Seconds.Value, 0) {
+		return tuning.Outcome{}, problem.New(problem.Internal, "there is no estimate for a batch of %d", c.BatchSize)
+	}
+	joules := s.joules(c, p, p.Seconds)
+	return tuning.Outcome{
+		LatencySeconds: p.Seconds.Value, LatencySecondsLow: p.Seconds.Low, LatencySecondsHigh: p.Seconds.High,
+		Joules: joules.Value, JoulesLow: joules.Low, JoulesHigh: joules.High, MemoryBytes: memory,
+	}, nil
+}
+
+func (s site) predict(c tuning.Configuration) estimate.Prediction {
+	return s.model.Predict(s.workload, settingOf(c))
+}
+
+func settingOf(c tuning.Configuration) estimate.Configuration {
+	return estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz}
+}
+
+// joules are those of a batch that takes so long. Where only times were measured on
+// the device, they are the time multiplied by watts, so that both go together: those
+// that the estimate had without measurements, but no less than the board draws at
+// rest and no more than under load, which are the band.
+func (s site) joules(c tuning.Configuration, p estimate.Prediction, seconds estimate.Estimate) estimate.Estimate {
+	if s.plain == nil {
+		return p.Joules
+	}
+	before := s.plain.Predict(s.workload, settingOf(c))
+	idle, load := s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value
+	watts := min(max(before.Joules.Value/before.Seconds.Value, idle), load)
+	return estimate.Estimate{Value: watts * seconds.Value, Low: idle * seconds.Low, High: load * seconds.High}
+}
+
+// timed reports whether there are times, and no joules with any of them.
+func timed(measurements []estimate.Measurement) bool {
+	return len(measurements) > 0 && !slices.ContainsFunc(measurements, func(m estimate.Measurement) bool { return m.Joules > 0 })
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
+
+// ran finds a real inference with the configuration at the highest clock.
+func (s site) ran(c tuning.Configuration) (emu.Run, bool) {
+	for _, run := range s.runs {
+		highest := c.CPUHertz == 0 || c.CPUHertz >= s.device.Clusters[0].HighestHertz.Value
+		if run.Batch == c.BatchSize && run.Threads == c.Cores && highest {
+			return run, true
+		}
+	}
+	return emu.Run{}, false
+}
+
+func (s site) memory(batch int) int64 {
+	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(batch))
+}
+
+func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
+	o, batch := best.Outcome, float64(best.Configuration.BatchSize)
+	d := Deployment{
+		Device: s.device.Name, Title: s.device.Title, Architecture: s.architecture.Key,
+		Configuration: best.Configuration, Feasible: result.Best != nil, Unmet: result.Unmet, Doubtful: result.Doubtful,
+		LatencySeconds:   Band{o.LatencySeconds, o.LatencySecondsLow, o.LatencySecondsHigh},
+		SamplesPerSecond: batch / o.LatencySeconds,
+		JoulesPerSample:  Band{o.Joules / batch, o.JoulesLow / batch, o.JoulesHigh / batch},
+		MemoryBytes:      o.MemoryBytes, Evaluations: result.Evaluations,
+	}
+	d.Front = result.Front[:min(len(result.Front), maxFront)]
+	p := s.predict(best.Configuration)
+	d.Method, d.EnergyMethod = s.basis(p.Measurements), s.basis(p.EnergyMeasurements)
+	if s.plain != nil {
+		d.EnergyMethod = fmt.Sprintf("estimate: the latency times %.3g to %.3g W, which the device draws at rest and under load", s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value)
+	}
+	if run, ok := s.ran(best.Configuration); ok {
+		d.Method = measured
+		if run.Joules > 0 {
+			d.EnergyMethod = run.EnergyMethod
+		}
+	}
+	d.Code = d.Program()
+	return d
+}
+
+// maxKinds bounds the kinds of operators that are named, maxWord their letters.
+const (
+	maxKinds = 3
+	maxWord  = 40
+)
+
+// word is a kind of operator as it can stand in a sentence and in a program: what is
+// no letter, digit, dot or underscore is a question mark.
+func word(kind string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < 128 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '.' || r == '_') {
+			return r
+		}
+		return '?'
+	}, kind)
+	return plain[:min(len(plain), maxWord)]
+}
+
+// basis says what an estimate stands on, and what is not in it.
+func (s site) basis(measurements int) string {
+	text := "estimate: from what the device is made of"
+	switch {
+	case measurements == 1:
+		text += " and 1 measurement on it"
+	case measurements > 1:
+		text += fmt.Sprintf(" and %d measurements on it", measurements)
+	}
+	for _, one := range s.device.Accelerators {
+		text += "; on its cores, its " + strings.ToUpper(one.Kind) + " does not compute"
+	}
+	if kinds := s.architecture.Graph.UncountedKinds(); len(kinds) > 0 {
+		var shown []string
+		for _, kind := range kinds[:min(len(kinds), maxKinds)] {
+			shown = append(shown, word(kind))
+		}
+		text += "; without the operations of " + strings.Join(shown, ", ")
+		if left := len(kinds) - len(shown); left > 0 {
+			text += fmt.Sprintf(" and %d more", left)
+		}
+		text += ", which are not known: it takes longer"
+	}
+	return text
+}

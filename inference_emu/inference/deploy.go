@@ -1,0 +1,147 @@
+package inference
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+// known is how many of the newest architectures calibrate an estimate.
+const knownArchitectures = 64
+
+// question is what deployments depend on, beside the runs that are known.
+type question struct{ key, machine, section string }
+
+// maxDeployed bounds the answers that are kept at hand.
+const maxDeployed = 256
+
+// Deploy searches each device of the study. What was asked before is answered
+// from memory, until there are new runs.
+func (s *Service) Deploy(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
+	if def.Inference == nil {
+		return nil, nil
+	}
+	section, err := json.Marshal(def.Inference)
+	if err != nil {
+		return nil, problem.New(problem.Internal, "the inference section: %w", err)
+	}
+	asked := question{a.Key, machine, string(section)}
+	s.mutex.Lock()
+	known, ok := s.deployed[asked]
+	learned := s.learned
+	s.mutex.Unlock()
+	if ok {
+		return known, nil
+	}
+	found, err := s.searchDevices(ctx, a, def, machine)
+	if err != nil {
+		return nil, err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.learned != learned {
+		return found, nil // runs came meanwhile, which calibrate it
+	}
+	if len(s.deployed) >= maxDeployed {
+		clear(s.deployed)
+	}
+	s.deployed[asked] = found
+	return found, nil
+}
+
+func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
+	if err := s.searching.Enter(ctx); err != nil {
+		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	defer s.searching.Leave()
+	settings, err := def.Inference.Settings()
+	if err != nil {
+		return nil, problem.New(problem.Unavailable, "%w: continue this study with the version of tandem that wrote it", err)
+	}
+	others, err := s.store.Architectures(ctx, knownArchitectures)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := device.Catalogue()
+	if err != nil {
+		return nil, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
+	}
+	var found []deployment.Deployment
+	for _, name := range def.Inference.Devices {
+		target := deployment.Target{Machine: name}
+		if name == device.ThisMachine {
+			if target, err = thisMachine(a, machine); err != nil {
+				return nil, err
+			}
+		} else if target.Device, err = device.Find(devices, name); err != nil {
+			return nil, err
+		}
+		one, err := deployment.Find(a, target, others, settings)
+		if err != nil {
+			return nil, fmt.Errorf("device %s: %w", name, err)
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+// thisMachine is the worker's own machine as a device.
+func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) {
+	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == machine })
+	if at < 0 {
+		return deployment.Target{}, problem.WithFields("the worker's machine is not known", []problem.Field{{Path: "site",
+			Message: "is missing: what the machine is made of could not be found out there (tandem edge devices this-machine says why)"}})
+	}
+	own, err := machineOf(a.Sites[at]).Device()
+	return deployment.Target{Device: own, Machine: machine}, err
+}
+
+// toRun are the settings in which the worker shall run inferences: where one of
+// the devices is its own machine, no such run is known, and no other worker of
+// the kind is at it.
+func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine string) []protocol.InferenceCell {
+	if def.Inference == nil || !slices.Contains(def.Inference.Devices, device.ThisMachine) {
+		return nil
+	}
+	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == machine })
+	if at < 0 || slices.ContainsFunc(a.Runs, func(run emu.Run) bool { return run.Machine == machine }) {
+		return nil
+	}
+	s.mutex.Lock()
+	until, claimed := s.claims[claim{a.Key, machine}]
+	s.mutex.Unlock()
+	if claimed && s.now().Before(until) {
+		return nil
+	}
+	var cells []protocol.InferenceCell
+	for _, threads := range doublings(1, a.Sites[at].Cores) {
+		for _, batch := range doublings(def.Inference.BatchSize.Low, def.Inference.BatchSize.High) {
+			cells = append(cells, protocol.InferenceCell{Batch: batch, Threads: threads})
+		}
+	}
+	return cells
+}
+
+// doublings are low, twice that and so on, and high.
+func doublings(low, high int) []int {
+	var list []int
+	for n := max(1, low); n < high; n *= 2 {
+		list = append(list, n)
+	}
+	return append(list, high)
+}
+
+func machineOf(site emu.Site) device.Machine {
+	return device.Machine{
+		Processor: site.Processor, Cores: site.Cores, LowestHertz: site.LowestHertz, HighestHertz: site.HighestHertz,
+		MemoryBytes: site.MemoryBytes, MemoryBytesPerSecond: site.MemoryBytesPerSecond, Features: site.Features,
+	}
+}

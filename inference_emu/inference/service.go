@@ -1,0 +1,250 @@
+// Package inference takes in what trials train and what inferences of it take, and
+// answers how a model is best run on a study's devices (EdgeTune, Rocha, chapter 5).
+//
+// Decisions about one architecture are made one at a time; others do not wait.
+package inference
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/internal/gate"
+	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// claimTerm is for how long a worker that shall run inferences of an architecture
+// is waited for, before another one may.
+const claimTerm = 5 * time.Minute
+
+// claim is what one worker runs.
+type claim struct{ key, machine string }
+
+// Store keeps architectures.
+type Store interface {
+	Architecture(ctx context.Context, key string) (emu.Architecture, error)
+	Architectures(ctx context.Context, limit int) ([]emu.Architecture, error)
+}
+
+// Result is what became known of a trial's model under a lease.
+type Result struct {
+	Trial        trial.ID
+	Lease        trial.LeaseEpoch
+	Architecture emu.Architecture
+	Inference    trial.InferenceCost
+	// Then is run once the result is durable.
+	Then func()
+}
+
+// Options are what a Service takes from its surroundings.
+type Options struct {
+	// Holder returns the definition of the study of a trial that is held under the
+	// lease, and the type of machine of its worker.
+	Holder func(ctx context.Context, id trial.ID, lease trial.LeaseEpoch) (definition.Definition, string, error)
+	// Record makes the result durable, with the answer to the request: a
+	// *protocol.ArchitectureReply or a *protocol.Deployments. A request that was
+	// answered before gets that answer instead.
+	Record func(ctx context.Context, result Result, answer any) error
+	// Import makes the change durable, with the answer to the request.
+	Import func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
+	Now    func() time.Time
+}
+
+// Service is the ground truth of inference. It is safe for concurrent use.
+type Service struct {
+	store  Store
+	holder func(ctx context.Context, id trial.ID, lease trial.LeaseEpoch) (definition.Definition, string, error)
+	record func(ctx context.Context, result Result, answer any) error
+	add    func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
+	now    func() time.Time
+
+	// searching lets one search of devices run at a time: it takes a whole core.
+	searching gate.Gate
+
+	mutex    sync.Mutex // guards what follows; never held over a call out
+	deciding map[string]*turn
+	claims   map[claim]time.Time // until when a worker is waited for that runs inferences
+	deployed map[question][]deployment.Deployment
+	learned  int // counts the times that deployed was emptied
+}
+
+// calibrated empties what was answered, as runs calibrate all estimates. The caller
+// holds the lock.
+func (s *Service) calibrated() {
+	clear(s.deployed)
+	s.learned++
+}
+
+// turn lets one decision about an architecture be made at a time.
+type turn struct {
+	gate    gate.Gate
+	callers int // that have it or wait for it
+}
+
+// New returns the service over what the store has.
+func New(store Store, options Options) *Service {
+	return &Service{
+		store: store, holder: options.Holder, record: options.Record, add: options.Import, now: options.Now, searching: gate.New(),
+		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question][]deployment.Deployment),
+	}
+}
+
+// enter waits until nobody else decides about the architecture.
+func (s *Service) enter(ctx context.Context, key string) (leave func(), err error) {
+	s.mutex.Lock()
+	one, ok := s.deciding[key]
+	if !ok {
+		one = &turn{gate: gate.New()}
+		s.deciding[key] = one
+	}
+	one.callers++
+	s.mutex.Unlock()
+	done := func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if one.callers--; one.callers == 0 {
+			delete(s.deciding, key)
+		}
+	}
+	if err := one.gate.Enter(ctx); err != nil {
+		done()
+		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	return func() { one.gate.Leave(); done() }, nil
+}
+
+// Architecture takes in what a trial trains. The answer has the best deployments
+// as far as they are known, and what the worker shall run itself. Telling the
+// same again changes nothing.
+func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error) {
+	reply := protocol.ArchitectureReply{Run: []protocol.InferenceCell{}, Deployments: []deployment.Deployment{}}
+	if faults := architectureFaults(report); len(faults) > 0 {
+		return reply, problem.WithFields("the architecture of trial "+string(id)+" is not valid", faults)
+	}
+	leave, err := s.enter(ctx, report.Key)
+	if err != nil {
+		return reply, err
+	}
+	defer leave()
+	def, machine, err := s.holder(ctx, id, report.LeaseEpoch)
+	if err != nil {
+		return reply, err
+	}
+	a, err := s.store.Architecture(ctx, report.Key)
+	switch {
+	case err == nil:
+		reply.Known = true
+	case problem.Is(err, problem.NotFound):
+		a = told(report)
+	default:
+		return reply, err
+	}
+	a.Seen = s.now()
+	if report.Site != nil {
+		site := *report.Site
+		site.Machine = machine
+		a = a.At(site)
+	}
+	found, err := s.Deploy(ctx, a, def, machine)
+	if err != nil {
+		return reply, err
+	}
+	reply.Deployments = append(reply.Deployments, found...)
+	reply.Run = append(reply.Run, s.toRun(a, def, machine)...)
+	err = s.record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
+		if len(reply.Run) > 0 {
+			s.mutex.Lock()
+			defer s.mutex.Unlock()
+			s.claims[claim{a.Key, machine}] = a.Seen.Add(claimTerm)
+		}
+	}}, &reply)
+	return reply, err
+}
+
+// Inferences takes in what real inferences took on the trial's worker.
+func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
+	reply := protocol.Deployments{Architecture: report.Key, Devices: []deployment.Deployment{}}
+	if faults := emu.RunFaults(report.Runs); len(faults) > 0 {
+		return reply, problem.WithFields("the inferences of trial "+string(id)+" are not valid", faults)
+	}
+	leave, err := s.enter(ctx, report.Key)
+	if err != nil {
+		return reply, err
+	}
+	defer leave()
+	def, machine, err := s.holder(ctx, id, report.LeaseEpoch)
+	if err != nil {
+		return reply, err
+	}
+	a, err := s.store.Architecture(ctx, report.Key)
+	if problem.Is(err, problem.NotFound) {
+		return reply, problem.WithFields("the inferences of trial "+string(id)+" are not valid", []problem.Field{{Path: "key", Value: report.Key,
+			Message: "is of no known architecture: tell it first"}})
+	}
+	if err != nil {
+		return reply, err
+	}
+	a.Seen = s.now()
+	for i := range report.Runs {
+		report.Runs[i].Machine, report.Runs[i].At = machine, a.Seen
+	}
+	a = a.With(report.Runs)
+	found, err := s.searchDevices(ctx, a, def, machine)
+	if err != nil {
+		return reply, err
+	}
+	reply.Devices = append(reply.Devices, found...)
+	inference := inferenceOf(a, machine, found)
+	inference.Failure = report.Failure
+	err = s.record(ctx, Result{id, report.LeaseEpoch, a, inference, func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		delete(s.claims, claim{report.Key, machine})
+		s.calibrated()
+	}}, &reply)
+	return reply, err
+}
+
+// told is the architecture as the worker says it is.
+func told(report protocol.ArchitectureReport) emu.Architecture {
+	return emu.Architecture{Key: report.Key, Graph: report.Graph, ActivationBytes: report.ActivationBytes, StoredBytes: report.StoredBytes}
+}
+
+func architectureFaults(report protocol.ArchitectureReport) []problem.Field {
+	faults := told(report).Faults()
+	if report.Site != nil {
+		if _, err := machineOf(*report.Site).Device(); err != nil {
+			faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
+		}
+	}
+	return faults
+}
+
+// inferenceOf is what the trial's objectives can be about: the first device.
+func inferenceOf(a emu.Architecture, machine string, found []deployment.Deployment) trial.InferenceCost {
+	inference := trial.InferenceCost{Architecture: a.Key, Machine: machine, Runs: len(a.Runs)}
+	if len(found) == 0 {
+		return inference
+	}
+	first := found[0]
+	inference.Device, inference.Feasible, inference.Method = first.Device, first.Feasible, first.Method
+	inference.EnergyMethod = first.EnergyMethod
+	inference.LatencySeconds, inference.BatchSize = trial.Float(first.LatencySeconds.Value), first.Configuration.BatchSize
+	inference.SamplesPerSecond, inference.JoulesPerSample = trial.Float(first.SamplesPerSecond), trial.Float(first.JoulesPerSample.Value)
+	inference.MemoryBytes = first.MemoryBytes
+	if first.Runs() {
+		inference.LatencyLowSeconds, inference.LatencyHighSeconds = trial.Float(first.LatencySeconds.Low), trial.Float(first.LatencySeconds.High)
+		inference.JoulesPerSampleLow, inference.JoulesPerSampleHigh = trial.Float(first.JoulesPerSample.Low), trial.Float(first.JoulesPerSample.High)
+	} else { // never the best
+		none := trial.Float(math.NaN())
+		inference.LatencySeconds, inference.SamplesPerSecond, inference.JoulesPerSample = none, none, none
+	}
+	return inference
+}

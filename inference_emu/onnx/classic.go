@@ -1,0 +1,182 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// The operators of ai.onnx.ml keep their parameters in attributes. The bytes of
+// weights are those of the numbers in them, as 4 bytes each.
+
+// learned adds what attributes hold to an operator as one weight.
+func (s *step) learned(op *graph.Operator, names ...string) {
+	count := int64(0)
+	for _, name := range names {
+		a := s.node.attributes[name]
+		count += int64(a.count + len(a.integers))
+	}
+	op.Weights = append(op.Weights, graph.Weight{Name: s.node.named(s.index) + ".attributes", Position: len(s.inputs), Type: graph.Float32, Shape: []int64{count}})
+	op.Parameters = graph.Sum(op.Parameters, count)
+	op.WeightBytes = graph.Sum(op.WeightBytes, 4*count)
+}
+
+// table is the input as samples and features.
+func (s *step) table() (samples, features int64, err error) {
+	if err := s.need(1); err != nil {
+		return 0, 0, err
+	}
+	shape := s.inputs[0].Shape
+	switch len(shape) {
+	case 1:
+		return 1, shape[0], nil
+	case 2:
+		return shape[0], shape[1], nil
+	}
+	return 0, 0, problem.New(problem.Invalid, "input %v is not a table of samples and features", shape)
+}
+
+// scores are the outputs of a classifier (labels and a score for each class) or
+// of a regressor (a number for each target).
+func (s *step) scores(samples, width int64, classifies bool) []graph.Tensor {
+	scores := s.like(s.inputs[0].Tensor, []int64{samples, width})
+	scores.Type = graph.Float32
+	if !classifies {
+		return []graph.Tensor{scores}
+	}
+	labels := s.like(s.inputs[0].Tensor, []int64{samples})
+	labels.Type = graph.Int64
+	return []graph.Tensor{labels, scores}
+}
+
+// classes is how many classes a classifier tells apart.
+func (s *step) classes() int64 {
+	for _, name := range []string{"classlabels_int64s", "classlabels_ints", "classlabels_strings"} {
+		if a := s.node.attributes[name]; a.count+len(a.integers) > 0 {
+			return int64(a.count + len(a.integers))
+		}
+	}
+	return 1
+}
+
+// trees count a comparison for each level of each tree as if all its leaves were
+// equally deep, and an addition for each tree and class.
+func (s *step) trees() error {
+	samples, _, err := s.table()
+	if err != nil {
+		return err
+	}
+	classifies := s.node.kind == "TreeEnsembleClassifier"
+	width := s.integer("n_targets", 1)
+	if classifies {
+		width = s.classes()
+	}
+	outputs := s.scores(samples, width, classifies)
+	op := graph.NewOperator(s.node.kind, graph.Rest, s.operands(), outputs...)
+	var each, inTree, last int64
+	tree := func() {
+		if inTree > 0 {
+			each += int64(math.Ceil(math.Log2(float64(inTree+1)/2))) + width
+		}
+	}
+	for i, id := range s.node.attributes["nodes_treeids"].integers {
+		if i > 0 && id != last {
+			tree()
+			inTree = 0
+		}
+		inTree, last = inTree+1, id
+	}
+	tree()
+	op.Operations = graph.Product(samples, each)
+	s.learned(&op, "nodes_values", "nodes_featureids", "class_weights", "target_weights")
+	op.Attributes = s.settings()
+	return s.emit(op, outputs...)
+}
+
+func (s *step) linearModel() error {
+	samples, features, err := s.table()
+	if err != nil {
+		return err
+	}
+	classifies := s.node.kind == "LinearClassifier"
+	width := s.integer("targets", 1)
+	rows := width
+	if classifies {
+		width = s.classes()
+		rows = int64(s.node.attributes["coefficients"].count) / max(features, 1)
+	}
+	outputs := s.scores(samples, width, classifies)
+	op := graph.NewOperator(s.node.kind, graph.Linear, s.operands(), outputs...)
+	op.Operations = graph.Product(2, samples, features, rows)
+	op.InChannels, op.OutChannels, op.Positions = features, rows, samples
+	s.learned(&op, "coefficients", "intercepts")
+	op.Attributes = s.settings()
+	return s.emit(op, outputs...)
+}
+
+// supportVectors count the kernel of the input with each of the vectors.
+func (s *step) supportVectors() error {
+	samples, _, err := s.table()
+	if err != nil {
+		return err
+	}
+	classifies := s.node.kind == "SVMClassifier"
+	width := int64(1)
+	if classifies {
+		width = s.classes()
+	}
+	outputs := s.scores(samples, width, classifies)
+	op := graph.NewOperator(s.node.kind, graph.Linear, s.operands(), outputs...)
+	op.Operations = graph.Product(2, samples, int64(s.node.attributes["support_vectors"].count+s.node.attributes["coefficients"].count))
+	s.learned(&op, "support_vectors", "coefficients", "rho")
+	op.Attributes = s.settings()
+	return s.emit(op, outputs...)
+}
+
+// scaler is a step before a model: two operations for each feature.
+func (s *step) scaler() error {
+	if err := s.need(1); err != nil {
+		return err
+	}
+	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
+	output.Type = graph.Float32
+	op := graph.NewOperator(s.node.kind, graph.Elementwise, s.operands(), output)
+	op.Operations = graph.Product(2, output.Elements())
+	s.learned(&op, "offset", "scale", "imputed_value_floats")
+	op.Attributes = s.settings()
+	return s.emit(op, output)
+}
+
+// labels looks a label up for each element.
+func (s *step) labels() error {
+	if err := s.need(1); err != nil {
+		return err
+	}
+	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
+	return s.emit(graph.NewMovement(s.node.kind, s.operands(), output), output)
+}
+
+// featureExtractor takes columns of a table.
+func (s *step) featureExtractor() error {
+	if err := s.need(2); err != nil {
+		return err
+	}
+	shape := append([]int64{}, s.inputs[0].Shape...)
+	if len(shape) == 0 {
+		return problem.New(problem.Invalid, "a number has no columns")
+	}
+	if len(shape) == 1 {
+		shape = []int64{1, shape[0]}
+	}
+	shape[len(shape)-1] = s.inputs[1].Elements()
+	return s.moved(shape)
+}
+
+// zipMap names scores by their class: for a program, the same numbers.
+func (s *step) zipMap() error {
+	if err := s.need(1); err != nil {
+		return err
+	}
+	return s.view(s.inputs[0].Shape)
+}

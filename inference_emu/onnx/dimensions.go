@@ -1,0 +1,130 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// binding gives symbolic dimensions their sizes.
+type binding struct {
+	given  map[string]int64
+	batch  map[string]bool // names of the batch
+	open   bool            // whether any input leaves the batch open
+	limits Limits
+}
+
+// bind finds the names of the batch among the inputs.
+func bind(inputs []valueInfo, given map[string]int64, limits Limits) binding {
+	b := binding{given: given, batch: map[string]bool{}, limits: limits}
+	for _, input := range inputs {
+		at := b.batchAt(input)
+		b.open = b.open || at >= 0
+		if at >= 0 && input.dims[at].name != "" {
+			b.batch[input.dims[at].name] = true
+		}
+	}
+	return b
+}
+
+// batchAt is the dimension of an input that grows with the batch, -1 if none.
+func (b binding) batchAt(input valueInfo) int {
+	symbolic := func(at int) bool {
+		dim := input.dims[at]
+		_, given := b.given[dim.name]
+		_, placed := b.given[place(input.name, at)]
+		return dim.size < 0 && !given && !placed
+	}
+	for at, dim := range input.dims {
+		if symbolic(at) && (strings.HasPrefix(strings.ToLower(dim.name), "batch") || b.batch[dim.name]) {
+			return at
+		}
+	}
+	if len(input.dims) > 0 && symbolic(0) {
+		return 0
+	}
+	return -1
+}
+
+func place(name string, at int) string { return fmt.Sprintf("%s:%d", name, at) }
+
+// input is an input of the graph with all sizes, for one sample. It grows with
+// the batch if a dimension of it does, or if its first dimension is fixed: a
+// file that was exported with a fixed batch.
+func (b binding) input(info valueInfo) (graph.Tensor, error) {
+	if !info.shape {
+		return graph.Tensor{}, problem.New(problem.Invalid, "input %q is not a tensor with a shape", info.name)
+	}
+	batch := b.batchAt(info)
+	tensor := graph.Tensor{Name: info.name, Type: info.kind, Shape: make([]int64, len(info.dims)), Batched: len(info.dims) > 0}
+	for at, dim := range info.dims {
+		size, err := dim.size, error(nil)
+		switch {
+		case at == batch:
+			size = 1
+		case size < 0:
+			size, err = b.size(info, at)
+		}
+		if err != nil {
+			return graph.Tensor{}, err
+		}
+		tensor.Shape[at] = size
+	}
+	if err := checkShape(tensor.Shape, b.limits); err != nil {
+		return graph.Tensor{}, within(err, "input %q", info.name)
+	}
+	return tensor, nil
+}
+
+// size of a symbolic dimension that is not the batch's.
+func (b binding) size(info valueInfo, at int) (int64, error) {
+	name := info.dims[at].name
+	size, known := b.given[name]
+	if !known || name == "" {
+		name = place(info.name, at)
+		size, known = b.given[name]
+	}
+	if !known && info.dims[at].name != "" {
+		name = info.dims[at].name
+		if b.batch[name] {
+			return 1, nil
+		}
+	}
+	if !known {
+		return 0, problem.WithFields("the file leaves a dimension open", []problem.Field{{Path: info.name,
+			Message: fmt.Sprintf("dimension %d is symbolic: give the size of %q, such as %s=128", at, name, name)}})
+	}
+	if size < 1 {
+		return 0, problem.New(problem.Invalid, "dimension %q has size %d: at least 1", name, size)
+	}
+	return size, nil
+}
+
+// declared is the shape that the file gives for a tensor inside the graph, nil
+// if it gives none that can be used.
+func (b binding) declared(info valueInfo) []int64 {
+	if !info.shape {
+		return nil
+	}
+	shape := make([]int64, len(info.dims))
+	for at, dim := range info.dims {
+		size := dim.size
+		if size < 0 {
+			size = b.given[dim.name]
+			if b.batch[dim.name] || (at == 0 && size == 0 && b.open) {
+				size = 1
+			}
+			if size < 1 {
+				return nil
+			}
+		}
+		shape[at] = size
+	}
+	if checkShape(shape, b.limits) != nil {
+		return nil
+	}
+	return slices.Clip(shape)
+}

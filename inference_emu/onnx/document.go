@@ -1,0 +1,185 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/problem"
+)
+
+// model is what is read of a ModelProto.
+type model struct {
+	name    string
+	nodes   []node
+	stored  []stored
+	inputs  []valueInfo
+	outputs []valueInfo
+	infos   []valueInfo
+}
+
+// node is what is read of a NodeProto.
+type node struct {
+	name, domain, kind string
+	inputs, outputs    []string
+	attributes         map[string]attribute
+}
+
+// attribute is what is read of an AttributeProto.
+type attribute struct {
+	integer  int64
+	float    float64
+	text     string
+	integers []int64
+	floats   []float64
+	count    int // of floats and texts, kept or not
+	tensor   *stored
+	subgraph bool
+	is       attributeKind
+}
+
+// attributeKind says which value an attribute has.
+type attributeKind int
+
+const (
+	isOther attributeKind = iota
+	isInteger
+	isFloat
+	isText
+	isIntegers
+)
+
+// stored is what is read of a TensorProto: no more values than are followed.
+type stored struct {
+	name    string
+	kind    graph.Type
+	shape   []int64
+	numbers []float64 // nil if they were not read
+}
+
+// valueInfo is what is read of a ValueInfoProto.
+type valueInfo struct {
+	name  string
+	kind  graph.Type
+	dims  []dimension
+	shape bool // whether there is one
+}
+
+// dimension is a fixed size, or a symbolic one: -1 and perhaps a name.
+type dimension struct {
+	size int64
+	name string
+}
+
+// elementType is that of a number of TensorProto.DataType, and how many bytes
+// an element has in raw data.
+func elementType(code uint64) (kind graph.Type, width int) {
+	switch code {
+	case 1:
+		return graph.Float32, 4
+	case 2, 3:
+		return graph.Int8, 1
+	case 6, 12:
+		return graph.Int32, 4
+	case 7, 13:
+		return graph.Int64, 8
+	case 9:
+		return graph.Bool, 1
+	case 10, 16:
+		return graph.Float16, 2
+	case 11:
+		return graph.Float64, 8
+	case 17, 18, 19, 20: // 8 bits of floating point
+		return graph.Int8, 1
+	case 21, 22: // 4 bits, two in a byte
+		return graph.Int8, 0
+	}
+	return graph.Other, 0
+}
+
+// values is where the numbers of a tensor are on the wire.
+type values struct {
+	code     uint64
+	raw      []byte
+	floats   []byte
+	doubles  []byte
+	loose    []float64 // unpacked floats and doubles
+	integers []int64
+	outside  bool // in another file
+}
+
+// numbers are the values of a tensor, nil where they are not there or of a type
+// in which no shapes are.
+func (v values) numbers(count int) []float64 {
+	_, width := elementType(v.code)
+	var list []float64
+	switch {
+	case v.outside:
+		return nil
+	case len(v.raw) > 0:
+		if width == 0 || len(v.raw) != count*width {
+			return nil
+		}
+		for i := range count {
+			list = append(list, rawNumber(v.code, v.raw[i*width:(i+1)*width]))
+		}
+	case len(v.floats) > 0:
+		for i := 0; i+4 <= len(v.floats); i += 4 {
+			list = append(list, float64(math.Float32frombits(binary.LittleEndian.Uint32(v.floats[i:]))))
+		}
+	case len(v.doubles) > 0:
+		for i := 0; i+8 <= len(v.doubles); i += 8 {
+			list = append(list, math.Float64frombits(binary.LittleEndian.Uint64(v.doubles[i:])))
+		}
+	case len(v.loose) > 0:
+		list = v.loose
+	default:
+		list = make([]float64, 0, len(v.integers))
+		for _, integer := range v.integers {
+			list = append(list, float64(integer))
+		}
+	}
+	if len(list) != count {
+		return nil
+	}
+	return list
+}
+
+// rawNumber is one element of raw data; NaN for types that hold no shapes.
+func rawNumber(code uint64, raw []byte) float64 {
+	switch code {
+	case 1:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(raw)))
+	case 2, 9:
+		return float64(raw[0])
+	case 3:
+		return float64(int8(raw[0]))
+	case 6:
+		return float64(int32(binary.LittleEndian.Uint32(raw)))
+	case 12:
+		return float64(binary.LittleEndian.Uint32(raw))
+	case 7:
+		return float64(int64(binary.LittleEndian.Uint64(raw)))
+	case 13:
+		return float64(binary.LittleEndian.Uint64(raw))
+	case 11:
+		return math.Float64frombits(binary.LittleEndian.Uint64(raw))
+	}
+	return math.NaN()
+}
+
+// within says where in the file an error is, and keeps what kind it is.
+func within(err error, format string, args ...any) error {
+	code := problem.Invalid
+	var known *problem.Error
+	if errors.As(err, &known) {
+		code = known.Code
+	}
+	return problem.New(code, format+": %w", append(args, err)...)
+}
+
+// exhausted is the error of a limit.
+func exhausted(what string, limit int) error {
+	return problem.New(problem.Exhausted, "the file has more than %d %s: that is more than is read", limit, what)
+}
