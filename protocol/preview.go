@@ -2,7 +2,7 @@ package protocol
 
 import (
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Preview is what a study file comes to, for an editor that asks while it is

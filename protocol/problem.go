@@ -1,6 +1,6 @@
 package protocol
 
-import "github.com/tandem-tune/tandem/problem"
+import "github.com/tandem-tune/tandem/internal/problem"
 
 // StatusOf is the HTTP status that carries a problem of the code, unless the
 // case has one that says more. The server and the worker's socket for scripts

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/gate"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/experience"
 	"github.com/tandem-tune/tandem/workers/utilization"

@@ -1,6 +1,6 @@
 package trial
 
-import "github.com/tandem-tune/tandem/problem"
+import "github.com/tandem-tune/tandem/internal/problem"
 
 // State is where a trial is in its life.
 type State string

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // request is one logical call.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // encrypted is a server with TLS, or without, that counts what reaches it.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	poolreplay "github.com/tandem-tune/tandem/workers/replay"
 	"github.com/tandem-tune/tandem/workers/replay/trace"
 )

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/history"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"

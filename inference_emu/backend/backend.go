@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Profile is what is known of a backend before anything ran on it.

@@ -3,7 +3,7 @@ package backend
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Row is a run as predictors see it.

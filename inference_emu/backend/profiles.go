@@ -3,7 +3,7 @@ package backend
 import (
 	"github.com/goccy/go-yaml"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // maxProfilesBytes bounds a file of backends.

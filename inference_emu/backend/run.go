@@ -9,7 +9,7 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // The bounds of what is read from files of others.

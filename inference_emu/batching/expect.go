@@ -3,7 +3,7 @@ package batching
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Expectation is what queueing theory says of a policy in the long run.

@@ -3,7 +3,7 @@ package batching
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Run is what is simulated, and how much of it.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Query is the load of the thesis' server scenario: a query of several samples

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 var names = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

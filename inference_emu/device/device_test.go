@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/device"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 func catalogue(t *testing.T) []device.Device {

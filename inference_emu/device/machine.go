@@ -3,7 +3,7 @@ package device
 import (
 	"slices"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // ThisMachine is the name of the device that [Machine] describes.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // library is ONNX Runtime, where scripts/test or the machine has it.

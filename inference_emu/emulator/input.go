@@ -9,7 +9,7 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // element is a type of which input tensors can be made up.

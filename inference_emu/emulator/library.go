@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Variable is the environment variable that names ONNX Runtime's shared library.

@@ -1,6 +1,6 @@
 package emulator
 
-import "github.com/tandem-tune/tandem/problem"
+import "github.com/tandem-tune/tandem/internal/problem"
 
 // order is what the process is told on its standard input. After it comes a line
 // for each time that the process waits.

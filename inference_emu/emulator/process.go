@@ -13,7 +13,7 @@ import (
 	onnxruntime "github.com/yalue/onnxruntime_go"
 	"golang.org/x/sys/unix"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Process is the other end of [Run]: it is called in the process that Run starts,

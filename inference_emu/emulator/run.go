@@ -11,7 +11,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/profiler"
 )
 

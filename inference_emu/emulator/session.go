@@ -9,7 +9,7 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // session is a model that is ready to run with a batch.

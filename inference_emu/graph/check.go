@@ -1,6 +1,6 @@
 package graph
 
-import "github.com/tandem-tune/tandem/problem"
+import "github.com/tandem-tune/tandem/internal/problem"
 
 // Check says what is wrong with a graph: an operator that reads what nothing
 // before it has written, a tensor written twice or without a shape, or sizes

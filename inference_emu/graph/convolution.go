@@ -3,7 +3,7 @@ package graph
 import (
 	"slices"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // NewConvolution is a convolution of any rank. Operands are the input

@@ -3,7 +3,7 @@ package graph
 import (
 	"slices"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // NewMatrixProduct multiplies the last two dimensions of two operands, and

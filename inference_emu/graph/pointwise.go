@@ -1,6 +1,6 @@
 package graph
 
-import "github.com/tandem-tune/tandem/problem"
+import "github.com/tandem-tune/tandem/internal/problem"
 
 // pointwise says how many operations an element of the output costs, and in
 // which class that is. A function of one number (an exponential, a square root)

@@ -3,7 +3,7 @@ package graph
 import (
 	"fmt"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Window is how a kernel moves over the spatial dimensions of a tensor. A list

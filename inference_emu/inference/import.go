@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // The operators of ai.onnx.ml keep their parameters in attributes. The bytes of

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // window reads the attributes that convolutions and poolings share.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // binding gives symbolic dimensions their sizes.

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // model is what is read of a ModelProto.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // settled keeps an output whose values are known before the model runs.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 func TestFaultsNameTheNodeAndTheReason(t *testing.T) {

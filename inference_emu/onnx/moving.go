@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // moved emits an output with some of the first input's elements; the other

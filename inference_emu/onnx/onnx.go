@@ -11,7 +11,7 @@ package onnx
 
 import (
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Options are what a file does not say.

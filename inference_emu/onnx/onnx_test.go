@@ -12,7 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 func open(t testing.TB, name string) []byte {

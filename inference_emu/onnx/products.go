@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 func (s *step) gemm() error {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // axesOf are the dimensions that an operator works on: an attribute in older

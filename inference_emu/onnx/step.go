@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // step is one node while it is worked out.

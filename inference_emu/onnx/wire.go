@@ -3,7 +3,7 @@ package onnx
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // field is one field of a message as it is on the wire.

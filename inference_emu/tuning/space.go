@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Space is what may be chosen: all combinations of the values. Each list

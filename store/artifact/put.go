@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/tandem-tune/tandem/failpoint"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Put stores what it reads and returns how many bytes that are. When it

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/backup"
 	"github.com/tandem-tune/tandem/store/sqlite"

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/group"
 	"github.com/tandem-tune/tandem/study/journal"
 )

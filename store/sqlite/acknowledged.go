@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // acknowledged is a file beside the database with the number of the last commit

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
 	"github.com/tandem-tune/tandem/study/journal"

@@ -3,7 +3,7 @@ package sqlite
 import (
 	"path/filepath"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // networkFilesystem names a file system where a lock or a shared memory map may

@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/tandem-tune/tandem/failpoint"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // session is the connection that writes. Only the writer's goroutine uses it.

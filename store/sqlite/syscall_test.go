@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/inference_emu"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"

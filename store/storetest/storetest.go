@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"

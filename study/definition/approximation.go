@@ -1,6 +1,6 @@
 package definition
 
-import "github.com/tandem-tune/tandem/problem"
+import "github.com/tandem-tune/tandem/internal/problem"
 
 // mostDrop is how much of its data a trial may leave out unless the file says so.
 const mostDrop = 0.5

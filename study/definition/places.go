@@ -3,7 +3,7 @@ package definition
 import (
 	"strings"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // places knows where in the file each part of the domain's values came from:

@@ -2,7 +2,7 @@ package definition
 
 import (
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/search"
 )
 

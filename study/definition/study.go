@@ -4,7 +4,7 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/search"
 )
 

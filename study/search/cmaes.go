@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/space"
 )
 

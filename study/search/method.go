@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // methods is the registry: how each search proposes configurations. All of

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Active returns the names of the parameters that exist in the configuration,

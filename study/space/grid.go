@@ -4,7 +4,7 @@ import (
 	"iter"
 	"math"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // MaxGrid bounds how many combinations a grid may have.

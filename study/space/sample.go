@@ -3,7 +3,7 @@ package space
 import (
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // maxDraws bounds how many forbidden combinations Sample draws in a row. A

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"unicode/utf8"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // The bounds of a space.

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study"
 )
 

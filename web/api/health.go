@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 type health struct {

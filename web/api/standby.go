@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/audit"
 )
 

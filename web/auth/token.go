@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // A token is written tandem_<kind>_<id>_<secret>_<checksum>. The kind is the

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Source has the certificate to show right now.

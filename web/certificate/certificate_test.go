@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/certificate"
 )
 

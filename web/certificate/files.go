@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // lookEvery is how soon a certificate that was replaced on the disk is shown.

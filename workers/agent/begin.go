@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // shortestSetup is reported where a start took no measurable time: 0 would say

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // cache keeps the newest artifacts on the worker's disk, by their hash: what was

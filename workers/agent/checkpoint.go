@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // endKind is why a run is ended from our side.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 

@@ -3,7 +3,7 @@ package agent
 import (
 	"net/http"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // asking is a script's call for its next trial, which is held open.

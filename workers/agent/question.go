@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"slices"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/protocol"
 )
 

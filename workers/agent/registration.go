@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/protocol"
 )

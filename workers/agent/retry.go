@@ -7,7 +7,7 @@ import (
 
 	"github.com/sethvargo/go-retry"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // An attempt of a small call is given up after callPatience, the transfer of a

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Mode is how much a worker insists on.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/bench/edgetune/gather"
 	"github.com/tandem-tune/tandem/inference_emu/batching"
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // sleeper takes the time of the curve for a batch, and remembers the batches.

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/replay"
 )
 

@@ -3,7 +3,7 @@ package problem_test
 import (
 	"testing"
 
-	"github.com/tandem-tune/tandem/problem"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 func TestTyposAreCounted(t *testing.T) {
