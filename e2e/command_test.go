@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func TestControlFromTheCommandLine(t *testing.T) {

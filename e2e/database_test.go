@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/launch"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // patient waits for a condition that a fail-over or a recovering database has

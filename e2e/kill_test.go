@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/launch"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // site is a server on a fixed port, so that it can be killed and come back.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/e2e/trouble"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // short are leases that run out soon, but not while a busy machine is slow.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // urgentFile is a study whose trials this test trains by hand: the worker's owner

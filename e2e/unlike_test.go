@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/unlike"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // newUnlike is a server for workers on unlike machines.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/launch"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // as is the environment of whoever has the token.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Read reads what the server exports of a study as JSON: {"study",

@@ -22,7 +22,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Source is what a report is made of.

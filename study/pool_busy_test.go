@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestAWorkerOfOthersIsBusy: who waits for a worker that runs what he may not see hears

@@ -3,7 +3,7 @@ package study_test
 import (
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestATrialHasOneRank compares the leaderboard with what each trial says.

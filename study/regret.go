@@ -3,7 +3,7 @@ package study
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/regret"
 	"github.com/tandem-tune/tandem/trial"

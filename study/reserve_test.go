@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestFreeCoresAreKeptWhileATrialIsChosen looks from within, as what happens

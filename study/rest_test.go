@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // told makes a study without a command: only who asks for it by its name gets a trial.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // shelveAfter is how long a study that is over stays in memory unused.

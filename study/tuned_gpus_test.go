@@ -3,7 +3,7 @@ package study_test
 import (
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestATunedNumberOfGPUsIsGiven: what the configuration says of a lease, not what

@@ -3,7 +3,7 @@ package study
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 

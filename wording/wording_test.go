@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/wording"

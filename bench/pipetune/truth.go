@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // firstTruthSeed is far from every repetition's seed: what a ground truth was

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // watching runs before anything of a page: it notes when the leaderboard has its

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // CreateLink makes a link that opens the study to whoever has it. Its secret is

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Quotas returns the quotas that the token may see, with what the users' trials

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // CreateStudy creates a study from its file. contentType is application/yaml

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Tokens lists the tokens; it takes an admin's.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Register introduces a worker; again with the same id is harmless.

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/tandem-tune/tandem/clients/rest"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/wording"
 )

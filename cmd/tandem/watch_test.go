@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 )

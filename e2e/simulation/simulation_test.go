@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/e2e/history"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 

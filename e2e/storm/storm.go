@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/history"
 	"github.com/tandem-tune/tandem/e2e/launch"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Options are a storm. Those without "optional" are required.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/importance"
 	"github.com/tandem-tune/tandem/study/space"

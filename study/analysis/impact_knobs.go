@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/journal"

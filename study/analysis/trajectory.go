@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/spending"

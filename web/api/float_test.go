@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/e2e/trouble"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // raw asks as a client without manners could, over the rig's network.

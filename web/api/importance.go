@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // AimQuery says which objective and which rung an analysis is for.

@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 type trajectoryAnswer struct{ Body protocol.Trajectory }

@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // sharingRoutes are for how users share the workers.

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/workers/demand"
 )

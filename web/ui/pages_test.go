@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestPages tries the pages in one browser, each time on a server of its own.

@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // commit packs the checkpoint folder, uploads it and publishes it as the state

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // letGo ends a run whose lease the server may give away, without its word for

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/protocol"
 )
 
 // gpuFaults are how NVIDIA's and AMD's libraries say that a GPU is broken: what

@@ -3,8 +3,8 @@ package agent
 import (
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/protocol"
 )
 
 // maxTold is how much of a sentence the server takes.

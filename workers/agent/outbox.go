@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // outbox keeps on disk what the server has not answered of a lease's reports, in

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // refusal is something a study wants that this worker's owner has not allowed, or

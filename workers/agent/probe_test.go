@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/protocol"
 	"github.com/tandem-tune/tandem/system"
 	"github.com/tandem-tune/tandem/workers/workload"
 )

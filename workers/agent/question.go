@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // question is what a slot asks for a trial with. It keeps its key until it is

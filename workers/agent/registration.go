@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/protocol"
 )
 
 const leavePatience = 5 * time.Second

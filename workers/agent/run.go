@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/protocol"
 )
 
 // run is one lease being worked on.

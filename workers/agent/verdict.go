@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // lastErrorLines is how much of the end of standard error a reason has: of a Python

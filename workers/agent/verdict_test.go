@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func TestVerdict(t *testing.T) {

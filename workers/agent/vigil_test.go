@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestSignsOfLife lets a run of the past hour be looked at: what it did, and

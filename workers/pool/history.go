@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // How far back the load of a worker's machine is known, and in what steps. Both

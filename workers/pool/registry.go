@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Member is a registered worker.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestTheSchemaHasTheBoundsOfALinksLife, which stand in tags there.

@@ -3,7 +3,7 @@ package protocol_test
 import (
 	"testing"
 
-	"github.com/tandem-tune/tandem/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Alike machines have one type, whatever they are called and whatever they can
