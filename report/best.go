@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // spent is what a chart of the best value so far goes over.
@@ -22,7 +22,7 @@ func bestFigures(source Source) []figure {
 	created := source.Study.Created
 	return []figure{
 		bestFigure(source, spent{"best", "Best value so far, over time", "since the study was created", true,
-			func(m Measurement) float64 { return m.At.Sub(created).Seconds() }, wording.Seconds}),
+			func(m Measurement) float64 { return m.At.Sub(created).Seconds() }, format.Seconds}),
 		bestFigure(source, spent{"spent", "Best value so far, over epochs trained", "epochs of all trials together", false,
 			func(m Measurement) float64 { return float64(m.Epochs) }, tick}),
 	}
@@ -39,7 +39,7 @@ func bestFigure(source Source, over spent) figure {
 		return f
 	}
 	last := leaders[len(leaders)-1]
-	f.Summary = fmt.Sprintf("%s: the best value so far is %s, of trial %d, after %s.", objective.Label(), wording.Number(trial.Float(last.Value)), last.Number, wording.Count(len(measured), "measurement"))
+	f.Summary = fmt.Sprintf("%s: the best value so far is %s, of trial %d, after %s.", objective.Label(), format.Number(trial.Float(last.Value)), last.Number, format.Count(len(measured), "measurement"))
 	values := make([]float64, len(measured))
 	most := 0.0
 	for i, one := range measured {
@@ -53,7 +53,7 @@ func bestFigure(source Source, over spent) figure {
 			continue
 		}
 		f.circle("dot "+rungClass(one.Rung, rungs), a.x.at(over.of(one)), a.y.at(one.Value), dotRadius(one.Rung, rungs),
-			fmt.Sprintf("trial %d, rung %d: %s after %s", one.Number, one.Rung, wording.Number(trial.Float(one.Value)), over.shown(over.of(one))))
+			fmt.Sprintf("trial %d, rung %d: %s after %s", one.Number, one.Rung, format.Number(trial.Float(one.Value)), over.shown(over.of(one))))
 	}
 	f.path("leader", stair(a, leaders, over), "the best value so far")
 	f.Keys = append([]key{{"leader", "line", "best so far"}}, rungKeys(rungs)...)
@@ -95,7 +95,7 @@ func (f *figure) remarks(source Source, leaders []Measurement, outside int) {
 		f.note(fmt.Sprintf("%d of %d measurements are drawn as dots, evenly chosen; the line is of all.", maxDots, measured))
 	}
 	if outside > 0 {
-		f.note(fmt.Sprintf("%s outside the range, or not a finite number, %s not drawn.", wording.Count(outside, "value"), isAre(outside)))
+		f.note(fmt.Sprintf("%s outside the range, or not a finite number, %s not drawn.", format.Count(outside, "value"), isAre(outside)))
 	}
 	if best := source.Recommendation.Best; best != nil && best.Estimated {
 		f.note(fmt.Sprintf("The values of %s are estimates: joules or inferences that were not measured went into them.", best.Metric))
@@ -126,8 +126,8 @@ func leaderTable(source Source, leaders []Measurement, objective definition.Obje
 	t := &table{Caption: "The trials that led, in turn", Heading: []string{"After", "Trial", "Rung", objective.Label()}}
 	drawn := evenly(leaders, maxRows)
 	for _, one := range drawn {
-		t.Rows = append(t.Rows, []cell{numeral(wording.Seconds(one.At.Sub(source.Study.Created).Seconds())), numeral(fmt.Sprint(one.Number)),
-			numeral(fmt.Sprint(one.Rung)), numeral(wording.Number(trial.Float(one.Value)))})
+		t.Rows = append(t.Rows, []cell{numeral(format.Seconds(one.At.Sub(source.Study.Created).Seconds())), numeral(fmt.Sprint(one.Number)),
+			numeral(fmt.Sprint(one.Rung)), numeral(format.Number(trial.Float(one.Value)))})
 	}
 	if left := len(leaders) - len(drawn); left > 0 {
 		t.Caption += fmt.Sprintf(" (%d between them left out)", left)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // curvesFigure has the learning curves of the best trials, each in the colours of
@@ -44,10 +44,10 @@ func curvesFigure(source Source) figure {
 	}
 	f.Keys = append(rungKeys(rungs), key{"leader", "line", fmt.Sprintf("trial %d, the best", best)})
 	if left := len(history.Curves) - len(drawn); left > 0 {
-		f.note(fmt.Sprintf("%s of the %d that reported are drawn, the best ones; %d are left out.", wording.Count(len(drawn), "trial"), len(history.Curves), left))
+		f.note(fmt.Sprintf("%s of the %d that reported are drawn, the best ones; %d are left out.", format.Count(len(drawn), "trial"), len(history.Curves), left))
 	}
 	if outside > 0 {
-		f.note(fmt.Sprintf("%s outside the range, or not a finite number, %s not drawn.", wording.Count(outside, "value"), isAre(outside)))
+		f.note(fmt.Sprintf("%s outside the range, or not a finite number, %s not drawn.", format.Count(outside, "value"), isAre(outside)))
 	}
 	if objective := source.Study.Definition.Objectives[0]; objective.Metric == "" {
 		f.note(fmt.Sprintf("The objective %s is a formula, known only where a rung ends: the curves are of %s.", objective.Label(), history.Metric))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // edgeFigure is what an inference of the winner's model takes on each device,
@@ -36,7 +36,7 @@ func edgeFigure(source Source) figure {
 	for i, one := range shown {
 		f.device(one, x, 8+26*float64(i))
 	}
-	f.Summary = fmt.Sprintf("How long a batch takes with the best configuration on %s: the dot is the value, the line its band.", wording.Count(len(shown), "device"))
+	f.Summary = fmt.Sprintf("How long a batch takes with the best configuration on %s: the dot is the value, the line its band.", format.Count(len(shown), "device"))
 	f.Keys = []key{{"front", "dot", "measured"}, {"hollow", "dot", "estimate, with its band"}}
 	f.Numbers = edgeTable(devices)
 	for _, one := range devices {
@@ -48,7 +48,7 @@ func edgeFigure(source Source) figure {
 		}
 	}
 	if left := len(devices) - len(shown); left > 0 {
-		f.note(fmt.Sprintf("%s left out of the drawing.", wording.Count(left, "device")))
+		f.note(fmt.Sprintf("%s left out of the drawing.", format.Count(left, "device")))
 	}
 	return f
 }
@@ -103,7 +103,7 @@ func edgeTable(devices []deployment.Deployment) *table {
 		}
 		t.Rows = append(t.Rows, []cell{words(one.Title), words(settingOf(one)),
 			numeral(fmt.Sprintf("%s (%s to %s)", span(one.LatencySeconds.Value), span(one.LatencySeconds.Low), span(one.LatencySeconds.High))),
-			numeral(fmt.Sprintf("%.4g", one.SamplesPerSecond)), numeral(joules), numeral(wording.Size(one.MemoryBytes)), words(one.Method), words(one.EnergyMethod)})
+			numeral(fmt.Sprintf("%.4g", one.SamplesPerSecond)), numeral(joules), numeral(format.Size(one.MemoryBytes)), words(one.Method), words(one.EnergyMethod)})
 	}
 	return t
 }
@@ -112,7 +112,7 @@ func settingOf(one deployment.Deployment) string {
 	c := one.Configuration
 	parts := []string{fmt.Sprintf("batch %d", c.BatchSize)}
 	if c.Cores > 0 {
-		parts = append(parts, wording.Count(c.Cores, "core"))
+		parts = append(parts, format.Count(c.Cores, "core"))
 	}
 	if c.CPUHertz > 0 {
 		parts = append(parts, fmt.Sprintf("%.4g GHz", c.CPUHertz/1e9))

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // importanceFigure says which parameters made the good trials good, at the
@@ -17,7 +17,7 @@ func importanceFigure(source Source) figure {
 	rung := source.Importance.Rungs[0]
 	bars := rung.Parameters[:min(len(rung.Parameters), maxBars)]
 	f.Height = 22*float64(len(bars)) + 34
-	f.Summary = fmt.Sprintf("Each parameter's part in what makes the best %d of %s at rung %d (%s) good.", rung.Best, wording.Count(rung.Trials, "trial"), rung.Rung, wording.Budget(rung.Budget))
+	f.Summary = fmt.Sprintf("Each parameter's part in what makes the best %d of %s at rung %d (%s) good.", rung.Best, format.Count(rung.Trials, "trial"), rung.Rung, format.Budget(rung.Budget))
 	f.Numbers = &table{Caption: "Shares, and the chance of as much if the parameter did nothing", Heading: []string{"Parameter", "Share", "Chance", ""}}
 	x := scale{low: 0, high: 1, from: 190, to: f.Width - 220}
 	for i, one := range bars {
@@ -37,7 +37,7 @@ func importanceFigure(source Source) figure {
 	}
 	f.line("axis", x.from, 4, x.from, f.Height-22)
 	if left := len(rung.Parameters) - len(bars); left > 0 {
-		f.note(fmt.Sprintf("%s with smaller shares are left out.", wording.Count(left, "parameter")))
+		f.note(fmt.Sprintf("%s with smaller shares are left out.", format.Count(left, "parameter")))
 	}
 	f.Notes = append(f.Notes, source.Importance.Notes...)
 	f.note("Method: " + source.Importance.Method)

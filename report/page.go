@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // page is what the template shows.
@@ -93,7 +93,7 @@ func answerOf(s Source) string {
 	if best == nil {
 		return "There is no recommendation: no trial has been measured."
 	}
-	return fmt.Sprintf("Trial %d is recommended: %s %s with %s.", best.Number, best.Metric, wording.BestValue(*best), wording.Budget(best.Budget))
+	return fmt.Sprintf("Trial %d is recommended: %s %s with %s.", best.Number, best.Metric, format.BestValue(*best), format.Budget(best.Budget))
 }
 
 // winnerOf are the recommended trial's parameters, and what else it reached.
@@ -108,23 +108,23 @@ func winnerOf(answer protocol.Recommendation) *table {
 	if answer.Pareto != nil {
 		for i, one := range answer.Pareto.Objectives[1:] {
 			if i+1 < len(answer.Best.Values) {
-				add(one.Name, wording.Number(answer.Best.Values[i+1]), "objective")
+				add(one.Name, format.Number(answer.Best.Values[i+1]), "objective")
 			}
 		}
 	}
 	for _, name := range sorted(answer.Best.Params) {
-		add(name, wording.Value(answer.Best.Params[name]), "parameter")
+		add(name, format.Value(answer.Best.Params[name]), "parameter")
 	}
 	for _, name := range sorted(answer.System) {
-		add(name, wording.Value(answer.System[name]), "system parameter")
+		add(name, format.Value(answer.System[name]), "system parameter")
 	}
 	for _, name := range sorted(answer.Metrics) {
-		add(name, wording.Number(answer.Metrics[name]), "metric of its last epoch")
+		add(name, format.Number(answer.Metrics[name]), "metric of its last epoch")
 	}
-	add("training time", wording.Seconds(float64(answer.Seconds)), "cost of this training")
-	add("energy", wording.Energy(answer.Energy), "cost of this training")
+	add("training time", format.Seconds(float64(answer.Seconds)), "cost of this training")
+	add("energy", format.Energy(answer.Energy), "cost of this training")
 	if answer.Checkpoint != nil {
-		add("checkpoint", fmt.Sprintf("epoch %d, %s", answer.Checkpoint.Epoch, wording.Size(answer.Checkpoint.Bytes)), "artifact "+clipped(answer.Checkpoint.Artifact, 13))
+		add("checkpoint", fmt.Sprintf("epoch %d, %s", answer.Checkpoint.Epoch, format.Size(answer.Checkpoint.Bytes)), "artifact "+clipped(answer.Checkpoint.Artifact, 13))
 	}
 	return t
 }
@@ -133,9 +133,9 @@ func costsOf(s Source) *table {
 	p := s.Study.Progress
 	t := &table{Caption: "What the study cost", Heading: []string{"What", "Amount"}}
 	add := func(what, amount string) { t.Rows = append(t.Rows, []cell{words(what), numeral(amount)}) }
-	add("Time it ran", wording.Seconds(p.ElapsedSeconds))
-	add("Training time of all trials", wording.Seconds(p.TrialSeconds))
-	add("Energy of all trainings", wording.Energy(p.Energy))
+	add("Time it ran", format.Seconds(p.ElapsedSeconds))
+	add("Training time of all trials", format.Seconds(p.TrialSeconds))
+	add("Energy of all trainings", format.Energy(p.Energy))
 	add("Epochs", fmt.Sprint(p.Epochs))
 	add("Passes over the data", fmt.Sprintf("%.1f", p.DataPasses))
 	trials := fmt.Sprint(p.Created)
@@ -143,7 +143,7 @@ func costsOf(s Source) *table {
 		trials += fmt.Sprintf(" of %d", p.MaxTrials)
 	}
 	add("Configurations tried", trials)
-	add("Trials by state", wording.States(p.Trials))
+	add("Trials by state", format.States(p.Trials))
 	add("Promotions to a higher rung", fmt.Sprint(p.Promotions))
 	add("Trainings continued from a checkpoint", fmt.Sprint(p.Resumes))
 	if p.Repeats > 0 {
@@ -170,7 +170,7 @@ func estimatesOf(s Source) []string {
 	}
 	if bound := p.RegretBound; bound != nil {
 		list = append(list, fmt.Sprintf("At most %.3g of %s is left to gain, at %g %% confidence, by a model of %s.", float64(bound.Value),
-			s.Study.Definition.Objectives[0].Label(), 100*bound.Confidence, wording.Count(bound.Results, "full result")))
+			s.Study.Definition.Objectives[0].Label(), 100*bound.Confidence, format.Count(bound.Results, "full result")))
 	}
 	for _, one := range s.Recommendation.Deployments {
 		if one.Runs() && one.Estimated() {
@@ -215,13 +215,13 @@ func boardRow(one protocol.RankedTrial, def definition.Definition) []cell {
 	for objective := range def.Objectives {
 		said := "-"
 		if value, measured := one.Value(objective); measured {
-			said = wording.Number(value)
+			said = format.Number(value)
 			if one.Results[len(one.Results)-1].Estimated {
 				said += " (estimate)"
 			}
 		}
 		if one.Repeated != nil && objective < len(one.Repeated.Mean) {
-			said = wording.Mean(*one.Repeated, objective)
+			said = format.Mean(*one.Repeated, objective)
 		}
 		row = append(row, cell{Text: said, Number: true, Strong: objective == 0})
 	}
@@ -232,16 +232,16 @@ func boardRow(one protocol.RankedTrial, def definition.Definition) []cell {
 	if one.RepeatOf != nil {
 		state += fmt.Sprintf(" (repeats trial %d)", *one.RepeatOf)
 	}
-	row = append(row, words(state), numeral(fmt.Sprint(rung)), numeral(fmt.Sprint(one.Epochs)), numeral(wording.Seconds(float64(one.Seconds))), numeral(wording.Energy(one.Energy)))
+	row = append(row, words(state), numeral(fmt.Sprint(rung)), numeral(fmt.Sprint(one.Epochs)), numeral(format.Seconds(float64(one.Seconds))), numeral(format.Energy(one.Energy)))
 	for _, p := range def.Space.Parameters {
 		value, has := one.Configuration[p.Name]
 		switch {
 		case !has:
 			row = append(row, numeral("-"))
 		case len(p.Values) > 0:
-			row = append(row, words(wording.Value(value)))
+			row = append(row, words(format.Value(value)))
 		default:
-			row = append(row, numeral(wording.Value(value)))
+			row = append(row, numeral(format.Value(value)))
 		}
 	}
 	return row
@@ -254,7 +254,7 @@ func violationOf(one protocol.RankedTrial) string {
 	case one.Results[len(one.Results)-1].Violation == 0:
 		return "none"
 	}
-	return wording.Number(one.Results[len(one.Results)-1].Violation)
+	return format.Number(one.Results[len(one.Results)-1].Violation)
 }
 
 // commandsOf are what gets the answer, and the winner's checkpoint.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // axle is one of the parallel axes.
@@ -32,13 +32,13 @@ func parallelFigure(source Source) figure {
 	list := axlesOf(source, drawn, &f)
 	objective := source.Study.Definition.Objectives[0]
 	f.Summary = fmt.Sprintf("%s as lines over %s and %s; the thickest line is trial %d, the best.",
-		wording.Count(len(drawn), "measured trial"), wording.Count(len(list)-1, "parameter"), objective.Label(), drawn[0].Number)
+		format.Count(len(drawn), "measured trial"), format.Count(len(list)-1, "parameter"), objective.Label(), drawn[0].Number)
 	for i := len(drawn) - 1; i >= 0; i-- { // the best one on top
 		class := "thread shade" + fmt.Sprint(shadeOf(float64(len(drawn)-1-i), float64(len(drawn)-1)))
 		if i == 0 {
 			class = "thread leader"
 		}
-		f.path(class, thread(list, drawn[i]), fmt.Sprintf("trial %d, rank %d: %s", drawn[i].Number, drawn[i].Rank, wording.Parameters(drawn[i].Configuration)))
+		f.path(class, thread(list, drawn[i]), fmt.Sprintf("trial %d, rank %d: %s", drawn[i].Number, drawn[i].Rank, format.Parameters(drawn[i].Configuration)))
 	}
 	for _, one := range list { // over the lines, to be read
 		f.axle(one)
@@ -121,7 +121,7 @@ func (f *figure) axle(one axle) {
 	every := (len(one.values) + 9) / 10
 	for i, value := range one.values {
 		if i%every == 0 {
-			f.text("tick", one.x+5, one.y.at(float64(i))+4, clipped(wording.Value(value), 12))
+			f.text("tick", one.x+5, one.y.at(float64(i))+4, clipped(format.Value(value), 12))
 		}
 	}
 }
@@ -160,7 +160,7 @@ func thread(list []axle, t protocol.RankedTrial) *trace {
 
 // clipped is a text of at most so many letters.
 func clipped(text string, most int) string {
-	letters := []rune(wording.Plain(text))
+	letters := []rune(format.Plain(text))
 	if len(letters) <= most {
 		return string(letters)
 	}

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // paretoFigures are the front of the first objective against each other one.
@@ -47,7 +47,7 @@ func paretoFigure(source Source, front protocol.Pareto, second int) figure {
 	lowY, highY, outsideY := fairRange(ys, frontEdge(places, false))
 	a := plotIn(f.Width, f.Height, scale{low: lowX, high: highX}, scale{low: lowY, high: highY})
 	f.frame(a, first+" ("+string(front.Objectives[0].Direction)+")", other+" ("+string(front.Objectives[second].Direction)+")", tick)
-	f.Summary = fmt.Sprintf("%s measured at rung %d; %s on the front, drawn as the large dots on the line.", wording.Count(len(places), "trial"), front.Rung, wording.Count(len(front.Trials), "trial"))
+	f.Summary = fmt.Sprintf("%s measured at rung %d; %s on the front, drawn as the large dots on the line.", format.Count(len(places), "trial"), front.Rung, format.Count(len(front.Trials), "trial"))
 	var line trace
 	for _, one := range places {
 		if one.onFront && a.x.inside(one.x) && a.y.inside(one.y) {
@@ -67,7 +67,7 @@ func paretoFigure(source Source, front protocol.Pareto, second int) figure {
 	}
 	f.Keys = []key{{"front", "dot", "on the front"}, {"shade1", "dot", "beaten in both, or in all objectives"}}
 	if outside := max(outsideX, outsideY); outside > 0 {
-		f.note(fmt.Sprintf("%s outside the range, or not a finite number, %s not drawn.", wording.Count(outside, "trial"), isAre(outside)))
+		f.note(fmt.Sprintf("%s outside the range, or not a finite number, %s not drawn.", format.Count(outside, "trial"), isAre(outside)))
 	}
 	if len(front.Objectives) > 2 {
 		f.note("The front is of all objectives: between two of them, its trials may seem beaten.")
@@ -129,13 +129,13 @@ func frontTable(front protocol.Pareto) *table {
 		}
 		row := []cell{numeral(fmt.Sprint(one.Number))}
 		for _, value := range one.Values {
-			said := wording.Number(value)
+			said := format.Number(value)
 			if one.Estimated {
 				said += " (estimate)"
 			}
 			row = append(row, numeral(said))
 		}
-		t.Rows = append(t.Rows, append(row, words(wording.Parameters(one.Params))))
+		t.Rows = append(t.Rows, append(row, words(format.Parameters(one.Params))))
 	}
 	return t
 }

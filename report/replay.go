@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/workers/replay"
 )
 
@@ -54,7 +54,7 @@ func WriteReplay(out io.Writer, source Replay) error {
 	}
 	view := replayPage{
 		head:   headOf("Replay of "+source.Trace, "replay"),
-		Source: fmt.Sprintf("%s on %s, in simulated time. Written %s by tandem %s.", wording.Count(source.Outcomes[0].Jobs, "job"), wording.Count(len(source.Cluster.Machines), "machine"), source.Written.UTC().Format("2006-01-02 15:04 UTC"), source.Program),
+		Source: fmt.Sprintf("%s on %s, in simulated time. Written %s by tandem %s.", format.Count(source.Outcomes[0].Jobs, "job"), format.Count(len(source.Cluster.Machines), "machine"), source.Written.UTC().Format("2006-01-02 15:04 UTC"), source.Program),
 		Answer: replayAnswer(source.Outcomes), Board: replayBoard(source.Outcomes), Energy: replayEnergy(source.Outcomes), Priorities: replayPriorities(source.Outcomes), Users: replayUsers(source.Outcomes),
 		Notes: append([]string{"Nothing was run: seconds follow from the recorded work, joules from it and the watts of the described machines."}, source.Notes...),
 	}
@@ -79,7 +79,7 @@ func replayAnswer(outcomes []replay.Outcome) string {
 	if first := outcomes[0]; least.Policy != first.Policy {
 		text += fmt.Sprintf(" (%s than %s)", lessThan(least.Total, first.Total), first.Policy)
 	}
-	text += fmt.Sprintf("; %s is done with jobs the soonest, after %s on average", soonest.Policy, wording.Seconds(soonest.Completion.Mean))
+	text += fmt.Sprintf("; %s is done with jobs the soonest, after %s on average", soonest.Policy, format.Seconds(soonest.Completion.Mean))
 	if first := outcomes[0]; soonest.Policy != first.Policy {
 		text += fmt.Sprintf(" (%s than %s)", lessThan(soonest.Completion.Mean, first.Completion.Mean), first.Policy)
 	}
@@ -99,8 +99,8 @@ func replayBoard(outcomes []replay.Outcome) *table {
 		if i > 0 {
 			change = fmt.Sprintf("%+.1f%%", 100*(one.Total/outcomes[0].Total-1))
 		}
-		t.Rows = append(t.Rows, []cell{words(one.Policy), numeral(kilowattHours(one.Total)), numeral(change), numeral(wording.Seconds(one.Completion.Mean)), numeral(wording.Seconds(one.Completion.P95)),
-			numeral(wording.Seconds(one.Waiting.Mean)), numeral(wording.Seconds(one.Makespan)), numeral(share(one.Allocated)), numeral(share(one.Utilization)), numeral(strconv.Itoa(one.Migrations)), numeral(strconv.Itoa(one.Evictions)), numeral(strconv.Itoa(one.OutOfMemory))})
+		t.Rows = append(t.Rows, []cell{words(one.Policy), numeral(kilowattHours(one.Total)), numeral(change), numeral(format.Seconds(one.Completion.Mean)), numeral(format.Seconds(one.Completion.P95)),
+			numeral(format.Seconds(one.Waiting.Mean)), numeral(format.Seconds(one.Makespan)), numeral(share(one.Allocated)), numeral(share(one.Utilization)), numeral(strconv.Itoa(one.Migrations)), numeral(strconv.Itoa(one.Evictions)), numeral(strconv.Itoa(one.OutOfMemory))})
 	}
 	return t
 }
@@ -121,7 +121,7 @@ func replayPriorities(outcomes []replay.Outcome) *table {
 	t := &table{Caption: "What the jobs of each priority met with", Heading: []string{"Policy", "Priority", "Jobs", "Mean completion", "95% within", "Mean wait"}}
 	for _, one := range outcomes {
 		for _, of := range one.Priorities {
-			t.Rows = append(t.Rows, []cell{words(one.Policy), numeral(strconv.Itoa(of.Priority)), numeral(strconv.Itoa(of.Jobs)), numeral(wording.Seconds(of.Completion.Mean)), numeral(wording.Seconds(of.Completion.P95)), numeral(wording.Seconds(of.Waiting.Mean))})
+			t.Rows = append(t.Rows, []cell{words(one.Policy), numeral(strconv.Itoa(of.Priority)), numeral(strconv.Itoa(of.Jobs)), numeral(format.Seconds(of.Completion.Mean)), numeral(format.Seconds(of.Completion.P95)), numeral(format.Seconds(of.Waiting.Mean))})
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -141,7 +141,7 @@ func replayUsers(outcomes []replay.Outcome) *table {
 	for _, one := range outcomes {
 		for _, of := range one.Users[:min(len(one.Users), mostUsersShown)] {
 			t.Rows = append(t.Rows, []cell{
-				words(one.Policy), words(of.User), numeral(strconv.Itoa(of.Jobs)), numeral(wording.Seconds(of.Completion.Mean)), numeral(wording.Seconds(of.Waiting.Mean)),
+				words(one.Policy), words(of.User), numeral(strconv.Itoa(of.Jobs)), numeral(format.Seconds(of.Completion.Mean)), numeral(format.Seconds(of.Waiting.Mean)),
 				numeral(fmt.Sprintf("%.1f", of.Slowdown.Mean)), numeral(fmt.Sprintf("%.1f%%", 100*of.Share)), numeral(fmt.Sprintf("%.2f", one.Fairness)),
 			})
 		}
@@ -197,7 +197,7 @@ func overTime(source Replay, what string) figure {
 		f.path(class, &path, source.Outcomes[i].Policy)
 		f.Keys = append(f.Keys, key{class, "line", source.Outcomes[i].Policy})
 	}
-	f.Summary = fmt.Sprintf("%s for %s, over %s; each line is drawn through means over %s.", f.Title, policies(len(lines)), wording.Seconds(longest), wording.Seconds(longest/drawnPoints))
+	f.Summary = fmt.Sprintf("%s for %s, over %s; each line is drawn through means over %s.", f.Title, policies(len(lines)), format.Seconds(longest), format.Seconds(longest/drawnPoints))
 	f.Numbers = tenths(source.Outcomes, lines, longest)
 	return f
 }
@@ -207,7 +207,7 @@ func sinceStart(seconds float64) string {
 	if seconds < 1e-9 {
 		return "0"
 	}
-	return wording.Seconds(seconds)
+	return format.Seconds(seconds)
 }
 
 // tenths are the means of the lines over tenths of the time.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/workers/replay"
 )
 
@@ -72,10 +72,10 @@ func ganttFigure(source Replay, o replay.Outcome, place int) figure {
 	}
 	f.text("name end", x.to, y+32, "since the first job arrived")
 	f.Height = y + 46
-	f.Summary = fmt.Sprintf("Jobs were on %s %s; %s by moves.", wording.Count(len(crews), "machine"), times(len(o.Spans)), times(o.Migrations))
+	f.Summary = fmt.Sprintf("Jobs were on %s %s; %s by moves.", format.Count(len(crews), "machine"), times(len(o.Spans)), times(o.Migrations))
 	if stays > drawnStays {
 		f.Keys = []key{{"shade0", "bar", "hardly used"}, {"shade6", "bar", "full: as many GPUs taken as there are"}}
-		f.note(fmt.Sprintf("%d stays are too many to draw one by one: how full each machine was is drawn, over %s each.", stays, wording.Seconds(o.Makespan/drawnCells)))
+		f.note(fmt.Sprintf("%d stays are too many to draw one by one: how full each machine was is drawn, over %s each.", stays, format.Seconds(o.Makespan/drawnCells)))
 	} else {
 		f.Keys = []key{{"shade1", "bar", "a stay on few of the machine's GPUs"}, {"shade6", "bar", "on all of them"}}
 	}
@@ -123,7 +123,7 @@ func (f *figure) stays(of crew, x scale, y float64, units int) float64 {
 	for i, one := range of.stays {
 		class := "span shade" + strconv.Itoa(shadeOf(float64(max(1, len(one.GPUs))), float64(units)))
 		from, to := x.at(one.From), x.at(one.To)
-		f.bar(class, box{from, y + float64(rows[i])*height, to - from, height - 1}, fmt.Sprintf("job %s, %s, %s", one.Job, wording.Count(len(one.GPUs), "GPU"), wording.Seconds(one.To-one.From)))
+		f.bar(class, box{from, y + float64(rows[i])*height, to - from, height - 1}, fmt.Sprintf("job %s, %s, %s", one.Job, format.Count(len(one.GPUs), "GPU"), format.Seconds(one.To-one.From)))
 	}
 	return y + max(12, float64(len(free))*height)
 }
@@ -144,6 +144,6 @@ func (f *figure) fullness(of crew, x scale, y float64, units int) {
 			continue
 		}
 		from, to := x.at(float64(cell)*width), x.at(float64(cell+1)*width)
-		f.bar("span shade"+strconv.Itoa(shadeOf(value, float64(units))), box{from, y, to - from, 12}, fmt.Sprintf("%.1f of %d from %s on", value, units, wording.Seconds(float64(cell)*width)))
+		f.bar("span shade"+strconv.Itoa(shadeOf(value, float64(units))), box{from, y, to - from, 12}, fmt.Sprintf("%.1f of %d from %s on", value, units, format.Seconds(float64(cell)*width)))
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // systemFigure says under which system configurations the epochs ran.
@@ -21,21 +21,21 @@ func systemFigure(source Source) figure {
 		most, total = max(most, one.Epochs), total+one.Epochs
 	}
 	f.Height = 22*float64(len(shown)) + 34
-	f.Summary = fmt.Sprintf("%s ran under %s, tuned while trials trained.", wording.Count(total, "epoch"), wording.Count(len(uses), "system configuration"))
+	f.Summary = fmt.Sprintf("%s ran under %s, tuned while trials trained.", format.Count(total, "epoch"), format.Count(len(uses), "system configuration"))
 	f.Numbers = &table{Caption: "What the epochs took; what was saved against the default is an estimate",
 		Heading: []string{"Configuration", "Why", "Epochs", "Seconds an epoch", "Energy of these epochs", "Saved seconds (estimate)", "Saved joules (estimate)"}}
 	x := scale{low: 0, high: float64(most), from: 330, to: f.Width - 130}
 	for i, one := range shown {
 		y := 8 + 22*float64(i)
-		configuration, phase := wording.Parameters(one.Configuration), phaseOf(one.Phase)
+		configuration, phase := format.Parameters(one.Configuration), phaseOf(one.Phase)
 		f.text("label end", x.from-8, y+13, clipped(configuration+", "+phase, 46))
 		f.bar("bar", box{x.from, y, x.at(float64(one.Epochs)) - x.from, 16}, configuration+", "+phase)
-		f.text("label", x.at(float64(one.Epochs))+6, y+13, wording.Count(one.Epochs, "epoch"))
+		f.text("label", x.at(float64(one.Epochs))+6, y+13, format.Count(one.Epochs, "epoch"))
 		f.Numbers.Rows = append(f.Numbers.Rows, systemRow(source, one, configuration, phase))
 	}
 	f.line("axis", x.from, 4, x.from, f.Height-22)
 	if left := len(uses) - len(shown); left > 0 {
-		f.note(fmt.Sprintf("%s left out.", wording.Count(left, "configuration")))
+		f.note(fmt.Sprintf("%s left out.", format.Count(left, "configuration")))
 	}
 	return f
 }
@@ -50,7 +50,7 @@ func systemRow(source Source, one trial.SystemUse, configuration, phase string) 
 		seconds, joules = saved(one.Saved.Seconds), saved(one.Saved.Joules)
 	}
 	// What the study's joules are, these are: the sums carry no method of their own.
-	energy := wording.Energy(trial.Energy{Joules: one.Joules, Method: source.Study.Progress.Energy.Method})
+	energy := format.Energy(trial.Energy{Joules: one.Joules, Method: source.Study.Progress.Energy.Method})
 	return []cell{words(configuration), words(phase), numeral(fmt.Sprint(one.Epochs)), numeral(mean), numeral(energy), numeral(seconds), numeral(joules)}
 }
 

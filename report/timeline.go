@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // lane is what one worker did.
@@ -52,10 +52,10 @@ func timelineFigure(source Source) figure {
 	}
 	for _, value := range x.ticks(7) {
 		f.line("grid", x.at(value), 10, x.at(value), y)
-		f.text("tick middle", x.at(value), y+15, wording.Seconds(value))
+		f.text("tick middle", x.at(value), y+15, format.Seconds(value))
 	}
 	f.text("name end", x.to, y+32, "since the study was created")
-	f.Summary = fmt.Sprintf("%s had trials %s; a bar for each time.", wording.Count(len(lanes), "worker"), times(len(history.Spans)))
+	f.Summary = fmt.Sprintf("%s had trials %s; a bar for each time.", format.Count(len(lanes), "worker"), times(len(history.Spans)))
 	f.Keys = []key{{"shade3", "bar", "the rung was reached; the darker, the higher"}, {"ended", "bar", "given back, stopped or still held"}, {"bad", "bar", "failed or lost"}}
 	if left := len(lanes) - len(shown); left > 0 {
 		f.note(fmt.Sprintf("The %d workers that were busy the longest are drawn; %d are left out.", len(shown), left))
@@ -115,10 +115,10 @@ func (f *figure) span(source Source, one stretch, x scale, y, height float64) {
 	case one.End == trial.Failed, one.End == trial.Lost:
 		class = "span bad"
 	}
-	lasted := wording.Seconds(one.To.Sub(one.From).Seconds())
+	lasted := format.Seconds(one.To.Sub(one.From).Seconds())
 	note := fmt.Sprintf("trial %d, rung %d: %s, then %s", one.Number, one.Rung, lasted, one.End)
 	if one.count > 1 {
-		note = fmt.Sprintf("%s one after the other in %s, up to rung %d", wording.Count(one.count, "training"), lasted, one.Rung)
+		note = fmt.Sprintf("%s one after the other in %s, up to rung %d", format.Count(one.count, "training"), lasted, one.Rung)
 	}
 	f.bar(class, box{from, y, to - from, height - min(2, height/3)}, note)
 	if number := fmt.Sprint(one.Number); one.count == 1 && height > 12 && to-from > 8*float64(len(number))+4 {
@@ -183,7 +183,7 @@ func laneTable(source Source, lanes []lane) *table {
 				bad++
 			}
 		}
-		t.Rows = append(t.Rows, []cell{words(source.workerName(one.worker)), numeral(fmt.Sprint(len(one.spans))), numeral(wording.Seconds(one.busy.Seconds())), numeral(fmt.Sprint(bad))})
+		t.Rows = append(t.Rows, []cell{words(source.workerName(one.worker)), numeral(fmt.Sprint(len(one.spans))), numeral(format.Seconds(one.busy.Seconds())), numeral(fmt.Sprint(bad))})
 	}
 	return t
 }

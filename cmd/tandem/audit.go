@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // auditFolder is where the audit log is in the data folder.
@@ -94,7 +94,7 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 		if asJSON {
 			line, err := json.Marshal(entry)
 			if err == nil {
-				_, err = fmt.Fprintln(out, wording.JSON(string(line)))
+				_, err = fmt.Fprintln(out, format.JSON(string(line)))
 			}
 			return err
 		}
@@ -106,7 +106,7 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 		if entry.Count > 1 {
 			more = strings.TrimSpace(more + ", " + strconv.Itoa(entry.Count) + " times")
 		}
-		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), wording.Plain(entry.Action), wording.Plain(who), wording.Plain(entry.On), wording.Plain(more))
+		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), format.Plain(entry.Action), format.Plain(who), format.Plain(entry.On), format.Plain(more))
 		return err
 	})
 }
@@ -133,7 +133,7 @@ logs it at each start), and give it with --expect later.`,
 				return fmt.Errorf("the audit log is not as it was written: %w", err)
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s, as they were written: %d to %d, in %s of %s\nHash of the last: %s\n",
-				wording.Count(int(report.Lines), "line"), report.First, report.Last, wording.Count(report.Files, "file"), filepath.Join(*data, auditFolder), report.Head)
+				format.Count(int(report.Lines), "line"), report.First, report.Last, format.Count(report.Files, "file"), filepath.Join(*data, auditFolder), report.Head)
 			return err
 		},
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 const (
@@ -50,7 +50,7 @@ func studyNames(ctx context.Context, client *rest.Client, but []string) ([]strin
 	names := make([]string, 0, len(studies))
 	for _, study := range studies {
 		if !slices.Contains(but, study.Name) {
-			names = append(names, wording.Plain(study.Name)+"\t"+fmt.Sprintf("%s, %s", study.Status, shownBest(study)))
+			names = append(names, format.Plain(study.Name)+"\t"+fmt.Sprintf("%s, %s", study.Status, shownBest(study)))
 		}
 	}
 	return names, nil
@@ -109,7 +109,7 @@ func (f *studyFlags) completeToken(command *cobra.Command, args []string, _ stri
 		tokens, err := client.Tokens(ctx)
 		ids := make([]string, 0, len(tokens))
 		for _, token := range tokens {
-			ids = append(ids, token.ID+"\t"+wording.Plain(token.Name)+", "+token.Scope)
+			ids = append(ids, token.ID+"\t"+format.Plain(token.Name)+", "+token.Scope)
 		}
 		return ids, err
 	})

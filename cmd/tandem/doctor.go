@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
@@ -52,12 +52,12 @@ func printCapabilities(out io.Writer, found []profiler.Capability) error {
 			mark, detail = "no ", c.Reason
 			missing++
 		}
-		fmt.Fprintf(out, "%s  %-22s %s\n", mark, c.Name, wording.Plain(detail))
+		fmt.Fprintf(out, "%s  %-22s %s\n", mark, c.Name, format.Plain(detail))
 		if c.Available && c.Reason != "" {
-			fmt.Fprintf(out, "%28s%s\n", "", wording.Plain(c.Reason))
+			fmt.Fprintf(out, "%28s%s\n", "", format.Plain(c.Reason))
 		}
 		if c.Remedy != "" {
-			fmt.Fprintf(out, "%28s-> %s\n", "", wording.Plain(c.Remedy))
+			fmt.Fprintf(out, "%28s-> %s\n", "", format.Plain(c.Remedy))
 		}
 	}
 	if missing == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func workerDrainCommand(server *connection) *cobra.Command {
@@ -72,14 +72,14 @@ func onWorker(server *connection, command *cobra.Command, change func(context.Co
 func printDrained(out io.Writer, answer protocol.Drained, done string) error {
 	names := make([]string, len(answer.Workers))
 	for i, name := range answer.Workers {
-		names[i] = wording.Plain(name)
+		names[i] = format.Plain(name)
 	}
 	text := strings.Join(names, ", ") + " is " + done
 	if len(names) == 0 {
 		text = "It was not drained"
 	}
 	if answer.Trials > 0 && done == "drained" {
-		text += "; it still runs " + wording.Count(answer.Trials, "trial")
+		text += "; it still runs " + format.Count(answer.Trials, "trial")
 	}
 	_, err := fmt.Fprintln(out, text)
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/inference_emu/backend"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // backendFlags are the choices of "edge backend".
@@ -211,7 +211,7 @@ func printBackends(out io.Writer, choice backend.Choice) error {
 		case choice.Explored:
 			verdict = "explored"
 		}
-		row := []string{wording.Plain(option.Backend), strconv.Itoa(option.Runs)}
+		row := []string{format.Plain(option.Backend), strconv.Itoa(option.Runs)}
 		for _, measure := range []backend.Measure{backend.CPUUtilization, backend.GPUUtilization, backend.MemoryBytes, backend.GPUMemoryBytes} {
 			row = append(row, shownUse(option.Predicted, measure))
 		}
@@ -229,7 +229,7 @@ func printBackends(out io.Writer, choice backend.Choice) error {
 	if err := table(out, []string{"BACKEND", "RUNS", "CPU", "GPU", "MEMORY", "GPU MEMORY", "LATENCY", "ACCURACY", "ENERGY", "COST", ""}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", wording.Plain(choice.Why))
+	_, err := fmt.Fprintf(out, "\n%s\n", format.Plain(choice.Why))
 	return err
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/batching"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // fixedSizes are the measured batch sizes above 1.
@@ -83,7 +83,7 @@ func splitQuery(server batching.Server, goal batching.Goal, flags batchFlags) (b
 	if err != nil {
 		return batchAnswer{}, err
 	}
-	answer := newBatchAnswer(server, goal, fmt.Sprintf("queries of %s every %.6g s", wording.Count(flags.samples, "sample"), flags.period))
+	answer := newBatchAnswer(server, goal, fmt.Sprintf("queries of %s every %.6g s", format.Count(flags.samples, "sample"), flags.period))
 	answer.Query = &choice
 	return answer, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/batching"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 func (a batchAnswer) print(out io.Writer) error {
@@ -94,9 +94,9 @@ func (a batchAnswer) exact(name string) string {
 func printSplit(out io.Writer, choice batching.SplitChoice) error {
 	fmt.Fprintf(out, "Chosen: split each query into %s\n", choice.Best)
 	if !choice.Best.KeepsUp {
-		fmt.Fprintf(out, "No split keeps up: such a query takes at least %s. At this period a query may have %s.\n", shownMilliseconds(choice.ShortestPeriod), wording.Count(choice.MostSamples, "sample"))
+		fmt.Fprintf(out, "No split keeps up: such a query takes at least %s. At this period a query may have %s.\n", shownMilliseconds(choice.ShortestPeriod), format.Count(choice.MostSamples, "sample"))
 	} else {
-		fmt.Fprintf(out, "The shortest period for such queries is %s; at this period a query may have %s.\n", shownMilliseconds(choice.ShortestPeriod), wording.Count(choice.MostSamples, "sample"))
+		fmt.Fprintf(out, "The shortest period for such queries is %s; at this period a query may have %s.\n", shownMilliseconds(choice.ShortestPeriod), format.Count(choice.MostSamples, "sample"))
 	}
 	heading := []string{"SPLIT", "MEAN OF SAMPLES", "P99 OF SAMPLES", "LAST SAMPLE", "KEEPS UP"}
 	joules := choice.Best.JoulesPerSample > 0

@@ -21,7 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // calibrateFlags are the flags of "tandem edge calibrate".
@@ -139,7 +139,7 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 	printCalibrated(out, answer)
 	switch {
 	case f.output != "":
-		fmt.Fprintf(out, "Written to %s: tandem edge deploy MODEL.onnx --device %s --calibration %s\n", wording.Plain(f.output), answer.Device, wording.Plain(f.output))
+		fmt.Fprintf(out, "Written to %s: tandem edge deploy MODEL.onnx --device %s --calibration %s\n", format.Plain(f.output), answer.Device, format.Plain(f.output))
 	case !f.upload:
 		fmt.Fprintln(out, "Nothing was kept: --output writes the measurements to a file, --upload gives them to a server.")
 	}
@@ -285,7 +285,7 @@ func errorOf(errors []float64) calibrationError {
 }
 
 func printCalibrated(out io.Writer, c calibrated) {
-	fmt.Fprintf(out, "%s: %s of %s\n", c.Device, wording.Count(c.Measurements, "measurement"), wording.Count(c.Models, "model"))
+	fmt.Fprintf(out, "%s: %s of %s\n", c.Device, format.Count(c.Measurements, "measurement"), format.Count(c.Models, "model"))
 	rows := [][]string{{"without them", shownError(c.Before.Median), shownError(c.Before.P90)}}
 	if c.After != nil {
 		rows = append(rows, []string{"with those of the other models", shownError(c.After.Median), shownError(c.After.P90)})
@@ -296,7 +296,7 @@ func printCalibrated(out io.Writer, c calibrated) {
 	}
 	for _, method := range c.EnergyMethods {
 		if strings.HasPrefix(method, "estimate") && c.Device != device.ThisMachine {
-			fmt.Fprintf(out, "The joules are not used, as no meter told them (%s): energy stays estimated from the device's own watts.\n", wording.Plain(method))
+			fmt.Fprintf(out, "The joules are not used, as no meter told them (%s): energy stays estimated from the device's own watts.\n", format.Plain(method))
 		}
 	}
 }

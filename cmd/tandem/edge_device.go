@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // printDevice prints all values of a device with their sources.
 func printDevice(out io.Writer, d device.Device) error {
-	fmt.Fprintf(out, "%s: %s\n", d.Name, wording.Plain(d.Title))
+	fmt.Fprintf(out, "%s: %s\n", d.Name, format.Plain(d.Title))
 	for i, c := range d.Clusters {
-		fmt.Fprintf(out, "clusters[%d]: %s\n", i, wording.Plain(c.Core))
+		fmt.Fprintf(out, "clusters[%d]: %s\n", i, format.Plain(c.Core))
 	}
 	for i, a := range d.Accelerators {
-		fmt.Fprintf(out, "accelerators[%d]: %s (%s)\n", i, wording.Plain(a.Name), a.Kind)
+		fmt.Fprintf(out, "accelerators[%d]: %s (%s)\n", i, format.Plain(a.Name), a.Kind)
 	}
 	fmt.Fprintln(out)
 	var rows [][]string
@@ -30,7 +30,7 @@ func printDevice(out io.Writer, d device.Device) error {
 		if fact.Estimated {
 			kind = "estimate"
 		}
-		rows = append(rows, []string{fact.Name, shownFact(fact), kind, wording.Plain(fact.Source)})
+		rows = append(rows, []string{fact.Name, shownFact(fact), kind, format.Plain(fact.Source)})
 	}
 	return table(out, []string{"VALUE", "", "", "SOURCE"}, rows)
 }
@@ -52,13 +52,13 @@ func shownFact(fact device.Fact) string {
 	}
 	switch value := fact.Value.(type) {
 	case int64:
-		return wording.Size(value)
+		return format.Size(value)
 	case float64:
 		return unit(value)
 	case []float64:
 		return fmt.Sprintf("%d, %s to %s", len(value), unit(value[0]), unit(value[len(value)-1]))
 	}
-	return wording.Plain(fmt.Sprint(fact.Value))
+	return format.Plain(fmt.Sprint(fact.Value))
 }
 
 // thisMachine finds out what the machine that the command runs on is made of.

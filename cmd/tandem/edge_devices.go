@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/inference_emu/device"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // edgeDevicesCommand lists the devices that models can be deployed on, or shows
@@ -100,8 +100,8 @@ func findDevice(devices []device.Device, name string) (device.Device, error) {
 func printDevices(out io.Writer, devices []device.Device) error {
 	var rows [][]string
 	for _, d := range devices {
-		rows = append(rows, []string{d.Name, wording.Plain(d.Title), strconv.Itoa(d.Cores()),
-			perSecond(d.Float32OperationsPerSecond()), shownAccelerators(d.Accelerators), wording.Size(d.Memory.Bytes.Value), byteRate(d.Memory.BytesPerSecond.Value),
+		rows = append(rows, []string{d.Name, format.Plain(d.Title), strconv.Itoa(d.Cores()),
+			perSecond(d.Float32OperationsPerSecond()), shownAccelerators(d.Accelerators), format.Size(d.Memory.Bytes.Value), byteRate(d.Memory.BytesPerSecond.Value),
 			fmt.Sprintf("%g-%g W", d.Power.IdleWatts.Value, d.Power.LoadWatts.Value)})
 	}
 	if err := table(out, []string{"NAME", "DEVICE", "CORES", "FLOAT32", "ACCELERATORS", "MEMORY", "BANDWIDTH", "POWER"}, rows); err != nil {
@@ -115,7 +115,7 @@ func printDevices(out io.Writer, devices []device.Device) error {
 func shownAccelerators(accelerators []device.Accelerator) string {
 	var parts []string
 	for _, a := range accelerators {
-		parts = append(parts, wording.Plain(a.Name))
+		parts = append(parts, format.Plain(a.Name))
 	}
 	if len(parts) == 0 {
 		return "-"

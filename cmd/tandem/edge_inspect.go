@@ -13,8 +13,8 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // maxModelBytes bounds the model files that are read into memory: the most that
@@ -139,7 +139,7 @@ func readModelFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	if info.Size() > maxModelBytes {
-		return nil, fmt.Errorf("%s has %s, at most %s are read: save its weights in another file (onnx.save_model with save_as_external_data), they are not needed here", path, wording.Size(info.Size()), wording.Size(maxModelBytes))
+		return nil, fmt.Errorf("%s has %s, at most %s are read: save its weights in another file (onnx.save_model with save_as_external_data), they are not needed here", path, format.Size(info.Size()), format.Size(maxModelBytes))
 	}
 	return io.ReadAll(io.LimitReader(file, maxModelBytes))
 }
@@ -148,10 +148,10 @@ func printClasses(out io.Writer, cost graph.Cost) error {
 	var rows [][]string
 	for _, part := range cost.Classes {
 		rows = append(rows, []string{string(part.Class), strconv.Itoa(part.Operators), shownOperations(part.Operations), shownCount(float64(part.Parameters)),
-			wording.Size(part.WeightBytes), wording.Size(part.ReadBytes), wording.Size(part.WrittenBytes)})
+			format.Size(part.WeightBytes), format.Size(part.ReadBytes), format.Size(part.WrittenBytes)})
 	}
 	rows = append(rows, []string{"all", strconv.Itoa(cost.Operators), shownOperations(cost.Operations), shownCount(float64(cost.Parameters)),
-		wording.Size(cost.WeightBytes), wording.Size(cost.ReadBytes), wording.Size(cost.WrittenBytes)})
+		format.Size(cost.WeightBytes), format.Size(cost.ReadBytes), format.Size(cost.WrittenBytes)})
 	return table(out, []string{"CLASS", "OPERATORS", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
 
@@ -163,8 +163,8 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 		if len(op.Outputs) > 0 {
 			shape = shownShape(g.Tensors[op.Outputs[0]])
 		}
-		rows = append(rows, []string{wording.Plain(op.Name), wording.Plain(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
-			shownCount(float64(op.Parameters)), wording.Size(op.WeightBytes), wording.Size(graph.Product(op.ReadBytes, scale)), wording.Size(graph.Product(op.WrittenBytes, scale))})
+		rows = append(rows, []string{format.Plain(op.Name), format.Plain(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
+			shownCount(float64(op.Parameters)), format.Size(op.WeightBytes), format.Size(graph.Product(op.ReadBytes, scale)), format.Size(graph.Product(op.WrittenBytes, scale))})
 	}
 	return table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
@@ -173,16 +173,16 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 func printInspected(out io.Writer, g graph.Graph, cost graph.Cost) error {
 	fmt.Fprintf(out, "\nBatch:        %d", cost.Batch)
 	for _, input := range g.Inputs {
-		fmt.Fprintf(out, ", %s %s %s", wording.Plain(input.Name), input.Type, shownShape(input))
+		fmt.Fprintf(out, ", %s %s %s", format.Plain(input.Name), input.Type, shownShape(input))
 	}
 	fmt.Fprintf(out, "\nOperations:   %s an inference, %s a sample (a multiplication and an addition are two)\n", shownOperations(cost.Operations), shownOperations(cost.Operations/cost.Batch))
-	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", shownCount(float64(cost.Parameters)), wording.Size(cost.StoredBytes))
-	fmt.Fprintf(out, "Activations:  %s at most at once\n", wording.Size(cost.PeakActivationBytes))
+	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", shownCount(float64(cost.Parameters)), format.Size(cost.StoredBytes))
+	fmt.Fprintf(out, "Activations:  %s at most at once\n", format.Size(cost.PeakActivationBytes))
 	if len(g.Inputs) > 0 && len(g.Inputs[0].Shape) > 1 && g.Inputs[0].Shape[0] > 1 {
-		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", wording.Plain(g.Inputs[0].Name), g.Inputs[0].Shape[0])
+		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", format.Plain(g.Inputs[0].Name), g.Inputs[0].Shape[0])
 	}
 	if len(cost.Uncounted) > 0 {
-		fmt.Fprintf(out, "Not counted:  operations of %s\n", wording.Plain(strings.Join(cost.Uncounted, ", ")))
+		fmt.Fprintf(out, "Not counted:  operations of %s\n", format.Plain(strings.Join(cost.Uncounted, ", ")))
 	}
 	_, err := fmt.Fprintf(out, "Architecture: %s\n", g.Key())
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // edgeRunFlags are the flags of "tandem edge run".
@@ -119,7 +119,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	done := 0
 	job.Progress = func(m emulator.Measurement) {
 		done++
-		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, wording.Count(m.Threads, "thread"), shownSpan(m.Latency.P50))
+		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, format.Count(m.Threads, "thread"), shownSpan(m.Latency.P50))
 	}
 	result, failed := emulator.Run(command.Context(), job)
 	if failed != nil && len(result.Cells) == 0 {

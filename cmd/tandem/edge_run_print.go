@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 func printEdgeRun(out io.Writer, answer edgeRun) error {
@@ -27,7 +27,7 @@ func printEdgeRun(out io.Writer, answer edgeRun) error {
 	}
 	fmt.Fprintln(out)
 	for _, line := range edgeRunNotes(answer) {
-		fmt.Fprintln(out, wording.Plain(line))
+		fmt.Fprintln(out, format.Plain(line))
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func edgeRunNotes(answer edgeRun) []string {
 		inputs = append(inputs, fmt.Sprintf("%s %s%v", one.Name, one.Type, one.Shape))
 	}
 	notes := []string{
-		fmt.Sprintf("ONNX Runtime %s on %s, %s allowed; frequency %s", e.Runtime, orText(e.CPUModel, "a processor without a name"), wording.Count(e.AllowedCores, "core"), shownFrequency(first.Frequency)),
+		fmt.Sprintf("ONNX Runtime %s on %s, %s allowed; frequency %s", e.Runtime, orText(e.CPUModel, "a processor without a name"), format.Count(e.AllowedCores, "core"), shownFrequency(first.Frequency)),
 		"Inputs of the first row: " + strings.Join(inputs, ", ") + ", made up.",
 		"Energy: " + first.EnergyMethod + ".",
 		fmt.Sprintf("MEMORY is the peak beyond the %.1f MiB of the loaded library, of at most %s.", float64(e.LibraryBytes)/(1<<20), byteSize(e.MemoryLimitBytes)),
@@ -64,10 +64,10 @@ func edgeRunNotes(answer edgeRun) []string {
 		preempted += m.Preempted
 	}
 	if vague > 0 {
-		notes = append(notes, fmt.Sprintf("Note: in %s the time was up before the median was as exact as asked: --seconds allows more.", wording.Count(vague, "row")))
+		notes = append(notes, fmt.Sprintf("Note: in %s the time was up before the median was as exact as asked: --seconds allows more.", format.Count(vague, "row")))
 	}
 	if preempted > 0 {
-		notes = append(notes, fmt.Sprintf("Note: other work took a core from the model %s: times may be too long.", wording.Count(int(preempted), "time")))
+		notes = append(notes, fmt.Sprintf("Note: other work took a core from the model %s: times may be too long.", format.Count(int(preempted), "time")))
 	}
 	return append(notes, "Held by: "+shownLayers(e.Layers))
 }

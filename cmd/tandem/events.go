@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 const eventsUsage = "events to count: names, kinds (hardware, cache, software, pmu), beginnings with *, or @FILE with one on each line (default: all)"
@@ -194,7 +194,7 @@ func readEpochs(ctx context.Context, paths []string, stdin io.Reader) ([]map[str
 // eventFile is the list for --events.
 func eventFile(choice profiler.Choice) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Events worth a counter, by 'tandem events' from %s; those that correlate by at least %g are left out.\n", wording.Count(choice.Epochs, "epoch"), choice.Threshold)
+	fmt.Fprintf(&text, "# Events worth a counter, by 'tandem events' from %s; those that correlate by at least %g are left out.\n", format.Count(choice.Epochs, "epoch"), choice.Threshold)
 	for _, name := range choice.Events() {
 		fmt.Fprintln(&text, name)
 	}
@@ -212,14 +212,14 @@ func printChoice(out io.Writer, choice profiler.Choice) error {
 		for i, other := range group.Others {
 			first := ""
 			if i == 0 {
-				first = wording.Plain(group.Representative)
+				first = format.Plain(group.Representative)
 			}
-			rows = append(rows, []string{first, wording.Plain(other.Name), strconv.FormatFloat(other.R, 'f', 4, 64)})
+			rows = append(rows, []string{first, format.Plain(other.Name), strconv.FormatFloat(other.R, 'f', 4, 64)})
 			left++
 		}
 	}
-	fmt.Fprintf(out, "%s, rates %s. Of %s, %d are worth a counter.\n\n", wording.Count(choice.Epochs, "epoch"), per,
-		wording.Count(len(kept)+left+len(choice.Constant), "event"), len(kept))
+	fmt.Fprintf(out, "%s, rates %s. Of %s, %d are worth a counter.\n\n", format.Count(choice.Epochs, "epoch"), per,
+		format.Count(len(kept)+left+len(choice.Constant), "event"), len(kept))
 	if len(rows) > 0 {
 		if err := table(out, []string{"COUNT", "IT STANDS FOR", "R"}, rows); err != nil {
 			return err
@@ -227,11 +227,11 @@ func printChoice(out io.Writer, choice profiler.Choice) error {
 		fmt.Fprintln(out)
 	}
 	if len(choice.Constant) > 0 {
-		fmt.Fprintf(out, "Left out, as they hardly changed: %s\n", wording.Plain(strings.Join(choice.Constant, ", ")))
+		fmt.Fprintf(out, "Left out, as they hardly changed: %s\n", format.Plain(strings.Join(choice.Constant, ", ")))
 	}
 	if len(choice.Rare) > 0 {
-		fmt.Fprintf(out, "Kept, as too few epochs have them: %s\n", wording.Plain(strings.Join(choice.Rare, ", ")))
+		fmt.Fprintf(out, "Kept, as too few epochs have them: %s\n", format.Plain(strings.Join(choice.Rare, ", ")))
 	}
-	_, err := fmt.Fprintf(out, "Worth a counter: %s\n", wording.Plain(strings.Join(kept, ", ")))
+	_, err := fmt.Fprintf(out, "Worth a counter: %s\n", format.Plain(strings.Join(kept, ", ")))
 	return err
 }

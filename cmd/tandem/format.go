@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // writeJSON prints a document for scripts.
@@ -20,7 +20,7 @@ func writeJSON(out io.Writer, document any) error {
 	if err := encoder.Encode(document); err != nil {
 		return err
 	}
-	_, err := io.WriteString(out, wording.JSON(text.String()))
+	_, err := io.WriteString(out, format.JSON(text.String()))
 	return err
 }
 
@@ -43,9 +43,9 @@ func shownBest(view protocol.StudyView) string {
 	if len(best.Values) > 1 { // another trial may well be better in each of them
 		said = "best compromise"
 	}
-	said += fmt.Sprintf(" %s %s", wording.Plain(best.Metric), wording.BestValue(*best))
+	said += fmt.Sprintf(" %s %s", format.Plain(best.Metric), format.BestValue(*best))
 	for i := 1; i < len(best.Values) && i < len(view.Definition.Objectives); i++ {
-		said += fmt.Sprintf(", %s %s", wording.Plain(view.Definition.Objectives[i].Label()), further(*best, i))
+		said += fmt.Sprintf(", %s %s", format.Plain(view.Definition.Objectives[i].Label()), further(*best, i))
 	}
-	return fmt.Sprintf("%s (trial %d, %s)", said, best.Number, wording.Budget(best.Budget))
+	return fmt.Sprintf("%s (trial %d, %s)", said, best.Number, format.Budget(best.Budget))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // truthFlags are shared by the commands below "tandem ground-truth".
@@ -94,7 +94,7 @@ func printMachines(out io.Writer, machines []protocol.GroundTruthMachine) error 
 	}
 	rows := make([][]string, 0, len(machines))
 	for _, one := range machines {
-		rows = append(rows, []string{wording.Plain(one.Machine), fmt.Sprint(one.Records), fmt.Sprint(one.Configurations), fmt.Sprint(one.Epochs),
+		rows = append(rows, []string{format.Plain(one.Machine), fmt.Sprint(one.Records), fmt.Sprint(one.Configurations), fmt.Sprint(one.Epochs),
 			one.Newest.Local().Format("2006-01-02 15:04")})
 	}
 	return table(out, []string{"MACHINE", "RECORDS", "CONFIGURATIONS", "EPOCHS", "NEWEST"}, rows)
@@ -132,7 +132,7 @@ begin their record anew with their next report.`,
 func (f *truthFlags) forget(command *cobra.Command, client *rest.Client, sure bool) error {
 	what := "all types of machine"
 	if f.machine != "" {
-		what = wording.Plain(f.machine)
+		what = format.Plain(f.machine)
 	}
 	if !sure {
 		if err := confirm(command, fmt.Sprintf("Forget what runs taught on %s?", what)); err != nil {
@@ -146,6 +146,6 @@ func (f *truthFlags) forget(command *cobra.Command, client *rest.Client, sure bo
 	if f.json {
 		return writeJSON(command.OutOrStdout(), reply)
 	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of %s forgotten\n", wording.Count(reply.Forgotten, "record"), what)
+	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of %s forgotten\n", format.Count(reply.Forgotten, "record"), what)
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // maxTruthBytes bounds a file of ground truth: 2,000 records each of some tens
@@ -36,7 +36,7 @@ func truthExportCommand(flags *truthFlags) *cobra.Command {
 				return err
 			}
 			if flags.machine != "" && len(truth.Records) == 0 {
-				return fmt.Errorf("nothing is known of a machine %q: see 'tandem ground-truth list'", wording.Plain(flags.machine))
+				return fmt.Errorf("nothing is known of a machine %q: see 'tandem ground-truth list'", format.Plain(flags.machine))
 			}
 			if output == "" {
 				return writeTruth(command.OutOrStdout(), truth)
@@ -44,7 +44,7 @@ func truthExportCommand(flags *truthFlags) *cobra.Command {
 			if err := writeTruthFile(output, truth); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.ErrOrStderr(), "%s written to %s\n", wording.Count(len(truth.Records), "record"), output)
+			_, err = fmt.Fprintf(command.ErrOrStderr(), "%s written to %s\n", format.Count(len(truth.Records), "record"), output)
 			return err
 		},
 	}
@@ -107,7 +107,7 @@ A large file is sent in parts, each of which is taken whole or not at all.`,
 			}
 			reply, err := client.ImportGroundTruth(command.Context(), truth)
 			if err != nil && reply.Imported > 0 {
-				return fmt.Errorf("%s imported, then: %w", wording.Count(reply.Imported, "record"), err)
+				return fmt.Errorf("%s imported, then: %w", format.Count(reply.Imported, "record"), err)
 			}
 			if err != nil {
 				return err
@@ -115,7 +115,7 @@ A large file is sent in parts, each of which is taken whole or not at all.`,
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), reply)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s imported, %d skipped\n", wording.Count(reply.Imported, "record"), reply.Skipped)
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s imported, %d skipped\n", format.Count(reply.Imported, "record"), reply.Skipped)
 			return err
 		},
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // shownRuns is how many runs are printed.
@@ -64,7 +64,7 @@ func showTruth(ctx context.Context, client *rest.Client, machine, key string) (s
 	}
 	var types []string
 	for _, one := range machines {
-		types = append(types, fmt.Sprintf("%q", wording.Plain(one.Machine)))
+		types = append(types, fmt.Sprintf("%q", format.Plain(one.Machine)))
 		if machine == one.Machine || machine == "" {
 			known.Machine = one.Machine
 		}
@@ -82,20 +82,20 @@ func showTruth(ctx context.Context, client *rest.Client, machine, key string) (s
 		return known, err
 	}
 	if known.Runs.Total == 0 {
-		return known, fmt.Errorf("nothing is known of a machine %q: there is %s", wording.Plain(machine), strings.Join(types, ", "))
+		return known, fmt.Errorf("nothing is known of a machine %q: there is %s", format.Plain(machine), strings.Join(types, ", "))
 	}
 	if key != "" && known.Clusters.Runs == 0 {
 		var keys []string
 		for _, one := range known.Clusters.Configurations {
 			keys = append(keys, fmt.Sprintf("%q", one.Key))
 		}
-		return known, usageError{fmt.Errorf("no run was profiled under the configuration %q: there is %s", wording.Plain(key), strings.Join(keys, ", "))}
+		return known, usageError{fmt.Errorf("no run was profiled under the configuration %q: there is %s", format.Plain(key), strings.Join(keys, ", "))}
 	}
 	return known, nil
 }
 
 func printTruth(out io.Writer, known shownTruth) error {
-	fmt.Fprintf(out, "%s\n\n", wording.Plain(known.Machine))
+	fmt.Fprintf(out, "%s\n\n", format.Plain(known.Machine))
 	if err := printWorkloads(out, known.Clusters); err != nil {
 		return err
 	}
@@ -103,17 +103,17 @@ func printTruth(out io.Writer, known shownTruth) error {
 	for _, run := range known.Runs.Runs {
 		fastest, seconds, ratio := "-", "-", "-"
 		if c := run.Comparison; c != nil {
-			fastest, seconds = shownKnobs(c.Fastest), wording.Seconds(c.Seconds)
+			fastest, seconds = shownKnobs(c.Fastest), format.Seconds(c.Seconds)
 			if c.Configurations > 1 {
 				ratio = fmt.Sprintf("%.2fx as fast as the slowest of %d", c.SlowestSeconds/c.Seconds, c.Configurations)
 			}
 			if c.Neighbours > 0 {
-				seconds += fmt.Sprintf(" beside %s", wording.Count(c.Neighbours, "other trial"))
+				seconds += fmt.Sprintf(" beside %s", format.Count(c.Neighbours, "other trial"))
 			}
 		}
 		rows = append(rows, []string{run.Updated.Local().Format("2006-01-02 15:04"), fmt.Sprint(run.Configurations), fmt.Sprint(run.Epochs), fastest, seconds, ratio})
 	}
-	fmt.Fprintf(out, "\nThe newest %d of %s:\n", len(rows), wording.Count(known.Runs.Total, "run"))
+	fmt.Fprintf(out, "\nThe newest %d of %s:\n", len(rows), format.Count(known.Runs.Total, "run"))
 	return table(out, []string{"LAST REPORT", "CONFIGURATIONS", "EPOCHS", "FASTEST", "EPOCH", "SPEED"}, rows)
 }
 
@@ -128,14 +128,14 @@ func printWorkloads(out io.Writer, known protocol.GroundTruthClusters) error {
 		placed += one.Size
 		fastest, in := "-", "-"
 		if one.Compared > 0 {
-			fastest, in = shownKnobs(one.Fastest), fmt.Sprintf("%d of %s that timed several", one.FastestIn, wording.Count(one.Compared, "run"))
+			fastest, in = shownKnobs(one.Fastest), fmt.Sprintf("%d of %s that timed several", one.FastestIn, format.Count(one.Compared, "run"))
 		}
 		rows = append(rows, []string{one.Workload, fmt.Sprint(one.Size), fastest, in})
 	}
 	fmt.Fprintf(out, "Workloads known under %s:\n", shownKnobs(known.Configuration))
 	err := table(out, []string{"WORKLOAD", "RUNS", "FASTEST OF MOST", "IN"}, rows)
 	if err == nil && known.Runs > placed {
-		_, err = fmt.Fprintf(out, "%s like none of them so far.\n", wording.Count(known.Runs-placed, "more run"))
+		_, err = fmt.Fprintf(out, "%s like none of them so far.\n", format.Count(known.Runs-placed, "more run"))
 	}
 	return err
 }
@@ -144,5 +144,5 @@ func shownKnobs(configuration system.Configuration) string {
 	if len(configuration) == 0 {
 		return "nothing set"
 	}
-	return wording.Plain(configuration.Key())
+	return format.Plain(configuration.Key())
 }

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // heatRow is one event over the epochs; NaN where it was not measured.
@@ -68,7 +68,7 @@ func printHeatMap(out io.Writer, columns []string, rows []heatRow, coloured bool
 	var zero []string
 	width := len("EPOCH")
 	for _, row := range rows {
-		width = max(width, len(wording.Plain(row.name)))
+		width = max(width, len(format.Plain(row.name)))
 	}
 	heading := ""
 	for at := 0; at < len(columns); at += per {
@@ -79,10 +79,10 @@ func printHeatMap(out io.Writer, columns []string, rows []heatRow, coloured bool
 		values := joined(row.values, per)
 		low, high, known := extremes(values)
 		if !known || high == 0 {
-			zero = append(zero, wording.Plain(row.name))
+			zero = append(zero, format.Plain(row.name))
 			continue
 		}
-		fmt.Fprintf(out, "%-*s", width, wording.Plain(row.name))
+		fmt.Fprintf(out, "%-*s", width, format.Plain(row.name))
 		for _, value := range values {
 			fmt.Fprintf(out, " %s", heatCell(value, low, high, coloured))
 		}
@@ -165,7 +165,7 @@ func printTrialProfile(out io.Writer, reports []trial.Report) error {
 	if len(profiles) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "Profile (%s)", wording.Plain(profiles[len(profiles)-1].Level))
+	fmt.Fprintf(out, "Profile (%s)", format.Plain(profiles[len(profiles)-1].Level))
 	if fraction < 1 {
 		fmt.Fprintf(out, ", scaled: events had a counter at least %.0f%% of the time, so values are estimates", 100*fraction)
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // leaderboardLimit is how many rows a leaderboard has unless told otherwise.
@@ -34,14 +34,14 @@ func printLeaderboard(out io.Writer, def definition.Definition, page protocol.Tr
 	parameters := sortedNames(names)
 	heading := []string{"RANK", "TRIAL"}
 	for _, objective := range def.Objectives {
-		heading = append(heading, wording.Plain(objective.Label()))
+		heading = append(heading, format.Plain(objective.Label()))
 	}
 	if len(def.Constraints) > 0 {
 		heading = append(heading, "VIOLATION")
 	}
 	heading = append(heading, "STATE", "RUNG", "EPOCHS", "TIME")
 	for _, name := range parameters {
-		heading = append(heading, wording.Plain(name))
+		heading = append(heading, format.Plain(name))
 	}
 	rows := make([][]string, 0, len(page.Trials))
 	for _, t := range page.Trials {
@@ -68,10 +68,10 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 		value := "-"
 		v, measured := t.Value(objective)
 		if measured {
-			value = wording.Number(v)
+			value = format.Number(v)
 		}
 		if t.Repeated != nil {
-			value = wording.Mean(*t.Repeated, objective)
+			value = format.Mean(*t.Repeated, objective)
 		}
 		if measured && protocol.Estimated(namesOf(aim), t.Last, t.Trial) {
 			value += " (estimate)"
@@ -88,7 +88,7 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	if t.Stalled {
 		state += " (stalled)"
 	}
-	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), wording.Seconds(float64(t.Seconds)))
+	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), format.Seconds(float64(t.Seconds)))
 	return append(row, shownConfiguration(t.Configuration, parameters)...)
 }
 
@@ -104,9 +104,9 @@ func namesOf(objective definition.Objective) []string {
 
 // shownTrial is a trial in one line.
 func shownTrial(t protocol.RankedTrial, def definition.Definition) string {
-	line := fmt.Sprintf("trial %d  %s  rung %d  %s", t.Number, t.State, t.Rung, wording.Count(t.Epochs, "epoch"))
+	line := fmt.Sprintf("trial %d  %s  rung %d  %s", t.Number, t.State, t.Rung, format.Count(t.Epochs, "epoch"))
 	if value, measured := t.Value(0); measured {
-		line += fmt.Sprintf("  %s %s", wording.Plain(def.Objectives[0].Label()), wording.Number(value))
+		line += fmt.Sprintf("  %s %s", format.Plain(def.Objectives[0].Label()), format.Number(value))
 		if t.Results[len(t.Results)-1].Estimated {
 			line += " (estimate)"
 		}
@@ -122,7 +122,7 @@ func shownViolation(results []trial.Result) string {
 	case results[len(results)-1].Violation == 0:
 		return "none"
 	}
-	return wording.Number(results[len(results)-1].Violation)
+	return format.Number(results[len(results)-1].Violation)
 }
 
 // shownConfiguration has a cell for each of the parameters.
@@ -130,7 +130,7 @@ func shownConfiguration(configuration space.Configuration, parameters []string) 
 	cells := make([]string, 0, len(parameters))
 	for _, name := range parameters {
 		if v, has := configuration[name]; has {
-			cells = append(cells, wording.Value(v))
+			cells = append(cells, format.Value(v))
 		} else {
 			cells = append(cells, "-")
 		}
@@ -144,17 +144,17 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		fmt.Fprintln(out, "No recommendation: no trial was measured.")
 	} else {
 		best := answer.Best
-		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, wording.Plain(best.Metric), wording.BestValue(*best), wording.Budget(best.Budget))
+		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, format.Plain(best.Metric), format.BestValue(*best), format.Budget(best.Budget))
 		if answer.Pareto != nil {
 			for i, one := range answer.Pareto.Objectives[1:] {
-				fmt.Fprintf(out, "  %-22s %s (objective)\n", wording.Plain(one.Name), further(*best, i+1))
+				fmt.Fprintf(out, "  %-22s %s (objective)\n", format.Plain(one.Name), further(*best, i+1))
 			}
 		}
 		for _, name := range sortedNames(best.Params) {
-			fmt.Fprintf(out, "  %-22s %s\n", wording.Plain(name), wording.Value(best.Params[name]))
+			fmt.Fprintf(out, "  %-22s %s\n", format.Plain(name), format.Value(best.Params[name]))
 		}
 		for _, name := range sortedNames(answer.System) {
-			fmt.Fprintf(out, "  %-22s %s (system)\n", wording.Plain(name), wording.Value(answer.System[name]))
+			fmt.Fprintf(out, "  %-22s %s (system)\n", format.Plain(name), format.Value(answer.System[name]))
 		}
 		if answer.Checkpoint != nil {
 			fmt.Fprintf(out, "  %-22s epoch %d, artifact %s\n", "checkpoint", answer.Checkpoint.Epoch, answer.Checkpoint.Artifact)
@@ -165,29 +165,29 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		_ = deploymentTable(out, answer.Deployments) // as the lines around it
 	}
 	for _, note := range answer.Notes {
-		fmt.Fprintf(out, "  Note: %s\n", wording.Plain(note))
+		fmt.Fprintf(out, "  Note: %s\n", format.Plain(note))
 	}
 }
 
 // further is the value of an objective behind the first.
 func further(best protocol.Best, objective int) string {
 	if best.Repeated != nil {
-		return wording.Mean(*best.Repeated, objective)
+		return format.Mean(*best.Repeated, objective)
 	}
-	return wording.Number(best.Values[objective])
+	return format.Number(best.Values[objective])
 }
 
 // printCosts prints what the study spent.
 func printCosts(out io.Writer, view protocol.StudyView) {
 	p := view.Progress
 	fmt.Fprintf(out, "Spent: %s (%s of training), %s, %.1f data passes, %s\n",
-		wording.Seconds(p.ElapsedSeconds), wording.Seconds(p.TrialSeconds), wording.Count(p.Epochs, "epoch"), p.DataPasses, wording.Energy(p.Energy))
+		format.Seconds(p.ElapsedSeconds), format.Seconds(p.TrialSeconds), format.Count(p.Epochs, "epoch"), p.DataPasses, format.Energy(p.Energy))
 	if p.Energy.Estimated() {
-		fmt.Fprintf(out, "       how the energy was obtained: %s\n", wording.Plain(p.Energy.Method))
+		fmt.Fprintf(out, "       how the energy was obtained: %s\n", format.Plain(p.Energy.Method))
 	}
-	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", wording.States(p.Trials), wording.Count(p.Promotions, "promotion"), p.Resumes)
+	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", format.States(p.Trials), format.Count(p.Promotions, "promotion"), p.Resumes)
 	if p.Repeats > 0 {
-		fmt.Fprintf(out, ", %s", wording.Count(p.Repeats, "repeat"))
+		fmt.Fprintf(out, ", %s", format.Count(p.Repeats, "repeat"))
 	}
 	fmt.Fprintln(out)
 }
@@ -197,7 +197,7 @@ func finished(ctx context.Context, client *rest.Client, view protocol.StudyView)
 	if view.Progress.Best != nil {
 		return nil
 	}
-	reason := wording.Plain(view.Reason)
+	reason := format.Plain(view.Reason)
 	if failed := newestFailure(ctx, client, view.ID); failed != nil {
 		first, rest, _ := strings.Cut(shownFailure(*failed), "\n")
 		if _, why, _ := strings.Cut(first, ": "); !strings.Contains(reason, why) { // a study that failed says it itself
@@ -224,9 +224,9 @@ func newestFailure(ctx context.Context, client *rest.Client, study string) *prot
 // what the script wrote on standard error.
 func shownFailure(t protocol.RankedTrial) string {
 	first, rest, _ := strings.Cut(t.Reason, "\n")
-	said := fmt.Sprintf("trial %d failed: %s", t.Number, wording.Plain(first))
+	said := fmt.Sprintf("trial %d failed: %s", t.Number, format.Plain(first))
 	for line := range strings.Lines(rest) {
-		said += "\n    " + wording.Plain(strings.TrimRight(line, "\n"))
+		said += "\n    " + format.Plain(strings.TrimRight(line, "\n"))
 	}
 	return said
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -63,7 +63,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		shown = besides(err)
 	}
 	if shown != nil {
-		fmt.Fprintln(stderr, "tandem:", wording.Lines(shown.Error())) // a server may have said it
+		fmt.Fprintln(stderr, "tandem:", format.Lines(shown.Error())) // a server may have said it
 	}
 	if problem.Is(err, problem.Unauthorized) {
 		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.")

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func poolCommand() *cobra.Command {
@@ -52,12 +52,12 @@ func listingOfPool(pool protocol.Pool) listing {
 	seen := listing{print: func(out io.Writer) error { return printPool(out, pool) }}
 	for _, machine := range pool.Machines {
 		for _, run := range machine.Running {
-			said := fmt.Sprintf("%s runs %s", wording.Plain(machine.Name), shownRun(run))
+			said := fmt.Sprintf("%s runs %s", format.Plain(machine.Name), shownRun(run))
 			if run.Placement != nil {
-				said += ": " + wording.Plain(run.Placement.Why)
+				said += ": " + format.Plain(run.Placement.Why)
 			}
 			if run.Moves != "" {
-				said += "; " + wording.Plain(run.Moves)
+				said += "; " + format.Plain(run.Moves)
 			}
 			if run.GPU != nil && run.GPU.Share != nil {
 				said += "; it has " + shownPoolGPU(*run.GPU, machine.Running)
@@ -66,7 +66,7 @@ func listingOfPool(pool protocol.Pool) listing {
 		}
 	}
 	for _, one := range pool.Migrations {
-		seen.things = append(seen.things, thing{fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), fmt.Sprintf("%s trial %d %s", wording.Plain(one.Study), one.Number, wording.Plain(one.Why))})
+		seen.things = append(seen.things, thing{fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), fmt.Sprintf("%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))})
 	}
 	if pool.Autoscale != nil {
 		for _, one := range slices.Backward(pool.Autoscale.Changes) {
@@ -78,7 +78,7 @@ func listingOfPool(pool protocol.Pool) listing {
 
 // shownRun names a trial that runs.
 func shownRun(run protocol.PoolRun) string {
-	return fmt.Sprintf("%s trial %d", wording.Plain(run.Study), run.Number)
+	return fmt.Sprintf("%s trial %d", format.Plain(run.Study), run.Number)
 }
 
 func printPool(out io.Writer, pool protocol.Pool) error {
@@ -124,12 +124,12 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 		case machine.Drained:
 			state = "drained"
 		case machine.Waiting > 0:
-			state = "waits for " + wording.Count(machine.Waiting, "trial")
+			state = "waits for " + format.Count(machine.Waiting, "trial")
 		}
 		if machine.Reserved != "" {
-			state += "; reserved for " + wording.Plain(machine.Reserved)
+			state += "; reserved for " + format.Plain(machine.Reserved)
 		}
-		rows = append(rows, []string{wording.Plain(machine.Name), wording.Plain(machine.Type), state, orNone(strings.Join(runs, ", "))})
+		rows = append(rows, []string{format.Plain(machine.Name), format.Plain(machine.Type), state, orNone(strings.Join(runs, ", "))})
 	}
 	return table(out, []string{"WORKER", "TYPE", "STATE", "RUNS"}, rows)
 }
@@ -139,13 +139,13 @@ func printPoolReasons(out io.Writer, pool protocol.Pool) error {
 	for _, machine := range pool.Machines {
 		for _, run := range machine.Running {
 			if run.Placement != nil {
-				fmt.Fprintf(out, "\n%s on %s: %s\n", shownRun(run), wording.Plain(machine.Name), wording.Plain(run.Placement.Why))
+				fmt.Fprintf(out, "\n%s on %s: %s\n", shownRun(run), format.Plain(machine.Name), format.Plain(run.Placement.Why))
 			}
 			if run.Moves != "" {
-				fmt.Fprintf(out, "\n%s %s\n", shownRun(run), wording.Plain(run.Moves))
+				fmt.Fprintf(out, "\n%s %s\n", shownRun(run), format.Plain(run.Moves))
 			}
 			if run.GPU != nil {
-				fmt.Fprintf(out, "\n%s on %s has %s\n", shownRun(run), wording.Plain(machine.Name), shownPoolGPU(*run.GPU, machine.Running))
+				fmt.Fprintf(out, "\n%s on %s has %s\n", shownRun(run), format.Plain(machine.Name), shownPoolGPU(*run.GPU, machine.Running))
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func printPoolWaiting(out io.Writer, pool protocol.Pool) error {
 		if one.Number != nil {
 			what = fmt.Sprintf("trial %d", *one.Number)
 		}
-		rows = append(rows, []string{wording.Plain(one.Study), what, fmt.Sprint(one.Priority), fmt.Sprintf("%g", one.Energy), wording.Plain(one.Why), shownOptions(one.Options)})
+		rows = append(rows, []string{format.Plain(one.Study), what, fmt.Sprint(one.Priority), fmt.Sprintf("%g", one.Energy), format.Plain(one.Why), shownOptions(one.Options)})
 	}
 	return table(out, []string{"WAITS", "WHAT", "PRIORITY", "H", "WHY", "AN EPOCH (ESTIMATE)"}, rows)
 }
@@ -173,7 +173,7 @@ func shownOptions(options []trial.PlacementOption) string {
 	var list []string
 	for _, one := range options {
 		if one.Epoch != nil {
-			list = append(list, fmt.Sprintf("%s: %s, score %.2f", wording.Plain(one.Machine), shownAmounts(float64(one.Epoch.Seconds), float64(one.Epoch.Joules)), float64(one.Score)))
+			list = append(list, fmt.Sprintf("%s: %s, score %.2f", format.Plain(one.Machine), shownAmounts(float64(one.Epoch.Seconds), float64(one.Epoch.Joules)), float64(one.Score)))
 		}
 	}
 	if len(list) == 0 {
@@ -207,21 +207,21 @@ func printPoolModels(out io.Writer, pool protocol.Pool) error {
 	}
 	var rows [][]string
 	for _, one := range pool.Models {
-		rows = append(rows, []string{wording.Plain(one.Study), wording.Plain(one.Machine), basis[one.Basis], fmt.Sprintf("%d of %d", one.Learned, one.Epochs), percent(one.SecondsError, false), percent(one.JoulesError, one.Estimated)})
+		rows = append(rows, []string{format.Plain(one.Study), format.Plain(one.Machine), basis[one.Basis], fmt.Sprintf("%d of %d", one.Learned, one.Epochs), percent(one.SecondsError, false), percent(one.JoulesError, one.Estimated)})
 	}
 	return table(out, []string{"STUDY", "ON", "PREDICTED FROM", "LEARNED FROM", "ERROR OF SECONDS", "ERROR OF JOULES"}, rows)
 }
 
 func printPoolMigrations(out io.Writer, pool protocol.Pool) error {
 	for _, one := range pool.Migrations {
-		fmt.Fprintf(out, "\n%s trial %d %s", wording.Plain(one.Study), one.Number, wording.Plain(one.Why))
+		fmt.Fprintf(out, "\n%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))
 		switch {
 		case one.Arrived == "":
 			fmt.Fprint(out, "; it has not gone on yet\n")
 		case one.Epochs == 0:
-			fmt.Fprintf(out, "; it went on on %s\n", wording.Plain(one.Arrived))
+			fmt.Fprintf(out, "; it went on on %s\n", format.Plain(one.Arrived))
 		default:
-			fmt.Fprintf(out, "; on %s %s really took %s\n", wording.Plain(one.Arrived), wording.Count(one.Epochs, "epoch"), shownAmounts(float64(one.Seconds), float64(one.Energy.Joules)))
+			fmt.Fprintf(out, "; on %s %s really took %s\n", format.Plain(one.Arrived), format.Count(one.Epochs, "epoch"), shownAmounts(float64(one.Seconds), float64(one.Energy.Joules)))
 		}
 	}
 	return nil
@@ -265,9 +265,9 @@ func shownChange(one protocol.PoolChange) string {
 	if one.Pretended {
 		did = "would be " + did
 	}
-	text := fmt.Sprintf("%s  %s %s", one.At.Local().Format("2006-01-02 15:04"), wording.Plain(one.Worker), did)
+	text := fmt.Sprintf("%s  %s %s", one.At.Local().Format("2006-01-02 15:04"), format.Plain(one.Worker), did)
 	if one.Reason != "" {
-		text += ": " + wording.Plain(one.Reason)
+		text += ": " + format.Plain(one.Reason)
 	}
 	return text
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // adviceFlags say what the pool has to serve.
@@ -67,22 +67,22 @@ func listingOfAdvice(advice protocol.PoolAdvice) listing {
 	seen := listing{print: func(out io.Writer) error { return printAdvice(out, advice) }}
 	seen.things = append(seen.things, thing{"advice", fmt.Sprintf("%s %s should be awake, %s are (estimate)", gpus(advice.Wanted), advice.Unit, gpus(advice.Awake))})
 	for _, one := range advice.Workers {
-		name := wording.Plain(one.Name)
-		seen.things = append(seen.things, thing{name + " (" + wording.Plain(one.ID) + ")", fmt.Sprintf("%s  %s: %s", name, one.Action, wording.Plain(one.Reason))})
+		name := format.Plain(one.Name)
+		seen.things = append(seen.things, thing{name + " (" + format.Plain(one.ID) + ")", fmt.Sprintf("%s  %s: %s", name, one.Action, format.Plain(one.Reason))})
 	}
 	return seen
 }
 
 func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 	fmt.Fprintf(out, "%s of %s %s are awake; %s should be, so that %g%% of the demand finds one (estimate): %s\n",
-		gpus(advice.Awake), gpus(advice.Total), advice.Unit, gpus(advice.Wanted), 100*advice.Performance, wording.Plain(advice.Reason))
+		gpus(advice.Awake), gpus(advice.Total), advice.Unit, gpus(advice.Wanted), 100*advice.Performance, format.Plain(advice.Reason))
 	if advice.Missing > 0 {
 		fmt.Fprintf(out, "%s of them no known worker has: start machines.\n", gpus(advice.Missing))
 	}
 	if len(advice.Workers) > 0 {
 		var rows [][]string
 		for _, one := range advice.Workers {
-			rows = append(rows, []string{wording.Plain(one.Name), one.Action, gpus(one.Capacity), fmt.Sprint(one.Trials), wording.Plain(one.Reason)})
+			rows = append(rows, []string{format.Plain(one.Name), one.Action, gpus(one.Capacity), fmt.Sprint(one.Trials), format.Plain(one.Reason)})
 		}
 		fmt.Fprintln(out)
 		if err := table(out, []string{"WORKER", "DO", "HAS", "TRIALS", "WHY"}, rows); err != nil {
@@ -91,7 +91,7 @@ func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 	}
 	if len(advice.Settings) > 0 {
 		fmt.Fprintf(out, "\nThe knob, on recorded minutes (estimates; %g W awake, %g W asleep, %s to wake up):\n\n",
-			advice.Power.AwakeWatts, advice.Power.AsleepWatts, wording.Count(advice.Power.DelayMinutes, "minute"))
+			advice.Power.AwakeWatts, advice.Power.AsleepWatts, format.Count(advice.Power.DelayMinutes, "minute"))
 		var rows [][]string
 		for _, one := range advice.Settings {
 			chosen := ""
@@ -106,11 +106,11 @@ func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 	}
 	if seen := advice.Correction; seen != nil {
 		fmt.Fprintf(out, "\nHeld against the %s that were compared, it would have served %.2f%% of the demand; asked for %g%%, it now aims at %.2f%% (estimates).\n",
-			wording.Count(seen.Minutes, "minute"), 100*seen.Served, 100*advice.Performance, 100*seen.Aim)
+			format.Count(seen.Minutes, "minute"), 100*seen.Served, 100*advice.Performance, 100*seen.Aim)
 	}
 	if advice.Saved != nil {
 		fmt.Fprintf(out, "\nOver the last %s that were recorded, sleep saved %.0f kJ, %.1f%% of what all would have drawn idle (estimate), and %.1f%% of the demand found a GPU.\n",
-			wording.Count(advice.Saved.Minutes, "minute"), advice.Saved.Joules/1000, 100*advice.Saved.Share, 100*advice.Saved.Served)
+			format.Count(advice.Saved.Minutes, "minute"), advice.Saved.Joules/1000, 100*advice.Saved.Share, 100*advice.Saved.Served)
 	}
 	return nil
 }

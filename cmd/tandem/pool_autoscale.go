@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -146,14 +146,14 @@ func (f *autoscaleFlags) do(ctx context.Context, advice protocol.PoolAdvice, ste
 	if name == "" {
 		name = "more machines"
 	}
-	fmt.Fprintf(out, "%s  %s %s: %s\n", time.Now().Format(time.TimeOnly), step.Action, wording.Plain(name), wording.Plain(step.Reason))
+	fmt.Fprintf(out, "%s  %s %s: %s\n", time.Now().Format(time.TimeOnly), step.Action, format.Plain(name), format.Plain(step.Reason))
 	words := argv(command, step.Host)
 	switch {
 	case len(words) == 0:
 		fmt.Fprintf(out, "          no command is given for that (--%s)\n", step.Action)
 		return
 	case !f.apply:
-		fmt.Fprintf(out, "          would run: %s\n", wording.Plain(strings.Join(words, " ")))
+		fmt.Fprintf(out, "          would run: %s\n", format.Plain(strings.Join(words, " ")))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
@@ -165,10 +165,10 @@ func (f *autoscaleFlags) do(ctx context.Context, advice protocol.PoolAdvice, ste
 	process.WaitDelay = time.Second
 	said, err := process.CombinedOutput()
 	for line := range strings.Lines(string(said)) {
-		fmt.Fprintf(out, "          %s\n", wording.Plain(strings.TrimSpace(line)))
+		fmt.Fprintf(out, "          %s\n", format.Plain(strings.TrimSpace(line)))
 	}
 	if err != nil {
-		fmt.Fprintf(out, "          %s failed: %v\n", wording.Plain(words[0]), err)
+		fmt.Fprintf(out, "          %s failed: %v\n", format.Plain(words[0]), err)
 	}
 }
 

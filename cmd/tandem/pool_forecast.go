@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func poolForecastCommand(server *connection) *cobra.Command {
@@ -69,22 +69,22 @@ func gpus(number float64) string {
 func printForecast(out io.Writer, told protocol.PoolForecast) error {
 	whose := "All trials"
 	if told.Owner != "" {
-		whose = "Trials of " + wording.Plain(told.Owner)
+		whose = "Trials of " + format.Plain(told.Owner)
 	}
 	if len(told.Minutes) == 0 {
-		fmt.Fprintf(out, "Nothing is recorded of the last while: %s\n", wording.Plain(told.Reason))
+		fmt.Fprintf(out, "Nothing is recorded of the last while: %s\n", format.Plain(told.Reason))
 		return nil
 	}
 	newest := told.Minutes[len(told.Minutes)-1]
 	fmt.Fprintf(out, "%s, at %s: %s %s held, %s waited for, %s there\n", whose, newest.At.Local().Format("15:04"), gpus(newest.Running), told.Unit, gpus(newest.Waiting), gpus(newest.Capacity))
 	for _, one := range told.Users {
-		fmt.Fprintf(out, "  %s: %s held, %s waited for\n", wording.Plain(one.Owner), gpus(one.Running), gpus(one.Waiting))
+		fmt.Fprintf(out, "  %s: %s held, %s waited for\n", format.Plain(one.Owner), gpus(one.Running), gpus(one.Waiting))
 	}
 	for _, gap := range told.Gaps {
 		fmt.Fprintf(out, "  nobody looked from %s to %s\n", gap.Begin.Local().Format("2006-01-02 15:04"), gap.End.Local().Format("15:04"))
 	}
 	if len(told.Ahead) == 0 {
-		fmt.Fprintf(out, "\nNo forecast yet: %s\n", wording.Plain(told.Reason))
+		fmt.Fprintf(out, "\nNo forecast yet: %s\n", format.Plain(told.Reason))
 		return nil
 	}
 	fmt.Fprintf(out, "\nEstimate by %s, %s wanted:\n\n", told.Method, told.Unit)
@@ -114,12 +114,12 @@ func printAhead(out io.Writer, told protocol.PoolForecast) error {
 
 func printLearned(out io.Writer, told protocol.PoolForecast) {
 	if told.Reason != "" {
-		fmt.Fprintf(out, "\n%s is used: %s\n", told.Method, wording.Plain(told.Reason))
+		fmt.Fprintf(out, "\n%s is used: %s\n", told.Method, format.Plain(told.Reason))
 	}
 	if told.Learned == nil {
 		return
 	}
-	fmt.Fprintf(out, "\nLearned at %s from %d minutes in %s", told.Learned.At.Local().Format(time.DateTime), told.Learned.Minutes, wording.Seconds(told.Learned.Seconds))
+	fmt.Fprintf(out, "\nLearned at %s from %d minutes in %s", told.Learned.At.Local().Format(time.DateTime), told.Learned.Minutes, format.Seconds(told.Learned.Seconds))
 	if told.Learned.JudgedOn > 0 {
 		fmt.Fprintf(out, "; compared on the %d minutes behind them (pinball loss, the least is the best):", told.Learned.JudgedOn)
 	}
@@ -129,7 +129,7 @@ func printLearned(out io.Writer, told protocol.PoolForecast) {
 		case one.Pinball != nil:
 			fmt.Fprintf(out, "  %s: %.3f\n", one.Method, *one.Pinball)
 		case one.Reason != "":
-			fmt.Fprintf(out, "  %s: %s\n", one.Method, wording.Plain(one.Reason))
+			fmt.Fprintf(out, "  %s: %s\n", one.Method, format.Plain(one.Reason))
 		}
 	}
 }
@@ -139,7 +139,7 @@ func printHeld(out io.Writer, told protocol.PoolForecast) error {
 	if told.Calibration == nil {
 		return nil
 	}
-	fmt.Fprintf(out, "\nOf the last day, %s had been foretold five minutes before: %s\n\n", wording.Count(told.Calibration.Minutes, "minute"), shownTrust(told))
+	fmt.Fprintf(out, "\nOf the last day, %s had been foretold five minutes before: %s\n\n", format.Count(told.Calibration.Minutes, "minute"), shownTrust(told))
 	var rows [][]string
 	for _, quantile := range shownQuantiles {
 		at := slices.Index(told.Quantiles, quantile)

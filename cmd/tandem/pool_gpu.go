@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // shownPoolGPU says what a trial has of its machine's GPUs, and beside which of those
@@ -44,7 +44,7 @@ func besideWhom(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 		}
 	}
 	if one.Others > 0 {
-		names = append(names, wording.Count(one.Others, "trial")+" of other users")
+		names = append(names, format.Count(one.Others, "trial")+" of other users")
 	}
 	if len(names) == 0 {
 		return ", which others may share"
@@ -55,9 +55,9 @@ func besideWhom(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 // shownGPUShare says which part of a GPU a trial should take.
 func shownGPUShare(share trial.GPUShare) string {
 	if share.Alone {
-		return "nobody joins it there at the moment: " + wording.Plain(share.Basis)
+		return "nobody joins it there at the moment: " + format.Plain(share.Basis)
 	}
-	return fmt.Sprintf("should keep it busy for %.0f %% of the time and hold %s (an estimate: %s)", 100*share.Utilization, gib(share.MemoryBytes), wording.Plain(share.Basis))
+	return fmt.Sprintf("should keep it busy for %.0f %% of the time and hold %s (an estimate: %s)", 100*share.Utilization, gib(share.MemoryBytes), format.Plain(share.Basis))
 }
 
 // shownGPUUse says what a trial was seen to use.
@@ -69,7 +69,7 @@ func shownGPUUse(use trial.GPUUse) string {
 	if use.Seconds == 0 {
 		return "at most " + gib(use.MemoryBytes) + " held (how busy it keeps a shared GPU is not told here)"
 	}
-	return fmt.Sprintf("busy for %.0f %% of %s %s, at most %s held", 100*use.Utilization, wording.Seconds(use.Seconds), with, gib(use.MemoryBytes))
+	return fmt.Sprintf("busy for %.0f %% of %s %s, at most %s held", 100*use.Utilization, format.Seconds(use.Seconds), with, gib(use.MemoryBytes))
 }
 
 // gib is an amount of memory.

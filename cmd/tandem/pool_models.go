@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func poolModelsCommand(server *connection) *cobra.Command {
@@ -44,7 +44,7 @@ func listingOfGPUModels(pool protocol.Pool) listing {
 	seen := listing{print: func(out io.Writer) error { return printGPUModels(out, pool.GPUModels) }}
 	for _, one := range pool.GPUModels {
 		if one.LearnedFrom > 0 {
-			seen.things = append(seen.things, thing{fmt.Sprintf("%s from %d", one.GPU, one.LearnedFrom), fmt.Sprintf("%s: learned from %s", wording.Plain(one.GPU), wording.Count(one.LearnedFrom, "training"))})
+			seen.things = append(seen.things, thing{fmt.Sprintf("%s from %d", one.GPU, one.LearnedFrom), fmt.Sprintf("%s: learned from %s", format.Plain(one.GPU), format.Count(one.LearnedFrom, "training"))})
 		}
 	}
 	return seen
@@ -57,7 +57,7 @@ func printGPUModels(out io.Writer, models []protocol.PoolGPUModel) error {
 	}
 	var rows [][]string
 	for _, one := range models {
-		rows = append(rows, []string{wording.Plain(one.GPU), fmt.Sprint(one.Trainings), fmt.Sprint(one.Architectures), fmt.Sprint(one.LearnedFrom), shownErrors(one.Known), shownErrors(one.Unseen), fmt.Sprint(one.Pairs.Seen)})
+		rows = append(rows, []string{format.Plain(one.GPU), fmt.Sprint(one.Trainings), fmt.Sprint(one.Architectures), fmt.Sprint(one.LearnedFrom), shownErrors(one.Known), shownErrors(one.Unseen), fmt.Sprint(one.Pairs.Seen)})
 	}
 	if err := table(out, []string{"GPU", "TRAININGS SEEN", "ARCHITECTURES", "LEARNED FROM", "OFF BY (ESTIMATES)", "OF A NEW ARCHITECTURE", "PAIRS SEEN"}, rows); err != nil {
 		return err
@@ -77,13 +77,13 @@ func shownErrors(off *protocol.GPUErrors) string {
 }
 
 func printGPUModel(out io.Writer, one protocol.PoolGPUModel) {
-	fmt.Fprintf(out, "\n%s\n", wording.Plain(one.GPU))
+	fmt.Fprintf(out, "\n%s\n", format.Plain(one.GPU))
 	say := func(text string) { fmt.Fprintf(out, "  %s\n", text) }
 	switch {
 	case one.LearnedFrom == 0:
-		say("what a training uses is not predicted: " + wording.Plain(one.Reason))
+		say("what a training uses is not predicted: " + format.Plain(one.Reason))
 	case one.Unseen == nil:
-		say("new architectures are not predicted: " + wording.Plain(one.UnseenReason))
+		say("new architectures are not predicted: " + format.Plain(one.UnseenReason))
 	}
 	if len(one.Importances) > 0 {
 		var parts []string
@@ -96,10 +96,10 @@ func printGPUModel(out io.Writer, one protocol.PoolGPUModel) {
 		say(fmt.Sprintf("RMSLE of the utilization in percent: %s", shownRMSLE(one)))
 	}
 	for _, way := range one.Pairs.Learned {
-		say(fmt.Sprintf("pairs that were never seen are told by %s, from %s: their speeds were off by %.2f where they were hidden, the mean's by %.2f", shownBasis(way.Basis), wording.Count(way.Pairs, "pair"), way.Off, way.PlainOff))
+		say(fmt.Sprintf("pairs that were never seen are told by %s, from %s: their speeds were off by %.2f where they were hidden, the mean's by %.2f", shownBasis(way.Basis), format.Count(way.Pairs, "pair"), way.Off, way.PlainOff))
 	}
 	if one.Pairs.Reason != "" {
-		say("pairs that were never seen are not told: " + wording.Plain(one.Pairs.Reason))
+		say("pairs that were never seen are not told: " + format.Plain(one.Pairs.Reason))
 	}
 }
 
@@ -125,12 +125,12 @@ func printGPUExpected(out io.Writer, expected *protocol.GPUExpected) {
 	}
 	for _, one := range expected.GPUs {
 		if !one.Known() {
-			fmt.Fprintf(out, "GPU use expected on %s: not known, %s\n", wording.Plain(one.GPU), wording.Plain(one.Reason))
+			fmt.Fprintf(out, "GPU use expected on %s: not known, %s\n", format.Plain(one.GPU), format.Plain(one.Reason))
 			continue
 		}
-		fmt.Fprintf(out, "GPU use expected on %s: %.2f (%.2f to %.2f), %s (%s to %s); an estimate from %s, usually off by %.2f and %.0f%% of the memory", wording.Plain(one.GPU),
-			one.Utilization, one.UtilizationLow, one.UtilizationHigh, wording.Size(one.MemoryBytes), wording.Size(one.MemoryLow), wording.Size(one.MemoryHigh),
-			wording.Count(one.Trainings, "training"), one.UtilizationOff, 100*one.MemoryOff)
+		fmt.Fprintf(out, "GPU use expected on %s: %.2f (%.2f to %.2f), %s (%s to %s); an estimate from %s, usually off by %.2f and %.0f%% of the memory", format.Plain(one.GPU),
+			one.Utilization, one.UtilizationLow, one.UtilizationHigh, format.Size(one.MemoryBytes), format.Size(one.MemoryLow), format.Size(one.MemoryHigh),
+			format.Count(one.Trainings, "training"), one.UtilizationOff, 100*one.MemoryOff)
 		if one.Unseen {
 			fmt.Fprint(out, ", none of them of its architecture")
 		}

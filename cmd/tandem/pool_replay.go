@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/report"
-	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	poolreplay "github.com/tandem-tune/tandem/workers/replay"
@@ -243,7 +243,7 @@ func playTrace(flags replayFlags, out io.Writer) error {
 		answer.Outcomes = append(answer.Outcomes, outcome)
 	}
 	if len(answer.Outcomes) > 1 {
-		answer.Notes = append(answer.Notes, fmt.Sprintf("Energy is counted for the same %s of all policies: machines whose jobs are done go on as their policy leaves them.", wording.Seconds(poolreplay.Alike(answer.Outcomes))))
+		answer.Notes = append(answer.Notes, fmt.Sprintf("Energy is counted for the same %s of all policies: machines whose jobs are done go on as their policy leaves them.", format.Seconds(poolreplay.Alike(answer.Outcomes))))
 	}
 	if read.Guessed && (slices.Contains(flags.policies, "packed") || slices.Contains(flags.policies, "watched")) {
 		answer.Notes = append(answer.Notes, fmt.Sprintf("The trace does not say how busy jobs keep a GPU, so each counts as keeping it busy all the time: with --share %g, packed and watched put at most %d on one.", flags.sharedTo, max(1, int(flags.sharedTo))))
@@ -277,7 +277,7 @@ func (f replayFlags) writeReport(answer replayAnswer, cluster poolreplay.Cluster
 }
 
 func (a replayAnswer) print(out io.Writer, page string) error {
-	fmt.Fprintf(out, "%s on %s, in simulated time. Joules are estimates.\n\n", wording.Count(a.Outcomes[0].Jobs, "job"), wording.Count(a.Machines, "machine"))
+	fmt.Fprintf(out, "%s on %s, in simulated time. Joules are estimates.\n\n", format.Count(a.Outcomes[0].Jobs, "job"), format.Count(a.Machines, "machine"))
 	var rows [][]string
 	for i, one := range a.Outcomes {
 		change := "-"
@@ -285,8 +285,8 @@ func (a replayAnswer) print(out io.Writer, page string) error {
 			change = fmt.Sprintf("%+.1f%%", 100*(one.Total/a.Outcomes[0].Total-1))
 		}
 		rows = append(rows, []string{
-			one.Policy, fmt.Sprintf("%.1f kWh", one.Total/3.6e6), change, wording.Seconds(one.Completion.Mean), wording.Seconds(one.Completion.P95),
-			wording.Seconds(one.Waiting.Mean), wording.Seconds(one.Makespan), fmt.Sprintf("%.1f%%", 100*one.Allocated), fmt.Sprintf("%.1f%%", 100*one.Utilization),
+			one.Policy, fmt.Sprintf("%.1f kWh", one.Total/3.6e6), change, format.Seconds(one.Completion.Mean), format.Seconds(one.Completion.P95),
+			format.Seconds(one.Waiting.Mean), format.Seconds(one.Makespan), fmt.Sprintf("%.1f%%", 100*one.Allocated), fmt.Sprintf("%.1f%%", 100*one.Utilization),
 			fmt.Sprint(one.Migrations), fmt.Sprint(one.Evictions), fmt.Sprint(one.OutOfMemory),
 		})
 	}
@@ -300,14 +300,14 @@ func (a replayAnswer) print(out io.Writer, page string) error {
 		return err
 	}
 	for _, one := range a.Notes {
-		fmt.Fprintf(out, "\n%s\n", wording.Plain(one))
+		fmt.Fprintf(out, "\n%s\n", format.Plain(one))
 	}
 	if page != "" {
 		info, err := os.Stat(page)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\nReport written to %s (%s). It needs no network.\n", page, wording.Size(info.Size()))
+		fmt.Fprintf(out, "\nReport written to %s (%s). It needs no network.\n", page, format.Size(info.Size()))
 	}
 	return nil
 }
@@ -321,7 +321,7 @@ func (a replayAnswer) printUsers(out io.Writer) error {
 	var rows [][]string
 	for _, one := range a.Outcomes {
 		for _, of := range one.Users[:min(len(one.Users), mostUsersPrinted)] {
-			rows = append(rows, []string{one.Policy, of.User, fmt.Sprint(of.Jobs), wording.Seconds(of.Completion.Mean), wording.Seconds(of.Waiting.Mean), fmt.Sprintf("%.1f", of.Slowdown.Mean), fmt.Sprintf("%.1f%%", 100*of.Share), fmt.Sprintf("%.2f", one.Fairness)})
+			rows = append(rows, []string{one.Policy, of.User, fmt.Sprint(of.Jobs), format.Seconds(of.Completion.Mean), format.Seconds(of.Waiting.Mean), fmt.Sprintf("%.1f", of.Slowdown.Mean), fmt.Sprintf("%.1f%%", 100*of.Share), fmt.Sprintf("%.2f", one.Fairness)})
 		}
 	}
 	if len(rows) == 0 {
@@ -336,7 +336,7 @@ func (a replayAnswer) printPriorities(out io.Writer) error {
 	var rows [][]string
 	for _, one := range a.Outcomes {
 		for _, of := range one.Priorities {
-			rows = append(rows, []string{one.Policy, fmt.Sprint(of.Priority), fmt.Sprint(of.Jobs), wording.Seconds(of.Completion.Mean), wording.Seconds(of.Completion.P95), wording.Seconds(of.Waiting.Mean)})
+			rows = append(rows, []string{one.Policy, fmt.Sprint(of.Priority), fmt.Sprint(of.Jobs), format.Seconds(of.Completion.Mean), format.Seconds(of.Completion.P95), format.Seconds(of.Waiting.Mean)})
 		}
 	}
 	if len(rows) == 0 {

@@ -9,23 +9,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
 func printProfiled(out io.Writer, result profiled) error {
 	p := result.Profile
 	fmt.Fprintf(out, "\n%s\nended with code %d after %s, %s, counted: %s\n\n", shownCommand(result.Command), result.ExitCode,
-		wording.Seconds(p.Seconds), wording.Count(p.Samples, "sample"), p.Level)
+		format.Seconds(p.Seconds), format.Count(p.Samples, "sample"), p.Level)
 	if err := printEvents(out, p); err != nil {
 		return err
 	}
 	if err := printHost(out, p); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Energy: %s, from %s\n", wording.Energy(result.Energy), strings.TrimPrefix(result.Energy.Method, "estimate: "))
+	fmt.Fprintf(out, "Energy: %s, from %s\n", format.Energy(result.Energy), strings.TrimPrefix(result.Energy.Method, "estimate: "))
 	printMissing(out, p.Missing)
 	if len(result.Epochs) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func printProfiled(out io.Writer, result profiled) error {
 // shownCommand is as much of a command as fits into a line.
 func shownCommand(command []string) string {
 	const most = 120
-	text := []rune(wording.Plain(strings.Join(command, " ")))
+	text := []rune(format.Plain(strings.Join(command, " ")))
 	if len(text) > most {
 		return string(text[:most]) + "…"
 	}
@@ -64,7 +64,7 @@ func printEvents(out io.Writer, p profiler.Profile) error {
 	for _, event := range p.Events {
 		each := "-"
 		if event.PerInstruction != nil {
-			each = wording.Number(trial.Float(*event.PerInstruction))
+			each = format.Number(trial.Float(*event.PerInstruction))
 		}
 		scaled := "whole"
 		if event.Scaled {
@@ -92,7 +92,7 @@ func shownTotal(event profiler.EventProfile) string {
 // measured.
 func shownCount(value float64) string {
 	if math.Abs(value) < 100 && value != math.Trunc(value) {
-		return wording.Number(trial.Float(value))
+		return format.Number(trial.Float(value))
 	}
 	if math.Abs(value) >= 1e15 {
 		return strconv.FormatFloat(value, 'g', 6, 64)
@@ -172,6 +172,6 @@ func printMissing(out io.Writer, missing []profiler.Missing) {
 		names[one.Reason] = append(names[one.Reason], one.Name)
 	}
 	for _, reason := range reasons {
-		fmt.Fprintf(out, "Missing, not 0 (%s): %s\n", wording.Plain(reason), wording.Plain(strings.Join(names[reason], ", ")))
+		fmt.Fprintf(out, "Missing, not 0 (%s): %s\n", format.Plain(reason), format.Plain(strings.Join(names[reason], ", ")))
 	}
 }

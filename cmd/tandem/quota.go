@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func quotaCommand() *cobra.Command {
@@ -59,7 +59,7 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), view)
 			}
-			said := fmt.Sprintf("User %s: %s\n", wording.Plain(view.User), shownQuota(view.Quota))
+			said := fmt.Sprintf("User %s: %s\n", format.Plain(view.User), shownQuota(view.Quota))
 			if view.UserAbsent {
 				said += absentUser(view.User)
 			}
@@ -93,7 +93,7 @@ func checkQuota(quota protocol.Quota, hours float64) error {
 
 // absentUser says that nobody has the name.
 func absentUser(user string) string {
-	return fmt.Sprintf("No token is user %s's now ('tandem token list' says whose there are)\n", wording.Plain(user))
+	return fmt.Sprintf("No token is user %s's now ('tandem token list' says whose there are)\n", format.Plain(user))
 }
 
 // shownQuota is a quota in words.
@@ -107,8 +107,8 @@ func shownQuota(quota *protocol.Quota) string {
 			parts = append(parts, fmt.Sprintf(format, value))
 		}
 	}
-	add(quota.Trials > 0, "%s at once", wording.Count(quota.Trials, "trial"))
-	add(quota.GPUs > 0, "%s at once", wording.Count(quota.GPUs, "GPU"))
+	add(quota.Trials > 0, "%s at once", format.Count(quota.Trials, "trial"))
+	add(quota.GPUs > 0, "%s at once", format.Count(quota.GPUs, "GPU"))
 	hours := "%.4g GPU-hours a day"
 	if quota.GPUSecondsADay == 3600 {
 		hours = "%.4g GPU-hour a day"
@@ -165,7 +165,7 @@ func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
 	for _, one := range quotas {
 		uses := one.Uses
 		rows = append(rows, []string{
-			wording.Plain(one.User), strconv.Itoa(uses.Trials), fmt.Sprintf("%.3g", uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
+			format.Plain(one.User), strconv.Itoa(uses.Trials), fmt.Sprintf("%.3g", uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
 			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownLimits(one),
 		})
 	}
@@ -190,7 +190,7 @@ func quotaRemoveCommand(flags *studyFlags) *cobra.Command {
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s has no quota any more\n", wording.Plain(args[0]))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s has no quota any more\n", format.Plain(args[0]))
 			return err
 		},
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func reservationCommand() *cobra.Command {
@@ -94,18 +94,18 @@ func reservedTimes(ask *protocol.ReservationRequest, from, to string, last time.
 // shownReserved says what is kept.
 func shownReserved(one protocol.Reservation) string {
 	if one.Worker != "" {
-		return "worker " + wording.Plain(one.Worker)
+		return "worker " + format.Plain(one.Worker)
 	}
-	return wording.Count(one.GPUs, "GPU")
+	return format.Count(one.GPUs, "GPU")
 }
 
 // shownBeneficiary says who it is kept for.
 func shownBeneficiary(one protocol.Reservation) string {
 	switch {
 	case one.User != "":
-		return "user " + wording.Plain(one.User)
+		return "user " + format.Plain(one.User)
 	case one.Study != "":
-		return "study " + wording.Plain(one.Study)
+		return "study " + format.Plain(one.Study)
 	}
 	return "a study of another user"
 }
@@ -114,10 +114,10 @@ func shownBeneficiary(one protocol.Reservation) string {
 func shownAbsent(one protocol.Reservation) string {
 	said := ""
 	if one.WorkerAbsent {
-		said += fmt.Sprintf("No worker named %s is connected now: nothing is kept until one is ('tandem workers' lists them)\n", wording.Plain(one.Worker))
+		said += fmt.Sprintf("No worker named %s is connected now: nothing is kept until one is ('tandem workers' lists them)\n", format.Plain(one.Worker))
 	}
 	if one.GPUsAbsent > 0 {
-		said += fmt.Sprintf("The connected workers have %s in all: while it holds, nobody else begins a trial with GPUs\n", wording.Count(one.GPUs-one.GPUsAbsent, "GPU"))
+		said += fmt.Sprintf("The connected workers have %s in all: while it holds, nobody else begins a trial with GPUs\n", format.Count(one.GPUs-one.GPUsAbsent, "GPU"))
 	}
 	if one.UserAbsent {
 		said += absentUser(one.User)
@@ -163,7 +163,7 @@ func printReservations(out io.Writer, list []protocol.Reservation) error {
 		case one.WorkerAbsent:
 			state += "; no such worker is connected"
 		case one.GPUsAbsent > 0:
-			state += "; the connected workers have " + wording.Count(one.GPUs-one.GPUsAbsent, "GPU")
+			state += "; the connected workers have " + format.Count(one.GPUs-one.GPUsAbsent, "GPU")
 		}
 		if one.UserAbsent {
 			state += "; no token is the user's"

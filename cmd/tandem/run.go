@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/web/auth"
-	"github.com/tandem-tune/tandem/wording"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
@@ -207,7 +207,7 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	if options.slots == 0 {
 		fmt.Fprint(out, "As many trials at once as this machine has room for\n\n")
 	} else {
-		fmt.Fprintf(out, "%s at once on this machine\n\n", wording.Count(int(options.slots), "trial"))
+		fmt.Fprintf(out, "%s at once on this machine\n\n", format.Count(int(options.slots), "trial"))
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -253,7 +253,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 		case err != nil:
 			return found, err
 		case !found.Status.Over() && same(found.Definition, def):
-			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", wording.Plain(found.Name), wording.States(found.Progress.Trials))
+			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials))
 			if found.Status == protocol.StudyPaused {
 				return client.ResumeStudy(ctx, found.ID)
 			}
@@ -264,13 +264,13 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 }
 
 func describe(out io.Writer, wanted string, view protocol.StudyView) {
-	name := wording.Plain(view.Name)
+	name := format.Plain(view.Name)
 	if view.Name != wanted {
-		name += fmt.Sprintf(" (there is a study %s already)", wording.Plain(wanted))
+		name += fmt.Sprintf(" (there is a study %s already)", format.Plain(wanted))
 	}
 	top := view.Rungs[len(view.Rungs)-1].Budget
 	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Methods(), view.Definition.Search.Promotion.OrDefault(),
-		wording.Count(len(view.Rungs), "rung"), wording.Budget(top), view.Definition.Search.Seed)
+		format.Count(len(view.Rungs), "rung"), format.Budget(top), view.Definition.Search.Seed)
 }
 
 // same reports whether a stored study is what the file says. A seed that the

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // studyFlags are shared by every command below "tandem study".
@@ -136,8 +136,8 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 func listingOfStudies(studies []protocol.StudyView) listing {
 	seen := listing{print: func(out io.Writer) error { return printStudies(out, studies) }}
 	for _, study := range studies {
-		name := wording.Plain(study.Owner) + ":" + wording.Plain(study.Name)
-		seen.things = append(seen.things, thing{name, fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study), wording.States(study.Progress.Trials))})
+		name := format.Plain(study.Owner) + ":" + format.Plain(study.Name)
+		seen.things = append(seen.things, thing{name, fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study), format.States(study.Progress.Trials))})
 	}
 	return seen
 }
@@ -152,10 +152,10 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 		p := study.Progress
 		best, metric := "-", "-"
 		if p.Best != nil {
-			best, metric = wording.BestValue(*p.Best), wording.Plain(p.Best.Metric)
+			best, metric = format.BestValue(*p.Best), format.Plain(p.Best.Metric)
 			for i := 1; i < len(p.Best.Values); i++ { // the best compromise
 				best += ", " + further(*p.Best, i)
-				metric += ", " + wording.Plain(study.Definition.Objectives[i].Label())
+				metric += ", " + format.Plain(study.Definition.Objectives[i].Label())
 			}
 		}
 		trials := strconv.Itoa(p.Created)
@@ -163,8 +163,8 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 			trials += "/" + strconv.Itoa(p.MaxTrials)
 		}
 		rows = append(rows, []string{
-			wording.Plain(study.Name), wording.Plain(study.Owner), string(study.Status), best, metric, trials, strconv.Itoa(p.Epochs),
-			wording.Seconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
+			format.Plain(study.Name), format.Plain(study.Owner), string(study.Status), best, metric, trials, strconv.Itoa(p.Epochs),
+			format.Seconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
 		})
 	}
 	return table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "METRIC", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
@@ -218,7 +218,7 @@ func listingOfStudy(ctx context.Context, client *rest.Client, study string, limi
 		return listing{}, err
 	}
 	seen := listing{over: view.Status.Over(), print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
-	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", wording.Plain(view.Name), view.Status, shownBest(view))})
+	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", format.Plain(view.Name), view.Status, shownBest(view))})
 	for _, t := range page.Trials {
 		seen.things = append(seen.things, thing{fmt.Sprintf("trial %d", t.Number), shownTrial(t, view.Definition)})
 	}
@@ -228,18 +228,18 @@ func listingOfStudy(ctx context.Context, client *rest.Client, study string, limi
 func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {
 	status := string(view.Status)
 	if view.Reason != "" {
-		status += ": " + wording.Plain(view.Reason)
+		status += ": " + format.Plain(view.Reason)
 	}
-	fmt.Fprintf(out, "%s (%s) of %s  %s\n", wording.Plain(view.Name), view.ID, wording.Plain(view.Owner), status)
+	fmt.Fprintf(out, "%s (%s) of %s  %s\n", format.Plain(view.Name), view.ID, format.Plain(view.Owner), status)
 	for _, wait := range view.Waits {
-		fmt.Fprintf(out, "Waits: %s\n", wording.Plain(wait.Reason))
+		fmt.Fprintf(out, "Waits: %s\n", format.Plain(wait.Reason))
 	}
 	if view.Definition.Description != "" {
-		fmt.Fprintln(out, wording.Plain(view.Definition.Description))
+		fmt.Fprintln(out, format.Plain(view.Definition.Description))
 	}
 	printCosts(out, view)
 	if left := view.Progress.RemainingSeconds; left != nil {
-		fmt.Fprintf(out, "Left:  about %s\n", wording.Seconds(*left))
+		fmt.Fprintf(out, "Left:  about %s\n", format.Seconds(*left))
 	}
 	if bound := view.Progress.RegretBound; bound != nil {
 		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
@@ -256,7 +256,7 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 // shownRegret says how much could still be gained.
 func shownRegret(bound protocol.RegretBound, metric string) string {
 	return fmt.Sprintf("Gain:  at most %.3g of %s is left, an estimate at %g %% confidence from %s; ends below %g",
-		float64(bound.Value), wording.Plain(metric), 100*bound.Confidence, wording.Count(bound.Results, "full result"), bound.Threshold)
+		float64(bound.Value), format.Plain(metric), 100*bound.Confidence, format.Count(bound.Results, "full result"), bound.Threshold)
 }
 
 func watchCommand(flags *studyFlags) *cobra.Command {

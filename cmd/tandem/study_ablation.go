@@ -5,16 +5,16 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func printAblation(out io.Writer, answer protocol.Ablation) error {
 	if answer.From != nil && answer.To != nil {
-		fmt.Fprintf(out, "From trial %d to trial %d: %s at rung %d (%s)\n", answer.From.Trial, answer.To.Trial, wording.Plain(answer.Metric), answer.Rung, wording.Budget(answer.Budget))
-		fmt.Fprintf(out, "Values are predicted (≈) by a surrogate made from %s; of others %s\n", wording.Count(answer.Surrogate.Used, "trial"),
+		fmt.Fprintf(out, "From trial %d to trial %d: %s at rung %d (%s)\n", answer.From.Trial, answer.To.Trial, format.Plain(answer.Metric), answer.Rung, format.Budget(answer.Budget))
+		fmt.Fprintf(out, "Values are predicted (≈) by a surrogate made from %s; of others %s\n", format.Count(answer.Surrogate.Used, "trial"),
 			strings.TrimPrefix(shownSurrogate(*answer.Surrogate), "a surrogate ")+".")
 		rows := [][]string{append([]string{"start", "", ""}, shownPoint(answer.From.AblationPoint, "")...)}
 		for _, step := range answer.Steps {
@@ -23,7 +23,7 @@ func printAblation(out io.Writer, answer protocol.Ablation) error {
 				share = fmt.Sprintf("%.0f%%", 100**step.Share)
 			}
 			for i, change := range append(step.Switched, step.Dependent...) {
-				row := []string{wording.Plain(change.Parameter), shownEnd(change.From), shownEnd(change.To), "", "", "", ""}
+				row := []string{format.Plain(change.Parameter), shownEnd(change.From), shownEnd(change.To), "", "", "", ""}
 				if i == 0 {
 					row = append(row[:3], shownPoint(step.After, share)...)
 				} else {
@@ -44,14 +44,14 @@ func printAblation(out io.Writer, answer protocol.Ablation) error {
 func shownPoint(point protocol.AblationPoint, share string) []string {
 	measured := ""
 	if point.Measured != nil {
-		measured = fmt.Sprintf("%s (trial %d)", wording.Number(point.Measured.Value), point.Measured.Trial)
+		measured = fmt.Sprintf("%s (trial %d)", format.Number(point.Measured.Value), point.Measured.Trial)
 	}
-	return []string{"≈ " + wording.Number(trial.Float(point.Predicted)), wording.Number(trial.Float(point.Spread)), share, measured}
+	return []string{"≈ " + format.Number(trial.Float(point.Predicted)), format.Number(trial.Float(point.Spread)), share, measured}
 }
 
 func shownEnd(value *space.Value) string {
 	if value == nil {
 		return "–"
 	}
-	return wording.Value(*value)
+	return format.Value(*value)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func tagCommand(flags *studyFlags) *cobra.Command {
@@ -35,7 +35,7 @@ page and in exports. Without a tag and without --remove, the tags are shown.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			amendment := trial.Amendment{AddTags: args[1:], RemoveTags: remove}
 			return flags.annotate(command, subject{args[0], number}, amendment, func(out io.Writer, now trial.Annotation) error {
-				_, err := fmt.Fprintln(out, wording.Plain(strings.Join(now.Tags, " ")))
+				_, err := fmt.Fprintln(out, format.Plain(strings.Join(now.Tags, " ")))
 				return err
 			})
 		},
@@ -81,7 +81,7 @@ empty text removes it. Without a text the note is shown.`,
 				}
 				lines := strings.Split(now.Note, "\n")
 				for i, line := range lines {
-					lines[i] = wording.Plain(line)
+					lines[i] = format.Plain(line)
 				}
 				_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 				return err

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func pauseCommand(flags *studyFlags) *cobra.Command {
@@ -51,7 +51,7 @@ func changing(flags *studyFlags, command *cobra.Command, change func(*rest.Clien
 		if flags.json {
 			return writeJSON(out, view)
 		}
-		_, err = fmt.Fprintf(out, "Study %s is %s\n", wording.Plain(view.Name), view.Status)
+		_, err = fmt.Fprintf(out, "Study %s is %s\n", format.Plain(view.Name), view.Status)
 		return err
 	})
 }
@@ -74,7 +74,7 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 				return err
 			}
 			if !sure {
-				question := fmt.Sprintf("Delete study %s with its %s?", wording.Plain(view.Name), wording.Count(view.Progress.Created, "trial"))
+				question := fmt.Sprintf("Delete study %s with its %s?", format.Plain(view.Name), format.Count(view.Progress.Created, "trial"))
 				if err := confirm(command, question); err != nil {
 					return err
 				}
@@ -85,7 +85,7 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), map[string]string{"deleted": view.ID})
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", wording.Plain(view.Name))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", format.Plain(view.Name))
 			return err
 		},
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // printCorrelations prints how far each rung's ranking holds at the next one,
@@ -16,6 +16,6 @@ func printCorrelations(out io.Writer, answer protocol.Correlations) {
 			continue
 		}
 		fmt.Fprintf(out, "Rung %d ranks as rung %d does: correlation %.2f (95%%: %.2f to %.2f) among the %s measured at both; among all %d an estimated %.2f\n",
-			one.From, one.To, one.Spearman, one.Low, one.High, wording.Count(one.Trials, "trial"), one.Below, one.Corrected)
+			one.From, one.To, one.Spearman, one.Low, one.High, format.Count(one.Trials, "trial"), one.Below, one.Corrected)
 	}
 }

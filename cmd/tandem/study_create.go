@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // createFlags are the flags of "tandem study create".
@@ -83,13 +83,13 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if f.json {
 		return writeJSON(out, view)
 	}
-	_, err = fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", wording.Plain(view.Name), view.ID, client.URL(), view.ID)
+	_, err = fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
 	return err
 }
 
 func (f *createFlags) follow(ctx context.Context, client *rest.Client, view protocol.StudyView, out io.Writer) error {
 	if !f.json {
-		fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", wording.Plain(view.Name), view.ID, client.URL(), view.ID)
+		fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
 	}
 	return follow(ctx, client, view.ID, f.json, out)
 }

@@ -6,9 +6,9 @@ import (
 	"io"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // deflationOf is what the study's trials leave out; nil for a study that has
@@ -27,15 +27,15 @@ func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 		return
 	}
 	if d.Accepts != nil {
-		fmt.Fprintf(out, "Priority %d: %s\n", d.Priority, wording.Plain(d.Why))
+		fmt.Fprintf(out, "Priority %d: %s\n", d.Priority, format.Plain(d.Why))
 		if d.Loss != nil {
-			fmt.Fprintf(out, "       costs about %.2g of %s, at most %.2g (estimates)\n", *d.Loss, wording.Plain(metric), *d.LossBound)
+			fmt.Fprintf(out, "       costs about %.2g of %s, at most %.2g (estimates)\n", *d.Loss, format.Plain(metric), *d.LossBound)
 		}
 		if d.LossMeasured != nil {
-			fmt.Fprintf(out, "       cost %.2g, measured by %s with all data\n", *d.LossMeasured, wording.Count(d.LossTrials, "repeated trial"))
+			fmt.Fprintf(out, "       cost %.2g, measured by %s with all data\n", *d.LossMeasured, format.Count(d.LossTrials, "repeated trial"))
 		}
 		if d.Deflated > 0 {
-			fmt.Fprintf(out, "       %s left something out so far\n", wording.Count(d.Deflated, "trial"))
+			fmt.Fprintf(out, "       %s left something out so far\n", format.Count(d.Deflated, "trial"))
 		}
 	}
 	if d.Sprint != nil {
@@ -46,12 +46,12 @@ func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 		}
 	}
 	if d.SprintWhy != "" {
-		fmt.Fprintf(out, "         %s\n", wording.Plain(d.SprintWhy))
+		fmt.Fprintf(out, "         %s\n", format.Plain(d.SprintWhy))
 	}
 	if d.LimitsWhy != "" {
-		fmt.Fprintf(out, "Limits: %s\n", wording.Plain(d.LimitsWhy))
+		fmt.Fprintf(out, "Limits: %s\n", format.Plain(d.LimitsWhy))
 	} else if d.Met != nil {
-		fmt.Fprintf(out, "A trial takes %s in the mean, 95%% within %s (%s in the last hour)\n", wording.Seconds(d.Met.Mean), wording.Seconds(d.Met.Tail), wording.Count(d.Met.Trials, "trial"))
+		fmt.Fprintf(out, "A trial takes %s in the mean, 95%% within %s (%s in the last hour)\n", format.Seconds(d.Met.Mean), format.Seconds(d.Met.Tail), format.Count(d.Met.Trials, "trial"))
 	}
 }
 

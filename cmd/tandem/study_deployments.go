@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func deploymentsCommand(flags *studyFlags) *cobra.Command {
@@ -52,7 +52,7 @@ an inference section; docs/edge.md says more.`,
 }
 
 func printDeployments(out io.Writer, answer protocol.Deployments) error {
-	fmt.Fprintf(out, "Trial %d, architecture %s\n", answer.Trial, wording.Plain(answer.Architecture))
+	fmt.Fprintf(out, "Trial %d, architecture %s\n", answer.Trial, format.Plain(answer.Architecture))
 	return deploymentTable(out, answer.Devices)
 }
 
@@ -61,11 +61,11 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 	var rows [][]string
 	for _, one := range devices {
 		if !one.Runs() {
-			rows = append(rows, []string{wording.Plain(one.Device), "-", "-", "-", "-", "-", "it does not run there"})
+			rows = append(rows, []string{format.Plain(one.Device), "-", "-", "-", "-", "-", "it does not run there"})
 			continue
 		}
-		rows = append(rows, []string{wording.Plain(one.Device), shownDeployment(one.Configuration), shownBand(one.LatencySeconds, shownSpan),
-			fmt.Sprintf("%.4g", one.SamplesPerSecond), shownSampleJoules(one), wording.Size(one.MemoryBytes), wording.Plain(one.Method)})
+		rows = append(rows, []string{format.Plain(one.Device), shownDeployment(one.Configuration), shownBand(one.LatencySeconds, shownSpan),
+			fmt.Sprintf("%.4g", one.SamplesPerSecond), shownSampleJoules(one), format.Size(one.MemoryBytes), format.Plain(one.Method)})
 	}
 	if err := table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
 		return err
@@ -75,13 +75,13 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 			if one.Runs() {
 				unmet = "nothing keeps to the constraints: " + unmet
 			}
-			fmt.Fprintf(out, "  %s: %s\n", wording.Plain(one.Device), wording.Plain(unmet))
+			fmt.Fprintf(out, "  %s: %s\n", format.Plain(one.Device), format.Plain(unmet))
 		}
 		if !one.Estimated() && one.EnergyEstimated() {
-			fmt.Fprintf(out, "  %s: the joules are not measured: %s\n", wording.Plain(one.Device), wording.Plain(one.EnergyMethod))
+			fmt.Fprintf(out, "  %s: the joules are not measured: %s\n", format.Plain(one.Device), format.Plain(one.EnergyMethod))
 		}
 		for _, doubtful := range one.Doubtful {
-			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", wording.Plain(one.Device), wording.Plain(doubtful))
+			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", format.Plain(one.Device), format.Plain(doubtful))
 		}
 	}
 	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
@@ -112,7 +112,7 @@ func shownSampleJoules(one deployment.Deployment) string {
 func shownDeployment(c tuning.Configuration) string {
 	parts := []string{"batch " + strconv.Itoa(c.BatchSize)}
 	if c.Cores > 0 {
-		parts = append(parts, wording.Count(c.Cores, "core"))
+		parts = append(parts, format.Count(c.Cores, "core"))
 	}
 	if c.CPUHertz > 0 {
 		parts = append(parts, fmt.Sprintf("%.4g GHz", c.CPUHertz/1e9))

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/report"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // errDiffers is what two studies that differ end --exit-code with.
@@ -72,7 +72,7 @@ func sideOf(ctx context.Context, client *rest.Client, name string) (report.Side,
 }
 
 func printDifference(out io.Writer, d report.Difference) error {
-	a, b := wording.Plain(d.A), wording.Plain(d.B)
+	a, b := format.Plain(d.A), format.Plain(d.B)
 	if len(d.Definition) == 0 {
 		fmt.Fprintln(out, "The definitions are the same but for the name.")
 	} else if err := table(out, []string{"DEFINITION", a, b}, shownChanges(d.Definition)); err != nil {
@@ -85,7 +85,7 @@ func printDifference(out io.Writer, d report.Difference) error {
 		if percent, known := one.Percent(); known {
 			change = fmt.Sprintf("%+.1f%%", percent)
 		}
-		rows = append(rows, []string{wording.Plain(one.Name), shownResult(one, one.A, one.EstimateA), shownResult(one, one.B, one.EstimateB), change})
+		rows = append(rows, []string{format.Plain(one.Name), shownResult(one, one.A, one.EstimateA), shownResult(one, one.B, one.EstimateB), change})
 	}
 	if err := table(out, []string{"RESULT", a, b, "CHANGE"}, rows); err != nil {
 		return err
@@ -97,7 +97,7 @@ func printDifference(out io.Writer, d report.Difference) error {
 		}
 	}
 	for _, note := range d.Notes {
-		fmt.Fprintf(out, "Note: %s\n", wording.Plain(note))
+		fmt.Fprintf(out, "Note: %s\n", format.Plain(note))
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func printDifference(out io.Writer, d report.Difference) error {
 func shownChanges(list []report.Change) [][]string {
 	rows := make([][]string, 0, len(list))
 	for _, one := range list {
-		rows = append(rows, []string{wording.Plain(one.Path), shownJSON(one.A), shownJSON(one.B)})
+		rows = append(rows, []string{format.Plain(one.Path), shownJSON(one.A), shownJSON(one.B)})
 	}
 	return rows
 }
@@ -129,25 +129,25 @@ func shownJSON(value json.RawMessage) string {
 	case string(value) == "null":
 		return "-"
 	case json.Unmarshal(value, &text) == nil:
-		return wording.Plain(text)
+		return format.Plain(text)
 	}
-	return wording.Plain(string(value))
+	return format.Plain(string(value))
 }
 
 func shownResult(one report.Result, value *trial.Float, estimate bool) string {
 	if value == nil {
 		return "-"
 	}
-	said := wording.Number(*value)
+	said := format.Number(*value)
 	switch one.Unit {
 	case "s":
-		said = wording.Seconds(float64(*value))
+		said = format.Seconds(float64(*value))
 	case "J":
 		method := "as reported"
 		if estimate {
 			method = "estimate"
 		}
-		return wording.Energy(trial.Energy{Joules: *value, Method: method})
+		return format.Energy(trial.Energy{Joules: *value, Method: method})
 	}
 	if estimate {
 		said += " (estimate)"

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/importer"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // enqueueFlags are the flags of "tandem study enqueue".
@@ -69,7 +69,7 @@ func (f *enqueueFlags) run(command *cobra.Command, study string) error {
 		return writeJSON(command.OutOrStdout(), reply)
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s: %s enqueued, %d waiting in all\n",
-		wording.Plain(reply.Study), wording.Count(reply.Enqueued, "configuration"), reply.Waiting)
+		format.Plain(reply.Study), format.Count(reply.Enqueued, "configuration"), reply.Waiting)
 	return err
 }
 
@@ -78,7 +78,7 @@ func (f *enqueueFlags) configurations(command *cobra.Command, in space.Space) ([
 	if f.file != "" {
 		configurations, notes, err := importer.ReadConfigurations(f.file, in)
 		for _, note := range notes {
-			fmt.Fprintln(command.ErrOrStderr(), wording.Plain(note))
+			fmt.Fprintln(command.ErrOrStderr(), format.Plain(note))
 		}
 		return configurations, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // importanceFlags are the choices of "study importance"; -1 stands for none.
@@ -104,13 +104,13 @@ func printImportance(out io.Writer, answer protocol.Importance) error {
 
 func printRung(out io.Writer, rung protocol.RungImportance) error {
 	if rung.Surrogate != nil {
-		fmt.Fprintf(out, "Rung %d (%s): %s, of which %s\n", rung.Rung, wording.Budget(rung.Budget), wording.Count(rung.Trials, "trial"), shownSurrogate(*rung.Surrogate))
+		fmt.Fprintf(out, "Rung %d (%s): %s, of which %s\n", rung.Rung, format.Budget(rung.Budget), format.Count(rung.Trials, "trial"), shownSurrogate(*rung.Surrogate))
 	} else {
-		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, wording.Budget(rung.Budget), rung.Best, wording.Count(rung.Trials, "trial"))
+		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, format.Budget(rung.Budget), rung.Best, format.Count(rung.Trials, "trial"))
 	}
 	heading, rows := []string{"PARAMETER", "SHARE", "CHANCE", ""}, make([][]string, 0, len(rung.Parameters))
 	for _, p := range rung.Parameters {
-		row := []string{wording.Plain(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share)}
+		row := []string{format.Plain(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share)}
 		if p.Chance == nil {
 			heading = []string{"PARAMETER", "SHARE", "±"}
 			row = append(row, fmt.Sprintf("%.0f%%", 100*p.Spread))
@@ -124,7 +124,7 @@ func printRung(out io.Writer, rung protocol.RungImportance) error {
 	}
 	for _, pair := range rung.Interactions {
 		if pair.Share >= 0.005 {
-			rows = append(rows, []string{wording.Plain(pair.First) + " with " + wording.Plain(pair.Second), fmt.Sprintf("%.0f%%", 100*pair.Share), fmt.Sprintf("%.0f%%", 100*pair.Spread)})
+			rows = append(rows, []string{format.Plain(pair.First) + " with " + format.Plain(pair.Second), fmt.Sprintf("%.0f%%", 100*pair.Share), fmt.Sprintf("%.0f%%", 100*pair.Spread)})
 		}
 	}
 	if len(rows) > 0 {
@@ -143,8 +143,8 @@ func shownSurrogate(s protocol.Surrogate) string {
 
 func printNotes(out io.Writer, notes []string, method string) error {
 	for _, note := range notes {
-		fmt.Fprintf(out, "Note: %s\n", wording.Plain(note))
+		fmt.Fprintf(out, "Note: %s\n", format.Plain(note))
 	}
-	_, err := fmt.Fprintf(out, "Method: %s\n", wording.Plain(method))
+	_, err := fmt.Fprintf(out, "Method: %s\n", format.Plain(method))
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // linkLife is how long a link opens its study where nobody said.
@@ -103,7 +103,7 @@ func printLinks(out io.Writer, links []protocol.LinkView, now time.Time) error {
 		if !now.Before(link.Expires) {
 			ends += " (over)"
 		}
-		rows = append(rows, []string{link.ID, wording.Plain(link.Name), shownTime(&link.Created, ""), ends, shownTime(link.Used, "never")})
+		rows = append(rows, []string{link.ID, format.Plain(link.Name), shownTime(&link.Created, ""), ends, shownTime(link.Used, "never")})
 	}
 	return table(out, []string{"ID", "FOR", "CREATED", "EXPIRES", "LAST USED"}, rows)
 }
@@ -129,7 +129,7 @@ func linkRevokeCommand(flags *studyFlags) *cobra.Command {
 			if flags.json {
 				return writeJSON(command.OutOrStdout(), map[string]string{"revoked": args[1]})
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Link %s was revoked\n", wording.Plain(args[1]))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Link %s was revoked\n", format.Plain(args[1]))
 			return err
 		},
 	}
@@ -145,7 +145,7 @@ func (f *studyFlags) completeLink(command *cobra.Command, args []string, begun s
 			links, err := client.Links(ctx, args[0])
 			ids := make([]string, 0, len(links))
 			for _, link := range links {
-				ids = append(ids, link.ID+"\t"+wording.Plain(link.Name)+", until "+shownTime(&link.Expires, ""))
+				ids = append(ids, link.ID+"\t"+format.Plain(link.Name)+", until "+shownTime(&link.Expires, ""))
 			}
 			return ids, err
 		})

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func paretoCommand(flags *studyFlags) *cobra.Command {
@@ -35,7 +35,7 @@ between the front and the reference point.`,
 
 func printPareto(out io.Writer, answer protocol.Pareto) error {
 	if len(answer.Trials) > 0 {
-		fmt.Fprintf(out, "Rung %d (%s): %d of %s on the front\n", answer.Rung, wording.Budget(answer.Budget), len(answer.Trials), wording.Count(answer.Measured, "trial"))
+		fmt.Fprintf(out, "Rung %d (%s): %d of %s on the front\n", answer.Rung, format.Budget(answer.Budget), len(answer.Trials), format.Count(answer.Measured, "trial"))
 		names := map[string]bool{}
 		for _, t := range answer.Trials {
 			for name := range t.Params {
@@ -45,16 +45,16 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 		parameters := sortedNames(names)
 		heading := []string{"RANK", "TRIAL"}
 		for _, one := range answer.Objectives {
-			heading = append(heading, wording.Plain(one.Name))
+			heading = append(heading, format.Plain(one.Name))
 		}
 		for _, name := range parameters {
-			heading = append(heading, wording.Plain(name))
+			heading = append(heading, format.Plain(name))
 		}
 		rows := make([][]string, 0, len(answer.Trials))
 		for _, t := range answer.Trials {
 			row := []string{strconv.Itoa(t.Rank), strconv.Itoa(t.Number)}
 			for _, value := range t.Values {
-				row = append(row, wording.Number(value))
+				row = append(row, format.Number(value))
 			}
 			rows = append(rows, append(row, shownConfiguration(t.Params, parameters)...))
 		}
@@ -63,13 +63,13 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 		}
 	}
 	if answer.Why != "" {
-		fmt.Fprintf(out, "Best compromise: %s\n", wording.Plain(answer.Why))
+		fmt.Fprintf(out, "Best compromise: %s\n", format.Plain(answer.Why))
 	}
 	if answer.Hypervolume != nil {
-		fmt.Fprintf(out, "Hypervolume: %s, measured from %s\n", wording.Number(trial.Float(*answer.Hypervolume)), shownReference(answer.Objectives))
+		fmt.Fprintf(out, "Hypervolume: %s, measured from %s\n", format.Number(trial.Float(*answer.Hypervolume)), shownReference(answer.Objectives))
 	}
 	for _, note := range answer.Notes {
-		fmt.Fprintf(out, "Note: %s\n", wording.Plain(note))
+		fmt.Fprintf(out, "Note: %s\n", format.Plain(note))
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func shownReference(objectives []protocol.ParetoObjective) string {
 		if one.Given {
 			source = ""
 		}
-		parts = append(parts, wording.Plain(one.Name)+" "+wording.Number(trial.Float(*one.Reference))+source)
+		parts = append(parts, format.Plain(one.Name)+" "+format.Number(trial.Float(*one.Reference))+source)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // pacing is what the plan's flags tell of the costs.
@@ -90,7 +90,7 @@ func (p pacing) known(ctx context.Context, flags *studyFlags) (budget.Pace, erro
 
 // printPlan prints what a study is expected to do.
 func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
-	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", wording.Plain(def.Name), def.Search.Methods(), def.Search.Promotion, wording.Count(len(plan.Stages), "rung"))
+	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", format.Plain(def.Name), def.Search.Methods(), def.Search.Promotion, format.Count(len(plan.Stages), "rung"))
 	if def.Directory != "" {
 		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))
 	}
@@ -98,7 +98,7 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	rows := make([][]string, 0, len(plan.Stages))
 	for _, stage := range plan.Stages {
 		rows = append(rows, []string{
-			strconv.Itoa(stage.Index), wording.Budget(stage.Budget), strconv.Itoa(stage.Started), strconv.Itoa(stage.Promoted),
+			strconv.Itoa(stage.Index), format.Budget(stage.Budget), strconv.Itoa(stage.Started), strconv.Itoa(stage.Promoted),
 			strconv.Itoa(stage.Epochs), fmt.Sprintf("%.1f", stage.DataPasses),
 		})
 		if measured {
@@ -118,7 +118,7 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 		return err
 	}
 	if plan.Repeats > 0 {
-		fmt.Fprintf(out, "Then the best are trained again: %s of %s each\n", wording.Count(plan.Repeats, "repeat"), wording.Budget(plan.Stages[len(plan.Stages)-1].Budget))
+		fmt.Fprintf(out, "Then the best are trained again: %s of %s each\n", format.Count(plan.Repeats, "repeat"), format.Budget(plan.Stages[len(plan.Stages)-1].Budget))
 	}
 	expected := "Expected"
 	if plan.UpperBound {
@@ -128,7 +128,7 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 		expected += ", with the repeats"
 	}
 	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
-		expected, wording.Count(plan.Trials, "trial"), wording.Count(plan.Epochs, "epoch"), plan.DataPasses, wording.Count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
+		expected, format.Count(plan.Trials, "trial"), format.Count(plan.Epochs, "epoch"), plan.DataPasses, format.Count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
 	printCostsOf(out, plan)
 	return err
 }
@@ -136,9 +136,9 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 // shownAmount is a measured budget's seconds or joules.
 func shownAmount(seconds, joules float64) string {
 	if joules > 0 {
-		return wording.Energy(trial.Energy{Joules: trial.Float(joules), Method: "budget"})
+		return format.Energy(trial.Energy{Joules: trial.Float(joules), Method: "budget"})
 	}
-	return wording.Seconds(seconds)
+	return format.Seconds(seconds)
 }
 
 // printCostsOf prints what the plan is expected to take, if that is known.
@@ -149,10 +149,10 @@ func printCostsOf(out io.Writer, plan budget.Plan) {
 	}
 	var parts []string
 	if costs.TrialSeconds > 0 {
-		parts = append(parts, wording.Seconds(costs.TrialSeconds)+" of training, at least "+wording.Seconds(costs.ElapsedSeconds)+" with "+wording.Count(costs.Workers, "worker"))
+		parts = append(parts, format.Seconds(costs.TrialSeconds)+" of training, at least "+format.Seconds(costs.ElapsedSeconds)+" with "+format.Count(costs.Workers, "worker"))
 	}
 	if costs.Joules > 0 {
 		parts = append(parts, shownAmount(0, costs.Joules))
 	}
-	fmt.Fprintf(out, "Estimated: %s (%s)\n", strings.Join(parts, ", "), wording.Plain(costs.Method))
+	fmt.Fprintf(out, "Estimated: %s (%s)\n", strings.Join(parts, ", "), format.Plain(costs.Method))
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func replayCommand(flags *studyFlags) *cobra.Command {
@@ -59,6 +59,6 @@ func replay(ctx context.Context, client *rest.Client, name string, asJSON bool, 
 	if asJSON {
 		return writeJSON(out, map[string]any{"study": log.Study.Name, "decisions": decisions, "same": true})
 	}
-	_, err = fmt.Fprintf(out, "Study %s: all %d decisions of its search came out the same.\n", wording.Plain(log.Study.Name), decisions)
+	_, err = fmt.Fprintf(out, "Study %s: all %d decisions of its search came out the same.\n", format.Plain(log.Study.Name), decisions)
 	return err
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/report"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func reportCommand(flags *studyFlags) *cobra.Command {
@@ -58,7 +58,7 @@ func gather(ctx context.Context, client *rest.Client, study string, progress io.
 		return report.Source{}, err
 	}
 	defer export.Close()
-	moved := newTransfer(progress, "Reading "+wording.Plain(study), 0)
+	moved := newTransfer(progress, "Reading "+format.Plain(study), 0)
 	source, err := report.Read(moved.reading(export))
 	moved.end()
 	if err != nil {
@@ -109,7 +109,7 @@ func writeReport(out io.Writer, path string, source report.Source, asJSON bool) 
 	if asJSON {
 		return writeJSON(out, map[string]any{"report": path, "bytes": info.Size()})
 	}
-	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", wording.Plain(source.Study.Name), path, wording.Size(info.Size()))
+	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", format.Plain(source.Study.Name), path, format.Size(info.Size()))
 	return err
 }
 

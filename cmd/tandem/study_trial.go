@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // onTrial is a command about one trial.
@@ -71,11 +71,11 @@ func printPlace(out io.Writer, detail protocol.TrialDetail) {
 		fmt.Fprintf(out, "Seen on its GPU: %s\n", shownGPUUse(*t.GPUUse))
 	}
 	if t.GPUShortage != nil {
-		fmt.Fprintf(out, "Ran out of GPU memory beside other trials %s, which is no failure; %s are kept for it since\n", wording.Count(t.GPUShortage.Times, "time"), gib(t.GPUShortage.NeedBytes))
+		fmt.Fprintf(out, "Ran out of GPU memory beside other trials %s, which is no failure; %s are kept for it since\n", format.Count(t.GPUShortage.Times, "time"), gib(t.GPUShortage.NeedBytes))
 	}
 	printGPUExpected(out, detail.GPUExpected)
 	if t.Preemptions > 0 {
-		fmt.Fprintf(out, "Made way for others %s\n", wording.Count(t.Preemptions, "time"))
+		fmt.Fprintf(out, "Made way for others %s\n", format.Count(t.Preemptions, "time"))
 	}
 }
 
@@ -83,16 +83,16 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	t := detail.Trial
 	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
 	if t.Reason != "" {
-		fmt.Fprintf(out, ": %s", wording.Plain(t.Reason))
+		fmt.Fprintf(out, ": %s", format.Plain(t.Reason))
 	}
-	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, wording.Budget(t.Budget), wording.Count(t.Epochs, "epoch"), wording.Seconds(float64(t.Seconds)), wording.Energy(t.Energy))
+	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, format.Budget(t.Budget), format.Count(t.Epochs, "epoch"), format.Seconds(float64(t.Seconds)), format.Energy(t.Energy))
 	switch {
 	case t.Parent != nil && t.Inherited > 0:
 		fmt.Fprintf(out, "Continues trial %d from its epoch %d\n", *t.Parent, t.Inherited)
 	case t.Parent != nil:
 		fmt.Fprintf(out, "Child of trial %d, which left no checkpoint to continue\n", *t.Parent)
 	}
-	fmt.Fprintf(out, "Parameters (%s): %s\n", wording.Plain(t.Origin), wording.Parameters(t.Configuration))
+	fmt.Fprintf(out, "Parameters (%s): %s\n", format.Plain(t.Origin), format.Parameters(t.Configuration))
 	if t.Deflation != nil {
 		fmt.Fprintln(out, shownDrop(t.Deflation))
 	}
@@ -101,7 +101,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
 	}
 	if t.Repeated != nil {
-		fmt.Fprintf(out, "Repeated: %s; %s\n", wording.Mean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
+		fmt.Fprintf(out, "Repeated: %s; %s\n", format.Mean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
 	}
 	fmt.Fprintln(out)
 	metrics := map[string]bool{}
@@ -113,19 +113,19 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	names := sortedNames(metrics)
 	heading := []string{"RUNG", "EPOCH"}
 	for _, name := range names {
-		heading = append(heading, wording.Plain(name))
+		heading = append(heading, format.Plain(name))
 	}
 	var rows [][]string
 	for _, report := range detail.Reports {
 		row := []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch)}
 		for _, name := range names {
 			if value, has := report.Metrics[name]; has {
-				row = append(row, wording.Number(value))
+				row = append(row, format.Number(value))
 			} else {
 				row = append(row, "-")
 			}
 		}
-		rows = append(rows, append(row, wording.Seconds(float64(report.Seconds)), wording.Plain(report.Worker)))
+		rows = append(rows, append(row, format.Seconds(float64(report.Seconds)), format.Plain(report.Worker)))
 	}
 	if err := table(out, append(heading, "TIME", "WORKER"), rows); err != nil {
 		return err
@@ -153,7 +153,7 @@ func shownNumbers(what string, numbers []int) string {
 func printHistory(out io.Writer, events []protocol.Event) error {
 	var rows [][]string
 	for _, event := range events {
-		row := []string{event.At.Local().Format("15:04:05"), event.State, wording.Plain(event.Worker), wording.Plain(event.Reason)}
+		row := []string{event.At.Local().Format("15:04:05"), event.State, format.Plain(event.Worker), format.Plain(event.Reason)}
 		same := len(rows) > 0 && slices.Equal(rows[len(rows)-1][1:3], row[1:3])
 		if event.State == "" || same && event.Reason == "" {
 			continue
@@ -178,7 +178,7 @@ func logCommand(flags *studyFlags) *cobra.Command {
 		}
 		// A terminal must not be steered by what a script printed.
 		if file, ok := out.(*os.File); ok && isTerminal(file) {
-			text = wording.Lines(text)
+			text = format.Lines(text)
 		}
 		_, err = io.WriteString(out, text)
 		return err
@@ -232,7 +232,7 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 			_, err = io.Copy(out, answer)
 			return err
 		}
-		moved := newTransfer(os.Stderr, "Downloading "+wording.Plain(study), 0)
+		moved := newTransfer(os.Stderr, "Downloading "+format.Plain(study), 0)
 		defer moved.end()
 		return saveAs(path, moved.reading(answer))
 	})

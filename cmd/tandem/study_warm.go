@@ -11,9 +11,9 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/importer"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // warmFlags say what a study begins with.
@@ -55,7 +55,7 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 		return nil, usageError{err}
 	}
 	for _, note := range results.Notes {
-		fmt.Fprintln(notes, wording.Plain(note))
+		fmt.Fprintln(notes, format.Plain(note))
 	}
 	return results.Observations, nil
 }
@@ -80,8 +80,8 @@ func printWarm(out io.Writer, view protocol.StudyView) {
 	for _, source := range view.Definition.Search.WarmStart.Sources {
 		skipped := ""
 		if source.Skipped > 0 {
-			skipped = fmt.Sprintf(" (%d left out: %s)", source.Skipped, wording.Plain(source.Reason))
+			skipped = fmt.Sprintf(" (%d left out: %s)", source.Skipped, format.Plain(source.Reason))
 		}
-		fmt.Fprintf(out, "Begins with %s of %s%s\n", wording.Count(source.Observations, "result"), wording.Plain(source.Name), skipped)
+		fmt.Fprintf(out, "Begins with %s of %s%s\n", format.Count(source.Observations, "result"), format.Plain(source.Name), skipped)
 	}
 }

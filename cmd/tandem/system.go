@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 // printTrialSystem prints with which system configuration each epoch ran, why,
@@ -24,7 +24,7 @@ func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 	for _, report := range detail.Reports {
 		seconds, joules := shownSaving(report.Saved)
 		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), shownPhase(report.SystemPhase),
-			wording.Seconds(float64(report.Seconds)), wording.Energy(report.Energy), seconds, joules, wording.Plain(report.SystemWhy)})
+			format.Seconds(float64(report.Seconds)), format.Energy(report.Energy), seconds, joules, format.Plain(report.SystemWhy)})
 	}
 	fmt.Fprintln(out, "System configuration of each epoch; what is saved against the default is an estimate")
 	if len(rows) > 0 {
@@ -36,7 +36,7 @@ func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*t.Saved))
 	}
 	if !t.State.Terminal() {
-		fmt.Fprintf(out, "Next:  %s (%s): %s\n", shownSystem(t.Setting.Configuration), t.Setting.Phase, wording.Plain(t.Setting.Why))
+		fmt.Fprintf(out, "Next:  %s (%s): %s\n", shownSystem(t.Setting.Configuration), t.Setting.Phase, format.Plain(t.Setting.Why))
 	}
 	_, err := fmt.Fprintln(out)
 	return err
@@ -56,7 +56,7 @@ func printStudySystem(out io.Writer, p protocol.Progress) error {
 	var rows [][]string
 	for _, use := range p.SystemUse {
 		seconds, joules := shownSaving(use.Saved)
-		rows = append(rows, []string{shownSystem(use.Configuration), shownPhase(use.Phase), strconv.Itoa(use.Epochs), wording.Seconds(float64(use.Seconds)), seconds, joules})
+		rows = append(rows, []string{shownSystem(use.Configuration), shownPhase(use.Phase), strconv.Itoa(use.Epochs), format.Seconds(float64(use.Seconds)), seconds, joules})
 	}
 	return table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
 }
@@ -89,7 +89,7 @@ func shownSystem(configuration map[string]space.Value) string {
 	if len(configuration) == 0 {
 		return "-"
 	}
-	return wording.Parameters(configuration)
+	return format.Parameters(configuration)
 }
 
 // shownSaving is a saving in two columns: seconds and joules, with a minus where
@@ -104,8 +104,8 @@ func shownSaving(saved *trial.Saving) (seconds, joules string) {
 		}
 		return shown(math.Abs(float64(value)))
 	}
-	return signed(saved.Seconds, wording.Seconds), signed(saved.Joules, func(v float64) string {
-		return wording.Energy(trial.Energy{Joules: trial.Float(v), Method: "saved"})
+	return signed(saved.Seconds, format.Seconds), signed(saved.Joules, func(v float64) string {
+		return format.Energy(trial.Energy{Joules: trial.Float(v), Method: "saved"})
 	})
 }
 

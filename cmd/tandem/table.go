@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 const (
@@ -79,13 +79,13 @@ func columnsFrom(heading []string, rows [][]string) []column {
 	for i := range all {
 		c := column{cells: make([]string, len(rows))}
 		if i < len(heading) {
-			c.heading = wording.Plain(heading[i])
+			c.heading = format.Plain(heading[i])
 		}
 		whole := c.heading == "ID" // is for copying
 		numbers := true
 		for at, row := range rows {
 			if i < len(row) {
-				c.cells[at] = wording.Plain(row[i])
+				c.cells[at] = format.Plain(row[i])
 			}
 			c.natural = max(c.natural, displayWidth(c.cells[at]))
 			numbers = numbers && numeric(c.cells[at])

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func tokenCommand() *cobra.Command {
@@ -196,7 +196,7 @@ func tokenListCommand(flags *studyFlags) *cobra.Command {
 func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 	rows := make([][]string, 0, len(tokens))
 	for _, token := range tokens {
-		worker := wording.Plain(token.Worker)
+		worker := format.Plain(token.Worker)
 		switch {
 		case token.Scope != string(auth.Worker):
 			worker = "-"
@@ -206,7 +206,7 @@ func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 			worker = "any"
 		}
 		rows = append(rows, []string{
-			token.ID, wording.Plain(token.Name), token.Scope, worker, shownTime(&token.Created, ""), shownTime(token.Expires, "never"), shownTime(token.Used, "never"),
+			token.ID, format.Plain(token.Name), token.Scope, worker, shownTime(&token.Created, ""), shownTime(token.Expires, "never"), shownTime(token.Used, "never"),
 		})
 	}
 	return table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tandem-tune/tandem/wording"
+	"github.com/tandem-tune/tandem/internal/format"
 )
 
 // drawnEvery bounds how often progress is drawn.
@@ -40,9 +40,9 @@ func (t *transfer) at(what string, done, total int64) {
 func (t *transfer) line() string {
 	switch {
 	case t.total > 0:
-		return fmt.Sprintf("%s %s: %s of %s", bar(float64(t.done)/float64(t.total)), t.what, wording.Size(t.done), wording.Size(t.total))
+		return fmt.Sprintf("%s %s: %s of %s", bar(float64(t.done)/float64(t.total)), t.what, format.Size(t.done), format.Size(t.total))
 	case t.done > 0:
-		return fmt.Sprintf("%s: %s", t.what, wording.Size(t.done))
+		return fmt.Sprintf("%s: %s", t.what, format.Size(t.done))
 	}
 	return t.what + " ..."
 }

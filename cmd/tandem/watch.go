@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 const (
@@ -127,7 +127,7 @@ func whyIdle(view protocol.StudyView) string {
 	}
 	var reasons []string
 	for _, wait := range view.Waits {
-		reasons = append(reasons, wording.Plain(wait.Reason))
+		reasons = append(reasons, format.Plain(wait.Reason))
 	}
 	return strings.Join(reasons, "; ")
 }
@@ -175,20 +175,20 @@ func bar(part float64) string {
 // progressLine is a study's state in one line, the most important first.
 func progressLine(view protocol.StudyView) string {
 	p := view.Progress
-	parts := []string{fmt.Sprintf("%s  %s", wording.Seconds(p.ElapsedSeconds), shownBest(view))}
+	parts := []string{fmt.Sprintf("%s  %s", format.Seconds(p.ElapsedSeconds), shownBest(view))}
 	if view.Status != protocol.StudyRunning {
 		parts[0] = string(view.Status) + "  " + parts[0]
 	}
-	trials := wording.States(p.Trials)
+	trials := format.States(p.Trials)
 	if p.MaxTrials > 0 {
 		trials += fmt.Sprintf(" (%d of %d started)", p.Created, p.MaxTrials)
 	}
-	parts = append(parts, trials, fmt.Sprintf("%s, %.1f data passes", wording.Count(p.Epochs, "epoch"), p.DataPasses))
+	parts = append(parts, trials, fmt.Sprintf("%s, %.1f data passes", format.Count(p.Epochs, "epoch"), p.DataPasses))
 	if p.Energy.Method != "" {
-		parts = append(parts, wording.Energy(p.Energy))
+		parts = append(parts, format.Energy(p.Energy))
 	}
 	if p.RemainingSeconds != nil {
-		parts = append(parts, "about "+wording.Seconds(*p.RemainingSeconds)+" left")
+		parts = append(parts, "about "+format.Seconds(*p.RemainingSeconds)+" left")
 	}
 	return strings.Join(parts, " | ")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/wording"
 )
 
 func workersCommand() *cobra.Command {
@@ -50,13 +50,13 @@ func workersCommand() *cobra.Command {
 func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []protocol.Worker) error) listing {
 	seen := listing{print: func(out io.Writer) error { return printer(out, workers) }}
 	for _, worker := range workers {
-		name := wording.Plain(worker.Name)
+		name := format.Plain(worker.Name)
 		trials := make([]string, len(worker.Trials))
 		for i, one := range worker.Trials {
 			trials[i] = string(one)
 		}
 		slices.Sort(trials)
-		seen.things = append(seen.things, thing{name + " (" + wording.Plain(worker.ID) + ")", fmt.Sprintf("%s  %s  %s of %s: %s", name, shownLife(worker), wording.Count(len(trials), "trial"), shownSlots(worker), orNone(strings.Join(trials, " ")))})
+		seen.things = append(seen.things, thing{name + " (" + format.Plain(worker.ID) + ")", fmt.Sprintf("%s  %s  %s of %s: %s", name, shownLife(worker), format.Count(len(trials), "trial"), shownSlots(worker), orNone(strings.Join(trials, " ")))})
 	}
 	return seen
 }
@@ -95,7 +95,7 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 	var rows [][]string
 	for _, worker := range workers {
 		rows = append(rows, []string{
-			wording.Plain(worker.Name), shownLife(worker), wording.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
+			format.Plain(worker.Name), shownLife(worker), format.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
 		})
 	}
 	if err := table(out, []string{"WORKER", "STATE", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
@@ -103,17 +103,17 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 	}
 	for _, worker := range workers {
 		if account := worker.Sprint; account != nil {
-			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", wording.Plain(worker.Name), account.Joules, account.Of)
+			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", format.Plain(worker.Name), account.Joules, account.Of)
 		}
 		if worker.Drained != nil && worker.Drained.Reason != "" {
-			fmt.Fprintf(out, "\n%s is drained: %s\n", wording.Plain(worker.Name), wording.Plain(worker.Drained.Reason))
+			fmt.Fprintf(out, "\n%s is drained: %s\n", format.Plain(worker.Name), format.Plain(worker.Drained.Reason))
 		}
 		for _, study := range slices.Sorted(maps.Keys(worker.Refuses)) {
-			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), wording.Plain(worker.Refuses[study]))
+			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", format.Plain(worker.Name), format.Plain(study), format.Plain(worker.Refuses[study]))
 		}
 		for _, study := range slices.Sorted(maps.Keys(worker.Excluded)) {
 			one := worker.Excluded[study]
-			fmt.Fprintf(out, "\n%s is excluded from study %s until %s: %s\n", wording.Plain(worker.Name), wording.Plain(study), one.Until.Local().Format(time.DateTime), wording.Plain(one.Reason))
+			fmt.Fprintf(out, "\n%s is excluded from study %s until %s: %s\n", format.Plain(worker.Name), format.Plain(study), one.Until.Local().Format(time.DateTime), format.Plain(one.Reason))
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func printProbes(out io.Writer, workers []protocol.Worker) error {
 	var without []string
 	for _, worker := range workers {
 		if len(worker.Probes) == 0 {
-			without = append(without, wording.Plain(worker.Name))
+			without = append(without, format.Plain(worker.Name))
 		}
 		for _, one := range worker.Probes {
 			setting := one.Setting
@@ -142,7 +142,7 @@ func printProbes(out io.Writer, workers []protocol.Worker) error {
 				setting = "as it is"
 			}
 			rows = append(rows, []string{
-				wording.Plain(worker.Name), wording.Plain(one.Workload), wording.Plain(setting), fmt.Sprintf("%.3g", one.Seconds), fmt.Sprintf("%.3g", one.Joules), wording.Plain(one.Method),
+				format.Plain(worker.Name), format.Plain(one.Workload), format.Plain(setting), fmt.Sprintf("%.3g", one.Seconds), fmt.Sprintf("%.3g", one.Joules), format.Plain(one.Method),
 			})
 		}
 	}
@@ -173,7 +173,7 @@ func shownSandbox(sandbox *protocol.Sandbox) string {
 	var missing []string
 	for _, one := range sandbox.Missing {
 		name, _, _ := strings.Cut(one, ":")
-		missing = append(missing, wording.Plain(name))
+		missing = append(missing, format.Plain(name))
 	}
 	return sandbox.Mode + ", without " + strings.Join(missing, ", ")
 }

@@ -1,10 +1,10 @@
-// Package wording says quantities as people read them: numbers with five
+// Package format says quantities as people read them: numbers with five
 // significant digits, spans of time, joules that are an estimate labelled as
 // one. The command line and reports say the same thing in the same words.
 //
 // Its one invariant: an estimate is never said without saying that it is one.
 // The package is pure.
-package wording
+package format
 
 import (
 	"fmt"
