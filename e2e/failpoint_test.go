@@ -11,7 +11,7 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/e2e/storm"
-	"github.com/tandem-tune/tandem/failpoint"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 )
 
 // fragile builds a tandem that can be told where to break, once.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/failpoint"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tandem-tune/tandem/failpoint"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/tandem-tune/tandem/failpoint"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 

@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/failpoint"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
