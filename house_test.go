@@ -23,14 +23,14 @@ const module = "github.com/tandem-tune/tandem/"
 var mayImport = map[string][]string{
 	"internal/problem":         {},
 	"budget":                   {"internal/problem"},
-	"linear":                   {},
+	"internal/regression":      {},
 	"study/space":              {"internal/problem"},
 	"system":                   {"study/space"},
 	"trial":                    {"internal/problem", "budget", "study/space"},
 	"internal/format":          {"budget", "internal/protocol", "study/space", "trial"},
 	"report":                   {"budget", "inference_emu/deployment", "internal/protocol", "study/definition", "study/space", "trial", "internal/format", "workers/replay"},
 	"similarity":               {"system", "trial"},
-	"system/probing":           {"linear", "system"},
+	"system/probing":           {"internal/regression", "system"},
 	"system/advice":            {"similarity", "study/space", "system", "system/probing", "trial"},
 	"similarity/groundtruth":   {"internal/problem", "internal/protocol", "similarity", "study/space", "system", "system/advice", "trial"},
 	"inference_emu":            {"inference_emu/graph", "internal/problem"},
@@ -39,8 +39,8 @@ var mayImport = map[string][]string{
 	"inference_emu/graph":      {"internal/problem"},
 	"inference_emu/device":     {"internal/problem"},
 	"inference_emu/batching":   {"internal/problem"},
-	"inference_emu/backend":    {"internal/problem", "inference_emu/graph", "linear"},
-	"inference_emu/estimate":   {"inference_emu/graph", "linear"},
+	"inference_emu/backend":    {"internal/problem", "inference_emu/graph", "internal/regression"},
+	"inference_emu/estimate":   {"inference_emu/graph", "internal/regression"},
 	"inference_emu/emulator":   {"internal/problem", "inference_emu/graph", "inference_emu/onnx", "profiler", "workers/sandbox/filter"},
 	"bench/edgetune/gather":    {"internal/problem", "inference_emu/batching"},
 	"inference_emu/onnx":       {"internal/problem", "inference_emu/graph"},
@@ -61,11 +61,11 @@ var mayImport = map[string][]string{
 	"workers/demand":           {},
 	"neural":                   {},
 	"workers/forecast":         {"neural"},
-	"workers/interference":     {"linear", "neural"},
+	"workers/interference":     {"internal/regression", "neural"},
 	"workers/experience":       {"workers/interference", "workers/utilization"},
 	"workers/packing":          {},
-	"workers/utilization":      {"inference_emu/graph", "linear"},
-	"workers/placement":        {"linear"},
+	"workers/utilization":      {"inference_emu/graph", "internal/regression"},
+	"workers/placement":        {"internal/regression"},
 	"workers/replay":           {"workers/forecast", "workers/packing", "workers/placement", "workers/pool"},
 	"workers/replay/trace":     {"internal/problem", "trial", "workers/placement", "workers/pool", "workers/replay"},
 	"internal/gate":            {},
@@ -141,7 +141,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"workers/approximation", "internal/problem", "linear", "neural", "workers/experience", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "report"}
+var pure = []string{"workers/approximation", "internal/problem", "internal/regression", "neural", "workers/experience", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "system/probing", "system/advice", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

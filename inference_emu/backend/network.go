@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // network is a feed-forward network with tanh units between its layers and a
@@ -52,7 +52,7 @@ func (n network) forward(input []float64) [][]float64 {
 		values[l] = make([]float64, n.sizes[l])
 		for unit := range values[l] {
 			end := at + n.sizes[l-1]
-			sum := linear.Dot(n.weights[at:end], values[l-1]) + n.weights[end]
+			sum := regression.Dot(n.weights[at:end], values[l-1]) + n.weights[end]
 			at = end + 1
 			if l < len(n.sizes)-1 {
 				sum = math.Tanh(sum)

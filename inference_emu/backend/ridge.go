@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // ridge is Bayesian linear regression: effects that all backends share, and
@@ -29,7 +29,7 @@ const penalty = 0.3
 
 // posterior is of the weights of one target.
 type posterior struct {
-	factor  linear.Matrix // Cholesky, lower
+	factor  regression.Matrix // Cholesky, lower
 	weights []float64
 	noise   float64 // variance
 }
@@ -60,9 +60,9 @@ func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
 		if fit == nil {
 			continue
 		}
-		mean[o] = linear.Dot(fit.weights, x)
+		mean[o] = regression.Dot(fit.weights, x)
 		root := fit.factor.Forward(slices.Clone(x))
-		deviation[o] = math.Sqrt(fit.noise * (1 + linear.Dot(root, root)))
+		deviation[o] = math.Sqrt(fit.noise * (1 + regression.Dot(root, root)))
 	}
 	return r.scale.output(mean, deviation)
 }
@@ -104,7 +104,7 @@ func (r *ridge) refit() {
 		if len(x) == 0 {
 			continue
 		}
-		var factor linear.Matrix
+		var factor regression.Matrix
 		if same { // the same runs have this target as the one before
 			factor = r.fits[o-1].factor
 		} else {
@@ -115,7 +115,7 @@ func (r *ridge) refit() {
 }
 
 // infer finds the weights, and the noise by the errors for runs left out.
-func infer(factor linear.Matrix, x [][]float64, y []float64) *posterior {
+func infer(factor regression.Matrix, x [][]float64, y []float64) *posterior {
 	sum := make([]float64, len(x[0]))
 	for i := range x {
 		for j, value := range x[i] {
@@ -130,16 +130,16 @@ func infer(factor linear.Matrix, x [][]float64, y []float64) *posterior {
 	for at := range count {
 		i := at * len(x) / count
 		root := factor.Forward(slices.Clone(x[i]))
-		left := (y[i] - linear.Dot(p.weights, x[i])) / max(1-linear.Dot(root, root), 0.05)
+		left := (y[i] - regression.Dot(p.weights, x[i])) / max(1-regression.Dot(root, root), 0.05)
 		p.noise += left * left
 	}
 	p.noise /= float64(count + 1)
 	return p
 }
 
-func gram(x [][]float64, diagonal float64) linear.Matrix {
+func gram(x [][]float64, diagonal float64) regression.Matrix {
 	size := len(x[0])
-	a := make(linear.Matrix, size)
+	a := make(regression.Matrix, size)
 	for i := range a {
 		a[i] = make([]float64, i+1)
 		a[i][i] = diagonal

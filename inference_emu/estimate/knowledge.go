@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Knowledge is how the factors of time and of energy are spread over devices. It
@@ -80,7 +80,7 @@ func (k Knowledge) Extend(engine string, series []Series) Knowledge {
 // of its peak, within a factor of ten to either side. The lengths and the
 // deviations were chosen on every second series (docs/benchmarks/edgetune.md).
 func initial(size int) Prior {
-	p := Prior{Mean: make([]float64, size), Covariance: linear.Square(size), Amplitude: 0.12, Noise: 0.03, Lengths: make([]float64, coordinates)}
+	p := Prior{Mean: make([]float64, size), Covariance: regression.Square(size), Amplitude: 0.12, Noise: 0.03, Lengths: make([]float64, coordinates)}
 	for i := range p.Mean {
 		p.Mean[i] = 1
 		p.Covariance[i][i] = 2.25
@@ -191,7 +191,7 @@ func learn(groups [][]sample, p Prior, engine bool) Prior {
 }
 
 // maximize alternates between the devices' factors and their spread.
-func (p *Prior) maximize(groups [][]sample, from [][]float64, base linear.Matrix, times int) []*posterior {
+func (p *Prior) maximize(groups [][]sample, from [][]float64, base regression.Matrix, times int) []*posterior {
 	size := len(p.Mean)
 	fits := make([]*posterior, len(groups))
 	for range times {
@@ -204,7 +204,7 @@ func (p *Prior) maximize(groups [][]sample, from [][]float64, base linear.Matrix
 				mean[i] += f / float64(len(groups))
 			}
 		}
-		covariance := linear.Square(size)
+		covariance := regression.Square(size)
 		// What a few devices show is mixed with the first guess, which counts as
 		// two devices that are closer together.
 		count := float64(len(groups)) + 2
@@ -221,19 +221,19 @@ func (p *Prior) maximize(groups [][]sample, from [][]float64, base linear.Matrix
 
 // spread adds what one device says of the covariance: how far its factors are
 // from the mean, and how little is known of them.
-func (q *posterior) spread(covariance linear.Matrix, mean []float64, count float64) {
+func (q *posterior) spread(covariance regression.Matrix, mean []float64, count float64) {
 	n, size := len(q.samples), len(mean)
-	known := linear.Square(max(size, n))[:size] // half of the samples' covariance with each factor
+	known := regression.Square(max(size, n))[:size] // half of the samples' covariance with each factor
 	for k := range size {
 		known[k] = known[k][:n]
 		for i := range n {
-			known[k][i] = linear.Dot(q.prior.Covariance[k], q.slopes[i])
+			known[k][i] = regression.Dot(q.prior.Covariance[k], q.slopes[i])
 		}
 		q.factored.Forward(known[k])
 	}
 	for k := range size {
 		for l := range size {
-			rest := q.prior.Covariance[k][l] - linear.Dot(known[k], known[l])
+			rest := q.prior.Covariance[k][l] - regression.Dot(known[k], known[l])
 			covariance[k][l] += (rest + (q.factors[k]-mean[k])*(q.factors[l]-mean[l])) / count
 		}
 	}

@@ -3,7 +3,7 @@ package estimate
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // mixture is several posteriors, each as probable as its evidence makes it: the
@@ -62,7 +62,7 @@ func (q *posterior) worst(out []bool) int {
 		unit[i] = 1
 		half := q.factored.Forward(unit)
 		// What is left out of the inverse is that one's own variance.
-		if off := math.Abs(q.weights[i]) / math.Sqrt(linear.Dot(half, half)); off > most && !out[i] {
+		if off := math.Abs(q.weights[i]) / math.Sqrt(regression.Dot(half, half)); off > most && !out[i] {
 			worst, most = i, off
 		}
 	}

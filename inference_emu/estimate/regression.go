@@ -3,7 +3,7 @@ package estimate
 import (
 	"math"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Prior is what is known of a sum before anything is measured: the logarithms of
@@ -45,7 +45,7 @@ func (p *Prior) scaled(by spread) *Prior {
 	out := *p
 	out.Amplitude, out.Noise = by.amplitude*p.Amplitude, by.noise*p.Noise
 	if by.covariance != 1 {
-		wider := linear.Square(len(p.Covariance))
+		wider := regression.Square(len(p.Covariance))
 		for i, row := range p.Covariance {
 			for j, x := range row {
 				wider[i][j] = by.covariance * x
@@ -69,13 +69,13 @@ type posterior struct {
 	prior    *Prior
 	factors  []float64 // logarithms, the most probable
 	samples  []sample
-	left     linear.Matrix // covariance of what the sums leave over, lower half
-	slopes   [][]float64   // of the samples' logarithms by factor
-	factored linear.Matrix // of the covariance of the samples
-	weights  []float64     // its inverse times what the samples are off the prior
-	evidence float64       // logarithm, by the same linearization
-	penalty  float64       // part of the evidence: for outliers
-	cost     float64       // what the most probable factors minimize
+	left     regression.Matrix // covariance of what the sums leave over, lower half
+	slopes   [][]float64       // of the samples' logarithms by factor
+	factored regression.Matrix // of the covariance of the samples
+	weights  []float64         // its inverse times what the samples are off the prior
+	evidence float64           // logarithm, by the same linearization
+	penalty  float64           // part of the evidence: for outliers
+	cost     float64           // what the most probable factors minimize
 }
 
 // value of the logarithm of the sums, and its slope by every factor.
@@ -120,7 +120,7 @@ func (p *Prior) fit(samples []sample, from []float64, out []bool) *posterior {
 	if len(samples) == 0 {
 		return &posterior{prior: p, factors: p.Mean}
 	}
-	left := linear.Square(len(samples))
+	left := regression.Square(len(samples))
 	for i, one := range samples {
 		for j := range i {
 			left[i][j] = p.shared(one.place, samples[j].place)
@@ -157,7 +157,7 @@ func (p *Prior) step(at *posterior) []float64 {
 			pull[k] += s * at.weights[i]
 		}
 	}
-	next := linear.Matrix(p.Covariance).Times(pull)
+	next := regression.Matrix(p.Covariance).Times(pull)
 	for i := range next {
 		next[i] += p.Mean[i]
 	}
@@ -165,9 +165,9 @@ func (p *Prior) step(at *posterior) []float64 {
 }
 
 // linearize computes the samples' covariance with the slopes at these factors.
-func (p *Prior) linearize(at []float64, samples []sample, left linear.Matrix) *posterior {
+func (p *Prior) linearize(at []float64, samples []sample, left regression.Matrix) *posterior {
 	n := len(samples)
-	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n), factored: linear.Square(n)}
+	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n), factored: regression.Square(n)}
 	residual, off := make([]float64, n), make([]float64, n)
 	for i, one := range samples {
 		predicted, slope := value(at, one.terms)
@@ -177,14 +177,14 @@ func (p *Prior) linearize(at []float64, samples []sample, left linear.Matrix) *p
 		for k, s := range slope {
 			off[i] += s * (at[k] - p.Mean[k])
 		}
-		spread := linear.Matrix(p.Covariance).Times(slope)
+		spread := regression.Matrix(p.Covariance).Times(slope)
 		for j := range i + 1 {
-			out.factored[i][j] = linear.Dot(spread, out.slopes[j]) + left[i][j]
+			out.factored[i][j] = regression.Dot(spread, out.slopes[j]) + left[i][j]
 		}
 	}
 	out.factored.Factor()
 	half := out.factored.Forward(append([]float64(nil), off...))
-	out.evidence = -linear.Dot(half, half)/2 - out.factored.HalfLogDeterminant()
+	out.evidence = -regression.Dot(half, half)/2 - out.factored.HalfLogDeterminant()
 	out.weights = out.factored.Backward(half)
 	out.cost = p.distance(at) + halfSquare(left, residual)
 	return out
@@ -201,27 +201,27 @@ func (p *Prior) distance(factors []float64) float64 {
 
 // halfSquare is half of the squared length of a vector by a covariance, of which
 // only the lower half is read.
-func halfSquare(covariance linear.Matrix, v []float64) float64 {
-	factor := linear.Square(len(covariance))
+func halfSquare(covariance regression.Matrix, v []float64) float64 {
+	factor := regression.Square(len(covariance))
 	for i := range covariance {
 		copy(factor[i][:i+1], covariance[i][:i+1])
 	}
 	factor.Factor()
 	half := factor.Forward(append([]float64(nil), v...))
-	return linear.Dot(half, half) / 2
+	return regression.Dot(half, half) / 2
 }
 
 // predict is the mean and the standard deviation of a logarithm.
 func (q *posterior) predict(one sample) (mean, deviation float64) {
 	mean, slope := value(q.factors, one.terms)
-	spread := linear.Matrix(q.prior.Covariance).Times(slope)
-	variance := linear.Dot(spread, slope) + q.prior.Amplitude*q.prior.Amplitude + q.prior.Noise*q.prior.Noise
+	spread := regression.Matrix(q.prior.Covariance).Times(slope)
+	variance := regression.Dot(spread, slope) + q.prior.Amplitude*q.prior.Amplitude + q.prior.Noise*q.prior.Noise
 	cross := make([]float64, len(q.samples))
 	for i, other := range q.samples {
 		left := q.prior.shared(one.place, other.place)
 		mean += left * q.weights[i]
-		cross[i] = left + linear.Dot(spread, q.slopes[i])
+		cross[i] = left + regression.Dot(spread, q.slopes[i])
 	}
 	q.factored.Forward(cross)
-	return mean, math.Sqrt(max(variance-linear.Dot(cross, cross), q.prior.Noise*q.prior.Noise))
+	return mean, math.Sqrt(max(variance-regression.Dot(cross, cross), q.prior.Noise*q.prior.Noise))
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Usual is what sums leave over on all devices of an engine alike: that it is slow
@@ -70,7 +70,7 @@ func (p *Prior) learnUsual(fits []*posterior) {
 			counts[at]++
 		}
 	}
-	covariance := linear.Square(len(places))
+	covariance := regression.Square(len(places))
 	for i, a := range places {
 		sums[i] /= counts[i]
 		for j := range i {

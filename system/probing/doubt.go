@@ -1,6 +1,6 @@
 package probing
 
-import "github.com/tandem-tune/tandem/linear"
+import "github.com/tandem-tune/tandem/internal/regression"
 
 // doubt is one epoch that might have been disturbed: what would change if it had
 // not been measured. It is the only one of its run under its configuration.
@@ -51,20 +51,20 @@ func (m *Model) doubts(beliefs []belief) []doubt {
 func (m *Model) without(direction []float64, value, strength float64, beliefs []belief) (doubt, bool) {
 	prior := make([]float64, len(m.points)) // prior covariances of the points with the direction
 	for i, row := range m.before {
-		prior[i] = linear.Dot(direction, row)
+		prior[i] = regression.Dot(direction, row)
 	}
 	solved := m.core.Times(prior)
-	variance := linear.Dot(prior, direction) - linear.Dot(prior, solved)
+	variance := regression.Dot(prior, direction) - regression.Dot(prior, solved)
 	left := 1 - strength*variance
 	if left < 1e-9 {
 		return doubt{}, false
 	}
 	d := doubt{
-		gain: strength * (linear.Dot(prior, m.posterior.mean) - value) / left,
+		gain: strength * (regression.Dot(prior, m.posterior.mean) - value) / left,
 		pull: strength / left,
 	}
 	for _, b := range beliefs {
-		d.shared = append(d.shared, linear.Dot(b.shared, direction)-linear.Dot(b.shared, solved))
+		d.shared = append(d.shared, regression.Dot(b.shared, direction)-regression.Dot(b.shared, solved))
 	}
 	return d, true
 }

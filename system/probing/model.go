@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 	"github.com/tandem-tune/tandem/system"
 )
 
@@ -28,7 +28,7 @@ type Model struct {
 	epochs, measured []int
 	// What follows is of the points: precision adds to the inverse of the prior's
 	// covariance, and slope is it times the observed means.
-	precision linear.Matrix
+	precision regression.Matrix
 	slope     []float64
 	posterior
 }
@@ -49,9 +49,9 @@ type posterior struct {
 	// mean is α with E f(x) = k(x)·α, core M with Cov(f(x), f(y)) =
 	// k(x, y) - k(x)·M·k(y), k being the prior's covariances with the points.
 	mean []float64
-	core linear.Matrix
+	core regression.Matrix
 	// prior covariances of the points
-	before linear.Matrix
+	before regression.Matrix
 	// evidence is the logarithm of the observations' likelihood, up to a constant.
 	evidence float64
 }
@@ -113,7 +113,7 @@ func (m *Model) at(p point) int { return slices.IndexFunc(m.points, p.same) }
 // in a run, diag(w) - wwᵀ/Σw is the precision that is left when the run's level
 // is integrated out.
 func (m *Model) weigh(observations []Observation) {
-	m.precision, m.slope, m.epochs = linear.Square(len(m.points)), make([]float64, len(m.points)), make([]int, len(m.points))
+	m.precision, m.slope, m.epochs = regression.Square(len(m.points)), make([]float64, len(m.points)), make([]int, len(m.points))
 	pooled := epochVariance(observations)
 	for i, one := range observations {
 		if i == 0 || one.Run != observations[i-1].Run {
@@ -156,7 +156,7 @@ func (r run) level(without int) (total, level float64) {
 // the observations, the posterior covariance (K⁻¹+A)⁻¹ is C(I+CᵀAC)⁻¹Cᵀ.
 func (m *Model) solve(p prior) posterior {
 	n := len(m.points)
-	k := linear.Square(n)
+	k := regression.Square(n)
 	for i, a := range m.points {
 		for j, b := range m.points[:i+1] {
 			k[i][j] = p.covariance(a, b)
@@ -164,43 +164,43 @@ func (m *Model) solve(p prior) posterior {
 		}
 		k[i][i] += 1e-9
 	}
-	c := linear.Square(n)
+	c := regression.Square(n)
 	for i, row := range k {
 		copy(c[i], row[:i+1])
 	}
 	c.Factor()
 	turned := c.Transposed()
 	// rows of ac are those of (AC)ᵀ
-	ac := make(linear.Matrix, n)
+	ac := make(regression.Matrix, n)
 	for j := range ac {
 		ac[j] = m.precision.Times(turned[j])
 	}
-	inner := linear.Square(n)
+	inner := regression.Square(n)
 	for i := range inner {
 		for j := range inner {
-			inner[i][j] = linear.Dot(turned[i], ac[j])
+			inner[i][j] = regression.Dot(turned[i], ac[j])
 		}
 		inner[i][i]++
 	}
 	l := inner.Factor()
 	white := l.Forward(turned.Times(m.slope))
-	result := posterior{core: linear.Square(n), before: k, evidence: linear.Dot(white, white) / 2}
+	result := posterior{core: regression.Square(n), before: k, evidence: regression.Dot(white, white) / 2}
 	// (I+AK)⁻¹ = I - AC(I+CᵀAC)⁻¹Cᵀ, and M is that times A.
 	inward := l.Backward(white)
 	result.mean = slices.Clone(m.slope)
-	half := make(linear.Matrix, n) // L⁻¹(AC)ᵀ, its columns as rows
+	half := make(regression.Matrix, n) // L⁻¹(AC)ᵀ, its columns as rows
 	for i := range n {
 		column := make([]float64, n)
 		for j := range n {
 			column[j] = ac[j][i]
 		}
-		result.mean[i] -= linear.Dot(column, inward)
+		result.mean[i] -= regression.Dot(column, inward)
 		half[i] = l.Forward(column)
 		result.evidence -= math.Log(l[i][i])
 	}
 	for i := range n {
 		for j := range n {
-			result.core[i][j] = m.precision[i][j] - linear.Dot(half[i], half[j])
+			result.core[i][j] = m.precision[i][j] - regression.Dot(half[i], half[j])
 		}
 	}
 	return result
@@ -245,13 +245,13 @@ func (m *Model) belief(c Candidate) belief {
 		b.shared = append(b.shared, m.prior.covariance(b.point, one))
 	}
 	b.solved = m.core.Times(b.shared)
-	b.mean = c.LogWeight + linear.Dot(b.shared, m.posterior.mean)
+	b.mean = c.LogWeight + regression.Dot(b.shared, m.posterior.mean)
 	return b
 }
 
 // covariance is the posterior one of two beliefs.
 func (m *Model) covariance(a, b belief) float64 {
-	return m.prior.covariance(a.point, b.point) - linear.Dot(a.shared, b.solved)
+	return m.prior.covariance(a.point, b.point) - regression.Dot(a.shared, b.solved)
 }
 
 // Ratio is the expected logarithm of the cost of an epoch of a minus that of b,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // NoSlowdown predicts that nothing disturbs.
@@ -69,7 +69,7 @@ func TrainLine(pairs []Pair) (*Line, error) {
 		return nil, fmt.Errorf("no pairs to learn from")
 	}
 	const width = lineTerms
-	normal, right := linear.Square(width), make([]float64, width)
+	normal, right := regression.Square(width), make([]float64, width)
 	for i, pair := range pairs {
 		if err := pair.check(); err != nil {
 			return nil, fmt.Errorf("pair %d: %w", i, err)
@@ -96,7 +96,7 @@ func (l *Line) Predict(a, b Profile) (Colocation, error) {
 	if err := checkBoth(a, b); err != nil {
 		return Colocation{}, err
 	}
-	speed := [2]float64{math.Exp(linear.Dot(l.weights, terms(a, b))), math.Exp(linear.Dot(l.weights, terms(b, a)))}
+	speed := [2]float64{math.Exp(regression.Dot(l.weights, terms(a, b))), math.Exp(regression.Dot(l.weights, terms(b, a)))}
 	return play(a, b, func(completion [2]float64) (_, busy [2]float64) {
 		return speed, [2]float64{speed[0] * a.at(completion[0]).Utilization, speed[1] * b.at(completion[1]).Utilization}
 	}), nil

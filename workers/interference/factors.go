@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Speed is how fast one kind of training was beside another, of its speed alone:
@@ -71,7 +71,7 @@ func small(random *rand.Rand) float64 { return 0.1 * random.NormFloat64() }
 // with all others as they are.
 func (f *Factors) solve(kind int, seen []Speed, own bool) {
 	const width = 1 + rank
-	normal, right := linear.Square(width), make([]float64, width)
+	normal, right := regression.Square(width), make([]float64, width)
 	for j := range normal {
 		normal[j][j] = shrink
 	}
@@ -116,5 +116,5 @@ func (f *Factors) Speed(own, other string) (speed float64, known bool) {
 	if !first || !second {
 		return 0, false
 	}
-	return math.Exp(f.mean + linear.Dot(f.own[a], f.other[b])), true
+	return math.Exp(f.mean + regression.Dot(f.own[a], f.other[b])), true
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Observation is what a task took on a machine of a type.
@@ -176,7 +176,7 @@ type regression struct {
 }
 
 func (r regression) at(features []float64) float64 {
-	return r.mean + linear.Dot(r.weights, r.scale.of(features))
+	return r.mean + regression.Dot(r.weights, r.scale.of(features))
 }
 
 // scale takes features to mean 0 and deviation 1. A feature that never changes
@@ -219,7 +219,7 @@ func fit(by scale, features [][]float64, values []float64) regression {
 		r.mean += value / float64(len(values))
 	}
 	width := len(by.mean)
-	normal, right := linear.Square(width), make([]float64, width)
+	normal, right := regression.Square(width), make([]float64, width)
 	for i, row := range features {
 		x := by.of(row)
 		for j := range x {

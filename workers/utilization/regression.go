@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Model is two regressions, and is written and read as JSON.
@@ -174,7 +174,7 @@ func (r *Regression) linear(inputs [][]float64, targets []float64) {
 	for j := range r.Deviation {
 		r.Deviation[j] = math.Sqrt(r.Deviation[j])
 	}
-	normal, right := linear.Square(width), make([]float64, width)
+	normal, right := regression.Square(width), make([]float64, width)
 	for i, row := range inputs {
 		x := make([]float64, width)
 		for j := range row {

@@ -1,4 +1,4 @@
-package linear_test
+package regression_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tandem-tune/tandem/linear"
+	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // A matrix BBᵀ + I is solved: A times the solution is the right side.
@@ -14,7 +14,7 @@ func TestWhatIsSolvedIsASolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
 		entry := rapid.Float64Range(-3, 3)
-		b, a := linear.Square(n), linear.Square(n)
+		b, a := regression.Square(n), regression.Square(n)
 		right := make([]float64, n)
 		for i := range n {
 			right[i] = entry.Draw(t, "right")
@@ -23,10 +23,10 @@ func TestWhatIsSolvedIsASolution(t *testing.T) {
 			}
 		}
 		turned := b.Transposed()
-		factor := make(linear.Matrix, n) // only the lower half
+		factor := make(regression.Matrix, n) // only the lower half
 		for i := range n {
 			for j := range n {
-				a[i][j] = linear.Dot(b[i], b[j])
+				a[i][j] = regression.Dot(b[i], b[j])
 				if b[i][j] != turned[j][i] {
 					t.Fatal("rows did not become columns")
 				}
@@ -49,9 +49,9 @@ func TestWhatIsSolvedIsASolution(t *testing.T) {
 }
 
 // logDeterminant eliminates, on a copy.
-func logDeterminant(of linear.Matrix) float64 {
+func logDeterminant(of regression.Matrix) float64 {
 	n, sum := len(of), 0.0
-	m := linear.Square(n)
+	m := regression.Square(n)
 	for i := range m {
 		copy(m[i], of[i])
 	}
@@ -68,11 +68,11 @@ func logDeterminant(of linear.Matrix) float64 {
 }
 
 func TestASingularMatrixIsFactored(t *testing.T) {
-	m := linear.Matrix{{4}, {2, 1}, {0, 0, 1}}
+	m := regression.Matrix{{4}, {2, 1}, {0, 0, 1}}
 	m.Factor()
 	x := m.Backward(m.Forward([]float64{4, 2, 3}))
 	for i, want := range []float64{4, 2, 3} {
-		if got := linear.Dot([][]float64{{4, 2, 0}, {2, 1, 0}, {0, 0, 1}}[i], x); math.Abs(got-want) > 1e-3 {
+		if got := regression.Dot([][]float64{{4, 2, 0}, {2, 1, 0}, {0, 0, 1}}[i], x); math.Abs(got-want) > 1e-3 {
 			t.Errorf("%g instead of %g: %v", got, want, x)
 		}
 	}

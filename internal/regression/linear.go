@@ -1,11 +1,11 @@
-// Package linear solves small dense systems of symmetric positive definite
+// Package regression solves small dense systems of symmetric positive definite
 // matrices: the covariances and precisions of a few hundred samples at most.
 //
 // It is our own and not a library's for two reasons: every sum has one order on
 // every machine, so that what was decided can be decided again, where libraries use
 // vector instructions and split products among goroutines; and a matrix that only
 // rounding has made indefinite is factored, where libraries refuse it.
-package linear
+package regression
 
 import "math"
 
