@@ -3,14 +3,14 @@ package forecast
 import (
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // convolutional is an encoder of convolutions over time, each of which halves
 // the sequence; the context is what is left at its end.
 type convolutional struct {
 	channels int
-	layers   []*neural.Tensor // out × (kernel × in + 1)
+	layers   []*nn.Tensor // out × (kernel × in + 1)
 	// of each layer: its input, with the channels of a step beside each other,
 	// and its output before what is negative is cut off.
 	inputs, outputs [][]float64
@@ -29,14 +29,14 @@ func newConvolutional(channels int, random *rand.Rand) *convolutional {
 	c := &convolutional{channels: channels}
 	in := 1
 	for range depth {
-		c.layers = append(c.layers, neural.NewTensor(channels, kernel*in+1, random))
+		c.layers = append(c.layers, nn.NewTensor(channels, kernel*in+1, random))
 		in = channels
 	}
 	return c
 }
 
-func (c *convolutional) width() int              { return kept * c.channels }
-func (c *convolutional) parts() []*neural.Tensor { return c.layers }
+func (c *convolutional) width() int          { return kept * c.channels }
+func (c *convolutional) parts() []*nn.Tensor { return c.layers }
 
 // patch is what an output sees: kernel steps that end at step 2·to+1, zeros
 // before the beginning, and 1.

@@ -3,13 +3,13 @@ package forecast
 import (
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // encoder turns a sequence of numbers into a context, the input of the decoder.
 type encoder interface {
 	width() int
-	parts() []*neural.Tensor
+	parts() []*nn.Tensor
 	// forward keeps what backward needs until the next call.
 	forward(sequence []float64) (context []float64)
 	// backward adds to the gradients what the blame of the context means.
@@ -18,17 +18,17 @@ type encoder interface {
 
 // gru is an encoder of gated recurrent units; its context is the last state.
 type gru struct {
-	layer *neural.GRU
+	layer *nn.GRU
 	input [1]float64
 	blame [][]float64
 }
 
 func newGRU(hidden int, random *rand.Rand) *gru {
-	return &gru{layer: neural.NewGRU(1, hidden, random)}
+	return &gru{layer: nn.NewGRU(1, hidden, random)}
 }
 
-func (g *gru) width() int              { return g.layer.Hidden() }
-func (g *gru) parts() []*neural.Tensor { return g.layer.Parts() }
+func (g *gru) width() int          { return g.layer.Hidden() }
+func (g *gru) parts() []*nn.Tensor { return g.layer.Parts() }
 
 func (g *gru) forward(sequence []float64) (context []float64) {
 	g.layer.Begin(nil)

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // bidirectional is an encoder of two layers of long short-term memory
@@ -20,8 +20,8 @@ func newBidirectional(hidden int, random *rand.Rand) *bidirectional {
 	return &bidirectional{onward: newLSTM(hidden, random), back: newLSTM(hidden, random)}
 }
 
-func (b *bidirectional) width() int              { return 2 * b.onward.hidden }
-func (b *bidirectional) parts() []*neural.Tensor { return append(b.onward.parts(), b.back.parts()...) }
+func (b *bidirectional) width() int          { return 2 * b.onward.hidden }
+func (b *bidirectional) parts() []*nn.Tensor { return append(b.onward.parts(), b.back.parts()...) }
 
 func (b *bidirectional) forward(sequence []float64) []float64 {
 	b.reversed = append(b.reversed[:0], sequence...)
@@ -38,21 +38,21 @@ func (b *bidirectional) backward(blame []float64) {
 // lstm is one of the layers.
 type lstm struct {
 	hidden int
-	gates  *neural.Tensor // input, forget, output, candidate: of the input, 1 and the state
+	gates  *nn.Tensor // input, forget, output, candidate: of the input, 1 and the state
 	// of each step
 	seen, open    [][]float64
 	cells, states [][]float64
 }
 
 func newLSTM(hidden int, random *rand.Rand) *lstm {
-	l := &lstm{hidden: hidden, gates: neural.NewTensor(4*hidden, hidden+2, random)}
+	l := &lstm{hidden: hidden, gates: nn.NewTensor(4*hidden, hidden+2, random)}
 	for i := hidden; i < 2*hidden; i++ {
 		l.gates.Row(i)[1] = 1 // to forget nothing at first (Jozefowicz and others, 2015)
 	}
 	return l
 }
 
-func (l *lstm) parts() []*neural.Tensor { return []*neural.Tensor{l.gates} }
+func (l *lstm) parts() []*nn.Tensor { return []*nn.Tensor{l.gates} }
 
 func (l *lstm) room(steps int) {
 	for len(l.seen) < steps {
@@ -76,7 +76,7 @@ func (l *lstm) forward(sequence []float64) []float64 {
 		clear(open)
 		l.gates.Apply(seen, open)
 		for i := range h {
-			open[i], open[h+i], open[2*h+i], open[3*h+i] = neural.Sigmoid(open[i]), neural.Sigmoid(open[h+i]), neural.Sigmoid(open[2*h+i]), math.Tanh(open[3*h+i])
+			open[i], open[h+i], open[2*h+i], open[3*h+i] = nn.Sigmoid(open[i]), nn.Sigmoid(open[h+i]), nn.Sigmoid(open[2*h+i]), math.Tanh(open[3*h+i])
 			l.cells[t+1][i] = open[h+i]*l.cells[t][i] + open[i]*open[3*h+i]
 			l.states[t+1][i] = open[2*h+i] * math.Tanh(l.cells[t+1][i])
 		}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // The encoders of section 4.1.
@@ -78,8 +78,8 @@ type Network struct {
 	settings Settings
 	median   int
 	encoder  encoder
-	middle   *neural.Tensor // of the context, what the window is like, and 1
-	last     *neural.Tensor
+	middle   *nn.Tensor // of the context, what the window is like, and 1
+	last     *nn.Tensor
 	scale    float64
 	mean     float64
 	spread   float64
@@ -114,7 +114,7 @@ func Train(series []float64, settings Settings) (*Network, error) {
 	}
 	n.measure(series)
 	random := rand.New(rand.NewPCG(settings.Seed, 1)) //nolint:gosec // what is drawn has to repeat
-	optimizer := neural.Adam{}
+	optimizer := nn.Adam{}
 	parts := n.parts()
 	steps := (settings.Samples + settings.Batch - 1) / settings.Batch
 	blame := make([]float64, n.last.Rows)
@@ -152,8 +152,8 @@ func newNetwork(settings Settings) (*Network, error) {
 	default:
 		return nil, fmt.Errorf("the encoder %q is none of %s, %s and %s", settings.Encoder, GRU, BiLSTM, Convolutional)
 	}
-	n.middle = neural.NewTensor(middleUnits, n.encoder.width()+extras, random)
-	n.last = neural.NewTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
+	n.middle = nn.NewTensor(middleUnits, n.encoder.width()+extras, random)
+	n.last = nn.NewTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
 	for i := range n.last.Rows {
 		if i%len(settings.Quantiles) != n.median {
 			n.last.Row(i)[middleUnits] = narrow
@@ -162,7 +162,7 @@ func newNetwork(settings Settings) (*Network, error) {
 	return n, nil
 }
 
-func (n *Network) parts() []*neural.Tensor {
+func (n *Network) parts() []*nn.Tensor {
 	return append(slices.Clone(n.encoder.parts()), n.middle, n.last)
 }
 
@@ -223,10 +223,10 @@ func (n *Network) forward(window []float64) []float64 {
 func (n *Network) unfold(said, quantiles []float64) {
 	quantiles[n.median] = said[n.median]
 	for i := n.median + 1; i < len(said); i++ {
-		quantiles[i] = quantiles[i-1] + neural.Softplus(said[i])
+		quantiles[i] = quantiles[i-1] + nn.Softplus(said[i])
 	}
 	for i := n.median - 1; i >= 0; i-- {
-		quantiles[i] = quantiles[i+1] - neural.Softplus(said[i])
+		quantiles[i] = quantiles[i+1] - nn.Softplus(said[i])
 	}
 }
 
@@ -263,12 +263,12 @@ func (n *Network) loss(said, actual, blame []float64, share float64) float64 {
 		beyond := 0.0
 		for i := width - 1; i > n.median; i-- {
 			beyond += slope[i]
-			into[i] = beyond * neural.Sigmoid(part[i])
+			into[i] = beyond * nn.Sigmoid(part[i])
 		}
 		beyond = 0
 		for i := range n.median {
 			beyond += slope[i]
-			into[i] = -beyond * neural.Sigmoid(part[i])
+			into[i] = -beyond * nn.Sigmoid(part[i])
 		}
 	}
 	return total

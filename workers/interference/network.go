@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // Settings of [Train].
@@ -47,8 +47,8 @@ func (s Settings) complete() (Settings, error) {
 // thousands; and it reads what both use alone at their completion, so that a
 // training that was slowed down is looked up where it is.
 type Network struct {
-	encoder, decoder *neural.GRU
-	last             *neural.Tensor // of the state and 1: speed and utilization
+	encoder, decoder *nn.GRU
+	last             *nn.Tensor // of the state and 1: speed and utilization
 }
 
 const (
@@ -61,13 +61,13 @@ const (
 
 func newNetwork(hidden int, random *rand.Rand) *Network {
 	return &Network{
-		encoder: neural.NewGRU(inputs, hidden, random), decoder: neural.NewGRU(inputs, hidden, random),
-		last: neural.NewTensor(told, hidden+1, nil),
+		encoder: nn.NewGRU(inputs, hidden, random), decoder: nn.NewGRU(inputs, hidden, random),
+		last: nn.NewTensor(told, hidden+1, nil),
 	}
 }
 
-func (n *Network) parts() []*neural.Tensor {
-	return slices.Concat(n.encoder.Parts(), n.decoder.Parts(), []*neural.Tensor{n.last})
+func (n *Network) parts() []*nn.Tensor {
+	return slices.Concat(n.encoder.Parts(), n.decoder.Parts(), []*nn.Tensor{n.last})
 }
 
 // look is what the network reads of a period, from the side of one.
@@ -107,7 +107,7 @@ type answer struct {
 	speed, busy float64
 }
 
-func (n *Network) decode(decoder *neural.GRU, x []float64) answer {
+func (n *Network) decode(decoder *nn.GRU, x []float64) answer {
 	one := answer{state: append(slices.Clone(decoder.Next(x)), 1), own: x[0]}
 	n.last.Apply(one.state, one.raw[:])
 	for i := range one.raw {
@@ -197,7 +197,7 @@ func Train(pairs []Pair, settings Settings) (*Network, error) {
 	}
 	random := rand.New(rand.NewPCG(settings.Seed, 5)) //nolint:gosec // what is drawn has to repeat
 	n := newNetwork(settings.Hidden, random)
-	optimizer, parts := neural.Adam{}, n.parts()
+	optimizer, parts := nn.Adam{}, n.parts()
 	batches := (len(views) + settings.Batch - 1) / settings.Batch
 	for step := range settings.Epochs * batches {
 		if step%batches == 0 {
@@ -226,7 +226,7 @@ func (n *Network) Predict(a, b Profile) (Colocation, error) {
 		return Colocation{}, err
 	}
 	both := [2]Profile{a, b}
-	decoders := [2]*neural.GRU{n.decoder, n.decoder.Twin()}
+	decoders := [2]*nn.GRU{n.decoder, n.decoder.Twin()}
 	for k, decoder := range decoders {
 		decoder.Begin(n.encode(both[k], both[1-k]))
 	}

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // version is that of the documents: one of another version is refused, since
@@ -86,7 +86,7 @@ func ReadNetwork(document []byte) (*Network, error) {
 	if d.Hidden < 1 || d.Hidden > mostHidden {
 		return nil, fmt.Errorf("the interference network has %d hidden units: at least 1 and at most %d are read", d.Hidden, mostHidden)
 	}
-	n := &Network{encoder: neural.NewGRU(inputs, d.Hidden, nil), decoder: neural.NewGRU(inputs, d.Hidden, nil), last: neural.NewTensor(told, d.Hidden+1, nil)}
+	n := &Network{encoder: nn.NewGRU(inputs, d.Hidden, nil), decoder: nn.NewGRU(inputs, d.Hidden, nil), last: nn.NewTensor(told, d.Hidden+1, nil)}
 	parts := n.parts()
 	if len(d.Weights) != len(parts) {
 		return nil, fmt.Errorf("the interference network has %d matrices of weights, %d are needed", len(d.Weights), len(parts))

@@ -1,19 +1,19 @@
-package neural_test
+package nn_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tandem-tune/tandem/neural"
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // TestGradientsOfAChainOfGRUs holds the gradients of two layers, the second of
 // which begins with the state of the first, against differences of the loss.
 func TestGradientsOfAChainOfGRUs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	encoder, decoder := neural.NewGRU(3, 4, random), neural.NewGRU(2, 4, random)
-	last := neural.NewTensor(2, 5, random)
+	encoder, decoder := nn.NewGRU(3, 4, random), nn.NewGRU(2, 4, random)
+	last := nn.NewTensor(2, 5, random)
 	sequence := func(steps, width int) [][]float64 {
 		list := make([][]float64, steps)
 		for i := range list {
@@ -58,7 +58,7 @@ func TestGradientsOfAChainOfGRUs(t *testing.T) {
 		return total
 	}
 	loss(true)
-	for name, parts := range map[string][]*neural.Tensor{"encoder": encoder.Parts(), "decoder": decoder.Parts(), "last": {last}} {
+	for name, parts := range map[string][]*nn.Tensor{"encoder": encoder.Parts(), "decoder": decoder.Parts(), "last": {last}} {
 		for p, part := range parts {
 			for i, value := range part.Value {
 				const small = 1e-5
@@ -76,14 +76,14 @@ func TestGradientsOfAChainOfGRUs(t *testing.T) {
 }
 
 func TestAdamFindsTheBottom(t *testing.T) {
-	weights, optimizer := neural.NewTensor(1, 3, nil), neural.Adam{}
+	weights, optimizer := nn.NewTensor(1, 3, nil), nn.Adam{}
 	bottom := []float64{2, -1, 0.5}
 	for step := range 2000 {
 		optimizer.Rate = 0.05 / math.Sqrt(1+float64(step)/50)
 		for i, x := range weights.Value {
 			weights.Gradient[i] = float64(1+i) * (x - bottom[i])
 		}
-		optimizer.Step([]*neural.Tensor{weights})
+		optimizer.Step([]*nn.Tensor{weights})
 	}
 	for i, x := range weights.Value {
 		if math.Abs(x-bottom[i]) > 1e-3 {
@@ -98,9 +98,9 @@ func TestAdamFindsTheBottom(t *testing.T) {
 func TestSoftplusHasTheSlopeOfSigmoid(t *testing.T) {
 	for _, x := range []float64{-40, -2, 0, 1, 29.9, 31, 700} {
 		const small = 1e-4
-		slope := (neural.Softplus(x+small) - neural.Softplus(x-small)) / (2 * small)
-		if math.Abs(slope-neural.Sigmoid(x)) > 1e-6 {
-			t.Errorf("at %g: %g, want %g", x, slope, neural.Sigmoid(x))
+		slope := (nn.Softplus(x+small) - nn.Softplus(x-small)) / (2 * small)
+		if math.Abs(slope-nn.Sigmoid(x)) > 1e-6 {
+			t.Errorf("at %g: %g, want %g", x, slope, nn.Sigmoid(x))
 		}
 	}
 }

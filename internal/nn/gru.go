@@ -1,4 +1,4 @@
-package neural
+package nn
 
 import (
 	"math"

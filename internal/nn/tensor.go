@@ -1,4 +1,4 @@
-// Package neural has the layers that our small networks are made of: weights
+// Package nn has the layers that our small networks are made of: weights
 // with their gradients, Adam, gated recurrent units.
 //
 // It is our own because of size and order: the networks of the pool have some
@@ -9,7 +9,7 @@
 // the last forward pass says, which the tests hold against differences of the
 // loss. It does no I/O; what is random comes from the generator that it is
 // given. Nothing here is safe for concurrent use.
-package neural
+package nn
 
 import (
 	"math"
