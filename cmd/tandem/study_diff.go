@@ -11,8 +11,8 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/format"
-	"github.com/tandem-tune/tandem/report"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/report"
 )
 
 // errDiffers is what two studies that differ end --exit-code with.

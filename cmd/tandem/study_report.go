@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/report"
+	"github.com/tandem-tune/tandem/web/report"
 )
 
 func reportCommand(flags *studyFlags) *cobra.Command {

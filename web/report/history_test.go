@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/report"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/report"
 )
 
 func TestTheHistoryOfAnExport(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/report"
+	"github.com/tandem-tune/tandem/web/report"
 )
 
 func side(t *testing.T, e *exported) report.Side {
