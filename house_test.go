@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 	"web/api":                  {"internal/problem", "similarity", "internal/protocol", "budget", "trial", "study", "study/journal", "study/space", "study/definition", "web/audit", "web/auth", "web/compress", "web/limit"},
 	"web/ui":                   {"web/compress"},
 	"clients/rest":             {"internal/problem", "inference_emu", "similarity", "internal/protocol", "budget", "trial", "study/definition", "study/access", "web/certificate"},
-	"importer":                 {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
+	"store/importer":           {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
 	"internal/failpoint":       {},
 	"e2e/broken":               {},
 	"e2e/history":              {"internal/protocol", "study", "study/journal", "study/definition", "study/search", "trial"},
@@ -153,8 +153,8 @@ var doors = map[string][]string{
 	"github.com/goccy/go-yaml":         {"study/definition", "inference_emu/device", "inference_emu/backend", "workers/replay/trace"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
-	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},          // for tests of others, like the package itself
-	"github.com/mattn/go-sqlite3":      {"store/sqlite", "importer"}, // importer reads other programs' databases
+	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                // for tests of others, like the package itself
+	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer"}, // importer reads other programs' databases
 	"github.com/parquet-go/parquet-go": {"web/api"},
 	"github.com/pressly/goose/v3":      {"store/sqlite", "store/postgres"},
 	"github.com/spf13/cobra":           {"cmd/tandem"},

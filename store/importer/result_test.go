@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/importer"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/store/importer"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"

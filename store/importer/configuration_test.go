@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/importer"
+	"github.com/tandem-tune/tandem/store/importer"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
