@@ -110,7 +110,7 @@ var mayImport = map[string][]string{
 	"e2e/unlike":               {"clients/rest", "e2e/launch", "e2e/limits", "internal/protocol", "trial", "workers/workload"},
 	"e2e/trouble":              {},
 	"e2e/storm":                {"clients/rest", "e2e/history", "e2e/launch", "internal/problem", "internal/protocol", "store/memory", "study", "study/journal", "study/search", "trial"},
-	"simulator":                {"internal/problem", "internal/protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
+	"bench/simulator":          {"internal/problem", "internal/protocol", "budget", "trial", "study", "study/space", "study/definition", "store/memory"},
 	"bench/agents":             {"clients/rest", "e2e/launch", "internal/problem", "internal/protocol", "trial"},
 	"bench/faults":             {"e2e/launch", "e2e/storm"},
 	"bench/edgetune/backend":   {"bench/edgetune/runs", "inference_emu/backend", "inference_emu/estimate", "inference_emu/graph"},
@@ -127,9 +127,9 @@ var mayImport = map[string][]string{
 	"bench/pool/sharing":       {"inference_emu/graph", "inference_emu/onnx", "workers/experience", "workers/interference", "workers/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/utilization"},
 	"bench/pool/heats":         {"workers/placement", "workers/replay", "workers/replay/trace"},
 	"bench/recovery":           {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
-	"bench/regret":             {"simulator", "study/definition", "study/space"},
-	"bench/repeats":            {"simulator", "study", "study/definition", "study/space"},
-	"bench/search":             {"simulator", "internal/protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
+	"bench/regret":             {"bench/simulator", "study/definition", "study/space"},
+	"bench/repeats":            {"bench/simulator", "study", "study/definition", "study/space"},
+	"bench/search":             {"bench/simulator", "internal/protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
 	"bench/server":             {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/ui":                 {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/wholemachine":       {"profiler"},
@@ -307,7 +307,7 @@ func TestWithoutTheRaceDetectorEverythingIsSequential(t *testing.T) {
 			return true
 		})
 	}
-	for _, folder := range []string{"inference_emu/tuning", "simulator", "study/search", "workers/replay/trace"} {
+	for _, folder := range []string{"inference_emu/tuning", "bench/simulator", "study/search", "workers/replay/trace"} {
 		if !checked[folder] {
 			t.Errorf("%s is not among what scripts/test takes for sequential: %v", folder, folders)
 		}

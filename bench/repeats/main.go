@@ -18,7 +18,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tandem-tune/tandem/simulator"
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tandem-tune/tandem/simulator"
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 )

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/simulator"
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/simulator"
 )
 
 // ladder is one way to grow budgets on the table of epochs and data fractions.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/simulator"
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 )

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/simulator"
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
