@@ -5,7 +5,7 @@
 // epoch: the epoch's profile is looked up among the known workloads
 // (similarity); if it is like one of them, what was measured of that one counts
 // as measured of this one; what is not known well enough is probed, one
-// configuration an epoch (system/probing); the best stays.
+// configuration an epoch (similarity/probing); the best stays.
 //
 // Two things differ from the thesis. Workloads are compared under equal
 // configurations, so a trial need not spend its first epoch on the default one.
@@ -19,8 +19,8 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/probing"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/probing"
 	"github.com/tandem-tune/tandem/trial"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/probing"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/probing"
 	"github.com/tandem-tune/tandem/trial"
 )
 

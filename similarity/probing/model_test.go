@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tandem-tune/tandem/similarity/probing"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/probing"
 )
 
 func threads(n int) system.Configuration {

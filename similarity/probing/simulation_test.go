@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tandem-tune/tandem/similarity/probing"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/probing"
 )
 
 // surface is a workload: the seconds of its epoch under a configuration.
