@@ -31,8 +31,8 @@ var mayImport = map[string][]string{
 	"web/report":               {"budget", "inference_emu/deployment", "internal/protocol", "study/definition", "study/space", "trial", "internal/format", "workers/replay"},
 	"similarity":               {"system", "trial"},
 	"similarity/probing":       {"internal/regression", "system"},
-	"system/advice":            {"similarity", "study/space", "system", "similarity/probing", "trial"},
-	"similarity/groundtruth":   {"internal/problem", "internal/protocol", "similarity", "study/space", "system", "system/advice", "trial"},
+	"similarity/reuse":         {"similarity", "study/space", "system", "similarity/probing", "trial"},
+	"similarity/groundtruth":   {"internal/problem", "internal/protocol", "similarity", "study/space", "system", "similarity/reuse", "trial"},
 	"inference_emu":            {"inference_emu/graph", "internal/problem"},
 	"inference_emu/inference":  {"inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/gate", "internal/problem", "internal/protocol", "study/definition", "study/journal", "trial"},
 	"inference_emu/deployment": {"inference_emu", "inference_emu/device", "inference_emu/estimate", "inference_emu/tuning", "internal/problem"},
@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	"study/ranking":            {"internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "trial"},
 	"study/analysis":           {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "system", "trial"},
 	"study/journal":            {"budget", "internal/problem", "inference_emu", "internal/protocol", "similarity", "similarity/groundtruth", "study/definition", "trial"},
-	"study":                    {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "system", "system/advice", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/deflate", "workers/demand", "workers/experience", "workers/packing", "workers/placement", "workers/pool", "workers/utilization", "similarity", "similarity/groundtruth"},
+	"study":                    {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "system", "similarity/reuse", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/deflate", "workers/demand", "workers/experience", "workers/packing", "workers/placement", "workers/pool", "workers/utilization", "similarity", "similarity/groundtruth"},
 	"store/filesystem":         {"internal/problem"},
 	"store/group":              {"store/record", "study/journal"},
 	"store/record":             {"internal/problem", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
@@ -141,7 +141,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"workers/approximation", "internal/problem", "internal/regression", "internal/nn", "workers/experience", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "similarity/probing", "system/advice", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "web/report"}
+var pure = []string{"workers/approximation", "internal/problem", "internal/regression", "internal/nn", "workers/experience", "workers/interference", "workers/packing", "workers/pool", "workers/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "system", "similarity/probing", "similarity/reuse", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "web/report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

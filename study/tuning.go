@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
+	"github.com/tandem-tune/tandem/similarity/reuse"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/advice"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
@@ -28,7 +28,7 @@ type site struct {
 	host      string // its name
 	name      string // of the worker
 	room      pool.Room
-	situation advice.Situation
+	situation reuse.Situation
 	knobs     []string // that its agent can set
 	// Of one that was reserved: the GPUs kept for the trial, the ticket of its
 	// pending lease, and why it was not, where there was room.
@@ -125,7 +125,7 @@ func (s *Service) lockedSite(worker string, id trial.ID) site {
 		held = append(held, s.leases.Deciding(worker)...)
 	}
 	room := pool.RoomOf(member, held)
-	at := advice.Situation{Machine: room.Machine, Cores: room.Cores, Elastic: room.Elastic, Wanted: member.Short}
+	at := reuse.Situation{Machine: room.Machine, Cores: room.Cores, Elastic: room.Elastic, Wanted: member.Short}
 	if !room.Elastic {
 		at.Cores = room.Share()
 	} else if own := slices.IndexFunc(held, func(l pool.Lease) bool { return l.Trial == id }); own >= 0 {
@@ -184,7 +184,7 @@ func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here
 	if before := t.Setting; before != nil && before.Phase != trial.Default && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
 		again := *before
 		if before.Phase != trial.Probing {
-			again.Configuration = advice.Fit(before.Configuration, grid, run.Situation)
+			again.Configuration = reuse.Fit(before.Configuration, grid, run.Situation)
 			return &again, nil
 		}
 	}
@@ -277,8 +277,8 @@ func (r *runtime) inForce(t trial.Trial, report protocol.Report) map[string]spac
 
 // epochOf is the epoch as advice sees it. A first epoch is timed and profiled
 // only where its start is known to be left out.
-func (r *runtime) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) advice.Epoch {
-	epoch := advice.Epoch{
+func (r *runtime) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) reuse.Epoch {
+	epoch := reuse.Epoch{
 		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), First: first, Timed: !first || report.SetupSeconds > 0,
 		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/reuse"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/advice"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -43,7 +43,7 @@ type Machine struct {
 // to what is known.
 type startQuestion struct {
 	study string
-	at    advice.Situation
+	at    reuse.Situation
 }
 
 type startAnswer struct {
@@ -110,7 +110,7 @@ type Run struct {
 	By        *similarity.Grouping
 	Settings  system.Settings
 	Constants system.Configuration
-	Situation advice.Situation
+	Situation reuse.Situation
 	// Left is how many epochs it has left.
 	Left int
 }
@@ -125,7 +125,7 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 	if !known || len(own.Cells) == 0 {
 		return start, false
 	}
-	return advice.Resume(m.memory(run.By), advice.Question{
+	return reuse.Resume(m.memory(run.By), reuse.Question{
 		Before: start, Usual: usual(start), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
 		Own: own, Left: run.Left,
 	}), true
@@ -133,7 +133,7 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 
 // Epoch is an epoch of a run that has ended.
 type Epoch struct {
-	advice.Epoch
+	reuse.Epoch
 	// Before is the setting that the epoch was to have.
 	Before trial.Setting
 	// Held are knobs that cannot be switched before the command is started again.
@@ -144,14 +144,14 @@ type Epoch struct {
 }
 
 // Continue decides with which configuration the run goes on after an epoch.
-func (m *Machine) Continue(run Run, epoch Epoch) advice.Answer {
+func (m *Machine) Continue(run Run, epoch Epoch) reuse.Answer {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	own, known := m.runs[run.Record]
 	if !known {
 		own = similarity.Record{ID: run.Record, Machine: epoch.Machine}
 	}
-	return advice.After(m.memory(run.By), advice.Question{
+	return reuse.After(m.memory(run.By), reuse.Question{
 		Before: epoch.Before, Usual: usual(m.start(run)), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
 		Own: own, Fresh: epoch.Fresh, Epoch: epoch.Epoch, Held: epoch.Held, Left: run.Left,
 	})
@@ -167,7 +167,7 @@ func (m *Machine) start(run Run) trial.Setting {
 		clear(m.starts)
 	}
 	memory := m.memory(run.By)
-	setting := advice.Start(memory, run.Settings, run.Constants, run.Situation)
+	setting := reuse.Start(memory, run.Settings, run.Constants, run.Situation)
 	m.starts[of] = startAnswer{setting, m.puts + 1 + memory.Len()/20}
 	return setting
 }

@@ -1,4 +1,4 @@
-package advice_test
+package reuse_test
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/similarity/reuse"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/system"
-	"github.com/tandem-tune/tandem/system/advice"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -38,16 +38,16 @@ func features(workload, n float64) map[string]float64 {
 
 // run plays a run of so many epochs and returns its settings and its record.
 func run(memory *similarity.Memory, id string, workload float64, seconds map[int64]float64, epochs int) ([]trial.Setting, similarity.Record) {
-	at := advice.Situation{Machine: 4, Cores: 4}
-	setting := advice.Start(memory, threads, nil, at)
+	at := reuse.Situation{Machine: 4, Cores: 4}
+	setting := reuse.Start(memory, threads, nil, at)
 	record := similarity.Record{ID: id, Machine: "m"}
 	var settings []trial.Setting
 	for epoch := range epochs {
 		n, _ := setting.Configuration[system.CPUThreads].Integer()
 		noise := 1 + 0.01*math.Sin(float64(epoch)*12.9)
-		answer := advice.After(memory, advice.Question{
+		answer := reuse.After(memory, reuse.Question{
 			Settings: threads, Situation: at, Own: record, Fresh: id + "-again", Left: epochs - epoch - 1,
-			Epoch: advice.Epoch{At: time.Unix(int64(epoch), 0), Configuration: setting.Configuration, Timed: epoch > 0,
+			Epoch: reuse.Epoch{At: time.Unix(int64(epoch), 0), Configuration: setting.Configuration, Timed: epoch > 0,
 				Seconds: seconds[n] * noise, Joules: seconds[n] * float64(n), Features: features(workload, float64(n))},
 		})
 		setting, record = answer.Setting, answer.Record
@@ -106,9 +106,9 @@ func TestAnUnlikeWorkloadIsNotTakenForAKnownOne(t *testing.T) {
 func TestARunThatIsTooShortKeepsWhatItHas(t *testing.T) {
 	before := trial.Setting{Configuration: with(2), Phase: trial.Reused, Why: "it was best for most"}
 	for _, left := range []int{0, 1} {
-		answer := advice.After(similarity.NewMemory(similarity.Options{}), advice.Question{
-			Settings: threads, Situation: advice.Situation{Machine: 4, Cores: 4}, Own: similarity.Record{ID: "some-run"}, Fresh: "x", Left: left, Before: before,
-			Epoch: advice.Epoch{Configuration: with(2), Seconds: 1, Joules: 1, Features: features(7, 2)},
+		answer := reuse.After(similarity.NewMemory(similarity.Options{}), reuse.Question{
+			Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Own: similarity.Record{ID: "some-run"}, Fresh: "x", Left: left, Before: before,
+			Epoch: reuse.Epoch{Configuration: with(2), Seconds: 1, Joules: 1, Features: features(7, 2)},
 		})
 		if got := answer.Setting; got.Phase != before.Phase || got.Why != before.Why || !system.Configuration(got.Configuration).Equal(before.Configuration) {
 			t.Errorf("with %d epochs left it is %+v, want what it was", left, got)
@@ -119,29 +119,29 @@ func TestARunThatIsTooShortKeepsWhatItHas(t *testing.T) {
 // A trial of one epoch is promoted: its next epoch is one to learn from.
 func TestAShortRunIsMeasuredWhenItGoesOn(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
-	at := advice.Situation{Machine: 4, Cores: 4}
-	question := advice.Question{Settings: threads, Situation: at, Own: similarity.Record{ID: "short-run"}, Fresh: "x"}
-	question.Before = advice.Start(memory, threads, nil, at)
-	question.Epoch = advice.Epoch{Configuration: with(4), First: true, Timed: true, Seconds: 2.6, Joules: 8, Features: features(7, 4)}
-	paused := advice.After(memory, question)
+	at := reuse.Situation{Machine: 4, Cores: 4}
+	question := reuse.Question{Settings: threads, Situation: at, Own: similarity.Record{ID: "short-run"}, Fresh: "x"}
+	question.Before = reuse.Start(memory, threads, nil, at)
+	question.Epoch = reuse.Epoch{Configuration: with(4), First: true, Timed: true, Seconds: 2.6, Joules: 8, Features: features(7, 4)}
+	paused := reuse.After(memory, question)
 	if paused.Setting.Phase != trial.Default {
 		t.Errorf("after its only epoch it is %+v, want the default, as nothing else was measured", paused.Setting)
 	}
 	memory.Put(paused.Record)
 	question.Own, question.Left = paused.Record, 2
-	resumed := advice.Resume(memory, question)
+	resumed := reuse.Resume(memory, question)
 	if resumed.Phase != trial.Probing || system.Configuration(resumed.Configuration).Equal(with(4)) {
 		t.Fatalf("it goes on with %+v, want something else to be measured", resumed)
 	}
 	n, _ := resumed.Configuration[system.CPUThreads].Integer()
-	question.Epoch = advice.Epoch{Configuration: resumed.Configuration, First: true, Timed: true, Seconds: 1.3 * slower[n], Joules: 4, Features: features(7, float64(n))}
+	question.Epoch = reuse.Epoch{Configuration: resumed.Configuration, First: true, Timed: true, Seconds: 1.3 * slower[n], Joules: 4, Features: features(7, float64(n))}
 	question.Left = 0
-	ended := advice.After(memory, question).Setting
+	ended := reuse.After(memory, question).Setting
 	if ended.Phase != trial.Probing || !system.Configuration(ended.Configuration).Equal(resumed.Configuration) || !strings.Contains(ended.Why, "so far") {
 		t.Errorf("in the end it is %+v, want the faster one so far", ended)
 	}
 	question.Situation.Cores, question.Left = 1, 2
-	if busy := advice.Resume(memory, question).Configuration; !system.Configuration(busy).Equal(with(1)) {
+	if busy := reuse.Resume(memory, question).Configuration; !system.Configuration(busy).Equal(with(1)) {
 		t.Errorf("with one free core it goes on with %v", busy)
 	}
 }
@@ -152,16 +152,16 @@ func TestADriftIsLookedUpAnew(t *testing.T) {
 	for i := range 4 {
 		run(memory, fmt.Sprintf("known-%03d", i), 7, slower, 9)
 	}
-	question := advice.Question{
-		Settings: threads, Situation: advice.Situation{Machine: 4, Cores: 4}, Own: record, Fresh: "fresh-run", Left: 5,
-		Epoch: advice.Epoch{Configuration: with(1), Timed: true, Seconds: 9, Joules: 9, Features: features(900, 1)},
+	question := reuse.Question{
+		Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Own: record, Fresh: "fresh-run", Left: 5,
+		Epoch: reuse.Epoch{Configuration: with(1), Timed: true, Seconds: 9, Joules: 9, Features: features(900, 1)},
 	}
-	answer := advice.After(memory, question)
+	answer := reuse.After(memory, question)
 	if !answer.Drifted || answer.Record.ID != "fresh-run" || len(answer.Record.Cells) != 1 || !strings.Contains(answer.Setting.Why, "has changed") {
 		t.Errorf("a changed profile is answered with %+v", answer)
 	}
 	question.Epoch.Features = features(7, 1)
-	if answer := advice.After(memory, question); answer.Drifted || answer.Record.ID != record.ID {
+	if answer := reuse.After(memory, question); answer.Drifted || answer.Record.ID != record.ID {
 		t.Errorf("an unchanged profile is taken for a drift: %+v", answer)
 	}
 }
@@ -170,14 +170,14 @@ func TestSharesCountWhileOthersWait(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	// Two threads are 1.5 times as fast as one, four twice.
 	_, record := run(memory, "first-run", 7, map[int64]float64{1: 2, 2: 1.33, 4: 1}, 12)
-	ask := func(at advice.Situation) trial.Setting {
-		return advice.After(memory, advice.Question{Settings: threads, Situation: at, Own: record, Fresh: "x", Left: 5,
-			Epoch: advice.Epoch{Configuration: with(4), Timed: true, Seconds: 1, Joules: 1, Features: features(7, 4)}}).Setting
+	ask := func(at reuse.Situation) trial.Setting {
+		return reuse.After(memory, reuse.Question{Settings: threads, Situation: at, Own: record, Fresh: "x", Left: 5,
+			Epoch: reuse.Epoch{Configuration: with(4), Timed: true, Seconds: 1, Joules: 1, Features: features(7, 4)}}).Setting
 	}
-	if got := ask(advice.Situation{Machine: 4, Cores: 4, Elastic: true}); !system.Configuration(got.Configuration).Equal(with(4)) {
+	if got := ask(reuse.Situation{Machine: 4, Cores: 4, Elastic: true}); !system.Configuration(got.Configuration).Equal(with(4)) {
 		t.Errorf("with nobody waiting it is %+v, want all four", got)
 	}
-	if got := ask(advice.Situation{Machine: 4, Cores: 4, Elastic: true, Wanted: true}); system.Configuration(got.Configuration).Demand(4) > 2 {
+	if got := ask(reuse.Situation{Machine: 4, Cores: 4, Elastic: true, Wanted: true}); system.Configuration(got.Configuration).Demand(4) > 2 {
 		t.Errorf("with others waiting it is %+v, want fewer threads", got)
 	}
 }
@@ -190,9 +190,9 @@ func TestKnobsThatNeedANewStartStay(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	record := similarity.Record{ID: "some-run"}
 	for epoch := range 10 {
-		answer := advice.After(memory, advice.Question{
-			Settings: settings, Situation: advice.Situation{Machine: 2, Cores: 2}, Own: record, Fresh: "x", Held: []string{system.GPUs}, Left: 9,
-			Epoch: advice.Epoch{Configuration: present, Timed: epoch > 0, Seconds: 1, Joules: 1},
+		answer := reuse.After(memory, reuse.Question{
+			Settings: settings, Situation: reuse.Situation{Machine: 2, Cores: 2}, Own: record, Fresh: "x", Held: []string{system.GPUs}, Left: 9,
+			Epoch: reuse.Epoch{Configuration: present, Timed: epoch > 0, Seconds: 1, Joules: 1},
 		})
 		if answer.Setting.Configuration[system.GPUs] != space.Int(0) {
 			t.Fatalf("the GPUs were switched while the command runs: %+v", answer.Setting)
@@ -205,11 +205,11 @@ func TestFitTakesWhatIsNearest(t *testing.T) {
 	settings := system.Settings{Tuned: []system.Tuned{{Name: system.CPUThreads, Values: ints(1, 2, 4)}, {Name: system.MemoryGiB, Values: ints(2, 8)}}}
 	grid := settings.Grid(nil, 4)
 	wanted := system.Configuration{system.CPUThreads: space.Int(4), system.MemoryGiB: space.Int(8)}
-	got := advice.Fit(wanted, grid, advice.Situation{Machine: 4, Cores: 3})
+	got := reuse.Fit(wanted, grid, reuse.Situation{Machine: 4, Cores: 3})
 	if want := (system.Configuration{system.CPUThreads: space.Int(2), system.MemoryGiB: space.Int(8)}); !got.Equal(want) {
 		t.Errorf("on 3 cores %s becomes %s, want %s", wanted.Key(), got.Key(), want.Key())
 	}
-	if got := advice.Fit(wanted, grid, advice.Situation{Machine: 4, Cores: 4}); !got.Equal(wanted) {
+	if got := reuse.Fit(wanted, grid, reuse.Situation{Machine: 4, Cores: 4}); !got.Equal(wanted) {
 		t.Errorf("what fits became %s", got.Key())
 	}
 }
@@ -226,12 +226,12 @@ func TestAdviceIsAlwaysPossible(t *testing.T) {
 			memory := similarity.NewMemory(similarity.Options{})
 			var all []trial.Setting
 			record := similarity.Record{ID: "the-run"}
-			present := system.Configuration(advice.Start(memory, settings, nil, advice.Situation{Machine: machine, Cores: machine}).Configuration)
+			present := system.Configuration(reuse.Start(memory, settings, nil, reuse.Situation{Machine: machine, Cores: machine}).Configuration)
 			for epoch := range 6 {
 				cost := 1 + math.Abs(math.Sin(float64(seed+epoch)))
-				at := advice.Situation{Machine: machine, Cores: 1 + (seed+epoch)%machine, Elastic: seed%2 == 0, Wanted: seed%3 == 0}
-				answer := advice.After(memory, advice.Question{Settings: settings, Situation: at, Own: record, Fresh: fmt.Sprint("fresh-", epoch), Left: 6 - epoch,
-					Epoch: advice.Epoch{At: time.Unix(int64(epoch), 0), Configuration: present, Timed: epoch > 0, Neighbours: seed % 3, Seconds: cost, Joules: cost, Features: features(float64(seed%5), 1)}})
+				at := reuse.Situation{Machine: machine, Cores: 1 + (seed+epoch)%machine, Elastic: seed%2 == 0, Wanted: seed%3 == 0}
+				answer := reuse.After(memory, reuse.Question{Settings: settings, Situation: at, Own: record, Fresh: fmt.Sprint("fresh-", epoch), Left: 6 - epoch,
+					Epoch: reuse.Epoch{At: time.Unix(int64(epoch), 0), Configuration: present, Timed: epoch > 0, Neighbours: seed % 3, Seconds: cost, Joules: cost, Features: features(float64(seed%5), 1)}})
 				next := system.Configuration(answer.Setting.Configuration)
 				if !slices.ContainsFunc(grid, next.Equal) {
 					t.Fatalf("%s is not on the grid", next.Key())

@@ -1,4 +1,4 @@
-// Package advice answers: with which system configuration does a training go
+// Package reuse answers: with which system configuration does a training go
 // on, and why?
 //
 // It is the decision of Rocha's algorithm 5 (section 6.3.2), taken after every
@@ -13,7 +13,7 @@
 // training that leaves cores to another one costs only its share of the time.
 //
 // The package is pure: it is given what is known and answers.
-package advice
+package reuse
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package advice
+package reuse
 
 import (
 	"fmt"
