@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 const (

@@ -3,7 +3,7 @@ package similarity
 import (
 	"time"
 
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // Record is what one run of a training (a trial on one type of machine and one

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // recorded are epochs of real workloads, written by bench/similarity -fixture.

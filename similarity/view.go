@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // ClusterView is a known workload under one configuration, drawn in the plane in

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // GroundTruthVersion is the version of the document that a ground truth is

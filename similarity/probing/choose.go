@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 const (

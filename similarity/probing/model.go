@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/regression"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 const (

@@ -24,7 +24,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // Observation is what one run measured under one configuration beside so many

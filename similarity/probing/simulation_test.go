@@ -10,7 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity/probing"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // surface is a workload: the seconds of its epoch under a configuration.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/similarity/probing"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 )
 

@@ -3,7 +3,7 @@ package definition
 import (
 	"slices"
 
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // Resources is what each trial of a study needs of one machine, and has for

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // automatic is written for a knob, or for the whole section, whose values the

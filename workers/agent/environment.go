@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // passed are the variables every command gets from the worker's environment.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // knob applies one system parameter of the catalogue to runs, from outside of

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 )
 
 // Knobs says of every knob of the catalogue whether trials on this machine can

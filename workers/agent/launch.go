@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/system"
+	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
