@@ -205,7 +205,7 @@ func recommendCommand(flags *studyFlags) *cobra.Command {
 }
 
 func exportCommand(flags *studyFlags) *cobra.Command {
-	var format, path string
+	var form, path string
 	command := onStudy(flags, &cobra.Command{
 		Use:   "export STUDY",
 		Short: "Write a study's trials as CSV or Parquet, or everything of it as JSON",
@@ -214,16 +214,16 @@ func exportCommand(flags *studyFlags) *cobra.Command {
   tandem study export lenet-fashion-mnist --format json --output study.json`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		switch {
-		case format == "" && flags.json:
-			format = "json"
-		case format == "":
-			format = "csv"
-		case !slices.Contains([]string{"csv", "parquet", "json"}, format):
-			return usageError{fmt.Errorf("--format is csv, parquet or json, not %q", format)}
-		case format != "json" && flags.json:
-			return usageError{fmt.Errorf("--json asks for JSON and --format for %s: give one of them", format)}
+		case form == "" && flags.json:
+			form = "json"
+		case form == "":
+			form = "csv"
+		case !slices.Contains([]string{"csv", "parquet", "json"}, form):
+			return usageError{fmt.Errorf("--format is csv, parquet or json, not %q", form)}
+		case form != "json" && flags.json:
+			return usageError{fmt.Errorf("--json asks for JSON and --format for %s: give one of them", form)}
 		}
-		answer, err := client.Export(ctx, study, format)
+		answer, err := client.Export(ctx, study, form)
 		if err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 		defer moved.end()
 		return saveAs(path, moved.reading(answer))
 	})
-	command.Flags().StringVar(&format, "format", "", "csv, parquet or json (default csv; json with --json)")
+	command.Flags().StringVar(&form, "format", "", "csv, parquet or json (default csv; json with --json)")
 	flagWords(command, "format", words("csv", "parquet", "json"))
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command

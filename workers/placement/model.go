@@ -61,10 +61,10 @@ func NewModels(settings ModelSettings) *Models {
 type model struct {
 	probes, window []Observation
 	fitted         bool
-	seconds        regression
+	seconds        linearModel
 	// metered says that there are joules to predict.
 	metered bool
-	joules  regression
+	joules  linearModel
 	// past is how good predictions were.
 	past accuracy
 }
@@ -160,7 +160,7 @@ func (k *model) fit() {
 }
 
 // regressionOf is the one of the logarithm of what was observed.
-func regressionOf(observations []Observation, of func(Prediction) float64) regression {
+func regressionOf(observations []Observation, of func(Prediction) float64) linearModel {
 	features, values := make([][]float64, len(observations)), make([]float64, len(observations))
 	for i, one := range observations {
 		features[i], values[i] = one.Features, math.Log(of(one.Took))
@@ -168,14 +168,14 @@ func regressionOf(observations []Observation, of func(Prediction) float64) regre
 	return fit(standardize(features), features, values)
 }
 
-// regression is a linear one of standardized features.
-type regression struct {
+// linearModel is a linear one of standardized features.
+type linearModel struct {
 	scale   scale
 	mean    float64
 	weights []float64
 }
 
-func (r regression) at(features []float64) float64 {
+func (r linearModel) at(features []float64) float64 {
 	return r.mean + regression.Dot(r.weights, r.scale.of(features))
 }
 
@@ -213,8 +213,8 @@ func (s scale) of(features []float64) []float64 {
 }
 
 // fit solves the normal equations, with a ridge.
-func fit(by scale, features [][]float64, values []float64) regression {
-	r := regression{scale: by}
+func fit(by scale, features [][]float64, values []float64) linearModel {
+	r := linearModel{scale: by}
 	for _, value := range values {
 		r.mean += value / float64(len(values))
 	}
