@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/experience"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 // The kinds of what is stored of trainings on GPUs.

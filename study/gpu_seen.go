@@ -8,7 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/experience"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 // epochSeen is an epoch of a trial on a GPU.

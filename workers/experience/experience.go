@@ -1,6 +1,6 @@
 // Package experience keeps what a server has seen of trainings on one type of
 // GPU, alone and together, and what it learned from that: how much of the GPU a
-// training will use ([GPU.Expect], by workers/utilization), and how fast two
+// training will use ([GPU.Expect], by workers/gpushare/utilization), and how fast two
 // will be that share one ([GPU.Beside], by workers/interference).
 //
 // Its one invariant: nothing is told before there is enough to learn from, and
@@ -18,7 +18,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 // Profile is a training that was seen alone on a GPU.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/workers/experience"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

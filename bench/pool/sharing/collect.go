@@ -16,7 +16,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 //go:embed collect/*.py

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/workers/experience"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 // learning shows recorded profiles to what a server keeps of a GPU, one by one in

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/workers/experience"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 const (

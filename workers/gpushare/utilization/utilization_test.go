@@ -10,7 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/workers/utilization"
+	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 func TestFeaturesAreThoseOfTheGraph(t *testing.T) {
