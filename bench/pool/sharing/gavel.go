@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/workers/interference"
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // gavel is what jobs on one type of GPU did alone and in pairs (Narayanan and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tandem-tune/tandem/workers/interference"
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // slices of a profile that ran alone.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/workers/interference"
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // twoPhases is a training of 10 s: 100 small steps in the first 4 s, 12 large

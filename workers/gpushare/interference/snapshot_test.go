@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/interference"
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // written is a model as a document.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/interference"
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // drawnProfile is a training with two phases.
