@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 )
 
 // GPUShare is what a trial should take of one GPU that it may share with others.

@@ -3,7 +3,7 @@ package replay_test
 import (
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/replay"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/workers/forecast"
-	"github.com/tandem-tune/tandem/workers/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
 )

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/workers/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
 	"github.com/tandem-tune/tandem/workers/replay/trace"

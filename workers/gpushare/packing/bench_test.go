@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 )
 
 // BenchmarkProactive decides about 1,000 jobs that wait for 1,000 GPUs, half of

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"pgregory.net/rapid"
 )
 
