@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"internal/nn":                   {},
 	"workers/forecast":              {"internal/nn"},
 	"workers/gpushare/interference": {"internal/regression", "internal/nn"},
-	"workers/experience":            {"workers/gpushare/interference", "workers/gpushare/utilization"},
+	"workers/gpushare/experience":   {"workers/gpushare/interference", "workers/gpushare/utilization"},
 	"workers/gpushare/packing":      {},
 	"workers/gpushare/utilization":  {"inference_emu/graph", "internal/regression"},
 	"workers/placement":             {"internal/regression"},
@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	"study/ranking":                 {"internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "trial"},
 	"study/analysis":                {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},
 	"study/journal":                 {"budget", "internal/problem", "inference_emu", "internal/protocol", "similarity", "similarity/groundtruth", "study/definition", "trial"},
-	"study":                         {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "study/system", "similarity/reuse", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/deflate", "workers/demand", "workers/experience", "workers/gpushare/packing", "workers/placement", "workers/pool", "workers/gpushare/utilization", "similarity", "similarity/groundtruth"},
+	"study":                         {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "study/system", "similarity/reuse", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/deflate", "workers/demand", "workers/gpushare/experience", "workers/gpushare/packing", "workers/placement", "workers/pool", "workers/gpushare/utilization", "similarity", "similarity/groundtruth"},
 	"store/filesystem":              {"internal/problem"},
 	"store/group":                   {"store/record", "study/journal"},
 	"store/record":                  {"internal/problem", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
@@ -124,7 +124,7 @@ var mayImport = map[string][]string{
 	"bench/failover":                {"internal/protocol", "clients/rest", "e2e/launch"},
 	"bench/pool":                    {"bench/pool/heats", "bench/pool/sharing", "bench/pool/workers", "internal/protocol", "trial", "workers/pool", "e2e/unlike", "inference_emu/graph", "inference_emu/onnx", "workers/deflate", "workers/forecast", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/gpushare/utilization"},
 	"bench/pool/workers":            {"e2e/launch", "e2e/unlike"},
-	"bench/pool/sharing":            {"inference_emu/graph", "inference_emu/onnx", "workers/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/gpushare/utilization"},
+	"bench/pool/sharing":            {"inference_emu/graph", "inference_emu/onnx", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/gpushare/utilization"},
 	"bench/pool/heats":              {"workers/placement", "workers/replay", "workers/replay/trace"},
 	"bench/recovery":                {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":                  {"bench/simulator", "study/definition", "study/space"},
@@ -141,7 +141,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"workers/approximation", "internal/problem", "internal/regression", "internal/nn", "workers/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/pool", "workers/gpushare/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "study/system", "similarity/probing", "similarity/reuse", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "web/report"}
+var pure = []string{"workers/approximation", "internal/problem", "internal/regression", "internal/nn", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/pool", "workers/gpushare/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "study/system", "similarity/probing", "similarity/reuse", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "web/report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare/experience"
 )
 
 // foresee gets ready what is asked of a study's trials while locks are held under

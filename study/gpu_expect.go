@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare/experience"
 )
 
 // mostGPUsShown is for how many types of GPU a trial's use is predicted at once.

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare/experience"
 	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare/experience"
 	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 

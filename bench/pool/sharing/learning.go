@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare/experience"
 	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
