@@ -229,8 +229,8 @@ func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report p
 	run := r.runOn(here, t, *settings)
 	run.Left = t.Budget.Epochs - report.Epoch
 	answer := known.Continue(run, groundtruth.Epoch{
-		Epoch: r.epochOf(t, report, g.configuration, first), Before: *t.Setting, Held: held(t, g.configuration, first),
-		Machine: here.machine, Fresh: groundtruth.RecordID(drifted(t), here.machine),
+		Epoch: r.epochOf(t, report, g.configuration, first), Planned: *t.Setting, Held: held(t, g.configuration, first),
+		Machine: here.machine, NewRecord: groundtruth.RecordID(drifted(t), here.machine),
 	})
 	answer.Record.Updated = s.options.Now()
 	setting := answer.Setting

@@ -36,12 +36,12 @@ type Machine struct {
 	// puts counts what was learned. starts are answers to what a new trial starts
 	// with; they hold until a twentieth of what is known is new.
 	puts   int
-	starts map[startQuestion]startAnswer
+	starts map[startInput]startAnswer
 }
 
-// startQuestion is what the start of a study's new trials depends on, in addition
+// startInput is what the start of a study's new trials depends on, in addition
 // to what is known.
-type startQuestion struct {
+type startInput struct {
 	study string
 	at    reuse.Situation
 }
@@ -54,7 +54,7 @@ type startAnswer struct {
 func newMachine(by similarity.Grouping) *Machine {
 	return &Machine{
 		by: by, memories: map[similarity.Grouping]*similarity.Memory{by: similarity.NewMemory(similarity.Options{Clusterer: by.Clusterer()})},
-		runs: make(map[string]similarity.Record), starts: make(map[startQuestion]startAnswer),
+		runs: make(map[string]similarity.Record), starts: make(map[startInput]startAnswer),
 	}
 }
 
@@ -125,41 +125,41 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 	if !known || len(own.Cells) == 0 {
 		return start, false
 	}
-	return reuse.Resume(m.memory(run.By), reuse.Question{
-		Before: start, Usual: usual(start), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
-		Own: own, Left: run.Left,
+	return reuse.Resume(m.memory(run.By), reuse.Input{
+		Planned: start, MachineBest: machineBest(start), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
+		Record: own, Left: run.Left,
 	}), true
 }
 
 // Epoch is an epoch of a run that has ended.
 type Epoch struct {
 	reuse.Epoch
-	// Before is the setting that the epoch was to have.
-	Before trial.Setting
+	// Planned is the setting that the epoch was to have.
+	Planned trial.Setting
 	// Held are knobs that cannot be switched before the command is started again.
 	Held []string
-	// Machine is the type, and Fresh the ID of a new record, in case that the run
-	// has become another workload.
-	Machine, Fresh string
+	// Machine is the type. NewRecord is the ID of the next record, used if the run
+	// has drifted into another workload.
+	Machine, NewRecord string
 }
 
 // Continue decides with which configuration the run goes on after an epoch.
-func (m *Machine) Continue(run Run, epoch Epoch) reuse.Answer {
+func (m *Machine) Continue(run Run, epoch Epoch) reuse.Result {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	own, known := m.runs[run.Record]
 	if !known {
 		own = similarity.Record{ID: run.Record, Machine: epoch.Machine}
 	}
-	return reuse.After(m.memory(run.By), reuse.Question{
-		Before: epoch.Before, Usual: usual(m.start(run)), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
-		Own: own, Fresh: epoch.Fresh, Epoch: epoch.Epoch, Held: epoch.Held, Left: run.Left,
+	return reuse.Decide(m.memory(run.By), reuse.Input{
+		Planned: epoch.Planned, MachineBest: machineBest(m.start(run)), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
+		Record: own, NewRecord: epoch.NewRecord, Epoch: epoch.Epoch, Held: epoch.Held, Left: run.Left,
 	})
 }
 
-// start is advice.Start, asked again only when enough has been learned since.
+// start is reuse.Start, asked again only when enough has been learned since.
 func (m *Machine) start(run Run) trial.Setting {
-	of := startQuestion{run.Study, run.Situation}
+	of := startInput{run.Study, run.Situation}
 	if known, ok := m.starts[of]; ok && m.puts < known.until {
 		return known.setting
 	}
@@ -172,8 +172,8 @@ func (m *Machine) start(run Run) trial.Setting {
 	return setting
 }
 
-// usual is what is best for most workloads; nil where that is not known.
-func usual(start trial.Setting) system.Configuration {
+// machineBest is the best configuration for most workloads; nil if unknown.
+func machineBest(start trial.Setting) system.Configuration {
 	if start.Phase != trial.Reused {
 		return nil
 	}

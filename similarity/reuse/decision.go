@@ -12,17 +12,17 @@ import (
 
 // decision is everything a setting is decided on.
 type decision struct {
-	question Question
-	grid     []system.Configuration
-	match    similarity.Match
-	seen     evidence
-	drifted  bool
+	input   Input
+	grid    []system.Configuration
+	match   similarity.Match
+	seen    evidence
+	drifted bool
 }
 
 // candidates are the configurations the next epoch can have, the present one
 // among them, with what they cost beside their seconds.
 func (d decision) candidates() []probing.Candidate {
-	at, present := d.question.Situation, d.question.Epoch.Configuration
+	at, present := d.input.Situation, d.input.Epoch.Configuration
 	var list []probing.Candidate
 	for _, configuration := range d.grid {
 		if configuration.Demand(at.Machine) > at.Cores && !configuration.Equal(present) || !d.reachable(configuration) {
@@ -38,8 +38,8 @@ func (d decision) candidates() []probing.Candidate {
 
 // candidate is a configuration with the share of the machine it takes.
 func (d decision) candidate(configuration system.Configuration) probing.Candidate {
-	at, objective := d.question.Situation, d.question.Settings.Objective
-	one := probing.Candidate{Configuration: configuration, Neighbours: d.question.Epoch.Neighbours}
+	at, objective := d.input.Situation, d.input.Settings.Objective
+	one := probing.Candidate{Configuration: configuration, Neighbours: d.input.Epoch.Neighbours}
 	demand := min(configuration.Demand(at.Machine), at.Machine)
 	wanted := at.Elastic && at.Wanted
 	if wanted {
@@ -53,8 +53,8 @@ func (d decision) candidate(configuration system.Configuration) probing.Candidat
 
 // reachable reports whether the configuration can be had without a new start.
 func (d decision) reachable(configuration system.Configuration) bool {
-	return !slices.ContainsFunc(d.question.Held, func(knob string) bool {
-		return configuration[knob] != d.question.Epoch.Configuration[knob]
+	return !slices.ContainsFunc(d.input.Held, func(knob string) bool {
+		return configuration[knob] != d.input.Epoch.Configuration[knob]
 	})
 }
 
@@ -63,14 +63,14 @@ func index(candidates []probing.Candidate, of system.Configuration) int {
 }
 
 func (d decision) standard() system.Configuration {
-	return d.question.Settings.Default(d.question.Constants, d.question.Situation.Machine)
+	return d.input.Settings.Default(d.input.Constants, d.input.Situation.Machine)
 }
 
-// usual is the index of the candidate that is taken where nothing else is known:
+// machineBest is the index of the candidate that is taken where nothing else is known:
 // what is best for most workloads, else the default.
-func (d decision) usual(candidates []probing.Candidate) int {
-	if d.question.Usual != nil {
-		if at := index(candidates, d.question.Usual); at >= 0 {
+func (d decision) machineBest(candidates []probing.Candidate) int {
+	if d.input.MachineBest != nil {
+		if at := index(candidates, d.input.MachineBest); at >= 0 {
 			return at
 		}
 	}
@@ -86,11 +86,11 @@ func (d decision) best(observations []probing.Observation) ([]probing.Candidate,
 
 // setting is the configuration of the next epoch.
 func (d decision) setting() trial.Setting {
-	observations := d.seen.observations(d.question.Settings.Objective, d.grid)
+	observations := d.seen.observations(d.input.Settings.Objective, d.grid)
 	candidates := d.candidates()
 	model := probing.Fit(d.grid, observations)
-	choice := model.Choose(candidates, d.usual(candidates))
-	present := d.question.Epoch.Configuration
+	choice := model.Choose(candidates, d.machineBest(candidates))
+	present := d.input.Epoch.Configuration
 
 	setting := trial.Setting{Confidence: trial.Float(d.match.Confidence)}
 	if d.match.Similar {
@@ -100,21 +100,21 @@ func (d decision) setting() trial.Setting {
 	}
 	chosen := candidates[choice.Best].Configuration
 	switch timed := timedUnder(d.seen.own); {
-	case choice.Probe < 0 && len(timed) < 2 && (d.match.Similar || d.question.Usual != nil):
+	case choice.Probe < 0 && len(timed) < 2 && (d.match.Similar || d.input.MachineBest != nil):
 		setting.Phase = trial.Reused
 	case choice.Probe < 0 && compared(observations) == 0 && len(candidates) < len(d.grid):
 		setting.Phase = trial.Default // as near to it as there are cores
 	case choice.Probe < 0:
 		setting.Phase = trial.Decided
-	case d.question.Left == 0 && compared(observations) > 0:
+	case d.input.Left == 0 && compared(observations) > 0:
 		// Nothing follows that could be measured: this is the best so far.
 		setting.Phase = trial.Probing
-	case !timed[present.Key()] && d.question.Left >= 2 && index(candidates, present) >= 0:
+	case !timed[present.Key()] && d.input.Left >= 2 && index(candidates, present) >= 0:
 		// What comes next is compared with this.
 		setting.Phase, chosen = trial.Probing, present
-	case d.question.Left == 0, len(timed) == 0 && compared(observations) == 0:
+	case d.input.Left == 0, len(timed) == 0 && compared(observations) == 0:
 		// Nothing is known, and the run is too short to learn from.
-		if before := d.question.Before; before.Phase != "" {
+		if before := d.input.Planned; before.Phase != "" {
 			return before // which has nothing to say of what is best alone either
 		}
 		setting.Phase, chosen = trial.Default, present
@@ -133,9 +133,9 @@ func (d decision) setting() trial.Setting {
 
 // alone is the best configuration for a training that has the machine for itself.
 func (d decision) alone(model *probing.Model) system.Configuration {
-	d.question.Situation.Elastic, d.question.Situation.Wanted = false, false
-	d.question.Situation.Cores = d.question.Situation.Machine
-	d.question.Epoch.Neighbours, d.question.Held = 0, nil
+	d.input.Situation.Elastic, d.input.Situation.Wanted = false, false
+	d.input.Situation.Cores = d.input.Situation.Machine
+	d.input.Epoch.Neighbours, d.input.Held = 0, nil
 	candidates := d.candidates()
 	return candidates[model.Choose(candidates, index(candidates, d.standard())).Best].Configuration
 }
@@ -162,7 +162,7 @@ func timedUnder(record similarity.Record) map[string]bool {
 
 // saved is what the epoch's configuration saved against the default one.
 func (d decision) saved() *trial.Saving {
-	epoch, at := d.question.Epoch, d.question.Situation
+	epoch, at := d.input.Epoch, d.input.Situation
 	if epoch.Seconds <= 0 {
 		return nil
 	}

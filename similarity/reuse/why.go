@@ -32,13 +32,13 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 	case d.match.Similar:
 		parts = append(parts, fmt.Sprintf("similar to %d known run%s (workload %s, confidence %.0f %%)",
 			len(d.match.Members), plural(len(d.match.Members)), d.match.Workload, 100*d.match.Confidence))
-	case d.question.Epoch.Features == nil:
+	case d.input.Epoch.Features == nil:
 		parts = append(parts, "not profiled, so it is not looked up")
 	default:
 		parts = append(parts, "similar to no known workload")
 	}
 	switch {
-	case setting.Phase == trial.Probing && d.question.Left == 0:
+	case setting.Phase == trial.Probing && d.input.Left == 0:
 		parts = append(parts, "so far "+d.against(setting.Configuration, model), fmt.Sprintf("%d other%s may be better", max(1, choice.Surviving-1), plural(choice.Surviving-1)))
 	case setting.Phase == trial.Probing:
 		parts = append(parts, fmt.Sprintf("measuring %s, one of %d that may be the best", shown(setting.Configuration), max(1, choice.Surviving)))
@@ -80,7 +80,7 @@ func (d decision) against(configuration system.Configuration, model *probing.Mod
 		return fmt.Sprintf("%s is %s; how it compares with the default %s was not measured here", shown(configuration), d.reason(configuration), shown(standard))
 	}
 	change := 100 * (math.Exp(ratio+chosen.LogWeight-other.LogWeight) - 1)
-	quantity := map[system.Objective]string{system.Joules: "joules", system.Cost: "rent"}[d.question.Settings.Objective]
+	quantity := map[system.Objective]string{system.Joules: "joules", system.Cost: "rent"}[d.input.Settings.Objective]
 	if quantity == "" {
 		quantity = "seconds"
 		if chosen.LogWeight != other.LogWeight {
@@ -93,9 +93,9 @@ func (d decision) against(configuration system.Configuration, model *probing.Mod
 // reason says why a configuration is taken that was not compared.
 func (d decision) reason(configuration system.Configuration) string {
 	switch {
-	case d.question.Usual != nil && configuration.Equal(d.question.Usual):
+	case d.input.MachineBest != nil && configuration.Equal(d.input.MachineBest):
 		return "the best for most known workloads"
-	case d.standard().Demand(d.question.Situation.Machine) > d.question.Situation.Cores:
+	case d.standard().Demand(d.input.Situation.Machine) > d.input.Situation.Cores:
 		return "what the free cores have room for"
 	}
 	return "the only one there is"

@@ -45,12 +45,12 @@ func run(memory *similarity.Memory, id string, workload float64, seconds map[int
 	for epoch := range epochs {
 		n, _ := setting.Configuration[system.CPUThreads].Integer()
 		noise := 1 + 0.01*math.Sin(float64(epoch)*12.9)
-		answer := reuse.After(memory, reuse.Question{
-			Settings: threads, Situation: at, Own: record, Fresh: id + "-again", Left: epochs - epoch - 1,
+		result := reuse.Decide(memory, reuse.Input{
+			Settings: threads, Situation: at, Record: record, NewRecord: id + "-again", Left: epochs - epoch - 1,
 			Epoch: reuse.Epoch{At: time.Unix(int64(epoch), 0), Configuration: setting.Configuration, Timed: epoch > 0,
 				Seconds: seconds[n] * noise, Joules: seconds[n] * float64(n), Features: features(workload, float64(n))},
 		})
-		setting, record = answer.Setting, answer.Record
+		setting, record = result.Setting, result.Record
 		memory.Put(record)
 		settings = append(settings, setting)
 	}
@@ -106,11 +106,11 @@ func TestAnUnlikeWorkloadIsNotTakenForAKnownOne(t *testing.T) {
 func TestARunThatIsTooShortKeepsWhatItHas(t *testing.T) {
 	before := trial.Setting{Configuration: with(2), Phase: trial.Reused, Why: "it was best for most"}
 	for _, left := range []int{0, 1} {
-		answer := reuse.After(similarity.NewMemory(similarity.Options{}), reuse.Question{
-			Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Own: similarity.Record{ID: "some-run"}, Fresh: "x", Left: left, Before: before,
+		result := reuse.Decide(similarity.NewMemory(similarity.Options{}), reuse.Input{
+			Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: similarity.Record{ID: "some-run"}, NewRecord: "x", Left: left, Planned: before,
 			Epoch: reuse.Epoch{Configuration: with(2), Seconds: 1, Joules: 1, Features: features(7, 2)},
 		})
-		if got := answer.Setting; got.Phase != before.Phase || got.Why != before.Why || !system.Configuration(got.Configuration).Equal(before.Configuration) {
+		if got := result.Setting; got.Phase != before.Phase || got.Why != before.Why || !system.Configuration(got.Configuration).Equal(before.Configuration) {
 			t.Errorf("with %d epochs left it is %+v, want what it was", left, got)
 		}
 	}
@@ -120,28 +120,28 @@ func TestARunThatIsTooShortKeepsWhatItHas(t *testing.T) {
 func TestAShortRunIsMeasuredWhenItGoesOn(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	at := reuse.Situation{Machine: 4, Cores: 4}
-	question := reuse.Question{Settings: threads, Situation: at, Own: similarity.Record{ID: "short-run"}, Fresh: "x"}
-	question.Before = reuse.Start(memory, threads, nil, at)
-	question.Epoch = reuse.Epoch{Configuration: with(4), First: true, Timed: true, Seconds: 2.6, Joules: 8, Features: features(7, 4)}
-	paused := reuse.After(memory, question)
+	input := reuse.Input{Settings: threads, Situation: at, Record: similarity.Record{ID: "short-run"}, NewRecord: "x"}
+	input.Planned = reuse.Start(memory, threads, nil, at)
+	input.Epoch = reuse.Epoch{Configuration: with(4), First: true, Timed: true, Seconds: 2.6, Joules: 8, Features: features(7, 4)}
+	paused := reuse.Decide(memory, input)
 	if paused.Setting.Phase != trial.Default {
 		t.Errorf("after its only epoch it is %+v, want the default, as nothing else was measured", paused.Setting)
 	}
 	memory.Put(paused.Record)
-	question.Own, question.Left = paused.Record, 2
-	resumed := reuse.Resume(memory, question)
+	input.Record, input.Left = paused.Record, 2
+	resumed := reuse.Resume(memory, input)
 	if resumed.Phase != trial.Probing || system.Configuration(resumed.Configuration).Equal(with(4)) {
 		t.Fatalf("it goes on with %+v, want something else to be measured", resumed)
 	}
 	n, _ := resumed.Configuration[system.CPUThreads].Integer()
-	question.Epoch = reuse.Epoch{Configuration: resumed.Configuration, First: true, Timed: true, Seconds: 1.3 * slower[n], Joules: 4, Features: features(7, float64(n))}
-	question.Left = 0
-	ended := reuse.After(memory, question).Setting
+	input.Epoch = reuse.Epoch{Configuration: resumed.Configuration, First: true, Timed: true, Seconds: 1.3 * slower[n], Joules: 4, Features: features(7, float64(n))}
+	input.Left = 0
+	ended := reuse.Decide(memory, input).Setting
 	if ended.Phase != trial.Probing || !system.Configuration(ended.Configuration).Equal(resumed.Configuration) || !strings.Contains(ended.Why, "so far") {
 		t.Errorf("in the end it is %+v, want the faster one so far", ended)
 	}
-	question.Situation.Cores, question.Left = 1, 2
-	if busy := reuse.Resume(memory, question).Configuration; !system.Configuration(busy).Equal(with(1)) {
+	input.Situation.Cores, input.Left = 1, 2
+	if busy := reuse.Resume(memory, input).Configuration; !system.Configuration(busy).Equal(with(1)) {
 		t.Errorf("with one free core it goes on with %v", busy)
 	}
 }
@@ -152,17 +152,17 @@ func TestADriftIsLookedUpAnew(t *testing.T) {
 	for i := range 4 {
 		run(memory, fmt.Sprintf("known-%03d", i), 7, slower, 9)
 	}
-	question := reuse.Question{
-		Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Own: record, Fresh: "fresh-run", Left: 5,
+	input := reuse.Input{
+		Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: record, NewRecord: "fresh-run", Left: 5,
 		Epoch: reuse.Epoch{Configuration: with(1), Timed: true, Seconds: 9, Joules: 9, Features: features(900, 1)},
 	}
-	answer := reuse.After(memory, question)
-	if !answer.Drifted || answer.Record.ID != "fresh-run" || len(answer.Record.Cells) != 1 || !strings.Contains(answer.Setting.Why, "has changed") {
-		t.Errorf("a changed profile is answered with %+v", answer)
+	result := reuse.Decide(memory, input)
+	if !result.Drifted || result.Record.ID != "fresh-run" || len(result.Record.Cells) != 1 || !strings.Contains(result.Setting.Why, "has changed") {
+		t.Errorf("a changed profile is answered with %+v", result)
 	}
-	question.Epoch.Features = features(7, 1)
-	if answer := reuse.After(memory, question); answer.Drifted || answer.Record.ID != record.ID {
-		t.Errorf("an unchanged profile is taken for a drift: %+v", answer)
+	input.Epoch.Features = features(7, 1)
+	if result := reuse.Decide(memory, input); result.Drifted || result.Record.ID != record.ID {
+		t.Errorf("an unchanged profile is taken for a drift: %+v", result)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestSharesCountWhileOthersWait(t *testing.T) {
 	// Two threads are 1.5 times as fast as one, four twice.
 	_, record := run(memory, "first-run", 7, map[int64]float64{1: 2, 2: 1.33, 4: 1}, 12)
 	ask := func(at reuse.Situation) trial.Setting {
-		return reuse.After(memory, reuse.Question{Settings: threads, Situation: at, Own: record, Fresh: "x", Left: 5,
+		return reuse.Decide(memory, reuse.Input{Settings: threads, Situation: at, Record: record, NewRecord: "x", Left: 5,
 			Epoch: reuse.Epoch{Configuration: with(4), Timed: true, Seconds: 1, Joules: 1, Features: features(7, 4)}}).Setting
 	}
 	if got := ask(reuse.Situation{Machine: 4, Cores: 4, Elastic: true}); !system.Configuration(got.Configuration).Equal(with(4)) {
@@ -190,14 +190,14 @@ func TestKnobsThatNeedANewStartStay(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	record := similarity.Record{ID: "some-run"}
 	for epoch := range 10 {
-		answer := reuse.After(memory, reuse.Question{
-			Settings: settings, Situation: reuse.Situation{Machine: 2, Cores: 2}, Own: record, Fresh: "x", Held: []string{system.GPUs}, Left: 9,
+		result := reuse.Decide(memory, reuse.Input{
+			Settings: settings, Situation: reuse.Situation{Machine: 2, Cores: 2}, Record: record, NewRecord: "x", Held: []string{system.GPUs}, Left: 9,
 			Epoch: reuse.Epoch{Configuration: present, Timed: epoch > 0, Seconds: 1, Joules: 1},
 		})
-		if answer.Setting.Configuration[system.GPUs] != space.Int(0) {
-			t.Fatalf("the GPUs were switched while the command runs: %+v", answer.Setting)
+		if result.Setting.Configuration[system.GPUs] != space.Int(0) {
+			t.Fatalf("the GPUs were switched while the command runs: %+v", result.Setting)
 		}
-		record, present = answer.Record, answer.Setting.Configuration
+		record, present = result.Record, result.Setting.Configuration
 	}
 }
 
@@ -214,7 +214,7 @@ func TestFitTakesWhatIsNearest(t *testing.T) {
 	}
 }
 
-// TestAdviceIsAlwaysPossible asks at random: the answer is on the grid, has the
+// TestAdviceIsAlwaysPossible asks at random: the result is on the grid, has the
 // cores it needs or stays, says why, and is the same when asked twice.
 func TestAdviceIsAlwaysPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -230,21 +230,21 @@ func TestAdviceIsAlwaysPossible(t *testing.T) {
 			for epoch := range 6 {
 				cost := 1 + math.Abs(math.Sin(float64(seed+epoch)))
 				at := reuse.Situation{Machine: machine, Cores: 1 + (seed+epoch)%machine, Elastic: seed%2 == 0, Wanted: seed%3 == 0}
-				answer := reuse.After(memory, reuse.Question{Settings: settings, Situation: at, Own: record, Fresh: fmt.Sprint("fresh-", epoch), Left: 6 - epoch,
+				result := reuse.Decide(memory, reuse.Input{Settings: settings, Situation: at, Record: record, NewRecord: fmt.Sprint("fresh-", epoch), Left: 6 - epoch,
 					Epoch: reuse.Epoch{At: time.Unix(int64(epoch), 0), Configuration: present, Timed: epoch > 0, Neighbours: seed % 3, Seconds: cost, Joules: cost, Features: features(float64(seed%5), 1)}})
-				next := system.Configuration(answer.Setting.Configuration)
+				next := system.Configuration(result.Setting.Configuration)
 				if !slices.ContainsFunc(grid, next.Equal) {
 					t.Fatalf("%s is not on the grid", next.Key())
 				}
 				if next.Demand(machine) > at.Cores && !next.Equal(present) {
 					t.Fatalf("%s was chosen with %d cores of %d", next.Key(), at.Cores, machine)
 				}
-				if answer.Setting.Why == "" || answer.Setting.Phase == "" {
-					t.Fatalf("nothing says why: %+v", answer.Setting)
+				if result.Setting.Why == "" || result.Setting.Phase == "" {
+					t.Fatalf("nothing says why: %+v", result.Setting)
 				}
-				record, present = answer.Record, next
+				record, present = result.Record, next
 				memory.Put(record)
-				all = append(all, answer.Setting)
+				all = append(all, result.Setting)
 			}
 			return all
 		}

@@ -32,87 +32,88 @@ const (
 	certain = 0.15
 )
 
-// Situation is what the machine has for the trial.
+// Situation is what the machine offers the trial.
 type Situation struct {
-	// Machine is how many cores it has, Cores how many the trial may use: those
-	// it has and those that nobody uses.
+	// Machine is the number of its cores. Cores counts those that the trial may
+	// use: its own and the idle ones.
 	Machine, Cores int
-	// Elastic says that what the trial leaves goes to other trials, Wanted that
-	// some are waiting for it.
+	// Elastic: cores that the trial leaves go to other trials. Wanted: some wait
+	// for them.
 	Elastic, Wanted bool
 }
 
-// Question is what is known of a trial when one of its epochs has ended.
-type Question struct {
+// Input is what is known of a trial when one of its epochs has ended.
+type Input struct {
 	Settings  system.Settings
 	Constants system.Configuration
 	Situation Situation
-	// Own is what this run showed before the epoch; Epoch is the epoch.
-	Own   similarity.Record
-	Epoch Epoch
-	// Fresh is the ID of a new record, in case that the run has become another
-	// workload.
-	Fresh string
-	// Held are knobs that cannot be switched before the command is started again.
+	// Record holds what this run measured before the epoch.
+	Record similarity.Record
+	Epoch  Epoch
+	// NewRecord is the ID of the next record, used if the run has drifted into
+	// another workload.
+	NewRecord string
+	// Held are knobs that cannot change until the command is started again.
 	Held []string
-	// Left is how many epochs this run has left.
+	// Left is the number of epochs that this run has left.
 	Left int
-	// Before is with what the epoch was to run, and why. Usual is what is best for
-	// most workloads; nil where that is not known.
-	Before trial.Setting
-	Usual  system.Configuration
+	// Planned is the setting that the epoch was to have.
+	Planned trial.Setting
+	// MachineBest is the best configuration for most workloads on this type of
+	// machine; nil if unknown.
+	MachineBest system.Configuration
 }
 
-// Answer is what follows from it.
-type Answer struct {
-	// Record is the run's record with the epoch in it; a new one when the run
-	// has Drifted away from what it was.
+// Result is the decision after an epoch.
+type Result struct {
+	// Record is the run's record with the epoch in it. It is a new one if the run
+	// has Drifted.
 	Record  similarity.Record
 	Drifted bool
 	Setting trial.Setting
-	// Saved is what the epoch's configuration saved; nil where that is not known.
+	// Saved is what the epoch's configuration saved; nil if unknown.
 	Saved *trial.Saving
 }
 
-// After decides what follows an epoch.
-func After(memory *similarity.Memory, q Question) Answer {
-	var answer Answer
-	own := q.Own
+// Decide chooses the system configuration after an epoch.
+func Decide(memory *similarity.Memory, q Input) Result {
+	var result Result
+	own := q.Record
 	if cell, known := cellOf(own, q.Epoch.Configuration); known && q.Epoch.Features != nil && cell.Profiles > 0 && memory.Drifted(cell, q.Epoch.Features) {
-		own = similarity.Record{ID: q.Fresh, Machine: own.Machine}
-		answer.Drifted = true
+		own = similarity.Record{ID: q.NewRecord, Machine: own.Machine}
+		result.Drifted = true
 	}
 	own.Updated = q.Epoch.At
-	answer.Record = observe(own, q.Epoch)
+	result.Record = observe(own, q.Epoch)
 
-	d := decide(memory, q, answer.Record)
-	d.drifted = answer.Drifted
-	answer.Setting = d.setting()
-	answer.Saved = d.saved()
-	return answer
+	d := newDecision(memory, q, result.Record)
+	d.drifted = result.Drifted
+	result.Setting = d.setting()
+	result.Saved = d.saved()
+	return result
 }
 
 // Resume is the configuration of a run that is started again: what is known of
 // it and of runs like it decides, and where that is not enough, its next epoch is
-// for measuring as well. Of the question's epoch only the neighbours are used.
-func Resume(memory *similarity.Memory, q Question) trial.Setting {
+// for measuring as well. It uses only the neighbours of the input's epoch.
+func Resume(memory *similarity.Memory, q Input) trial.Setting {
 	q.Held = nil
 	profiles := 0
-	for _, cell := range q.Own.Cells {
+	for _, cell := range q.Record.Cells {
 		if cell.Profiles > profiles || q.Epoch.Configuration == nil {
 			profiles = cell.Profiles
 			q.Epoch = Epoch{Configuration: cell.Configuration, Features: cell.Features, Neighbours: q.Epoch.Neighbours}
 		}
 	}
-	d := decide(memory, q, q.Own)
+	d := newDecision(memory, q, q.Record)
 	setting := d.setting()
 	setting.Configuration = Fit(setting.Configuration, d.grid, q.Situation)
 	return setting
 }
 
-// decide looks the epoch up for a run with the record.
-func decide(memory *similarity.Memory, q Question, own similarity.Record) decision {
-	d := decision{question: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine), seen: evidence{own: own}}
+// newDecision looks the epoch up for a run with the record.
+func newDecision(memory *similarity.Memory, q Input, own similarity.Record) decision {
+	d := decision{input: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine), seen: evidence{own: own}}
 	if q.Epoch.Features != nil {
 		d.match = memory.Match(q.Epoch.Configuration, q.Epoch.Features, own.ID)
 	}
@@ -130,7 +131,7 @@ func Start(memory *similarity.Memory, settings system.Settings, constants system
 	seen := evidence{known: memory.Records()}
 	observations := seen.observations(settings.Objective, grid)
 	if runs := compared(observations); runs > 0 {
-		d := decision{question: Question{Settings: settings, Constants: constants, Situation: at, Epoch: Epoch{Configuration: standard}}, grid: grid, seen: seen}
+		d := decision{input: Input{Settings: settings, Constants: constants, Situation: at, Epoch: Epoch{Configuration: standard}}, grid: grid, seen: seen}
 		candidates, best := d.best(observations)
 		return trial.Setting{Configuration: candidates[best].Configuration, Phase: trial.Reused, Why: whyStart(candidates[best].Configuration, runs)}
 	}
