@@ -39,7 +39,7 @@ var largeTypes = map[string]int{
 	"store/memory.Store":       47,
 	"store/postgres.Store":     43,
 	"study.Service":            295,
-	"study.runtime":            83,
+	"study.session":            83,
 	"study.transaction":        53,
 	"study/definition.decoder": 74,
 	"workers/agent.run":        91,

@@ -9,7 +9,7 @@ import (
 
 // couldStart reports whether one more trial could start by the study's own limits, given a
 // place.
-func (r *runtime) couldStart(now time.Time) bool {
+func (r *session) couldStart(now time.Time) bool {
 	if r.study.Status != protocol.StudyRunning || r.full(0) {
 		return false
 	}
@@ -20,7 +20,7 @@ func (r *runtime) couldStart(now time.Time) bool {
 }
 
 // noteAble notes since when that is so, at each moment at which it may have changed.
-func (r *runtime) noteAble(now time.Time) {
+func (r *session) noteAble(now time.Time) {
 	if can := r.couldStart(now); !can {
 		r.able, r.overQuota = time.Time{}, false
 	} else if r.able.IsZero() {
@@ -30,7 +30,7 @@ func (r *runtime) noteAble(now time.Time) {
 
 // waited is how long a trial that starts now had no place: from when it could have
 // started by the study's own limits. What its owner's quota kept back waited for none.
-func (r *runtime) waited(now time.Time) time.Duration {
+func (r *session) waited(now time.Time) time.Duration {
 	if r.able.IsZero() || r.overQuota {
 		return 0
 	}

@@ -17,14 +17,14 @@ const gibibyte = 1 << 30
 
 // full reports whether the study has as many trials at once as it wants, besides
 // so many that move and are about to go on.
-func (r *runtime) full(moving int) bool {
+func (r *session) full(moving int) bool {
 	most := r.study.Definition.Parallel
 	return most > 0 && r.held+moving >= most
 }
 
 // resources are what the study asks for each trial; the zero value where it does
 // not.
-func (r *runtime) resources() definition.Resources {
+func (r *session) resources() definition.Resources {
 	if asked := r.study.Definition.Resources; asked != nil {
 		return *asked
 	}
@@ -33,10 +33,10 @@ func (r *runtime) resources() definition.Resources {
 
 // need is what one more trial of the study needs at least on a machine with so
 // many cores.
-func (s *Service) need(r *runtime, machine int) pool.Need { return s.needOf(r, nil, machine) }
+func (s *Service) need(r *session, machine int) pool.Need { return s.needOf(r, nil, machine) }
 
 // needOf is need of that trial; nil: of whichever comes next.
-func (s *Service) needOf(r *runtime, t *trial.Trial, machine int) pool.Need {
+func (s *Service) needOf(r *session, t *trial.Trial, machine int) pool.Need {
 	asked := r.resources()
 	need := pool.Need{Cores: r.demands(machine), MemoryBytes: r.resident}
 	need.GPUs, _ = r.gpus()
@@ -58,7 +58,7 @@ func (s *Service) needOf(r *runtime, t *trial.Trial, machine int) pool.Need {
 }
 
 // needs is need for many machines, most of which have as many cores as others.
-func (s *Service) needs(r *runtime) func(machine int) pool.Need {
+func (s *Service) needs(r *session) func(machine int) pool.Need {
 	known := map[int]pool.Need{}
 	return func(machine int) pool.Need {
 		need, has := known[machine]
@@ -72,7 +72,7 @@ func (s *Service) needs(r *runtime) func(machine int) pool.Need {
 
 // gpus is how many GPUs a trial of the study needs at least and takes at most; it
 // says nothing of them where both are 0 and saysGPUs is false.
-func (r *runtime) gpus() (least, most int) {
+func (r *session) gpus() (least, most int) {
 	if asked := r.resources().GPUs; asked != nil {
 		return *asked, *asked
 	}
@@ -97,7 +97,7 @@ func (r *runtime) gpus() (least, most int) {
 
 // gpuCount is how many GPUs the trial's command shall see; nil where that is left
 // to its worker.
-func (r *runtime) gpuCount(t trial.Trial) *int {
+func (r *session) gpuCount(t trial.Trial) *int {
 	count := -1
 	if r.study.Definition.SharesGPUs() {
 		count = 1
@@ -121,7 +121,7 @@ func (r *runtime) gpuCount(t trial.Trial) *int {
 // takes is what the trial takes of a machine with so many cores: what is kept for
 // it, or more where its configuration keeps more busy. memory is what it was seen
 // to use.
-func (r *runtime) takes(t trial.Trial, machine int, memory int64) pool.Need {
+func (r *session) takes(t trial.Trial, machine int, memory int64) pool.Need {
 	asked := r.resources()
 	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: shareOf(t), Cores: r.occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
 	switch {
@@ -135,7 +135,7 @@ func (r *runtime) takes(t trial.Trial, machine int, memory int64) pool.Need {
 }
 
 // leaseRecord is the trial's lease as the pool keeps it.
-func (r *runtime) leaseRecord(t trial.Trial, taken pool.Need, granted time.Time) pool.Lease {
+func (r *session) leaseRecord(t trial.Trial, taken pool.Need, granted time.Time) pool.Lease {
 	lease := pool.Lease{
 		Trial: t.ID, Epoch: t.LeaseEpoch, Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: t.Worker, Holder: t.Holder,
 		Cores: taken.Cores, MemoryBytes: taken.MemoryBytes, KeptCores: taken.KeptCores, KeptMemory: taken.KeptMemory, GPUs: t.GPUs, GPUShare: taken.GPUShare,
@@ -156,7 +156,7 @@ type refused struct {
 // withheld says why the study may not have what it needs of the worker, whatever
 // room there is; the zero value: it may. back is what it gives back for that, when a
 // trial moves. The pool's lock is held.
-func (s *Service) withheld(r *runtime, member pool.Member, need pool.Need, back pool.Amount) refused {
+func (s *Service) withheld(r *session, member pool.Member, need pool.Need, back pool.Amount) refused {
 	if drain := s.drainOf(member); drain != nil {
 		return refused{protocol.WaitDrained, "worker " + member.Registration.Name + " is drained" + because(drain.Reason)}
 	}
@@ -218,7 +218,7 @@ func shownNeed(need pool.Need) string {
 // overQuota says why the quota of the study's owner lets no further trial start. One
 // that goes on elsewhere with no more than it gives back is none. The pool's lock is
 // held.
-func (s *Service) overQuota(r *runtime, need pool.Need, back pool.Amount) refused {
+func (s *Service) overQuota(r *session, need pool.Need, back pool.Amount) refused {
 	quota, has := s.rules.quotas[r.owner]
 	if !has || back.Trials > 0 && need.HeldGPUs() <= back.GPUs {
 		return refused{}
@@ -241,7 +241,7 @@ const seekEvery = time.Second
 
 // waitsForRoom notes that a study which asks for resources found no room on a
 // worker that it suits and that is large enough. The pool's lock is held.
-func (s *Service) waitsForRoom(r *runtime, asking pool.Member) {
+func (s *Service) waitsForRoom(r *session, asking pool.Member) {
 	need, now := s.need(r, 1), s.options.Now()
 	if !need.Asked() || !pool.RoomOf(asking, nil).Fits(need) || now.Sub(r.sought) < seekEvery {
 		return
@@ -274,7 +274,7 @@ func (s *Service) heldOf(worker string) []pool.Lease {
 
 // suited reports whether the study may run on the worker, by what its owner has
 // said of it, by whose worker it is and what the study wants.
-func suited(r *runtime, member pool.Member) bool {
+func suited(r *session, member pool.Member) bool {
 	if _, refuses := member.Refuses[r.study.ID]; refuses {
 		return false
 	}
@@ -309,7 +309,7 @@ func (s *Service) shares(candidates []pool.Candidate, working map[string]bool) {
 
 // granted notes the lease in the pool, in place of the one that was being
 // decided, and that its study waits for room no more.
-func (s *Service) granted(r *runtime, lease pool.Lease, ticket int) {
+func (s *Service) granted(r *session, lease pool.Lease, ticket int) {
 	s.poolMutex.Lock()
 	s.leases.Settle(ticket)
 	s.line.served(lease.Worker)
@@ -330,7 +330,7 @@ func (s *Service) granted(r *runtime, lease pool.Lease, ticket int) {
 
 // directive is what a holder of the trial has to do now: what the study wants of
 // it, unless it has to make way.
-func (s *Service) directive(r *runtime, t trial.Trial) protocol.Directive {
+func (s *Service) directive(r *session, t trial.Trial) protocol.Directive {
 	directive := r.directive(t)
 	if directive.Action != protocol.Continue {
 		return directive

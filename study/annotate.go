@@ -11,7 +11,7 @@ import (
 // the amendment.
 func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error) {
 	return s.annotate(ctx, ref, func(tx *transaction) (trial.Annotation, error) {
-		current := tx.runtime.study
+		current := tx.session.study
 		amended, err := current.Annotation.Amended(amendment)
 		if err != nil {
 			return amended, err
@@ -29,7 +29,7 @@ func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial
 // trial, or invalid and names every fault of the amendment.
 func (s *Service) AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error) {
 	return s.annotate(ctx, ref, func(tx *transaction) (trial.Annotation, error) {
-		t, err := tx.runtime.trial(number)
+		t, err := tx.session.trial(number)
 		if err != nil {
 			return trial.Annotation{}, err
 		}

@@ -58,7 +58,7 @@ func (s *Service) Situation() demand.Situation {
 // work: without it, it would be sought at once. Where several are, there is none.
 // Where none is, it is whom the study waits for that advice drained: one that is
 // heard of before one that sleeps. The study's lock is held.
-func (s *Service) seeks(r *runtime) (key drainKey, some bool) {
+func (s *Service) seeks(r *session) (key drainKey, some bool) {
 	want := r.ask()
 	if r.stale || want.running == 0 && want.ready == 0 {
 		return drainKey{}, false

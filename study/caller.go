@@ -13,7 +13,7 @@ import (
 const Administrators = "admin"
 
 // Caller is on whose behalf a use case is called. What it may see and change is
-// decided here and in [Service.runtime], below everything that takes requests.
+// decided here and in [Service.session], below everything that takes requests.
 //
 // The zero Caller is the program itself, which may do everything.
 type Caller struct {

@@ -21,13 +21,13 @@ func (tx *transaction) conclude(status protocol.StudyStatus, reason string) erro
 	if status == protocol.StudyStopped {
 		last = trial.Cancelled
 	}
-	for number := range tx.runtime.trials {
+	for number := range tx.session.trials {
 		t := tx.trial(number)
 		if t.State.Terminal() {
 			continue
 		}
 		next, why := last, reason
-		switch top := len(tx.runtime.ladder) - 1; {
+		switch top := len(tx.session.ladder) - 1; {
 		case t.MeasuredAt(top):
 			next, why = trial.Completed, "measured at the top rung" // its worker has only not said goodbye yet
 		case t.Epochs == 0 && len(t.Results) == 0: // nothing is known of it that it could have lost by
@@ -37,7 +37,7 @@ func (tx *transaction) conclude(status protocol.StudyStatus, reason string) erro
 			return err
 		}
 	}
-	current := tx.runtime.study
+	current := tx.session.study
 	current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
 	current.Status, current.Reason, current.Finished = status, reason, &tx.now
 	tx.status(current)
@@ -48,7 +48,7 @@ func (tx *transaction) conclude(status protocol.StudyStatus, reason string) erro
 // Who asks for trials and tells what became of them may know their number, and never
 // ask again: nothing else would end it.
 func (tx *transaction) settled(t trial.Trial) (trial.Trial, error) {
-	method, tells := tx.runtime.method.(search.Ender)
+	method, tells := tx.session.method.(search.Ender)
 	if tx.study != nil || !tells || !method.Ended() {
 		return t, nil
 	}
@@ -68,7 +68,7 @@ func (tx *transaction) verdict(status protocol.StudyStatus, reason string) (prot
 		return status, reason
 	}
 	fruitless := failures{counts: map[string]int{}}
-	for number := range tx.runtime.trials {
+	for number := range tx.session.trials {
 		switch t := tx.trial(number); {
 		case len(t.Results) > 0, t.State == trial.Pruned:
 			return status, reason
@@ -79,7 +79,7 @@ func (tx *transaction) verdict(status protocol.StudyStatus, reason string) (prot
 	if fruitless.all() == 0 {
 		return status, reason + ", and no trial was measured"
 	}
-	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(len(tx.runtime.trials))
+	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(len(tx.session.trials))
 }
 
 // failures are the trials of a study that came to nothing.

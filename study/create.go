@@ -64,7 +64,7 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	}
 	now := s.options.Now()
 	created := Study{ID: s.newID(), Owner: callerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := &runtime{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: use{}, able: created.Created}
+	r := &session{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: use{}, able: created.Created}
 	r.mutex.Lock()
 	defer r.leave()
 	tx := s.begin(r)
@@ -77,8 +77,8 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	tx.then(func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
-		if _, loaded := s.runtimes[created.ID]; !loaded { // by somebody who saw it in the store
-			s.runtimes[created.ID] = r
+		if _, loaded := s.sessions[created.ID]; !loaded { // by somebody who saw it in the store
+			s.sessions[created.ID] = r
 		}
 	})
 	if err := commit(ctx, s, tx, &view); err != nil {
@@ -179,7 +179,7 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 		return err
 	}
 	defer r.leave()
-	tx := &transaction{runtime: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
+	tx := &transaction{session: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
 	tx.then(func() {
 		s.forget(r)
 		s.poolMutex.Lock()

@@ -33,7 +33,7 @@ func (s *Service) deflateAll(now time.Time) {
 // highest priority first.
 func (s *Service) contenders(now time.Time) []approximation.Study {
 	var list []approximation.Study
-	of, limited := map[string]*runtime{}, false
+	of, limited := map[string]*session{}, false
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
@@ -66,7 +66,7 @@ func (s *Service) contenders(now time.Time) []approximation.Study {
 
 // pairs are what configurations came to at the two highest rungs that enough of
 // them have results of.
-func (r *runtime) pairs() []deflate.Pair {
+func (r *session) pairs() []deflate.Pair {
 	sign := 1.0
 	if r.study.Definition.Objectives[0].Direction == definition.Minimize {
 		sign = -1
@@ -118,7 +118,7 @@ func (s *Service) workerSlots(now time.Time) int {
 }
 
 // workersFor are the workers that the study's trials could be on, were nothing there.
-func (s *Service) workersFor(r *runtime) map[string]bool {
+func (s *Service) workersFor(r *session) map[string]bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	s.poolMutex.Lock()
@@ -135,7 +135,7 @@ func (s *Service) workersFor(r *runtime) map[string]bool {
 // leaveOut gives a training at the rung its budget, without what the study
 // leaves out now. Repeats leave nothing out: they tell how good the best are.
 func (tx *transaction) leaveOut(t trial.Trial, rung int) trial.Trial {
-	t.Rung, t.Budget, t.Deflation = rung, tx.runtime.ladder[rung].Budget, nil
+	t.Rung, t.Budget, t.Deflation = rung, tx.session.ladder[rung].Budget, nil
 	if tx.deflation.Drop > 0 && t.RepeatOf == nil {
 		t.Budget = t.Budget.Deflated(tx.deflation.Drop)
 		t.Deflation = &trial.Deflation{Drop: tx.deflation.Drop, Loss: tx.deflation.Loss, Why: tx.deflation.Why}
@@ -146,7 +146,7 @@ func (tx *transaction) leaveOut(t trial.Trial, rung int) trial.Trial {
 // withAll are a result's values as the search compares them: the first one as it
 // is taken to have come out with all data: an estimate, never more than the loss
 // its user accepts, where one is given.
-func (r *runtime) withAll(result trial.Result) []trial.Float {
+func (r *session) withAll(result trial.Result) []trial.Float {
 	if result.Deflation == nil || result.Deflation.Loss == nil {
 		return result.Values
 	}

@@ -14,7 +14,7 @@ import (
 // Deflation says what trials of the study leave out for others of a higher
 // priority, and what comes of it.
 func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error) {
-	return look(ctx, s, ref, func(r *runtime) (protocol.StudyDeflation, error) {
+	return look(ctx, s, ref, func(r *session) (protocol.StudyDeflation, error) {
 		def, now := r.study.Definition, s.options.Now()
 		answer := protocol.StudyDeflation{
 			Study: def.Name, Priority: def.Priority, Accepts: def.Approximation, Limits: def.ResponseSeconds,
@@ -80,7 +80,7 @@ func leftOut(t trial.Trial) float64 {
 
 // lost is how much worse trials came out that left something out than their
 // repeats, which do not, in the mean over so many of them.
-func (r *runtime) lost() (mean float64, trials int) {
+func (r *session) lost() (mean float64, trials int) {
 	sign := 1.0
 	if r.study.Definition.Objectives[0].Direction == definition.Minimize {
 		sign = -1
@@ -110,7 +110,7 @@ func (r *runtime) lost() (mean float64, trials int) {
 
 // deflationNotes say that the winner was trained on less than its rung's data,
 // and what to do about it.
-func (r *runtime) deflationNotes(best *protocol.Best) []string {
+func (r *session) deflationNotes(best *protocol.Best) []string {
 	result := resultAt(r.trials[best.Number], best.Rung)
 	if result == nil || result.Deflation == nil {
 		return nil

@@ -110,7 +110,7 @@ func (s *Service) quotaBooks() map[string]pool.Amount {
 // runnable reports whether a worker that is known could run a trial of the study if it
 // ran nothing else; also while none is known at all. Of one that is away no more is
 // known than its capacity. The pool's lock is held.
-func (s *Service) runnable(r *runtime) bool {
+func (s *Service) runnable(r *session) bool {
 	members, needs := s.workers.Members(), s.needs(r)
 	for _, member := range members {
 		if suited(r, member) && pool.RoomOf(member, nil).Fits(needs(max(1, member.Registration.Machine.Cores))) {
@@ -162,7 +162,7 @@ func (s *Service) hosts() []demand.Host {
 }
 
 // ask is what the study takes and could start now, whatever workers there are.
-func (r *runtime) ask() ask {
+func (r *session) ask() ask {
 	one := ask{owner: r.owner, study: r.id, priority: r.study.Definition.Priority}
 	if r.study.Status.Over() && r.held == 0 {
 		return one
@@ -194,7 +194,7 @@ func (r *runtime) ask() ask {
 // fresh is how many trials the study could start beside its queue, if a worker came
 // for each now: those that its search would begin or send up, as far as its budgets
 // pay for them, by what those before came to.
-func (r *runtime) fresh() int {
+func (r *session) fresh() int {
 	supply, can := r.method.(search.Supply)
 	if r.waiting || !can {
 		return 0
@@ -214,7 +214,7 @@ func (r *runtime) fresh() int {
 // places is how many GPUs each trial of the study takes: at least one, which
 // stands for a slot where there are none, or which part of one. It is no constant
 // where they are tuned or shared.
-func (r *runtime) places() (each float64, constant bool) {
+func (r *session) places() (each float64, constant bool) {
 	if r.study.Definition.SharesGPUs() {
 		return max(leastPlace, r.typicalFraction()), false
 	}

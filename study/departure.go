@@ -173,7 +173,7 @@ type whereabouts struct {
 func (s *Service) whereabouts(one *move, now time.Time) whereabouts {
 	study, number := studyOf(one.trial)
 	s.mutex.Lock()
-	r, loaded := s.runtimes[study]
+	r, loaded := s.sessions[study]
 	s.mutex.Unlock()
 	if !loaded {
 		return whereabouts{}

@@ -106,7 +106,7 @@ func emulated[T any](ctx context.Context, s *Service, e inference.Result, answer
 func (s *Service) Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error) {
 	answer := protocol.Deployments{Trial: number, Devices: []deployment.Deployment{}}
 	var def definition.Definition
-	t, err := look(ctx, s, ref, func(r *runtime) (trial.Trial, error) {
+	t, err := look(ctx, s, ref, func(r *session) (trial.Trial, error) {
 		def = r.study.Definition
 		if number < 0 || number >= len(r.trials) {
 			return trial.Trial{}, problem.New(problem.NotFound, "study %s has no trial %d", def.Name, number)

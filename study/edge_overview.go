@@ -22,7 +22,7 @@ const maxOverviewed = 24
 // nothing, and says so.
 func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error) {
 	var recommended *int
-	now, err := look(ctx, s, ref, func(r *runtime) (journal.View, error) {
+	now, err := look(ctx, s, ref, func(r *session) (journal.View, error) {
 		if best := r.best(r.trials); best != nil {
 			recommended = &best.Number
 		}

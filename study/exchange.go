@@ -39,7 +39,7 @@ type mover struct {
 
 // mayGo says of each worker whether the study's trial may run there, if that ran
 // nothing and the trial gives back what it has.
-func (s *Service) mayGo(r *runtime, lease pool.Lease, workers []stand) []bool {
+func (s *Service) mayGo(r *session, lease pool.Lease, workers []stand) []bool {
 	there := make([]bool, len(workers))
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
@@ -169,7 +169,7 @@ func (s *Service) vacate(one *move, now time.Time) {
 
 // occupied says why the worker takes nothing of the study: it is kept for a trial that
 // changes places. The pool's lock is held.
-func (s *Service) occupied(r *runtime, member pool.Member) refused {
+func (s *Service) occupied(r *session, member pool.Member) refused {
 	one, vacant := s.vacancies[member.Registration.ID]
 	if !vacant || !s.options.Now().Before(one.until) {
 		return refused{}

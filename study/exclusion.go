@@ -23,7 +23,7 @@ func (s *Service) judged(tx *transaction) {
 	}
 	s.poolMutex.Unlock()
 	for _, one := range tx.start.exclude {
-		s.options.Logger.Warn("worker excluded from a study", "worker", one.Name, "study", tx.runtime.study.Definition.Name, "until", one.Until, "reason", one.Reason)
+		s.options.Logger.Warn("worker excluded from a study", "worker", one.Name, "study", tx.session.study.Definition.Name, "until", one.Until, "reason", one.Reason)
 	}
 	s.notify()
 }

@@ -60,7 +60,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.Trial, request protocol.FinishRequest) {
 	s.judged(tx)
 	if request.GPUUse != nil {
-		s.sawGPU(ctx, tx.runtime, was, epochSeen{use: request.GPUUse})
+		s.sawGPU(ctx, tx.session, was, epochSeen{use: request.GPUUse})
 	}
 	if now.State.Terminal() {
 		s.leftGPU(now.ID)
@@ -72,7 +72,7 @@ func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.
 	if request.Outcome == protocol.Refused {
 		s.poolMutex.Lock()
 		defer s.poolMutex.Unlock()
-		s.workers.Refuse(was.Worker, tx.runtime.id, orElse(request.Reason, "the worker refuses it"))
+		s.workers.Refuse(was.Worker, tx.session.id, orElse(request.Reason, "the worker refuses it"))
 	}
 }
 
@@ -129,7 +129,7 @@ func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 	reason := orElse(request.Reason, "given back by the worker")
 	if request.Unusable != "" && t.Checkpoint != nil && t.Checkpoint.Artifact == request.Unusable {
 		t.Checkpoint, t.Earlier = t.Earlier, nil
-		if rung := tx.runtime.ladder[t.Rung]; t.ResumesAt(rung) {
+		if rung := tx.session.ladder[t.Rung]; t.ResumesAt(rung) {
 			reason += fmt.Sprintf("; goes on from the checkpoint of epoch %d instead", t.Checkpoint.Epoch)
 		} else {
 			reason += "; starts from its first epoch, as there is no earlier checkpoint"
@@ -154,7 +154,7 @@ func orElse(text, otherwise string) string {
 // shows the result to the search,
 // and ends the study if its target is met or too little is left to gain.
 func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
-	r := tx.runtime
+	r := tx.session
 	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
 	if t.Rung == len(r.ladder)-1 {
 		next, reason = trial.Completed, "measured at the top rung"
@@ -215,7 +215,7 @@ func reached(def definition.Definition, result trial.Result) bool {
 // failed retries the trial while the user's retries last, else fails it for
 // good; and ends a study in which nothing but failures happens.
 func (tx *transaction) failed(t trial.Trial, reason string) (trial.Trial, error) {
-	def := tx.runtime.study.Definition
+	def := tx.session.study.Definition
 	t.Failures++
 	if t.Failures <= def.Retry.Failures {
 		return tx.state(t, trial.Queued, fmt.Sprintf("failed (%d of %d retries used): %s", t.Failures, def.Retry.Failures, reason))
@@ -236,7 +236,7 @@ func (tx *transaction) failed(t trial.Trial, reason string) (trial.Trial, error)
 // onlyFailures counts the failed trials of a study in which none was measured.
 func (tx *transaction) onlyFailures() int {
 	failures := 0
-	for number := range tx.runtime.trials {
+	for number := range tx.session.trials {
 		t := tx.trial(number)
 		if len(t.Results) > 0 {
 			return 0

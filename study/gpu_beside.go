@@ -11,7 +11,7 @@ import (
 
 // foresee gets ready what is asked of a study's trials while locks are held under
 // which nothing may be read: what they train. The study's lock is held.
-func (s *Service) foresee(ctx context.Context, r *runtime) {
+func (s *Service) foresee(ctx context.Context, r *session) {
 	if !r.study.Definition.SharesGPUs() || !s.gpuLessons.any() {
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Service) noteGPUTypes() {
 }
 
 // designed is what the trial trains, as far as it is at hand; empty where it is not.
-func (r *runtime) designed(t trial.Trial) string {
+func (r *session) designed(t trial.Trial) string {
 	if t.Inference != nil && t.Inference.Architecture != "" {
 		return t.Inference.Architecture
 	}
@@ -63,7 +63,7 @@ func (r *runtime) designed(t trial.Trial) string {
 // it comes to: the most of all types that are connected, and of each the upper end
 // of where two of three trainings fall. False where one of them tells nothing.
 // Nothing is read, and no lock is taken but that of the lessons, which is the last.
-func (s *Service) foretold(r *runtime, t trial.Trial) (expectation, bool) {
+func (s *Service) foretold(r *session, t trial.Trial) (expectation, bool) {
 	key := r.designed(t)
 	if key == "" {
 		return expectation{}, false
@@ -104,7 +104,7 @@ type disturbed struct {
 // do less than one after the other, by what was seen of such two, or learned of
 // others. Where nothing is known, nothing is refused. It takes no lock but that of
 // the lessons.
-func (s *Service) apart(r *runtime, t trial.Trial, uses expectation) func(trial.ID) (why string) {
+func (s *Service) apart(r *session, t trial.Trial, uses expectation) func(trial.ID) (why string) {
 	own := experience.Alone{Kind: kindOf(r.id, r.designed(t), batchOf(t.Configuration)), Utilization: max(0, uses.utilization), MemoryBytes: float64(uses.memoryBytes)}
 	return func(resident trial.ID) string {
 		said, known := s.beside(own, resident)
@@ -124,7 +124,7 @@ func (s *Service) apart(r *runtime, t trial.Trial, uses expectation) func(trial.
 
 // together is how good it is that the trial runs beside another: how much both do,
 // in parts of what one does alone.
-func (s *Service) together(r *runtime, t trial.Trial, uses expectation) func(trial.ID) float64 {
+func (s *Service) together(r *session, t trial.Trial, uses expectation) func(trial.ID) float64 {
 	own := experience.Alone{Kind: kindOf(r.id, r.designed(t), batchOf(t.Configuration)), Utilization: max(0, uses.utilization), MemoryBytes: float64(uses.memoryBytes)}
 	return func(resident trial.ID) float64 {
 		if said, known := s.beside(own, resident); known {
@@ -160,7 +160,7 @@ func (g growing) alone() experience.Alone {
 }
 
 // called is how a trial is called to who sees the study: others' have no names.
-func (r *runtime) called(id trial.ID) string {
+func (r *session) called(id trial.ID) string {
 	study, number := studyOf(id)
 	if study == r.id {
 		return fmt.Sprintf("trial %d", number)
@@ -182,7 +182,7 @@ func (s *Service) keptApart(study string) string {
 
 // beganOnGPU notes what begins on which GPU: who comes next is told beside whom it
 // would run. The study's lock is held.
-func (s *Service) beganOnGPU(r *runtime, t trial.Trial) {
+func (s *Service) beganOnGPU(r *session, t trial.Trial) {
 	on, known := s.gpuUnder(t)
 	l := s.gpuLessons
 	l.mutex.Lock()

@@ -212,7 +212,7 @@ func (d designs) architecture(configuration space.Configuration) (key, how strin
 
 // architectureOf is what the trial trains, or will, and how that is known; empty
 // where it is not. The trial may be one that the search has not started.
-func (s *Service) architectureOf(ctx context.Context, r *runtime, t trial.Trial) (key, how string) {
+func (s *Service) architectureOf(ctx context.Context, r *session, t trial.Trial) (key, how string) {
 	if t.Inference != nil && t.Inference.Architecture != "" {
 		return t.Inference.Architecture, "its script has said so"
 	}
@@ -229,7 +229,7 @@ const mostRelatives = 3
 // relatives are trials of the newest earlier studies of the same owner that run the
 // same command with the same parameters: they train the same models. They are read
 // once.
-func (s *Service) relatives(ctx context.Context, r *runtime) []trial.Trial {
+func (s *Service) relatives(ctx context.Context, r *session) []trial.Trial {
 	if r.relatives != nil {
 		return *r.relatives
 	}

@@ -15,7 +15,7 @@ const mostGPUsShown = 8
 
 // predicted is what the trial should use of the type of GPU, by its architecture
 // and what was learned of others there. Where that cannot be said, Reason says why.
-func (s *Service) predicted(ctx context.Context, r *runtime, t trial.Trial, gpu string) protocol.GPUEstimate {
+func (s *Service) predicted(ctx context.Context, r *session, t trial.Trial, gpu string) protocol.GPUEstimate {
 	answer := protocol.GPUEstimate{GPU: gpu}
 	key, how := s.architectureOf(ctx, r, t)
 	if key == "" {
@@ -50,7 +50,7 @@ func (s *Service) predicted(ctx context.Context, r *runtime, t trial.Trial, gpu 
 // gpuExpected is what the trial should use of the GPU that it is on, or else of
 // those of the workers that are connected; nil where there are none. The study's
 // lock is held.
-func (s *Service) gpuExpected(ctx context.Context, r *runtime, t trial.Trial) *protocol.GPUExpected {
+func (s *Service) gpuExpected(ctx context.Context, r *session, t trial.Trial) *protocol.GPUExpected {
 	if callerOf(ctx).Sight == Shared {
 		return nil // who came by a link hears nothing of workers
 	}

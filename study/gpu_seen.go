@@ -35,7 +35,7 @@ type onGPU struct {
 
 // sawGPU learns from what a trial was seen to use and how long it took. The
 // study's lock is held.
-func (s *Service) sawGPU(ctx context.Context, r *runtime, t trial.Trial, seen epochSeen) {
+func (s *Service) sawGPU(ctx context.Context, r *session, t trial.Trial, seen epochSeen) {
 	on, known := s.gpuUnder(t)
 	if !known || len(t.GPUs) > 1 {
 		return

@@ -23,7 +23,7 @@ type sharer struct {
 // gets them: what is queued, and a new one only where nothing is that the worker
 // could ever run. A trial that no GPU has room for keeps new ones from passing it,
 // or it might wait for ever.
-func (s *Service) sharers(r *runtime, worker string, meant int, kept awaiting) []sharer {
+func (s *Service) sharers(r *session, worker string, meant int, kept awaiting) []sharer {
 	if !r.study.Definition.SharesGPUs() {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (s *Service) sharers(r *runtime, worker string, meant int, kept awaiting) [
 }
 
 // firstSharer is what the study's next trial is expected to use.
-func (s *Service) firstSharer(r *runtime) expectation {
+func (s *Service) firstSharer(r *session) expectation {
 	now := s.options.Now()
 	for _, number := range r.queue {
 		if until, rests := r.resting[number]; !rests || !now.Before(until) {
@@ -96,7 +96,7 @@ func (p part) holds(expected expectation) bool {
 
 // fitting reports whether the room is enough for the need, or for one of the
 // sharers, with the part of a GPU that this one gets. The pool's lock is held.
-func (s *Service) fitting(r *runtime, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) (chosen *part, fits bool) {
+func (s *Service) fitting(r *session, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) (chosen *part, fits bool) {
 	if len(sharers) == 0 {
 		return nil, room.Fits(need)
 	}
@@ -106,7 +106,7 @@ func (s *Service) fitting(r *runtime, member pool.Member, room pool.Room, need p
 
 // sharePart is the part of a GPU that the worker has for one of the sharers, the
 // first that fits. The pool's lock is held.
-func (s *Service) sharePart(r *runtime, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) *part {
+func (s *Service) sharePart(r *session, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) *part {
 	for _, one := range sharers {
 		for _, joins := range []bool{false, true} { // idle GPUs may be kept for others
 			share := one.expected.share()
@@ -171,7 +171,7 @@ func (tx *transaction) reshared(t trial.Trial) trial.Trial {
 
 // reshare tells the pool what the trial should take of its GPU from now on, and
 // those who wait, if others may join it for that.
-func (s *Service) reshare(r *runtime, t trial.Trial) {
+func (s *Service) reshare(r *session, t trial.Trial) {
 	if t.GPUShare == nil {
 		return
 	}
@@ -187,7 +187,7 @@ func (s *Service) reshare(r *runtime, t trial.Trial) {
 
 // noteGPU notes what a heartbeat says of a trial's GPU. What reports say of it is
 // kept; this is only so that others need not wait for the end of a long epoch.
-func (s *Service) noteGPU(r *runtime, t trial.Trial, use *trial.GPUUse) {
+func (s *Service) noteGPU(r *session, t trial.Trial, use *trial.GPUUse) {
 	if t.GPUShare == nil || !t.State.Held() {
 		return
 	}
@@ -267,7 +267,7 @@ func (tx *transaction) crowdedOut(t trial.Trial, request protocol.FinishRequest)
 
 // poolGPU is what a running trial has of its machine's GPUs, as the caller sees
 // it; nil for none. The study's lock is held.
-func (s *Service) poolGPU(ctx context.Context, r *runtime, t trial.Trial) *protocol.PoolGPU {
+func (s *Service) poolGPU(ctx context.Context, r *session, t trial.Trial) *protocol.PoolGPU {
 	if len(t.GPUs) == 0 {
 		return nil
 	}

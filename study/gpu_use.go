@@ -112,7 +112,7 @@ func shareOf(t trial.Trial) *pool.GPUShare {
 // study file says goes before all, and what the trial learned from running out of
 // memory counts always. Nothing is read, and no lock is taken but that of the
 // lessons: the study's is held.
-func (s *Service) expectedUse(r *runtime, t *trial.Trial) expectation {
+func (s *Service) expectedUse(r *session, t *trial.Trial) expectation {
 	one := expectation{utilization: -1, basis: "nothing is known of it yet, so it runs alone until it was observed for a minute"}
 	part := r.resources().GPUShare.Part
 	own, of := r.observed(t), trial.Trial{}
@@ -157,7 +157,7 @@ func (u seenUse) tells() bool { return u.Alone && u.Seconds >= observedLong && u
 // observed is what a trial was seen to use, by its reports and by the heartbeats
 // since; nil where that is nothing. What heartbeats said is in the report that a
 // transaction takes, and counts once.
-func (r *runtime) observed(t *trial.Trial) *seenUse {
+func (r *session) observed(t *trial.Trial) *seenUse {
 	if t == nil {
 		return nil
 	}
@@ -181,7 +181,7 @@ type usualUse struct {
 }
 
 // usually sums up the trials, once for all who ask before anything changes.
-func (r *runtime) usually() usualUse {
+func (r *session) usually() usualUse {
 	if r.seen != nil {
 		return *r.seen
 	}
@@ -210,7 +210,7 @@ func (r *runtime) usually() usualUse {
 
 // watch notes what a heartbeat says of a trial's GPU since its last report, and
 // reports whether others may join the trial for that.
-func (r *runtime) watch(t trial.Trial, use *trial.GPUUse) (opened bool) {
+func (r *session) watch(t trial.Trial, use *trial.GPUUse) (opened bool) {
 	if use == nil || len(gpuUseFaults(use)) > 0 {
 		return false
 	}
@@ -252,7 +252,7 @@ func gpuUseFaults(use *trial.GPUUse) []problem.Field {
 // forgetUse forgets what heartbeats said of a trial's GPU: it has reported since,
 // or its lease is over.
 func (tx *transaction) forgetUse(before, now trial.Trial) {
-	r := tx.runtime
+	r := tx.session
 	if before.GPUUse != now.GPUUse || before.LeaseEpoch != now.LeaseEpoch || !now.State.Held() || before.GPUShortage != now.GPUShortage {
 		if watched, was := r.watched[now.Number]; was {
 			delete(r.watched, now.Number)
@@ -263,7 +263,7 @@ func (tx *transaction) forgetUse(before, now trial.Trial) {
 }
 
 // typicalFraction is how much of a GPU a trial of the study counts as.
-func (r *runtime) typicalFraction() float64 {
+func (r *session) typicalFraction() float64 {
 	all := r.usually()
 	switch part := r.resources().GPUShare.Part; {
 	case part > 0:
@@ -277,7 +277,7 @@ func (r *runtime) typicalFraction() float64 {
 
 // sharersCores is how many cores the command of a lease counts on: those that are
 // kept for it, or, beside others on an elastic worker, its part of the machine.
-func (r *runtime) sharersCores(lease protocol.Lease, here site) int {
+func (r *session) sharersCores(lease protocol.Lease, here site) int {
 	if lease.Cores > 0 || here.part == nil || !here.room.Elastic {
 		return lease.Cores
 	}

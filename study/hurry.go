@@ -27,7 +27,7 @@ func (s *Service) awaited() map[string]int {
 
 // fullFor are the workers that the study's next trial could be on, were it not for
 // those that they have. The study's lock is held.
-func (s *Service) fullFor(r *runtime) (workers []string) {
+func (s *Service) fullFor(r *session) (workers []string) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	if s.overQuota(r, s.need(r, 1), pool.Amount{}).reason != "" {

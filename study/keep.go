@@ -23,7 +23,7 @@ func (a awaiting) besides(worker string) int {
 }
 
 // awaitingOf are those of the study, whose lock is held.
-func (s *Service) awaitingOf(r *runtime) awaiting {
+func (s *Service) awaitingOf(r *session) awaiting {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	var kept awaiting
@@ -67,7 +67,7 @@ func (s *Service) letGoOf(id trial.ID) {
 }
 
 // keptAmount is what trials of the study had that are kept for the worker.
-func (s *Service) keptAmount(r *runtime, worker string) pool.Amount {
+func (s *Service) keptAmount(r *session, worker string) pool.Amount {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	return s.lockedKept(r, worker)
@@ -75,7 +75,7 @@ func (s *Service) keptAmount(r *runtime, worker string) pool.Amount {
 
 // lockedKept is keptAmount for who holds the pool's lock: of the first of them, as
 // one is leased at a time.
-func (s *Service) lockedKept(r *runtime, worker string) pool.Amount {
+func (s *Service) lockedKept(r *session, worker string) pool.Amount {
 	for _, one := range s.leases.Kept() {
 		if one.Study == r.id && one.Worker == worker {
 			return one.Amount()
@@ -127,7 +127,7 @@ func (s *Service) letGoOfKept(now time.Time) (some bool) {
 func (s *Service) isQueued(id trial.ID) bool {
 	study, number := studyOf(id)
 	s.mutex.Lock()
-	r, loaded := s.runtimes[study]
+	r, loaded := s.sessions[study]
 	s.mutex.Unlock()
 	if !loaded {
 		return false

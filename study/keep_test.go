@@ -11,7 +11,7 @@ import (
 
 // moving is a service with two workers with a GPU each, and a trial of ada's that had
 // one and is kept for the new worker.
-func moving(t *testing.T, now *time.Time) (s *Service, r *runtime) {
+func moving(t *testing.T, now *time.Time) (s *Service, r *session) {
 	t.Helper()
 	s = New(nil, nil, Options{Now: func() time.Time { return *now }})
 	for _, worker := range []string{"new-1", "old-1"} {
@@ -23,14 +23,14 @@ func moving(t *testing.T, now *time.Time) (s *Service, r *runtime) {
 	}
 	r = ofAda("moving")
 	r.queue = []int{0}
-	s.runtimes[r.id] = r
+	s.sessions[r.id] = r
 	s.leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "moving-0", Study: r.id, Owner: r.owner, Worker: "new-1", GPUs: []int{0}}, Until: now.Add(keptSpan), Awaited: *now})
 	return s, r
 }
 
-func ofAda(id string) *runtime {
+func ofAda(id string) *session {
 	one := 1
-	r := &runtime{id: id, owner: "ada"}
+	r := &session{id: id, owner: "ada"}
 	r.study.Definition.Resources = &definition.Resources{GPUs: &one}
 	return r
 }
@@ -88,7 +88,7 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 			delete(s.line.waiting, "new-1")
 			*now = now.Add(patience)
 		}, true},
-		"not queued": {func(s *Service, _ *time.Time) { s.runtimes["moving"].queue = nil }, true},
+		"not queued": {func(s *Service, _ *time.Time) { s.sessions["moving"].queue = nil }, true},
 	} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		s, r := moving(t, &now)

@@ -113,7 +113,7 @@ func (s *Service) candidates(caller Caller) []pool.Candidate {
 }
 
 // idle reports that the study surely has nothing to lease now.
-func (r *runtime) idle() bool { return r.waiting && len(r.queue) == 0 }
+func (r *session) idle() bool { return r.waiting && len(r.queue) == 0 }
 
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
@@ -173,7 +173,7 @@ func (u unsettled) Unwrap() error { return u.error }
 
 // suits reports whether the study may run on the worker, by what its owner has
 // said of it and what the study wants.
-func (s *Service) suits(r *runtime, worker string) bool {
+func (s *Service) suits(r *session, worker string) bool {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	member, _ := s.workers.Member(worker)
@@ -185,7 +185,7 @@ func (s *Service) suits(r *runtime, worker string) bool {
 }
 
 // grant leases what the study has for the worker now.
-func (s *Service) grant(ctx context.Context, r *runtime, worker string, here site) (reply protocol.LeaseReply, postponed bool, err error) {
+func (s *Service) grant(ctx context.Context, r *session, worker string, here site) (reply protocol.LeaseReply, postponed bool, err error) {
 	tx := s.begin(r)
 	tx.gpus, tx.part = here.gpus, here.part
 	tx.awaiting = s.leftTo(r, worker, s.awaitingOf(r))
@@ -255,12 +255,12 @@ func (tx *transaction) queued(worker string) (number int, found bool) {
 	if tx.part != nil { // it was chosen with its part of a GPU
 		return tx.part.number, tx.part.number != next
 	}
-	return tx.runtime.nextQueued(tx.now, worker, tx.chosen.number, tx.awaiting)
+	return tx.session.nextQueued(tx.now, worker, tx.chosen.number, tx.awaiting)
 }
 
 // follow does what the search says.
 func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial, error) {
-	r := tx.runtime
+	r := tx.session
 	switch action.Kind {
 	case search.Create:
 		t := trial.Trial{
@@ -298,13 +298,13 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	}
 	t.LeaseEpoch++
 	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.host, tx.holder, setting
-	if count := tx.runtime.gpuCount(t); tx.part == nil && count != nil { // the setting may say how many
+	if count := tx.session.gpuCount(t); tx.part == nil && count != nil { // the setting may say how many
 		t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
 	}
 	if t.Started == nil {
 		t.Started = &tx.now
 	}
-	rung := tx.runtime.ladder[t.Rung]
+	rung := tx.session.ladder[t.Rung]
 	if t.ResumesAt(rung) {
 		t.Resumes++
 		reason = resumeReason(reason, t, rung)
@@ -322,7 +322,7 @@ func resumeReason(reason string, t trial.Trial, rung budget.Rung) string {
 }
 
 // leaseOf is the trial as its worker is told about it.
-func (s *Service) leaseOf(r *runtime, t trial.Trial) *protocol.Lease {
+func (s *Service) leaseOf(r *session, t trial.Trial) *protocol.Lease {
 	def, rung := r.study.Definition, r.ladder[t.Rung]
 	lease := &protocol.Lease{
 		Trial: t.ID, Study: def.Name, StudyID: r.study.ID, Number: t.Number, LeaseEpoch: t.LeaseEpoch,

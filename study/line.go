@@ -177,7 +177,7 @@ func (s *Service) lockedPassOver(worker, study, better string) bool {
 // study that a worker gets now, with the transaction: its type of machine, empty if
 // there was nobody.
 func (s *Service) firstPassed(tx *transaction) string {
-	study := tx.runtime.id
+	study := tx.session.id
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	first, known := s.line.first[study]

@@ -43,10 +43,10 @@ func TestNobodyWaitsLongForABetterOne(t *testing.T) {
 	if !s.passOver("worse-1", meant) {
 		t.Error("it is never made to wait again")
 	}
-	if first := s.firstPassed(&transaction{runtime: &runtime{id: "study"}}); first != "slow" {
+	if first := s.firstPassed(&transaction{session: &session{id: "study"}}); first != "slow" {
 		t.Errorf("the first to be made to wait is of type %q", first)
 	}
-	if first := s.firstPassed(&transaction{runtime: &runtime{id: "study"}}); first != "" {
+	if first := s.firstPassed(&transaction{session: &session{id: "study"}}); first != "" {
 		t.Errorf("it is said twice: %q", first)
 	}
 	leave()
@@ -68,8 +68,8 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.standInLine(t.Context(), protocol.LeaseRequest{Worker: "new-home", WaitSeconds: 60})()
-	r := &runtime{id: "study", queue: []int{4, 7, 9}, resting: map[int]time.Time{7: now.Add(time.Hour)}}
-	s.runtimes[r.id] = r
+	r := &session{id: "study", queue: []int{4, 7, 9}, resting: map[int]time.Time{7: now.Add(time.Hour)}}
+	s.sessions[r.id] = r
 	s.leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "study-4", Study: r.id, Worker: "new-home"}, Until: now.Add(keptSpan), Awaited: now})
 	for _, test := range []struct {
 		worker string

@@ -88,7 +88,7 @@ func suspicion(t trial.Trial) string {
 // nextQueued is the queued trial that the worker goes on with: one that is kept for
 // it, the one that is meant for it, or else the first, but for those that rest and
 // those that are kept for another one.
-func (r *runtime) nextQueued(now time.Time, worker string, meant int, kept awaiting) (number int, found bool) {
+func (r *session) nextQueued(now time.Time, worker string, meant int, kept awaiting) (number int, found bool) {
 	for _, one := range r.queue {
 		if until, rests := r.resting[one]; rests && now.Before(until) {
 			continue
@@ -105,7 +105,7 @@ func (r *runtime) nextQueued(now time.Time, worker string, meant int, kept await
 }
 
 // rested reports whether a trial's rest has ended since it was asked last.
-func (r *runtime) rested(now time.Time) bool {
+func (r *session) rested(now time.Time) bool {
 	ended := false
 	for number, until := range r.resting {
 		if !now.Before(until) {
@@ -137,7 +137,7 @@ func (s *Service) wake(now time.Time) {
 
 // stalls reports whether a worker says for the first time that the trial's
 // script shows no sign of life.
-func (r *runtime) stalls(t trial.Trial, held protocol.HeldLease) bool {
+func (r *session) stalls(t trial.Trial, held protocol.HeldLease) bool {
 	limit := r.study.Definition.StallSeconds
 	return limit > 0 && held.QuietSeconds >= limit && !t.Stalled && t.State.Held() && !t.MeasuredAt(t.Rung)
 }

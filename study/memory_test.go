@@ -14,8 +14,8 @@ import (
 var notCompared = map[string]bool{
 	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "Service.counted": true, "Service.planning": true,
 	"Service.lastTick": true, "Service.began": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
-	"runtime.newest": true, "runtime.loads": true, "runtime.used": true, "runtime.stale": true, "runtime.summary": true, "runtime.method": true,
-	"runtime.ready": true, "runtime.designs": true, "runtime.relatives": true, "runtime.seen": true, "runtime.durable": true,
+	"session.newest": true, "session.loads": true, "session.used": true, "session.stale": true, "session.summary": true, "session.method": true,
+	"session.ready": true, "session.designs": true, "session.relatives": true, "session.seen": true, "session.durable": true,
 	"move.partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
 	"outlook.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
 }

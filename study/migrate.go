@@ -150,7 +150,7 @@ func (s *Service) promised(stands []stand) (free rooms, trials map[string]int) {
 func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (mover, bool) {
 	id, number := studyOf(lease.Trial)
 	s.mutex.Lock()
-	r, loaded := s.runtimes[id]
+	r, loaded := s.sessions[id]
 	s.mutex.Unlock()
 	s.poolMutex.Lock()
 	_, moves := s.moves[lease.Trial]
@@ -228,7 +228,7 @@ func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
 // receives reports whether the worker waits and could take the trial that is to move
 // now: since that was decided it may have been drained or reserved, or its GPUs given
 // away. The study's lock and the pool's are held.
-func (s *Service) receives(r *runtime, one *move) bool {
+func (s *Service) receives(r *session, one *move) bool {
 	if one.partner != nil {
 		return s.mayLeave(one)
 	}
@@ -252,7 +252,7 @@ func (s *Service) receives(r *runtime, one *move) bool {
 // machine, if that waits still and may have it, unless it is told something else.
 // That it was told is stored with the transaction; without one, for a report that was
 // accepted before, nobody is told who had not been.
-func (s *Service) orMove(r *runtime, t trial.Trial, told protocol.Directive, tx *transaction) protocol.Directive {
+func (s *Service) orMove(r *session, t trial.Trial, told protocol.Directive, tx *transaction) protocol.Directive {
 	if told.Action != protocol.Continue {
 		return told
 	}
@@ -295,7 +295,7 @@ func (s *Service) leaving(tx *transaction, t trial.Trial) {
 	if !moves || one.lease != t.LeaseEpoch || !one.told {
 		return
 	}
-	tx.move, tx.awaited = one, s.receives(tx.runtime, one)
+	tx.move, tx.awaited = one, s.receives(tx.session, one)
 	tx.then(func() {
 		s.poolMutex.Lock()
 		defer s.poolMutex.Unlock()

@@ -110,7 +110,7 @@ type starting struct {
 
 // starting looks up what judging a start of the trial needs; the zero value, which
 // judges nothing, for a study that scripts drive: those are no command of a worker's.
-func (s *Service) starting(r *runtime, t trial.Trial) starting {
+func (s *Service) starting(r *session, t trial.Trial) starting {
 	if t.State != trial.Leased || len(r.study.Definition.Command) == 0 {
 		return starting{}
 	}
@@ -144,7 +144,7 @@ func freshness(t trial.Trial, at node) int {
 // freshest is the best freshness of the workers that could try the trial now or when
 // they are done with something else. A server that has just begun waits for those it
 // has not heard of yet.
-func (s *Service) freshest(r *runtime, t trial.Trial) int {
+func (s *Service) freshest(r *session, t trial.Trial) int {
 	if s.returns() && slices.ContainsFunc(r.trials, func(other trial.Trial) bool {
 		return other.Host != "" && !slices.ContainsFunc(t.FailedStarts, func(one trial.FailedStart) bool { return one.Host == other.Host })
 	}) {
@@ -166,7 +166,7 @@ func (s *Service) freshest(r *runtime, t trial.Trial) int {
 
 // leftTo adds to the trials that are kept for others those that the worker leaves to
 // others, since it failed to start them.
-func (s *Service) leftTo(r *runtime, worker string, kept awaiting) awaiting {
+func (s *Service) leftTo(r *session, worker string, kept awaiting) awaiting {
 	now, left := s.options.Now(), awaiting(nil)
 	for _, number := range r.queue {
 		t := &r.trials[number]
@@ -217,7 +217,7 @@ func (tx *transaction) failedStart(t trial.Trial, reason string) (trial.Trial, e
 	} else if len(before) == 0 && !elsewhere {
 		t.FailedStarts = nil // there is nobody to compare with
 	}
-	retries := tx.runtime.study.Definition.Retry.Failures
+	retries := tx.session.study.Definition.Retry.Failures
 	for _, one := range before {
 		if !one.Counted {
 			t.Failures = min(t.Failures+1, max(t.Failures, retries))
@@ -252,7 +252,7 @@ func workersOf(failed []trial.FailedStart) int {
 
 // rowWith is the row of failures on the worker with that of the trial.
 func (tx *transaction) rowWith(t trial.Trial, here trial.FailedStart) startRow {
-	row := tx.runtime.starts.rows[tx.start.node.id]
+	row := tx.session.starts.rows[tx.start.node.id]
 	if row.class != here.Error {
 		row = startRow{class: here.Error}
 	}
@@ -265,14 +265,14 @@ func (tx *transaction) rowWith(t trial.Trial, here trial.FailedStart) startRow {
 // suspect notes the row, and excludes the worker from the study where it is long
 // enough; it returns what to say of that.
 func (tx *transaction) suspect(row startRow, reason string) string {
-	known := tx.runtime.starts.clone()
+	known := tx.session.starts.clone()
 	known.rows[tx.start.node.id] = row
 	tx.start.starts = known
 	if len(row.trials) < startsInARow || known.errors[row.class].ofTrials() {
 		return ""
 	}
 	worker, name := tx.start.node.id, tx.start.node.name
-	one := pool.Exclusion{Study: tx.runtime.id, Worker: worker, Name: name, Host: tx.start.node.host, Error: row.class, Since: tx.now.Round(0).UTC(), Times: 1}
+	one := pool.Exclusion{Study: tx.session.id, Worker: worker, Name: name, Host: tx.start.node.host, Error: row.class, Since: tx.now.Round(0).UTC(), Times: 1}
 	span := firstExclusion
 	for _, earlier := range tx.start.excluded {
 		switch {
@@ -297,7 +297,7 @@ func (tx *transaction) suspect(row startRow, reason string) string {
 // clear notes that an error was a trial's own, as it failed alike on two machines, and
 // takes back what workers were blamed for it.
 func (tx *transaction) clear(here trial.FailedStart, alike string) string {
-	known := tx.runtime.starts.clone()
+	known := tx.session.starts.clone()
 	verdicts := known.errors[here.Error]
 	verdicts.trials++
 	known.errors[here.Error] = verdicts
@@ -315,9 +315,9 @@ func (tx *transaction) started(t trial.Trial) trial.Trial {
 	if tx.start.elsewhere == nil {
 		return t
 	}
-	_, rowed := tx.runtime.starts.rows[tx.start.node.id]
+	_, rowed := tx.session.starts.rows[tx.start.node.id]
 	if len(t.FailedStarts) > 0 || rowed {
-		known := tx.runtime.starts.clone()
+		known := tx.session.starts.clone()
 		delete(known.rows, tx.start.node.id)
 		for _, one := range t.FailedStarts {
 			if verdicts := known.errors[one.Error]; !one.Counted && one.WorkerID != tx.start.node.id {

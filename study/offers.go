@@ -102,7 +102,7 @@ func (b books) charge(owner string, takes pool.Amount) float64 {
 }
 
 // offered is what all of a study's offers have in common.
-func (r *runtime) offered(may *answer, needs map[int]pool.Need, stands []stand) offer {
+func (r *session) offered(may *answer, needs map[int]pool.Need, stands []stand) offer {
 	def := r.study.Definition
 	one := offer{study: r.id, number: next, energy: def.Placement.Energy, suits: may.may, open: may.may, suited: may.first >= 0, places: may.trials, needs: needs, parallel: def.Parallel}
 	if may.first >= 0 {
@@ -113,7 +113,7 @@ func (r *runtime) offered(may *answer, needs map[int]pool.Need, stands []stand) 
 }
 
 // waitingTrials is the queue, first those that are kept for a worker.
-func (r *runtime) waitingTrials(kept awaiting) []int {
+func (r *session) waitingTrials(kept awaiting) []int {
 	if len(kept) == 0 {
 		return r.queue
 	}

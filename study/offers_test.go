@@ -29,7 +29,7 @@ func TestOffersTakeTurnsByShare(t *testing.T) {
 func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := New(nil, nil, Options{Now: func() time.Time { return now }})
-	r := &runtime{id: "study", queue: []int{1, 2}}
+	r := &session{id: "study", queue: []int{1, 2}}
 	r.study.Definition.Parallel = 1
 	s.leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "study-2", Study: r.id, Worker: "new"}, Until: now.Add(keptSpan)})
 	if kept := s.awaitingOf(r); !r.full(kept.besides("other")) || r.full(kept.besides("new")) {

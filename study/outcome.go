@@ -54,7 +54,7 @@ func aimsOf(def definition.Definition) (*aims, error) {
 func (a *aims) all() []goal { return slices.Concat(a.objectives, a.constraints) }
 
 // aims are the study's, made ready once.
-func (r *runtime) aims() (*aims, error) {
+func (r *session) aims() (*aims, error) {
 	if r.ready == nil {
 		ready, err := aimsOf(r.study.Definition)
 		if err != nil {
@@ -68,7 +68,7 @@ func (r *runtime) aims() (*aims, error) {
 // missing names the numbers that the study's objectives and constraints need
 // of the report that ends a budget, and that are neither in it nor known
 // otherwise.
-func (r *runtime) missing(t trial.Trial, report protocol.Report) ([]problem.Field, error) {
+func (r *session) missing(t trial.Trial, report protocol.Report) ([]problem.Field, error) {
 	aims, err := r.aims()
 	if err != nil {
 		return nil, err
@@ -106,14 +106,14 @@ func (g goal) lacks(name string, report protocol.Report, inferred bool) string {
 
 // result is the outcome, with when it was measured.
 func (tx *transaction) result(t trial.Trial, metrics map[string]trial.Float) trial.Result {
-	result, at := tx.runtime.outcome(t, metrics), tx.now
+	result, at := tx.session.outcome(t, metrics), tx.now
 	result.At = &at
 	return result
 }
 
 // outcome is the trial's result at its rung, with the report that ended the
 // budget counted in. Nothing it needs is missing: the report was checked.
-func (r *runtime) outcome(t trial.Trial, metrics map[string]trial.Float) trial.Result {
+func (r *session) outcome(t trial.Trial, metrics map[string]trial.Float) trial.Result {
 	result := trial.Result{Rung: t.Rung, Budget: t.Budget, Deflation: t.Deflation}
 	aims, err := r.aims()
 	if err != nil {
@@ -146,7 +146,7 @@ func usesEdge(g goal) bool {
 }
 
 // aimsAtEdge reports whether an objective or a constraint is about inference.
-func (r *runtime) aimsAtEdge() bool {
+func (r *session) aimsAtEdge() bool {
 	aims, err := r.aims()
 	return err == nil && slices.ContainsFunc(aims.all(), func(g goal) bool { return usesEdge(g) })
 }
@@ -163,7 +163,7 @@ func diverged(values []trial.Float, objectives []definition.Objective) bool {
 // in the order of the objectives, and then of the constraints. Of a study whose
 // formulas this program cannot read there are none; its reports are refused
 // with the reason.
-func (r *runtime) toReport() []string {
+func (r *session) toReport() []string {
 	var names []string
 	aims, err := r.aims()
 	if err != nil {

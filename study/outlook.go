@@ -199,7 +199,7 @@ func (o *outlook) own(encoded []float64, fraction float64, machine string) (plac
 }
 
 // outlook is the study's, made from its newest trials when somebody first asks.
-func (s *Service) outlook(ctx context.Context, r *runtime) *outlook {
+func (s *Service) outlook(ctx context.Context, r *session) *outlook {
 	if r.outlook != nil {
 		return r.outlook
 	}
@@ -233,7 +233,7 @@ func (s *Service) outlook(ctx context.Context, r *runtime) *outlook {
 }
 
 // observe takes in epochs that are durable, where somebody has asked before.
-func (r *runtime) observe(t trial.Trial, accepted []trial.Report) {
+func (r *session) observe(t trial.Trial, accepted []trial.Report) {
 	if r.outlook == nil {
 		return
 	}

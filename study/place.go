@@ -176,7 +176,7 @@ type question struct {
 // memory as it should be has nothing to compare: it is served as workers ask.
 func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	s.mutex.Lock()
-	r, loaded := s.runtimes[id]
+	r, loaded := s.sessions[id]
 	s.mutex.Unlock()
 	if !loaded {
 		return nil
@@ -222,7 +222,7 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 
 // keptOffer is what a trial of the study that is kept for the worker has in common
 // with its offers: it takes there what it gave back.
-func (s *Service) keptOffer(r *runtime, t trial.Trial, worker string, f *field) offer {
+func (s *Service) keptOffer(r *session, t trial.Trial, worker string, f *field) offer {
 	open, needs := s.mayRun(r, &t, f, s.keptAmount(r, worker))
 	here := &answer{may: make([]bool, len(f.stands)), first: -1}
 	for i := range f.stands {
@@ -238,7 +238,7 @@ func (s *Service) keptOffer(r *runtime, t trial.Trial, worker string, f *field) 
 // mayRun says for each of the workers whether the study may run there and has room,
 // if it gives so much back elsewhere; and what it needs, by the cores of a machine: the
 // trial, or whichever comes next where that is nil.
-func (s *Service) mayRun(r *runtime, t *trial.Trial, f *field, back pool.Amount) (may *answer, needs map[int]pool.Need) {
+func (s *Service) mayRun(r *session, t *trial.Trial, f *field, back pool.Amount) (may *answer, needs map[int]pool.Need) {
 	classes, needs := make([]byte, len(f.first)), map[int]pool.Need{}
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
@@ -259,7 +259,7 @@ func (s *Service) mayRun(r *runtime, t *trial.Trial, f *field, back pool.Amount)
 
 // startable is how many trials the search may have besides the queued ones: it
 // is not asked before somebody gets what it says.
-func (r *runtime) startable() int {
+func (r *session) startable() int {
 	if r.waiting || r.method == nil {
 		return 0
 	}

@@ -37,7 +37,7 @@ placement: {energy: 0.5}
 		t.Fatal(err)
 	}
 	for i := range studies {
-		r := &runtime{id: fmt.Sprint("study-", i), ladder: def.Budget.Ladder(), waiting: true, use: use{}}
+		r := &session{id: fmt.Sprint("study-", i), ladder: def.Budget.Ladder(), waiting: true, use: use{}}
 		r.study = Study{ID: r.id, Definition: def, Status: protocol.StudyRunning, Created: now}
 		r.outlook = newOutlook(def.Space)
 		for number := range trials / studies {
@@ -51,7 +51,7 @@ placement: {energy: 0.5}
 				Epoch: 1, LeaseEpoch: 1, Seconds: trial.Float(1 + x), Energy: trial.Energy{Joules: trial.Float(5 - x), Method: "rapl"}, Machine: protocol.Machine{CPUModel: fmt.Sprint("model ", number%4), Cores: 8}.Type(),
 			})
 		}
-		s.runtimes[r.id] = r
+		s.sessions[r.id] = r
 	}
 	return s
 }
@@ -100,7 +100,7 @@ func benchmarkPlan(b *testing.B, workers, trials, studies int) {
 	s.newPlan(b.Context(), "")
 	before, at := cpu(b), 0
 	for b.Loop() {
-		r := s.runtimes[fmt.Sprint("study-", at%studies)]
+		r := s.sessions[fmt.Sprint("study-", at%studies)]
 		r.outlook.learn(r.trials[0], trial.Report{Epoch: at + 2, LeaseEpoch: 1, Seconds: trial.Float(1 + at%7), Machine: protocol.Machine{CPUModel: "model 1", Cores: 8}.Type()})
 		r.queue = append(r.queue[1:], r.queue[0])
 		id := fmt.Sprintf("worker-%04d", at%workers)

@@ -9,7 +9,7 @@ import (
 
 // PlanProgress compares the study's plan with what was done so far.
 func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error) {
-	return look(ctx, s, ref, func(r *runtime) (protocol.PlanProgress, error) {
+	return look(ctx, s, ref, func(r *session) (protocol.PlanProgress, error) {
 		progress := r.progress(r.study, r.trials, s.options.Now())
 		answer := protocol.PlanProgress{
 			Study: r.study.Definition.Name, Plan: PlanOf(r.study.Definition), Trials: progress.Created, Repeats: progress.Repeats,

@@ -97,7 +97,7 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 
 // lookIn adds what one study runs, predicts and moved. One that is over, or is not
 // in memory, adds nothing.
-func (s *Service) lookIn(ctx context.Context, r *runtime, q question, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
+func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.stale || r.study.Status.Over() {

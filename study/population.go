@@ -17,7 +17,7 @@ func (tx *transaction) inherit(t trial.Trial, action search.Action) (child trial
 		parent := tx.trial(*action.Parent)
 		t.Parent = &parent.Number
 		t.Checkpoint = checkpointAt(parent, t.Rung-1)
-		t.LastEpoch = t.NextEpoch(tx.runtime.ladder[t.Rung]) - 1
+		t.LastEpoch = t.NextEpoch(tx.session.ladder[t.Rung]) - 1
 		t.Inherited = t.LastEpoch
 		why = fmt.Sprintf("continues trial %d", parent.Number)
 		if t.Inherited == 0 {
@@ -45,7 +45,7 @@ func checkpointAt(t trial.Trial, rung int) *trial.Checkpoint {
 
 // keeps notes in the result what others may continue from. Only a population
 // does: elsewhere a trial's older checkpoints are of no use.
-func (r *runtime) keeps(t trial.Trial) trial.Trial {
+func (r *session) keeps(t trial.Trial) trial.Trial {
 	if r.study.Definition.Search.Promotion != budget.Population {
 		return t
 	}

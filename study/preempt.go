@@ -32,11 +32,11 @@ func (s *Service) preempt(now time.Time) {
 }
 
 // pressing reports whether the study asks for preemption and has work.
-func (r *runtime) pressing() bool { return r.study.Definition.Preempt && r.wanting() }
+func (r *session) pressing() bool { return r.study.Definition.Preempt && r.wanting() }
 
 // wanting reports whether the study has work for workers and may have one more of
 // them.
-func (r *runtime) wanting() bool {
+func (r *session) wanting() bool {
 	return !r.stale && r.broken == nil && len(r.study.Definition.Command) > 0 &&
 		r.study.Status == protocol.StudyRunning && r.mayStart() && !r.full(0)
 }
@@ -45,7 +45,7 @@ func (r *runtime) wanting() bool {
 // more may be made, or one was measured and may go up. The search is asked only
 // when a worker is free, so that a study whose last trials run has not heard yet
 // that this was all.
-func (r *runtime) mayStart() bool {
+func (r *session) mayStart() bool {
 	if r.idle() {
 		return false
 	}
@@ -63,20 +63,20 @@ func (r *runtime) mayStart() bool {
 
 // mayPreempt reports whether the study's owner may have others make way: the
 // administrators, and users whose quota says so. The pool's lock is held.
-func (s *Service) mayPreempt(r *runtime) bool {
+func (s *Service) mayPreempt(r *session) bool {
 	return r.owner == "" || s.rules.quotas[r.owner].Preempt
 }
 
 // atLeast reports whether the study comes before the one that claims a place: its
 // priority is higher, or the same and it preempts too. The pool's lock is held.
-func (s *Service) atLeast(r *runtime, claim pool.Claim) bool {
+func (s *Service) atLeast(r *session, claim pool.Claim) bool {
 	own := r.study.Definition.Priority
 	return own > claim.Priority || own == claim.Priority && r.study.Definition.Preempt && s.mayPreempt(r)
 }
 
 // makeWay asks the workers of the trials in the study's way to pause them. It returns
 // the workers of which the study may have what is left. The study's lock is held.
-func (s *Service) makeWay(r *runtime, now time.Time) (may map[string]bool) {
+func (s *Service) makeWay(r *session, now time.Time) (may map[string]bool) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	if !s.mayPreempt(r) || s.overQuota(r, s.need(r, 1), pool.Amount{}).reason != "" {
@@ -104,7 +104,7 @@ func (s *Service) makeWay(r *runtime, now time.Time) (may map[string]bool) {
 // hostFor is the worker with what it runs, for a trial of the study that needs so much:
 // a GPU that others make way on is idle then, and may be reserved for somebody. Beside
 // others on a shared one it may run all the same. The pool's lock is held.
-func (s *Service) hostFor(r *runtime, member pool.Member, need pool.Need) pool.Host {
+func (s *Service) hostFor(r *session, member pool.Member, need pool.Need) pool.Host {
 	host := pool.Host{Member: member, Held: s.heldOf(member.Registration.ID)}
 	if need.GPUShare == nil || len(s.rules.reservations) == 0 {
 		return host
@@ -125,7 +125,7 @@ func (s *Service) hostFor(r *runtime, member pool.Member, need pool.Need) pool.H
 
 // makingWay is why a trial of the owner makes way for the study, as the owner is
 // told: the studies of other users are named to the administrators only.
-func (r *runtime) makingWay(owner string) string {
+func (r *session) makingWay(owner string) string {
 	who := "study " + r.study.Definition.Name
 	if owner != "" && owner != r.owner {
 		who = "a study of another user"

@@ -11,22 +11,22 @@ import (
 )
 
 // view is the study as clients see it at the time.
-func (r *runtime) view(now time.Time) protocol.StudyView { return r.viewOf(r.study, r.trials, now) }
+func (r *session) view(now time.Time) protocol.StudyView { return r.viewOf(r.study, r.trials, now) }
 
 // view is the study as it will be once the transaction is committed.
 func (tx *transaction) view() protocol.StudyView {
-	study := tx.runtime.study
+	study := tx.session.study
 	if tx.study != nil {
 		study = *tx.study
 	}
-	trials := make([]trial.Trial, len(tx.runtime.trials))
+	trials := make([]trial.Trial, len(tx.session.trials))
 	for number := range trials {
 		trials[number] = tx.trial(number)
 	}
-	return tx.runtime.viewOf(study, trials, tx.now)
+	return tx.session.viewOf(study, trials, tx.now)
 }
 
-func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) protocol.StudyView {
+func (r *session) viewOf(study Study, trials []trial.Trial, now time.Time) protocol.StudyView {
 	reason := study.Reason
 	if r.broken != nil && !study.Status.Over() {
 		reason = r.broken.Error()
@@ -38,7 +38,7 @@ func (r *runtime) viewOf(study Study, trials []trial.Trial, now time.Time) proto
 	}
 }
 
-func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) protocol.Progress {
+func (r *session) progress(study Study, trials []trial.Trial, now time.Time) protocol.Progress {
 	p := protocol.Progress{
 		Trials: make(map[trial.State]int), Created: len(trial.Searched(trials)), MaxTrials: study.Definition.Stop.Trials,
 		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
@@ -73,7 +73,7 @@ func (r *runtime) progress(study Study, trials []trial.Trial, now time.Time) pro
 // remaining estimates the time left at the pace so far: what the plan has left,
 // at least what is begun or not even started, and never more than the limits
 // leave. Nil while nothing is known.
-func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progress) *float64 {
+func (r *session) remaining(study Study, trials []trial.Trial, p protocol.Progress) *float64 {
 	if p.DataPasses == 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (r *runtime) remaining(study Study, trials []trial.Trial, p protocol.Progre
 // passed counts the data passes that the trials have behind them. Who reports only
 // the last epoch of a budget has trained those before it as well: counted by
 // reports, a study whose trials have all ended would have nine tenths before it.
-func (r *runtime) passed(trials []trial.Trial) float64 {
+func (r *session) passed(trials []trial.Trial) float64 {
 	passes := 0.0
 	for _, t := range trials {
 		t.Epochs = max(t.Epochs, t.LastEpoch)
@@ -117,7 +117,7 @@ func (r *runtime) passed(trials []trial.Trial) float64 {
 // begun counts the data passes that are left in any case: the trials that wait
 // or run have to reach their budget, and each that is not created yet takes at
 // least the first rung's.
-func (r *runtime) begun(study Study, trials []trial.Trial) float64 {
+func (r *session) begun(study Study, trials []trial.Trial) float64 {
 	first := r.ladder[0].Budget
 	passes := float64(max(0, study.Definition.Stop.Trials-len(trial.Searched(trials)))*first.Epochs) * first.DataFraction
 	for _, t := range trials {
@@ -129,7 +129,7 @@ func (r *runtime) begun(study Study, trials []trial.Trial) float64 {
 }
 
 // amountLeft estimates the same where budgets are amounts of time or energy.
-func (r *runtime) amountLeft(study Study, p protocol.Progress) *float64 {
+func (r *session) amountLeft(study Study, p protocol.Progress) *float64 {
 	plan := PlanOf(study.Definition)
 	planned, done := plan.Seconds, p.TrialSeconds
 	if plan.Joules > 0 {

@@ -36,7 +36,7 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 
 // Study returns one study by id or name.
 func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return look(ctx, s, ref, func(r *runtime) (protocol.StudyView, error) {
+	return look(ctx, s, ref, func(r *session) (protocol.StudyView, error) {
 		view := r.view(s.options.Now())
 		if callerOf(ctx).Sight != Shared { // who came by a link hears nothing of workers and users
 			view.Waits = s.waits(r)
@@ -48,7 +48,7 @@ func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, er
 // TrialDetail returns one trial with its reports and its history.
 func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
 	var expected *protocol.GPUExpected
-	ranked, err := look(ctx, s, ref, func(r *runtime) (protocol.RankedTrial, error) {
+	ranked, err := look(ctx, s, ref, func(r *session) (protocol.RankedTrial, error) {
 		t, err := r.trial(number)
 		if err != nil {
 			return protocol.RankedTrial{}, err
@@ -71,13 +71,13 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 	return detail, nil
 }
 
-func (r *runtime) frozen() journal.View {
+func (r *session) frozen() journal.View {
 	return journal.View{Study: r.study, Ladder: r.ladder, Trials: slices.Clone(r.trials), Sequence: r.sequence}
 }
 
 // Look returns a copy of the study, once all of it is durable.
 func (s *Service) Look(ctx context.Context, ref string) (journal.View, error) {
-	return look(ctx, s, ref, func(r *runtime) (journal.View, error) { return r.frozen(), nil })
+	return look(ctx, s, ref, func(r *session) (journal.View, error) { return r.frozen(), nil })
 }
 
 // leaderOf is the number of the study's leading trial; nil if there is none.
@@ -91,7 +91,7 @@ func leaderOf(now journal.View) *int {
 }
 
 // trial returns one of the study's trials.
-func (r *runtime) trial(number int) (trial.Trial, error) {
+func (r *session) trial(number int) (trial.Trial, error) {
 	if number < 0 || number >= len(r.trials) {
 		return trial.Trial{}, problem.New(problem.NotFound, "study %s has no trial %d", r.study.Definition.Name, number)
 	}
@@ -100,7 +100,7 @@ func (r *runtime) trial(number int) (trial.Trial, error) {
 
 // Log returns what the trial's command printed.
 func (s *Service) Log(ctx context.Context, ref string, number int) (string, error) {
-	t, err := look(ctx, s, ref, func(r *runtime) (trial.Trial, error) { return r.trial(number) })
+	t, err := look(ctx, s, ref, func(r *session) (trial.Trial, error) { return r.trial(number) })
 	if err != nil {
 		return "", err
 	}
@@ -114,13 +114,13 @@ func (s *Service) Followed(ctx context.Context, ref string) (owner string, last 
 		owner string
 		last  Position
 	}
-	seen, err := look(ctx, s, ref, func(r *runtime) (answer, error) { return answer{r.study.Owner, *r.position()}, nil })
+	seen, err := look(ctx, s, ref, func(r *session) (answer, error) { return answer{r.study.Owner, *r.position()}, nil })
 	return seen.owner, seen.last, err
 }
 
 // Events returns up to limit events of the study behind the sequence.
 func (s *Service) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
-	study, err := look(ctx, s, ref, func(r *runtime) (string, error) { return r.study.ID, nil })
+	study, err := look(ctx, s, ref, func(r *session) (string, error) { return r.study.ID, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *Service) Events(ctx context.Context, ref string, after int64, limit int
 func (s *Service) WaitEvents(ctx context.Context, ref string, after int64) error {
 	for {
 		changed := s.changes()
-		sequence, err := look(ctx, s, ref, func(r *runtime) (int64, error) { return r.sequence, nil })
+		sequence, err := look(ctx, s, ref, func(r *session) (int64, error) { return r.sequence, nil })
 		if err != nil {
 			return err
 		}

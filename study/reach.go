@@ -60,7 +60,7 @@ func amounts(t trial.Trial) string {
 // there too, and nothing is trained. False if it has something to train.
 func (tx *transaction) passed(t trial.Trial, action search.Action) (bool, error) {
 	t.Promotions++
-	t.Rung, t.Budget = action.Rung, tx.runtime.ladder[action.Rung].Budget
+	t.Rung, t.Budget = action.Rung, tx.session.ladder[action.Rung].Budget
 	if !t.Budget.Measured() || !t.Budget.Reached(spent(t)) {
 		return false, nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // placing notes on a trial that is leased why its machine was chosen, and says it
 // in words; empty where there was nothing to choose.
-func (s *Service) placing(ctx context.Context, r *runtime, tx *transaction, t trial.Trial) (trial.Trial, string) {
+func (s *Service) placing(ctx context.Context, r *session, tx *transaction, t trial.Trial) (trial.Trial, string) {
 	t = arrived(t, tx)
 	t.Placement = nil
 	if len(tx.chosen.types) == 0 {

@@ -17,7 +17,7 @@ import (
 // and plain sentences on how far to trust it.
 func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error) {
 	emulates := false
-	answer, err := look(ctx, s, ref, func(r *runtime) (protocol.Recommendation, error) {
+	answer, err := look(ctx, s, ref, func(r *session) (protocol.Recommendation, error) {
 		emulates = r.study.Definition.Inference != nil
 		return r.recommendation(), nil
 	})
@@ -35,7 +35,7 @@ func (s *Service) Recommendation(ctx context.Context, ref string) (protocol.Reco
 	return answer, nil
 }
 
-func (r *runtime) recommendation() protocol.Recommendation {
+func (r *session) recommendation() protocol.Recommendation {
 	def := r.study.Definition
 	answer := protocol.Recommendation{
 		Study: def.Name, Status: r.study.Status, Best: r.best(r.trials), System: def.System.Constants, Notes: []string{},
@@ -102,7 +102,7 @@ func withoutBest(study Study) string {
 }
 
 // inferenceNotes say what of inference is an estimate, in a study that is about it.
-func (r *runtime) inferenceNotes(i *trial.InferenceCost) []string {
+func (r *session) inferenceNotes(i *trial.InferenceCost) []string {
 	switch {
 	case i == nil || i.Device == "" || !r.aimsAtEdge():
 		return nil
@@ -131,7 +131,7 @@ const notableFailures = 0.1
 
 // failureNotes say what speaks against an answer that came of trials which failed:
 // a script that breaks at its third epoch leaves results of the first.
-func (r *runtime) failureNotes(winner trial.Trial) []string {
+func (r *session) failureNotes(winner trial.Trial) []string {
 	var notes []string
 	if winner.State == trial.Failed {
 		notes = append(notes, fmt.Sprintf("trial %d failed after this was measured: %s", winner.Number, firstLine(winner.Reason)))
@@ -156,7 +156,7 @@ func firstLine(reason string) string {
 }
 
 // measuredAt counts the trials with a result at the rung.
-func (r *runtime) measuredAt(rung int) int {
+func (r *session) measuredAt(rung int) int {
 	count := 0
 	for _, t := range trial.Searched(r.trials) {
 		for _, result := range t.Results {

@@ -13,11 +13,11 @@ import (
 // study asks for it and it is time: at the first results that are enough, and
 // then with every tenth more. How often depends on counts alone.
 func (tx *transaction) boundRegret(t trial.Trial) *protocol.RegretBound {
-	def := tx.runtime.study.Definition
-	if def.Stop.Regret <= 0 || t.Rung != len(tx.runtime.ladder)-1 {
+	def := tx.session.study.Definition
+	if def.Stop.Regret <= 0 || t.Rung != len(tx.session.ladder)-1 {
 		return nil
 	}
-	trials, results := make([]trial.Trial, len(tx.runtime.trials)), 0
+	trials, results := make([]trial.Trial, len(tx.session.trials)), 0
 	for number := range trials {
 		trials[number] = tx.trial(number)
 		if trials[number].MeasuredAt(t.Rung) {

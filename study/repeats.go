@@ -12,7 +12,7 @@ import (
 
 // repeatNotes say what the repeats of the leading trial, and of those next to
 // it, mean for its value.
-func (r *runtime) repeatNotes(best *protocol.Best) []string {
+func (r *session) repeatNotes(best *protocol.Best) []string {
 	if best.Repeated == nil {
 		return r.unrepeatedNotes()
 	}
@@ -41,7 +41,7 @@ func (r *runtime) repeatNotes(best *protocol.Best) []string {
 
 // unrepeatedNotes say why the recommendation of a study with repeats stands on
 // one training. While the study runs, that goes without saying.
-func (r *runtime) unrepeatedNotes() []string {
+func (r *session) unrepeatedNotes() []string {
 	if r.study.Definition.Search.Repeats == nil || !r.study.Status.Over() {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (r *runtime) unrepeatedNotes() []string {
 }
 
 // repeatsAlone are the values of a trial's repeats in the first objective.
-func (r *runtime) repeatsAlone(of int) []float64 {
+func (r *session) repeatsAlone(of int) []float64 {
 	var values []float64
 	for _, t := range r.trials[len(trial.Searched(r.trials)):] {
 		if value, measured := t.Value(0); measured && *t.RepeatOf == of {
@@ -62,7 +62,7 @@ func (r *runtime) repeatsAlone(of int) []float64 {
 	return values
 }
 
-func (r *runtime) failedRepeats(of int) int {
+func (r *session) failedRepeats(of int) int {
 	failed := 0
 	for _, t := range r.trials[len(trial.Searched(r.trials)):] {
 		if *t.RepeatOf == of && (t.State == trial.Failed || t.State == trial.Lost) {
@@ -74,7 +74,7 @@ func (r *runtime) failedRepeats(of int) int {
 
 // level names the repeated trials whose means differ from the best one's by
 // less than a standard error of the difference.
-func (r *runtime) level(best *protocol.Best) []string {
+func (r *session) level(best *protocol.Best) []string {
 	if best.Repeated.Results < 2 {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (r *runtime) level(best *protocol.Best) []string {
 }
 
 // best is the leading trial, if any was measured with a number.
-func (r *runtime) best(trials []trial.Trial) *protocol.Best {
+func (r *session) best(trials []trial.Trial) *protocol.Best {
 	objectives := r.study.Definition.Objectives
 	b := ranking.Of(trials, objectives)
 	leader := b.Leader()

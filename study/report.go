@@ -85,7 +85,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 }
 
 // took counts what an epoch took that was accepted.
-func (s *Service) took(ctx context.Context, r *runtime, t trial.Trial, report protocol.Report) {
+func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report protocol.Report) {
 	s.approximation.Reported(t.ID, t.LeaseEpoch, report)
 	if report.Energy != nil {
 		s.poolMutex.Lock()
@@ -122,7 +122,7 @@ func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool,
 // fresh reports whether the epoch was never accepted: not at this rung, nor at
 // one that this rung continues. The trial comes back as it is by then: only the
 // store knows all reports, and those on their way to it are waited for.
-func (s *Service) fresh(ctx context.Context, r *runtime, t trial.Trial, epoch int) (bool, trial.Trial, error) {
+func (s *Service) fresh(ctx context.Context, r *session, t trial.Trial, epoch int) (bool, trial.Trial, error) {
 	if epoch > t.LastEpoch {
 		return true, t, nil
 	}
@@ -148,7 +148,7 @@ func (s *Service) fresh(ctx context.Context, r *runtime, t trial.Trial, epoch in
 }
 
 // checkReport names every fault of a report.
-func (r *runtime) checkReport(t trial.Trial, report protocol.Report) error {
+func (r *session) checkReport(t trial.Trial, report protocol.Report) error {
 	var faults []problem.Field
 	if report.Epoch > t.Budget.Epochs {
 		faults = append(faults, problem.Field{Path: "epoch", Value: report.Epoch,

@@ -18,7 +18,7 @@ func TestFreeCoresAreKeptWhileATrialIsChosen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, fits := s.reserve(&runtime{}, "worker-1")
+	here, fits := s.reserve(&session{}, "worker-1")
 	if !fits || here.situation.Cores != 4 {
 		t.Fatalf("the chosen trial has %d of 4 cores, fits %v", here.situation.Cores, fits)
 	}

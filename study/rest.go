@@ -21,7 +21,7 @@ func atRest(s Study) bool {
 }
 
 // asks notes that the worker asks for trials of this very study.
-func (r *runtime) asks(worker string, now time.Time) {
+func (r *session) asks(worker string, now time.Time) {
 	if r.askers == nil {
 		r.askers = make(map[string]bool)
 	}
@@ -29,7 +29,7 @@ func (r *runtime) asks(worker string, now time.Time) {
 }
 
 // resumeRest lets a study go on that was at rest, as somebody asks for its trials.
-func (s *Service) resumeRest(ctx context.Context, r *runtime) error {
+func (s *Service) resumeRest(ctx context.Context, r *session) error {
 	tx := s.begin(r)
 	current := r.study
 	current.Since, current.Status, current.Reason = &tx.now, protocol.StudyRunning, "a process asks for its trials"
@@ -40,7 +40,7 @@ func (s *Service) resumeRest(ctx context.Context, r *runtime) error {
 
 // forsaken reports whether nobody works on a study that only those work on who ask for
 // it by name: no worker has a trial of it, and whoever has asked has left or is silent.
-func (s *Service) forsaken(r *runtime) bool {
+func (s *Service) forsaken(r *session) bool {
 	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) > 0 || r.held > 0 {
 		return false
 	}
@@ -56,17 +56,17 @@ func (s *Service) forsaken(r *runtime) bool {
 
 // askedLately reports whether the study was begun, resumed or asked for not long ago: who
 // did so may be about to ask, or to come back after the server was restarted.
-func (r *runtime) askedLately(now time.Time, term time.Duration) bool {
+func (r *session) askedLately(now time.Time, term time.Duration) bool {
 	return r.study.Since != nil && now.Sub(*r.study.Since) < term || now.Sub(r.asked) < term
 }
 
 // restAll pauses the studies that nobody works on any more, so that their time stops.
 func (s *Service) restAll(ctx context.Context, now time.Time) error {
-	return s.restThose(ctx, func(r *runtime) bool { return r.stale || !r.askedLately(now, s.leaseTerm()) })
+	return s.restThose(ctx, func(r *session) bool { return r.stale || !r.askedLately(now, s.leaseTerm()) })
 }
 
 // restThose pauses the studies that nobody works on, of those that may be.
-func (s *Service) restThose(ctx context.Context, may func(*runtime) bool) error {
+func (s *Service) restThose(ctx context.Context, may func(*session) bool) error {
 	var forsaken []string
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
@@ -78,7 +78,7 @@ func (s *Service) restThose(ctx context.Context, may func(*runtime) bool) error 
 	var failures []error
 	for _, id := range forsaken {
 		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
-			if !s.forsaken(tx.runtime) || !may(tx.runtime) {
+			if !s.forsaken(tx.session) || !may(tx.session) {
 				return nil
 			}
 			current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil

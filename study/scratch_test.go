@@ -49,7 +49,7 @@ func (s scratch) stands() (stands []stand) {
 	return stands
 }
 
-func (s scratch) may(r *runtime, t *trial.Trial, stands []stand, back pool.Amount) *answer {
+func (s scratch) may(r *session, t *trial.Trial, stands []stand, back pool.Amount) *answer {
 	one := &answer{may: make([]bool, len(stands)), first: -1}
 	for i, stand := range stands {
 		member, _ := s.workers.Member(stand.worker)
@@ -65,7 +65,7 @@ func (s scratch) may(r *runtime, t *trial.Trial, stands []stand, back pool.Amoun
 }
 
 func (s scratch) ready(id string, stands []stand, most int) (ready []offer) {
-	r := s.runtimes[id]
+	r := s.sessions[id]
 	needs := map[int]pool.Need{}
 	for _, one := range stands {
 		needs[one.room.Machine] = s.needOf(r, nil, one.room.Machine)
@@ -218,10 +218,10 @@ space: {x: {type: float, low: 0, high: 1}, z: {values: [a, b, c]}}
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	r := &runtime{id: fmt.Sprint("study", i), owner: []string{"", "ada", "bob"}[i%3], ladder: def.Budget.Ladder(), waiting: true, use: use{}}
+	r := &session{id: fmt.Sprint("study", i), owner: []string{"", "ada", "bob"}[i%3], ladder: def.Budget.Ladder(), waiting: true, use: use{}}
 	r.study = Study{ID: r.id, Owner: r.owner, Definition: def, Status: protocol.StudyRunning, Created: m.now.Add(time.Duration(i/2) * time.Second)}
 	r.outlook = newOutlook(def.Space)
-	m.s.runtimes[r.id] = r
+	m.s.sessions[r.id] = r
 }
 
 func (m *mixture) machine(kind int) protocol.Machine {
@@ -231,7 +231,7 @@ func (m *mixture) machine(kind int) protocol.Machine {
 	}[kind]
 }
 
-func (m *mixture) anyStudy() *runtime { return m.s.runtimes[fmt.Sprint("study", m.random.IntN(8))] }
+func (m *mixture) anyStudy() *session { return m.s.sessions[fmt.Sprint("study", m.random.IntN(8))] }
 
 func (m *mixture) anyWorker() string { return fmt.Sprint("worker-", m.random.IntN(20)) }
 
@@ -281,7 +281,7 @@ func (m *mixture) change() {
 			id := m.leased[0]
 			m.leased = m.leased[1:]
 			lease, _ := m.s.leases.Lease(id)
-			of, number := m.s.runtimes[lease.Study], 0
+			of, number := m.s.sessions[lease.Study], 0
 			m.s.leases.Release(id)
 			of.held--
 			if _, number = studyOf(id); m.random.IntN(4) > 0 {

@@ -50,7 +50,7 @@ type (
 
 // Service holds the use cases. It is safe for concurrent use.
 //
-// Locks: a study's runtime is taken before the pool, and the pool's lock is
+// Locks: a study's session is taken before the pool, and the pool's lock is
 // never held across a store call. Within a study decisions are made one at a
 // time; their writes wait for the disk together.
 type Service struct {
@@ -59,8 +59,8 @@ type Service struct {
 	options Options
 	truth   *groundtruth.Base
 
-	mutex    sync.Mutex // guards runtimes, turns, ended and changed
-	runtimes map[string]*runtime
+	mutex    sync.Mutex // guards sessions, turns, ended and changed
+	sessions map[string]*session
 	turns    map[string]gate.Gate         // of elastic workers, by their id
 	ended    map[protocol.StudyStatus]int // counts studies that have ended
 	changed  chan struct{}                // closed and replaced whenever anything changes
@@ -81,7 +81,7 @@ type Service struct {
 	// governing lets one change of the pool's rules be made at a time.
 	governing gate.Gate
 
-	// planning lets one plan be made at a time. It is taken before a runtime.
+	// planning lets one plan be made at a time. It is taken before a session.
 	planning planning
 
 	poolMutex sync.Mutex // guards what follows
@@ -118,7 +118,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	s := &Service{
 		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		runtimes: make(map[string]*runtime), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), rules: newRules(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), gpuLessons: newLessons(), uploads: uploads{sent: make(map[string][]upload)},
+		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), rules: newRules(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), gpuLessons: newLessons(), uploads: uploads{sent: make(map[string][]upload)},
 		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[holding]bool),
 	}
 	s.inference = inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Now: options.Now})
@@ -159,7 +159,7 @@ func (s *Service) Start(ctx context.Context) error {
 		if stored.Status.Over() {
 			continue
 		}
-		r, err := s.runtime(ctx, stored.ID)
+		r, err := s.session(ctx, stored.ID)
 		if err != nil {
 			return fmt.Errorf("load study %s: %w", stored.Definition.Name, err)
 		}
@@ -172,7 +172,7 @@ func (s *Service) Start(ctx context.Context) error {
 
 // goOn lets a running study's time go on from the last moment it is known to
 // have been served: its newest event, or the end of the server before.
-func (s *Service) goOn(ctx context.Context, r *runtime) error {
+func (s *Service) goOn(ctx context.Context, r *session) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.study.Since == nil {
@@ -191,7 +191,7 @@ func (s *Service) goOn(ctx context.Context, r *runtime) error {
 
 // restamp counts the study's time up to the moment it was served, and from now
 // on again; with it goes a snapshot, if there is one.
-func (s *Service) restamp(ctx context.Context, r *runtime, served time.Time, snapshot *Snapshot) error {
+func (s *Service) restamp(ctx context.Context, r *session, served time.Time, snapshot *Snapshot) error {
 	now := s.options.Now()
 	stamped := r.study
 	stamped.Elapsed, stamped.Since = stamped.ElapsedAt(served), &now
@@ -226,7 +226,7 @@ func (s *Service) Close(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-func (s *Service) close(ctx context.Context, r *runtime) error {
+func (s *Service) close(ctx context.Context, r *session) error {
 	if r.stale || r.method == nil {
 		return nil
 	}
@@ -248,19 +248,19 @@ func (s *Service) close(ctx context.Context, r *runtime) error {
 	return s.store.Apply(ctx, Change{Behind: r.position(), Snapshot: snapshot})
 }
 
-// loaded returns the runtimes in memory. A runtime's lock is never taken while
+// loaded returns the sessions in memory. A session's lock is never taken while
 // the service's is held, since commits take them the other way round.
-func (s *Service) loaded() []*runtime {
+func (s *Service) loaded() []*session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Collect(maps.Values(s.runtimes))
+	return slices.Collect(maps.Values(s.sessions))
 }
 
-// runtime returns the study's runtime, loading it when needed. It is the one
+// session returns the study's session, loading it when needed. It is the one
 // way to a study: what the caller may not see is not found here.
-func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
+func (s *Service) session(ctx context.Context, ref string) (*session, error) {
 	s.mutex.Lock()
-	if r, ok := s.runtimes[ref]; ok && callerOf(ctx).sees(r.id, r.owner) {
+	if r, ok := s.sessions[ref]; ok && callerOf(ctx).sees(r.id, r.owner) {
 		s.mutex.Unlock()
 		return r, nil
 	}
@@ -270,10 +270,10 @@ func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
 		return nil, err
 	}
 	s.mutex.Lock()
-	r, ok := s.runtimes[stored.ID]
+	r, ok := s.sessions[stored.ID]
 	if !ok {
-		r = &runtime{id: stored.ID, owner: stored.Owner, study: stored, stale: true}
-		s.runtimes[stored.ID] = r
+		r = &session{id: stored.ID, owner: stored.Owner, study: stored, stale: true}
+		s.sessions[stored.ID] = r
 	}
 	s.mutex.Unlock()
 	r.mutex.Lock()
@@ -281,9 +281,9 @@ func (s *Service) runtime(ctx context.Context, ref string) (*runtime, error) {
 	return r, s.refresh(ctx, r)
 }
 
-// locked returns the study's runtime with its lock held and its state fresh.
-func (s *Service) locked(ctx context.Context, ref string) (*runtime, error) {
-	r, err := s.runtime(ctx, ref)
+// locked returns the study's session with its lock held and its state fresh.
+func (s *Service) locked(ctx context.Context, ref string) (*session, error) {
+	r, err := s.session(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -296,10 +296,10 @@ func (s *Service) locked(ctx context.Context, ref string) (*runtime, error) {
 	return r, nil
 }
 
-// lockedTrial returns the runtime of a trial's study, locked, and the trial, to
+// lockedTrial returns the session of a trial's study, locked, and the trial, to
 // whom may write under its lease. A trial that does not exist (its study was
 // deleted) is a lost lease, and so is one that somebody else holds.
-func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*runtime, trial.Trial, error) {
+func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session, trial.Trial, error) {
 	study, _, ok := strings.Cut(string(id), "-")
 	if !ok {
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)

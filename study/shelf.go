@@ -13,7 +13,7 @@ const shelveAfter = 10 * time.Minute
 // shelve drops from memory what the store has too, of a study that is over and
 // that nobody asked for lately; only what lists show is kept. The next who asks
 // for more has it loaded again.
-func (r *runtime) shelve(now time.Time) {
+func (r *session) shelve(now time.Time) {
 	if r.stale || !r.study.Status.Over() || now.Sub(r.used) < shelveAfter {
 		return
 	}
@@ -34,7 +34,7 @@ func (s *Service) shelveAll(now time.Time) {
 // glance is the study as lists show it. It does not count as a use, so a page
 // that lists studies keeps none of them in memory.
 func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, error) {
-	r, err := s.runtime(ctx, id)
+	r, err := s.session(ctx, id)
 	if err != nil {
 		return protocol.StudyView{}, err
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 // spent is what the trial has used.
-func (r *runtime) spent(t trial.Trial) spending.Spending { return spending.Of(r.ladder, t) }
+func (r *session) spent(t trial.Trial) spending.Spending { return spending.Of(r.ladder, t) }
 
 // spend ends a study whose trials have used up one of its budgets.
 func (tx *transaction) spend(t trial.Trial) (trial.Trial, error) {
-	r := tx.runtime
+	r := tx.session
 	if r.study.Status.Over() || tx.study != nil {
 		return t, nil
 	}

@@ -14,7 +14,7 @@ const level = 1e-9
 // stands beside yields to nobody, nor does one for longer than its patience. Trials
 // that share GPUs are to be packed; one that is kept for the worker, or for which that
 // was cleared, runs there. The study's lock and the pool's are held.
-func (s *Service) yields(r *runtime, asking pool.Member, room pool.Room) bool {
+func (s *Service) yields(r *session, asking pool.Member, room pool.Room) bool {
 	worker, load := asking.Registration.ID, room.Load()
 	w, waits := s.line.waiting[worker]
 	if !waits || load <= level || len(s.line.waiting) == 1 || r.study.Definition.SharesGPUs() || s.lockedKept(r, worker) != (pool.Amount{}) {

@@ -11,7 +11,7 @@ import (
 // early. A trial that has lost is pruned in the same transaction: its worker
 // hears of it in the answer, and its place is free.
 func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial, error) {
-	r := tx.runtime
+	r := tx.session
 	switch {
 	case r.study.Definition.Search.EarlyStopping == nil:
 		return t, nil
@@ -39,7 +39,7 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 // values are the objectives after a report, which is counted in already; false
 // if something they need is missing, as only the last report of a rung must
 // have it all.
-func (r *runtime) values(t trial.Trial, metrics map[string]trial.Float) ([]trial.Float, bool) {
+func (r *session) values(t trial.Trial, metrics map[string]trial.Float) ([]trial.Float, bool) {
 	aims, err := r.aims()
 	if err != nil {
 		return nil, false

@@ -17,13 +17,13 @@ type unstored struct {
 	at int64
 }
 
-func (r *runtime) shown() unstored {
+func (r *session) shown() unstored {
 	return unstored{resting: maps.Clone(r.resting), able: r.able, overQuota: r.overQuota, waiting: r.waiting, starts: r.starts, at: r.sequence}
 }
 
 // awaits notes that the search, as it is shown, has nothing until the next
 // observation.
-func (r *runtime) awaits(now time.Time) {
+func (r *session) awaits(now time.Time) {
 	r.waiting = true
 	r.noteAble(now)
 	r.noted()
@@ -31,7 +31,7 @@ func (r *runtime) awaits(now time.Time) {
 
 // noted notes what became known of the study without a change, unless one is on its
 // way: that one notes it when it is durable.
-func (r *runtime) noted() {
+func (r *session) noted() {
 	if r.durable.at == r.sequence {
 		r.durable = r.shown()
 	}
@@ -39,7 +39,7 @@ func (r *runtime) noted() {
 
 // endures notes that a change is durable, behind which it was like this. Of several
 // changes that wait together the last one may hear of it first.
-func (r *runtime) endures(shown unstored) {
+func (r *session) endures(shown unstored) {
 	if shown.at >= r.durable.at {
 		r.durable = shown
 	}

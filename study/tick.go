@@ -75,7 +75,7 @@ func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
 	var failures []error
 	for _, id := range overdue {
 		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
-			if !tx.runtime.overdue(tx.now) {
+			if !tx.session.overdue(tx.now) {
 				return nil
 			}
 			return tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its time of %g s is up", current.Definition.Stop.Seconds))
@@ -87,7 +87,7 @@ func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
 	return errors.Join(failures...)
 }
 
-func (r *runtime) overdue(now time.Time) bool {
+func (r *session) overdue(now time.Time) bool {
 	limit := r.study.Definition.Stop.Seconds
 	return limit > 0 && r.study.Status == protocol.StudyRunning && r.study.ElapsedAt(now).Seconds() >= limit
 }

@@ -19,7 +19,7 @@ import (
 // memory or in the store, before commit; and what is told about it, not before
 // it is durable.
 type transaction struct {
-	runtime *runtime
+	session *session
 	now     time.Time
 	change  Change
 	trials  map[int]trial.Trial
@@ -63,7 +63,7 @@ type transaction struct {
 	// regret is the bound that this transaction computed, if it did.
 	regret *protocol.RegretBound
 	// searched says that the search has moved on: giving the transaction up
-	// then makes the runtime stale.
+	// then makes the session stale.
 	searched bool
 	// over says that nothing of the study is left behind the transaction:
 	// whoever comes next loads it again, and finds it gone.
@@ -74,9 +74,9 @@ type transaction struct {
 	after, undo []func()
 }
 
-func (s *Service) begin(r *runtime) *transaction {
+func (s *Service) begin(r *session) *transaction {
 	return &transaction{
-		runtime: r, now: s.options.Now(), trials: make(map[int]trial.Trial),
+		session: r, now: s.options.Now(), trials: make(map[int]trial.Trial),
 		expects: func(t trial.Trial) expectation { return s.expectedUse(r, &t) },
 	}
 }
@@ -86,7 +86,7 @@ func (tx *transaction) trial(number int) trial.Trial {
 	if staged, ok := tx.trials[number]; ok {
 		return staged
 	}
-	return tx.runtime.trials[number]
+	return tx.session.trials[number]
 }
 
 // state stages the trial in its new state, with a line in the log.
@@ -111,8 +111,8 @@ func (tx *transaction) stage(t trial.Trial) { tx.trials[t.Number] = t }
 
 // log appends an event with its data.
 func (tx *transaction) log(event Event, data any) {
-	event.Study = tx.runtime.study.ID
-	event.Sequence = tx.runtime.sequence + int64(len(tx.change.Events)) + 1
+	event.Study = tx.session.study.ID
+	event.Sequence = tx.session.sequence + int64(len(tx.change.Events)) + 1
 	event.At = tx.now
 	if data != nil {
 		// Every type logged here marshals: values, strings and Floats only.
@@ -130,10 +130,10 @@ func (tx *transaction) status(study Study) {
 
 // search lets the search handle an event and logs the step.
 func (tx *transaction) search(event search.Event) ([]search.Action, error) {
-	if tx.runtime.method == nil {
-		return nil, tx.runtime.broken
+	if tx.session.method == nil {
+		return nil, tx.session.broken
 	}
-	actions, err := tx.runtime.method.Handle(event)
+	actions, err := tx.session.method.Handle(event)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *Service) Receipt(ctx context.Context, key, request string) (json.RawMes
 
 // commit hands the transaction to the store and shows it in memory at once, so
 // that the next use case of the study goes on from it and both share the wait
-// for the disk; the runtime's lock is let go for that time. When it returns,
+// for the disk; the session's lock is let go for that time. When it returns,
 // the change is durable or refused. A refused change takes those behind it
 // along: each is written only behind the event it was decided on.
 //
@@ -200,7 +200,7 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 	tx.fill()
 	if err := tx.addSnapshot(); err != nil {
 		tx.abandon()
-		tx.runtime.stale = true
+		tx.session.stale = true
 		return problem.New(problem.Internal, "snapshot the search: %w", err)
 	}
 	if err := s.write(ctx, tx); err != nil {
@@ -269,7 +269,7 @@ func overtaken[T any](ctx context.Context, s *Service, refused error, answer *T)
 
 // write submits the transaction, shows it and waits for the outcome.
 func (s *Service) write(ctx context.Context, tx *transaction) error {
-	r := tx.runtime
+	r := tx.session
 	if tx.change.Insert == nil {
 		tx.change.Behind = r.position()
 	}
@@ -294,7 +294,7 @@ func (s *Service) write(ctx context.Context, tx *transaction) error {
 
 // fill turns the staged trials into guarded writes.
 func (tx *transaction) fill() {
-	r := tx.runtime
+	r := tx.session
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		write := TrialWrite{Trial: tx.trials[number]}
 		if number < len(r.trials) {
@@ -308,7 +308,7 @@ func (tx *transaction) fill() {
 // addSnapshot adds the search's state once the log behind the last snapshot is
 // as long as the study is large, so that its cost stays constant per event.
 func (tx *transaction) addSnapshot() error {
-	r := tx.runtime
+	r := tx.session
 	if !tx.searched || r.method == nil || r.sinceSnapshot < max(200, len(r.trials)) {
 		return nil
 	}
@@ -324,21 +324,21 @@ func (tx *transaction) addSnapshot() error {
 func (tx *transaction) abandon() {
 	tx.takeBack()
 	if tx.searched {
-		tx.runtime.stale = true // the search saw an event that was never stored
+		tx.session.stale = true // the search saw an event that was never stored
 	}
 }
 
 // leaseOf is the lease that the trial had before the transaction.
 func (tx *transaction) leaseOf(number int) trial.LeaseEpoch {
-	if number < len(tx.runtime.trials) {
-		return tx.runtime.trials[number].LeaseEpoch
+	if number < len(tx.session.trials) {
+		return tx.session.trials[number].LeaseEpoch
 	}
 	return 0
 }
 
 // show makes the transaction visible in memory.
 func (tx *transaction) show() {
-	r := tx.runtime
+	r := tx.session
 	leased := false
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		staged := tx.trials[number]

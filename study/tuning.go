@@ -20,7 +20,7 @@ import (
 )
 
 // tuning is the study's knobs; nil when it tunes none.
-func (r *runtime) tuning() *system.Settings { return r.study.Definition.System.Tuning }
+func (r *session) tuning() *system.Settings { return r.study.Definition.System.Tuning }
 
 // site is the machine of a worker, and what it has for one of its trials.
 type site struct {
@@ -40,7 +40,7 @@ type site struct {
 }
 
 // tuningOn is the study's knobs as far as they can be set there; nil for none.
-func (r *runtime) tuningOn(here site) *system.Settings {
+func (r *session) tuningOn(here site) *system.Settings {
 	all := r.tuning()
 	if all == nil {
 		return nil
@@ -69,7 +69,7 @@ func (s *Service) siteOf(worker string, id trial.ID) site {
 // reserve keeps a worker's free cores for one more trial of the study, so that
 // no other of its trials takes them before that is chosen; false when there is
 // no room for it. Where GPUs are shared, it is one of the sharers.
-func (s *Service) reserve(r *runtime, worker string, sharers ...sharer) (here site, fits bool) {
+func (s *Service) reserve(r *session, worker string, sharers ...sharer) (here site, fits bool) {
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
 	here = s.lockedSite(worker, "")
@@ -137,7 +137,7 @@ func (s *Service) lockedSite(worker string, id trial.ID) site {
 
 // demands is how many cores a trial of the study needs at least on the machine,
 // 0 for all of them, or for its part of it where it shares a GPU.
-func (r *runtime) demands(machine int) int {
+func (r *session) demands(machine int) int {
 	constants := r.study.Definition.System.Constants
 	settings := r.tuning()
 	if settings == nil {
@@ -160,7 +160,7 @@ func (r *runtime) demands(machine int) int {
 
 // beginning is the configuration of a new lease: what is known to be good for
 // the trial, else for trials like it, as far as the machine has room for it.
-func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here site) (*trial.Setting, error) {
+func (s *Service) beginning(ctx context.Context, r *session, t trial.Trial, here site) (*trial.Setting, error) {
 	settings := r.tuningOn(here)
 	if settings == nil {
 		return nil, nil
@@ -192,7 +192,7 @@ func (s *Service) beginning(ctx context.Context, r *runtime, t trial.Trial, here
 }
 
 // runOn is the trial as the ground truth sees it there.
-func (r *runtime) runOn(here site, t trial.Trial, settings system.Settings) groundtruth.Run {
+func (r *session) runOn(here site, t trial.Trial, settings system.Settings) groundtruth.Run {
 	return groundtruth.Run{
 		Study: r.study.ID, Record: groundtruth.RecordID(t, here.machine), By: r.study.Definition.Similarity,
 		Settings: settings, Constants: r.study.Definition.System.Constants, Situation: here.situation,
@@ -211,7 +211,7 @@ type guidance struct {
 }
 
 // guide decides with which system configuration a trial goes on.
-func (s *Service) guide(ctx context.Context, r *runtime, t trial.Trial, report protocol.Report) (guidance, error) {
+func (s *Service) guide(ctx context.Context, r *session, t trial.Trial, report protocol.Report) (guidance, error) {
 	here := s.siteOf(t.Worker, t.ID)
 	settings := r.tuningOn(here)
 	if settings == nil || t.Setting == nil {
@@ -255,7 +255,7 @@ func drifted(t trial.Trial) trial.Trial {
 
 // inForce is the configuration the epoch ran with: the constants, and of what is
 // tuned what the worker says; all of it as it was meant when it says nothing.
-func (r *runtime) inForce(t trial.Trial, report protocol.Report) map[string]space.Value {
+func (r *session) inForce(t trial.Trial, report protocol.Report) map[string]space.Value {
 	constants := r.study.Definition.System.Constants
 	if t.Setting == nil {
 		return constants
@@ -277,7 +277,7 @@ func (r *runtime) inForce(t trial.Trial, report protocol.Report) map[string]spac
 
 // epochOf is the epoch as advice sees it. A first epoch is timed and profiled
 // only where its start is known to be left out.
-func (r *runtime) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) reuse.Epoch {
+func (r *session) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) reuse.Epoch {
 	epoch := reuse.Epoch{
 		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), First: first, Timed: !first || report.SetupSeconds > 0,
 		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
@@ -306,7 +306,7 @@ func held(t trial.Trial, inForce system.Configuration, first bool) []string {
 }
 
 // resize tells the pool what the trial takes of its machine from now on.
-func (s *Service) resize(r *runtime, t trial.Trial, report protocol.Report) {
+func (s *Service) resize(r *session, t trial.Trial, report protocol.Report) {
 	memory := int64(0)
 	if report.Profile != nil {
 		memory = int64(report.Profile.Host["tree.resident_bytes"])
@@ -324,7 +324,7 @@ func (s *Service) resize(r *runtime, t trial.Trial, report protocol.Report) {
 
 // occupies is how many cores the trial keeps busy on a machine with that many;
 // 0 for all of them, or for its part of it where it shares a GPU.
-func (r *runtime) occupies(t trial.Trial, machine int) int {
+func (r *session) occupies(t trial.Trial, machine int) int {
 	if t.Setting == nil {
 		return r.demands(max(1, machine))
 	}

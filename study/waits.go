@@ -11,7 +11,7 @@ import (
 
 // waits says why the study's next trial does not start; nil where nothing is in
 // its way, or it has none. The study's lock is held.
-func (s *Service) waits(r *runtime) []protocol.Wait {
+func (s *Service) waits(r *session) []protocol.Wait {
 	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil || !r.mayStart() {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *Service) waits(r *runtime) []protocol.Wait {
 
 // givenBack says that the next trial's worker could not begin it, and why: without
 // another one it is tried there again. The pool's lock is held.
-func (s *Service) givenBack(r *runtime) []protocol.Wait {
+func (s *Service) givenBack(r *session) []protocol.Wait {
 	if len(r.queue) == 0 || !strings.HasPrefix(r.trials[r.queue[0]].Reason, protocol.CannotRun) {
 		return nil
 	}
@@ -56,7 +56,7 @@ const mostWaits = 5
 
 // waitsForWorkers says what each worker has against the study; nil as soon as one
 // has nothing. The pool's lock is held.
-func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.Wait {
+func (s *Service) waitsForWorkers(r *session, members []pool.Member) []protocol.Wait {
 	var waits []protocol.Wait
 	needs := s.needs(r)
 	busy, unsuited, leaving := 0, 0, 0
@@ -106,7 +106,7 @@ func (s *Service) waitsForWorkers(r *runtime, members []pool.Member) []protocol.
 
 // mayNotPreempt says that the study asks for preemption and its owner may not; empty
 // where that is not so. The pool's lock is held.
-func (s *Service) mayNotPreempt(r *runtime) string {
+func (s *Service) mayNotPreempt(r *session) string {
 	if !r.study.Definition.Preempt || s.mayPreempt(r) {
 		return ""
 	}

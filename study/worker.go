@@ -42,7 +42,7 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 		return nil // as of one that is not there
 	}
 	own := context.WithoutCancel(WithCaller(unkeyed(ctx), Caller{}))
-	if err := s.restThose(own, func(r *runtime) bool { return asked[r.id] }); err != nil {
+	if err := s.restThose(own, func(r *session) bool { return asked[r.id] }); err != nil {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (s *Service) Workers(ctx context.Context) []protocol.Worker {
 func (s *Service) seenBy(caller Caller, study string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	r, loaded := s.runtimes[study]
+	r, loaded := s.sessions[study]
 	return loaded && caller.sees(r.id, r.owner)
 }
 
@@ -229,7 +229,7 @@ func holds(t trial.Trial, epoch trial.LeaseEpoch) error {
 }
 
 // directive is what a holder of the trial has to do now.
-func (r *runtime) directive(t trial.Trial) protocol.Directive {
+func (r *session) directive(t trial.Trial) protocol.Directive {
 	switch {
 	case t.State.Terminal():
 		return protocol.Directive{Action: protocol.Stop, Reason: t.Reason}

@@ -69,7 +69,7 @@ var rules = []rule{
 	},
 	{
 		name:  "memory beside the store after a panic",
-		edits: []edit{{"study/runtime.go", "	if cause != nil {\n		r.stale = true\n	}\n", ""}},
+		edits: []edit{{"study/session.go", "	if cause != nil {\n		r.stale = true\n	}\n", ""}},
 		tests: []string{"./study -run TestAPanicLeavesNothingBesideTheStore"},
 	},
 	{

@@ -21,10 +21,10 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// runtime is a study's state in memory: what the store has or is about to
+// session is a study's state in memory: what the store has or is about to
 // have, plus the search. When a write is refused, it is marked stale and loaded
 // again.
-type runtime struct {
+type session struct {
 	id, owner string // of the study; they never change
 	mutex     sync.Mutex
 	stale     bool
@@ -89,7 +89,7 @@ type runtime struct {
 }
 
 // enqueue keeps the queue in step with a trial's state.
-func (r *runtime) enqueue(t trial.Trial) {
+func (r *session) enqueue(t trial.Trial) {
 	if t.State != trial.Queued {
 		delete(r.resting, t.Number)
 	}
@@ -112,10 +112,10 @@ type Decision struct {
 const eventPage = 5000
 
 // position is where the study's log ends.
-func (r *runtime) position() *Position { return &Position{Study: r.study.ID, Sequence: r.sequence} }
+func (r *session) position() *Position { return &Position{Study: r.study.ID, Sequence: r.sequence} }
 
 // wait lets the lock go until the newest change shown is durable or refused.
-func (r *runtime) wait() error {
+func (r *session) wait() error {
 	newest, loads := r.newest, r.loads
 	if newest == nil {
 		return nil
@@ -131,7 +131,7 @@ func (r *runtime) wait() error {
 
 // answered returns what a use case that writes nothing answers, once all that
 // the answer is based on is durable.
-func answered[T any](r *runtime, answer T, err error) (T, error) {
+func answered[T any](r *session, answer T, err error) (T, error) {
 	if refused := r.wait(); refused != nil {
 		var nothing T
 		return nothing, problem.New(problem.Unavailable, "a change that this answer was based on was not stored (%w): ask again", refused)
@@ -142,7 +142,7 @@ func answered[T any](r *runtime, answer T, err error) (T, error) {
 // leave lets the lock go at the end of a use case. One that panics has perhaps
 // changed what is here without the store, or shown what was never handed to it:
 // then all of it is loaded again. Leases that nobody counts come back with it.
-func (r *runtime) leave() {
+func (r *session) leave() {
 	cause := recover()
 	if cause != nil {
 		r.stale = true
@@ -154,13 +154,13 @@ func (r *runtime) leave() {
 }
 
 // refusal is answered for a use case that answers with an error or nothing.
-func refusal(r *runtime, err error) error {
+func refusal(r *session, err error) error {
 	_, err = answered(r, struct{}{}, err)
 	return err
 }
 
 // look returns what a query sees in the study, once all of that is durable.
-func look[T any](ctx context.Context, s *Service, ref string, see func(*runtime) (T, error)) (T, error) {
+func look[T any](ctx context.Context, s *Service, ref string, see func(*session) (T, error)) (T, error) {
 	for {
 		var nothing T
 		r, err := s.locked(ctx, ref)
@@ -176,8 +176,8 @@ func look[T any](ctx context.Context, s *Service, ref string, see func(*runtime)
 	}
 }
 
-// refresh loads the runtime from the store if it is stale.
-func (s *Service) refresh(ctx context.Context, r *runtime) error {
+// refresh loads the session from the store if it is stale.
+func (s *Service) refresh(ctx context.Context, r *session) error {
 	for loads := r.loads; r.stale && r.newest != nil && r.loads == loads; {
 		newest := r.newest
 		_ = r.wait() // whatever the outcome, it is in what is loaded then
@@ -235,18 +235,18 @@ func (s *Service) refresh(ctx context.Context, r *runtime) error {
 	return nil
 }
 
-// forget drops a runtime whose study is not in the store any more.
-func (s *Service) forget(r *runtime) {
+// forget drops a session whose study is not in the store any more.
+func (s *Service) forget(r *session) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.runtimes[r.study.ID] == r {
-		delete(s.runtimes, r.study.ID)
+	if s.sessions[r.study.ID] == r {
+		delete(s.sessions, r.study.ID)
 	}
 }
 
 // regrant gives the leases found in the store a whole term, unless they are
 // known already.
-func (s *Service) regrant(r *runtime) {
+func (s *Service) regrant(r *session) {
 	now := s.options.Now()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
@@ -266,7 +266,7 @@ func (s *Service) regrant(r *runtime) {
 // replay rebuilds the search from its last snapshot and the log behind it, and
 // checks that it decides today what it decided then; else the search is broken.
 // The error is the store's.
-func (s *Service) replay(ctx context.Context, r *runtime) error {
+func (s *Service) replay(ctx context.Context, r *session) error {
 	snapshot, err := s.store.Snapshot(ctx, r.study.ID)
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
