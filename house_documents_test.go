@@ -54,3 +54,54 @@ func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFilesThatDocumentsNameExist holds the pages that lead a newcomer through
+// the code to the folders and files that there are. A name without a folder is a
+// file in one of the folders that the same line names.
+func TestTheFilesThatDocumentsNameExist(t *testing.T) {
+	quoted := regexp.MustCompile("`([a-z][a-z0-9_./-]*)`")
+	file := regexp.MustCompile(`^[a-z0-9_/.-]+\.(go|py|sh|yaml|service|json|md)$`)
+	top := map[string]bool{}
+	for _, name := range topLevel {
+		top[name] = true
+	}
+	for _, document := range []string{"docs/architecture.md", "docs/extending.md", "CONTRIBUTING.md"} {
+		content, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for number, line := range strings.Split(string(content), "\n") {
+			folders := []string{"."}
+			for _, match := range quoted.FindAllStringSubmatch(line, -1) {
+				name := strings.TrimSuffix(match[1], "/")
+				first, _, _ := strings.Cut(name, "/")
+				switch {
+				case top[first]:
+					if info, err := os.Stat(name); err != nil {
+						t.Errorf("%s, line %d, names %s: %v", document, number+1, name, err)
+					} else if info.IsDir() {
+						folders = append(folders, name)
+					} else {
+						folders = append(folders, filepath.Dir(name))
+					}
+					checked++
+				case file.MatchString(name):
+					found := false
+					for _, folder := range folders {
+						if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+							found = true
+						}
+					}
+					if !found {
+						t.Errorf("%s, line %d, names %s, which is in none of %v", document, number+1, name, folders)
+					}
+					checked++
+				}
+			}
+		}
+		if checked == 0 && document != "docs/extending.md" {
+			t.Errorf("%s names no file: what did the check read?", document)
+		}
+	}
+}

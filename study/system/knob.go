@@ -9,7 +9,7 @@
 //
 // The set of knobs follows the system parameters of Rocha, section 6.4.2 (cores
 // and memory) and its remark that others, such as the CPU's frequency, go the
-// same way. The package decides nothing: study/system/probing and study/system/advice do.
+// same way. The package decides nothing: similarity/probing and similarity/reuse do.
 package system
 
 import "slices"
