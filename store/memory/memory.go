@@ -30,7 +30,7 @@ type Store struct {
 	mutex sync.RWMutex
 	// order counts studies, so that equal times of creation keep theirs.
 	order      int
-	studies    map[string]*shelf
+	studies    map[string]*studyRecord
 	names      map[string]string // study id by reference
 	trials     map[trial.ID]*entry
 	receipts   map[string]journal.Receipt
@@ -40,8 +40,8 @@ type Store struct {
 	tokens     []access.Token
 }
 
-// shelf is a study with what belongs to it.
-type shelf struct {
+// studyRecord is a study with what belongs to it.
+type studyRecord struct {
 	order    int
 	name     string
 	document string
@@ -66,7 +66,7 @@ type entry struct {
 // New returns an empty store.
 func New() *Store {
 	return &Store{
-		studies: make(map[string]*shelf), names: make(map[string]string),
+		studies: make(map[string]*studyRecord), names: make(map[string]string),
 		trials: make(map[trial.ID]*entry), receipts: make(map[string]journal.Receipt), records: make(map[string]lesson), blueprints: make(map[string]blueprint), pool: make(map[poolKey][]byte),
 	}
 }

@@ -21,7 +21,7 @@ func (s *Store) insertStudy(undo *undoing, inserted journal.Study) error {
 		return record.StudyTaken(inserted)
 	}
 	s.order++
-	s.studies[id] = &shelf{order: s.order, name: name, document: document, trials: make(map[int]*entry)}
+	s.studies[id] = &studyRecord{order: s.order, name: name, document: document, trials: make(map[int]*entry)}
 	s.names[name] = id
 	undo.add(func() {
 		delete(s.studies, id)
@@ -96,10 +96,10 @@ func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 	}
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
-	shelves := slices.Collect(maps.Values(s.studies))
-	slices.SortFunc(shelves, func(a, b *shelf) int { return cmp.Compare(b.order, a.order) })
+	records := slices.Collect(maps.Values(s.studies))
+	slices.SortFunc(records, func(a, b *studyRecord) int { return cmp.Compare(b.order, a.order) })
 	var list []journal.Study
-	for _, kept := range shelves {
+	for _, kept := range records {
 		stored, err := record.ParseStudy(kept.document)
 		if err != nil {
 			return nil, err

@@ -2,12 +2,12 @@ package postgres
 
 import "context"
 
-// Mute ends the signs of life, as of a server that stands still. It must not be
+// Mute ends the heartbeats, as of a server that stands still. It must not be
 // called twice.
 func (s *Store) Mute() {
 	s.closing.Do(func() {
-		close(s.muted)
-		s.living.Wait()
+		close(s.stopHeartbeats)
+		s.heartbeats.Wait()
 	})
 }
 

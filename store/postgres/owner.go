@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// pulseEvery is how often the owner says that it is alive, and a server
-	// that stands by looks.
-	pulseEvery = time.Second
-	// silence is how long the owner may say nothing before another server may
-	// take over, by the database's clock, and after which it counts itself as
-	// replaced, by its own.
-	silence = 5 * time.Second
+	// heartbeatInterval is the time between heartbeats of the owner, and between
+	// the looks of a standby server.
+	heartbeatInterval = time.Second
+	// leaseTimeout is the longest time without a heartbeat. After it another
+	// server may take over, by the database's clock; the owner counts itself as
+	// replaced, by its own clock.
+	leaseTimeout = 5 * time.Second
 )
 
 // Owner is the server that has the database, as its row says.
@@ -53,7 +53,7 @@ func (d *Database) Stand(ctx context.Context, me Candidate) (*Store, error) {
 			sent := time.Now()
 			var mine Owner
 			if mine, err = d.takeOver(ctx, owner.Term, me); err == nil && mine.Term > 0 {
-				return d.reign(mine, sent), nil
+				return d.beginTerm(mine, sent), nil
 			}
 		}
 		if err != nil {
@@ -65,7 +65,7 @@ func (d *Database) Stand(ctx context.Context, me Candidate) (*Store, error) {
 		select {
 		case <-ctx.Done():
 			return nil, problem.New(problem.Unavailable, "this server was stopped while it stood by: %w", ctx.Err())
-		case <-time.After(pulseEvery):
+		case <-time.After(heartbeatInterval):
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (d *Database) look(ctx context.Context) (Owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var owner Owner
-	err := d.writes.QueryRow(ctx, "SELECT term, address, secret, at > clock_timestamp() - $1::interval FROM owner CROSS JOIN pulse", silence).
+	err := d.writes.QueryRow(ctx, "SELECT term, address, secret, at > clock_timestamp() - $1::interval FROM owner CROSS JOIN pulse", leaseTimeout).
 		Scan(&owner.Term, &owner.Address, &owner.Secret, &owner.Alive)
 	return owner, err
 }
@@ -93,7 +93,7 @@ func (d *Database) look(ctx context.Context) (Owner, error) {
 // the owner before, which the database ends if its server stands still. A
 // takeover whose outcome is not known is made again, with a term of its own.
 func (d *Database) takeOver(ctx context.Context, seen int64, me Candidate) (Owner, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence+lookTime)
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout+lookTime)
 	defer cancel()
 	next := Owner{Address: me.Address, Secret: rand.Text(), Alive: true}
 	err := pgx.BeginFunc(ctx, d.writes, func(tx pgx.Tx) error {
@@ -111,10 +111,10 @@ func (d *Database) takeOver(ctx context.Context, seen int64, me Candidate) (Owne
 	return next, err
 }
 
-// live says that the owner is alive, again and again, until the context ends or
+// sendHeartbeats renews the term at each interval, until the context ends or
 // the term does.
-func (s *Store) live(ctx context.Context) {
-	ticker := time.NewTicker(pulseEvery)
+func (s *Store) sendHeartbeats(ctx context.Context) {
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -125,7 +125,7 @@ func (s *Store) live(ctx context.Context) {
 		case <-ticker.C:
 		}
 		sent := time.Now()
-		there, err := s.beat(ctx)
+		there, err := s.sendHeartbeat(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			_ = s.Err() // which ends the term when it has been silent for too long
@@ -137,17 +137,17 @@ func (s *Store) live(ctx context.Context) {
 	}
 }
 
-// beat says once that the owner is alive, and reports whether it still is the
+// sendHeartbeat renews the term once, and reports whether it still is the
 // owner.
-func (s *Store) beat(ctx context.Context) (bool, error) {
+func (s *Store) sendHeartbeat(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	tag, err := s.database.writes.Exec(ctx, "UPDATE pulse SET at = clock_timestamp() WHERE EXISTS (SELECT 1 FROM owner WHERE term = $1)", s.term)
 	return tag.RowsAffected() > 0, err
 }
 
-// resign lets another server take over at once. If it cannot be said, the
-// silence will say it.
+// resign lets another server take over at once. If the write fails, the lease
+// timeout has the same effect.
 func (s *Store) resign() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
@@ -159,16 +159,16 @@ func (s *Store) depose() error {
 	return s.health.fail(problem.New(problem.Unavailable, "another server has taken the database over: ask again, and that one answers"))
 }
 
-// extend notes that the database had a sign of life that was sent at the time.
+// extend notes that the database had a heartbeat that was sent at the time.
 func (s *Store) extend(sent time.Time) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.until = sent.Add(silence)
+	s.until = sent.Add(leaseTimeout)
 }
 
-// silent ends the term if the database has had no sign of life for so long
+// checkTerm ends the term if the database has had no heartbeat for so long
 // that another server may have taken over.
-func (s *Store) silent() error {
+func (s *Store) checkTerm() error {
 	if s.term == 0 {
 		return nil
 	}
@@ -179,5 +179,5 @@ func (s *Store) silent() error {
 		return nil
 	}
 	return s.health.fail(problem.New(problem.Unavailable,
-		"the database has not answered for %v, so another server may own it now: ask again", (late + silence).Round(100*time.Millisecond)))
+		"the database has not answered for %v, so another server may own it now: ask again", (late + leaseTimeout).Round(100*time.Millisecond)))
 }

@@ -30,26 +30,26 @@ type Store struct {
 	written int64
 
 	mutex sync.Mutex // guards until
-	until time.Time  // the term is over then, without a sign of life
+	until time.Time  // the term is over then, without a heartbeat
 
 	closing sync.Once
 	closed  chan struct{}
-	muted   chan struct{} // closed to end the signs of life
-	living  sync.WaitGroup
+	stopHeartbeats   chan struct{} // closed to end the heartbeats
+	heartbeats  sync.WaitGroup
 }
 
-// reign begins a term, of which the database had a sign of life that was sent at
+// beginTerm begins a term, of which the database had a heartbeat that was sent at
 // the time.
-func (d *Database) reign(owner Owner, sent time.Time) *Store {
+func (d *Database) beginTerm(owner Owner, sent time.Time) *Store {
 	s := &Store{
-		database: d, health: newHealth(), term: owner.Term, owner: owner, until: sent.Add(silence),
-		closed: make(chan struct{}), muted: make(chan struct{}),
+		database: d, health: newHealth(), term: owner.Term, owner: owner, until: sent.Add(leaseTimeout),
+		closed: make(chan struct{}), stopHeartbeats: make(chan struct{}),
 	}
 	s.writer = group.Start(s.commit, nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.living.Go(func() { s.live(ctx) })
-	s.living.Go(func() {
-		<-s.muted
+	s.heartbeats.Go(func() { s.sendHeartbeats(ctx) })
+	s.heartbeats.Go(func() {
+		<-s.stopHeartbeats
 		cancel()
 	})
 	return s
@@ -75,7 +75,7 @@ func (s *Store) Err() error {
 	if err := s.health.Err(); err != nil {
 		return err
 	}
-	return s.silent()
+	return s.checkTerm()
 }
 
 // Close stops the writer behind what is queued and ends the term, so that
@@ -85,8 +85,8 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.writer.Stop()
 		close(s.closed)
-		close(s.muted)
-		s.living.Wait()
+		close(s.stopHeartbeats)
+		s.heartbeats.Wait()
 		s.resign()
 	})
 	return nil
