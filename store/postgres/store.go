@@ -32,10 +32,10 @@ type Store struct {
 	mutex sync.Mutex // guards until
 	until time.Time  // the term is over then, without a heartbeat
 
-	closing sync.Once
-	closed  chan struct{}
-	stopHeartbeats   chan struct{} // closed to end the heartbeats
-	heartbeats  sync.WaitGroup
+	closing        sync.Once
+	closed         chan struct{}
+	stopHeartbeats chan struct{} // closed to end the heartbeats
+	heartbeats     sync.WaitGroup
 }
 
 // beginTerm begins a term, of which the database had a heartbeat that was sent at
