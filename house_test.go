@@ -160,7 +160,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":           {"cmd/tandem"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
-	"gonum.org/v1/gonum":               {"study/search"},
+	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/filesystem", "store/sqlite", "inference_emu/emulator", "cmd/tandem", "workers/sandbox", "workers/sandbox/filter", "e2e/limits"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                 // and tests
 	"google.golang.org/protobuf":       {"inference_emu/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tandem-tune/tandem/internal/regression"
 )
@@ -29,7 +28,7 @@ const penalty = 0.3
 
 // posterior is of the weights of one target.
 type posterior struct {
-	factor  regression.Matrix // Cholesky, lower
+	ridge   *regression.Ridge
 	weights []float64
 	noise   float64 // variance
 }
@@ -61,8 +60,7 @@ func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
 			continue
 		}
 		mean[o] = regression.Dot(fit.weights, x)
-		root := fit.factor.Forward(slices.Clone(x))
-		deviation[o] = math.Sqrt(fit.noise * (1 + regression.Dot(root, root)))
+		deviation[o] = math.Sqrt(fit.noise * (1 + fit.ridge.Leverage(x)))
 	}
 	return r.scale.output(mean, deviation)
 }
@@ -104,55 +102,28 @@ func (r *ridge) refit() {
 		if len(x) == 0 {
 			continue
 		}
-		var factor regression.Matrix
+		var solver *regression.Ridge
 		if same { // the same runs have this target as the one before
-			factor = r.fits[o-1].factor
+			solver = r.fits[o-1].ridge
 		} else {
-			factor = gram(x, penalty).Factor()
+			solver = regression.NewRidge(x, penalty)
 		}
-		r.fits[o] = infer(factor, x, y)
+		r.fits[o] = infer(solver, x, y)
 	}
 }
 
 // infer finds the weights, and the noise by the errors for runs left out.
-func infer(factor regression.Matrix, x [][]float64, y []float64) *posterior {
-	sum := make([]float64, len(x[0]))
-	for i := range x {
-		for j, value := range x[i] {
-			sum[j] += value * y[i]
-		}
-	}
-	p := &posterior{factor: factor, weights: factor.Backward(factor.Forward(sum))}
+func infer(solver *regression.Ridge, x [][]float64, y []float64) *posterior {
+	p := &posterior{ridge: solver, weights: solver.Weights(y)}
 	// One run more, that is as far off as all targets are, keeps the noise of few
 	// runs from being nothing.
 	p.noise = 1
 	count := min(len(x), checked)
 	for at := range count {
 		i := at * len(x) / count
-		root := factor.Forward(slices.Clone(x[i]))
-		left := (y[i] - regression.Dot(p.weights, x[i])) / max(1-regression.Dot(root, root), 0.05)
+		left := (y[i] - regression.Dot(p.weights, x[i])) / max(1-solver.Leverage(x[i]), 0.05)
 		p.noise += left * left
 	}
 	p.noise /= float64(count + 1)
 	return p
-}
-
-func gram(x [][]float64, diagonal float64) regression.Matrix {
-	size := len(x[0])
-	a := make(regression.Matrix, size)
-	for i := range a {
-		a[i] = make([]float64, i+1)
-		a[i][i] = diagonal
-	}
-	for _, row := range x {
-		for i, left := range row {
-			if left == 0 {
-				continue
-			}
-			for j := range a[i] {
-				a[i][j] += left * row[j]
-			}
-		}
-	}
-	return a
 }

@@ -229,7 +229,7 @@ func (q *posterior) spread(covariance regression.Matrix, mean []float64, count f
 		for i := range n {
 			known[k][i] = regression.Dot(q.prior.Covariance[k], q.slopes[i])
 		}
-		q.factored.Forward(known[k])
+		q.factored.Whiten(known[k])
 	}
 	for k := range size {
 		for l := range size {

@@ -60,7 +60,7 @@ func (q *posterior) worst(out []bool) int {
 	for i := range q.samples {
 		unit := make([]float64, len(q.samples))
 		unit[i] = 1
-		half := q.factored.Forward(unit)
+		half := q.factored.Whiten(unit)
 		// What is left out of the inverse is that one's own variance.
 		if off := math.Abs(q.weights[i]) / math.Sqrt(regression.Dot(half, half)); off > most && !out[i] {
 			worst, most = i, off

@@ -69,13 +69,13 @@ type posterior struct {
 	prior    *Prior
 	factors  []float64 // logarithms, the most probable
 	samples  []sample
-	left     regression.Matrix // covariance of what the sums leave over, lower half
-	slopes   [][]float64       // of the samples' logarithms by factor
-	factored regression.Matrix // of the covariance of the samples
-	weights  []float64         // its inverse times what the samples are off the prior
-	evidence float64           // logarithm, by the same linearization
-	penalty  float64           // part of the evidence: for outliers
-	cost     float64           // what the most probable factors minimize
+	left     regression.Matrix  // covariance of what the sums leave over, lower half
+	slopes   [][]float64        // of the samples' logarithms by factor
+	factored *regression.Factor // of the covariance of the samples
+	weights  []float64          // its inverse times what the samples are off the prior
+	evidence float64            // logarithm, by the same linearization
+	penalty  float64            // part of the evidence: for outliers
+	cost     float64            // what the most probable factors minimize
 }
 
 // value of the logarithm of the sums, and its slope by every factor.
@@ -167,7 +167,8 @@ func (p *Prior) step(at *posterior) []float64 {
 // linearize computes the samples' covariance with the slopes at these factors.
 func (p *Prior) linearize(at []float64, samples []sample, left regression.Matrix) *posterior {
 	n := len(samples)
-	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n), factored: regression.Square(n)}
+	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n)}
+	covariance := regression.Square(n)
 	residual, off := make([]float64, n), make([]float64, n)
 	for i, one := range samples {
 		predicted, slope := value(at, one.terms)
@@ -179,13 +180,12 @@ func (p *Prior) linearize(at []float64, samples []sample, left regression.Matrix
 		}
 		spread := regression.Matrix(p.Covariance).Times(slope)
 		for j := range i + 1 {
-			out.factored[i][j] = regression.Dot(spread, out.slopes[j]) + left[i][j]
+			covariance[i][j] = regression.Dot(spread, out.slopes[j]) + left[i][j]
 		}
 	}
-	out.factored.Factor()
-	half := out.factored.Forward(append([]float64(nil), off...))
-	out.evidence = -regression.Dot(half, half)/2 - out.factored.HalfLogDeterminant()
-	out.weights = out.factored.Backward(half)
+	out.factored = regression.Factorize(covariance)
+	out.weights = out.factored.Solve(off)
+	out.evidence = -(regression.Dot(off, out.weights) + out.factored.LogDeterminant()) / 2
 	out.cost = p.distance(at) + halfSquare(left, residual)
 	return out
 }
@@ -202,13 +202,7 @@ func (p *Prior) distance(factors []float64) float64 {
 // halfSquare is half of the squared length of a vector by a covariance, of which
 // only the lower half is read.
 func halfSquare(covariance regression.Matrix, v []float64) float64 {
-	factor := regression.Square(len(covariance))
-	for i := range covariance {
-		copy(factor[i][:i+1], covariance[i][:i+1])
-	}
-	factor.Factor()
-	half := factor.Forward(append([]float64(nil), v...))
-	return regression.Dot(half, half) / 2
+	return regression.Dot(v, regression.Factorize(covariance).Solve(v)) / 2
 }
 
 // predict is the mean and the standard deviation of a logarithm.
@@ -222,6 +216,8 @@ func (q *posterior) predict(one sample) (mean, deviation float64) {
 		mean += left * q.weights[i]
 		cross[i] = left + regression.Dot(spread, q.slopes[i])
 	}
-	q.factored.Forward(cross)
+	if len(cross) > 0 {
+		q.factored.Whiten(cross)
+	}
 	return mean, math.Sqrt(max(variance-regression.Dot(cross, cross), q.prior.Noise*q.prior.Noise))
 }

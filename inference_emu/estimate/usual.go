@@ -78,8 +78,7 @@ func (p *Prior) learnUsual(fits []*posterior) {
 		}
 		covariance[i][i] = p.Amplitude*p.Amplitude + (p.Amplitude*p.Amplitude+p.Noise*p.Noise)/counts[i]
 	}
-	covariance.Factor()
-	pulls := covariance.Backward(covariance.Forward(sums))
+	pulls := regression.Factorize(covariance).Solve(sums)
 	for i := range pulls {
 		pulls[i] *= p.Amplitude * p.Amplitude
 	}

@@ -49,11 +49,8 @@ func (m *Model) doubts(beliefs []belief) []doubt {
 // without is the doubt about an observation of the direction, with that value
 // and precision.
 func (m *Model) without(direction []float64, value, strength float64, beliefs []belief) (doubt, bool) {
-	prior := make([]float64, len(m.points)) // prior covariances of the points with the direction
-	for i, row := range m.before {
-		prior[i] = regression.Dot(direction, row)
-	}
-	solved := m.core.Times(prior)
+	prior := times(m.before, direction) // prior covariances of the points with the direction
+	solved := times(m.core, prior)
 	variance := regression.Dot(prior, direction) - regression.Dot(prior, solved)
 	left := 1 - strength*variance
 	if left < 1e-9 {

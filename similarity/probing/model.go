@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/tandem-tune/tandem/internal/regression"
 	"github.com/tandem-tune/tandem/study/system"
 )
@@ -28,7 +30,7 @@ type Model struct {
 	epochs, measured []int
 	// What follows is of the points: precision adds to the inverse of the prior's
 	// covariance, and slope is it times the observed means.
-	precision regression.Matrix
+	precision *mat.SymDense
 	slope     []float64
 	posterior
 }
@@ -49,9 +51,9 @@ type posterior struct {
 	// mean is α with E f(x) = k(x)·α, core M with Cov(f(x), f(y)) =
 	// k(x, y) - k(x)·M·k(y), k being the prior's covariances with the points.
 	mean []float64
-	core regression.Matrix
+	core *mat.Dense
 	// prior covariances of the points
-	before regression.Matrix
+	before *mat.SymDense
 	// evidence is the logarithm of the observations' likelihood, up to a constant.
 	evidence float64
 }
@@ -113,7 +115,10 @@ func (m *Model) at(p point) int { return slices.IndexFunc(m.points, p.same) }
 // in a run, diag(w) - wwᵀ/Σw is the precision that is left when the run's level
 // is integrated out.
 func (m *Model) weigh(observations []Observation) {
-	m.precision, m.slope, m.epochs = regression.Square(len(m.points)), make([]float64, len(m.points)), make([]int, len(m.points))
+	m.slope, m.epochs = make([]float64, len(m.points)), make([]int, len(m.points))
+	if len(m.points) > 0 {
+		m.precision = mat.NewSymDense(len(m.points), nil)
+	}
 	pooled := epochVariance(observations)
 	for i, one := range observations {
 		if i == 0 || one.Run != observations[i-1].Run {
@@ -132,10 +137,12 @@ func (m *Model) weigh(observations []Observation) {
 			if !alone {
 				m.epochs[one.at] += one.epochs
 			}
-			m.precision[one.at][one.at] += one.weight
+			m.precision.SetSym(one.at, one.at, m.precision.At(one.at, one.at)+one.weight)
 			m.slope[one.at] += one.weight * (one.cost - level)
 			for _, other := range r.parts {
-				m.precision[one.at][other.at] -= one.weight * other.weight / total
+				if one.at <= other.at {
+					m.precision.SetSym(one.at, other.at, m.precision.At(one.at, other.at)-one.weight*other.weight/total)
+				}
 			}
 		}
 	}
@@ -156,54 +163,49 @@ func (r run) level(without int) (total, level float64) {
 // the observations, the posterior covariance (K⁻¹+A)⁻¹ is C(I+CᵀAC)⁻¹Cᵀ.
 func (m *Model) solve(p prior) posterior {
 	n := len(m.points)
-	k := regression.Square(n)
+	if n == 0 {
+		return posterior{}
+	}
+	k := mat.NewSymDense(n, nil)
 	for i, a := range m.points {
 		for j, b := range m.points[:i+1] {
-			k[i][j] = p.covariance(a, b)
-			k[j][i] = k[i][j]
+			k.SetSym(i, j, p.covariance(a, b))
 		}
-		k[i][i] += 1e-9
+		k.SetSym(i, i, k.At(i, i)+1e-9)
 	}
-	c := regression.Square(n)
-	for i, row := range k {
-		copy(c[i], row[:i+1])
-	}
-	c.Factor()
-	turned := c.Transposed()
-	// rows of ac are those of (AC)ᵀ
-	ac := make(regression.Matrix, n)
-	for j := range ac {
-		ac[j] = m.precision.Times(turned[j])
-	}
-	inner := regression.Square(n)
-	for i := range inner {
-		for j := range inner {
-			inner[i][j] = regression.Dot(turned[i], ac[j])
+	c := regression.FactorizeSym(k).Lower()
+	var ac, cac, core mat.Dense
+	ac.Mul(m.precision, c)
+	cac.Mul(c.T(), &ac)
+	within := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			within.SetSym(i, j, cac.At(i, j))
 		}
-		inner[i][i]++
+		within.SetSym(i, i, 1+cac.At(i, i))
 	}
-	l := inner.Factor()
-	white := l.Forward(turned.Times(m.slope))
-	result := posterior{core: regression.Square(n), before: k, evidence: regression.Dot(white, white) / 2}
+	factor := regression.FactorizeSym(within)
 	// (I+AK)⁻¹ = I - AC(I+CᵀAC)⁻¹Cᵀ, and M is that times A.
-	inward := l.Backward(white)
-	result.mean = slices.Clone(m.slope)
-	half := make(regression.Matrix, n) // L⁻¹(AC)ᵀ, its columns as rows
-	for i := range n {
-		column := make([]float64, n)
-		for j := range n {
-			column[j] = ac[j][i]
-		}
-		result.mean[i] -= regression.Dot(column, inward)
-		half[i] = l.Forward(column)
-		result.evidence -= math.Log(l[i][i])
+	core.Mul(&ac, factor.SolveMatrix(ac.T()))
+	core.Sub(m.precision, &core)
+	result := posterior{core: &core, before: k}
+	toward := times(c.T(), m.slope)
+	inward := factor.Solve(toward)
+	for i, change := range times(&ac, inward) {
+		result.mean = append(result.mean, m.slope[i]-change)
 	}
-	for i := range n {
-		for j := range n {
-			result.core[i][j] = m.precision[i][j] - regression.Dot(half[i], half[j])
-		}
-	}
+	result.evidence = (regression.Dot(toward, inward) - factor.LogDeterminant()) / 2
 	return result
+}
+
+// times is the product with a vector; a matrix without rows is nil.
+func times(m mat.Matrix, v []float64) []float64 {
+	if len(v) == 0 {
+		return nil
+	}
+	out := mat.NewVecDense(len(v), nil)
+	out.MulVec(m, mat.NewVecDense(len(v), v))
+	return out.RawVector().Data
 }
 
 // scale fits how much each knob matters, and how much they do together: the
@@ -244,7 +246,7 @@ func (m *Model) belief(c Candidate) belief {
 	for _, one := range m.points {
 		b.shared = append(b.shared, m.prior.covariance(b.point, one))
 	}
-	b.solved = m.core.Times(b.shared)
+	b.solved = times(m.core, b.shared)
 	b.mean = c.LogWeight + regression.Dot(b.shared, m.posterior.mean)
 	return b
 }

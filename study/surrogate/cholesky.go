@@ -5,8 +5,8 @@ import "math"
 // triangle is a lower triangular matrix, row after row without the zeros, so
 // that a row can be appended and taken off again.
 //
-// This is our own and not a library's because its sums must have one order:
-// libraries split large products among goroutines.
+// It is not gonum's because stored decisions are replayed bit for bit: gonum adds
+// in another order, and its factor gives no row back.
 type triangle struct {
 	n       int
 	entries []float64

@@ -162,77 +162,25 @@ func (k *model) fit() {
 // regressionOf is the one of the logarithm of what was observed.
 func regressionOf(observations []Observation, of func(Prediction) float64) linearModel {
 	features, values := make([][]float64, len(observations)), make([]float64, len(observations))
+	mean := 0.0
 	for i, one := range observations {
 		features[i], values[i] = one.Features, math.Log(of(one.Took))
+		mean += values[i] / float64(len(observations))
 	}
-	return fit(standardize(features), features, values)
+	scale := regression.Standardize(features)
+	for i := range values {
+		features[i], values[i] = scale.Apply(features[i]), values[i]-mean
+	}
+	return linearModel{scale: scale, mean: mean, weights: regression.FitRidge(features, values, ridge)}
 }
 
 // linearModel is a linear one of standardized features.
 type linearModel struct {
-	scale   scale
+	scale   regression.Scale
 	mean    float64
 	weights []float64
 }
 
 func (r linearModel) at(features []float64) float64 {
-	return r.mean + regression.Dot(r.weights, r.scale.of(features))
-}
-
-// scale takes features to mean 0 and deviation 1. A feature that never changes
-// says nothing.
-type scale struct{ mean, deviation []float64 }
-
-func standardize(features [][]float64) scale {
-	width := len(features[0])
-	s := scale{make([]float64, width), make([]float64, width)}
-	for _, row := range features {
-		for j, x := range row {
-			s.mean[j] += x / float64(len(features))
-		}
-	}
-	for _, row := range features {
-		for j, x := range row {
-			s.deviation[j] += (x - s.mean[j]) * (x - s.mean[j]) / float64(len(features))
-		}
-	}
-	for j := range s.deviation {
-		s.deviation[j] = math.Sqrt(s.deviation[j])
-	}
-	return s
-}
-
-func (s scale) of(features []float64) []float64 {
-	out := make([]float64, len(features))
-	for j, x := range features {
-		if s.deviation[j] > 1e-12*math.Abs(s.mean[j]) && s.deviation[j] > 0 {
-			out[j] = (x - s.mean[j]) / s.deviation[j]
-		}
-	}
-	return out
-}
-
-// fit solves the normal equations, with a ridge.
-func fit(by scale, features [][]float64, values []float64) linearModel {
-	r := linearModel{scale: by}
-	for _, value := range values {
-		r.mean += value / float64(len(values))
-	}
-	width := len(by.mean)
-	normal, right := regression.Square(width), make([]float64, width)
-	for i, row := range features {
-		x := by.of(row)
-		for j := range x {
-			right[j] += x[j] * (values[i] - r.mean)
-			for l := range j + 1 {
-				normal[j][l] += x[j] * x[l]
-			}
-		}
-	}
-	for j := range normal {
-		normal[j][j] += ridge
-	}
-	factor := normal.Factor()
-	r.weights = factor.Backward(factor.Forward(right))
-	return r
+	return r.mean + regression.Dot(r.weights, r.scale.Apply(features))
 }

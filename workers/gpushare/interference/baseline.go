@@ -68,27 +68,18 @@ func TrainLine(pairs []Pair) (*Line, error) {
 	if len(pairs) == 0 {
 		return nil, fmt.Errorf("no pairs to learn from")
 	}
-	const width = lineTerms
-	normal, right := regression.Square(width), make([]float64, width)
+	var inputs [][]float64
+	var values []float64
 	for i, pair := range pairs {
 		if err := pair.check(); err != nil {
 			return nil, fmt.Errorf("pair %d: %w", i, err)
 		}
 		for k := range pair.Alone {
-			x, y := terms(pair.Alone[k], pair.Alone[1-k]), math.Log(pair.meanSpeed(k))
-			for j := range x {
-				right[j] += x[j] * y
-				for l := range j + 1 {
-					normal[j][l] += x[j] * x[l]
-				}
-			}
+			inputs = append(inputs, terms(pair.Alone[k], pair.Alone[1-k]))
+			values = append(values, math.Log(pair.meanSpeed(k)))
 		}
 	}
-	for j := range normal {
-		normal[j][j] += ridge
-	}
-	factor := normal.Factor()
-	return &Line{weights: factor.Backward(factor.Forward(right))}, nil
+	return &Line{weights: regression.FitRidge(inputs, values, ridge)}, nil
 }
 
 // Predict gives both one speed for as long as they share.

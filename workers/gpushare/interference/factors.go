@@ -70,11 +70,8 @@ func small(random *rand.Rand) float64 { return 0.1 * random.NormFloat64() }
 // solve finds what one kind suffers and is sensitive to, or presses and uses,
 // with all others as they are.
 func (f *Factors) solve(kind int, seen []Speed, own bool) {
-	const width = 1 + rank
-	normal, right := regression.Square(width), make([]float64, width)
-	for j := range normal {
-		normal[j][j] = shrink
-	}
+	var inputs [][]float64
+	var values []float64
 	for _, one := range seen {
 		a, b := f.kinds[one.Own], f.kinds[one.Other]
 		// What is fixed of the other side: its bias is taken off, the rest is x.
@@ -90,15 +87,10 @@ func (f *Factors) solve(kind int, seen []Speed, own bool) {
 		default:
 			continue
 		}
-		for j := range x {
-			right[j] += x[j] * left
-			for l := range j + 1 {
-				normal[j][l] += x[j] * x[l]
-			}
-		}
+		inputs, values = append(inputs, x), append(values, left)
 	}
-	factor := normal.Factor()
-	found := factor.Backward(factor.Forward(right))
+	found := make([]float64, 1+rank)
+	copy(found, regression.FitRidge(inputs, values, shrink))
 	if own {
 		f.own[kind][0] = found[0]
 		copy(f.own[kind][2:], found[1:])

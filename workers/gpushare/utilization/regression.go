@@ -80,22 +80,13 @@ func (r *Regression) say(x []float64) (mean, unit float64) {
 		mean += r.Scale * said
 		squares += r.Scale * said * said
 	}
-	for j, weight := range r.Weights {
-		mean += weight * scaled(x[j], r.Mean[j], r.Deviation[j])
+	if r.Weights != nil {
+		mean += regression.Dot(r.Weights, regression.Scale{Mean: r.Mean, Deviation: r.Deviation}.Apply(x))
 	}
 	if !r.Spread {
 		return mean, 1
 	}
 	return mean, leastSpread + math.Sqrt(max(0, squares-mean*mean))
-}
-
-// scaled is a column with mean 0 and deviation 1; one that never changed says
-// nothing.
-func scaled(x, mean, deviation float64) float64 {
-	if deviation <= 1e-12*math.Abs(mean) || deviation == 0 {
-		return 0
-	}
-	return (x - mean) / deviation
 }
 
 // fit learns with the method of the settings.
@@ -159,39 +150,13 @@ const ridge = 1.0
 
 // linear solves the normal equations of standardized columns.
 func (r *Regression) linear(inputs [][]float64, targets []float64) {
-	n := float64(len(inputs))
-	r.Mean, r.Deviation = make([]float64, width), make([]float64, width)
-	for _, x := range inputs {
-		for j := range x {
-			r.Mean[j] += x[j] / n
-		}
-	}
-	for _, x := range inputs {
-		for j := range x {
-			r.Deviation[j] += (x[j] - r.Mean[j]) * (x[j] - r.Mean[j]) / n
-		}
-	}
-	for j := range r.Deviation {
-		r.Deviation[j] = math.Sqrt(r.Deviation[j])
-	}
-	normal, right := regression.Square(width), make([]float64, width)
+	scale := regression.Standardize(inputs)
+	r.Mean, r.Deviation = scale.Mean, scale.Deviation
+	columns, values := make([][]float64, len(inputs)), make([]float64, len(inputs))
 	for i, row := range inputs {
-		x := make([]float64, width)
-		for j := range row {
-			x[j] = scaled(row[j], r.Mean[j], r.Deviation[j])
-		}
-		for j := range x {
-			right[j] += x[j] * (targets[i] - r.Start)
-			for l := range j + 1 {
-				normal[j][l] += x[j] * x[l]
-			}
-		}
+		columns[i], values[i] = scale.Apply(row), targets[i]-r.Start
 	}
-	for j := range normal {
-		normal[j][j] += ridge
-	}
-	factor := normal.Factor()
-	r.Weights = factor.Backward(factor.Forward(right))
+	r.Weights = regression.FitRidge(columns, values, ridge)
 	for j, weight := range r.Weights {
 		r.Gains[j] = math.Abs(weight)
 	}
