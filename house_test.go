@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"inference_emu/inference":       {"inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/gate", "internal/problem", "internal/protocol", "study/definition", "study/journal", "trial"},
 	"inference_emu/deployment":      {"inference_emu", "inference_emu/device", "inference_emu/estimate", "inference_emu/tuning", "internal/problem"},
 	"inference_emu/graph":           {"internal/problem"},
+	"inference_emu/graph/graphtest": {"inference_emu/graph", "internal/problem"},
 	"inference_emu/device":          {"internal/problem"},
 	"inference_emu/batching":        {"internal/problem"},
 	"inference_emu/backend":         {"internal/problem", "inference_emu/graph", "internal/regression"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -16,9 +17,9 @@ import (
 // architecture is what a script with so many channels trains.
 func architecture(t *testing.T, lease *protocol.Lease, channels int64) protocol.ArchitectureReport {
 	t.Helper()
-	b := graph.NewBuilder("network")
+	b := graphtest.NewBuilder("network")
 	x := b.Input("x", graph.Float32, 1, 1, 28, 28)
-	x = b.Relu(b.Convolution(x, graph.Filter{Window: graph.Window{Kernel: []int64{5, 5}}, Out: channels}))
+	x = b.Relu(b.Convolution(x, graphtest.Filter{Window: graph.Window{Kernel: []int64{5, 5}}, Out: channels}))
 	b.Output(b.Linear(b.Flatten(x), 10))
 	g, err := b.Graph()
 	if err != nil {

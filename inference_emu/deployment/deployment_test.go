@@ -11,15 +11,16 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
 // network is a convolution and two matrix products of a width.
 func network(t *testing.T, width int64) emu.Architecture {
 	t.Helper()
-	b := graph.NewBuilder("network")
+	b := graphtest.NewBuilder("network")
 	x := b.Input("x", graph.Float32, 1, 1, 28, 28)
-	x = b.Relu(b.Convolution(x, graph.Filter{Window: graph.Window{Kernel: []int64{5, 5}}, Out: width}))
+	x = b.Relu(b.Convolution(x, graphtest.Filter{Window: graph.Window{Kernel: []int64{5, 5}}, Out: width}))
 	x = b.MaxPool(x, graph.Window{Kernel: []int64{2, 2}, Stride: []int64{2, 2}})
 	x = b.Relu(b.Linear(b.Flatten(x), 10*width))
 	b.Output(b.Linear(x, 10))

@@ -9,24 +9,25 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 )
 
 func TestPeakOfHandCountedGraphs(t *testing.T) {
-	chain := graph.NewBuilder("chain")
+	chain := graphtest.NewBuilder("chain")
 	x := chain.Input("x", graph.Float32, 1, 100) // 400 bytes
 	x = chain.Relu(chain.Linear(x, 50))          // 200 and 200
 	chain.Linear(x, 1)
 
-	residual := graph.NewBuilder("residual")
+	residual := graphtest.NewBuilder("residual")
 	y := residual.Input("y", graph.Float32, 1, 100)
 	residual.Sum(residual.Relu(residual.Relu(y)), y) // y lives on
 
-	view := graph.NewBuilder("view")
+	view := graphtest.NewBuilder("view")
 	z := view.Input("z", graph.Float32, 1, 10, 10)
 	view.Sum(view.Flatten(z), view.Relu(view.Flatten(z)))
 
 	for name, test := range map[string]struct {
-		builder *graph.Builder
+		builder *graphtest.Builder
 		batch   int64
 		want    int64
 	}{
@@ -44,15 +45,15 @@ func TestPeakOfHandCountedGraphs(t *testing.T) {
 }
 
 // drawn is a network of random layers; the same numbers give the same one.
-func drawn(t *rapid.T) *graph.Builder {
-	b := graph.NewBuilder("drawn")
+func drawn(t *rapid.T) *graphtest.Builder {
+	b := graphtest.NewBuilder("drawn")
 	x := b.Input("x", graph.Float32, 1, rapid.Int64Range(1, 4).Draw(t, "channels"), 16, 16)
 	made := []graph.Tensor{x}
 	for range rapid.IntRange(1, 12).Draw(t, "layers") {
 		from := rapid.SampledFrom(made).Draw(t, "from")
 		switch rapid.IntRange(0, 4).Draw(t, "kind") {
 		case 0:
-			made = append(made, b.Convolution(from, graph.Filter{Window: graph.Square(3, 1, 1), Out: rapid.Int64Range(1, 4).Draw(t, "out")}))
+			made = append(made, b.Convolution(from, graphtest.Filter{Window: graphtest.Square(3, 1, 1), Out: rapid.Int64Range(1, 4).Draw(t, "out")}))
 		case 1:
 			made = append(made, b.Relu(from))
 		case 2:
@@ -146,16 +147,16 @@ func TestKeyIsOfTheArchitecture(t *testing.T) {
 
 func TestAnotherArchitectureHasAnotherKey(t *testing.T) {
 	small := func(width, kernel int64, depth int, last string) graph.Graph {
-		b := graph.NewBuilder("small")
+		b := graphtest.NewBuilder("small")
 		x := b.Input("x", graph.Float32, 1, 3, 8, 8)
 		for range depth {
-			x = b.Convolution(x, graph.Filter{Window: graph.Square(kernel, 1, kernel/2), Out: width})
+			x = b.Convolution(x, graphtest.Filter{Window: graphtest.Square(kernel, 1, kernel/2), Out: width})
 		}
 		b.Pointwise(last, x)
 		return build(t, b)
 	}
 	connected := func(shared bool) graph.Graph { // the same operators, otherwise connected
-		b := graph.NewBuilder("connected")
+		b := graphtest.NewBuilder("connected")
 		x := b.Input("x", graph.Float32, 1, 8)
 		y := b.Relu(x)
 		if shared {
@@ -230,10 +231,10 @@ func TestCostOfABatch(t *testing.T) {
 }
 
 func TestSharedWeightsAreStoredOnceAndReadTwice(t *testing.T) {
-	b := graph.NewBuilder("tied")
+	b := graphtest.NewBuilder("tied")
 	x := b.Input("x", graph.Float32, 1, 8)
 	for range 2 {
-		op, y, err := graph.NewMatrixProduct(append(graph.Computed(x), graph.Stored("w", graph.Float32, 8, 8)))
+		op, y, err := graph.NewMatrixProduct(append(graph.Computed(x), graphtest.Stored("w", graph.Float32, 8, 8)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +247,7 @@ func TestSharedWeightsAreStoredOnceAndReadTwice(t *testing.T) {
 }
 
 func TestWhatIsNotCountedIsSaid(t *testing.T) {
-	b := graph.NewBuilder("unknown")
+	b := graphtest.NewBuilder("unknown")
 	x := b.Input("x", graph.Float32, 1, 8)
 	b.Add(graph.NewOperator("Frobnicate", graph.Rest, graph.Computed(x)), graph.Tensor{Type: graph.Float32, Shape: []int64{1}})
 	if got := build(t, b).Cost(1).Uncounted; !slices.Equal(got, []string{"Frobnicate Frobnicate.0"}) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 )
 
 // products are the multiplications and additions of convolutions and matrix
@@ -21,7 +22,7 @@ func products(g graph.Graph) int64 {
 	return sum / 2
 }
 
-func build(t testing.TB, b *graph.Builder) graph.Graph {
+func build(t testing.TB, b *graphtest.Builder) graph.Graph {
 	t.Helper()
 	g, err := b.Graph()
 	if err != nil {
@@ -31,12 +32,12 @@ func build(t testing.TB, b *graph.Builder) graph.Graph {
 }
 
 func lenet(t testing.TB) graph.Graph {
-	b := graph.NewBuilder("lenet5")
+	b := graphtest.NewBuilder("lenet5")
 	x := b.Input("image", graph.Float32, 1, 1, 32, 32)
-	x = b.Pointwise("Tanh", b.Convolution(x, graph.Filter{Window: graph.Square(5, 1, 0), Out: 6}))
-	x = b.AveragePool(x, graph.Square(2, 2, 0))
-	x = b.Pointwise("Tanh", b.Convolution(x, graph.Filter{Window: graph.Square(5, 1, 0), Out: 16}))
-	x = b.Flatten(b.AveragePool(x, graph.Square(2, 2, 0)))
+	x = b.Pointwise("Tanh", b.Convolution(x, graphtest.Filter{Window: graphtest.Square(5, 1, 0), Out: 6}))
+	x = b.AveragePool(x, graphtest.Square(2, 2, 0))
+	x = b.Pointwise("Tanh", b.Convolution(x, graphtest.Filter{Window: graphtest.Square(5, 1, 0), Out: 16}))
+	x = b.Flatten(b.AveragePool(x, graphtest.Square(2, 2, 0)))
 	for _, width := range []int64{120, 84} {
 		x = b.Pointwise("Tanh", b.Linear(x, width))
 	}
@@ -45,7 +46,7 @@ func lenet(t testing.TB) graph.Graph {
 }
 
 // normalized is a convolution and its batch normalization.
-func normalized(b *graph.Builder, x graph.Tensor, filter graph.Filter) graph.Tensor {
+func normalized(b *graphtest.Builder, x graph.Tensor, filter graphtest.Filter) graph.Tensor {
 	filter.Unbiased = true
 	return b.BatchNormalization(b.Convolution(x, filter))
 }
@@ -53,10 +54,10 @@ func normalized(b *graph.Builder, x graph.Tensor, filter graph.Filter) graph.Ten
 // resnet is that of torchvision: blocks of two 3x3 convolutions, or of a 3x3
 // between two of 1x1 with the stride on the 3x3.
 func resnet(t testing.TB, depths []int, bottleneck bool) graph.Graph {
-	b := graph.NewBuilder("resnet")
+	b := graphtest.NewBuilder("resnet")
 	x := b.Input("image", graph.Float32, 1, 3, 224, 224)
-	x = b.Relu(normalized(b, x, graph.Filter{Window: graph.Square(7, 2, 3), Out: 64}))
-	x = b.MaxPool(x, graph.Square(3, 2, 1))
+	x = b.Relu(normalized(b, x, graphtest.Filter{Window: graphtest.Square(7, 2, 3), Out: 64}))
+	x = b.MaxPool(x, graphtest.Square(3, 2, 1))
 	for stage, depth := range depths {
 		width := int64(64) << stage
 		out := width
@@ -70,15 +71,15 @@ func resnet(t testing.TB, depths []int, bottleneck bool) graph.Graph {
 			}
 			short := x
 			if stride != 1 || x.Shape[1] != out {
-				short = normalized(b, x, graph.Filter{Window: graph.Square(1, stride, 0), Out: out})
+				short = normalized(b, x, graphtest.Filter{Window: graphtest.Square(1, stride, 0), Out: out})
 			}
 			if bottleneck {
-				x = b.Relu(normalized(b, x, graph.Filter{Window: graph.Square(1, 1, 0), Out: width}))
-				x = b.Relu(normalized(b, x, graph.Filter{Window: graph.Square(3, stride, 1), Out: width}))
-				x = normalized(b, x, graph.Filter{Window: graph.Square(1, 1, 0), Out: out})
+				x = b.Relu(normalized(b, x, graphtest.Filter{Window: graphtest.Square(1, 1, 0), Out: width}))
+				x = b.Relu(normalized(b, x, graphtest.Filter{Window: graphtest.Square(3, stride, 1), Out: width}))
+				x = normalized(b, x, graphtest.Filter{Window: graphtest.Square(1, 1, 0), Out: out})
 			} else {
-				x = b.Relu(normalized(b, x, graph.Filter{Window: graph.Square(3, stride, 1), Out: width}))
-				x = normalized(b, x, graph.Filter{Window: graph.Square(3, 1, 1), Out: width})
+				x = b.Relu(normalized(b, x, graphtest.Filter{Window: graphtest.Square(3, stride, 1), Out: width}))
+				x = normalized(b, x, graphtest.Filter{Window: graphtest.Square(3, 1, 1), Out: width})
 			}
 			x = b.Relu(b.Sum(x, short))
 		}
@@ -88,9 +89,9 @@ func resnet(t testing.TB, depths []int, bottleneck bool) graph.Graph {
 }
 
 func mobilenetV2(t testing.TB) graph.Graph {
-	b := graph.NewBuilder("mobilenet_v2")
+	b := graphtest.NewBuilder("mobilenet_v2")
 	x := b.Input("image", graph.Float32, 1, 3, 224, 224)
-	x = b.Pointwise("Clip", normalized(b, x, graph.Filter{Window: graph.Square(3, 2, 1), Out: 32}))
+	x = b.Pointwise("Clip", normalized(b, x, graphtest.Filter{Window: graphtest.Square(3, 2, 1), Out: 32}))
 	for _, stage := range [][4]int64{{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}} {
 		for i := range stage[2] {
 			stride, short, y := int64(1), x, x
@@ -98,16 +99,16 @@ func mobilenetV2(t testing.TB) graph.Graph {
 				stride = stage[3]
 			}
 			if stage[0] != 1 {
-				y = b.Pointwise("Clip", normalized(b, y, graph.Filter{Window: graph.Square(1, 1, 0), Out: x.Shape[1] * stage[0]}))
+				y = b.Pointwise("Clip", normalized(b, y, graphtest.Filter{Window: graphtest.Square(1, 1, 0), Out: x.Shape[1] * stage[0]}))
 			}
-			y = b.Pointwise("Clip", b.BatchNormalization(b.Depthwise(y, graph.Square(3, stride, 1), true)))
-			x = normalized(b, y, graph.Filter{Window: graph.Square(1, 1, 0), Out: stage[1]})
+			y = b.Pointwise("Clip", b.BatchNormalization(b.Depthwise(y, graphtest.Square(3, stride, 1), true)))
+			x = normalized(b, y, graphtest.Filter{Window: graphtest.Square(1, 1, 0), Out: stage[1]})
 			if stride == 1 && short.Shape[1] == stage[1] {
 				x = b.Sum(x, short)
 			}
 		}
 	}
-	x = b.Pointwise("Clip", normalized(b, x, graph.Filter{Window: graph.Square(1, 1, 0), Out: 1280}))
+	x = b.Pointwise("Clip", normalized(b, x, graphtest.Filter{Window: graphtest.Square(1, 1, 0), Out: 1280}))
 	b.Output(b.Linear(b.Flatten(b.GlobalAveragePool(x)), 1000))
 	return build(t, b)
 }
@@ -139,8 +140,8 @@ func TestKnownModelsCostWhatIsPublished(t *testing.T) {
 }
 
 func TestOperatorsCost(t *testing.T) {
-	type build func(b *graph.Builder, x graph.Tensor) graph.Tensor
-	square := graph.Square
+	type build func(b *graphtest.Builder, x graph.Tensor) graph.Tensor
+	square := graphtest.Square
 	for _, test := range []struct {
 		name       string
 		shape      []int64
@@ -153,65 +154,65 @@ func TestOperatorsCost(t *testing.T) {
 		read       int64
 		written    int64
 	}{
-		{"convolution", []int64{1, 3, 8, 8}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
-			return b.Convolution(x, graph.Filter{Window: square(3, 1, 1), Out: 4})
+		{"convolution", []int64{1, 3, 8, 8}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
+			return b.Convolution(x, graphtest.Filter{Window: square(3, 1, 1), Out: 4})
 		}, graph.Convolution, []int64{1, 4, 8, 8}, 2 * 64 * 4 * 27, 112, 448, 768, 1024},
-		{"strided", []int64{1, 2, 7, 7}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
-			return b.Convolution(x, graph.Filter{Window: square(3, 2, 0), Out: 1, Unbiased: true})
+		{"strided", []int64{1, 2, 7, 7}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
+			return b.Convolution(x, graphtest.Filter{Window: square(3, 2, 0), Out: 1, Unbiased: true})
 		}, graph.Convolution, []int64{1, 1, 3, 3}, 2 * 9 * 18, 18, 72, 392, 36},
-		{"dilated", []int64{1, 1, 9}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
-			return b.Convolution(x, graph.Filter{Window: graph.Window{Kernel: []int64{3}, Dilation: []int64{2}}, Out: 2, Unbiased: true})
+		{"dilated", []int64{1, 1, 9}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
+			return b.Convolution(x, graphtest.Filter{Window: graph.Window{Kernel: []int64{3}, Dilation: []int64{2}}, Out: 2, Unbiased: true})
 		}, graph.Convolution, []int64{1, 2, 5}, 2 * 5 * 2 * 3, 6, 24, 36, 40},
-		{"three dimensions", []int64{1, 1, 4, 4, 4}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
-			return b.Convolution(x, graph.Filter{Window: graph.Window{Kernel: []int64{2, 2, 2}, Stride: []int64{2, 2, 2}}, Out: 3, Unbiased: true})
+		{"three dimensions", []int64{1, 1, 4, 4, 4}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
+			return b.Convolution(x, graphtest.Filter{Window: graph.Window{Kernel: []int64{2, 2, 2}, Stride: []int64{2, 2, 2}}, Out: 3, Unbiased: true})
 		}, graph.Convolution, []int64{1, 3, 2, 2, 2}, 2 * 8 * 3 * 8, 24, 96, 256, 96},
-		{"grouped", []int64{1, 4, 4, 4}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
-			return b.Convolution(x, graph.Filter{Window: square(1, 1, 0), Out: 8, Groups: 2, Unbiased: true})
+		{"grouped", []int64{1, 4, 4, 4}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
+			return b.Convolution(x, graphtest.Filter{Window: square(1, 1, 0), Out: 8, Groups: 2, Unbiased: true})
 		}, graph.Convolution, []int64{1, 8, 4, 4}, 2 * 16 * 8 * 2, 16, 64, 256, 512},
-		{"depthwise, same", []int64{1, 4, 5, 5}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
-			return b.Depthwise(x, graph.SquareSame(3, 2), false)
+		{"depthwise, same", []int64{1, 4, 5, 5}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
+			return b.Depthwise(x, graphtest.SquareSame(3, 2), false)
 		}, graph.Depthwise, []int64{1, 4, 3, 3}, 2 * 9 * 4 * 9, 40, 160, 400, 144},
-		{"transposed convolution", []int64{1, 2, 4, 4}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
+		{"transposed convolution", []int64{1, 2, 4, 4}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
 			return b.TransposedConvolution(x, square(4, 2, 1), 3)
 		}, graph.Convolution, []int64{1, 3, 8, 8}, 2 * 16 * 2 * 3 * 16, 99, 396, 128, 768},
-		{"linear", []int64{1, 10}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.Linear(x, 4) },
+		{"linear", []int64{1, 10}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.Linear(x, 4) },
 			graph.Linear, []int64{1, 4}, 80, 44, 176, 40, 16},
-		{"product with broadcasting", []int64{1, 8, 5, 6}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
+		{"product with broadcasting", []int64{1, 8, 5, 6}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
 			return b.Product(x, b.Input("y", graph.Float32, 1, 6, 7))
 		}, graph.Linear, []int64{1, 8, 5, 7}, 2 * 8 * 5 * 6 * 7, 0, 0, 960 + 168, 1120},
-		{"LSTM", []int64{1, 6, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
+		{"LSTM", []int64{1, 6, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
 			all, _ := b.Recurrent("LSTM", x, 5)
 			return all
 		}, graph.Recurrent, []int64{1, 6, 1, 5}, 6 * (2*4*5*(3+5) + 9*5), 4*5*(3+5) + 8*5, 800, 72, 120 + 20 + 20},
-		{"GRU", []int64{1, 2, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
+		{"GRU", []int64{1, 2, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
 			all, _ := b.Recurrent("GRU", x, 2)
 			return all
 		}, graph.Recurrent, []int64{1, 2, 1, 2}, 2 * (2*3*2*5 + 8*2), 42, 168, 24, 16 + 8},
-		{"max pool", []int64{1, 2, 6, 6}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.MaxPool(x, square(3, 2, 1)) },
+		{"max pool", []int64{1, 2, 6, 6}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.MaxPool(x, square(3, 2, 1)) },
 			graph.Pooling, []int64{1, 2, 3, 3}, 18 * 9, 0, 0, 288, 72},
-		{"max pool, rounded up", []int64{1, 1, 6}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
+		{"max pool, rounded up", []int64{1, 1, 6}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
 			return b.MaxPool(x, graph.Window{Kernel: []int64{3}, Stride: []int64{2}, Ceil: true})
 		}, graph.Pooling, []int64{1, 1, 3}, 9, 0, 0, 24, 12},
-		{"global pool", []int64{1, 2, 6, 6}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.GlobalAveragePool(x) },
+		{"global pool", []int64{1, 2, 6, 6}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.GlobalAveragePool(x) },
 			graph.Pooling, []int64{1, 2, 1, 1}, 72, 0, 0, 288, 8},
-		{"batch normalization", []int64{1, 2, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.BatchNormalization(x) },
+		{"batch normalization", []int64{1, 2, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.BatchNormalization(x) },
 			graph.Normalization, []int64{1, 2, 3}, 12, 4, 32, 24, 24},
-		{"layer normalization", []int64{1, 2, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.LayerNormalization(x) },
+		{"layer normalization", []int64{1, 2, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.LayerNormalization(x) },
 			graph.Normalization, []int64{1, 2, 3}, 42, 6, 24, 24, 24},
-		{"activation", []int64{1, 5}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.Relu(x) },
+		{"activation", []int64{1, 5}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.Relu(x) },
 			graph.Activation, []int64{1, 5}, 5, 0, 0, 20, 20},
-		{"elementwise, broadcast", []int64{1, 4, 1}, func(b *graph.Builder, x graph.Tensor) graph.Tensor {
+		{"elementwise, broadcast", []int64{1, 4, 1}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor {
 			return b.Pointwise("Mul", x, b.Input("y", graph.Float32, 5))
 		}, graph.Elementwise, []int64{1, 4, 5}, 20, 0, 0, 36, 80},
-		{"concat", []int64{1, 2, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.Concat(1, x, x) },
+		{"concat", []int64{1, 2, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.Concat(1, x, x) },
 			graph.Movement, []int64{1, 4, 3}, 0, 0, 0, 48, 48},
-		{"flatten", []int64{1, 2, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.Flatten(x) },
+		{"flatten", []int64{1, 2, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.Flatten(x) },
 			graph.Movement, []int64{1, 6}, 0, 0, 0, 0, 0},
-		{"transpose", []int64{1, 2, 3}, func(b *graph.Builder, x graph.Tensor) graph.Tensor { return b.Transpose(x, 0, 2, 1) },
+		{"transpose", []int64{1, 2, 3}, func(b *graphtest.Builder, x graph.Tensor) graph.Tensor { return b.Transpose(x, 0, 2, 1) },
 			graph.Movement, []int64{1, 3, 2}, 0, 0, 0, 24, 24},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := graph.NewBuilder("one")
+			b := graphtest.NewBuilder("one")
 			output := test.build(b, b.Input("x", graph.Float32, test.shape...))
 			g, err := b.Graph()
 			if err != nil {
@@ -231,28 +232,28 @@ func TestOperatorsCost(t *testing.T) {
 }
 
 func TestFaultsSayWhereAndWhat(t *testing.T) {
-	for name, build := range map[string]func(b *graph.Builder, x graph.Tensor){
-		"kernel too large": func(b *graph.Builder, x graph.Tensor) { b.MaxPool(x, graph.Square(9, 1, 0)) },
-		"groups do not fit": func(b *graph.Builder, x graph.Tensor) {
-			b.Convolution(x, graph.Filter{Window: graph.Square(1, 1, 0), Out: 4, Groups: 2})
+	for name, build := range map[string]func(b *graphtest.Builder, x graph.Tensor){
+		"kernel too large": func(b *graphtest.Builder, x graph.Tensor) { b.MaxPool(x, graphtest.Square(9, 1, 0)) },
+		"groups do not fit": func(b *graphtest.Builder, x graph.Tensor) {
+			b.Convolution(x, graphtest.Filter{Window: graphtest.Square(1, 1, 0), Out: 4, Groups: 2})
 		},
-		"rank of the window": func(b *graph.Builder, x graph.Tensor) { b.MaxPool(x, graph.Window{Kernel: []int64{2}}) },
-		"stride of nothing": func(b *graph.Builder, x graph.Tensor) {
+		"rank of the window": func(b *graphtest.Builder, x graph.Tensor) { b.MaxPool(x, graph.Window{Kernel: []int64{2}}) },
+		"stride of nothing": func(b *graphtest.Builder, x graph.Tensor) {
 			b.MaxPool(x, graph.Window{Kernel: []int64{2, 2}, Stride: []int64{0, 1}})
 		},
-		"broadcast":    func(b *graph.Builder, x graph.Tensor) { b.Sum(x, b.Input("y", graph.Float32, 3)) },
-		"concat":       func(b *graph.Builder, x graph.Tensor) { b.Concat(1, x, b.Input("y", graph.Float32, 1, 3, 4, 5)) },
-		"transpose":    func(b *graph.Builder, x graph.Tensor) { b.Transpose(x, 0, 0, 1, 2) },
-		"product":      func(b *graph.Builder, x graph.Tensor) { b.Product(x, b.Input("y", graph.Float32, 3, 3)) },
-		"unknown kind": func(b *graph.Builder, x graph.Tensor) { b.Pointwise("Frobnicate", x) },
-		"unknown cell": func(b *graph.Builder, x graph.Tensor) { b.Recurrent("ESN", b.Flatten(x), 3) },
-		"name twice":   func(b *graph.Builder, x graph.Tensor) { b.Input("x", graph.Float32, 1) },
-		"beyond counting": func(b *graph.Builder, x graph.Tensor) {
+		"broadcast":    func(b *graphtest.Builder, x graph.Tensor) { b.Sum(x, b.Input("y", graph.Float32, 3)) },
+		"concat":       func(b *graphtest.Builder, x graph.Tensor) { b.Concat(1, x, b.Input("y", graph.Float32, 1, 3, 4, 5)) },
+		"transpose":    func(b *graphtest.Builder, x graph.Tensor) { b.Transpose(x, 0, 0, 1, 2) },
+		"product":      func(b *graphtest.Builder, x graph.Tensor) { b.Product(x, b.Input("y", graph.Float32, 3, 3)) },
+		"unknown kind": func(b *graphtest.Builder, x graph.Tensor) { b.Pointwise("Frobnicate", x) },
+		"unknown cell": func(b *graphtest.Builder, x graph.Tensor) { b.Recurrent("ESN", b.Flatten(x), 3) },
+		"name twice":   func(b *graphtest.Builder, x graph.Tensor) { b.Input("x", graph.Float32, 1) },
+		"beyond counting": func(b *graphtest.Builder, x graph.Tensor) {
 			b.Linear(b.Input("y", graph.Float32, 1<<40, 1<<40), 1<<40)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := graph.NewBuilder("faulty")
+			b := graphtest.NewBuilder("faulty")
 			build(b, b.Input("x", graph.Float32, 1, 3, 4, 4))
 			b.Relu(graph.Tensor{}) // nothing after the first fault hides it
 			if _, err := b.Graph(); err == nil {

@@ -17,11 +17,6 @@ func Computed(tensors ...Tensor) []Operand {
 	return list
 }
 
-// Stored is an operand that the model brings along.
-func Stored(name string, t Type, shape ...int64) Operand {
-	return Operand{Tensor: Tensor{Name: name, Type: t, Shape: shape}, Stored: true}
-}
-
 // NewOperator is an operator with everything but its operations: what it reads,
 // writes and stores. Operands without a name are optional ones that are absent.
 func NewOperator(kind string, class Class, operands []Operand, outputs ...Tensor) Operator {

@@ -22,18 +22,6 @@ type Window struct {
 	Ceil bool
 }
 
-// Square is a window of two dimensions with the same kernel, stride and padding
-// in both and on all sides.
-func Square(kernel, stride, padding int64) Window {
-	pad := []int64{padding, padding}
-	return Window{Kernel: []int64{kernel, kernel}, Stride: []int64{stride, stride}, Begin: pad, End: pad}
-}
-
-// SquareSame is a window of two dimensions that pads as TensorFlow's "SAME".
-func SquareSame(kernel, stride int64) Window {
-	return Window{Kernel: []int64{kernel, kernel}, Stride: []int64{stride, stride}, Same: true}
-}
-
 // or gives the value of a dimension, or the default of an empty list.
 func or(list []int64, i int, standard int64) int64 {
 	if len(list) == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -81,7 +82,7 @@ func (s *stage) alices() property {
 // and that its owner could send.
 func (p property) bodies(t *testing.T) map[string]string {
 	t.Helper()
-	b := graph.NewBuilder("network")
+	b := graphtest.NewBuilder("network")
 	b.Output(b.Linear(b.Flatten(b.Input("x", graph.Float32, 1, 28, 28)), 10))
 	network, err := b.Graph()
 	if err != nil {

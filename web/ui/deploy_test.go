@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -42,7 +43,7 @@ func (h hand) savesWide(lease protocol.Lease, width int64) {
 // savesNetwork tells it how much memory the activations of a sample take, too.
 func (h hand) savesNetwork(lease protocol.Lease, width, activationBytes int64) {
 	h.t.Helper()
-	b := graph.NewBuilder("network")
+	b := graphtest.NewBuilder("network")
 	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 64), width)), 10))
 	g, err := b.Graph()
 	if err != nil {

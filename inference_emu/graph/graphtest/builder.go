@@ -1,9 +1,11 @@
-package graph
+// Package graphtest builds graphs in code, for tests.
+package graphtest
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -12,19 +14,19 @@ import (
 // they do nothing, and [Builder.Graph] returns it. Shapes are those of a batch
 // of one sample: [1, channels, height, width].
 type Builder struct {
-	graph Graph
+	graph graph.Graph
 	err   error
 	count map[string]int
 }
 
 // NewBuilder starts an empty graph.
 func NewBuilder(name string) *Builder {
-	return &Builder{graph: Graph{Name: name, Tensors: map[string]Tensor{}}, count: map[string]int{}}
+	return &Builder{graph: graph.Graph{Name: name, Tensors: map[string]graph.Tensor{}}, count: map[string]int{}}
 }
 
 // Input declares an input of the graph.
-func (b *Builder) Input(name string, t Type, shape ...int64) Tensor {
-	tensor := Tensor{Name: name, Type: t, Shape: shape, Batched: true}
+func (b *Builder) Input(name string, t graph.Type, shape ...int64) graph.Tensor {
+	tensor := graph.Tensor{Name: name, Type: t, Shape: shape, Batched: true}
 	b.graph.Inputs = append(b.graph.Inputs, tensor)
 	b.graph.Tensors[name] = tensor
 	return tensor
@@ -32,15 +34,17 @@ func (b *Builder) Input(name string, t Type, shape ...int64) Tensor {
 
 // Output declares outputs of the graph; without any, what no operator reads is
 // the output.
-func (b *Builder) Output(tensors ...Tensor) { b.graph.Outputs = append(b.graph.Outputs, tensors...) }
+func (b *Builder) Output(tensors ...graph.Tensor) {
+	b.graph.Outputs = append(b.graph.Outputs, tensors...)
+}
 
 // Err is the first fault.
 func (b *Builder) Err() error { return b.err }
 
 // Graph is what was built, checked.
-func (b *Builder) Graph() (Graph, error) {
+func (b *Builder) Graph() (graph.Graph, error) {
 	if b.err != nil {
-		return Graph{}, b.err
+		return graph.Graph{}, b.err
 	}
 	g := b.graph
 	if len(g.Outputs) == 0 {
@@ -63,7 +67,7 @@ func (b *Builder) Graph() (Graph, error) {
 
 // Add appends an operator that was made elsewhere with its outputs, and names
 // what has no name. It returns the outputs.
-func (b *Builder) Add(op Operator, outputs ...Tensor) []Tensor {
+func (b *Builder) Add(op graph.Operator, outputs ...graph.Tensor) []graph.Tensor {
 	if op.Name == "" {
 		op.Name = fmt.Sprintf("%s.%d", op.Kind, b.count[op.Kind])
 		b.count[op.Kind]++
@@ -87,18 +91,18 @@ func (b *Builder) Add(op Operator, outputs ...Tensor) []Tensor {
 }
 
 // one adds an operator with one output, or keeps the fault.
-func (b *Builder) one(op Operator, output Tensor, err error) Tensor {
+func (b *Builder) one(op graph.Operator, output graph.Tensor, err error) graph.Tensor {
 	if b.err != nil {
-		return Tensor{}
+		return graph.Tensor{}
 	}
 	if err != nil {
 		b.err = problem.New(problem.Invalid, "operator %d of graph %q: %w", len(b.graph.Operators), b.graph.Name, err)
-		return Tensor{}
+		return graph.Tensor{}
 	}
 	return b.Add(op, output)[0]
 }
 
 // fault keeps the first one.
-func (b *Builder) fault(format string, args ...any) Tensor {
-	return b.one(Operator{}, Tensor{}, fmt.Errorf(format, args...))
+func (b *Builder) fault(format string, args ...any) graph.Tensor {
+	return b.one(graph.Operator{}, graph.Tensor{}, fmt.Errorf(format, args...))
 }
