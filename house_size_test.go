@@ -29,8 +29,8 @@ var largePackages = map[string]int{
 	"study/definition":   3452,
 	"study/search":       5722,
 	"web/api":            5565,
-	"workers/agent":      8593,
-	"workers/replay":     2873,
+	"workers/agent":      8590,
+	"workers/replay":     2838,
 }
 
 var largeTypes = map[string]int{

@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"workers/gpushare/packing":      {},
 	"workers/gpushare/utilization":  {"inference_emu/graph", "internal/regression"},
 	"workers/placement":             {"internal/regression"},
-	"workers/replay":                {"workers/forecast", "workers/gpushare/packing", "workers/placement", "workers/pool"},
+	"workers/replay":                {"workers/gpushare/packing", "workers/placement", "workers/pool"},
 	"workers/replay/trace":          {"internal/problem", "trial", "workers/placement", "workers/pool", "workers/replay"},
 	"internal/gate":                 {},
 	"study/spending":                {"budget", "study/definition", "trial"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tandem-tune/tandem/workers/forecast"
@@ -65,7 +66,38 @@ func printAdapted(t trace, all [][]outcome) {
 		fmt.Printf("| %s | %s | %s | %s | %s |\n", runs[0].name,
 			share(func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Under }),
 			share(func(o outcome) float64 { under, _ := adapted(o.testing, 0.9, least); return under }),
-			share(func(o outcome) float64 { high, _ := forecast.UnderAt(o.testing, 0.9, 0, least); return high }),
+			share(func(o outcome) float64 { high, _ := underAt(o.testing, 0.9, 0, least); return high }),
 			share(func(o outcome) float64 { _, high := adapted(o.testing, 0.9, least); return high }))
 	}
+}
+
+// offCoverage is how far the coverage is from the quantiles in the mean, from 0
+// to 1.
+func offCoverage(s forecast.Score, quantiles []float64) float64 {
+	sum := 0.0
+	for i, q := range quantiles {
+		sum += math.Abs(s.Coverage[i] - q)
+	}
+	return sum / float64(max(1, len(quantiles)))
+}
+
+// underAt is the share of the minutes with a demand of at least so many GPUs
+// whose demand was above the forecast at the quantile, raised by a share of
+// itself (the threshold of section 4.4): the under-prediction at a workload
+// level (section 4.3). It is 0 where no minute has such a demand; minutes is how
+// many have.
+func underAt(all []forecast.Judged, quantile, margin, least float64) (share float64, minutes int) {
+	under := 0
+	for _, one := range all {
+		for minute, actual := range one.Actual {
+			if actual < least {
+				continue
+			}
+			minutes++
+			if actual > one.Forecast.At(minute, quantile)*(1+margin) {
+				under++
+			}
+		}
+	}
+	return float64(under) / float64(max(1, minutes)), minutes
 }

@@ -25,7 +25,7 @@ func printScores(all [][]outcome) {
 		fmt.Printf(" %s | %s | %s |\n",
 			spread(runs, "%.1f%%", func(o outcome) float64 { return 100 * forecast.Rate(o.testing, 0.9).Under }),
 			spread(runs, "%.3f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Pinball }),
-			spread(runs, "%.3f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Calibration(forecast.Quantiles()) }))
+			spread(runs, "%.3f", func(o outcome) float64 { return offCoverage(forecast.Rate(o.testing, 0.9), forecast.Quantiles()) }))
 	}
 }
 
@@ -84,7 +84,7 @@ func printLoads(t trace, all [][]outcome) {
 		fmt.Printf("| %s, %g %s and more |", level.name, least, t.unit)
 		for _, one := range columns {
 			fmt.Printf(" %s |", spread(named(all, one.candidate), "%.1f%%", func(o outcome) float64 {
-				share, _ := forecast.UnderAt(o.testing, one.quantile, one.margin, least)
+				share, _ := underAt(o.testing, one.quantile, one.margin, least)
 				return 100 * share
 			}))
 		}

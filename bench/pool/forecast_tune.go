@@ -51,7 +51,7 @@ func tune(t trace, o forecastOptions) error {
 		fmt.Printf("| %s | %d | %g | %s | %s | %s | %s |\n", settings.Encoder, settings.Hidden, settings.Rate,
 			spread(results[i], "%.1f", func(o outcome) float64 { return o.trained }),
 			spread(results[i], "%.4f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Pinball }),
-			spread(results[i], "%.3f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Calibration(forecast.Quantiles()) }),
+			spread(results[i], "%.3f", func(o outcome) float64 { return offCoverage(forecast.Rate(o.testing, 0.9), forecast.Quantiles()) }),
 			spread(results[i], "%.1f%%", func(o outcome) float64 { return 100 * forecast.Rate(o.testing, 0.9).Under }))
 	}
 	return nil

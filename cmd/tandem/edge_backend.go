@@ -104,7 +104,7 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := chooser.Fit(runs); err != nil {
+		if err := chooser.Learn(runs...); err != nil {
 			return fmt.Errorf("%s: %w", f.runs, err)
 		}
 	}

@@ -83,19 +83,9 @@ func New(profiles []Profile, settings Settings) (*Chooser, error) {
 	return c, err
 }
 
-// Learn takes in one run, as it comes.
-func (c *Chooser) Learn(run Run) error {
-	row, err := c.row(run)
-	if err != nil {
-		return err
-	}
-	c.count(run, row)
-	c.predictor.Learn(row)
-	return nil
-}
-
-// Fit forgets everything and learns these runs, the oldest first.
-func (c *Chooser) Fit(runs []Run) error {
+// Learn takes in runs, the oldest first. The first call learns its runs together,
+// later ones each run as it came.
+func (c *Chooser) Learn(runs ...Run) error {
 	rows := make([]Row, 0, len(runs))
 	for i, run := range runs {
 		row, err := c.row(run)
@@ -104,11 +94,16 @@ func (c *Chooser) Fit(runs []Run) error {
 		}
 		rows = append(rows, row)
 	}
-	c.runs, c.learned, c.explored = make([]int, len(c.profiles)), 0, 0
+	if c.learned == 0 {
+		c.predictor.Fit(rows)
+	} else {
+		for _, row := range rows {
+			c.predictor.Learn(row)
+		}
+	}
 	for i, row := range rows {
 		c.count(runs[i], row)
 	}
-	c.predictor.Fit(rows)
 	return nil
 }
 
@@ -166,16 +161,6 @@ func (c *Chooser) predict(model Model, request Request) []prediction {
 			}
 		}
 		list[b] = prediction{mean, deviation}
-	}
-	return list
-}
-
-// Predict is what a run on each backend is expected to take, in the order of
-// the profiles; NaN for what no run has measured.
-func (c *Chooser) Predict(model Model, request Request) []Values {
-	var list []Values
-	for b, one := range c.predict(model, request) {
-		list = append(list, one.values(c.profiles[b], func(Measure) float64 { return 0 }))
 	}
 	return list
 }

@@ -49,7 +49,7 @@ func taught(t interface{ Fatal(...any) }, settings backend.Settings, runs []back
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Fit(runs); err != nil {
+	if err := c.Learn(runs...); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -107,7 +107,7 @@ func TestWhatDoesNotFitIsRuledOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Fit(runs); err != nil {
+	if err := c.Learn(runs...); err != nil {
 		t.Fatal(err)
 	}
 	choice, err := c.Choose(runs[0].Model, backend.Request{}, by(map[backend.Criterion]float64{"latency": 1}, nil))
@@ -243,7 +243,7 @@ func TestChoicesFollowFromTheRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := taught(t, settings, runs)
-		again.Predict(someModel(rand.New(rand.NewPCG(5, 1))), backend.Request{Batch: 1})
+		_, _ = again.Choose(someModel(rand.New(rand.NewPCG(5, 1))), backend.Request{Batch: 1}, wishes)
 		second, _ := again.Choose(model, backend.Request{}, wishes)
 		if one, two := text(t, first), text(t, second); one != two {
 			t.Errorf("%s: %s and %s", kind, one, two)

@@ -72,18 +72,18 @@ func Optimize(server Server, goal Goal, run Run) (Choice, error) {
 	rate := run.Arrivals.PerSecond()
 	if rate >= server.Capacity() {
 		return finish(server, Greedy(server.Curve.Cheapest()), run, Choice{Tried: 1,
-			Why: fmt.Sprintf("no policy sustains %.6g samples/s: the most is %.6g, with batches of %d", rate, server.Capacity(), server.Curve.Cheapest())}), nil
+			Why: fmt.Sprintf("no policy sustains %.6g samples/s: the most is %.6g, with batches of %d", rate, server.Capacity(), server.Curve.Cheapest())})
 	}
 	if goal.Objective != Joules && neverPays(server.Curve) {
 		choice := Choice{Tried: 1, Why: "do not batch: no batch size takes less time a sample than single samples, so whatever is put together would be answered earlier one by one (exact)"}
-		choice = finish(server, Single(), run, choice)
+		choice, err := finish(server, Single(), run, choice)
 		choice.MeetsBound = goal.LatencyBound == 0 || choice.Result.P99.Value <= goal.LatencyBound
-		return choice, nil
+		return choice, err
 	}
 	list := candidates(server, rate)
 	best, tried := search(server, goal, run, list)
 	choice := Choice{Tried: tried, MeetsBound: best.meets, Why: reason(best, goal)}
-	return finish(server, best.policy, run, choice), nil
+	return finish(server, best.policy, run, choice)
 }
 
 func (g Goal) check(server Server) error {
@@ -113,14 +113,17 @@ func neverPays(curve Curve) bool {
 }
 
 // finish measures the choice on fresh arrivals.
-func finish(server Server, policy Policy, run Run, choice Choice) Choice {
-	choice.Result = newPlay(server, run.fresh()).result(policy)
+func finish(server Server, policy Policy, run Run, choice Choice) (Choice, error) {
+	var err error
+	if choice.Result, err = Simulate(server, policy, run.fresh()); err != nil {
+		return Choice{}, err
+	}
 	if poisson, is := run.Arrivals.(Poisson); is {
 		if exact, err := Expect(server, policy, poisson.Rate); err == nil {
 			choice.Exact = &exact
 		}
 	}
-	return choice
+	return choice, nil
 }
 
 // fresh is the run with other random numbers.

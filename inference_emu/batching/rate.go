@@ -70,7 +70,7 @@ func fastest(server Server, goal Goal, run Run) (Choice, error) {
 	most := Greedy(server.Curve.Cheapest())
 	if goal.LatencyBound == 0 {
 		choice := Choice{Tried: 1, MeetsBound: true, Why: fmt.Sprintf("batches of %d take the least time a sample; without a bound on latency there are always as many waiting", most.MaxBatch)}
-		return finish(server, most, run.At(0.98*server.Capacity()), choice), nil
+		return finish(server, most, run.At(0.98*server.Capacity()), choice)
 	}
 	policies := []Policy{Single(), most}
 	for _, size := range sizes(server.Curve) {
@@ -96,14 +96,14 @@ func fastest(server Server, goal Goal, run Run) (Choice, error) {
 	choice := Choice{Tried: len(policies)}
 	if rate == 0 {
 		choice.Why = fmt.Sprintf("no policy tried keeps the 99th percentile within %.4g ms at any rate: a single sample takes %.4g ms", goal.LatencyBound*1000, server.Curve.At(1).Seconds*1000)
-		return finish(server, best, run.At(0.01*server.Sustains(best)), choice), nil
+		return finish(server, best, run.At(0.01*server.Sustains(best)), choice)
 	}
 	if longer := newPlay(server, run).highestRate(best, goal.LatencyBound); longer > 0 {
 		rate = longer
 	}
 	choice.MeetsBound = true
 	choice.Why = fmt.Sprintf("it keeps the 99th percentile within %.4g ms up to %.6g requests/s, the most of the policies tried", goal.LatencyBound*1000, rate)
-	return finish(server, best, run.At(rate), choice), nil
+	return finish(server, best, run.At(rate), choice)
 }
 
 // At is the run with its arrivals sped up or slowed down to the rate.

@@ -48,15 +48,7 @@ const (
 )
 
 // Points are all places.
-func Points() []Point {
-	return []Point{
-		AgentLeased, AgentReporting, AgentReported, StudyDecided, StudySubmitted, StudyShown, StudyDurable, StoreCommitting, StoreCommitted,
-		ArtifactReceived, ArtifactNamed, AgentUploaded, AgentCommitted, AgentFinishing, AgentFinished,
-	}
-}
-
-// Fallible reports whether the code at the point can fail with an error. At the
-// others there is nothing that could, and only panics and delays are tried.
-func (p Point) Fallible() bool {
-	return p != StudySubmitted && p != StudyShown
+var Points = [...]Point{
+	AgentLeased, AgentReporting, AgentReported, StudyDecided, StudySubmitted, StudyShown, StudyDurable, StoreCommitting, StoreCommitted,
+	ArtifactReceived, ArtifactNamed, AgentUploaded, AgentCommitted, AgentFinishing, AgentFinished,
 }

@@ -103,11 +103,11 @@ func parse(text string) (Point, armed, error) {
 		one.span, err = time.ParseDuration(span)
 	}
 	known := false
-	for _, point := range Points() {
+	for _, point := range Points {
 		known = known || point == Point(name)
 	}
 	if !found || !known || err != nil || one.passes < 1 || !slices.Contains([]string{"panic", "error", "sleep", "kill"}, what) {
-		return "", armed{}, fmt.Errorf("%q must be POINT=panic, POINT=error, POINT=kill or POINT=sleep:SPAN, with @PASS behind it, and the point one of %v", text, Points())
+		return "", armed{}, fmt.Errorf("%q must be POINT=panic, POINT=error, POINT=kill or POINT=sleep:SPAN, with @PASS behind it, and the point one of %v", text, Points)
 	}
 	return Point(name), one, nil
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 )
 
 func (s *Store) insertStudy(undo *undoing, inserted journal.Study) error {
-	document, err := record.FormatStudy(inserted)
+	document, err := formatStudy(inserted)
 	if err != nil {
 		return err
 	}
@@ -35,13 +36,13 @@ func (s *Store) updateStudy(undo *undoing, update journal.Study) error {
 	if kept == nil {
 		return record.NoStudy(update.ID)
 	}
-	current, err := record.ParseStudy(kept.document)
+	current, err := parseStudy(kept.document)
 	if err != nil {
 		return err
 	}
 	current.Status, current.Reason = update.Status, update.Reason
 	current.Elapsed, current.Since, current.Finished, current.Annotation = update.Elapsed, update.Since, update.Finished, update.Annotation
-	document, err := record.FormatStudy(current)
+	document, err := formatStudy(current)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (s *Store) Study(ctx context.Context, ref string) (journal.Study, error) {
 	if kept == nil {
 		return journal.Study{}, record.NoStudy(ref)
 	}
-	return record.ParseStudy(kept.document)
+	return parseStudy(kept.document)
 }
 
 // Studies returns all studies, the newest first.
@@ -100,7 +101,7 @@ func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 	slices.SortFunc(records, func(a, b *studyRecord) int { return cmp.Compare(b.order, a.order) })
 	var list []journal.Study
 	for _, kept := range records {
-		stored, err := record.ParseStudy(kept.document)
+		stored, err := parseStudy(kept.document)
 		if err != nil {
 			return nil, err
 		}
@@ -108,4 +109,18 @@ func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 	}
 	slices.SortStableFunc(list, func(a, b journal.Study) int { return b.Created.Compare(a.Created) })
 	return list, nil
+}
+
+// formatStudy returns the study as one JSON document.
+func formatStudy(s journal.Study) (string, error) {
+	s.Created, s.Since, s.Finished = record.UTC(s.Created), record.UTCOrNil(s.Since), record.UTCOrNil(s.Finished)
+	document, err := json.Marshal(s)
+	return string(document), err
+}
+
+// parseStudy reads what formatStudy wrote.
+func parseStudy(document string) (journal.Study, error) {
+	var s journal.Study
+	err := json.Unmarshal([]byte(document), &s)
+	return s, err
 }

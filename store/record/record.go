@@ -17,7 +17,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -48,15 +47,6 @@ func ParseTime(text string) (time.Time, error) {
 	}
 	return t, nil
 }
-
-// FormatStudy returns the study as one JSON document.
-func FormatStudy(s journal.Study) (string, error) {
-	s.Created, s.Since, s.Finished = UTC(s.Created), UTCOrNil(s.Since), UTCOrNil(s.Finished)
-	return format("study "+s.ID, s)
-}
-
-// ParseStudy reads what FormatStudy wrote.
-func ParseStudy(text string) (journal.Study, error) { return parse[journal.Study](text) }
 
 // FormatDefinition returns a study's definition as a JSON document.
 func FormatDefinition(d definition.Definition) (string, error) {

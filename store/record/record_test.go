@@ -40,7 +40,6 @@ func TestDamagedTextIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func(string) error{
 		"time":       func(text string) error { _, err := record.ParseTime(text); return err },
-		"study":      func(text string) error { _, err := record.ParseStudy(text); return err },
 		"definition": func(text string) error { _, err := record.ParseDefinition(text); return err },
 		"trial":      func(text string) error { _, err := record.ParseTrial(text); return err },
 		"report":     func(text string) error { _, err := record.ParseReport(text); return err },

@@ -112,9 +112,6 @@ func newID(name string) string {
 	return readable[:min(len(readable), 40)] + "-" + strings.ToLower(rand.Text()[:12])
 }
 
-// ID is the worker's id, made anew for each Agent.
-func (a *Agent) ID() string { return a.id }
-
 // Run works until the context ends, then drains: it asks for nothing more, ends
 // the commands (SIGTERM, after a grace SIGKILL), gives their trials back and
 // unregisters. It returns nil after a drain, or when the one study it was

@@ -40,16 +40,6 @@ type Score struct {
 	Minutes  int
 }
 
-// Calibration is how far the coverage is from the quantiles in the mean, from 0
-// to 1.
-func (s Score) Calibration(quantiles []float64) float64 {
-	sum := 0.0
-	for i, q := range quantiles {
-		sum += math.Abs(s.Coverage[i] - q)
-	}
-	return sum / float64(max(1, len(quantiles)))
-}
-
 // Rate sums up how good the forecasts were, at one quantile and at all.
 func Rate(all []Judged, quantile float64) Score {
 	var s Score
@@ -80,32 +70,4 @@ func Rate(all []Judged, quantile float64) Score {
 		s.Pinball += s.Losses[i] / float64(len(s.Losses))
 	}
 	return s
-}
-
-// Judge forecasts the series from each of its minutes that has begin minutes
-// (and two hours) before it, a step of so many minutes apart, and rates that.
-func Judge(forecaster Forecaster, series []float64, begin, step int, quantile float64) (Score, error) {
-	all, err := Collect(forecaster, series, begin, step)
-	return Rate(all, quantile), err
-}
-
-// UnderAt is the share of the minutes with a demand of at least so many GPUs
-// whose demand was above the forecast at the quantile, raised by a share of
-// itself (the threshold of section 4.4): the under-prediction at a workload
-// level (section 4.3). It is 0 where no minute has such a demand; minutes is how
-// many have.
-func UnderAt(all []Judged, quantile, margin, least float64) (share float64, minutes int) {
-	under := 0
-	for _, one := range all {
-		for minute, actual := range one.Actual {
-			if actual < least {
-				continue
-			}
-			minutes++
-			if actual > one.Forecast.At(minute, quantile)*(1+margin) {
-				under++
-			}
-		}
-	}
-	return float64(under) / float64(max(1, minutes)), minutes
 }

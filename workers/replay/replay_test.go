@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/forecast"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
@@ -343,19 +341,9 @@ func TestUsersTakeTurns(t *testing.T) {
 	near(t, "bob begins, first come, first served", began(replay.FirstFit()), 306, exact)
 }
 
-// foretold says the same for each minute, once it has seen three.
-type foretold float64
-
-func (f foretold) Forecast(history []float64) (forecast.Forecast, error) {
-	if len(history) < 3 {
-		return forecast.Forecast{}, errors.New("too short")
-	}
-	return forecast.Forecast{Quantiles: []float64{0.5, 0.9}, Demand: [][]float64{{0, 0}, {0, float64(f)}}}, nil
-}
-
-// A forecast that is high enough keeps a machine awake for a job, one that is
-// not makes it wait for 30 s.
-func TestAForecastKeepsMachinesAwake(t *testing.T) {
+// A machine that is kept awake to spare takes a job at once; without one it waits
+// for 30 s.
+func TestStandbyKeepsMachinesAwake(t *testing.T) {
 	jobs := []replay.Job{oneGPU("early", 0, 10), oneGPU("late", 600, 10)}
 	waited := func(knob replay.Knob) (most, asleep float64) {
 		policy := replay.FirstFit()
@@ -368,46 +356,11 @@ func TestAForecastKeepsMachinesAwake(t *testing.T) {
 		knob         replay.Knob
 		wait, asleep float64
 	}{
-		// Until the third look, at 180 s, all three are awake.
-		{"a forecast of one GPU", replay.Foreseen(foretold(1), 0.9), 0, 2 * 10 * (610 - 180)},
-		{"the same at the median, which is none", replay.Foreseen(foretold(1), 0.5), 30, 3*10*(600-180) + 2*10*40},
 		{"one to spare", replay.Standby(1), 0, 2*10*(600-60) + 1*10*10},
 		{"none to spare", replay.Standby(0), 30, 3*10*(600-60) + 2*10*40},
 	} {
 		wait, asleep := waited(one.knob)
 		near(t, one.what+": the wait", wait, one.wait, exact)
 		near(t, one.what+": joules asleep", asleep, one.asleep, exact)
-	}
-}
-
-// On a demand that repeats each hour, machines that follow a seasonal forecast
-// draw less than ones that never sleep, and jobs wait less than for machines that
-// wake when they come.
-func TestForecastsAreReplayed(t *testing.T) {
-	var jobs []replay.Job
-	demand := make([]float64, 24*60)
-	for hour := range 24 {
-		for i := range 4 {
-			at := float64(3600*hour + 600 + 60*i)
-			jobs = append(jobs, oneGPU(fmt.Sprint(hour, "/", i), at, 900))
-			for minute := int(at/60) + 1; minute <= int(at+900)/60 && minute < len(demand); minute++ {
-				demand[minute]++
-			}
-		}
-	}
-	forecaster, err := forecast.NewSeasonal(demand, 60, forecast.Quantiles())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := cluster(4, 1)
-	c.Types[0].WakeSeconds = 240
-	run := func(knob replay.Knob) replay.Outcome {
-		policy := replay.FirstFit()
-		policy.Knob, policy.Every = knob, 60
-		return play(t, c, jobs, policy, replay.Settings{})
-	}
-	always, asked, foreseen := run(always(4)), run(replay.Standby(0)), run(replay.Foreseen(forecaster, 0.99))
-	if foreseen.Total >= 0.9*always.Total || foreseen.Waiting.Mean >= 0.5*asked.Waiting.Mean || always.Waiting.Mean != 0 {
-		t.Errorf("with all awake %g J, by forecast %g J and a wait of %g s, when asked for %g J and %g s", always.Total, foreseen.Total, foreseen.Waiting.Mean, asked.Total, asked.Waiting.Mean)
 	}
 }

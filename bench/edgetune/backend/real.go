@@ -167,7 +167,7 @@ func (r *real) percent(chooser *backend.Chooser, models []string) (errors [3]flo
 	count := float64(len(models) * len(r.batches) * len(r.profiles))
 	for _, name := range models {
 		for _, batch := range r.batches {
-			for b, values := range chooser.Predict(r.models[name], backend.Request{Batch: float64(batch)}) {
+			for b, values := range predicted(chooser, r.models[name], backend.Request{Batch: float64(batch)}) {
 				really := r.measured[setting{name, batch, b}].Values()
 				for i, measure := range realMeasures() {
 					errors[i] += math.Abs(values[measure]-really[measure]) / really[measure] / count

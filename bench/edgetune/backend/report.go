@@ -151,7 +151,7 @@ func upgraded(older, newer *task, settings backend.Settings) (stages [3][2]float
 			before = append(before, older.run(r.model, b))
 		}
 	}
-	if err := chooser.Fit(before); err != nil {
+	if err := chooser.Learn(before...); err != nil {
 		return stages, err
 	}
 	stages[0] = newer.percent(chooser, heldOut)

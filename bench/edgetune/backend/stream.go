@@ -181,7 +181,7 @@ func (t *task) choose(chooser *backend.Chooser, r request) (int, error) {
 // fallback is what is predicted fastest.
 func (t *task) fallback(chooser *backend.Chooser, model int) int {
 	best, least := 0, math.Inf(1)
-	for b, values := range chooser.Predict(t.models[model], backend.Request{Batch: 1}) {
+	for b, values := range predicted(chooser, t.models[model], backend.Request{Batch: 1}) {
 		if values[backend.LatencySeconds] < least {
 			best, least = b, values[backend.LatencySeconds]
 		}
@@ -193,7 +193,7 @@ func (t *task) fallback(chooser *backend.Chooser, model int) int {
 // backends, of models that were in no request.
 func (t *task) percent(chooser *backend.Chooser, models []int) (errors [2]float64) {
 	for _, model := range models {
-		for b, values := range chooser.Predict(t.models[model], backend.Request{Batch: 1}) {
+		for b, values := range predicted(chooser, t.models[model], backend.Request{Batch: 1}) {
 			really := t.values(model, b)
 			for i, measure := range []backend.Measure{backend.LatencySeconds, backend.JoulesPerInference} {
 				errors[i] += math.Abs(values[measure]-really[measure]) / really[measure] / float64(len(models)*len(t.profiles))
@@ -208,4 +208,23 @@ func indicator(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// predicted is what a run on each backend is expected to take, in the order of the
+// profiles; NaN for what no run has measured.
+func predicted(chooser *backend.Chooser, model backend.Model, request backend.Request) []backend.Values {
+	choice, err := chooser.Choose(model, request, backend.Wishes{Weights: map[backend.Criterion]float64{backend.ByLatency: 1}})
+	if err != nil {
+		return nil
+	}
+	list := make([]backend.Values, len(choice.Options))
+	for b, option := range choice.Options {
+		for m := range list[b] {
+			list[b][m] = math.NaN()
+			if band, known := option.Predicted[backend.Measure(m).String()]; known {
+				list[b][m] = band.Mean
+			}
+		}
+	}
+	return list
 }

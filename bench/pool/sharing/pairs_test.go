@@ -53,7 +53,7 @@ func TestCompletionIsTimeAlone(t *testing.T) {
 
 func TestRecordingsAreKept(t *testing.T) {
 	folder := t.TempDir()
-	model, err := os.ReadFile(filepath.Join("..", "..", "..", "edge", "onnx", "testdata", "lenet5.onnx"))
+	model, err := os.ReadFile(filepath.Join("..", "..", "..", "inference_emu", "onnx", "testdata", "lenet5.onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}

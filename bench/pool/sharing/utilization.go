@@ -28,7 +28,7 @@ func utilizations(path string, runs int) error {
 	fmt.Printf("utilization is the %s: %.1f%% (%.1f to %.1f)\n\n", r.Resource, shares[len(shares)/2], shares[0], shares[len(shares)-1])
 	fmt.Println("| | split | RMSLE of the utilization, % | RMSLE of the memory, MB | under by more than a tenth | within the band |\n|---|---|---|---|---|---|")
 	for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear, utilization.Mean} {
-		for _, by := range []string{utilization.BySample, utilization.ByFamily} {
+		for _, by := range []string{bySample, byFamily} {
 			if err := judge(samples, method, by, runs); err != nil {
 				return err
 			}
@@ -49,11 +49,11 @@ func utilizations(path string, runs int) error {
 func judge(samples []utilization.Sample, method, by string, runs int) error {
 	var columns [4][]float64
 	for run := range runs {
-		settings, err := utilization.Tune(samples, method, uint64(run)) //nolint:gosec // a small number
+		settings, err := tune(samples, method, uint64(run)) //nolint:gosec // a small number
 		if err != nil {
 			return err
 		}
-		v, err := utilization.Judge(samples, settings, by)
+		v, err := hide(samples, settings, by)
 		if err != nil {
 			return err
 		}

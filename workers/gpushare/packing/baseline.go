@@ -1,19 +1,5 @@
 package packing
 
-// Slots places one job on each idle GPU, in the order in which they wait, as
-// schedulers do that know of whole GPUs only: the paper's first baseline. A job
-// that is known to need more memory than a GPU has is not put there.
-func Slots(waiting []Job, gpus []GPU) []Placement {
-	s := newSite(gpus, Settings{MostJobs: 1})
-	var placed []Placement
-	for _, job := range waiting {
-		if at := s.first(&job, s.alone); at >= 0 {
-			placed = append(placed, s.take(at, job, true))
-		}
-	}
-	return placed
-}
-
 // Reactive places by what was seen, the paper's second baseline. A job that was
 // never seen gets an idle GPU to itself, in the order in which they wait, and
 // nothing joins it until it was observed for a minute ([ObservedSeconds]); then

@@ -4,9 +4,9 @@
 // It is the scheduler of Yeung, Borowiec, Friday, Harper and Garraghan (Towards
 // GPU Utilization Prediction for Cloud Deep Learning, HotCloud 2020, section 6):
 // first-fit decreasing by the utilization that was predicted before a job ever
-// ran ([Proactive]), beside what it is compared with: one job a GPU ([Slots]),
-// and a minute alone before anything is shared ([Reactive]). A job that ran out
-// of memory comes back with the need that was learned ([Resubmit]).
+// ran ([Proactive]), and its baseline, a minute alone before anything is shared
+// ([Reactive]). A job that ran out of memory comes back with the need that was
+// learned ([Resubmit]).
 //
 // Its one invariant: what shares a GPU fits into its memory and under the bounds
 // of utilization and of jobs, by what is said of the jobs; only a job alone may

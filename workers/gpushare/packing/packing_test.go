@@ -103,13 +103,6 @@ func TestProactive(t *testing.T) {
 	}
 }
 
-func TestSlotsAreInOrder(t *testing.T) {
-	waiting := []packing.Job{job("a", 0.1, 1), job("big", 0.1, 11), job("b", 0.9, 1), job("c", 0.1, 1)}
-	if got := said(packing.Slots(waiting, gpus(2))); got != "a@g0! b@g1!" {
-		t.Error(got)
-	}
-}
-
 func TestReactiveLooksFirst(t *testing.T) {
 	a, b, c := job("a", 0.3, 1), job("b", 0.3, 1), job("c", 0.3, 1)
 	if got := said(packing.Reactive([]packing.Job{a, b, c}, gpus(2), packing.Settings{})); got != "a@g0! b@g1!" {
@@ -184,24 +177,23 @@ func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settin
 	return waiting, site, settings
 }
 
-// TestWhatSharesAGPUFits holds the package's invariant for random sites and all
-// three schedulers, whatever they are told of the jobs.
+// TestWhatSharesAGPUFits holds the package's invariant for random sites and both
+// schedulers, whatever they are told of the jobs.
 func TestWhatSharesAGPUFits(t *testing.T) {
 	for seed := range uint64(2000) {
 		waiting, site, settings := drawn(rand.New(rand.NewPCG(seed, 1)))
 		for name, placed := range map[string][]packing.Placement{
 			"proactive": packing.Proactive(waiting, site, settings),
-			"slots":     packing.Slots(waiting, site),
 			"reactive":  packing.Reactive(waiting, site, settings),
 		} {
-			if fault := check(waiting, site, settings, placed, name == "slots"); fault != "" {
+			if fault := check(waiting, site, settings, placed); fault != "" {
 				t.Fatalf("seed %d, %s: %s", seed, name, fault)
 			}
 		}
 	}
 }
 
-func check(waiting []packing.Job, site []packing.GPU, settings packing.Settings, placed []packing.Placement, slots bool) string {
+func check(waiting []packing.Job, site []packing.GPU, settings packing.Settings, placed []packing.Placement) string {
 	jobs := map[string]packing.Job{}
 	for _, one := range waiting {
 		jobs[one.Name] = one
@@ -212,9 +204,6 @@ func check(waiting []packing.Job, site []packing.GPU, settings packing.Settings,
 	}
 	if bound == 0 {
 		bound = 1
-	}
-	if slots {
-		most = 1
 	}
 	for _, gpu := range site {
 		closed := gpu.Closed
@@ -239,7 +228,7 @@ func check(waiting []packing.Job, site []packing.GPU, settings packing.Settings,
 				return fmt.Sprintf("%s makes it %g of %g", one.Job, gpu.Utilization+j.Utilization, bound)
 			case gpu.Jobs > 0 && gpu.Jobs+1 > most:
 				return fmt.Sprintf("%d jobs on %s", gpu.Jobs+1, gpu.Name)
-			case settings.Refuses != nil && !slots && slices.ContainsFunc(gpu.Residents, func(r string) bool { return settings.Refuses(one.Job, r) }):
+			case settings.Refuses != nil && slices.ContainsFunc(gpu.Residents, func(r string) bool { return settings.Refuses(one.Job, r) }):
 				return one.Job + " is beside what it must not be with"
 			}
 			gpu.Jobs++

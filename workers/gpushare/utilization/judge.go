@@ -1,7 +1,6 @@
 package utilization
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -35,27 +34,9 @@ type Verdict struct {
 	Covered float64 `json:"covered"`
 }
 
-// Splits of [Judge].
-const (
-	// BySample hides a fifth of the trainings in turn, as the paper does.
-	BySample = "sample"
-	// ByFamily hides one family of architectures in turn: what is predicted is
-	// of a kind that was never seen (section 8 leaves it open).
-	ByFamily = "family"
-)
-
-// Judge trains on parts of the samples and predicts the rest, so that each is
-// predicted once.
-func Judge(samples []Sample, settings Settings, by string) (Verdict, error) {
-	parts, err := hidden(samples, by, settings.Seed)
-	if err != nil {
-		return Verdict{}, err
-	}
-	return judge(samples, parts, func(rest []Sample) (*Model, error) { return Train(rest, settings) })
-}
-
-// judge predicts each part with what was trained on the rest.
-func judge(samples []Sample, parts [][]int, train func([]Sample) (*Model, error)) (Verdict, error) {
+// Judge predicts each part of the samples, by their places, with what was trained
+// on the rest.
+func Judge(samples []Sample, parts [][]int, train func([]Sample) (*Model, error)) (Verdict, error) {
 	var v Verdict
 	var said, was [2][]float64
 	var off, memoryOff []float64
@@ -94,24 +75,9 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// hidden are the places of the samples that are predicted together.
-func hidden(samples []Sample, by string, seed uint64) (parts [][]int, err error) {
-	switch by {
-	case BySample:
-		parts = drawnParts(len(samples), seed)
-	case ByFamily:
-		if parts = families(samples); len(parts) < 2 {
-			return nil, fmt.Errorf("all %d profiles are of one family: none can be hidden", len(samples))
-		}
-	default:
-		return nil, fmt.Errorf("samples cannot be split by %q: %s or %s", by, BySample, ByFamily)
-	}
-	return parts, nil
-}
-
-// families are the places of the samples of each family, in the order in which
+// Families are the places of the samples of each family, in the order in which
 // they first come.
-func families(samples []Sample) (parts [][]int) {
+func Families(samples []Sample) (parts [][]int) {
 	place := map[string]int{}
 	for i, one := range samples {
 		at, known := place[one.Family]
@@ -122,45 +88,4 @@ func families(samples []Sample) (parts [][]int) {
 		parts[at] = append(parts[at], i)
 	}
 	return parts
-}
-
-// Tune returns the settings with which trainings are predicted best that were
-// not seen, of a method: section 5's grid of the number and depth of trees.
-func Tune(samples []Sample, method string, seed uint64) (Settings, error) {
-	if err := check(samples); err != nil {
-		return Settings{}, err
-	}
-	inputs, targets := rows(samples)
-	best, least := Settings{Method: method, Seed: seed}, math.Inf(1)
-	for _, one := range grid(method) {
-		one.Seed = seed
-		one, err := one.complete()
-		if err != nil {
-			return best, err
-		}
-		if off, _ := crossValidate(inputs, targets[0], one); off < least {
-			best, least = one, off
-		}
-	}
-	return best, nil
-}
-
-func grid(method string) (list []Settings) {
-	switch method {
-	case Forest:
-		for _, depth := range []int{4, 8, 16} {
-			for _, leaf := range []int{1, 2, 4} {
-				list = append(list, Settings{Method: Forest, Trees: 100, Depth: depth, Leaf: leaf})
-			}
-		}
-	case Boosting:
-		for _, trees := range []int{50, 150, 400} {
-			for _, depth := range []int{2, 3, 5} {
-				list = append(list, Settings{Method: Boosting, Trees: trees, Depth: depth})
-			}
-		}
-	default:
-		list = []Settings{{Method: method}}
-	}
-	return list
 }

@@ -44,7 +44,7 @@ func served(method string, seed uint64) Settings {
 // and judges it. The error says in words why there is none: too few trainings or
 // architectures, or no better predictions than the mean's.
 func Learn(samples []Sample, seed uint64) (*Learned, error) {
-	parts := families(samples)
+	parts := Families(samples)
 	switch {
 	case len(samples) < LeastToLearn:
 		return nil, fmt.Errorf("%d trainings were seen alone on such a GPU with their architecture known: at least %d are needed", len(samples), LeastToLearn)
@@ -62,7 +62,7 @@ func Learn(samples []Sample, seed uint64) (*Learned, error) {
 	if learned.Model, err = Train(samples, served(Forest, seed)); err != nil {
 		return nil, err
 	}
-	drawn := drawnParts(len(samples), seed)
+	drawn := DrawnParts(len(samples), seed)
 	if learned.BySample, learned.Mean, err = learned.compare(samples, drawn); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (l *Learned) compare(samples []Sample, parts [][]int) (forest, mean Verdict
 		if err != nil {
 			return forest, mean, err
 		}
-		*into, err = judge(samples, parts, func(rest []Sample) (*Model, error) {
+		*into, err = Judge(samples, parts, func(rest []Sample) (*Model, error) {
 			inputs, targets := rows(rest)
 			m := &Model{Utilization: fit(inputs, targets[0], settings), Memory: fit(inputs, targets[1], settings)}
 			m.Utilization.Residual, m.Memory.Residual = l.Model.Utilization.Residual, l.Model.Memory.Residual

@@ -169,7 +169,7 @@ func learn(inputs [][]float64, targets []float64, settings Settings) (Regression
 // crossValidate predicts each part from the others: the root of the mean squared
 // error, and that in the unit of each prediction.
 func crossValidate(inputs [][]float64, targets []float64, settings Settings) (plain, inUnits float64) {
-	parts := drawnParts(len(inputs), settings.Seed)
+	parts := DrawnParts(len(inputs), settings.Seed)
 	for fold, out := range parts {
 		var in []int
 		for other, part := range parts {
@@ -188,8 +188,9 @@ func crossValidate(inputs [][]float64, targets []float64, settings Settings) (pl
 	return math.Sqrt(plain), math.Sqrt(inUnits)
 }
 
-// drawnParts cuts so many samples into parts at random.
-func drawnParts(n int, seed uint64) [][]int {
+// DrawnParts cuts so many samples into five parts at random, as the paper does
+// (section 5): the places of each.
+func DrawnParts(n int, seed uint64) [][]int {
 	parts := make([][]int, min(folds, n))
 	for at, i := range rand.New(rand.NewPCG(seed, 3)).Perm(n) { //nolint:gosec // what is drawn has to repeat
 		parts[at%len(parts)] = append(parts[at%len(parts)], i)

@@ -69,13 +69,18 @@ func settings(method string) utilization.Settings {
 
 func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 	samples := drawn(150, 0.05)
-	for _, by := range []string{utilization.BySample, utilization.ByFamily} {
-		mean, err := utilization.Judge(samples, settings(utilization.Mean), by)
+	judge := func(method string, parts [][]int) (utilization.Verdict, error) {
+		return utilization.Judge(samples, parts, func(rest []utilization.Sample) (*utilization.Model, error) {
+			return utilization.Train(rest, settings(method))
+		})
+	}
+	for by, parts := range map[string][][]int{"sample": utilization.DrawnParts(len(samples), 1), "family": utilization.Families(samples)} {
+		mean, err := judge(utilization.Mean, parts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear} {
-			v, err := utilization.Judge(samples, settings(method), by)
+			v, err := judge(method, parts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,27 +184,6 @@ func TestTheColumnThatDecidesIsImportant(t *testing.T) {
 	}
 }
 
-func TestTuneTakesWhatPredictsBest(t *testing.T) {
-	samples := drawn(40, 0.1)
-	best, err := utilization.Tune(samples, utilization.Boosting, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tuned, err := utilization.Judge(samples, best, utilization.BySample)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, other := range []utilization.Settings{{Method: utilization.Boosting, Trees: 50, Depth: 2, Seed: 3}, {Method: utilization.Boosting, Trees: 400, Depth: 5, Seed: 3}} {
-		v, err := utilization.Judge(samples, other, utilization.BySample)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v.Utilization < 0.98*tuned.Utilization {
-			t.Errorf("%+v is better than %+v, which was chosen", other, best)
-		}
-	}
-}
-
 func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 	good := drawn(8, 0.1)
 	for want, change := range map[string]func([]utilization.Sample) ([]utilization.Sample, utilization.Settings){
@@ -228,15 +212,6 @@ func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 		if _, err := utilization.Train(samples, settings); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-	}
-	if _, err := utilization.Judge(good, utilization.Settings{}, "weekday"); err == nil {
-		t.Error("samples were split by weekday")
-	}
-	for i := range good {
-		good[i].Family = "one"
-	}
-	if _, err := utilization.Judge(good, utilization.Settings{}, utilization.ByFamily); err == nil {
-		t.Error("the only family was hidden")
 	}
 }
 
