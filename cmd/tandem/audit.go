@@ -75,7 +75,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, usageError{fmt.Errorf("--since (%s) must be a duration such as 24h, a date such as 2026-03-01, or a time such as 2026-03-01T08:00:00Z", text)}
+		return at, misuse("--since (%s) must be a duration such as 24h, a date such as 2026-03-01, or a time such as 2026-03-01T08:00:00Z", text)
 	}
 	return at, nil
 }

@@ -10,7 +10,7 @@ func TestAWorkerWithoutATokenSaysSoAtOnce(t *testing.T) {
 	t.Setenv("TANDEM_TOKEN", "")
 	var stdout, stderr bytes.Buffer
 	// Nobody listens there: a worker with a token would wait for its server.
-	code := execute(t.Context(), []string{"worker", "--server", "http://127.0.0.1:1", "--scratch", t.TempDir()}, &stdout, &stderr)
+	code := execute(t.Context(), rootCommand(), []string{"worker", "--server", "http://127.0.0.1:1", "--scratch", t.TempDir()}, &stdout, &stderr)
 	if code != exitUsage || !strings.Contains(stderr.String(), "set TANDEM_TOKEN") {
 		t.Errorf("code %d, %s", code, stderr.String())
 	}

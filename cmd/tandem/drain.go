@@ -47,11 +47,7 @@ func onWorker(server *connection, command *cobra.Command, change func(context.Co
 	var asJSON bool
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	command.Args = arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
-	flags := &studyFlags{}
-	command.ValidArgsFunction = func(command *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		flags.server = *server
-		return flags.completeWorker(command, args, prefix)
-	}
+	command.ValidArgsFunction = completeWorker(server)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		client, err := server.open()
 		if err != nil {
@@ -86,11 +82,8 @@ func printDrained(out io.Writer, answer protocol.Drained, done string) error {
 }
 
 // completeWorker offers the names of workers.
-func (f *studyFlags) completeWorker(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return f.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+func completeWorker(server *connection) completion {
+	return server.completeOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
 		workers, err := client.Workers(ctx)
 		var names []string
 		for _, worker := range workers {

@@ -78,11 +78,11 @@ unless a file describes others. docs/edge.md has the formats.`,
 
 func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 	if f.model == "" || (f.runs == "" && f.explore == string(backend.Greedy)) {
-		return usageError{fmt.Errorf("give the model with --model (ONNX, or JSON with its features), and runs to learn from with --runs")}
+		return misuse("give the model with --model (ONNX, or JSON with its features), and runs to learn from with --runs")
 	}
 	wishes, err := f.wishes()
 	if err != nil {
-		return usageError{err}
+		return misuse("%w", err)
 	}
 	model, err := f.features(stdin)
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 	chooser, err := backend.New(profiles, backend.Settings{Predictor: backend.Kind(f.predictor),
 		Exploration: backend.Exploration(f.explore), Window: f.window, Seed: f.seed})
 	if err != nil {
-		return usageError{err}
+		return misuse("%w", err)
 	}
 	if f.runs != "" {
 		runs, err := parsed(f.runs, stdin, backend.ParseRuns)
@@ -128,7 +128,7 @@ func (f *backendFlags) features(stdin io.Reader) (backend.Model, error) {
 		return parsed(f.model, stdin, backend.ParseModel)
 	}
 	if !(f.accuracy >= 0 && f.accuracy <= 1) {
-		return backend.Model{}, usageError{fmt.Errorf("--accuracy %v: it is from 0 to 1", f.accuracy)}
+		return backend.Model{}, misuse("--accuracy %v: it is from 0 to 1", f.accuracy)
 	}
 	g, err := readModel(f.model, f.dimensions)
 	if err != nil {
@@ -144,11 +144,11 @@ func parsed[T any](path string, stdin io.Reader, parse func([]byte) (T, error)) 
 	var none T
 	data, err := readBounded(path, stdin, maxRunsFile)
 	if err != nil {
-		return none, usageError{err}
+		return none, misuse("%w", err)
 	}
 	what, err := parse(data)
 	if err != nil {
-		return none, usageError{fmt.Errorf("%s: %w", path, err)}
+		return none, misuse("%s: %w", path, err)
 	}
 	return what, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -53,7 +52,7 @@ refused. --output writes them for "tandem edge deploy
   tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json --upload --server http://127.0.0.1:7171`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usageError{errors.New("name a device, and models with their runs: tandem edge calibrate DEVICE MODEL.onnx=RUN.json")}
+				return misuse("name a device, and models with their runs: tandem edge calibrate DEVICE MODEL.onnx=RUN.json")
 			}
 			return nil
 		},
@@ -177,7 +176,7 @@ func energyMethods(all []emu.Architecture) []string {
 func (f *calibrateFlags) read(pair string, on device.Device) (emu.Architecture, error) {
 	model, runs, found := strings.Cut(pair, "=")
 	if !found {
-		return emu.Architecture{}, usageError{fmt.Errorf("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)}
+		return emu.Architecture{}, misuse("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)
 	}
 	g, err := readModel(model, f.dimensions)
 	if err != nil {
@@ -185,33 +184,33 @@ func (f *calibrateFlags) read(pair string, on device.Device) (emu.Architecture, 
 	}
 	content, err := os.ReadFile(filepath.Clean(runs))
 	if err != nil {
-		return emu.Architecture{}, usageError{err}
+		return emu.Architecture{}, misuse("%w", err)
 	}
 	var ran edgeRun
 	if err := json.Unmarshal(content, &ran); err != nil {
-		return emu.Architecture{}, usageError{fmt.Errorf("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)}
+		return emu.Architecture{}, misuse("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)
 	}
 	if len(ran.Cells) == 0 {
-		return emu.Architecture{}, usageError{fmt.Errorf("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)}
+		return emu.Architecture{}, misuse("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)
 	}
 	if ran.Environment.CPUModel != "" && !f.force && !on.MayBe(ran.Environment.CPUModel) {
-		return emu.Architecture{}, usageError{fmt.Errorf("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)}
+		return emu.Architecture{}, misuse("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)
 	}
 	if info, err := os.Stat(filepath.Clean(model)); err == nil && ran.ModelBytes > 0 && info.Size() != ran.ModelBytes {
-		return emu.Architecture{}, usageError{fmt.Errorf("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())}
+		return emu.Architecture{}, misuse("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())
 	}
 	a := architectureOf(g)
 	a.Seen = time.Now()
 	for _, cell := range ran.Cells {
 		if err := sameInputs(g, cell); err != nil {
-			return a, usageError{fmt.Errorf("%s: %w", runs, err)}
+			return a, misuse("%s: %w", runs, err)
 		}
 		run := runOf(cell)
 		run.Machine, run.At = on.Name, a.Seen
 		a.Runs = append(a.Runs, run)
 	}
 	if faults := emu.RunFaults(a.Runs); len(faults) > 0 {
-		return a, usageError{fmt.Errorf("%s: %s %s", runs, faults[0].Path, faults[0].Message)}
+		return a, misuse("%s: %s %s", runs, faults[0].Path, faults[0].Message)
 	}
 	return a, nil
 }

@@ -63,7 +63,7 @@ func knownDevices(files []string) ([]device.Device, error) {
 	for _, path := range files {
 		one, err := readDeviceFile(path)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("%s: %w", path, err)}
+			return nil, misuse("%s: %w", path, err)
 		}
 		devices = device.Add(devices, one)
 	}
@@ -91,7 +91,7 @@ func findDevice(devices []device.Device, name string) (device.Device, error) {
 		return found, nil
 	}
 	if name != device.ThisMachine {
-		return found, usageError{err}
+		return found, misuse("%w", err)
 	}
 	return thisMachine().Device()
 }

@@ -44,7 +44,7 @@ else is counted.`,
   tandem edge inspect text.onnx --dimension sequence=128 --json`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("give one model file: tandem edge inspect MODEL.onnx")}
+				return misuse("give one model file: tandem edge inspect MODEL.onnx")
 			}
 			return nil
 		},
@@ -71,10 +71,10 @@ type inspected struct {
 
 func (f *inspectFlags) run(out io.Writer, path string) error {
 	if f.by != "class" && f.by != "operator" {
-		return usageError{fmt.Errorf("--by %q: it is class or operator", f.by)}
+		return misuse("--by %q: it is class or operator", f.by)
 	}
 	if f.batch < 1 || f.batch > 1<<20 {
-		return usageError{fmt.Errorf("--batch %d: it is from 1 to %d", f.batch, 1<<20)}
+		return misuse("--batch %d: it is from 1 to %d", f.batch, 1<<20)
 	}
 	g, err := readModel(path, f.dimensions)
 	if err != nil {
@@ -106,21 +106,21 @@ func readModel(path string, dimensions map[string]string) (graph.Graph, error) {
 	for name, text := range dimensions {
 		size, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || size < 1 {
-			return graph.Graph{}, usageError{fmt.Errorf("--dimension %s=%s: the size is a number from 1", name, text)}
+			return graph.Graph{}, misuse("--dimension %s=%s: the size is a number from 1", name, text)
 		}
 		options.Dimensions[name] = size
 	}
 	data, err := readModelFile(path)
 	if err != nil {
-		return graph.Graph{}, usageError{err}
+		return graph.Graph{}, misuse("%w", err)
 	}
 	g, err := onnx.Read(data, options)
 	var known *problem.Error
 	if errors.As(err, &known) && len(known.Fields) > 0 {
-		return graph.Graph{}, usageError{fmt.Errorf("%s: %w\nGive sizes with --dimension name=size", path, err)}
+		return graph.Graph{}, misuse("%s: %w\nGive sizes with --dimension name=size", path, err)
 	}
 	if err != nil {
-		return graph.Graph{}, usageError{fmt.Errorf("%s: %w", path, err)}
+		return graph.Graph{}, misuse("%s: %w", path, err)
 	}
 	return g, nil
 }

@@ -107,7 +107,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	job := f.job
 	file, err := os.Open(path)
 	if err != nil {
-		return usageError{err}
+		return misuse("%w", err)
 	}
 	defer file.Close()
 	if job.Library, err = emulator.Find(command.Context(), f.library); err != nil {

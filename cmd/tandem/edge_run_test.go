@@ -29,7 +29,7 @@ func withONNXRuntime(t *testing.T) {
 func TestEdgeRunAsJSON(t *testing.T) {
 	withONNXRuntime(t)
 	var stdout, stderr bytes.Buffer
-	code := execute(t.Context(), []string{"edge", "run", smallModel, "--batch", "4,1,4", "--threads", "1,2", "--cores", "1", "--seconds", "0.05", "--json"}, &stdout, &stderr)
+	code := execute(t.Context(), rootCommand(), []string{"edge", "run", smallModel, "--batch", "4,1,4", "--threads", "1,2", "--cores", "1", "--seconds", "0.05", "--json"}, &stdout, &stderr)
 	var got edgeRun
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || code != exitOK {
 		t.Fatalf("ended with %d, %v: %s", code, err, &stderr)
@@ -54,7 +54,7 @@ func TestEdgeRunAsJSON(t *testing.T) {
 	if err := os.WriteFile(path, stdout.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := execute(t.Context(), []string{"edge", "batch", "--curve", path, "--rate", "10/s", "--requests", "2000"}, &stdout, &stderr); code != exitOK {
+	if code := execute(t.Context(), rootCommand(), []string{"edge", "batch", "--curve", path, "--rate", "10/s", "--requests", "2000"}, &stdout, &stderr); code != exitOK {
 		t.Errorf("its curve is refused: %s", &stderr)
 	}
 }
@@ -62,7 +62,7 @@ func TestEdgeRunAsJSON(t *testing.T) {
 func TestEdgeRunAsTable(t *testing.T) {
 	withONNXRuntime(t)
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), []string{"edge", "run", smallModel, "--seconds", "0.05"}, &stdout, &stderr); code != exitOK {
+	if code := execute(t.Context(), rootCommand(), []string{"edge", "run", smallModel, "--seconds", "0.05"}, &stdout, &stderr); code != exitOK {
 		t.Fatalf("ended with %d: %s", code, &stderr)
 	}
 	for _, wanted := range []string{"P99", "J/SAMPLE", "ONNX Runtime 1.", "float32[1 1 28 28]", "Held by: limits, no new privileges, memory"} {
@@ -92,7 +92,7 @@ func TestEdgeRunOfABrokenModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			code := execute(t.Context(), append([]string{"edge", "run"}, test.arguments...), &stdout, &stderr)
+			code := execute(t.Context(), rootCommand(), append([]string{"edge", "run"}, test.arguments...), &stdout, &stderr)
 			if code == exitOK || !strings.Contains(stderr.String(), test.says) {
 				t.Errorf("ended with %d: %s", code, &stderr)
 			}

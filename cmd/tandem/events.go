@@ -96,7 +96,7 @@ machine that you run them on.`,
   tandem worker --events @events.txt`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("give files with recorded epochs")}
+				return misuse("give files with recorded epochs")
 			}
 			return nil
 		},
@@ -107,7 +107,7 @@ machine that you run them on.`,
 			}
 			choice, err := profiler.ChooseEvents(epochs, threshold)
 			if err != nil {
-				return usageError{err}
+				return misuse("%w", err)
 			}
 			if write != "" {
 				if err := os.WriteFile(write, []byte(eventFile(choice)), 0o666); err != nil {
@@ -180,7 +180,7 @@ func readEpochs(ctx context.Context, paths []string, stdin io.Reader) ([]map[str
 		}
 		var file recordedEpochs
 		if err := json.Unmarshal(data, &file); err != nil {
-			return nil, usageError{fmt.Errorf("%s is not what 'tandem profile --json' or 'tandem study trial --json' prints: %w", path, err)}
+			return nil, misuse("%s is not what 'tandem profile --json' or 'tandem study trial --json' prints: %w", path, err)
 		}
 		for _, epoch := range file.rates() {
 			if len(epoch) > 0 {

@@ -47,7 +47,7 @@ func TestEventsOfRecordedEpochs(t *testing.T) {
 	ofACommand, ofATrial := epochsAs(t, "epochs", 0, 6), epochsAs(t, "reports", 6, 12)
 	list := filepath.Join(t.TempDir(), "events.txt")
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), []string{"events", ofACommand, ofATrial, "--write", list}, &stdout, &stderr); code != 0 {
+	if code := execute(t.Context(), rootCommand(), []string{"events", ofACommand, ofATrial, "--write", list}, &stdout, &stderr); code != 0 {
 		t.Fatalf("code %d: %s", code, &stderr)
 	}
 	for _, part := range []string{"12 epochs, rates per second of CPU time. Of 5 events, 3 are worth", "hardly changed: major-faults", "task-clock, page-faults, context-switches"} {
@@ -105,7 +105,7 @@ func TestEventsRefuseWhatTheyCannotUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if code := execute(t.Context(), test.args, &stdout, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
+			if code := execute(t.Context(), rootCommand(), test.args, &stdout, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("code %d and %q, want %d and %q", code, &stderr, test.code, test.want)
 			}
 		})

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -25,7 +23,7 @@ func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definitio
 		return definition.Definition{}, ctx.Err()
 	}
 	if err != nil {
-		return definition.Definition{}, usageError{err}
+		return definition.Definition{}, misuse("%w", err)
 	}
 	format := definition.YAML
 	if strings.EqualFold(filepath.Ext(path), ".json") {
@@ -33,55 +31,15 @@ func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definitio
 	}
 	def, err := definition.Parse(data, format)
 	if err != nil {
-		return def, usageError{fmt.Errorf("%s: %w", path, err)}
+		return def, misuse("%s: %w", path, err)
 	}
 	return def, nil
-}
-
-// input reads what somebody may still be typing; the context ends the wait.
-func input[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := read()
-		done <- outcome{value, err}
-	}()
-	select {
-	case got := <-done:
-		return got.value, got.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
 }
 
 func readFile(path string, stdin io.Reader) ([]byte, error) {
 	data, err := readBounded(path, stdin, maxFileBytes)
 	if errors.Is(err, errTooLarge) {
 		return nil, problem.New(problem.Invalid, "%s is larger than a study file can be", path)
-	}
-	return data, err
-}
-
-var errTooLarge = errors.New("is larger than such a file can be")
-
-// readBounded reads a file of at most so many bytes; "-" is standard input.
-func readBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
-	source := stdin
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		source = file
-	}
-	data, err := io.ReadAll(io.LimitReader(source, most+1))
-	if err == nil && int64(len(data)) > most {
-		return nil, fmt.Errorf("%s %w", path, errTooLarge)
 	}
 	return data, err
 }

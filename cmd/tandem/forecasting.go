@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -61,13 +60,13 @@ func (o poolOptions) power() forecast.Power {
 // check refuses flags that cannot be meant.
 func (o poolOptions) check() error {
 	if err := o.power().Check(); err != nil {
-		return usageError{fmt.Errorf("--gpu-idle-watts, --gpu-asleep-watts, --gpu-wake-minutes: %w", err)}
+		return misuse("--gpu-idle-watts, --gpu-asleep-watts, --gpu-wake-minutes: %w", err)
 	}
 	if err := (forecasting.Options{Power: o.power(), Performance: o.performance, Total: o.total}).Check(); err != nil {
-		return usageError{fmt.Errorf("--pool-performance, --pool-size: %w", err)}
+		return misuse("--pool-performance, --pool-size: %w", err)
 	}
 	if err := autoscale.Check(o.scaling()); err != nil {
-		return usageError{fmt.Errorf("--autoscale, --autoscale-least, --autoscale-most, --autoscale-steady, --autoscale-pause: %w", err)}
+		return misuse("--autoscale, --autoscale-least, --autoscale-most, --autoscale-steady, --autoscale-pause: %w", err)
 	}
 	return nil
 }

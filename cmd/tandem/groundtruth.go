@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -113,7 +112,7 @@ begin their record anew with their next report.`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if (flags.machine != "") == all {
-				return usageError{errors.New("say what to forget: either --machine with a type of machine, as 'tandem ground-truth list' shows it, or --all")}
+				return misuse("say what to forget: either --machine with a type of machine, as 'tandem ground-truth list' shows it, or --all")
 			}
 			client, err := flags.server.open()
 			if err != nil {

@@ -99,7 +99,7 @@ A large file is sent in parts, each of which is taken whole or not at all.`,
 				return command.Context().Err()
 			}
 			if err != nil {
-				return usageError{err}
+				return misuse("%w", err)
 			}
 			client, err := flags.server.open()
 			if err != nil {

@@ -73,7 +73,7 @@ func showTruth(ctx context.Context, client *rest.Client, machine, key string) (s
 	case len(machines) == 0:
 		return known, fmt.Errorf("nothing is known yet: see 'tandem ground-truth list'")
 	case machine == "" && len(machines) > 1:
-		return known, usageError{fmt.Errorf("say which type of machine with --machine: %s", strings.Join(types, ", "))}
+		return known, misuse("say which type of machine with --machine: %s", strings.Join(types, ", "))
 	}
 	if known.Clusters, err = client.GroundTruthClusters(ctx, known.Machine, key); err != nil {
 		return known, err
@@ -89,7 +89,7 @@ func showTruth(ctx context.Context, client *rest.Client, machine, key string) (s
 		for _, one := range known.Clusters.Configurations {
 			keys = append(keys, fmt.Sprintf("%q", one.Key))
 		}
-		return known, usageError{fmt.Errorf("no run was profiled under the configuration %q: there is %s", format.Plain(key), strings.Join(keys, ", "))}
+		return known, misuse("no run was profiled under the configuration %q: there is %s", format.Plain(key), strings.Join(keys, ", "))
 	}
 	return known, nil
 }

@@ -47,7 +47,7 @@ func TestShellsCanComplete(t *testing.T) {
 		{[]string{"__complete", "study", "importance", "--method", ""}, "fanova"},
 	} {
 		var out, errs strings.Builder
-		if code := execute(t.Context(), c.args, &out, &errs); code != exitOK || !strings.Contains(out.String(), c.has) {
+		if code := execute(t.Context(), rootCommand(), c.args, &out, &errs); code != exitOK || !strings.Contains(out.String(), c.has) {
 			t.Errorf("tandem %s: exit code %d without %q:\n%.300s%s", strings.Join(c.args, " "), code, c.has, out.String(), errs.String())
 		}
 	}

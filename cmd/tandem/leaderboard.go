@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +33,7 @@ func printLeaderboard(out io.Writer, def definition.Definition, page protocol.Tr
 			names[name] = true
 		}
 	}
-	parameters := sortedNames(names)
+	parameters := slices.Sorted(maps.Keys(names))
 	heading := []string{"RANK", "TRIAL"}
 	for _, objective := range def.Objectives {
 		heading = append(heading, format.Plain(objective.Label()))
@@ -150,10 +152,10 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 				fmt.Fprintf(out, "  %-22s %s (objective)\n", format.Plain(one.Name), further(*best, i+1))
 			}
 		}
-		for _, name := range sortedNames(best.Params) {
+		for _, name := range slices.Sorted(maps.Keys(best.Params)) {
 			fmt.Fprintf(out, "  %-22s %s\n", format.Plain(name), format.Value(best.Params[name]))
 		}
-		for _, name := range sortedNames(answer.System) {
+		for _, name := range slices.Sorted(maps.Keys(answer.System)) {
 			fmt.Fprintf(out, "  %-22s %s (system)\n", format.Plain(name), format.Value(answer.System[name]))
 		}
 		if answer.Checkpoint != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,9 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 )
+
+// watchEvery is how often progress is asked for, and shown on a terminal.
+const watchEvery = time.Second
 
 // listing is what a listing command shows at one moment.
 type listing struct {
@@ -61,7 +66,7 @@ type shown[T any] struct {
 // show prints the answer as JSON, or as a listing that may be watched.
 func (s shown[T]) show(command *cobra.Command, server *connection) error {
 	if s.watching && s.asJSON {
-		return usageError{errWatchedJSON}
+		return misuse("%w", errWatchedJSON)
 	}
 	client, err := server.open()
 	if err != nil {
@@ -151,7 +156,7 @@ func (c *changes) show(seen listing) error {
 			lines = append(lines, one.said)
 		}
 	}
-	for _, key := range sortedNames(c.known) {
+	for _, key := range slices.Sorted(maps.Keys(c.known)) {
 		if _, still := now[key]; !still {
 			lines = append(lines, key+": no longer listed")
 		}

@@ -45,7 +45,7 @@ func serving(t *testing.T, data string, flags ...string) (greeting string, end f
 	var stdout, stderr heard
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(ctx, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
+		ended <- execute(ctx, rootCommand(), append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
 	}()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -66,7 +66,7 @@ func serving(t *testing.T, data string, flags ...string) (greeting string, end f
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, wrong bytes.Buffer
-	code = execute(t.Context(), args, &out, &wrong)
+	code = execute(t.Context(), rootCommand(), args, &out, &wrong)
 	return code, strings.TrimSpace(out.String()), wrong.String()
 }
 

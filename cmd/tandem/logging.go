@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 
@@ -31,7 +30,7 @@ func (l logging) open(out io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})), nil
 	}
-	return nil, usageError{fmt.Errorf("--log-format must be text or json, not %q", l.format)}
+	return nil, misuse("--log-format must be text or json, not %q", l.format)
 }
 
 // loggerAt returns a logger for people.

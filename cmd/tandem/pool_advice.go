@@ -25,7 +25,7 @@ func (f *adviceFlags) add(command *cobra.Command) {
 // check refuses what the server would.
 func (f *adviceFlags) check() error {
 	if !(f.query.Performance >= 0 && f.query.Performance <= 1) || f.query.Least < 0 {
-		return usageError{fmt.Errorf("--performance (%g) must be from 0 to 1, such as 0.98, and --least (%d) not negative", f.query.Performance, f.query.Least)}
+		return misuse("--performance (%g) must be from 0 to 1, such as 0.98, and --least (%d) not negative", f.query.Performance, f.query.Least)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,10 +71,10 @@ after the pause.`,
 // check refuses flags that cannot be meant.
 func (f *autoscaleFlags) check() error {
 	if f.wake == "" && f.sleep == "" {
-		return usageError{errors.New("--wake and --sleep are both missing: name a command that wakes machines, or one that puts them to sleep")}
+		return misuse("--wake and --sleep are both missing: name a command that wakes machines, or one that puts them to sleep")
 	}
 	if f.every < 10*time.Second || f.timeout <= 0 || f.pace.Steady < 1 || f.pace.Pause < 0 {
-		return usageError{fmt.Errorf("--every (%v) must be at least 10s, --timeout (%v) above 0, --steady (%d) at least 1, --pause (%v) not negative", f.every, f.timeout, f.pace.Steady, f.pace.Pause)}
+		return misuse("--every (%v) must be at least 10s, --timeout (%v) above 0, --steady (%d) at least 1, --pause (%v) not negative", f.every, f.timeout, f.pace.Steady, f.pace.Pause)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestTheReplaysDocumentIsWhatComesOut(t *testing.T) {
 		}
 	}
 	var out, errs strings.Builder
-	if code := execute(t.Context(), args, &out, &errs); code != exitOK {
+	if code := execute(t.Context(), rootCommand(), args, &out, &errs); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	_, after, _ := strings.Cut(string(text), "--stretch ")

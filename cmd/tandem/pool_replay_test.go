@@ -28,7 +28,7 @@ func replayed(t *testing.T, folder string, more ...string) (code int, out, errs 
 	t.Helper()
 	var stdout, stderr strings.Builder
 	args := append([]string{"pool", "replay", "--trace", filepath.Join(folder, "jobs.trace"), "--throughputs", filepath.Join(folder, "throughputs.json"), "--machines", filepath.Join(folder, "machines.yaml")}, more...)
-	code = execute(t.Context(), args, &stdout, &stderr)
+	code = execute(t.Context(), rootCommand(), args, &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 

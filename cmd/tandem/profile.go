@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,11 +14,6 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
 )
-
-// commandEnded passes a command's exit code on.
-type commandEnded struct{ code int }
-
-func (e commandEnded) Error() string { return fmt.Sprintf("the command ended with code %d", e.code) }
 
 // profileFlags are the flags of "tandem profile".
 type profileFlags struct {
@@ -66,7 +60,7 @@ output goes to standard error.`,
   tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("give a command to run: tandem profile -- COMMAND [ARGUMENT...]")}
+				return misuse("give a command to run: tandem profile -- COMMAND [ARGUMENT...]")
 			}
 			return nil
 		},
@@ -87,7 +81,7 @@ const shortestInterval = 10 * time.Millisecond
 
 func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 	if f.interval < shortestInterval {
-		return usageError{fmt.Errorf("--interval must be at least %v, or the looking would be what is measured", shortestInterval)}
+		return misuse("--interval must be at least %v, or the looking would be what is measured", shortestInterval)
 	}
 	if _, file := stderr.(*os.File); !file { // the command gets a file itself
 		stderr = &inTurn{to: stderr}

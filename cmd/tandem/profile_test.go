@@ -31,7 +31,7 @@ const twoEpochs = `echo "{\"epoch\": 1, \"loss\": 2}"; sh -c ":"; echo "epoch 2/
 
 func TestProfileOfACommandAsJSON(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := execute(t.Context(), []string{"profile", "--json", "--interval", "20ms", "--", "sh", "-c", twoEpochs}, &stdout, &stderr)
+	code := execute(t.Context(), rootCommand(), []string{"profile", "--json", "--interval", "20ms", "--", "sh", "-c", twoEpochs}, &stdout, &stderr)
 	var got profiled
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
 		t.Fatalf("%v in %s and %s", err, &stdout, &stderr)
@@ -52,7 +52,7 @@ func TestProfileOfACommandAsJSON(t *testing.T) {
 
 func TestProfileOfACommandAsTable(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), []string{"profile", "--", "sh", "-c", "sleep 0.01; " + twoEpochs}, &stdout, &stderr); code != 5 {
+	if code := execute(t.Context(), rootCommand(), []string{"profile", "--", "sh", "-c", "sleep 0.01; " + twoEpochs}, &stdout, &stderr); code != 5 {
 		t.Errorf("exit code %d, want 5", code)
 	}
 	if got := stdout.String(); got != "{\"epoch\": 1, \"loss\": 2}\nepoch 2/2  loss 1  (0.1 s)\n" {
@@ -81,7 +81,7 @@ func TestProfileRefusesWhatItDoesNotKnow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			if code := execute(t.Context(), append([]string{"profile"}, test.args...), io.Discard, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
+			if code := execute(t.Context(), rootCommand(), append([]string{"profile"}, test.args...), io.Discard, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("code %d and %q, want %d and %q", code, &stderr, test.code, test.want)
 			}
 		})

@@ -42,7 +42,7 @@ bounded. "admin" is the quota of the administrators' own studies.`,
   tandem quota set bob --trials 8 --weight 2
   tandem quota set carol --preempt`,
 		Args:              arguments(1, "the name of a user"),
-		ValidArgsFunction: flags.completeUser,
+		ValidArgsFunction: completeUser(&flags.server),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkQuota(quota, hours); err != nil {
 				return err
@@ -85,7 +85,7 @@ func checkQuota(quota protocol.Quota, hours float64) error {
 		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight},
 	} {
 		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
-			return usageError{fmt.Errorf("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)}
+			return misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func quotaRemoveCommand(flags *studyFlags) *cobra.Command {
 		Short:             "Remove a user's quota",
 		Example:           `  tandem quota remove ada`,
 		Args:              arguments(1, "the name of a user"),
-		ValidArgsFunction: flags.completeUser,
+		ValidArgsFunction: completeUser(&flags.server),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {
@@ -197,11 +197,8 @@ func quotaRemoveCommand(flags *studyFlags) *cobra.Command {
 }
 
 // completeUser offers the users that have a quota or something of the workers.
-func (f *studyFlags) completeUser(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return f.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+func completeUser(server *connection) completion {
+	return server.completeOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
 		quotas, err := client.Quotas(ctx)
 		var users []string
 		for _, one := range quotas {

@@ -72,20 +72,20 @@ func reservedTimes(ask *protocol.ReservationRequest, from, to string, last time.
 	start := time.Now()
 	if from != "" {
 		if start, err = time.Parse(time.RFC3339, from); err != nil {
-			return nil, usageError{fmt.Errorf("--from %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", from)}
+			return nil, misuse("--from %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", from)
 		}
 		begin = &start
 	}
 	switch {
 	case (to == "") == (last == 0):
-		return nil, usageError{fmt.Errorf("give --to, when it is over, or --for, how long it lasts: one of them")}
+		return nil, misuse("give --to, when it is over, or --for, how long it lasts: one of them")
 	case last < 0:
-		return nil, usageError{fmt.Errorf("--for (%v) must be above 0, such as 8h", last)}
+		return nil, misuse("--for (%v) must be above 0, such as 8h", last)
 	case last > 0:
 		ask.To = start.Add(last)
 	default:
 		if ask.To, err = time.Parse(time.RFC3339, to); err != nil {
-			return nil, usageError{fmt.Errorf("--to %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", to)}
+			return nil, misuse("--to %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", to)
 		}
 	}
 	return begin, nil

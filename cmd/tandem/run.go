@@ -94,7 +94,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 		return err
 	}
 	if len(def.Command) == 0 {
-		return usageError{fmt.Errorf("%s has no command to run: give one, or drive the study from Python with ask and tell", path)}
+		return misuse("%s has no command to run: give one, or drive the study from Python with ask and tell", path)
 	}
 	f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelWarn)
 	f.server.pool = usualPool()

@@ -12,8 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/similarity"
 )
 
-const defaultListen = "127.0.0.1:7171"
-
 func serveCommand() *cobra.Command {
 	var options serverOptions
 	var log logging

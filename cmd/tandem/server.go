@@ -62,19 +62,19 @@ func (o serverOptions) check() error {
 		return err
 	}
 	if _, err := similarity.ParseGrouping(o.similarity); err != nil {
-		return usageError{fmt.Errorf("--similarity: %w", err)}
+		return misuse("--similarity: %w", err)
 	}
 	if _, err := o.proxies(); err != nil {
 		return err
 	}
 	if o.maxConnections < 1 || o.limits.Requests < 0 {
-		return usageError{fmt.Errorf("--max-connections (%d) must be at least 1, and --requests-per-second (%g) at least 0, which bounds nothing", o.maxConnections, o.limits.Requests)}
+		return misuse("--max-connections (%d) must be at least 1, and --requests-per-second (%g) at least 0, which bounds nothing", o.maxConnections, o.limits.Requests)
 	}
 	if o.heartbeatSeconds > 0 && o.heartbeatSeconds <= o.leaseSeconds/2 && o.leaseSeconds <= maxLeaseSeconds {
 		return nil
 	}
-	return usageError{fmt.Errorf("--heartbeat-seconds (%g) must be above 0 and at most half of --lease-seconds (%g), so that one heartbeat may be lost; a lease lasts at most a day",
-		o.heartbeatSeconds, o.leaseSeconds)}
+	return misuse("--heartbeat-seconds (%g) must be above 0 and at most half of --lease-seconds (%g), so that one heartbeat may be lost; a lease lasts at most a day",
+		o.heartbeatSeconds, o.leaseSeconds)
 }
 
 // server is everything one server process runs.

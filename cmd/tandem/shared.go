@@ -47,7 +47,7 @@ func (o databaseOptions) chosen() bool { return o.url != "" }
 func (o databaseOptions) check() error {
 	if !o.chosen() {
 		if o.passwordFile != "" || o.advertise != "" {
-			return usageError{errors.New("--database-password-file and --advertise belong to --database: name the database")}
+			return misuse("--database-password-file and --advertise belong to --database: name the database")
 		}
 		return nil
 	}
@@ -56,7 +56,7 @@ func (o databaseOptions) check() error {
 	}
 	address, err := url.Parse(o.advertise)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" || strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil {
-		return usageError{fmt.Errorf("--advertise (%s) must be http://HOST:PORT or https://HOST:PORT, by which the other servers reach this one", o.advertise)}
+		return misuse("--advertise (%s) must be http://HOST:PORT or https://HOST:PORT, by which the other servers reach this one", o.advertise)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (o databaseOptions) open(ctx context.Context) (*postgres.Database, error) {
 	if o.passwordFile != "" {
 		content, err := os.ReadFile(o.passwordFile)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--database-password-file: %w", err)}
+			return nil, misuse("--database-password-file: %w", err)
 		}
 		options.Password = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	}
@@ -100,7 +100,7 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if address, err := netip.ParseAddrPort(s.listener.Addr().String()); err == nil && address.Addr().IsUnspecified() && s.options.database.advertise == "" {
-		return usageError{fmt.Errorf("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", s.options.listen, address.Port())}
+		return misuse("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", s.options.listen, address.Port())
 	}
 	authorities, err := readAuthorities(s.options.tls.ca)
 	if err != nil {

@@ -14,12 +14,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// studyFlags are shared by every command below "tandem study".
-type studyFlags struct {
-	server connection
-	json   bool
-}
-
 func studyCommand() *cobra.Command {
 	var flags studyFlags
 	command := group(&cobra.Command{
@@ -42,28 +36,10 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	return command
 }
 
-// group is a command that only holds others: alone it helps, and what it does
-// not know is an error.
-func group(command *cobra.Command) *cobra.Command {
-	command.Args = cobra.ArbitraryArgs
-	command.SuggestionsMinimumDistance = 2
-	command.RunE = func(command *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return command.Help()
-		}
-		hint := ""
-		if similar := command.SuggestionsFor(args[0]); len(similar) > 0 {
-			hint = fmt.Sprintf("; did you mean %q?", command.CommandPath()+" "+similar[0])
-		}
-		return usageError{fmt.Errorf("there is no command %q%s\nSee '%s --help'", command.CommandPath()+" "+args[0], hint, command.CommandPath())}
-	}
-	return command
-}
-
 // onStudy is a command about one study.
 func onStudy(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, study string, out io.Writer) error) *cobra.Command {
 	command.Args = arguments(1, "the name or the id of a study")
-	command.ValidArgsFunction = flags.completeStudy
+	command.ValidArgsFunction = completeStudies(&flags.server, 1)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		client, err := flags.server.open()
 		if err != nil {
@@ -88,7 +64,7 @@ of an admin or a viewer.`,
 		Args: arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if mine && owner != "" {
-				return usageError{fmt.Errorf("--mine and --owner %s exclude each other: give one of them", owner)}
+				return misuse("--mine and --owner %s exclude each other: give one of them", owner)
 			}
 			return shown[studyList]{
 				asJSON: flags.json, watching: watching,
@@ -102,7 +78,7 @@ of an admin or a viewer.`,
 	}
 	command.Flags().StringVar(&owner, "owner", "", "only the studies of this user; admin: of the administrators")
 	command.Flags().BoolVar(&mine, "mine", false, "only the studies of whoever the token is of")
-	flagWords(command, "owner", flags.completeOwners)
+	flagWords(command, "owner", completeOwners(&flags.server))
 	watchFlag(command, &watching)
 	return command
 }
@@ -121,7 +97,7 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 			return nil, err
 		}
 		if identity.Owner == "" {
-			return nil, usageError{fmt.Errorf("--mine: a token with the scope %s has no studies of its own", identity.Scope)}
+			return nil, misuse("--mine: a token with the scope %s has no studies of its own", identity.Scope)
 		}
 		owner = identity.Owner
 	}
@@ -182,7 +158,7 @@ func showCommand(flags *studyFlags) *cobra.Command {
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		if flags.json {
 			if watching {
-				return usageError{errWatchedJSON}
+				return misuse("%w", errWatchedJSON)
 			}
 			view, err := client.Study(ctx, study)
 			if err != nil {

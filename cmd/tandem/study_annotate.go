@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,16 +24,16 @@ func tagCommand(flags *studyFlags) *cobra.Command {
 page and in exports. Without a tag and without --remove, the tags are shown.`,
 		Example: `  tandem study tag lenet-fashion-mnist paper baseline
   tandem study tag lenet-fashion-mnist --trial 12 odd --remove checked`,
-		ValidArgsFunction: flags.completeStudy,
+		ValidArgsFunction: completeStudies(&flags.server, 1),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("give the name or the id of a study, and tags")}
+				return misuse("give the name or the id of a study, and tags")
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
 			amendment := trial.Amendment{AddTags: args[1:], RemoveTags: remove}
-			return flags.annotate(command, subject{args[0], number}, amendment, func(out io.Writer, now trial.Annotation) error {
+			return subject{args[0], number}.annotate(command, flags, amendment, func(out io.Writer, now trial.Annotation) error {
 				_, err := fmt.Fprintln(out, format.Plain(strings.Join(now.Tags, " ")))
 				return err
 			})
@@ -55,10 +54,10 @@ text in place of the one that is there; "-" reads it from standard input, and
 empty text removes it. Without a text the note is shown.`,
 		Example: `  tandem study note lenet-fashion-mnist "with the new augmentation"
   tandem study note lenet-fashion-mnist --trial 12 "diverges behind epoch 3"`,
-		ValidArgsFunction: flags.completeStudy,
+		ValidArgsFunction: completeStudies(&flags.server, 1),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usageError{errors.New("give the name or the id of a study, and the note as one text in quotes")}
+				return misuse("give the name or the id of a study, and the note as one text in quotes")
 			}
 			return nil
 		},
@@ -75,7 +74,7 @@ empty text removes it. Without a text the note is shown.`,
 				}
 				amendment.Note = &text
 			}
-			return flags.annotate(command, subject{args[0], number}, amendment, func(out io.Writer, now trial.Annotation) error {
+			return subject{args[0], number}.annotate(command, flags, amendment, func(out io.Writer, now trial.Annotation) error {
 				if now.Note == "" {
 					return nil
 				}
@@ -105,25 +104,26 @@ type subject struct {
 
 // annotate changes what is written about the subject, if anything is to be
 // changed, and shows what is there then.
-func (f *studyFlags) annotate(command *cobra.Command, of subject, amendment trial.Amendment, show func(io.Writer, trial.Annotation) error) error {
-	if of.number < -1 {
-		return usageError{fmt.Errorf("--trial is the number of a trial, from 0 on, not %s", strconv.Itoa(of.number))}
+func (s subject) annotate(command *cobra.Command, flags *studyFlags, amendment trial.Amendment, show func(io.Writer, trial.Annotation) error) error {
+	if s.number < -1 {
+		return misuse("--trial is the number of a trial, from 0 on, not %s", strconv.Itoa(s.number))
 	}
-	client, err := f.server.open()
+	client, err := flags.server.open()
 	if err != nil {
 		return err
 	}
-	now, err := of.annotate(command.Context(), client, amendment)
+	now, err := s.amend(command.Context(), client, amendment)
 	if err != nil {
 		return err
 	}
-	if f.json {
+	if flags.json {
 		return writeJSON(command.OutOrStdout(), now)
 	}
 	return show(command.OutOrStdout(), now)
 }
 
-func (s subject) annotate(ctx context.Context, client *rest.Client, amendment trial.Amendment) (trial.Annotation, error) {
+// amend asks the server for that.
+func (s subject) amend(ctx context.Context, client *rest.Client, amendment trial.Amendment) (trial.Annotation, error) {
 	asks := len(amendment.AddTags)+len(amendment.RemoveTags) == 0 && amendment.Note == nil
 	switch {
 	case asks && s.number < 0:

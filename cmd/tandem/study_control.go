@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +59,7 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 		Short:             "Delete a study with its trials, logs and checkpoints",
 		Example:           `  tandem study delete lenet-fashion-mnist --yes`,
 		Args:              arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: flags.completeStudy,
+		ValidArgsFunction: completeStudies(&flags.server, 1),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {
@@ -91,21 +87,4 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 	}
 	command.Flags().BoolVarP(&sure, "yes", "y", false, "do not ask")
 	return command
-}
-
-// confirm asks on a terminal; without one, nothing is deleted unasked.
-func confirm(command *cobra.Command, question string) error {
-	file, ok := command.InOrStdin().(*os.File)
-	if !ok || !isTerminal(file) {
-		return usageError{fmt.Errorf("%s asks before it deletes, and there is no terminal to ask on: give --yes", command.Name())}
-	}
-	fmt.Fprintf(command.ErrOrStderr(), "%s [y/N] ", question)
-	answer, err := input(command.Context(), func() (string, error) { return bufio.NewReader(file).ReadString('\n') })
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was deleted")
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -14,9 +13,6 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/report"
 )
-
-// errDiffers is what two studies that differ end --exit-code with.
-var errDiffers = errors.New("the definitions differ")
 
 func diffCommand(flags *studyFlags) *cobra.Command {
 	var code bool
@@ -33,7 +29,7 @@ their definitions differ in more than the name.`,
   tandem study diff lenet-bohb lenet-random --json | jq '.definition[].path'
   tandem study diff nightly-1 nightly-2 --exit-code > /dev/null || echo "not the same study"`,
 		Args:              arguments(2, "the names or the ids of two studies"),
-		ValidArgsFunction: flags.completeStudies(2),
+		ValidArgsFunction: completeStudies(&flags.server, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -35,7 +34,7 @@ a header of parameter names, in which an empty cell is a parameter not given.`,
 		Example: `  tandem study enqueue lenet-fashion-mnist -p learning_rate=0.01 -p batch_size=32
   tandem study enqueue lenet-fashion-mnist --file configurations.csv`,
 		Args:              arguments(1, "the name or the id of a study, and parameters as -p name=value"),
-		ValidArgsFunction: shared.completeStudy,
+		ValidArgsFunction: completeStudies(&shared.server, 1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
 		},
@@ -47,7 +46,7 @@ a header of parameter names, in which an empty cell is a parameter not given.`,
 
 func (f *enqueueFlags) run(command *cobra.Command, study string) error {
 	if (len(f.values) > 0) == (f.file != "") {
-		return usageError{errors.New("say what to enqueue: either -p name=value, once for each parameter, or --file")}
+		return misuse("say what to enqueue: either -p name=value, once for each parameter, or --file")
 	}
 	client, err := f.server.open()
 	if err != nil {
@@ -59,7 +58,7 @@ func (f *enqueueFlags) run(command *cobra.Command, study string) error {
 	}
 	configurations, err := f.configurations(command, view.Definition.Space)
 	if err != nil {
-		return usageError{err}
+		return misuse("%w", err)
 	}
 	reply, err := client.Enqueue(command.Context(), view.ID, protocol.EnqueueRequest{Configurations: configurations})
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -70,9 +69,9 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 func (c importanceFlags) check() error {
 	switch {
 	case c.ablation && c.method != "":
-		return usageError{errors.New("--method does not go with --ablation, which has its own")}
+		return misuse("--method does not go with --ablation, which has its own")
 	case !c.ablation && (c.from >= 0 || c.to >= 0):
-		return usageError{errors.New("--from and --to go with --ablation")}
+		return misuse("--from and --to go with --ablation")
 	}
 	return nil
 }
@@ -83,14 +82,6 @@ func chosen(number int) *int {
 		return nil
 	}
 	return &number
-}
-
-// printed writes an answer as JSON, or as people read it.
-func printed[T any](out io.Writer, asJSON bool, answer T, text func(io.Writer, T) error) error {
-	if asJSON {
-		return writeJSON(out, answer)
-	}
-	return text(out, answer)
 }
 
 func printImportance(out io.Writer, answer protocol.Importance) error {

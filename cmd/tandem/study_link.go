@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -52,10 +51,10 @@ that readers reach. It ends after --expires, at most 366 days from now.`,
   tandem study link create lenet-fashion-mnist --name "the talk" --expires 2h`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		if strings.TrimSpace(name) == "" {
-			return usageError{errors.New("--name must say for whom the link is, such as reviewers: the list of links and the audit log show it")}
+			return misuse("--name must say for whom the link is, such as reviewers: the list of links and the audit log show it")
 		}
 		if seconds := life.Seconds(); seconds < protocol.MinLinkSeconds || seconds > protocol.MaxLinkSeconds {
-			return usageError{fmt.Errorf("--expires (%v) must be a time from now, from a minute to 366 days, such as 168h", life)}
+			return misuse("--expires (%v) must be a time from now, from a minute to 366 days, such as 168h", life)
 		}
 		issued, err := client.CreateLink(ctx, study, protocol.LinkRequest{Name: name, TTLSeconds: life.Seconds()})
 		if err != nil {
@@ -114,14 +113,14 @@ func linkRevokeCommand(flags *studyFlags) *cobra.Command {
 		Short:             "Revoke a link to a study; whoever has it open is refused from now on",
 		Example:           `  tandem study link revoke lenet-fashion-mnist 3fX9kQ2mLp0a`,
 		Args:              arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
-		ValidArgsFunction: flags.completeLink,
+		ValidArgsFunction: completeInStudy(&flags.server, linkIDs),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {
 				return err
 			}
 			if strings.Contains(args[1], "tandem_") {
-				return usageError{errors.New("give the link's id, not the link: see 'tandem study link list'")}
+				return misuse("give the link's id, not the link: see 'tandem study link list'")
 			}
 			if err := client.DeleteLink(command.Context(), args[0], args[1]); err != nil {
 				return err
@@ -135,20 +134,12 @@ func linkRevokeCommand(flags *studyFlags) *cobra.Command {
 	}
 }
 
-// completeLink offers a study, and then its links, with whom they are for.
-func (f *studyFlags) completeLink(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		return f.completeStudy(command, args, begun)
-	case 1:
-		return f.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
-			links, err := client.Links(ctx, args[0])
-			ids := make([]string, 0, len(links))
-			for _, link := range links {
-				ids = append(ids, link.ID+"\t"+format.Plain(link.Name)+", until "+shownTime(&link.Expires, ""))
-			}
-			return ids, err
-		})
+// linkIDs are the links to a study, with whom they are for.
+func linkIDs(ctx context.Context, client *rest.Client, study string) ([]string, error) {
+	links, err := client.Links(ctx, study)
+	ids := make([]string, 0, len(links))
+	for _, link := range links {
+		ids = append(ids, link.ID+"\t"+format.Plain(link.Name)+", until "+shownTime(&link.Expires, ""))
 	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
+	return ids, err
 }

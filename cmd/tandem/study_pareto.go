@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +44,7 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 				names[name] = true
 			}
 		}
-		parameters := sortedNames(names)
+		parameters := slices.Sorted(maps.Keys(names))
 		heading := []string{"RANK", "TRIAL"}
 		for _, one := range answer.Objectives {
 			heading = append(heading, format.Plain(one.Name))

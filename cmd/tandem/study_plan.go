@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -68,14 +67,14 @@ takes is an estimate: every pass over the data counts alike.`,
 func (p pacing) known(ctx context.Context, flags *studyFlags) (budget.Pace, error) {
 	pace := p.pace
 	if pace.Seconds < 0 || pace.Joules < 0 || p.workers < 1 {
-		return pace, usageError{errors.New("--epoch-seconds and --epoch-joules must not be negative, and --workers must be at least 1")}
+		return pace, misuse("--epoch-seconds and --epoch-joules must not be negative, and --workers must be at least 1")
 	}
 	if p.like == "" {
 		pace.Source = "was given"
 		return pace, nil
 	}
 	if pace.Seconds > 0 || pace.Joules > 0 {
-		return pace, usageError{errors.New("--like takes the pace from a study: leave out --epoch-seconds and --epoch-joules")}
+		return pace, misuse("--like takes the pace from a study: leave out --epoch-seconds and --epoch-joules")
 	}
 	client, err := flags.server.open()
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +33,7 @@ left out. The values of environment variables are not in it.`,
 		Example: `  tandem study report lenet-fashion-mnist -o report.html
   tandem study report lenet-fashion-mnist -o - > report.html`,
 		Args:              arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: flags.completeStudy,
+		ValidArgsFunction: completeStudies(&flags.server, 1),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {
@@ -88,7 +87,7 @@ func gather(ctx context.Context, client *rest.Client, study string, progress io.
 func writeReport(out io.Writer, path string, source report.Source, asJSON bool) error {
 	if path == "-" {
 		if asJSON {
-			return usageError{errors.New("--json says where the report was written, and -o - writes it to the same place: give one of them")}
+			return misuse("--json says where the report was written, and -o - writes it to the same place: give one of them")
 		}
 		return report.Write(out, source)
 	}

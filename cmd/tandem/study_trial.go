@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -19,11 +20,11 @@ import (
 // onTrial is a command about one trial.
 func onTrial(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
 	command.Args = arguments(2, "a study and the number of a trial")
-	command.ValidArgsFunction = flags.completeTrial
+	command.ValidArgsFunction = completeInStudy(&flags.server, trialNumbers)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		number, err := strconv.Atoi(args[1])
 		if err != nil || number < 0 {
-			return usageError{fmt.Errorf("the number of a trial is 0 or more, not %q", args[1])}
+			return misuse("the number of a trial is 0 or more, not %q", args[1])
 		}
 		client, err := flags.server.open()
 		if err != nil {
@@ -110,7 +111,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 			metrics[name] = true
 		}
 	}
-	names := sortedNames(metrics)
+	names := slices.Sorted(maps.Keys(metrics))
 	heading := []string{"RUNG", "EPOCH"}
 	for _, name := range names {
 		heading = append(heading, format.Plain(name))
@@ -219,9 +220,9 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 		case form == "":
 			form = "csv"
 		case !slices.Contains([]string{"csv", "parquet", "json"}, form):
-			return usageError{fmt.Errorf("--format is csv, parquet or json, not %q", form)}
+			return misuse("--format is csv, parquet or json, not %q", form)
 		case form != "json" && flags.json:
-			return usageError{fmt.Errorf("--json asks for JSON and --format for %s: give one of them", form)}
+			return misuse("--json asks for JSON and --format for %s: give one of them", form)
 		}
 		answer, err := client.Export(ctx, study, form)
 		if err != nil {
@@ -240,24 +241,4 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 	flagWords(command, "format", words("csv", "parquet", "json"))
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
-}
-
-// saveAs writes a file whole or not at all.
-func saveAs(path string, content io.Reader) error {
-	part := path + ".part"
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(file, content); err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		os.Remove(part) //nolint:errcheck // the first error is the one to tell
-		return err
-	}
-	return os.Rename(part, path)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -32,7 +31,7 @@ func (f *warmFlags) register(command *cobra.Command) {
 // apply names the earlier studies in the definition and reads the file.
 func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes io.Writer) ([]protocol.Observation, error) {
 	if f.study != "" && f.file == "" {
-		return nil, usageError{errors.New("--warm-start-study chooses a study of the database that --warm-start names")}
+		return nil, misuse("--warm-start-study chooses a study of the database that --warm-start names")
 	}
 	if len(f.from) > 0 {
 		warm := definition.WarmStart{}
@@ -52,7 +51,7 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 	}
 	results, err := importer.ReadResults(ctx, f.file, f.study, *def)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, misuse("%w", err)
 	}
 	for _, note := range results.Notes {
 		fmt.Fprintln(notes, format.Plain(note))

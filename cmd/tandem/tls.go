@@ -2,9 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -45,15 +42,15 @@ func (o tlsOptions) on() bool { return o.own || o.certificate != "" }
 func (o tlsOptions) check(listen string, shared bool) error {
 	switch {
 	case o.own && (o.certificate != "" || o.key != ""):
-		return usageError{errors.New("--tls makes a certificate, --tls-cert and --tls-key bring one: give one or the other")}
+		return misuse("--tls makes a certificate, --tls-cert and --tls-key bring one: give one or the other")
 	case o.own && shared:
-		return usageError{errors.New("--tls makes an authority for one server, and those that share a --database have to believe each other: give each a certificate with --tls-cert and --tls-key, and the authority that signed them with --ca")}
+		return misuse("--tls makes an authority for one server, and those that share a --database have to believe each other: give each a certificate with --tls-cert and --tls-key, and the authority that signed them with --ca")
 	case o.ca != "" && !shared:
-		return usageError{errors.New("--ca is about the other servers on a --database: name the database; clients are given --ca themselves")}
+		return misuse("--ca is about the other servers on a --database: name the database; clients are given --ca themselves")
 	case (o.certificate == "") != (o.key == ""):
-		return usageError{errors.New("--tls-cert and --tls-key belong together: give both")}
+		return misuse("--tls-cert and --tls-key belong together: give both")
 	case !o.on() && !o.plain && !onLoopback(listen):
-		return usageError{fmt.Errorf("other machines can reach --listen %s, and tokens would cross the network in plain text: start the server with tandem serve --tls (or --tls-cert and --tls-key), or add --plain-http if nothing but a TLS proxy can reach it", listen)}
+		return misuse("other machines can reach --listen %s, and tokens would cross the network in plain text: start the server with tandem serve --tls (or --tls-cert and --tls-key), or add --plain-http if nothing but a TLS proxy can reach it", listen)
 	}
 	return nil
 }
@@ -132,16 +129,4 @@ func localAddresses() []string {
 		}
 	}
 	return list
-}
-
-// readAuthorities reads whom the client trusts; nil: whom the machine trusts.
-func readAuthorities(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil
-	}
-	authorities, err := certificate.ReadAuthorities(path)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return authorities, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/sqlite"
@@ -87,9 +88,9 @@ by default, if no token and no --server is given), whether it runs or not. With
 func tokenRequest(name, scope, worker string, life time.Duration) (protocol.TokenRequest, error) {
 	switch {
 	case life < 0:
-		return protocol.TokenRequest{}, usageError{fmt.Errorf("--expires (%v) must be a time from now, such as 720h, or 0 for a token that never expires", life)}
+		return protocol.TokenRequest{}, misuse("--expires (%v) must be a time from now, such as 720h, or 0 for a token that never expires", life)
 	case name == "" && scope == string(auth.User):
-		return protocol.TokenRequest{}, usageError{fmt.Errorf("--name must be the user's name, such as alice: all tokens of that name are the same user's")}
+		return protocol.TokenRequest{}, misuse("--name must be the user's name, such as alice: all tokens of that name are the same user's")
 	case name == "" && worker != "" && worker != auth.AnyWorker:
 		name = worker
 	case name == "":
@@ -142,7 +143,7 @@ func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask p
 func createTokenAt(ctx context.Context, place tokenPlace, request auth.Request) (secret string, token auth.Token, err error) {
 	path := filepath.Join(place.data, "tandem.db")
 	if _, err := os.Stat(path); err != nil {
-		return "", token, usageError{fmt.Errorf("--data: there is no server's data in %s: %w", place.data, err)}
+		return "", token, misuse("--data: there is no server's data in %s: %w", place.data, err)
 	}
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
@@ -212,28 +213,20 @@ func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 	return table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)
 }
 
-// shownTime is a time to the minute, or what is said when there is none.
-func shownTime(at *time.Time, none string) string {
-	if at == nil {
-		return none
-	}
-	return at.Local().Format("2006-01-02 15:04")
-}
-
 func tokenRevokeCommand(flags *studyFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:               "revoke ID",
 		Short:             "Revoke a token; whoever uses it is refused from now on",
 		Example:           `  tandem token revoke 3fX9kQ2mLp0a`,
 		Args:              arguments(1, "the id of a token, as 'tandem token list' shows it"),
-		ValidArgsFunction: flags.completeToken,
+		ValidArgsFunction: completeToken(&flags.server),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := flags.server.open()
 			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(args[0], "tandem_") {
-				return usageError{fmt.Errorf("give the token's id, not the token: see 'tandem token list'")}
+				return misuse("give the token's id, not the token: see 'tandem token list'")
 			}
 			if err := client.DeleteToken(command.Context(), args[0]); err != nil {
 				return err
@@ -245,4 +238,16 @@ func tokenRevokeCommand(flags *studyFlags) *cobra.Command {
 			return err
 		},
 	}
+}
+
+// completeToken offers the ids of tokens, with whose they are.
+func completeToken(server *connection) completion {
+	return server.completeOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
+		tokens, err := client.Tokens(ctx)
+		ids := make([]string, 0, len(tokens))
+		for _, token := range tokens {
+			ids = append(ids, token.ID+"\t"+format.Plain(token.Name)+", "+token.Scope)
+		}
+		return ids, err
+	})
 }

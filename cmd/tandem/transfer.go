@@ -15,26 +15,26 @@ const drawnEvery = 100 * time.Millisecond
 // else what was done. It is drawn on terminals alone, and gone at the end, so
 // that a pipe holds nothing but the answer.
 type transfer struct {
-	display *display
-	what    string
-	done    int64
-	total   int64 // bytes; 0: not known
-	drawn   time.Time
+	shown line
+	what  string
+	done  int64
+	total int64 // bytes; 0: not known
+	drawn time.Time
 }
 
 func newTransfer(out io.Writer, what string, total int64) *transfer {
-	return &transfer{display: newDisplay(out), what: what, total: total}
+	return &transfer{shown: newLine(out), what: what, total: total}
 }
 
 // at says how far it is.
 func (t *transfer) at(what string, done, total int64) {
 	same := what == t.what
 	t.what, t.done, t.total = what, done, total
-	if t.display.screen == nil || same && time.Since(t.drawn) < drawnEvery && (total == 0 || done < total) {
+	if !t.shown.redraws() || same && time.Since(t.drawn) < drawnEvery && (total == 0 || done < total) {
 		return
 	}
 	t.drawn = time.Now()
-	t.display.draw(t.line())
+	t.shown.draw(t.line())
 }
 
 func (t *transfer) line() string {
@@ -48,7 +48,7 @@ func (t *transfer) line() string {
 }
 
 // end takes the bar away.
-func (t *transfer) end() { t.display.clear() }
+func (t *transfer) end() { t.shown.clear() }
 
 // reading counts what is read.
 func (t *transfer) reading(from io.Reader) io.Reader { return &counted{from, t} }

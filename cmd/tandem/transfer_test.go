@@ -4,8 +4,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func TestATransferSaysHowFarItIs(t *testing.T) {
@@ -31,16 +29,5 @@ func TestAPipeHoldsNoBar(t *testing.T) {
 	moved.end()
 	if err != nil || string(data) != "0123456789" || moved.done != 10 || out.Len() != 0 {
 		t.Errorf("read %q (%v), counted %d, printed %q", data, err, moved.done, out.String())
-	}
-}
-
-func TestThePartOfAStudyThatIsDone(t *testing.T) {
-	t.Parallel()
-	rest := 30.0
-	if part, known := partDone(protocol.Progress{ElapsedSeconds: 10, RemainingSeconds: &rest}); !known || part != 0.25 {
-		t.Errorf("10 s of 40 s are %g, %v", part, known)
-	}
-	if _, known := partDone(protocol.Progress{ElapsedSeconds: 10}); known {
-		t.Error("without an end, a part is known")
 	}
 }

@@ -14,13 +14,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const (
-	// watchEvery is how often progress is asked for, and shown on a terminal.
-	watchEvery = time.Second
-	// linesEvery is how often a line is printed where there is no terminal and
-	// nothing new happened.
-	linesEvery = 15 * time.Second
-)
+// linesEvery is how often a line is printed where there is no terminal and
+// nothing new happened.
+const linesEvery = 15 * time.Second
 
 // watch shows a study's progress until it is over, and returns its last view.
 func watch(ctx context.Context, client *rest.Client, study string, out io.Writer) (protocol.StudyView, error) {
@@ -54,9 +50,7 @@ func watch(ctx context.Context, client *rest.Client, study string, out io.Writer
 // display prints progress: one line that changes on a terminal, a line for
 // each news elsewhere.
 type display struct {
-	out     io.Writer
-	screen  *terminal // nil where there is none
-	shown   bool
+	line
 	news    string
 	printed time.Time
 	// waits is why the study waited at the last look, told is what of that was said.
@@ -66,21 +60,17 @@ type display struct {
 }
 
 func newDisplay(out io.Writer) *display {
-	d := &display{out: out}
-	if screen, ok := terminalOf(out); ok {
-		d.screen = &screen
-	}
-	return d
+	return &display{line: newLine(out)}
 }
 
 func (d *display) show(view protocol.StudyView) {
 	d.tell(whyIdle(view))
-	line := progressLine(view)
-	if d.screen != nil {
+	progress := progressLine(view)
+	if d.redraws() {
 		if part, known := partDone(view.Progress); known {
-			line = bar(part) + " " + line
+			progress = bar(part) + " " + progress
 		}
-		d.draw(line)
+		d.draw(progress)
 		return
 	}
 	news := fmt.Sprint(view.Status, shownBest(view))
@@ -88,7 +78,7 @@ func (d *display) show(view protocol.StudyView) {
 		return
 	}
 	d.news, d.printed = news, time.Now()
-	fmt.Fprintln(d.out, line)
+	fmt.Fprintln(d.out, progress)
 }
 
 // tell says once why nothing of the study runs, if that is so at two looks: between
@@ -132,44 +122,12 @@ func whyIdle(view protocol.StudyView) string {
 	return strings.Join(reasons, "; ")
 }
 
-// draw puts a line in the place of the one before.
-func (d *display) draw(line string) {
-	fmt.Fprintf(d.out, "\r\x1b[K%s", shortened(line, d.screen.columns()-1))
-	d.shown = true
-}
-
-// clear takes the line away.
-func (d *display) clear() {
-	if d.shown {
-		fmt.Fprint(d.out, "\r\x1b[K")
-		d.shown = false
-	}
-}
-
-// end leaves the last line standing.
-func (d *display) end() {
-	if d.shown {
-		fmt.Fprintln(d.out)
-		d.shown = false
-	}
-}
-
 // partDone is the part of the study's time that is behind it, an estimate.
 func partDone(p protocol.Progress) (part float64, known bool) {
 	if p.RemainingSeconds == nil || p.ElapsedSeconds+*p.RemainingSeconds <= 0 {
 		return 0, false
 	}
 	return p.ElapsedSeconds / (p.ElapsedSeconds + *p.RemainingSeconds), true
-}
-
-// barWidth is how wide a bar is, without its ends.
-const barWidth = 20
-
-// bar shows a part of 1, in signs that every terminal and screen reader has.
-func bar(part float64) string {
-	part = min(max(part, 0), 1)
-	full := int(part * barWidth)
-	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), 100*part)
 }
 
 // progressLine is a study's state in one line, the most important first.

@@ -86,3 +86,14 @@ What further trials fail of stands on the study's page.
 		t.Errorf("said:\n%s\nwant:\n%s", out.String(), want)
 	}
 }
+
+func TestThePartOfAStudyThatIsDone(t *testing.T) {
+	t.Parallel()
+	rest := 30.0
+	if part, known := partDone(protocol.Progress{ElapsedSeconds: 10, RemainingSeconds: &rest}); !known || part != 0.25 {
+		t.Errorf("10 s of 40 s are %g, %v", part, known)
+	}
+	if _, known := partDone(protocol.Progress{ElapsedSeconds: 10}); known {
+		t.Error("without an end, a part is known")
+	}
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -47,7 +46,7 @@ func (o serverOptions) proxies() ([]netip.Prefix, error) {
 			network, err = netip.PrefixFrom(address, address.BitLen()), nil
 		}
 		if err != nil || network.Bits() == 0 || network.Addr().Is4In6() {
-			return nil, usageError{fmt.Errorf("--trusted-proxy (%s) must be the address or the network of proxies, such as 127.0.0.1, 10.0.0.0/24 or fd00::/8, and not of everybody", text)}
+			return nil, misuse("--trusted-proxy (%s) must be the address or the network of proxies, such as 127.0.0.1, 10.0.0.0/24 or fd00::/8, and not of everybody", text)
 		}
 		list = append(list, network)
 	}

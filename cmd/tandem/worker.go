@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -130,7 +129,7 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Options, error) {
 	secrets, err := agent.ReadSecrets(o.secrets)
 	if err != nil {
-		return agent.Options{}, usageError{err}
+		return agent.Options{}, misuse("%w", err)
 	}
 	for _, one := range o.secrets {
 		if _, file, has := strings.Cut(one, "="); has {
@@ -166,11 +165,3 @@ func (m *probeMode) Set(text string) error {
 
 // Type is what the help calls it.
 func (m *probeMode) Type() string { return "once|never|always" }
-
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "worker"
-	}
-	return name
-}
