@@ -139,6 +139,7 @@ var mayImport = map[string][]string{
 	"bench/profiler":                {"profiler", "clients/rest", "e2e/launch"},
 	"bench/similarity":              {"profiler", "similarity", "study/space", "study/system", "trial"},
 	"cmd/tandem":                    nil, // wires everything
+	"cmd/tandem/internal/term":      {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
@@ -158,18 +159,18 @@ var doors = map[string][]string{
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer"}, // importer reads other programs' databases
 	"github.com/parquet-go/parquet-go": {"web/api"},
 	"github.com/pressly/goose/v3":      {"store/sqlite", "store/postgres"},
-	"github.com/spf13/cobra":           {"cmd/tandem"},
+	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/term"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/filesystem", "store/sqlite", "inference_emu/emulator", "cmd/tandem", "workers/sandbox", "workers/sandbox/filter", "e2e/limits"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/filesystem", "store/sqlite", "inference_emu/emulator", "cmd/tandem", "cmd/tandem/internal/term", "workers/sandbox", "workers/sandbox/filter", "e2e/limits"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                 // and tests
 	"google.golang.org/protobuf":       {"inference_emu/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
 
 	"github.com/prometheus/client_golang": {"web/monitoring"},
 	"golang.org/x/time":                   {"web/limit"},
-	"golang.org/x/text":                   {"cmd/tandem"},
+	"golang.org/x/text":                   {"cmd/tandem/internal/term"},
 }
 
 type source struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -24,7 +25,7 @@ const auditFolder = "audit"
 func auditCommand() *cobra.Command {
 	var data string
 	var asJSON bool
-	command := group(&cobra.Command{
+	command := term.Group(&cobra.Command{
 		Use:   "audit",
 		Short: "Read and check the server's log of who did what",
 		Long: `Read and check the log of who did what on a server, in its data folder.
@@ -49,7 +50,7 @@ func auditListCommand(data *string, asJSON *bool) *cobra.Command {
 An action that was "asked" was done, unless a later line says that it "failed".`,
 		Example: `  tandem audit list --since 24h
   tandem audit list --since 2026-03-01 --json | jq 'select(.outcome == "refused")'`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			from, err := sinceTime(since, time.Now())
 			if err != nil {
@@ -75,7 +76,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, misuse("--since (%s) must be a duration such as 24h, a date such as 2026-03-01, or a time such as 2026-03-01T08:00:00Z", text)
+		return at, term.Misuse("--since (%s) must be a duration such as 24h, a date such as 2026-03-01, or a time such as 2026-03-01T08:00:00Z", text)
 	}
 	return at, nil
 }
@@ -123,11 +124,11 @@ that, note the hash that this command prints where they cannot write (the server
 logs it at each start), and give it with --expect later.`,
 		Example: `  tandem audit verify
   tandem audit verify --expect 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			report, err := audit.Verify(filepath.Join(*data, auditFolder), strings.ToLower(expect))
 			if *asJSON {
-				return errors.Join(writeJSON(command.OutOrStdout(), verdict(report, err)), err)
+				return errors.Join(term.WriteJSON(command.OutOrStdout(), verdict(report, err)), err)
 			}
 			if err != nil {
 				return fmt.Errorf("the audit log is not as it was written: %w", err)

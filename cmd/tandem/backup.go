@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/backup"
 )
@@ -27,9 +28,9 @@ there already is not replaced. It holds the hashes of tokens, no tokens, and
 everything that trials reported: keep it like the data folder.`,
 		Example: `  tandem backup /mnt/backups/tandem-$(date +%F).tar
   tandem backup tandem.tar --data /srv/tandem --json`,
-		Args: arguments(1, "the file to write"),
+		Args: term.Arguments(1, "the file to write"),
 		RunE: func(command *cobra.Command, args []string) error {
-			source := backup.Source{Data: data, Program: version(), Now: time.Now}
+			source := backup.Source{Data: data, Program: term.Version(), Now: time.Now}
 			ctx, done := toldOn(command)
 			made, err := source.Write(ctx, args[0])
 			done()
@@ -57,7 +58,7 @@ Trials that ran when the backup was taken are given to workers again, from the
 checkpoints they had.`,
 		Example: `  tandem restore tandem-2026-03-29.tar --data /srv/tandem
   tandem serve --data /srv/tandem`,
-		Args: arguments(1, "the backup's file"),
+		Args: term.Arguments(1, "the backup's file"),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, done := toldOn(command)
 			restored, err := backup.Restore(ctx, args[0], data)
@@ -107,8 +108,8 @@ nothing, and the server may be running.`,
 // toldOn is the command's context, with a bar on its terminal, if it has one. done
 // takes the bar away.
 func toldOn(command *cobra.Command) (ctx context.Context, done func()) {
-	shown := newTransfer(command.ErrOrStderr(), "", 0)
-	return backup.WithProgress(command.Context(), shown.at), shown.end
+	shown := term.NewTransfer(command.ErrOrStderr(), "", 0)
+	return backup.WithProgress(command.Context(), shown.Update), shown.End
 }
 
 func dataFlags(command *cobra.Command, data *string, asJSON *bool) {
@@ -128,7 +129,7 @@ func found(ctx context.Context, err error) error {
 // tell prints what there is.
 func tell(out io.Writer, asJSON bool, m backup.Manifest, did string) error {
 	if asJSON {
-		return writeJSON(out, m)
+		return term.WriteJSON(out, m)
 	}
 	_, err := fmt.Fprintf(out, "%s.\nDatabase: %s. Checkpoints: %d artifacts, %.1f MiB.\n", did, m.Contents, m.Artifacts, float64(m.Bytes)/(1<<20))
 	return err

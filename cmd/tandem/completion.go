@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -32,22 +33,22 @@ func studyNames(ctx context.Context, client *rest.Client, but []string) ([]strin
 }
 
 // completeStudies offers the studies for so many arguments, each once.
-func completeStudies(server *connection, most int) completion {
+func completeStudies(server *term.Connection, most int) term.Completion {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return server.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) { return studyNames(ctx, client, args) })
+		return server.Offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) { return studyNames(ctx, client, args) })
 	}
 }
 
 // completeInStudy offers a study, and then those of its parts that are found.
-func completeInStudy(server *connection, parts func(ctx context.Context, client *rest.Client, study string) ([]string, error)) completion {
+func completeInStudy(server *term.Connection, parts func(ctx context.Context, client *rest.Client, study string) ([]string, error)) term.Completion {
 	return func(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) != 1 {
 			return completeStudies(server, 1)(command, args, begun)
 		}
-		return server.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) { return parts(ctx, client, args[0]) })
+		return server.Offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) { return parts(ctx, client, args[0]) })
 	}
 }
 
@@ -69,9 +70,9 @@ func trialNumbers(ctx context.Context, client *rest.Client, study string) ([]str
 }
 
 // completeOwners offers the users who have studies.
-func completeOwners(server *connection) completion {
+func completeOwners(server *term.Connection) term.Completion {
 	return func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return server.offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+		return server.Offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
 			studies, err := client.Studies(ctx)
 			var owners []string
 			for _, study := range studies {

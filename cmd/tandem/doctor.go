@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
@@ -27,13 +28,13 @@ the remedy. Nothing of it is required: a study runs without, and then says what
 is an estimate.`,
 		Example: `  tandem doctor
   tandem doctor --json | jq '.[] | select(.available | not)'`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := append(append(profiler.Detect(command.Context(), options), agent.Knobs("/")...), agent.Probing("/"), agent.Sprinting("/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
 			if asJSON {
-				return writeJSON(command.OutOrStdout(), found)
+				return term.WriteJSON(command.OutOrStdout(), found)
 			}
 			return printCapabilities(command.OutOrStdout(), found)
 		},

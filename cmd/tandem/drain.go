@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-func workerDrainCommand(server *connection) *cobra.Command {
+func workerDrainCommand(server *term.Connection) *cobra.Command {
 	var ask protocol.DrainRequest
 	command := &cobra.Command{
 		Use:   "drain WORKER",
@@ -32,7 +33,7 @@ pause by checkpoint and go on elsewhere.`,
 	}, "drained")
 }
 
-func workerUndrainCommand(server *connection) *cobra.Command {
+func workerUndrainCommand(server *term.Connection) *cobra.Command {
 	return onWorker(server, &cobra.Command{
 		Use:     "undrain WORKER",
 		Short:   "Give a drained worker trials again",
@@ -43,13 +44,13 @@ func workerUndrainCommand(server *connection) *cobra.Command {
 }
 
 // onWorker is a command that drains or undrains a worker.
-func onWorker(server *connection, command *cobra.Command, change func(context.Context, *rest.Client, string) (protocol.Drained, error), done string) *cobra.Command {
+func onWorker(server *term.Connection, command *cobra.Command, change func(context.Context, *rest.Client, string) (protocol.Drained, error), done string) *cobra.Command {
 	var asJSON bool
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	command.Args = arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
+	command.Args = term.Arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
 	command.ValidArgsFunction = completeWorker(server)
 	command.RunE = func(command *cobra.Command, args []string) error {
-		client, err := server.open()
+		client, err := server.Open()
 		if err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func onWorker(server *connection, command *cobra.Command, change func(context.Co
 			return err
 		}
 		if asJSON {
-			return writeJSON(command.OutOrStdout(), answer)
+			return term.WriteJSON(command.OutOrStdout(), answer)
 		}
 		return printDrained(command.OutOrStdout(), answer, done)
 	}
@@ -82,8 +83,8 @@ func printDrained(out io.Writer, answer protocol.Drained, done string) error {
 }
 
 // completeWorker offers the names of workers.
-func completeWorker(server *connection) completion {
-	return server.completeOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
+func completeWorker(server *term.Connection) term.Completion {
+	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
 		workers, err := client.Workers(ctx)
 		var names []string
 		for _, worker := range workers {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/backend"
 	"github.com/tandem-tune/tandem/internal/format"
 )
@@ -78,11 +79,11 @@ unless a file describes others. docs/edge.md has the formats.`,
 
 func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 	if f.model == "" || (f.runs == "" && f.explore == string(backend.Greedy)) {
-		return misuse("give the model with --model (ONNX, or JSON with its features), and runs to learn from with --runs")
+		return term.Misuse("give the model with --model (ONNX, or JSON with its features), and runs to learn from with --runs")
 	}
 	wishes, err := f.wishes()
 	if err != nil {
-		return misuse("%w", err)
+		return term.Misuse("%w", err)
 	}
 	model, err := f.features(stdin)
 	if err != nil {
@@ -97,7 +98,7 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 	chooser, err := backend.New(profiles, backend.Settings{Predictor: backend.Kind(f.predictor),
 		Exploration: backend.Exploration(f.explore), Window: f.window, Seed: f.seed})
 	if err != nil {
-		return misuse("%w", err)
+		return term.Misuse("%w", err)
 	}
 	if f.runs != "" {
 		runs, err := parsed(f.runs, stdin, backend.ParseRuns)
@@ -113,7 +114,7 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := printed(out, f.json, choice, printBackends); err != nil {
+	if err := term.PrintAnswer(out, f.json, choice, printBackends); err != nil {
 		return err
 	}
 	if choice.Chosen < 0 {
@@ -128,7 +129,7 @@ func (f *backendFlags) features(stdin io.Reader) (backend.Model, error) {
 		return parsed(f.model, stdin, backend.ParseModel)
 	}
 	if !(f.accuracy >= 0 && f.accuracy <= 1) {
-		return backend.Model{}, misuse("--accuracy %v: it is from 0 to 1", f.accuracy)
+		return backend.Model{}, term.Misuse("--accuracy %v: it is from 0 to 1", f.accuracy)
 	}
 	g, err := readModel(f.model, f.dimensions)
 	if err != nil {
@@ -142,13 +143,13 @@ func (f *backendFlags) features(stdin io.Reader) (backend.Model, error) {
 // parsed reads a file and says its name with what is wrong in it.
 func parsed[T any](path string, stdin io.Reader, parse func([]byte) (T, error)) (T, error) {
 	var none T
-	data, err := readBounded(path, stdin, maxRunsFile)
+	data, err := term.ReadBounded(path, stdin, maxRunsFile)
 	if err != nil {
-		return none, misuse("%w", err)
+		return none, term.Misuse("%w", err)
 	}
 	what, err := parse(data)
 	if err != nil {
-		return none, misuse("%s: %w", path, err)
+		return none, term.Misuse("%s: %w", path, err)
 	}
 	return what, nil
 }
@@ -226,7 +227,7 @@ func printBackends(out io.Writer, choice backend.Choice) error {
 		rows = append(rows, append(row, verdict))
 	}
 	fmt.Fprintln(out, "Estimates for each backend, ± one standard deviation; the last column is how much worse it is by the priorities")
-	if err := table(out, []string{"BACKEND", "RUNS", "CPU", "GPU", "MEMORY", "GPU MEMORY", "LATENCY", "ACCURACY", "ENERGY", "COST", ""}, rows); err != nil {
+	if err := term.Table(out, []string{"BACKEND", "RUNS", "CPU", "GPU", "MEMORY", "GPU MEMORY", "LATENCY", "ACCURACY", "ENERGY", "COST", ""}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\n%s\n", format.Plain(choice.Why))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/backend"
 )
 
@@ -56,7 +57,7 @@ func TestEdgeBackend(t *testing.T) {
 		t.Run(one.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			args := append([]string{"edge", "backend", "--model", model, "--backends", backends, "--runs", runs}, one.args...)
-			if code := execute(t.Context(), rootCommand(), args, &stdout, &stderr); code != one.code {
+			if code := term.Execute(t.Context(), rootCommand(), args, &stdout, &stderr); code != one.code {
 				t.Errorf("code %d, want %d", code, one.code)
 			}
 			for _, want := range one.want {
@@ -73,7 +74,7 @@ func TestEdgeBackendForScripts(t *testing.T) {
 	for _, kind := range backend.Kinds() {
 		var stdout, stderr bytes.Buffer
 		args := []string{"edge", "backend", "--json", "--predictor", string(kind), "--model", model, "--backends", backends, "--runs", runs}
-		if code := execute(t.Context(), rootCommand(), args, &stdout, &stderr); code != 0 {
+		if code := term.Execute(t.Context(), rootCommand(), args, &stdout, &stderr); code != 0 {
 			t.Fatalf("%s: code %d: %s", kind, code, &stderr)
 		}
 		var choice backend.Choice
@@ -91,7 +92,7 @@ func TestEdgeBackendReadsONNX(t *testing.T) {
 	_, backends, runs := backendFiles(t)
 	args := []string{"edge", "backend", "--model", testModels + "lenet5.onnx", "--backends", backends, "--runs", runs, "--priority", "accuracy=1,latency=1"}
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), rootCommand(), append(args, "--accuracy", "0.91"), &stdout, &stderr); code != 0 {
+	if code := term.Execute(t.Context(), rootCommand(), append(args, "--accuracy", "0.91"), &stdout, &stderr); code != 0 {
 		t.Fatalf("code %d: %s", code, &stderr)
 	}
 	// 748 k operations are less than the 2 ms that the GPU always takes.
@@ -100,7 +101,7 @@ func TestEdgeBackendReadsONNX(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, &stdout)
 		}
 	}
-	if code := execute(t.Context(), rootCommand(), append(args, "--accuracy", "91"), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), "from 0 to 1") {
+	if code := term.Execute(t.Context(), rootCommand(), append(args, "--accuracy", "91"), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), "from 0 to 1") {
 		t.Errorf("code %d: %s", code, &stderr)
 	}
 }
@@ -109,13 +110,13 @@ func TestEdgeBackendReadsONNX(t *testing.T) {
 func TestEdgeBackendStartsFromNothing(t *testing.T) {
 	model, backends, _ := backendFiles(t)
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), rootCommand(), []string{"edge", "backend", "--model", model, "--backends", backends, "--explore", "optimism"}, &stdout, &stderr); code != 0 {
+	if code := term.Execute(t.Context(), rootCommand(), []string{"edge", "backend", "--model", model, "--backends", backends, "--explore", "optimism"}, &stdout, &stderr); code != 0 {
 		t.Fatalf("code %d: %s", code, &stderr)
 	}
 	if !strings.Contains(stdout.String(), "cores is tried to learn about it, since it never ran") {
 		t.Error(stdout.String())
 	}
-	if code := execute(t.Context(), rootCommand(), []string{"edge", "backend", "--model", model}, &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), "--runs") {
+	if code := term.Execute(t.Context(), rootCommand(), []string{"edge", "backend", "--model", model}, &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), "--runs") {
 		t.Errorf("code %d: %s", code, &stderr)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -97,7 +98,7 @@ func chooseBatching(flags batchFlags, out io.Writer) error {
 	}
 	answer.Pooled = curve.Pooled()
 	if flags.json {
-		return writeJSON(out, answer)
+		return term.WriteJSON(out, answer)
 	}
 	return answer.print(out)
 }

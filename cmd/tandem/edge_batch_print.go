@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/internal/format"
 )
@@ -77,7 +78,7 @@ func (a batchAnswer) printChoice(out io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(out, heading, rows)
+	return term.Table(out, heading, rows)
 }
 
 // exact is the mean of a policy by queueing theory, if there is one.
@@ -114,7 +115,7 @@ func printSplit(out io.Writer, choice batching.SplitChoice) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(out, heading, rows)
+	return term.Table(out, heading, rows)
 }
 
 // printSurvey is the choice by rate, and MLPerf's scenarios.
@@ -142,7 +143,7 @@ func (a batchAnswer) printSurvey(out io.Writer) error {
 		rows = append(rows, row)
 	}
 	if len(rows) > 0 {
-		if err := table(out, heading, rows); err != nil {
+		if err := term.Table(out, heading, rows); err != nil {
 			return err
 		}
 	}
@@ -158,5 +159,5 @@ func (a batchAnswer) printSurvey(out io.Writer) error {
 	if a.Bound == 0 {
 		rows = append(rows, []string{"Server", "highest Poisson rate within a bound", "-", "give --latency-bound"})
 	}
-	return table(out, []string{"SCENARIO", "METRIC", "VALUE", "HOW"}, rows)
+	return term.Table(out, []string{"SCENARIO", "METRIC", "VALUE", "HOW"}, rows)
 }

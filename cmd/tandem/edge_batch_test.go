@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 func batchFile(t *testing.T, name, content string) string {
@@ -23,7 +25,7 @@ const fixedCostCurve = "batch,seconds,joules\n1,0.006,0.05\n8,0.0112,0.1\n32,0.0
 func edgeBatch(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errors bytes.Buffer
-	code = execute(t.Context(), rootCommand(), append([]string{"edge", "batch", "--requests", "20000"}, args...), &out, &errors)
+	code = term.Execute(t.Context(), rootCommand(), append([]string{"edge", "batch", "--requests", "20000"}, args...), &out, &errors)
 	return out.String(), errors.String(), code
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/device"
@@ -28,7 +29,7 @@ type calibrateFlags struct {
 	deviceFiles []string
 	dimensions  map[string]string
 	output      string
-	server      connection
+	server      term.Connection
 	upload      bool
 	force       bool
 	json        bool
@@ -52,7 +53,7 @@ refused. --output writes them for "tandem edge deploy
   tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json --upload --server http://127.0.0.1:7171`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return misuse("name a device, and models with their runs: tandem edge calibrate DEVICE MODEL.onnx=RUN.json")
+				return term.Misuse("name a device, and models with their runs: tandem edge calibrate DEVICE MODEL.onnx=RUN.json")
 			}
 			return nil
 		},
@@ -67,7 +68,7 @@ refused. --output writes them for "tandem edge deploy
 	set.BoolVar(&flags.upload, "upload", false, "give the measurements to the server (needs an admin's token)")
 	set.BoolVar(&flags.force, "force", false, "take measurements too whose file names another processor than the device's")
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
-	connectionFlags(command, &flags.server)
+	term.AddConnectionFlags(command, &flags.server)
 	return command
 }
 
@@ -123,7 +124,7 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 		}
 	}
 	if f.upload {
-		client, err := f.server.open()
+		client, err := f.server.Open()
 		if err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 		}
 	}
 	if f.json {
-		return writeJSON(command.OutOrStdout(), answer)
+		return term.WriteJSON(command.OutOrStdout(), answer)
 	}
 	out := command.OutOrStdout()
 	printCalibrated(out, answer)
@@ -176,7 +177,7 @@ func energyMethods(all []emu.Architecture) []string {
 func (f *calibrateFlags) read(pair string, on device.Device) (emu.Architecture, error) {
 	model, runs, found := strings.Cut(pair, "=")
 	if !found {
-		return emu.Architecture{}, misuse("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)
+		return emu.Architecture{}, term.Misuse("%q is no pair of a model and its runs: write MODEL.onnx=RUN.json", pair)
 	}
 	g, err := readModel(model, f.dimensions)
 	if err != nil {
@@ -184,33 +185,33 @@ func (f *calibrateFlags) read(pair string, on device.Device) (emu.Architecture, 
 	}
 	content, err := os.ReadFile(filepath.Clean(runs))
 	if err != nil {
-		return emu.Architecture{}, misuse("%w", err)
+		return emu.Architecture{}, term.Misuse("%w", err)
 	}
 	var ran edgeRun
 	if err := json.Unmarshal(content, &ran); err != nil {
-		return emu.Architecture{}, misuse("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)
+		return emu.Architecture{}, term.Misuse("%s: %w: it has to be what \"tandem edge run --json\" printed", runs, err)
 	}
 	if len(ran.Cells) == 0 {
-		return emu.Architecture{}, misuse("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)
+		return emu.Architecture{}, term.Misuse("%s has no measurement: it has to be what \"tandem edge run --json\" printed", runs)
 	}
 	if ran.Environment.CPUModel != "" && !f.force && !on.MayBe(ran.Environment.CPUModel) {
-		return emu.Architecture{}, misuse("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)
+		return emu.Architecture{}, term.Misuse("%s: environment.cpu_model is %q, and the processor of %s is %q: run \"tandem edge run\" on the device itself, name the device that ran, or take them all the same with --force", runs, ran.Environment.CPUModel, on.Name, on.Processor.Value)
 	}
 	if info, err := os.Stat(filepath.Clean(model)); err == nil && ran.ModelBytes > 0 && info.Size() != ran.ModelBytes {
-		return emu.Architecture{}, misuse("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())
+		return emu.Architecture{}, term.Misuse("%s was measured of a file with %d bytes, and %s has %d: name the model that ran", runs, ran.ModelBytes, model, info.Size())
 	}
 	a := architectureOf(g)
 	a.Seen = time.Now()
 	for _, cell := range ran.Cells {
 		if err := sameInputs(g, cell); err != nil {
-			return a, misuse("%s: %w", runs, err)
+			return a, term.Misuse("%s: %w", runs, err)
 		}
 		run := runOf(cell)
 		run.Machine, run.At = on.Name, a.Seen
 		a.Runs = append(a.Runs, run)
 	}
 	if faults := emu.RunFaults(a.Runs); len(faults) > 0 {
-		return a, misuse("%s: %s %s", runs, faults[0].Path, faults[0].Message)
+		return a, term.Misuse("%s: %s %s", runs, faults[0].Path, faults[0].Message)
 	}
 	return a, nil
 }
@@ -289,7 +290,7 @@ func printCalibrated(out io.Writer, c calibrated) {
 	if c.After != nil {
 		rows = append(rows, []string{"with those of the other models", shownError(c.After.Median), shownError(c.After.P90)})
 	}
-	_ = table(out, []string{"LATENCY, ESTIMATED", "MEDIAN ERROR", "90TH PERCENTILE"}, rows) // as the lines around it
+	_ = term.Table(out, []string{"LATENCY, ESTIMATED", "MEDIAN ERROR", "90TH PERCENTILE"}, rows) // as the lines around it
 	if c.After == nil {
 		fmt.Fprintln(out, "With one model it cannot be said how far others are off: give two or more.")
 	}

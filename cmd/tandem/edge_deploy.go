@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/device"
@@ -48,10 +49,10 @@ larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'.`
   tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 16 --objective energy --constraint 'latency_ms <= 50'
   tandem edge deploy model.onnx --device raspberry-pi-4 --program > infer.py
   tandem edge deploy model.onnx --device my-board --device-file my-board.yaml --calibration my-board.json`,
-		Args: arguments(1, "a file with an ONNX model"),
+		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if set := command.Flags(); set.Changed("batch-high") && flags.high < flags.low {
-				return misuse("--batch-low %d --batch-high %d: the smallest batch is larger than the largest", flags.low, flags.high)
+				return term.Misuse("--batch-low %d --batch-high %d: the smallest batch is larger than the largest", flags.low, flags.high)
 			}
 			return flags.run(command.OutOrStdout(), args[0])
 		},
@@ -89,7 +90,7 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 		return err
 	}
 	if f.program && len(targets) != 1 {
-		return misuse("--program is for one device: name it with --device")
+		return term.Misuse("--program is for one device: name it with --device")
 	}
 	found := make([]deployment.Deployment, 0, len(targets))
 	for _, target := range targets {
@@ -106,7 +107,7 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 		_, err = io.WriteString(out, found[0].Code)
 		return err
 	case f.json:
-		return writeJSON(out, found)
+		return term.WriteJSON(out, found)
 	}
 	return deploymentTable(out, found)
 }
@@ -114,18 +115,18 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 func (f *deployFlags) settings() (deployment.Settings, error) {
 	s := deployment.Settings{BatchLow: f.low, BatchHigh: max(f.low, f.high)}
 	if s.BatchLow < 1 || s.BatchHigh > deployment.MaxBatch {
-		return s, misuse("--batch-low %d --batch-high %d: batches are from 1 to %d", f.low, f.high, deployment.MaxBatch)
+		return s, term.Misuse("--batch-low %d --batch-high %d: batches are from 1 to %d", f.low, f.high, deployment.MaxBatch)
 	}
 	metrics := map[string]tuning.Metric{"latency": tuning.Latency, "throughput": tuning.Throughput, "energy": tuning.Energy}
 	metric, known := metrics[f.objective]
 	if !known {
-		return s, misuse("--objective %q: it is latency, throughput or energy", f.objective)
+		return s, term.Misuse("--objective %q: it is latency, throughput or energy", f.objective)
 	}
 	s.Objective = metric
 	for _, text := range f.constraints {
 		constraint, err := tuning.ParseConstraint(text)
 		if err != nil {
-			return s, misuse("--constraint: %w", err)
+			return s, term.Misuse("--constraint: %w", err)
 		}
 		s.Constraints = append(s.Constraints, constraint)
 	}
@@ -165,7 +166,7 @@ func readCalibrations(paths []string) ([]emu.Architecture, error) {
 	for _, path := range paths {
 		file, err := os.Open(filepath.Clean(path))
 		if err != nil {
-			return nil, misuse("%w", err)
+			return nil, term.Misuse("%w", err)
 		}
 		content, err := io.ReadAll(io.LimitReader(file, maxCalibrationBytes+1))
 		_ = file.Close() // it was only read
@@ -173,17 +174,17 @@ func readCalibrations(paths []string) ([]emu.Architecture, error) {
 			return nil, err
 		}
 		if len(content) > maxCalibrationBytes {
-			return nil, misuse("%s has more than %d bytes", path, maxCalibrationBytes)
+			return nil, term.Misuse("%s has more than %d bytes", path, maxCalibrationBytes)
 		}
 		var list []emu.Architecture
 		decoder := json.NewDecoder(strings.NewReader(string(content)))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&list); err != nil {
-			return nil, misuse("%s: %w: it has to be a file that \"tandem edge calibrate --output\" wrote", path, err)
+			return nil, term.Misuse("%s: %w: it has to be a file that \"tandem edge calibrate --output\" wrote", path, err)
 		}
 		for i, one := range list {
 			if faults := append(one.Faults(), emu.RunFaults(one.Runs)...); len(faults) > 0 {
-				return nil, misuse("%s: architecture %d: %s %s", path, i, faults[0].Path, faults[0].Message)
+				return nil, term.Misuse("%s: architecture %d: %s %s", path, i, faults[0].Path, faults[0].Message)
 			}
 		}
 		known = append(known, list...)

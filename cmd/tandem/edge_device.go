@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
@@ -32,7 +33,7 @@ func printDevice(out io.Writer, d device.Device) error {
 		}
 		rows = append(rows, []string{fact.Name, shownFact(fact), kind, format.Plain(fact.Source)})
 	}
-	return table(out, []string{"VALUE", "", "", "SOURCE"}, rows)
+	return term.Table(out, []string{"VALUE", "", "", "SOURCE"}, rows)
 }
 
 // shownFact writes a value with its unit, which is the end of its name.

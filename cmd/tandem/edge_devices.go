@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/format"
 )
@@ -35,7 +36,7 @@ func edgeDevicesCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
 				if asJSON {
-					return writeJSON(out, devices)
+					return term.WriteJSON(out, devices)
 				}
 				return printDevices(out, devices)
 			}
@@ -44,7 +45,7 @@ func edgeDevicesCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(out, one)
+				return term.WriteJSON(out, one)
 			}
 			return printDevice(out, one)
 		},
@@ -63,7 +64,7 @@ func knownDevices(files []string) ([]device.Device, error) {
 	for _, path := range files {
 		one, err := readDeviceFile(path)
 		if err != nil {
-			return nil, misuse("%s: %w", path, err)
+			return nil, term.Misuse("%s: %w", path, err)
 		}
 		devices = device.Add(devices, one)
 	}
@@ -91,7 +92,7 @@ func findDevice(devices []device.Device, name string) (device.Device, error) {
 		return found, nil
 	}
 	if name != device.ThisMachine {
-		return found, misuse("%w", err)
+		return found, term.Misuse("%w", err)
 	}
 	return thisMachine().Device()
 }
@@ -104,7 +105,7 @@ func printDevices(out io.Writer, devices []device.Device) error {
 			perSecond(d.Float32OperationsPerSecond()), shownAccelerators(d.Accelerators), format.Size(d.Memory.Bytes.Value), byteRate(d.Memory.BytesPerSecond.Value),
 			fmt.Sprintf("%g-%g W", d.Power.IdleWatts.Value, d.Power.LoadWatts.Value)})
 	}
-	if err := table(out, []string{"NAME", "DEVICE", "CORES", "FLOAT32", "ACCELERATORS", "MEMORY", "BANDWIDTH", "POWER"}, rows); err != nil {
+	if err := term.Table(out, []string{"NAME", "DEVICE", "CORES", "FLOAT32", "ACCELERATORS", "MEMORY", "BANDWIDTH", "POWER"}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nFLOAT32 is the peak of all cores together, in operations a second; POWER is idle and at load. tandem edge devices NAME says where each value is from.\n"+

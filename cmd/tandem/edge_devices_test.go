@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 )
 
@@ -47,7 +48,7 @@ func TestDevicesOfUsers(t *testing.T) {
 	}
 	for _, arguments := range [][]string{{"--device-file", "edge.go"}, {"--device-file", "absent.yaml"}, {"raspbery-pi"}} {
 		_, err := runDevices(t, arguments...)
-		if usage := (usageError{}); !errors.As(err, &usage) {
+		if usage := (term.UsageError{}); !errors.As(err, &usage) {
 			t.Errorf("%v: %v", arguments, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -44,7 +45,7 @@ else is counted.`,
   tandem edge inspect text.onnx --dimension sequence=128 --json`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return misuse("give one model file: tandem edge inspect MODEL.onnx")
+				return term.Misuse("give one model file: tandem edge inspect MODEL.onnx")
 			}
 			return nil
 		},
@@ -71,10 +72,10 @@ type inspected struct {
 
 func (f *inspectFlags) run(out io.Writer, path string) error {
 	if f.by != "class" && f.by != "operator" {
-		return misuse("--by %q: it is class or operator", f.by)
+		return term.Misuse("--by %q: it is class or operator", f.by)
 	}
 	if f.batch < 1 || f.batch > 1<<20 {
-		return misuse("--batch %d: it is from 1 to %d", f.batch, 1<<20)
+		return term.Misuse("--batch %d: it is from 1 to %d", f.batch, 1<<20)
 	}
 	g, err := readModel(path, f.dimensions)
 	if err != nil {
@@ -86,7 +87,7 @@ func (f *inspectFlags) run(out io.Writer, path string) error {
 		if f.by == "operator" {
 			document.Operators = g.Operators
 		}
-		return writeJSON(out, document)
+		return term.WriteJSON(out, document)
 	}
 	if f.by == "operator" {
 		err = printOperators(out, g, f.batch)
@@ -106,21 +107,21 @@ func readModel(path string, dimensions map[string]string) (graph.Graph, error) {
 	for name, text := range dimensions {
 		size, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || size < 1 {
-			return graph.Graph{}, misuse("--dimension %s=%s: the size is a number from 1", name, text)
+			return graph.Graph{}, term.Misuse("--dimension %s=%s: the size is a number from 1", name, text)
 		}
 		options.Dimensions[name] = size
 	}
 	data, err := readModelFile(path)
 	if err != nil {
-		return graph.Graph{}, misuse("%w", err)
+		return graph.Graph{}, term.Misuse("%w", err)
 	}
 	g, err := onnx.Read(data, options)
 	var known *problem.Error
 	if errors.As(err, &known) && len(known.Fields) > 0 {
-		return graph.Graph{}, misuse("%s: %w\nGive sizes with --dimension name=size", path, err)
+		return graph.Graph{}, term.Misuse("%s: %w\nGive sizes with --dimension name=size", path, err)
 	}
 	if err != nil {
-		return graph.Graph{}, misuse("%s: %w", path, err)
+		return graph.Graph{}, term.Misuse("%s: %w", path, err)
 	}
 	return g, nil
 }
@@ -152,7 +153,7 @@ func printClasses(out io.Writer, cost graph.Cost) error {
 	}
 	rows = append(rows, []string{"all", strconv.Itoa(cost.Operators), shownOperations(cost.Operations), shownCount(float64(cost.Parameters)),
 		format.Size(cost.WeightBytes), format.Size(cost.ReadBytes), format.Size(cost.WrittenBytes)})
-	return table(out, []string{"CLASS", "OPERATORS", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
+	return term.Table(out, []string{"CLASS", "OPERATORS", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
 
 func printOperators(out io.Writer, g graph.Graph, batch int64) error {
@@ -166,7 +167,7 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 		rows = append(rows, []string{format.Plain(op.Name), format.Plain(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
 			shownCount(float64(op.Parameters)), format.Size(op.WeightBytes), format.Size(graph.Product(op.ReadBytes, scale)), format.Size(graph.Product(op.WrittenBytes, scale))})
 	}
-	return table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
+	return term.Table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
 
 // printInspected prints what is about the model as a whole.

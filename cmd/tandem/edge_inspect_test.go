@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 const testModels = "../../inference_emu/onnx/testdata/"
@@ -74,7 +76,7 @@ func TestWhatCannotBeInspectedSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := runInspect(t, test.arguments...)
-			if usage := (usageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
+			if usage := (term.UsageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})

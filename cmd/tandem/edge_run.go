@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
 )
@@ -45,7 +46,7 @@ Inputs are made up from what the model declares.`,
   tandem edge run model.onnx --batch 1,8,32 --threads 1,2 --memory 512MiB
   tandem edge run text.onnx --dimension sequence=128 --int-range 30000
   tandem edge run model.onnx --batch 1,2,4,8,16 --json > curve.json`,
-		Args: arguments(1, "a file with an ONNX model"),
+		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
 		},
@@ -75,10 +76,10 @@ func emulationProcessCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    emulator.Subcommand()[1],
 		Hidden: true,
-		Args:   arguments(0, "no arguments"),
+		Args:   term.Arguments(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if code := emulator.Process(); code != 0 {
-				return commandEnded{code}
+				return term.Ended{Code: code}
 			}
 			return nil
 		},
@@ -107,7 +108,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	job := f.job
 	file, err := os.Open(path)
 	if err != nil {
-		return misuse("%w", err)
+		return term.Misuse("%w", err)
 	}
 	defer file.Close()
 	if job.Library, err = emulator.Find(command.Context(), f.library); err != nil {
@@ -135,7 +136,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 
 func (f *edgeRunFlags) print(out io.Writer, answer edgeRun) error {
 	if f.json {
-		return writeJSON(out, answer)
+		return term.WriteJSON(out, answer)
 	}
 	return printEdgeRun(out, answer)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
 )
@@ -22,7 +23,7 @@ func printEdgeRun(out io.Writer, answer edgeRun) error {
 		})
 	}
 	heading := []string{"BATCH", "THREADS", "CORES", "P50", "P90", "P99", "P50 95%", "RUNS", "SAMPLES/S", "J/SAMPLE", "MEMORY"}
-	if err := table(out, heading, rows); err != nil {
+	if err := term.Table(out, heading, rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 )
 
@@ -29,9 +30,9 @@ func withONNXRuntime(t *testing.T) {
 func TestEdgeRunAsJSON(t *testing.T) {
 	withONNXRuntime(t)
 	var stdout, stderr bytes.Buffer
-	code := execute(t.Context(), rootCommand(), []string{"edge", "run", smallModel, "--batch", "4,1,4", "--threads", "1,2", "--cores", "1", "--seconds", "0.05", "--json"}, &stdout, &stderr)
+	code := term.Execute(t.Context(), rootCommand(), []string{"edge", "run", smallModel, "--batch", "4,1,4", "--threads", "1,2", "--cores", "1", "--seconds", "0.05", "--json"}, &stdout, &stderr)
 	var got edgeRun
-	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || code != exitOK {
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || code != term.ExitOK {
 		t.Fatalf("ended with %d, %v: %s", code, err, &stderr)
 	}
 	if len(got.Cells) != 4 {
@@ -54,7 +55,7 @@ func TestEdgeRunAsJSON(t *testing.T) {
 	if err := os.WriteFile(path, stdout.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := execute(t.Context(), rootCommand(), []string{"edge", "batch", "--curve", path, "--rate", "10/s", "--requests", "2000"}, &stdout, &stderr); code != exitOK {
+	if code := term.Execute(t.Context(), rootCommand(), []string{"edge", "batch", "--curve", path, "--rate", "10/s", "--requests", "2000"}, &stdout, &stderr); code != term.ExitOK {
 		t.Errorf("its curve is refused: %s", &stderr)
 	}
 }
@@ -62,7 +63,7 @@ func TestEdgeRunAsJSON(t *testing.T) {
 func TestEdgeRunAsTable(t *testing.T) {
 	withONNXRuntime(t)
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), rootCommand(), []string{"edge", "run", smallModel, "--seconds", "0.05"}, &stdout, &stderr); code != exitOK {
+	if code := term.Execute(t.Context(), rootCommand(), []string{"edge", "run", smallModel, "--seconds", "0.05"}, &stdout, &stderr); code != term.ExitOK {
 		t.Fatalf("ended with %d: %s", code, &stderr)
 	}
 	for _, wanted := range []string{"P99", "J/SAMPLE", "ONNX Runtime 1.", "float32[1 1 28 28]", "Held by: limits, no new privileges, memory"} {
@@ -92,8 +93,8 @@ func TestEdgeRunOfABrokenModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			code := execute(t.Context(), rootCommand(), append([]string{"edge", "run"}, test.arguments...), &stdout, &stderr)
-			if code == exitOK || !strings.Contains(stderr.String(), test.says) {
+			code := term.Execute(t.Context(), rootCommand(), append([]string{"edge", "run"}, test.arguments...), &stdout, &stderr)
+			if code == term.ExitOK || !strings.Contains(stderr.String(), test.says) {
 				t.Errorf("ended with %d: %s", code, &stderr)
 			}
 		})

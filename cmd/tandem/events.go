@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
@@ -96,7 +97,7 @@ machine that you run them on.`,
   tandem worker --events @events.txt`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return misuse("give files with recorded epochs")
+				return term.Misuse("give files with recorded epochs")
 			}
 			return nil
 		},
@@ -107,7 +108,7 @@ machine that you run them on.`,
 			}
 			choice, err := profiler.ChooseEvents(epochs, threshold)
 			if err != nil {
-				return misuse("%w", err)
+				return term.Misuse("%w", err)
 			}
 			if write != "" {
 				if err := os.WriteFile(write, []byte(eventFile(choice)), 0o666); err != nil {
@@ -115,7 +116,7 @@ machine that you run them on.`,
 				}
 			}
 			if asJSON {
-				return writeJSON(command.OutOrStdout(), choice)
+				return term.WriteJSON(command.OutOrStdout(), choice)
 			}
 			return printChoice(command.OutOrStdout(), choice)
 		},
@@ -169,7 +170,7 @@ func (r recordedEpochs) rates() []map[string]float64 {
 func readEpochs(ctx context.Context, paths []string, stdin io.Reader) ([]map[string]float64, error) {
 	var epochs []map[string]float64
 	for _, path := range paths {
-		data, err := input(ctx, func() ([]byte, error) {
+		data, err := term.ReadInput(ctx, func() ([]byte, error) {
 			if path == "-" {
 				return io.ReadAll(stdin)
 			}
@@ -180,7 +181,7 @@ func readEpochs(ctx context.Context, paths []string, stdin io.Reader) ([]map[str
 		}
 		var file recordedEpochs
 		if err := json.Unmarshal(data, &file); err != nil {
-			return nil, misuse("%s is not what 'tandem profile --json' or 'tandem study trial --json' prints: %w", path, err)
+			return nil, term.Misuse("%s is not what 'tandem profile --json' or 'tandem study trial --json' prints: %w", path, err)
 		}
 		for _, epoch := range file.rates() {
 			if len(epoch) > 0 {
@@ -221,7 +222,7 @@ func printChoice(out io.Writer, choice profiler.Choice) error {
 	fmt.Fprintf(out, "%s, rates %s. Of %s, %d are worth a counter.\n\n", format.Count(choice.Epochs, "epoch"), per,
 		format.Count(len(kept)+left+len(choice.Constant), "event"), len(kept))
 	if len(rows) > 0 {
-		if err := table(out, []string{"COUNT", "IT STANDS FOR", "R"}, rows); err != nil {
+		if err := term.Table(out, []string{"COUNT", "IT STANDS FOR", "R"}, rows); err != nil {
 			return err
 		}
 		fmt.Fprintln(out)

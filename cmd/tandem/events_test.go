@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/profiler"
 )
 
@@ -47,7 +48,7 @@ func TestEventsOfRecordedEpochs(t *testing.T) {
 	ofACommand, ofATrial := epochsAs(t, "epochs", 0, 6), epochsAs(t, "reports", 6, 12)
 	list := filepath.Join(t.TempDir(), "events.txt")
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), rootCommand(), []string{"events", ofACommand, ofATrial, "--write", list}, &stdout, &stderr); code != 0 {
+	if code := term.Execute(t.Context(), rootCommand(), []string{"events", ofACommand, ofATrial, "--write", list}, &stdout, &stderr); code != 0 {
 		t.Fatalf("code %d: %s", code, &stderr)
 	}
 	for _, part := range []string{"12 epochs, rates per second of CPU time. Of 5 events, 3 are worth", "hardly changed: major-faults", "task-clock, page-faults, context-switches"} {
@@ -94,18 +95,18 @@ func TestEventsRefuseWhatTheyCannotUse(t *testing.T) {
 		want string
 		code int
 	}{
-		"no file":            {[]string{"events"}, "give files", exitUsage},
-		"a missing file":     {[]string{"events", filepath.Join(folder, "x.json")}, "no such file", exitFailed},
-		"no JSON":            {[]string{"events", filepath.Join(folder, "text.json")}, "text.json is not what", exitUsage},
-		"few epochs":         {[]string{"events", epochsAs(t, "epochs", 0, 3)}, "3 epochs", exitUsage},
-		"a threshold":        {[]string{"events", epochsAs(t, "epochs", 0, 12), "--threshold", "2"}, "at most 1", exitUsage},
-		"an unknown event":   {[]string{"worker", "--events", "typo"}, "no event is called typo", exitUsage},
-		"nothing to count":   {[]string{"worker", "--events", "@" + filepath.Join(folder, "none.txt")}, "names no event", exitUsage},
-		"a list that is not": {[]string{"profile", "--events", "@" + filepath.Join(folder, "none"), "--", "true"}, "no such file", exitUsage},
+		"no file":            {[]string{"events"}, "give files", term.ExitUsage},
+		"a missing file":     {[]string{"events", filepath.Join(folder, "x.json")}, "no such file", term.ExitFailed},
+		"no JSON":            {[]string{"events", filepath.Join(folder, "text.json")}, "text.json is not what", term.ExitUsage},
+		"few epochs":         {[]string{"events", epochsAs(t, "epochs", 0, 3)}, "3 epochs", term.ExitUsage},
+		"a threshold":        {[]string{"events", epochsAs(t, "epochs", 0, 12), "--threshold", "2"}, "at most 1", term.ExitUsage},
+		"an unknown event":   {[]string{"worker", "--events", "typo"}, "no event is called typo", term.ExitUsage},
+		"nothing to count":   {[]string{"worker", "--events", "@" + filepath.Join(folder, "none.txt")}, "names no event", term.ExitUsage},
+		"a list that is not": {[]string{"profile", "--events", "@" + filepath.Join(folder, "none"), "--", "true"}, "no such file", term.ExitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if code := execute(t.Context(), rootCommand(), test.args, &stdout, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
+			if code := term.Execute(t.Context(), rootCommand(), test.args, &stdout, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("code %d and %q, want %d and %q", code, &stderr, test.code, test.want)
 			}
 		})

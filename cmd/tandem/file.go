@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
 )
@@ -18,12 +19,12 @@ const maxFileBytes = 2 << 20
 // readStudyFile reads and checks a study file; "-" is standard input. Its
 // command starts in the file's own folder unless the file says otherwise.
 func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definition.Definition, error) {
-	data, err := input(ctx, func() ([]byte, error) { return readFile(path, stdin) })
+	data, err := term.ReadInput(ctx, func() ([]byte, error) { return readFile(path, stdin) })
 	if ctx.Err() != nil {
 		return definition.Definition{}, ctx.Err()
 	}
 	if err != nil {
-		return definition.Definition{}, misuse("%w", err)
+		return definition.Definition{}, term.Misuse("%w", err)
 	}
 	format := definition.YAML
 	if strings.EqualFold(filepath.Ext(path), ".json") {
@@ -31,14 +32,14 @@ func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definitio
 	}
 	def, err := definition.Parse(data, format)
 	if err != nil {
-		return def, misuse("%s: %w", path, err)
+		return def, term.Misuse("%s: %w", path, err)
 	}
 	return def, nil
 }
 
 func readFile(path string, stdin io.Reader) ([]byte, error) {
-	data, err := readBounded(path, stdin, maxFileBytes)
-	if errors.Is(err, errTooLarge) {
+	data, err := term.ReadBounded(path, stdin, maxFileBytes)
+	if errors.Is(err, term.ErrTooLarge) {
 		return nil, problem.New(problem.Invalid, "%s is larger than a study file can be", path)
 	}
 	return data, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/autoscale"
@@ -60,13 +61,13 @@ func (o poolOptions) power() forecast.Power {
 // check refuses flags that cannot be meant.
 func (o poolOptions) check() error {
 	if err := o.power().Check(); err != nil {
-		return misuse("--gpu-idle-watts, --gpu-asleep-watts, --gpu-wake-minutes: %w", err)
+		return term.Misuse("--gpu-idle-watts, --gpu-asleep-watts, --gpu-wake-minutes: %w", err)
 	}
 	if err := (forecasting.Options{Power: o.power(), Performance: o.performance, Total: o.total}).Check(); err != nil {
-		return misuse("--pool-performance, --pool-size: %w", err)
+		return term.Misuse("--pool-performance, --pool-size: %w", err)
 	}
 	if err := autoscale.Check(o.scaling()); err != nil {
-		return misuse("--autoscale, --autoscale-least, --autoscale-most, --autoscale-steady, --autoscale-pause: %w", err)
+		return term.Misuse("--autoscale, --autoscale-least, --autoscale-most, --autoscale-steady, --autoscale-pause: %w", err)
 	}
 	return nil
 }

@@ -7,19 +7,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // truthFlags are shared by the commands below "tandem ground-truth".
 type truthFlags struct {
-	studyFlags
+	term.Flags
 	machine string
 }
 
 func groundTruthCommand() *cobra.Command {
 	var flags truthFlags
-	command := group(&cobra.Command{
+	command := term.Group(&cobra.Command{
 		Use:   "ground-truth",
 		Short: "List, move and forget what runs taught about their workloads",
 		Long: `List, move and forget what runs taught about their workloads: how long an epoch
@@ -27,14 +28,14 @@ took with which system configuration, and its profile, by type of machine. Runs
 that are similar go on with the configuration that was best. It holds nothing of
 the studies: no name, parameter, metric or data.`,
 	})
-	connectionFlags(command, &flags.server)
+	term.AddConnectionFlags(command, &flags.Server)
 	command.AddCommand(truthListCommand(&flags), truthShowCommand(&flags), truthExportCommand(&flags), truthImportCommand(&flags), truthForgetCommand(&flags))
 	return command
 }
 
 // asJSON is the flag of the commands whose answer scripts read.
 func (f *truthFlags) asJSON(command *cobra.Command) {
-	command.Flags().BoolVar(&f.json, "json", false, "print JSON for scripts")
+	command.Flags().BoolVar(&f.JSON, "json", false, "print JSON for scripts")
 }
 
 // ofMachine is the flag of the commands about one type of machine.
@@ -46,7 +47,7 @@ func (f *truthFlags) ofMachine(command *cobra.Command, usage string) {
 
 // completeMachine offers the server's types of machine to the shell.
 func (f *truthFlags) completeMachine(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	client, err := f.server.open()
+	client, err := f.Server.Open()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -66,9 +67,9 @@ func truthListCommand(flags *truthFlags) *cobra.Command {
 		Use:     "list",
 		Short:   "List the types of machine that something is known of",
 		Example: `  tandem ground-truth list`,
-		Args:    arguments(0, "no arguments"),
+		Args:    term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -76,8 +77,8 @@ func truthListCommand(flags *truthFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]any{"machines": append([]protocol.GroundTruthMachine{}, machines...)})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]any{"machines": append([]protocol.GroundTruthMachine{}, machines...)})
 			}
 			return printMachines(command.OutOrStdout(), machines)
 		},
@@ -96,7 +97,7 @@ func printMachines(out io.Writer, machines []protocol.GroundTruthMachine) error 
 		rows = append(rows, []string{format.Plain(one.Machine), fmt.Sprint(one.Records), fmt.Sprint(one.Configurations), fmt.Sprint(one.Epochs),
 			one.Newest.Local().Format("2006-01-02 15:04")})
 	}
-	return table(out, []string{"MACHINE", "RECORDS", "CONFIGURATIONS", "EPOCHS", "NEWEST"}, rows)
+	return term.Table(out, []string{"MACHINE", "RECORDS", "CONFIGURATIONS", "EPOCHS", "NEWEST"}, rows)
 }
 
 func truthForgetCommand(flags *truthFlags) *cobra.Command {
@@ -109,12 +110,12 @@ drivers were replaced, say, and epochs take another time now. Runs that go on
 begin their record anew with their next report.`,
 		Example: `  tandem ground-truth forget --machine "AMD EPYC 7763 64-Core Processor, 128 cores"
   tandem ground-truth forget --all --yes`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if (flags.machine != "") == all {
-				return misuse("say what to forget: either --machine with a type of machine, as 'tandem ground-truth list' shows it, or --all")
+				return term.Misuse("say what to forget: either --machine with a type of machine, as 'tandem ground-truth list' shows it, or --all")
 			}
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -134,7 +135,7 @@ func (f *truthFlags) forget(command *cobra.Command, client *rest.Client, sure bo
 		what = format.Plain(f.machine)
 	}
 	if !sure {
-		if err := confirm(command, fmt.Sprintf("Forget what runs taught on %s?", what)); err != nil {
+		if err := term.Confirm(command, fmt.Sprintf("Forget what runs taught on %s?", what)); err != nil {
 			return err
 		}
 	}
@@ -142,8 +143,8 @@ func (f *truthFlags) forget(command *cobra.Command, client *rest.Client, sure bo
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return writeJSON(command.OutOrStdout(), reply)
+	if f.JSON {
+		return term.WriteJSON(command.OutOrStdout(), reply)
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of %s forgotten\n", format.Count(reply.Forgotten, "record"), what)
 	return err

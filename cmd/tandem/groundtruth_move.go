@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -25,9 +26,9 @@ func truthExportCommand(flags *truthFlags) *cobra.Command {
 		Short: "Print the ground truth as one JSON document, for another server",
 		Example: `  tandem ground-truth export --output ground-truth.json
   tandem ground-truth export --machine "AMD EPYC 7763 64-Core Processor, 128 cores" | ssh other tandem ground-truth import -`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -92,16 +93,16 @@ importing the same file again changes nothing.
 
 A large file is sent in parts, each of which is taken whole or not at all.`,
 		Example: `  tandem ground-truth import ground-truth.json`,
-		Args:    arguments(1, "a file that 'tandem ground-truth export' wrote, or - for standard input"),
+		Args:    term.Arguments(1, "a file that 'tandem ground-truth export' wrote, or - for standard input"),
 		RunE: func(command *cobra.Command, args []string) error {
-			truth, err := input(command.Context(), func() (protocol.GroundTruth, error) { return readTruth(args[0], command.InOrStdin()) })
+			truth, err := term.ReadInput(command.Context(), func() (protocol.GroundTruth, error) { return readTruth(args[0], command.InOrStdin()) })
 			if command.Context().Err() != nil {
 				return command.Context().Err()
 			}
 			if err != nil {
-				return misuse("%w", err)
+				return term.Misuse("%w", err)
 			}
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -112,8 +113,8 @@ A large file is sent in parts, each of which is taken whole or not at all.`,
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), reply)
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), reply)
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s imported, %d skipped\n", format.Count(reply.Imported, "record"), reply.Skipped)
 			return err
@@ -127,7 +128,7 @@ A large file is sent in parts, each of which is taken whole or not at all.`,
 // newer program wrote it, or another one.
 func readTruth(path string, stdin io.Reader) (protocol.GroundTruth, error) {
 	var truth protocol.GroundTruth
-	data, err := readBounded(path, stdin, maxTruthBytes)
+	data, err := term.ReadBounded(path, stdin, maxTruthBytes)
 	if err != nil {
 		return truth, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
@@ -34,9 +35,9 @@ similar, and which system configuration was the fastest for most of them. An
 epoch's seconds are over the whole data; of a run on a part of it, scaled up.`,
 		Example: `  tandem ground-truth show
   tandem ground-truth show --machine "AMD EPYC 7763 64-Core Processor, 128 cores" --configuration cpu_threads=2`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -44,8 +45,8 @@ epoch's seconds are over the whole data; of a run on a part of it, scaled up.`,
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), known)
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), known)
 			}
 			return printTruth(command.OutOrStdout(), known)
 		},
@@ -73,7 +74,7 @@ func showTruth(ctx context.Context, client *rest.Client, machine, key string) (s
 	case len(machines) == 0:
 		return known, fmt.Errorf("nothing is known yet: see 'tandem ground-truth list'")
 	case machine == "" && len(machines) > 1:
-		return known, misuse("say which type of machine with --machine: %s", strings.Join(types, ", "))
+		return known, term.Misuse("say which type of machine with --machine: %s", strings.Join(types, ", "))
 	}
 	if known.Clusters, err = client.GroundTruthClusters(ctx, known.Machine, key); err != nil {
 		return known, err
@@ -89,7 +90,7 @@ func showTruth(ctx context.Context, client *rest.Client, machine, key string) (s
 		for _, one := range known.Clusters.Configurations {
 			keys = append(keys, fmt.Sprintf("%q", one.Key))
 		}
-		return known, misuse("no run was profiled under the configuration %q: there is %s", format.Plain(key), strings.Join(keys, ", "))
+		return known, term.Misuse("no run was profiled under the configuration %q: there is %s", format.Plain(key), strings.Join(keys, ", "))
 	}
 	return known, nil
 }
@@ -114,7 +115,7 @@ func printTruth(out io.Writer, known shownTruth) error {
 		rows = append(rows, []string{run.Updated.Local().Format("2006-01-02 15:04"), fmt.Sprint(run.Configurations), fmt.Sprint(run.Epochs), fastest, seconds, ratio})
 	}
 	fmt.Fprintf(out, "\nThe newest %d of %s:\n", len(rows), format.Count(known.Runs.Total, "run"))
-	return table(out, []string{"LAST REPORT", "CONFIGURATIONS", "EPOCHS", "FASTEST", "EPOCH", "SPEED"}, rows)
+	return term.Table(out, []string{"LAST REPORT", "CONFIGURATIONS", "EPOCHS", "FASTEST", "EPOCH", "SPEED"}, rows)
 }
 
 func printWorkloads(out io.Writer, known protocol.GroundTruthClusters) error {
@@ -133,7 +134,7 @@ func printWorkloads(out io.Writer, known protocol.GroundTruthClusters) error {
 		rows = append(rows, []string{one.Workload, fmt.Sprint(one.Size), fastest, in})
 	}
 	fmt.Fprintf(out, "Workloads known under %s:\n", shownKnobs(known.Configuration))
-	err := table(out, []string{"WORKLOAD", "RUNS", "FASTEST OF MOST", "IN"}, rows)
+	err := term.Table(out, []string{"WORKLOAD", "RUNS", "FASTEST OF MOST", "IN"}, rows)
 	if err == nil && known.Runs > placed {
 		_, err = fmt.Fprintf(out, "%s like none of them so far.\n", format.Count(known.Runs-placed, "more run"))
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 // TestEveryCommandHasAnExample that is a command line of it.
@@ -47,7 +49,7 @@ func TestShellsCanComplete(t *testing.T) {
 		{[]string{"__complete", "study", "importance", "--method", ""}, "fanova"},
 	} {
 		var out, errs strings.Builder
-		if code := execute(t.Context(), rootCommand(), c.args, &out, &errs); code != exitOK || !strings.Contains(out.String(), c.has) {
+		if code := term.Execute(t.Context(), rootCommand(), c.args, &out, &errs); code != term.ExitOK || !strings.Contains(out.String(), c.has) {
 			t.Errorf("tandem %s: exit code %d without %q:\n%.300s%s", strings.Join(c.args, " "), code, c.has, out.String(), errs.String())
 		}
 	}

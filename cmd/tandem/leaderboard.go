@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -49,7 +50,7 @@ func printLeaderboard(out io.Writer, def definition.Definition, page protocol.Tr
 	for _, t := range page.Trials {
 		rows = append(rows, leaderboardRow(t, def, parameters))
 	}
-	if err := table(out, heading, rows); err != nil {
+	if err := term.Table(out, heading, rows); err != nil {
 		return err
 	}
 	if rest := page.Total - len(page.Trials); rest > 0 {
@@ -209,7 +210,7 @@ func finished(ctx context.Context, client *rest.Client, view protocol.StudyView)
 			reason += "\n" + rest
 		}
 	}
-	return fmt.Errorf("%w: %s", errNoResult, reason)
+	return fmt.Errorf("%w: %s", term.ErrNoResult, reason)
 }
 
 // newestFailure is the last of the trials that failed; nil: none did, or nobody

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -250,7 +251,7 @@ func createTokenBeside(ctx context.Context, data string, ask protocol.TokenReque
 		return protocol.IssuedToken{}, fmt.Errorf("ask the server in %s: %w: be the user that it runs as, or root", data, err)
 	}
 	defer connection.Close()
-	client, err := rest.New(rest.Options{URL: "http://localhost", Patience: -1, UserAgent: "tandem/" + version(), HTTPClient: &http.Client{
+	client, err := rest.New(rest.Options{URL: "http://localhost", Patience: -1, UserAgent: "tandem/" + term.Version(), HTTPClient: &http.Client{
 		Timeout:   2 * localTime,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil }},
 	}})

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 // heard keeps what a command says while it runs.
@@ -45,7 +47,7 @@ func serving(t *testing.T, data string, flags ...string) (greeting string, end f
 	var stdout, stderr heard
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(ctx, rootCommand(), append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
+		ended <- term.Execute(ctx, rootCommand(), append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
 	}()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -66,7 +68,7 @@ func serving(t *testing.T, data string, flags ...string) (greeting string, end f
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, wrong bytes.Buffer
-	code = execute(t.Context(), rootCommand(), args, &out, &wrong)
+	code = term.Execute(t.Context(), rootCommand(), args, &out, &wrong)
 	return code, strings.TrimSpace(out.String()), wrong.String()
 }
 
@@ -97,25 +99,25 @@ func TestTokensAreMadeBesideARunningServer(t *testing.T) {
 		}
 	}
 	code, token, stderr := command(t, "token", "create", "--scope", "admin", "--name", "again", "--data", data)
-	if code != exitOK || !strings.HasPrefix(token, "tandem_admin_") {
+	if code != term.ExitOK || !strings.HasPrefix(token, "tandem_admin_") {
 		t.Fatalf("code %d: %s %s", code, token, stderr)
 	}
 	t.Setenv("TANDEM_TOKEN", token)
-	if code, list, stderr := command(t, "token", "list", "--server", address.FindString(greeting)); code != exitOK || !strings.Contains(list, "again") {
+	if code, list, stderr := command(t, "token", "list", "--server", address.FindString(greeting)); code != term.ExitOK || !strings.Contains(list, "again") {
 		t.Errorf("with the token that was made: code %d, %s %s", code, list, stderr)
 	}
-	if code, _, stderr := command(t, "token", "create", "--scope", "user", "--name", "NO", "--data", data); code != exitUsage || !strings.Contains(stderr, "must name a user") {
+	if code, _, stderr := command(t, "token", "create", "--scope", "user", "--name", "NO", "--data", data); code != term.ExitUsage || !strings.Contains(stderr, "must name a user") {
 		t.Errorf("what is no user's name: code %d, %s", code, stderr)
 	}
 	who := fmt.Sprintf("user %d on the server's machine", os.Getuid())
-	if code, log, stderr := command(t, "audit", "list", "--data", data); code != exitOK || !strings.Contains(log, who) || !strings.Contains(log, "admin:again") {
+	if code, log, stderr := command(t, "audit", "list", "--data", data); code != term.ExitOK || !strings.Contains(log, who) || !strings.Contains(log, "admin:again") {
 		t.Errorf("the audit log: %s %s", log, stderr)
 	}
 	end()
 	if _, err := os.Lstat(filepath.Join(folder, localSocket)); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
 	}
-	if code, token, stderr := command(t, "token", "create", "--scope", "viewer", "--data", data); code != exitOK || !strings.HasPrefix(token, "tandem_viewer_") {
+	if code, token, stderr := command(t, "token", "create", "--scope", "viewer", "--data", data); code != term.ExitOK || !strings.HasPrefix(token, "tandem_viewer_") {
 		t.Errorf("while no server runs: code %d, %s", code, stderr)
 	}
 }
@@ -145,10 +147,10 @@ func TestTokensAreMadeBesideTheDefaultServer(t *testing.T) {
 	t.Setenv("TANDEM_TOKEN", "")
 	t.Setenv("TANDEM_SERVER", "")
 	greeting, _ := serving(t, filepath.Join(base, "tandem"))
-	if code, token, stderr := command(t, "token", "create", "--scope", "viewer"); code != exitOK || !strings.HasPrefix(token, "tandem_viewer_") {
+	if code, token, stderr := command(t, "token", "create", "--scope", "viewer"); code != term.ExitOK || !strings.HasPrefix(token, "tandem_viewer_") {
 		t.Errorf("code %d: %s %s", code, token, stderr)
 	}
-	if code, _, stderr := command(t, "token", "create", "--scope", "viewer", "--server", address.FindString(greeting)); code != exitFailed || !strings.Contains(stderr, "TANDEM_TOKEN") {
+	if code, _, stderr := command(t, "token", "create", "--scope", "viewer", "--server", address.FindString(greeting)); code != term.ExitFailed || !strings.Contains(stderr, "TANDEM_TOKEN") {
 		t.Errorf("of a server that was named: code %d, %s", code, stderr)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -21,11 +22,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(execute(ctx, rootCommand(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(term.Execute(ctx, rootCommand(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func rootCommand() *cobra.Command {
-	root := group(&cobra.Command{
+	root := term.Group(&cobra.Command{
 		Use:   "tandem",
 		Short: "Tune hyperparameters with workers, budgets and checkpoints",
 		Long: `Tandem tunes training scripts: a server holds studies, workers pull trials,
@@ -40,7 +41,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 3 the study ended without a measured trial, 4 no server answered, 5 "tandem study
 diff --exit-code" found a difference, 130 interrupted;
 "tandem profile" has the code of the command it ran.`,
-		Version: version(),
+		Version: term.Version(),
 	})
 	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studyCommand(), groundTruthCommand(), quotaCommand(), reservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(), poolCommand(),
 		backupCommand(), restoreCommand(), verifyCommand())

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 func poolCommand() *cobra.Command {
-	var flags studyFlags
+	var flags term.Flags
 	var watching bool
 	command := &cobra.Command{
 		Use:   "pool",
@@ -28,28 +29,28 @@ each type of machine, and which trials moved. docs/placement.md tells how it is
 decided. Seconds and joules that have not been spent yet are estimates.`,
 		Example: `  tandem pool
   tandem pool --watch`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return shown[protocol.Pool]{
-				asJSON: flags.json, watching: watching, listing: listingOfPool,
-				ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
-			}.show(command, &flags.server)
+			return term.Answer[protocol.Pool]{
+				JSON: flags.JSON, Watch: watching, List: listingOfPool,
+				Ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
+			}.Show(command, &flags.Server)
 		},
 	}
-	connectionFlags(command, &flags.server)
-	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
-	watchFlag(command, &watching)
+	term.AddConnectionFlags(command, &flags.Server)
+	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
+	term.AddWatchFlag(command, &watching)
 	command.AddCommand(poolReplayCommand())
-	for _, below := range []*cobra.Command{poolForecastCommand(&flags.server), poolAdviceCommand(&flags.server), poolAutoscaleCommand(&flags.server), poolModelsCommand(&flags.server)} {
-		connectionFlags(below, &flags.server)
+	for _, below := range []*cobra.Command{poolForecastCommand(&flags.Server), poolAdviceCommand(&flags.Server), poolAutoscaleCommand(&flags.Server), poolModelsCommand(&flags.Server)} {
+		term.AddConnectionFlags(below, &flags.Server)
 		command.AddCommand(below)
 	}
 	return command
 }
 
 // listingOfPool is the listing of a pool.
-func listingOfPool(pool protocol.Pool) listing {
-	seen := listing{print: func(out io.Writer) error { return printPool(out, pool) }}
+func listingOfPool(pool protocol.Pool) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printPool(out, pool) }}
 	for _, machine := range pool.Machines {
 		for _, run := range machine.Running {
 			said := fmt.Sprintf("%s runs %s", format.Plain(machine.Name), shownRun(run))
@@ -62,15 +63,15 @@ func listingOfPool(pool protocol.Pool) listing {
 			if run.GPU != nil && run.GPU.Share != nil {
 				said += "; it has " + shownPoolGPU(*run.GPU, machine.Running)
 			}
-			seen.things = append(seen.things, thing{string(run.Trial), said})
+			seen.Items = append(seen.Items, term.Item{Key: string(run.Trial), Text: said})
 		}
 	}
 	for _, one := range pool.Migrations {
-		seen.things = append(seen.things, thing{fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), fmt.Sprintf("%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))})
+		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), Text: fmt.Sprintf("%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))})
 	}
 	if pool.Autoscale != nil {
 		for _, one := range slices.Backward(pool.Autoscale.Changes) {
-			seen.things = append(seen.things, thing{fmt.Sprintf("%s %s %s", one.At.Format(time.RFC3339Nano), one.Worker, one.Action), shownChange(one)})
+			seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s %s %s", one.At.Format(time.RFC3339Nano), one.Worker, one.Action), Text: shownChange(one)})
 		}
 	}
 	return seen
@@ -131,7 +132,7 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 		}
 		rows = append(rows, []string{format.Plain(machine.Name), format.Plain(machine.Type), state, orNone(strings.Join(runs, ", "))})
 	}
-	return table(out, []string{"WORKER", "TYPE", "STATE", "RUNS"}, rows)
+	return term.Table(out, []string{"WORKER", "TYPE", "STATE", "RUNS"}, rows)
 }
 
 // printPoolReasons says why trials are where they are, where there was a choice.
@@ -165,7 +166,7 @@ func printPoolWaiting(out io.Writer, pool protocol.Pool) error {
 		}
 		rows = append(rows, []string{format.Plain(one.Study), what, fmt.Sprint(one.Priority), fmt.Sprintf("%g", one.Energy), format.Plain(one.Why), shownOptions(one.Options)})
 	}
-	return table(out, []string{"WAITS", "WHAT", "PRIORITY", "H", "WHY", "AN EPOCH (ESTIMATE)"}, rows)
+	return term.Table(out, []string{"WAITS", "WHAT", "PRIORITY", "H", "WHY", "AN EPOCH (ESTIMATE)"}, rows)
 }
 
 // shownOptions are the scores of types of machine of which something is known.
@@ -209,7 +210,7 @@ func printPoolModels(out io.Writer, pool protocol.Pool) error {
 	for _, one := range pool.Models {
 		rows = append(rows, []string{format.Plain(one.Study), format.Plain(one.Machine), basis[one.Basis], fmt.Sprintf("%d of %d", one.Learned, one.Epochs), percent(one.SecondsError, false), percent(one.JoulesError, one.Estimated)})
 	}
-	return table(out, []string{"STUDY", "ON", "PREDICTED FROM", "LEARNED FROM", "ERROR OF SECONDS", "ERROR OF JOULES"}, rows)
+	return term.Table(out, []string{"STUDY", "ON", "PREDICTED FROM", "LEARNED FROM", "ERROR OF SECONDS", "ERROR OF JOULES"}, rows)
 }
 
 func printPoolMigrations(out io.Writer, pool protocol.Pool) error {

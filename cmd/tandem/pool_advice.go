@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -25,12 +26,12 @@ func (f *adviceFlags) add(command *cobra.Command) {
 // check refuses what the server would.
 func (f *adviceFlags) check() error {
 	if !(f.query.Performance >= 0 && f.query.Performance <= 1) || f.query.Least < 0 {
-		return misuse("--performance (%g) must be from 0 to 1, such as 0.98, and --least (%d) not negative", f.query.Performance, f.query.Least)
+		return term.Misuse("--performance (%g) must be from 0 to 1, such as 0.98, and --least (%d) not negative", f.query.Performance, f.query.Least)
 	}
 	return nil
 }
 
-func poolAdviceCommand(server *connection) *cobra.Command {
+func poolAdviceCommand(server *term.Connection) *cobra.Command {
 	var flags adviceFlags
 	var watching, asJSON bool
 	command := &cobra.Command{
@@ -42,33 +43,33 @@ or to drain for that. It does nothing by itself: "tandem serve --autoscale on" d
 What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 		Example: `  tandem pool advice
   tandem pool advice --performance 0.95 --least 2`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return shown[protocol.PoolAdvice]{
-				asJSON: asJSON, watching: watching, listing: listingOfAdvice,
-				ask: func(ctx context.Context, client *rest.Client) (protocol.PoolAdvice, error) {
+			return term.Answer[protocol.PoolAdvice]{
+				JSON: asJSON, Watch: watching, List: listingOfAdvice,
+				Ask: func(ctx context.Context, client *rest.Client) (protocol.PoolAdvice, error) {
 					return client.PoolAdvice(ctx, flags.query)
 				},
-			}.show(command, server)
+			}.Show(command, server)
 		},
 	}
 	flags.add(command)
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	watchFlag(command, &watching)
+	term.AddWatchFlag(command, &watching)
 	return command
 }
 
 // listingOfAdvice is the listing of advice: a line for the number, and one for
 // each worker.
-func listingOfAdvice(advice protocol.PoolAdvice) listing {
-	seen := listing{print: func(out io.Writer) error { return printAdvice(out, advice) }}
-	seen.things = append(seen.things, thing{"advice", fmt.Sprintf("%s %s should be awake, %s are (estimate)", gpus(advice.Wanted), advice.Unit, gpus(advice.Awake))})
+func listingOfAdvice(advice protocol.PoolAdvice) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printAdvice(out, advice) }}
+	seen.Items = append(seen.Items, term.Item{Key: "advice", Text: fmt.Sprintf("%s %s should be awake, %s are (estimate)", gpus(advice.Wanted), advice.Unit, gpus(advice.Awake))})
 	for _, one := range advice.Workers {
 		name := format.Plain(one.Name)
-		seen.things = append(seen.things, thing{name + " (" + format.Plain(one.ID) + ")", fmt.Sprintf("%s  %s: %s", name, one.Action, format.Plain(one.Reason))})
+		seen.Items = append(seen.Items, term.Item{Key: name + " (" + format.Plain(one.ID) + ")", Text: fmt.Sprintf("%s  %s: %s", name, one.Action, format.Plain(one.Reason))})
 	}
 	return seen
 }
@@ -85,7 +86,7 @@ func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 			rows = append(rows, []string{format.Plain(one.Name), one.Action, gpus(one.Capacity), fmt.Sprint(one.Trials), format.Plain(one.Reason)})
 		}
 		fmt.Fprintln(out)
-		if err := table(out, []string{"WORKER", "DO", "HAS", "TRIALS", "WHY"}, rows); err != nil {
+		if err := term.Table(out, []string{"WORKER", "DO", "HAS", "TRIALS", "WHY"}, rows); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 			}
 			rows = append(rows, []string{fmt.Sprintf("%g%%", 100*one.Quantile), fmt.Sprintf("%.2f%%", 100*one.Served), fmt.Sprintf("%.1f%%", 100*one.Met), fmt.Sprintf("%.1f%%", 100*one.Saved), gpus(one.Wanted), chosen})
 		}
-		if err := table(out, []string{"QUANTILE", "DEMAND SERVED", "MINUTES WITH ALL", "ENERGY SAVED", "AWAKE NOW", ""}, rows); err != nil {
+		if err := term.Table(out, []string{"QUANTILE", "DEMAND SERVED", "MINUTES WITH ALL", "ENERGY SAVED", "AWAKE NOW", ""}, rows); err != nil {
 			return err
 		}
 	}

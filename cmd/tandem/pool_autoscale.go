@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -25,7 +26,7 @@ type autoscaleFlags struct {
 	pace           demand.Pace
 }
 
-func poolAutoscaleCommand(server *connection) *cobra.Command {
+func poolAutoscaleCommand(server *term.Connection) *cobra.Command {
 	var flags autoscaleFlags
 	command := &cobra.Command{
 		Use:   "autoscale",
@@ -45,12 +46,12 @@ run: it prints what it would do. A command that fails is told, and tried again
 after the pause.`,
 		Example: `  tandem pool autoscale --wake "wakeonlan {name}" --sleep "ssh {name} systemctl suspend"
   tandem pool autoscale --apply --wake "/usr/local/bin/start-gpu {name}" --sleep "/usr/local/bin/stop-gpu {name}"`,
-		Args: arguments(0, "no arguments; the commands are --wake and --sleep"),
+		Args: term.Arguments(0, "no arguments; the commands are --wake and --sleep"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
 				return err
 			}
-			client, err := server.open()
+			client, err := server.Open()
 			if err != nil {
 				return err
 			}
@@ -71,10 +72,10 @@ after the pause.`,
 // check refuses flags that cannot be meant.
 func (f *autoscaleFlags) check() error {
 	if f.wake == "" && f.sleep == "" {
-		return misuse("--wake and --sleep are both missing: name a command that wakes machines, or one that puts them to sleep")
+		return term.Misuse("--wake and --sleep are both missing: name a command that wakes machines, or one that puts them to sleep")
 	}
 	if f.every < 10*time.Second || f.timeout <= 0 || f.pace.Steady < 1 || f.pace.Pause < 0 {
-		return misuse("--every (%v) must be at least 10s, --timeout (%v) above 0, --steady (%d) at least 1, --pause (%v) not negative", f.every, f.timeout, f.pace.Steady, f.pace.Pause)
+		return term.Misuse("--every (%v) must be at least 10s, --timeout (%v) above 0, --steady (%d) at least 1, --pause (%v) not negative", f.every, f.timeout, f.pace.Steady, f.pace.Pause)
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (f *autoscaleFlags) run(ctx context.Context, client *rest.Client, out io.Wr
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case exitCode(ctx, err) == exitUnreachable:
+		case term.ExitCode(ctx, err) == term.ExitUnreachable:
 			fmt.Fprintf(out, "%s  no advice: %v\n", time.Now().Format(time.TimeOnly), err)
 		case err != nil:
 			return err

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-func poolForecastCommand(server *connection) *cobra.Command {
+func poolForecastCommand(server *term.Connection) *cobra.Command {
 	var watching, asJSON bool
 	var minutes int
 	command := &cobra.Command{
@@ -27,25 +28,25 @@ how far earlier forecasts held. All of what lies ahead is an estimate; how it is
 made is in docs/forecasting.md. A user's token shows that user's demand.`,
 		Example: `  tandem pool forecast
   tandem pool forecast --minutes 1440 --json`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return shown[protocol.PoolForecast]{
-				asJSON: asJSON, watching: watching, listing: listingOfForecast,
-				ask: func(ctx context.Context, client *rest.Client) (protocol.PoolForecast, error) {
+			return term.Answer[protocol.PoolForecast]{
+				JSON: asJSON, Watch: watching, List: listingOfForecast,
+				Ask: func(ctx context.Context, client *rest.Client) (protocol.PoolForecast, error) {
 					return client.PoolForecast(ctx, minutes)
 				},
-			}.show(command, server)
+			}.Show(command, server)
 		},
 	}
 	command.Flags().IntVar(&minutes, "minutes", 60, "how far back the demand is told, in minutes: at most 40320")
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	watchFlag(command, &watching)
+	term.AddWatchFlag(command, &watching)
 	return command
 }
 
 // listingOfForecast is the listing of a forecast: a line when a minute is over.
-func listingOfForecast(told protocol.PoolForecast) listing {
-	seen := listing{print: func(out io.Writer) error { return printForecast(out, told) }}
+func listingOfForecast(told protocol.PoolForecast) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printForecast(out, told) }}
 	if len(told.Minutes) == 0 {
 		return seen
 	}
@@ -54,7 +55,7 @@ func listingOfForecast(told protocol.PoolForecast) listing {
 	if last := len(told.Ahead) - 1; last >= 0 {
 		said += fmt.Sprintf("; in %d minutes at most %s with 90%% (estimate)", last+1, gpus(told.Ahead[last].Demand[slices.Index(told.Quantiles, 0.9)]))
 	}
-	seen.things = append(seen.things, thing{"demand", said})
+	seen.Items = append(seen.Items, term.Item{Key: "demand", Text: said})
 	return seen
 }
 
@@ -109,7 +110,7 @@ func printAhead(out io.Writer, told protocol.PoolForecast) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(out, heading, rows)
+	return term.Table(out, heading, rows)
 }
 
 func printLearned(out io.Writer, told protocol.PoolForecast) {
@@ -145,7 +146,7 @@ func printHeld(out io.Writer, told protocol.PoolForecast) error {
 		at := slices.Index(told.Quantiles, quantile)
 		rows = append(rows, []string{fmt.Sprintf("%g%%", 100*quantile), fmt.Sprintf("%.1f%% to %.1f%%", 100*told.Calibration.CoveredLeast[at], 100*told.Calibration.CoveredMost[at]), told.Calibration.Verdicts[at]})
 	}
-	return table(out, []string{"AT MOST SO MUCH WAS TO COME IN", "AND CAME IN", "SO IT"}, rows)
+	return term.Table(out, []string{"AT MOST SO MUCH WAS TO COME IN", "AND CAME IN", "SO IT"}, rows)
 }
 
 // shownTrust says what may be made of forecasts, from how earlier ones held.

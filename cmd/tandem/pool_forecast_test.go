@@ -51,8 +51,8 @@ func TestTheForecastIsPrinted(t *testing.T) {
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("a name reaches the terminal as it is")
 	}
-	if seen := listingOfForecast(told()); len(seen.things) != 1 || !strings.Contains(seen.things[0].said, "in 5 minutes at most 12 with 90% (estimate)") {
-		t.Errorf("%+v", seen.things)
+	if seen := listingOfForecast(told()); len(seen.Items) != 1 || !strings.Contains(seen.Items[0].Text, "in 5 minutes at most 12 with 90% (estimate)") {
+		t.Errorf("%+v", seen.Items)
 	}
 	for trust, words := range map[string]string{"good": "all quantiles hold", "cautious": "less is saved", "uneven": "lower ones do not", "unsure": "too few"} {
 		one := told()
@@ -88,7 +88,7 @@ func TestAdviceIsPrinted(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", words, out.String())
 		}
 	}
-	if seen := listingOfAdvice(advice); len(seen.things) != 2 || seen.things[1].said != "a  drain: it runs nothing" {
-		t.Errorf("%+v", seen.things)
+	if seen := listingOfAdvice(advice); len(seen.Items) != 2 || seen.Items[1].Text != "a  drain: it runs nothing" {
+		t.Errorf("%+v", seen.Items)
 	}
 }

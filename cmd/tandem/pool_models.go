@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-func poolModelsCommand(server *connection) *cobra.Command {
+func poolModelsCommand(server *term.Connection) *cobra.Command {
 	var watching, asJSON bool
 	command := &cobra.Command{
 		Use:   "models",
@@ -25,26 +26,26 @@ told of trainings that had been hidden, and what decides; or why nothing is told
 All that is told from it is an estimate (docs/colocation.md).`,
 		Example: `  tandem pool models
   tandem pool models --json | jq '.gpu_models[].known'`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return shown[protocol.Pool]{
-				asJSON: asJSON, watching: watching, listing: listingOfGPUModels,
-				ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
-			}.show(command, server)
+			return term.Answer[protocol.Pool]{
+				JSON: asJSON, Watch: watching, List: listingOfGPUModels,
+				Ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
+			}.Show(command, server)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	watchFlag(command, &watching)
+	term.AddWatchFlag(command, &watching)
 	return command
 }
 
 // listingOfGPUModels is the listing of what was learned: a line when it was learned
 // again.
-func listingOfGPUModels(pool protocol.Pool) listing {
-	seen := listing{print: func(out io.Writer) error { return printGPUModels(out, pool.GPUModels) }}
+func listingOfGPUModels(pool protocol.Pool) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printGPUModels(out, pool.GPUModels) }}
 	for _, one := range pool.GPUModels {
 		if one.LearnedFrom > 0 {
-			seen.things = append(seen.things, thing{fmt.Sprintf("%s from %d", one.GPU, one.LearnedFrom), fmt.Sprintf("%s: learned from %s", format.Plain(one.GPU), format.Count(one.LearnedFrom, "training"))})
+			seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s from %d", one.GPU, one.LearnedFrom), Text: fmt.Sprintf("%s: learned from %s", format.Plain(one.GPU), format.Count(one.LearnedFrom, "training"))})
 		}
 	}
 	return seen
@@ -59,7 +60,7 @@ func printGPUModels(out io.Writer, models []protocol.PoolGPUModel) error {
 	for _, one := range models {
 		rows = append(rows, []string{format.Plain(one.GPU), fmt.Sprint(one.Trainings), fmt.Sprint(one.Architectures), fmt.Sprint(one.LearnedFrom), shownErrors(one.Known), shownErrors(one.Unseen), fmt.Sprint(one.Pairs.Seen)})
 	}
-	if err := table(out, []string{"GPU", "TRAININGS SEEN", "ARCHITECTURES", "LEARNED FROM", "OFF BY (ESTIMATES)", "OF A NEW ARCHITECTURE", "PAIRS SEEN"}, rows); err != nil {
+	if err := term.Table(out, []string{"GPU", "TRAININGS SEEN", "ARCHITECTURES", "LEARNED FROM", "OFF BY (ESTIMATES)", "OF A NEW ARCHITECTURE", "PAIRS SEEN"}, rows); err != nil {
 		return err
 	}
 	for _, one := range models {

@@ -38,8 +38,8 @@ func TestWhatWasLearnedOfGPUsIsPrinted(t *testing.T) {
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("a name reaches the terminal as it is")
 	}
-	if seen := listingOfGPUModels(protocol.Pool{GPUModels: learnedModels()}); len(seen.things) != 2 {
-		t.Errorf("%+v", seen.things)
+	if seen := listingOfGPUModels(protocol.Pool{GPUModels: learnedModels()}); len(seen.Items) != 2 {
+		t.Errorf("%+v", seen.Items)
 	}
 	out.Reset()
 	if err := printGPUModels(&out, nil); err != nil || !strings.Contains(out.String(), "No training was seen on a GPU yet") {

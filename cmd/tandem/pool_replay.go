@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/report"
@@ -78,7 +79,7 @@ left out of a trace or not known of it is said below the table. docs/replay.md
 has an example, and the file of machines.`,
 		Example: `  tandem pool replay --trace jobs.trace --format gavel --throughputs throughputs.json --machines machines.yaml
   tandem pool replay --trace week.json --format tandem --machines machines.yaml --policy spread,heats --energy 0,0.5,1 --report week.html`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return playTrace(flags, command.OutOrStdout())
 		},
@@ -254,7 +255,7 @@ func playTrace(flags replayFlags, out io.Writer) error {
 		}
 	}
 	if flags.json {
-		return writeJSON(out, answer)
+		return term.WriteJSON(out, answer)
 	}
 	return answer.print(out, flags.report)
 }
@@ -265,10 +266,10 @@ func (f replayFlags) writeReport(answer replayAnswer, cluster poolreplay.Cluster
 	for _, path := range f.traces {
 		names = append(names, filepath.Base(path))
 	}
-	source := report.Replay{Trace: strings.Join(names, ", "), Cluster: cluster, Outcomes: answer.Outcomes, Notes: answer.Notes, Written: time.Now(), Program: version()}
+	source := report.Replay{Trace: strings.Join(names, ", "), Cluster: cluster, Outcomes: answer.Outcomes, Notes: answer.Notes, Written: time.Now(), Program: term.Version()}
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(report.WriteReplay(writer, source)) }()
-	err := saveAs(f.report, reader)
+	err := term.SaveAs(f.report, reader)
 	reader.Close() //nolint:errcheck // ends the writing of a page that could not be saved
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -290,7 +291,7 @@ func (a replayAnswer) print(out io.Writer, page string) error {
 			fmt.Sprint(one.Migrations), fmt.Sprint(one.Evictions), fmt.Sprint(one.OutOfMemory),
 		})
 	}
-	if err := table(out, []string{"POLICY", "ENERGY", "CHANGE", "COMPLETION", "P95", "WAITED", "MAKESPAN", "GIVEN", "AT WORK", "MOVES", "ENDED", "OUT OF MEMORY"}, rows); err != nil {
+	if err := term.Table(out, []string{"POLICY", "ENERGY", "CHANGE", "COMPLETION", "P95", "WAITED", "MAKESPAN", "GIVEN", "AT WORK", "MOVES", "ENDED", "OUT OF MEMORY"}, rows); err != nil {
 		return err
 	}
 	if err := a.printPriorities(out); err != nil {
@@ -328,7 +329,7 @@ func (a replayAnswer) printUsers(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	return table(out, []string{"POLICY", "USER", "JOBS", "COMPLETION", "WAITED", "SLOWDOWN", "SHARE", "FAIRNESS"}, rows)
+	return term.Table(out, []string{"POLICY", "USER", "JOBS", "COMPLETION", "WAITED", "SLOWDOWN", "SHARE", "FAIRNESS"}, rows)
 }
 
 // printPriorities has what each priority met with, where there are several.
@@ -343,5 +344,5 @@ func (a replayAnswer) printPriorities(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	return table(out, []string{"POLICY", "PRIORITY", "JOBS", "COMPLETION", "P95", "WAITED"}, rows)
+	return term.Table(out, []string{"POLICY", "PRIORITY", "JOBS", "COMPLETION", "P95", "WAITED"}, rows)
 }

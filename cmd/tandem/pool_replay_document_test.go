@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 // TestTheReplaysDocumentIsWhatComesOut runs the example of docs/replay.md, where
@@ -47,7 +49,7 @@ func TestTheReplaysDocumentIsWhatComesOut(t *testing.T) {
 		}
 	}
 	var out, errs strings.Builder
-	if code := execute(t.Context(), rootCommand(), args, &out, &errs); code != exitOK {
+	if code := term.Execute(t.Context(), rootCommand(), args, &out, &errs); code != term.ExitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	_, after, _ := strings.Cut(string(text), "--stretch ")

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 // replayFiles writes a trace of Gavel with two jobs, and what goes with it.
@@ -28,7 +30,7 @@ func replayed(t *testing.T, folder string, more ...string) (code int, out, errs 
 	t.Helper()
 	var stdout, stderr strings.Builder
 	args := append([]string{"pool", "replay", "--trace", filepath.Join(folder, "jobs.trace"), "--throughputs", filepath.Join(folder, "throughputs.json"), "--machines", filepath.Join(folder, "machines.yaml")}, more...)
-	code = execute(t.Context(), rootCommand(), args, &stdout, &stderr)
+	code = term.Execute(t.Context(), rootCommand(), args, &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
@@ -37,7 +39,7 @@ func TestPoolReplayComparesPolicies(t *testing.T) {
 	folder := replayFiles(t)
 	page := filepath.Join(folder, "page.html")
 	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "heats", "--energy", "0,1", "--json", "--report", page)
-	if code != exitOK {
+	if code != term.ExitOK {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	var answer struct {
@@ -63,7 +65,7 @@ func TestPoolReplayComparesPolicies(t *testing.T) {
 		t.Errorf("the report is not there: %v", err)
 	}
 	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "spread,anywhere,first-fit,heats,packed,watched,priority,preemptive,restarting,deflated,standby", "--drop", "0.5")
-	if code != exitOK || !strings.Contains(out, "heats H=0.5, moving") || !strings.Contains(out, "Joules are estimates") {
+	if code != term.ExitOK || !strings.Contains(out, "heats H=0.5, moving") || !strings.Contains(out, "Joules are estimates") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
@@ -72,7 +74,7 @@ func TestPoolReplayTakesTheLongestFirst(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
 	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "first-fit,packed", "--longest-first")
-	if code != exitOK || !strings.Contains(out, "first-fit, longest first") || !strings.Contains(out, "packed, longest first") {
+	if code != term.ExitOK || !strings.Contains(out, "first-fit, longest first") || !strings.Contains(out, "packed, longest first") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
@@ -94,7 +96,7 @@ func TestPoolReplaySaysWhatIsWrong(t *testing.T) {
 		{[]string{"--format", "gavel", "--drop", "1", "--policy", "deflated"}, "drops 1"},
 	} {
 		code, _, errs := replayed(t, folder, one.args...)
-		if code != exitUsage || !strings.Contains(errs, one.says) {
+		if code != term.ExitUsage || !strings.Contains(errs, one.says) {
 			t.Errorf("%v: exit code %d and %q, want 2 and %q", one.args, code, errs, one.says)
 		}
 	}
@@ -113,7 +115,7 @@ func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
 	write("jobs.trace", strings.Repeat("A\tpython a.py\t-n\t1\t1000\t0\t1\n", 12))
 	page := filepath.Join(folder, "page.html")
 	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "fair,heats", "--exchange", "--users", "2", "--json", "--report", page)
-	if code != exitOK {
+	if code != term.ExitOK {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	var answer struct {
@@ -151,7 +153,7 @@ func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
 		t.Errorf("the page does not tell of users: %v", err)
 	}
 	write("machines.yaml", strings.Replace(machines, "trials: 1", "trials: -1", 1))
-	if code, _, errs := replayed(t, folder, "--format", "gavel"); code == exitOK || !strings.Contains(errs, "quotas.user-1.trials is -1") {
+	if code, _, errs := replayed(t, folder, "--format", "gavel"); code == term.ExitOK || !strings.Contains(errs, "quotas.user-1.trials is -1") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -162,11 +164,11 @@ func TestPoolReplaySaysWhatATraceDoesNotTell(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
 	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "first-fit,packed")
-	if code != exitOK || !strings.Contains(out, "does not say how busy jobs keep a GPU") || !strings.Contains(out, "Energy is counted for the same 1m45s of all policies") {
+	if code != term.ExitOK || !strings.Contains(out, "does not say how busy jobs keep a GPU") || !strings.Contains(out, "Energy is counted for the same 1m45s of all policies") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "first-fit,spread")
-	if code != exitOK || strings.Contains(out, "does not say how busy") {
+	if code != term.ExitOK || strings.Contains(out, "does not say how busy") {
 		t.Errorf("without packing: exit code %d: %s%s", code, out, errs)
 	}
 }

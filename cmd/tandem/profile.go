@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -60,7 +61,7 @@ output goes to standard error.`,
   tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return misuse("give a command to run: tandem profile -- COMMAND [ARGUMENT...]")
+				return term.Misuse("give a command to run: tandem profile -- COMMAND [ARGUMENT...]")
 			}
 			return nil
 		},
@@ -81,7 +82,7 @@ const shortestInterval = 10 * time.Millisecond
 
 func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 	if f.interval < shortestInterval {
-		return misuse("--interval must be at least %v, or the looking would be what is measured", shortestInterval)
+		return term.Misuse("--interval must be at least %v, or the looking would be what is measured", shortestInterval)
 	}
 	if _, file := stderr.(*os.File); !file { // the command gets a file itself
 		stderr = &inTurn{to: stderr}
@@ -95,12 +96,12 @@ func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if f.json {
-		err = writeJSON(stdout, result)
+		err = term.WriteJSON(stdout, result)
 	} else {
 		err = printProfiled(stderr, result)
 	}
 	if err == nil && result.ExitCode != 0 {
-		return commandEnded{result.ExitCode}
+		return term.Ended{Code: result.ExitCode}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
@@ -52,7 +53,7 @@ func shownCommand(command []string) string {
 
 func coloured(out io.Writer) bool {
 	file, ok := out.(*os.File)
-	return ok && isTerminal(file) && os.Getenv("NO_COLOR") == ""
+	return ok && term.IsTerminal(file) && os.Getenv("NO_COLOR") == ""
 }
 
 func printEvents(out io.Writer, p profiler.Profile) error {
@@ -73,7 +74,7 @@ func printEvents(out io.Writer, p profiler.Profile) error {
 		rows = append(rows, []string{event.Name, shownTotal(event), shownCount(event.PerSecond), each,
 			strconv.FormatFloat(100*event.RunFraction, 'f', 0, 64) + "%", scaled})
 	}
-	if err := table(out, []string{"EVENT", "TOTAL", "PER SECOND", "PER INSTRUCTION", "COUNTED", ""}, rows); err != nil {
+	if err := term.Table(out, []string{"EVENT", "TOTAL", "PER SECOND", "PER INSTRUCTION", "COUNTED", ""}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out)
@@ -116,7 +117,7 @@ func printHost(out io.Writer, p profiler.Profile) error {
 		}
 		rows = append(rows, []string{metric.Name, shownHost(metric.Name, metric.Value, metric.Highest != nil), highest})
 	}
-	if err := table(out, []string{"HOST", "MEAN", "HIGHEST"}, rows); err != nil {
+	if err := term.Table(out, []string{"HOST", "MEAN", "HIGHEST"}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out)

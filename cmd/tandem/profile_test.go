@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/sandbox"
@@ -31,7 +32,7 @@ const twoEpochs = `echo "{\"epoch\": 1, \"loss\": 2}"; sh -c ":"; echo "epoch 2/
 
 func TestProfileOfACommandAsJSON(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := execute(t.Context(), rootCommand(), []string{"profile", "--json", "--interval", "20ms", "--", "sh", "-c", twoEpochs}, &stdout, &stderr)
+	code := term.Execute(t.Context(), rootCommand(), []string{"profile", "--json", "--interval", "20ms", "--", "sh", "-c", twoEpochs}, &stdout, &stderr)
 	var got profiled
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
 		t.Fatalf("%v in %s and %s", err, &stdout, &stderr)
@@ -52,7 +53,7 @@ func TestProfileOfACommandAsJSON(t *testing.T) {
 
 func TestProfileOfACommandAsTable(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), rootCommand(), []string{"profile", "--", "sh", "-c", "sleep 0.01; " + twoEpochs}, &stdout, &stderr); code != 5 {
+	if code := term.Execute(t.Context(), rootCommand(), []string{"profile", "--", "sh", "-c", "sleep 0.01; " + twoEpochs}, &stdout, &stderr); code != 5 {
 		t.Errorf("exit code %d, want 5", code)
 	}
 	if got := stdout.String(); got != "{\"epoch\": 1, \"loss\": 2}\nepoch 2/2  loss 1  (0.1 s)\n" {
@@ -74,14 +75,14 @@ func TestProfileRefusesWhatItDoesNotKnow(t *testing.T) {
 		want string
 		code int
 	}{
-		"an event":          {[]string{"--events", "page-faults,typo", "--", "true"}, "no event is called typo", exitUsage},
-		"no command":        {nil, "give a command", exitUsage},
-		"a short interval":  {[]string{"--interval", "1us", "--", "true"}, "at least 10ms", exitUsage},
-		"a missing program": {[]string{"--", "/does/not/exist"}, "start the command", exitFailed},
+		"an event":          {[]string{"--events", "page-faults,typo", "--", "true"}, "no event is called typo", term.ExitUsage},
+		"no command":        {nil, "give a command", term.ExitUsage},
+		"a short interval":  {[]string{"--interval", "1us", "--", "true"}, "at least 10ms", term.ExitUsage},
+		"a missing program": {[]string{"--", "/does/not/exist"}, "start the command", term.ExitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			if code := execute(t.Context(), rootCommand(), append([]string{"profile"}, test.args...), io.Discard, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
+			if code := term.Execute(t.Context(), rootCommand(), append([]string{"profile"}, test.args...), io.Discard, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("code %d and %q, want %d and %q", code, &stderr, test.code, test.want)
 			}
 		})

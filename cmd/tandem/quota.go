@@ -11,26 +11,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func quotaCommand() *cobra.Command {
-	var flags studyFlags
-	command := group(&cobra.Command{
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
 		Use:   "quota",
 		Short: "Bound what users have of the workers, and see what they have",
 		Long: `Bound what users have of the workers, and see what they have. A trial that would
 go beyond its user's quota waits, and its study says why. docs/sharing.md tells
 how users share what there is.`,
 	})
-	connectionFlags(command, &flags.server)
-	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	flags.Add(command)
 	command.AddCommand(quotaSetCommand(&flags), quotaListCommand(&flags), quotaRemoveCommand(&flags))
 	return command
 }
 
-func quotaSetCommand(flags *studyFlags) *cobra.Command {
+func quotaSetCommand(flags *term.Flags) *cobra.Command {
 	var quota protocol.Quota
 	var hours float64
 	command := &cobra.Command{
@@ -41,14 +41,14 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 		Example: `  tandem quota set ada --gpus 4 --gpu-hours-a-day 24
   tandem quota set bob --trials 8 --weight 2
   tandem quota set carol --preempt`,
-		Args:              arguments(1, "the name of a user"),
-		ValidArgsFunction: completeUser(&flags.server),
+		Args:              term.Arguments(1, "the name of a user"),
+		ValidArgsFunction: completeUser(&flags.Server),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkQuota(quota, hours); err != nil {
 				return err
 			}
 			quota.GPUSecondsADay = 3600 * hours
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -56,8 +56,8 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), view)
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), view)
 			}
 			said := fmt.Sprintf("User %s: %s\n", format.Plain(view.User), shownQuota(view.Quota))
 			if view.UserAbsent {
@@ -85,7 +85,7 @@ func checkQuota(quota protocol.Quota, hours float64) error {
 		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight},
 	} {
 		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
-			return misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
+			return term.Misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
 		}
 	}
 	return nil
@@ -133,14 +133,14 @@ func shownLimits(one protocol.QuotaView) string {
 	return shownQuota(one.Quota)
 }
 
-func quotaListCommand(flags *studyFlags) *cobra.Command {
+func quotaListCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the quotas, with what the users' trials have and used today",
 		Example: `  tandem quota list`,
-		Args:    arguments(0, "no arguments"),
+		Args:    term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -148,8 +148,8 @@ func quotaListCommand(flags *studyFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]any{"quotas": quotas})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]any{"quotas": quotas})
 			}
 			return printQuotas(command.OutOrStdout(), quotas)
 		},
@@ -169,26 +169,26 @@ func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
 			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownLimits(one),
 		})
 	}
-	return table(out, []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}, rows)
+	return term.Table(out, []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}, rows)
 }
 
-func quotaRemoveCommand(flags *studyFlags) *cobra.Command {
+func quotaRemoveCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove USER",
 		Short:             "Remove a user's quota",
 		Example:           `  tandem quota remove ada`,
-		Args:              arguments(1, "the name of a user"),
-		ValidArgsFunction: completeUser(&flags.server),
+		Args:              term.Arguments(1, "the name of a user"),
+		ValidArgsFunction: completeUser(&flags.Server),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
 			if err := client.RemoveQuota(command.Context(), args[0]); err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s has no quota any more\n", format.Plain(args[0]))
 			return err
@@ -197,8 +197,8 @@ func quotaRemoveCommand(flags *studyFlags) *cobra.Command {
 }
 
 // completeUser offers the users that have a quota or something of the workers.
-func completeUser(server *connection) completion {
-	return server.completeOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
+func completeUser(server *term.Connection) term.Completion {
+	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
 		quotas, err := client.Quotas(ctx)
 		var users []string
 		for _, one := range quotas {

@@ -8,25 +8,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func reservationCommand() *cobra.Command {
-	var flags studyFlags
-	command := group(&cobra.Command{
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
 		Use:   "reservation",
 		Short: "Keep workers or GPUs for a user or a study, from a time to a time",
 		Long: `Keep workers or GPUs for a user or a study, from a time to a time. What runs when
 a reservation begins goes on to the end of its rung; nothing else begins there.`,
 	})
-	connectionFlags(command, &flags.server)
-	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	flags.Add(command)
 	command.AddCommand(reservationMakeCommand(&flags), reservationListCommand(&flags), reservationRemoveCommand(&flags))
 	return command
 }
 
-func reservationMakeCommand(flags *studyFlags) *cobra.Command {
+func reservationMakeCommand(flags *term.Flags) *cobra.Command {
 	var ask protocol.ReservationRequest
 	var from, to string
 	var last time.Duration
@@ -35,14 +35,14 @@ func reservationMakeCommand(flags *studyFlags) *cobra.Command {
 		Short: "Make a reservation",
 		Example: `  tandem reservation make --user ada --worker rack-7 --for 8h
   tandem reservation make --study alice:lenet --gpus 4 --from 2026-12-01T08:00:00Z --to 2026-12-02T08:00:00Z`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			begin, err := reservedTimes(&ask, from, to, last)
 			if err != nil {
 				return err
 			}
 			ask.From = begin
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -50,10 +50,10 @@ func reservationMakeCommand(flags *studyFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), made)
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), made)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), shownTime(&made.From, ""), shownTime(&made.To, ""), shownAbsent(made))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), term.FormatTime(&made.From, ""), term.FormatTime(&made.To, ""), shownAbsent(made))
 			return err
 		},
 	}
@@ -72,20 +72,20 @@ func reservedTimes(ask *protocol.ReservationRequest, from, to string, last time.
 	start := time.Now()
 	if from != "" {
 		if start, err = time.Parse(time.RFC3339, from); err != nil {
-			return nil, misuse("--from %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", from)
+			return nil, term.Misuse("--from %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", from)
 		}
 		begin = &start
 	}
 	switch {
 	case (to == "") == (last == 0):
-		return nil, misuse("give --to, when it is over, or --for, how long it lasts: one of them")
+		return nil, term.Misuse("give --to, when it is over, or --for, how long it lasts: one of them")
 	case last < 0:
-		return nil, misuse("--for (%v) must be above 0, such as 8h", last)
+		return nil, term.Misuse("--for (%v) must be above 0, such as 8h", last)
 	case last > 0:
 		ask.To = start.Add(last)
 	default:
 		if ask.To, err = time.Parse(time.RFC3339, to); err != nil {
-			return nil, misuse("--to %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", to)
+			return nil, term.Misuse("--to %q is no time: write it as 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00", to)
 		}
 	}
 	return begin, nil
@@ -125,14 +125,14 @@ func shownAbsent(one protocol.Reservation) string {
 	return said
 }
 
-func reservationListCommand(flags *studyFlags) *cobra.Command {
+func reservationListCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the reservations that hold or will, by when they begin",
 		Example: `  tandem reservation list`,
-		Args:    arguments(0, "no arguments"),
+		Args:    term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -140,8 +140,8 @@ func reservationListCommand(flags *studyFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]any{"reservations": list})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]any{"reservations": list})
 			}
 			return printReservations(command.OutOrStdout(), list)
 		},
@@ -168,27 +168,27 @@ func printReservations(out io.Writer, list []protocol.Reservation) error {
 		if one.UserAbsent {
 			state += "; no token is the user's"
 		}
-		rows = append(rows, []string{one.ID, shownReserved(one), shownBeneficiary(one), shownTime(&one.From, ""), shownTime(&one.To, ""), state})
+		rows = append(rows, []string{one.ID, shownReserved(one), shownBeneficiary(one), term.FormatTime(&one.From, ""), term.FormatTime(&one.To, ""), state})
 	}
-	return table(out, []string{"ID", "KEPT", "FOR", "FROM", "TO", "STATE"}, rows)
+	return term.Table(out, []string{"ID", "KEPT", "FOR", "FROM", "TO", "STATE"}, rows)
 }
 
-func reservationRemoveCommand(flags *studyFlags) *cobra.Command {
+func reservationRemoveCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove ID",
 		Short:   "End a reservation before its time",
 		Example: `  tandem reservation remove k3vqh8w2mz`,
-		Args:    arguments(1, "the id of a reservation, as 'tandem reservation list' shows it"),
+		Args:    term.Arguments(1, "the id of a reservation, as 'tandem reservation list' shows it"),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
 			if err := client.Unreserve(command.Context(), args[0]); err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s is over\n", strings.TrimSpace(args[0]))
 			return err

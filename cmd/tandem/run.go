@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -55,11 +56,11 @@ number behind its name.`,
 		Example: `  tandem run study.yaml
   tandem run study.yaml --slots 4 --path .venv/bin
   tandem run study.yaml --json > result.json`,
-		Args: arguments(1, "the path of a study file"),
+		Args: term.Arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("keep-serving") {
 				file, ok := command.OutOrStdout().(*os.File)
-				flags.keepServing = ok && isTerminal(file) && !flags.json
+				flags.keepServing = ok && term.IsTerminal(file) && !flags.json
 			}
 			return flags.run(command, args[0])
 		},
@@ -94,12 +95,12 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 		return err
 	}
 	if len(def.Command) == 0 {
-		return misuse("%s has no command to run: give one, or drive the study from Python with ask and tell", path)
+		return term.Misuse("%s has no command to run: give one, or drive the study from Python with ask and tell", path)
 	}
-	f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelWarn)
+	f.server.logger = term.NewLogger(command.ErrOrStderr(), slog.LevelWarn)
 	f.server.pool = usualPool()
 	if f.verbose {
-		f.server.logger = loggerAt(command.ErrOrStderr(), slog.LevelDebug)
+		f.server.logger = term.NewLogger(command.ErrOrStderr(), slog.LevelDebug)
 	}
 	here, err := f.open(ctx, command)
 	if err != nil {
@@ -167,7 +168,7 @@ func (l *local) access(ctx context.Context, scope auth.Scope) (*rest.Client, str
 		return nil, "", err
 	}
 	l.tokens = append(l.tokens, token)
-	client, err := rest.New(rest.Options{URL: l.server.url(), Token: secret, UserAgent: "tandem/" + version()})
+	client, err := rest.New(rest.Options{URL: l.server.url(), Token: secret, UserAgent: "tandem/" + term.Version()})
 	return client, secret, err
 }
 
@@ -192,7 +193,7 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 		return view, err
 	}
 	options := f.worker
-	options.study, options.name, options.protected = view.ID, hostName(), []string{f.server.data}
+	options.study, options.name, options.protected = view.ID, term.HostName(), []string{f.server.data}
 	if view.Definition.Sandbox == protocol.StrictSandbox {
 		options.sandbox = sandboxMode(sandbox.Strict) // says at once what is missing for it
 	}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/similarity"
 )
 
 func serveCommand() *cobra.Command {
 	var options serverOptions
-	var log logging
+	var log term.Logging
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the study server",
@@ -37,10 +38,10 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
   tandem serve --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem --allow-host tuning.example.org
   tandem serve --allow-host tuning.example.org --trusted-proxy 127.0.0.1   # behind a TLS proxy on this machine
   PGPASSWORD=... tandem serve --database postgres://tandem@db.example.org/tandem --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			var err error
-			if options.logger, err = log.open(command.ErrOrStderr()); err != nil {
+			if options.logger, err = log.Logger(command.ErrOrStderr()); err != nil {
 				return err
 			}
 			options.database.resolve()
@@ -63,14 +64,14 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")
 	tlsFlags(command, &options.tls)
 	command.Flags().StringSliceVar(&options.trustedProxies, "trusted-proxy", nil, "address or network of a proxy whose X-Forwarded-For or Forwarded says who asks, e.g. 127.0.0.1 or 10.0.0.0/24 (repeatable)")
-	logFlags(command, &log)
+	term.AddLogFlags(command, &log)
 	return command
 }
 
 // serverFlags are the flags of every command that opens a server.
 func serverFlags(command *cobra.Command, options *serverOptions) {
 	flags := command.Flags()
-	flags.StringVar(&options.listen, "listen", defaultListen, "address to answer on; loopback unless you say otherwise")
+	flags.StringVar(&options.listen, "listen", term.DefaultListen, "address to answer on; loopback unless you say otherwise")
 	flags.StringVar(&options.data, "data", defaultData(), "folder that holds everything the server knows")
 	flags.Float64Var(&options.leaseSeconds, "lease-seconds", 60, "how long a silent worker keeps its trials")
 	flags.Float64Var(&options.heartbeatSeconds, "heartbeat-seconds", 10, "how often workers say that they are alive")

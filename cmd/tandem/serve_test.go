@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 func TestTrustedProxiesThatCannotBeAreRefused(t *testing.T) {
@@ -19,7 +21,7 @@ func TestTrustedProxiesThatCannotBeAreRefused(t *testing.T) {
 		command.SetOut(io.Discard)
 		command.SetErr(io.Discard)
 		err := command.ExecuteContext(t.Context())
-		var usage usageError
+		var usage term.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "--trusted-proxy") || !strings.Contains(err.Error(), strings.TrimSuffix(value, ",")) && value != "127.0.0.1," {
 			t.Errorf("%s: %v", value, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/filesystem"
@@ -62,18 +63,18 @@ func (o serverOptions) check() error {
 		return err
 	}
 	if _, err := similarity.ParseGrouping(o.similarity); err != nil {
-		return misuse("--similarity: %w", err)
+		return term.Misuse("--similarity: %w", err)
 	}
 	if _, err := o.proxies(); err != nil {
 		return err
 	}
 	if o.maxConnections < 1 || o.limits.Requests < 0 {
-		return misuse("--max-connections (%d) must be at least 1, and --requests-per-second (%g) at least 0, which bounds nothing", o.maxConnections, o.limits.Requests)
+		return term.Misuse("--max-connections (%d) must be at least 1, and --requests-per-second (%g) at least 0, which bounds nothing", o.maxConnections, o.limits.Requests)
 	}
 	if o.heartbeatSeconds > 0 && o.heartbeatSeconds <= o.leaseSeconds/2 && o.leaseSeconds <= maxLeaseSeconds {
 		return nil
 	}
-	return misuse("--heartbeat-seconds (%g) must be above 0 and at most half of --lease-seconds (%g), so that one heartbeat may be lost; a lease lasts at most a day",
+	return term.Misuse("--heartbeat-seconds (%g) must be above 0 and at most half of --lease-seconds (%g), so that one heartbeat may be lost; a lease lasts at most a day",
 		o.heartbeatSeconds, o.leaseSeconds)
 }
 
@@ -122,7 +123,7 @@ func openServer(ctx context.Context, options serverOptions) (*server, error) {
 	}
 	tuneCollector()
 	s := &server{options: options}
-	s.monitor = monitoring.New(monitoring.Options{Version: version(), State: s.state, Logger: options.logger})
+	s.monitor = monitoring.New(monitoring.Options{Version: term.Version(), State: s.state, Logger: options.logger})
 	open := s.openFolder
 	if options.database.chosen() {
 		open = s.openDatabase

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/web/api"
 )
@@ -47,7 +48,7 @@ func (o databaseOptions) chosen() bool { return o.url != "" }
 func (o databaseOptions) check() error {
 	if !o.chosen() {
 		if o.passwordFile != "" || o.advertise != "" {
-			return misuse("--database-password-file and --advertise belong to --database: name the database")
+			return term.Misuse("--database-password-file and --advertise belong to --database: name the database")
 		}
 		return nil
 	}
@@ -56,7 +57,7 @@ func (o databaseOptions) check() error {
 	}
 	address, err := url.Parse(o.advertise)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" || strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil {
-		return misuse("--advertise (%s) must be http://HOST:PORT or https://HOST:PORT, by which the other servers reach this one", o.advertise)
+		return term.Misuse("--advertise (%s) must be http://HOST:PORT or https://HOST:PORT, by which the other servers reach this one", o.advertise)
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (o databaseOptions) open(ctx context.Context) (*postgres.Database, error) {
 	if o.passwordFile != "" {
 		content, err := os.ReadFile(o.passwordFile)
 		if err != nil {
-			return nil, misuse("--database-password-file: %w", err)
+			return nil, term.Misuse("--database-password-file: %w", err)
 		}
 		options.Password = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	}
@@ -100,9 +101,9 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if address, err := netip.ParseAddrPort(s.listener.Addr().String()); err == nil && address.Addr().IsUnspecified() && s.options.database.advertise == "" {
-		return misuse("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", s.options.listen, address.Port())
+		return term.Misuse("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", s.options.listen, address.Port())
 	}
-	authorities, err := readAuthorities(s.options.tls.ca)
+	authorities, err := term.ReadAuthorities(s.options.tls.ca)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (s *server) stand(ctx context.Context, heard func(postgres.Owner)) error {
 	s.switchboard.connect(s.standby)
 	var last postgres.Owner
 	store, err := s.database.Stand(ctx, postgres.Candidate{
-		Name: fmt.Sprintf("%s, process %d", hostName(), os.Getpid()), Address: s.address(),
+		Name: fmt.Sprintf("%s, process %d", term.HostName(), os.Getpid()), Address: s.address(),
 		Heard: func(owner postgres.Owner) {
 			if owner != last {
 				s.options.logger.Info("standing by", "owner", owner.Address, "term", owner.Term, "alive", owner.Alive)

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func studyCommand() *cobra.Command {
-	var flags studyFlags
-	command := group(&cobra.Command{
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
 		Use:     "study",
 		Aliases: []string{"studies"},
 		Short:   "Create, look at and control studies on a server",
@@ -26,8 +27,7 @@ A study is named by its name or its id; with an admin's token, a user's study as
 OWNER:NAME. The server is --server or
 TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	})
-	connectionFlags(command, &flags.server)
-	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	flags.Add(command)
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
 		trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), diffCommand(&flags), reportCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), tagCommand(&flags), noteCommand(&flags), linkCommand(&flags),
@@ -37,11 +37,11 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 }
 
 // onStudy is a command about one study.
-func onStudy(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, study string, out io.Writer) error) *cobra.Command {
-	command.Args = arguments(1, "the name or the id of a study")
-	command.ValidArgsFunction = completeStudies(&flags.server, 1)
+func onStudy(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, study string, out io.Writer) error) *cobra.Command {
+	command.Args = term.Arguments(1, "the name or the id of a study")
+	command.ValidArgsFunction = completeStudies(&flags.Server, 1)
 	command.RunE = func(command *cobra.Command, args []string) error {
-		client, err := flags.server.open()
+		client, err := flags.Server.Open()
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func onStudy(flags *studyFlags, command *cobra.Command, run func(ctx context.Con
 	return command
 }
 
-func listCommand(flags *studyFlags) *cobra.Command {
+func listCommand(flags *term.Flags) *cobra.Command {
 	var owner string
 	var mine, watching bool
 	command := &cobra.Command{
@@ -61,25 +61,25 @@ of an admin or a viewer.`,
 		Example: `  tandem study list
   tandem study list --owner alice
   tandem study list --watch`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if mine && owner != "" {
-				return misuse("--mine and --owner %s exclude each other: give one of them", owner)
+				return term.Misuse("--mine and --owner %s exclude each other: give one of them", owner)
 			}
-			return shown[studyList]{
-				asJSON: flags.json, watching: watching,
-				ask: func(ctx context.Context, client *rest.Client) (studyList, error) {
+			return term.Answer[studyList]{
+				JSON: flags.JSON, Watch: watching,
+				Ask: func(ctx context.Context, client *rest.Client) (studyList, error) {
 					studies, err := ownedBy(ctx, client, owner, mine)
 					return studyList{studies}, err
 				},
-				listing: func(found studyList) listing { return listingOfStudies(found.Studies) },
-			}.show(command, &flags.server)
+				List: func(found studyList) term.Listing { return listingOfStudies(found.Studies) },
+			}.Show(command, &flags.Server)
 		},
 	}
 	command.Flags().StringVar(&owner, "owner", "", "only the studies of this user; admin: of the administrators")
 	command.Flags().BoolVar(&mine, "mine", false, "only the studies of whoever the token is of")
-	flagWords(command, "owner", completeOwners(&flags.server))
-	watchFlag(command, &watching)
+	term.CompleteFlag(command, "owner", completeOwners(&flags.Server))
+	term.AddWatchFlag(command, &watching)
 	return command
 }
 
@@ -97,7 +97,7 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 			return nil, err
 		}
 		if identity.Owner == "" {
-			return nil, misuse("--mine: a token with the scope %s has no studies of its own", identity.Scope)
+			return nil, term.Misuse("--mine: a token with the scope %s has no studies of its own", identity.Scope)
 		}
 		owner = identity.Owner
 	}
@@ -109,11 +109,11 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 }
 
 // listingOfStudies is the listing of these.
-func listingOfStudies(studies []protocol.StudyView) listing {
-	seen := listing{print: func(out io.Writer) error { return printStudies(out, studies) }}
+func listingOfStudies(studies []protocol.StudyView) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printStudies(out, studies) }}
 	for _, study := range studies {
 		name := format.Plain(study.Owner) + ":" + format.Plain(study.Name)
-		seen.things = append(seen.things, thing{name, fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study), format.States(study.Progress.Trials))})
+		seen.Items = append(seen.Items, term.Item{Key: name, Text: fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study), format.States(study.Progress.Trials))})
 	}
 	return seen
 }
@@ -143,10 +143,10 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 			format.Seconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
 		})
 	}
-	return table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "METRIC", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
+	return term.Table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "METRIC", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
 }
 
-func showCommand(flags *studyFlags) *cobra.Command {
+func showCommand(flags *term.Flags) *cobra.Command {
 	limit, watching := leaderboardLimit, false
 	command := onStudy(flags, &cobra.Command{
 		Use:   "show STUDY",
@@ -156,47 +156,47 @@ func showCommand(flags *studyFlags) *cobra.Command {
   tandem study show lenet-fashion-mnist --watch
   tandem study show lenet-fashion-mnist --json | jq .progress.best`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		if flags.json {
+		if flags.JSON {
 			if watching {
-				return misuse("%w", errWatchedJSON)
+				return term.Misuse("%w", term.ErrWatchedJSON)
 			}
 			view, err := client.Study(ctx, study)
 			if err != nil {
 				return err
 			}
-			return writeJSON(out, view)
+			return term.WriteJSON(out, view)
 		}
-		return list(ctx, out, watching, func(ctx context.Context) (listing, error) {
+		return term.ShowListing(ctx, out, watching, func(ctx context.Context) (term.Listing, error) {
 			return listingOfStudy(ctx, client, study, limit)
 		})
 	})
 	command.Flags().IntVar(&limit, "trials", leaderboardLimit, "rows of the leaderboard")
-	watchFlag(command, &watching)
+	term.AddWatchFlag(command, &watching)
 	return command
 }
 
 // listingOfStudy is a study with its leaderboard.
-func listingOfStudy(ctx context.Context, client *rest.Client, study string, limit int) (listing, error) {
+func listingOfStudy(ctx context.Context, client *rest.Client, study string, limit int) (term.Listing, error) {
 	view, err := client.Study(ctx, study)
 	if err != nil {
-		return listing{}, err
+		return term.Listing{}, err
 	}
 	correlations, err := client.Correlations(ctx, view.ID)
 	if err != nil {
-		return listing{}, err
+		return term.Listing{}, err
 	}
 	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
 	if err != nil {
-		return listing{}, err
+		return term.Listing{}, err
 	}
 	deflation, err := deflationOf(ctx, client, view)
 	if err != nil {
-		return listing{}, err
+		return term.Listing{}, err
 	}
-	seen := listing{over: view.Status.Over(), print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
-	seen.things = append(seen.things, thing{"study", fmt.Sprintf("%s  %s  %s", format.Plain(view.Name), view.Status, shownBest(view))})
+	seen := term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
+	seen.Items = append(seen.Items, term.Item{Key: "study", Text: fmt.Sprintf("%s  %s  %s", format.Plain(view.Name), view.Status, shownBest(view))})
 	for _, t := range page.Trials {
-		seen.things = append(seen.things, thing{fmt.Sprintf("trial %d", t.Number), shownTrial(t, view.Definition)})
+		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("trial %d", t.Number), Text: shownTrial(t, view.Definition)})
 	}
 	return seen, nil
 }
@@ -235,13 +235,13 @@ func shownRegret(bound protocol.RegretBound, metric string) string {
 		float64(bound.Value), format.Plain(metric), 100*bound.Confidence, format.Count(bound.Results, "full result"), bound.Threshold)
 }
 
-func watchCommand(flags *studyFlags) *cobra.Command {
+func watchCommand(flags *term.Flags) *cobra.Command {
 	return onStudy(flags, &cobra.Command{
 		Use:     "watch STUDY",
 		Short:   "Follow a study until it ends, then print its result",
 		Example: `  tandem study watch lenet-fashion-mnist`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		return follow(ctx, client, study, flags.json, out)
+		return follow(ctx, client, study, flags.JSON, out)
 	})
 }
 
@@ -265,7 +265,7 @@ func printResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 		return err
 	}
 	if asJSON {
-		if err := writeJSON(out, map[string]any{"study": view, "recommendation": answer}); err != nil {
+		if err := term.WriteJSON(out, map[string]any{"study": view, "recommendation": answer}); err != nil {
 			return err
 		}
 		return finished(ctx, client, view)
@@ -275,7 +275,7 @@ func printResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 	if err != nil {
 		return err
 	}
-	if err := whole.print(out); err != nil {
+	if err := whole.Print(out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)

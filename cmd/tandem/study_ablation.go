@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
@@ -32,7 +33,7 @@ func printAblation(out io.Writer, answer protocol.Ablation) error {
 				rows = append(rows, row)
 			}
 		}
-		if err := table(out, []string{"PARAMETER", "FROM", "TO", "PREDICTED", "±", "OF THE GAIN", "MEASURED"}, rows); err != nil {
+		if err := term.Table(out, []string{"PARAMETER", "FROM", "TO", "PREDICTED", "±", "OF THE GAIN", "MEASURED"}, rows); err != nil {
 			return err
 		}
 		fmt.Fprintln(out)

@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func tagCommand(flags *studyFlags) *cobra.Command {
+func tagCommand(flags *term.Flags) *cobra.Command {
 	var remove []string
 	var number int
 	command := &cobra.Command{
@@ -24,10 +25,10 @@ func tagCommand(flags *studyFlags) *cobra.Command {
 page and in exports. Without a tag and without --remove, the tags are shown.`,
 		Example: `  tandem study tag lenet-fashion-mnist paper baseline
   tandem study tag lenet-fashion-mnist --trial 12 odd --remove checked`,
-		ValidArgsFunction: completeStudies(&flags.server, 1),
+		ValidArgsFunction: completeStudies(&flags.Server, 1),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return misuse("give the name or the id of a study, and tags")
+				return term.Misuse("give the name or the id of a study, and tags")
 			}
 			return nil
 		},
@@ -44,7 +45,7 @@ page and in exports. Without a tag and without --remove, the tags are shown.`,
 	return command
 }
 
-func noteCommand(flags *studyFlags) *cobra.Command {
+func noteCommand(flags *term.Flags) *cobra.Command {
 	var number int
 	command := &cobra.Command{
 		Use:   "note STUDY [TEXT]",
@@ -54,10 +55,10 @@ text in place of the one that is there; "-" reads it from standard input, and
 empty text removes it. Without a text the note is shown.`,
 		Example: `  tandem study note lenet-fashion-mnist "with the new augmentation"
   tandem study note lenet-fashion-mnist --trial 12 "diverges behind epoch 3"`,
-		ValidArgsFunction: completeStudies(&flags.server, 1),
+		ValidArgsFunction: completeStudies(&flags.Server, 1),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return misuse("give the name or the id of a study, and the note as one text in quotes")
+				return term.Misuse("give the name or the id of a study, and the note as one text in quotes")
 			}
 			return nil
 		},
@@ -104,11 +105,11 @@ type subject struct {
 
 // annotate changes what is written about the subject, if anything is to be
 // changed, and shows what is there then.
-func (s subject) annotate(command *cobra.Command, flags *studyFlags, amendment trial.Amendment, show func(io.Writer, trial.Annotation) error) error {
+func (s subject) annotate(command *cobra.Command, flags *term.Flags, amendment trial.Amendment, show func(io.Writer, trial.Annotation) error) error {
 	if s.number < -1 {
-		return misuse("--trial is the number of a trial, from 0 on, not %s", strconv.Itoa(s.number))
+		return term.Misuse("--trial is the number of a trial, from 0 on, not %s", strconv.Itoa(s.number))
 	}
-	client, err := flags.server.open()
+	client, err := flags.Server.Open()
 	if err != nil {
 		return err
 	}
@@ -116,8 +117,8 @@ func (s subject) annotate(command *cobra.Command, flags *studyFlags, amendment t
 	if err != nil {
 		return err
 	}
-	if flags.json {
-		return writeJSON(command.OutOrStdout(), now)
+	if flags.JSON {
+		return term.WriteJSON(command.OutOrStdout(), now)
 	}
 	return show(command.OutOrStdout(), now)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-func pauseCommand(flags *studyFlags) *cobra.Command {
+func pauseCommand(flags *term.Flags) *cobra.Command {
 	return changing(flags, &cobra.Command{
 		Use:   "pause STUDY",
 		Short: "Pause a study: running trials checkpoint after their epoch and wait",
@@ -21,7 +22,7 @@ func pauseCommand(flags *studyFlags) *cobra.Command {
 	}, (*rest.Client).PauseStudy)
 }
 
-func resumeCommand(flags *studyFlags) *cobra.Command {
+func resumeCommand(flags *term.Flags) *cobra.Command {
 	return changing(flags, &cobra.Command{
 		Use:     "resume STUDY",
 		Short:   "Let a paused study go on where it was",
@@ -29,7 +30,7 @@ func resumeCommand(flags *studyFlags) *cobra.Command {
 	}, (*rest.Client).ResumeStudy)
 }
 
-func stopCommand(flags *studyFlags) *cobra.Command {
+func stopCommand(flags *term.Flags) *cobra.Command {
 	return changing(flags, &cobra.Command{
 		Use:     "stop STUDY",
 		Short:   "End a study now; what was measured stays",
@@ -38,30 +39,30 @@ func stopCommand(flags *studyFlags) *cobra.Command {
 }
 
 // changing is a command that changes a study's status.
-func changing(flags *studyFlags, command *cobra.Command, change func(*rest.Client, context.Context, string) (protocol.StudyView, error)) *cobra.Command {
+func changing(flags *term.Flags, command *cobra.Command, change func(*rest.Client, context.Context, string) (protocol.StudyView, error)) *cobra.Command {
 	return onStudy(flags, command, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		view, err := change(client, ctx, study)
 		if err != nil {
 			return err
 		}
-		if flags.json {
-			return writeJSON(out, view)
+		if flags.JSON {
+			return term.WriteJSON(out, view)
 		}
 		_, err = fmt.Fprintf(out, "Study %s is %s\n", format.Plain(view.Name), view.Status)
 		return err
 	})
 }
 
-func deleteCommand(flags *studyFlags) *cobra.Command {
+func deleteCommand(flags *term.Flags) *cobra.Command {
 	var sure bool
 	command := &cobra.Command{
 		Use:               "delete STUDY",
 		Short:             "Delete a study with its trials, logs and checkpoints",
 		Example:           `  tandem study delete lenet-fashion-mnist --yes`,
-		Args:              arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: completeStudies(&flags.server, 1),
+		Args:              term.Arguments(1, "the name or the id of a study"),
+		ValidArgsFunction: completeStudies(&flags.Server, 1),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -71,15 +72,15 @@ func deleteCommand(flags *studyFlags) *cobra.Command {
 			}
 			if !sure {
 				question := fmt.Sprintf("Delete study %s with its %s?", format.Plain(view.Name), format.Count(view.Progress.Created, "trial"))
-				if err := confirm(command, question); err != nil {
+				if err := term.Confirm(command, question); err != nil {
 					return err
 				}
 			}
 			if err := client.DeleteStudy(command.Context(), view.ID); err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]string{"deleted": view.ID})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]string{"deleted": view.ID})
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", format.Plain(view.Name))
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -17,15 +18,15 @@ import (
 
 // createFlags are the flags of "tandem study create".
 type createFlags struct {
-	*studyFlags
+	*term.Flags
 	name      string
 	directory string
 	watch     bool
 	warm      warmFlags
 }
 
-func createCommand(shared *studyFlags) *cobra.Command {
-	flags := createFlags{studyFlags: shared}
+func createCommand(shared *term.Flags) *cobra.Command {
+	flags := createFlags{Flags: shared}
 	command := &cobra.Command{
 		Use:   "create FILE",
 		Short: "Create a study from a study file",
@@ -44,7 +45,7 @@ results before they are trusted.`,
   tandem study create study.yaml --warm-start sqlite:///optuna.db --warm-start-study sweep
   tandem study create study.yaml --warm-start-from lenet-fashion-mnist
   tandem study create study.yaml --name second-try`,
-		Args: arguments(1, "the path of a study file"),
+		Args: term.Arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
 		},
@@ -66,7 +67,7 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	client, err := f.server.open()
+	client, err := f.Server.Open()
 	if err != nil {
 		return err
 	}
@@ -74,24 +75,24 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	if !f.json {
+	if !f.JSON {
 		printWarm(out, view)
 	}
 	if f.watch {
 		return f.follow(ctx, client, view, out)
 	}
-	if f.json {
-		return writeJSON(out, view)
+	if f.JSON {
+		return term.WriteJSON(out, view)
 	}
 	_, err = fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
 	return err
 }
 
 func (f *createFlags) follow(ctx context.Context, client *rest.Client, view protocol.StudyView, out io.Writer) error {
-	if !f.json {
+	if !f.JSON {
 		fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
 	}
-	return follow(ctx, client, view.ID, f.json, out)
+	return follow(ctx, client, view.ID, f.JSON, out)
 }
 
 // definition reads the file and puts the flags on top.
@@ -107,7 +108,7 @@ func (f *createFlags) definition(ctx context.Context, path string, stdin io.Read
 	case f.directory != "":
 		def.Directory = f.directory
 		return def, nil
-	case onThisMachine(f.server.url):
+	case onThisMachine(f.Server.URL):
 		return inFolderOf(path, def)
 	}
 	return def, nil

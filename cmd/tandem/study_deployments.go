@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
@@ -17,7 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-func deploymentsCommand(flags *studyFlags) *cobra.Command {
+func deploymentsCommand(flags *term.Flags) *cobra.Command {
 	number := -1
 	command := onStudy(flags, &cobra.Command{
 		Use:   "deployments STUDY",
@@ -45,7 +46,7 @@ an inference section; docs/edge.md says more.`,
 		if err != nil {
 			return err
 		}
-		return printed(out, flags.json, answer, printDeployments)
+		return term.PrintAnswer(out, flags.JSON, answer, printDeployments)
 	})
 	command.Flags().IntVar(&number, "trial", -1, "number of the trial (default: the one that the study recommends)")
 	return command
@@ -67,7 +68,7 @@ func deploymentTable(out io.Writer, devices []deployment.Deployment) error {
 		rows = append(rows, []string{format.Plain(one.Device), shownDeployment(one.Configuration), shownBand(one.LatencySeconds, shownSpan),
 			fmt.Sprintf("%.4g", one.SamplesPerSecond), shownSampleJoules(one), format.Size(one.MemoryBytes), format.Plain(one.Method)})
 	}
-	if err := table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
+	if err := term.Table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
 		return err
 	}
 	for _, one := range devices {

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/report"
 )
 
-func diffCommand(flags *studyFlags) *cobra.Command {
+func diffCommand(flags *term.Flags) *cobra.Command {
 	var code bool
 	command := &cobra.Command{
 		Use:   "diff A B",
@@ -28,10 +29,10 @@ their definitions differ in more than the name.`,
 		Example: `  tandem study diff lenet-bohb lenet-random
   tandem study diff lenet-bohb lenet-random --json | jq '.definition[].path'
   tandem study diff nightly-1 nightly-2 --exit-code > /dev/null || echo "not the same study"`,
-		Args:              arguments(2, "the names or the ids of two studies"),
-		ValidArgsFunction: completeStudies(&flags.server, 2),
+		Args:              term.Arguments(2, "the names or the ids of two studies"),
+		ValidArgsFunction: completeStudies(&flags.Server, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -45,11 +46,11 @@ their definitions differ in more than the name.`,
 			if err != nil {
 				return err
 			}
-			if err := printed(command.OutOrStdout(), flags.json, found, printDifference); err != nil {
+			if err := term.PrintAnswer(command.OutOrStdout(), flags.JSON, found, printDifference); err != nil {
 				return err
 			}
 			if code && len(found.Definition) > 0 {
-				return errDiffers
+				return term.ErrDiffers
 			}
 			return nil
 		},
@@ -71,7 +72,7 @@ func printDifference(out io.Writer, d report.Difference) error {
 	a, b := format.Plain(d.A), format.Plain(d.B)
 	if len(d.Definition) == 0 {
 		fmt.Fprintln(out, "The definitions are the same but for the name.")
-	} else if err := table(out, []string{"DEFINITION", a, b}, shownChanges(d.Definition)); err != nil {
+	} else if err := term.Table(out, []string{"DEFINITION", a, b}, shownChanges(d.Definition)); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -83,12 +84,12 @@ func printDifference(out io.Writer, d report.Difference) error {
 		}
 		rows = append(rows, []string{format.Plain(one.Name), shownResult(one, one.A, one.EstimateA), shownResult(one, one.B, one.EstimateB), change})
 	}
-	if err := table(out, []string{"RESULT", a, b, "CHANGE"}, rows); err != nil {
+	if err := term.Table(out, []string{"RESULT", a, b, "CHANGE"}, rows); err != nil {
 		return err
 	}
 	if len(d.Winner) > 0 {
 		fmt.Fprintln(out)
-		if err := table(out, []string{"RECOMMENDED", a, b, ""}, shownWinners(d.Winner)); err != nil {
+		if err := term.Table(out, []string{"RECOMMENDED", a, b, ""}, shownWinners(d.Winner)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/importer"
@@ -14,13 +15,13 @@ import (
 
 // enqueueFlags are the flags of "tandem study enqueue".
 type enqueueFlags struct {
-	*studyFlags
+	*term.Flags
 	values []string
 	file   string
 }
 
-func enqueueCommand(shared *studyFlags) *cobra.Command {
-	flags := enqueueFlags{studyFlags: shared}
+func enqueueCommand(shared *term.Flags) *cobra.Command {
+	flags := enqueueFlags{Flags: shared}
 	command := &cobra.Command{
 		Use:   "enqueue STUDY",
 		Short: "Try configurations before anything the search proposes",
@@ -33,8 +34,8 @@ A file is JSON, a list of objects, if its name ends in .json, and else CSV with
 a header of parameter names, in which an empty cell is a parameter not given.`,
 		Example: `  tandem study enqueue lenet-fashion-mnist -p learning_rate=0.01 -p batch_size=32
   tandem study enqueue lenet-fashion-mnist --file configurations.csv`,
-		Args:              arguments(1, "the name or the id of a study, and parameters as -p name=value"),
-		ValidArgsFunction: completeStudies(&shared.server, 1),
+		Args:              term.Arguments(1, "the name or the id of a study, and parameters as -p name=value"),
+		ValidArgsFunction: completeStudies(&shared.Server, 1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
 		},
@@ -46,9 +47,9 @@ a header of parameter names, in which an empty cell is a parameter not given.`,
 
 func (f *enqueueFlags) run(command *cobra.Command, study string) error {
 	if (len(f.values) > 0) == (f.file != "") {
-		return misuse("say what to enqueue: either -p name=value, once for each parameter, or --file")
+		return term.Misuse("say what to enqueue: either -p name=value, once for each parameter, or --file")
 	}
-	client, err := f.server.open()
+	client, err := f.Server.Open()
 	if err != nil {
 		return err
 	}
@@ -58,14 +59,14 @@ func (f *enqueueFlags) run(command *cobra.Command, study string) error {
 	}
 	configurations, err := f.configurations(command, view.Definition.Space)
 	if err != nil {
-		return misuse("%w", err)
+		return term.Misuse("%w", err)
 	}
 	reply, err := client.Enqueue(command.Context(), view.ID, protocol.EnqueueRequest{Configurations: configurations})
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return writeJSON(command.OutOrStdout(), reply)
+	if f.JSON {
+		return term.WriteJSON(command.OutOrStdout(), reply)
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s: %s enqueued, %d waiting in all\n",
 		format.Plain(reply.Study), format.Count(reply.Enqueued, "configuration"), reply.Waiting)

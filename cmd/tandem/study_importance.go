@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -20,7 +21,7 @@ type importanceFlags struct {
 	from, to        int
 }
 
-func importanceCommand(flags *studyFlags) *cobra.Command {
+func importanceCommand(flags *term.Flags) *cobra.Command {
 	var choice importanceFlags
 	command := onStudy(flags, &cobra.Command{
 		Use:   "importance STUDY",
@@ -48,16 +49,16 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 			if err != nil {
 				return err
 			}
-			return printed(out, flags.json, answer, printAblation)
+			return term.PrintAnswer(out, flags.JSON, answer, printAblation)
 		}
 		answer, err := client.Importance(ctx, study, protocol.ImportanceQuery{Method: choice.method, Objective: choice.objective, Rung: chosen(choice.rung)})
 		if err != nil {
 			return err
 		}
-		return printed(out, flags.json, answer, printImportance)
+		return term.PrintAnswer(out, flags.JSON, answer, printImportance)
 	})
 	command.Flags().StringVar(&choice.method, "method", "", "ped-anova (the default) or fanova")
-	flagWords(command, "method", words("ped-anova", "fanova"))
+	term.CompleteFlag(command, "method", term.Words("ped-anova", "fanova"))
 	command.Flags().IntVar(&choice.objective, "objective", 0, "the place of the objective, from 0")
 	command.Flags().IntVar(&choice.rung, "rung", -1, "only this rung")
 	command.Flags().BoolVar(&choice.ablation, "ablation", false, "walk from one trial to another, one parameter at a time")
@@ -69,9 +70,9 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 func (c importanceFlags) check() error {
 	switch {
 	case c.ablation && c.method != "":
-		return misuse("--method does not go with --ablation, which has its own")
+		return term.Misuse("--method does not go with --ablation, which has its own")
 	case !c.ablation && (c.from >= 0 || c.to >= 0):
-		return misuse("--from and --to go with --ablation")
+		return term.Misuse("--from and --to go with --ablation")
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func printRung(out io.Writer, rung protocol.RungImportance) error {
 		}
 	}
 	if len(rows) > 0 {
-		if err := table(out, heading, rows); err != nil {
+		if err := term.Table(out, heading, rows); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -17,8 +18,8 @@ import (
 // linkLife is how long a link opens its study where nobody said.
 const linkLife = 7 * 24 * time.Hour
 
-func linkCommand(flags *studyFlags) *cobra.Command {
-	command := group(&cobra.Command{
+func linkCommand(flags *term.Flags) *cobra.Command {
+	command := term.Group(&cobra.Command{
 		Use:     "link",
 		Aliases: []string{"links"},
 		Short:   "Make, list and revoke links that open a study, to look at, without an account",
@@ -38,7 +39,7 @@ type sharedLink struct {
 	URL string `json:"url"`
 }
 
-func linkCreateCommand(flags *studyFlags) *cobra.Command {
+func linkCreateCommand(flags *term.Flags) *cobra.Command {
 	var name string
 	var life time.Duration
 	command := onStudy(flags, &cobra.Command{
@@ -51,29 +52,29 @@ that readers reach. It ends after --expires, at most 366 days from now.`,
   tandem study link create lenet-fashion-mnist --name "the talk" --expires 2h`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		if strings.TrimSpace(name) == "" {
-			return misuse("--name must say for whom the link is, such as reviewers: the list of links and the audit log show it")
+			return term.Misuse("--name must say for whom the link is, such as reviewers: the list of links and the audit log show it")
 		}
 		if seconds := life.Seconds(); seconds < protocol.MinLinkSeconds || seconds > protocol.MaxLinkSeconds {
-			return misuse("--expires (%v) must be a time from now, from a minute to 366 days, such as 168h", life)
+			return term.Misuse("--expires (%v) must be a time from now, from a minute to 366 days, such as 168h", life)
 		}
 		issued, err := client.CreateLink(ctx, study, protocol.LinkRequest{Name: name, TTLSeconds: life.Seconds()})
 		if err != nil {
 			return err
 		}
 		link := sharedLink{issued, client.URL() + issued.Path}
-		if flags.json {
-			return writeJSON(out, link)
+		if flags.JSON {
+			return term.WriteJSON(out, link)
 		}
 		_, err = fmt.Fprintln(out, link.URL)
 		return err
 	})
 	command.Flags().StringVar(&name, "name", "", "for whom the link is; the list of links and the audit log show it")
 	command.Flags().DurationVar(&life, "expires", linkLife, "how long it opens the study, such as 24h: a minute to 366 days")
-	flagWords(command, "expires", words("24h\ta day", "168h\ta week", "720h\t30 days", "8760h\ta year"))
+	term.CompleteFlag(command, "expires", term.Words("24h\ta day", "168h\ta week", "720h\t30 days", "8760h\ta year"))
 	return command
 }
 
-func linkListCommand(flags *studyFlags) *cobra.Command {
+func linkListCommand(flags *term.Flags) *cobra.Command {
 	return onStudy(flags, &cobra.Command{
 		Use:     "list STUDY",
 		Short:   "List the links to a study; their secrets are not known any more",
@@ -83,8 +84,8 @@ func linkListCommand(flags *studyFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if flags.json {
-			return writeJSON(out, map[string]any{"links": links})
+		if flags.JSON {
+			return term.WriteJSON(out, map[string]any{"links": links})
 		}
 		return printLinks(out, links, time.Now())
 	})
@@ -98,35 +99,35 @@ func printLinks(out io.Writer, links []protocol.LinkView, now time.Time) error {
 	}
 	rows := make([][]string, 0, len(links))
 	for _, link := range links {
-		ends := shownTime(&link.Expires, "")
+		ends := term.FormatTime(&link.Expires, "")
 		if !now.Before(link.Expires) {
 			ends += " (over)"
 		}
-		rows = append(rows, []string{link.ID, format.Plain(link.Name), shownTime(&link.Created, ""), ends, shownTime(link.Used, "never")})
+		rows = append(rows, []string{link.ID, format.Plain(link.Name), term.FormatTime(&link.Created, ""), ends, term.FormatTime(link.Used, "never")})
 	}
-	return table(out, []string{"ID", "FOR", "CREATED", "EXPIRES", "LAST USED"}, rows)
+	return term.Table(out, []string{"ID", "FOR", "CREATED", "EXPIRES", "LAST USED"}, rows)
 }
 
-func linkRevokeCommand(flags *studyFlags) *cobra.Command {
+func linkRevokeCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:               "revoke STUDY ID",
 		Short:             "Revoke a link to a study; whoever has it open is refused from now on",
 		Example:           `  tandem study link revoke lenet-fashion-mnist 3fX9kQ2mLp0a`,
-		Args:              arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
-		ValidArgsFunction: completeInStudy(&flags.server, linkIDs),
+		Args:              term.Arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
+		ValidArgsFunction: completeInStudy(&flags.Server, linkIDs),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
 			if strings.Contains(args[1], "tandem_") {
-				return misuse("give the link's id, not the link: see 'tandem study link list'")
+				return term.Misuse("give the link's id, not the link: see 'tandem study link list'")
 			}
 			if err := client.DeleteLink(command.Context(), args[0], args[1]); err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]string{"revoked": args[1]})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]string{"revoked": args[1]})
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "Link %s was revoked\n", format.Plain(args[1]))
 			return err
@@ -139,7 +140,7 @@ func linkIDs(ctx context.Context, client *rest.Client, study string) ([]string, 
 	links, err := client.Links(ctx, study)
 	ids := make([]string, 0, len(links))
 	for _, link := range links {
-		ids = append(ids, link.ID+"\t"+format.Plain(link.Name)+", until "+shownTime(&link.Expires, ""))
+		ids = append(ids, link.ID+"\t"+format.Plain(link.Name)+", until "+term.FormatTime(&link.Expires, ""))
 	}
 	return ids, err
 }

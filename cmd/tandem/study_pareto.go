@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func paretoCommand(flags *studyFlags) *cobra.Command {
+func paretoCommand(flags *term.Flags) *cobra.Command {
 	return onStudy(flags, &cobra.Command{
 		Use:   "pareto STUDY",
 		Short: "Show the trials that no other beats in all objectives",
@@ -31,7 +32,7 @@ between the front and the reference point.`,
 		if err != nil {
 			return err
 		}
-		return printed(out, flags.json, answer, printPareto)
+		return term.PrintAnswer(out, flags.JSON, answer, printPareto)
 	})
 }
 
@@ -60,7 +61,7 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 			}
 			rows = append(rows, append(row, shownConfiguration(t.Params, parameters)...))
 		}
-		if err := table(out, heading, rows); err != nil {
+		if err := term.Table(out, heading, rows); err != nil {
 			return err
 		}
 	}

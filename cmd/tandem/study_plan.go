@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -24,7 +25,7 @@ type pacing struct {
 	workers int
 }
 
-func planCommand(flags *studyFlags) *cobra.Command {
+func planCommand(flags *term.Flags) *cobra.Command {
 	var told pacing
 	command := &cobra.Command{
 		Use:   "plan FILE",
@@ -38,7 +39,7 @@ takes is an estimate: every pass over the data counts alike.`,
   tandem study plan study.yaml --epoch-seconds 12 --epoch-joules 300 --workers 4
   tandem study plan study.yaml --like lenet-fashion-mnist
   tandem study plan study.yaml --json | jq .epochs`,
-		Args: arguments(1, "the path of a study file"),
+		Args: term.Arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
 			def, err := readStudyFile(command.Context(), args[0], command.InOrStdin())
 			if err != nil {
@@ -50,8 +51,8 @@ takes is an estimate: every pass over the data counts alike.`,
 			}
 			plan := study.PlanOf(def)
 			plan.Costs = plan.Cost(pace, told.workers)
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), plan)
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), plan)
 			}
 			return printPlan(command.OutOrStdout(), def, plan)
 		},
@@ -64,19 +65,19 @@ takes is an estimate: every pass over the data counts alike.`,
 }
 
 // known is the pace as given, or as an earlier study had it.
-func (p pacing) known(ctx context.Context, flags *studyFlags) (budget.Pace, error) {
+func (p pacing) known(ctx context.Context, flags *term.Flags) (budget.Pace, error) {
 	pace := p.pace
 	if pace.Seconds < 0 || pace.Joules < 0 || p.workers < 1 {
-		return pace, misuse("--epoch-seconds and --epoch-joules must not be negative, and --workers must be at least 1")
+		return pace, term.Misuse("--epoch-seconds and --epoch-joules must not be negative, and --workers must be at least 1")
 	}
 	if p.like == "" {
 		pace.Source = "was given"
 		return pace, nil
 	}
 	if pace.Seconds > 0 || pace.Joules > 0 {
-		return pace, misuse("--like takes the pace from a study: leave out --epoch-seconds and --epoch-joules")
+		return pace, term.Misuse("--like takes the pace from a study: leave out --epoch-seconds and --epoch-joules")
 	}
-	client, err := flags.server.open()
+	client, err := flags.Server.Open()
 	if err != nil {
 		return pace, err
 	}
@@ -109,7 +110,7 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	if measured {
 		heading = append(heading[:4], "TRAINING")
 	}
-	if err := table(out, heading, rows); err != nil {
+	if err := term.Table(out, heading, rows); err != nil {
 		return err
 	}
 	if plan.Trials == 0 {

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
-func replayCommand(flags *studyFlags) *cobra.Command {
+func replayCommand(flags *term.Flags) *cobra.Command {
 	return onStudy(flags, &cobra.Command{
 		Use:   "replay STUDY",
 		Short: "Prove that a study's search decides again what it decided",
@@ -25,7 +26,7 @@ Each configuration and each promotion must come out the same, bit for bit. The
 exit code is 1 at the first one that does not.`,
 		Example: `  tandem study replay lenet-fashion-mnist`,
 	}, func(ctx context.Context, client *rest.Client, name string, out io.Writer) error {
-		return replay(ctx, client, name, flags.json, out)
+		return replay(ctx, client, name, flags.JSON, out)
 	})
 }
 
@@ -57,7 +58,7 @@ func replay(ctx context.Context, client *rest.Client, name string, asJSON bool, 
 		return fmt.Errorf("%d decisions came out the same, and then: %w", decisions, err)
 	}
 	if asJSON {
-		return writeJSON(out, map[string]any{"study": log.Study.Name, "decisions": decisions, "same": true})
+		return term.WriteJSON(out, map[string]any{"study": log.Study.Name, "decisions": decisions, "same": true})
 	}
 	_, err = fmt.Fprintf(out, "Study %s: all %d decisions of its search came out the same.\n", format.Plain(log.Study.Name), decisions)
 	return err

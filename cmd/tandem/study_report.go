@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/report"
 )
 
-func reportCommand(flags *studyFlags) *cobra.Command {
+func reportCommand(flags *term.Flags) *cobra.Command {
 	var path string
 	command := &cobra.Command{
 		Use:   "report STUDY",
@@ -32,10 +33,10 @@ follows the reader's choice of light or dark. Of a large study it says what was
 left out. The values of environment variables are not in it.`,
 		Example: `  tandem study report lenet-fashion-mnist -o report.html
   tandem study report lenet-fashion-mnist -o - > report.html`,
-		Args:              arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: completeStudies(&flags.server, 1),
+		Args:              term.Arguments(1, "the name or the id of a study"),
+		ValidArgsFunction: completeStudies(&flags.Server, 1),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -43,7 +44,7 @@ left out. The values of environment variables are not in it.`,
 			if err != nil {
 				return err
 			}
-			return writeReport(command.OutOrStdout(), path, source, flags.json)
+			return writeReport(command.OutOrStdout(), path, source, flags.JSON)
 		},
 	}
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; - is standard output (default: the study's name with .html, in this folder)")
@@ -57,13 +58,13 @@ func gather(ctx context.Context, client *rest.Client, study string, progress io.
 		return report.Source{}, err
 	}
 	defer export.Close()
-	moved := newTransfer(progress, "Reading "+format.Plain(study), 0)
-	source, err := report.Read(moved.reading(export))
-	moved.end()
+	moved := term.NewTransfer(progress, "Reading "+format.Plain(study), 0)
+	source, err := report.Read(moved.Reader(export))
+	moved.End()
 	if err != nil {
 		return source, err
 	}
-	source.Server, source.Written, source.Program = client.URL(), time.Now(), version()
+	source.Server, source.Written, source.Program = client.URL(), time.Now(), term.Version()
 	// The rest the page can do without: a token may not open it, or a server of
 	// before not have it.
 	importance, err := client.Importance(ctx, source.Study.ID, protocol.ImportanceQuery{})
@@ -87,7 +88,7 @@ func gather(ctx context.Context, client *rest.Client, study string, progress io.
 func writeReport(out io.Writer, path string, source report.Source, asJSON bool) error {
 	if path == "-" {
 		if asJSON {
-			return misuse("--json says where the report was written, and -o - writes it to the same place: give one of them")
+			return term.Misuse("--json says where the report was written, and -o - writes it to the same place: give one of them")
 		}
 		return report.Write(out, source)
 	}
@@ -96,7 +97,7 @@ func writeReport(out io.Writer, path string, source report.Source, asJSON bool) 
 	}
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(report.Write(writer, source)) }()
-	err := saveAs(path, reader)
+	err := term.SaveAs(path, reader)
 	reader.Close() //nolint:errcheck // ends the writing of a page that could not be saved
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -106,7 +107,7 @@ func writeReport(out io.Writer, path string, source report.Source, asJSON bool) 
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if asJSON {
-		return writeJSON(out, map[string]any{"report": path, "bytes": info.Size()})
+		return term.WriteJSON(out, map[string]any{"report": path, "bytes": info.Size()})
 	}
 	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", format.Plain(source.Study.Name), path, format.Size(info.Size()))
 	return err

@@ -13,20 +13,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // onTrial is a command about one trial.
-func onTrial(flags *studyFlags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
-	command.Args = arguments(2, "a study and the number of a trial")
-	command.ValidArgsFunction = completeInStudy(&flags.server, trialNumbers)
+func onTrial(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
+	command.Args = term.Arguments(2, "a study and the number of a trial")
+	command.ValidArgsFunction = completeInStudy(&flags.Server, trialNumbers)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		number, err := strconv.Atoi(args[1])
 		if err != nil || number < 0 {
-			return misuse("the number of a trial is 0 or more, not %q", args[1])
+			return term.Misuse("the number of a trial is 0 or more, not %q", args[1])
 		}
-		client, err := flags.server.open()
+		client, err := flags.Server.Open()
 		if err != nil {
 			return err
 		}
@@ -41,7 +42,7 @@ type trialName struct {
 	number int
 }
 
-func trialCommand(flags *studyFlags) *cobra.Command {
+func trialCommand(flags *term.Flags) *cobra.Command {
 	return onTrial(flags, &cobra.Command{
 		Use:     "trial STUDY NUMBER",
 		Short:   "Show one trial: its parameters, its learning curve and its history",
@@ -51,8 +52,8 @@ func trialCommand(flags *studyFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if flags.json {
-			return writeJSON(out, detail)
+		if flags.JSON {
+			return term.WriteJSON(out, detail)
 		}
 		return printTrial(out, detail)
 	})
@@ -128,7 +129,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		}
 		rows = append(rows, append(row, format.Seconds(float64(report.Seconds)), format.Plain(report.Worker)))
 	}
-	if err := table(out, append(heading, "TIME", "WORKER"), rows); err != nil {
+	if err := term.Table(out, append(heading, "TIME", "WORKER"), rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -161,10 +162,10 @@ func printHistory(out io.Writer, events []protocol.Event) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(out, []string{"AT", "STATE", "WORKER", "WHY"}, rows)
+	return term.Table(out, []string{"AT", "STATE", "WORKER", "WHY"}, rows)
 }
 
-func logCommand(flags *studyFlags) *cobra.Command {
+func logCommand(flags *term.Flags) *cobra.Command {
 	return onTrial(flags, &cobra.Command{
 		Use:     "log STUDY NUMBER",
 		Short:   "Print what a trial's command printed",
@@ -174,11 +175,11 @@ func logCommand(flags *studyFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if flags.json {
-			return writeJSON(out, map[string]string{"log": text})
+		if flags.JSON {
+			return term.WriteJSON(out, map[string]string{"log": text})
 		}
 		// A terminal must not be steered by what a script printed.
-		if file, ok := out.(*os.File); ok && isTerminal(file) {
+		if file, ok := out.(*os.File); ok && term.IsTerminal(file) {
 			text = format.Lines(text)
 		}
 		_, err = io.WriteString(out, text)
@@ -186,7 +187,7 @@ func logCommand(flags *studyFlags) *cobra.Command {
 	})
 }
 
-func recommendCommand(flags *studyFlags) *cobra.Command {
+func recommendCommand(flags *term.Flags) *cobra.Command {
 	return onStudy(flags, &cobra.Command{
 		Use:   "recommend STUDY",
 		Short: "Print the study's answer: the best parameters and how far to trust them",
@@ -197,15 +198,15 @@ func recommendCommand(flags *studyFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if flags.json {
-			return writeJSON(out, answer)
+		if flags.JSON {
+			return term.WriteJSON(out, answer)
 		}
 		printRecommendation(out, answer)
 		return nil
 	})
 }
 
-func exportCommand(flags *studyFlags) *cobra.Command {
+func exportCommand(flags *term.Flags) *cobra.Command {
 	var form, path string
 	command := onStudy(flags, &cobra.Command{
 		Use:   "export STUDY",
@@ -215,14 +216,14 @@ func exportCommand(flags *studyFlags) *cobra.Command {
   tandem study export lenet-fashion-mnist --format json --output study.json`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		switch {
-		case form == "" && flags.json:
+		case form == "" && flags.JSON:
 			form = "json"
 		case form == "":
 			form = "csv"
 		case !slices.Contains([]string{"csv", "parquet", "json"}, form):
-			return misuse("--format is csv, parquet or json, not %q", form)
-		case form != "json" && flags.json:
-			return misuse("--json asks for JSON and --format for %s: give one of them", form)
+			return term.Misuse("--format is csv, parquet or json, not %q", form)
+		case form != "json" && flags.JSON:
+			return term.Misuse("--json asks for JSON and --format for %s: give one of them", form)
 		}
 		answer, err := client.Export(ctx, study, form)
 		if err != nil {
@@ -233,12 +234,12 @@ func exportCommand(flags *studyFlags) *cobra.Command {
 			_, err = io.Copy(out, answer)
 			return err
 		}
-		moved := newTransfer(os.Stderr, "Downloading "+format.Plain(study), 0)
-		defer moved.end()
-		return saveAs(path, moved.reading(answer))
+		moved := term.NewTransfer(os.Stderr, "Downloading "+format.Plain(study), 0)
+		defer moved.End()
+		return term.SaveAs(path, moved.Reader(answer))
 	})
 	command.Flags().StringVar(&form, "format", "", "csv, parquet or json (default csv; json with --json)")
-	flagWords(command, "format", words("csv", "parquet", "json"))
+	term.CompleteFlag(command, "format", term.Words("csv", "parquet", "json"))
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
 }

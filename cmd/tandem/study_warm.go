@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/importer"
@@ -31,7 +32,7 @@ func (f *warmFlags) register(command *cobra.Command) {
 // apply names the earlier studies in the definition and reads the file.
 func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes io.Writer) ([]protocol.Observation, error) {
 	if f.study != "" && f.file == "" {
-		return nil, misuse("--warm-start-study chooses a study of the database that --warm-start names")
+		return nil, term.Misuse("--warm-start-study chooses a study of the database that --warm-start names")
 	}
 	if len(f.from) > 0 {
 		warm := definition.WarmStart{}
@@ -51,7 +52,7 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 	}
 	results, err := importer.ReadResults(ctx, f.file, f.study, *def)
 	if err != nil {
-		return nil, misuse("%w", err)
+		return nil, term.Misuse("%w", err)
 	}
 	for _, note := range results.Notes {
 		fmt.Fprintln(notes, format.Plain(note))

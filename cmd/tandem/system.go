@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
@@ -28,7 +29,7 @@ func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 	}
 	fmt.Fprintln(out, "System configuration of each epoch; what is saved against the default is an estimate")
 	if len(rows) > 0 {
-		if err := table(out, []string{"RUNG", "EPOCH", "CONFIGURATION", "PHASE", "TIME", "ENERGY", "SAVED TIME", "SAVED ENERGY", "WHY"}, rows); err != nil {
+		if err := term.Table(out, []string{"RUNG", "EPOCH", "CONFIGURATION", "PHASE", "TIME", "ENERGY", "SAVED TIME", "SAVED ENERGY", "WHY"}, rows); err != nil {
 			return err
 		}
 	}
@@ -58,7 +59,7 @@ func printStudySystem(out io.Writer, p protocol.Progress) error {
 		seconds, joules := shownSaving(use.Saved)
 		rows = append(rows, []string{shownSystem(use.Configuration), shownPhase(use.Phase), strconv.Itoa(use.Epochs), format.Seconds(float64(use.Seconds)), seconds, joules})
 	}
-	return table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
+	return term.Table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
 }
 
 // shownPhase is why an epoch had its configuration.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/web/certificate"
 )
 
@@ -42,15 +43,15 @@ func (o tlsOptions) on() bool { return o.own || o.certificate != "" }
 func (o tlsOptions) check(listen string, shared bool) error {
 	switch {
 	case o.own && (o.certificate != "" || o.key != ""):
-		return misuse("--tls makes a certificate, --tls-cert and --tls-key bring one: give one or the other")
+		return term.Misuse("--tls makes a certificate, --tls-cert and --tls-key bring one: give one or the other")
 	case o.own && shared:
-		return misuse("--tls makes an authority for one server, and those that share a --database have to believe each other: give each a certificate with --tls-cert and --tls-key, and the authority that signed them with --ca")
+		return term.Misuse("--tls makes an authority for one server, and those that share a --database have to believe each other: give each a certificate with --tls-cert and --tls-key, and the authority that signed them with --ca")
 	case o.ca != "" && !shared:
-		return misuse("--ca is about the other servers on a --database: name the database; clients are given --ca themselves")
+		return term.Misuse("--ca is about the other servers on a --database: name the database; clients are given --ca themselves")
 	case (o.certificate == "") != (o.key == ""):
-		return misuse("--tls-cert and --tls-key belong together: give both")
+		return term.Misuse("--tls-cert and --tls-key belong together: give both")
 	case !o.on() && !o.plain && !onLoopback(listen):
-		return misuse("other machines can reach --listen %s, and tokens would cross the network in plain text: start the server with tandem serve --tls (or --tls-cert and --tls-key), or add --plain-http if nothing but a TLS proxy can reach it", listen)
+		return term.Misuse("other machines can reach --listen %s, and tokens would cross the network in plain text: start the server with tandem serve --tls (or --tls-cert and --tls-key), or add --plain-http if nothing but a TLS proxy can reach it", listen)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/sqlite"
@@ -21,8 +22,8 @@ import (
 )
 
 func tokenCommand() *cobra.Command {
-	var flags studyFlags
-	command := group(&cobra.Command{
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
 		Use:   "token",
 		Short: "Create, list and revoke tokens",
 		Long: `Create, list and revoke the tokens a server accepts.
@@ -30,13 +31,12 @@ func tokenCommand() *cobra.Command {
 Scopes: admin may do everything; user has studies of its own and sees no others;
 worker may run trials; viewer may read everything.`,
 	})
-	connectionFlags(command, &flags.server)
-	command.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	flags.Add(command)
 	command.AddCommand(tokenCreateCommand(&flags), tokenListCommand(&flags), tokenRevokeCommand(&flags))
 	return command
 }
 
-func tokenCreateCommand(flags *studyFlags) *cobra.Command {
+func tokenCreateCommand(flags *term.Flags) *cobra.Command {
 	var data, name, scope, worker string
 	var database databaseOptions
 	var life time.Duration
@@ -53,9 +53,9 @@ by default, if no token and no --server is given), whether it runs or not. With
   tandem token create --scope worker --worker rack-7
   tandem token create --scope viewer --name dashboard --expires 720h
   tandem token create --scope admin --data ~/.local/share/tandem`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			flags.server.named = command.Flags().Changed("server") || os.Getenv("TANDEM_SERVER") != ""
+			flags.Server.Named = command.Flags().Changed("server") || os.Getenv("TANDEM_SERVER") != ""
 			ask, err := tokenRequest(name, scope, worker, life)
 			if err != nil {
 				return err
@@ -67,15 +67,15 @@ by default, if no token and no --server is given), whether it runs or not. With
 			if database.chosen() {
 				fmt.Fprintf(command.ErrOrStderr(), "Token %s was made in the database itself: it is in no server's audit log, and 'tandem token list' shows it\n", issued.ID)
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), issued)
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), issued)
 			}
 			_, err = fmt.Fprintln(command.OutOrStdout(), issued.Token)
 			return err
 		},
 	}
 	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker or viewer")
-	flagWords(command, "scope", words("admin", "user", "worker", "viewer"))
+	term.CompleteFlag(command, "scope", term.Words("admin", "user", "worker", "viewer"))
 	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scope user, the name of the user (default the worker, or this host)")
 	command.Flags().StringVar(&worker, "worker", "", "for the scope worker: the worker it is for, by the name it is started with; * for any number of them (default the first that uses it)")
 	command.Flags().DurationVar(&life, "expires", 0, "how long it is valid, such as 720h; 0 means for ever")
@@ -88,13 +88,13 @@ by default, if no token and no --server is given), whether it runs or not. With
 func tokenRequest(name, scope, worker string, life time.Duration) (protocol.TokenRequest, error) {
 	switch {
 	case life < 0:
-		return protocol.TokenRequest{}, misuse("--expires (%v) must be a time from now, such as 720h, or 0 for a token that never expires", life)
+		return protocol.TokenRequest{}, term.Misuse("--expires (%v) must be a time from now, such as 720h, or 0 for a token that never expires", life)
 	case name == "" && scope == string(auth.User):
-		return protocol.TokenRequest{}, misuse("--name must be the user's name, such as alice: all tokens of that name are the same user's")
+		return protocol.TokenRequest{}, term.Misuse("--name must be the user's name, such as alice: all tokens of that name are the same user's")
 	case name == "" && worker != "" && worker != auth.AnyWorker:
 		name = worker
 	case name == "":
-		name = hostName()
+		name = term.HostName()
 	}
 	return protocol.TokenRequest{Name: name, Scope: scope, Worker: worker, TTLSeconds: life.Seconds()}, nil
 }
@@ -106,7 +106,7 @@ type tokenPlace struct {
 	database databaseOptions
 }
 
-func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
+func createToken(ctx context.Context, flags *term.Flags, place tokenPlace, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
 	request, err := requestOf(ask)
 	if err != nil {
 		return protocol.IssuedToken{}, err
@@ -121,11 +121,11 @@ func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask p
 		}
 		create = createTokenAt
 	default:
-		client, err := flags.server.open()
+		client, err := flags.Server.Open()
 		if err != nil {
 			return protocol.IssuedToken{}, err
 		}
-		if flags.server.token == "" && !flags.server.named {
+		if flags.Server.Token == "" && !flags.Server.Named {
 			if issued, err := createTokenBeside(ctx, defaultData(), ask); !errors.Is(err, errNoLocal) {
 				return issued, err
 			}
@@ -143,7 +143,7 @@ func createToken(ctx context.Context, flags *studyFlags, place tokenPlace, ask p
 func createTokenAt(ctx context.Context, place tokenPlace, request auth.Request) (secret string, token auth.Token, err error) {
 	path := filepath.Join(place.data, "tandem.db")
 	if _, err := os.Stat(path); err != nil {
-		return "", token, misuse("--data: there is no server's data in %s: %w", place.data, err)
+		return "", token, term.Misuse("--data: there is no server's data in %s: %w", place.data, err)
 	}
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
@@ -171,14 +171,14 @@ func createTokenIn(ctx context.Context, place tokenPlace, request auth.Request) 
 	return auth.Issue(ctx, tokens, request)
 }
 
-func tokenListCommand(flags *studyFlags) *cobra.Command {
+func tokenListCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the tokens; their secrets are not known any more",
 		Example: `  tandem token list`,
-		Args:    arguments(0, "no arguments"),
+		Args:    term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
@@ -186,8 +186,8 @@ func tokenListCommand(flags *studyFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]any{"tokens": tokens})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]any{"tokens": tokens})
 			}
 			return printTokens(command.OutOrStdout(), tokens)
 		},
@@ -207,32 +207,32 @@ func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 			worker = "any"
 		}
 		rows = append(rows, []string{
-			token.ID, format.Plain(token.Name), token.Scope, worker, shownTime(&token.Created, ""), shownTime(token.Expires, "never"), shownTime(token.Used, "never"),
+			token.ID, format.Plain(token.Name), token.Scope, worker, term.FormatTime(&token.Created, ""), term.FormatTime(token.Expires, "never"), term.FormatTime(token.Used, "never"),
 		})
 	}
-	return table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)
+	return term.Table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)
 }
 
-func tokenRevokeCommand(flags *studyFlags) *cobra.Command {
+func tokenRevokeCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:               "revoke ID",
 		Short:             "Revoke a token; whoever uses it is refused from now on",
 		Example:           `  tandem token revoke 3fX9kQ2mLp0a`,
-		Args:              arguments(1, "the id of a token, as 'tandem token list' shows it"),
-		ValidArgsFunction: completeToken(&flags.server),
+		Args:              term.Arguments(1, "the id of a token, as 'tandem token list' shows it"),
+		ValidArgsFunction: completeToken(&flags.Server),
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.server.open()
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(args[0], "tandem_") {
-				return misuse("give the token's id, not the token: see 'tandem token list'")
+				return term.Misuse("give the token's id, not the token: see 'tandem token list'")
 			}
 			if err := client.DeleteToken(command.Context(), args[0]); err != nil {
 				return err
 			}
-			if flags.json {
-				return writeJSON(command.OutOrStdout(), map[string]string{"revoked": args[0]})
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]string{"revoked": args[0]})
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "Token %s was revoked\n", args[0])
 			return err
@@ -241,8 +241,8 @@ func tokenRevokeCommand(flags *studyFlags) *cobra.Command {
 }
 
 // completeToken offers the ids of tokens, with whose they are.
-func completeToken(server *connection) completion {
-	return server.completeOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
+func completeToken(server *term.Connection) term.Completion {
+	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
 		tokens, err := client.Tokens(ctx)
 		ids := make([]string, 0, len(tokens))
 		for _, token := range tokens {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -21,12 +22,12 @@ const linesEvery = 15 * time.Second
 // watch shows a study's progress until it is over, and returns its last view.
 func watch(ctx context.Context, client *rest.Client, study string, out io.Writer) (protocol.StudyView, error) {
 	display, failures := newDisplay(out), 0
-	ticker := time.NewTicker(watchEvery)
+	ticker := time.NewTicker(term.WatchEvery)
 	defer ticker.Stop()
 	for {
 		view, err := client.Study(ctx, study)
 		if err != nil {
-			display.end()
+			display.End()
 			return view, err
 		}
 		if count := view.Progress.Trials[trial.Failed]; count > failures {
@@ -35,12 +36,12 @@ func watch(ctx context.Context, client *rest.Client, study string, out io.Writer
 		}
 		display.show(view)
 		if view.Status.Over() {
-			display.end()
+			display.End()
 			return view, nil
 		}
 		select {
 		case <-ctx.Done():
-			display.end()
+			display.End()
 			return view, ctx.Err()
 		case <-ticker.C:
 		}
@@ -50,7 +51,7 @@ func watch(ctx context.Context, client *rest.Client, study string, out io.Writer
 // display prints progress: one line that changes on a terminal, a line for
 // each news elsewhere.
 type display struct {
-	line
+	term.Line
 	news    string
 	printed time.Time
 	// waits is why the study waited at the last look, told is what of that was said.
@@ -60,17 +61,17 @@ type display struct {
 }
 
 func newDisplay(out io.Writer) *display {
-	return &display{line: newLine(out)}
+	return &display{Line: term.NewLine(out)}
 }
 
 func (d *display) show(view protocol.StudyView) {
 	d.tell(whyIdle(view))
 	progress := progressLine(view)
-	if d.redraws() {
+	if d.Redraws() {
 		if part, known := partDone(view.Progress); known {
-			progress = bar(part) + " " + progress
+			progress = term.Bar(part) + " " + progress
 		}
-		d.draw(progress)
+		d.Draw(progress)
 		return
 	}
 	news := fmt.Sprint(view.Status, shownBest(view))
@@ -78,15 +79,15 @@ func (d *display) show(view protocol.StudyView) {
 		return
 	}
 	d.news, d.printed = news, time.Now()
-	fmt.Fprintln(d.out, progress)
+	fmt.Fprintln(d.Out, progress)
 }
 
 // tell says once why nothing of the study runs, if that is so at two looks: between
 // two trials it is nothing to tell.
 func (d *display) tell(waits string) {
 	if waits != "" && waits == d.waits && waits != d.told {
-		d.clear()
-		fmt.Fprintln(d.out, "Waits: "+waits)
+		d.Clear()
+		fmt.Fprintln(d.Out, "Waits: "+waits)
 		d.told = waits
 	}
 	d.waits = waits
@@ -100,10 +101,10 @@ func (d *display) failed(t *protocol.RankedTrial) {
 		return
 	}
 	d.failures = append(d.failures, t.Reason)
-	d.clear()
-	fmt.Fprintln(d.out, shownFailure(*t))
+	d.Clear()
+	fmt.Fprintln(d.Out, shownFailure(*t))
 	if len(d.failures) == most {
-		fmt.Fprintln(d.out, "What further trials fail of stands on the study's page.")
+		fmt.Fprintln(d.Out, "What further trials fail of stands on the study's page.")
 	}
 }
 

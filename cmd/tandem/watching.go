@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/limit"
@@ -46,7 +47,7 @@ func (o serverOptions) proxies() ([]netip.Prefix, error) {
 			network, err = netip.PrefixFrom(address, address.BitLen()), nil
 		}
 		if err != nil || network.Bits() == 0 || network.Addr().Is4In6() {
-			return nil, misuse("--trusted-proxy (%s) must be the address or the network of proxies, such as 127.0.0.1, 10.0.0.0/24 or fd00::/8, and not of everybody", text)
+			return nil, term.Misuse("--trusted-proxy (%s) must be the address or the network of proxies, such as 127.0.0.1, 10.0.0.0/24 or fd00::/8, and not of everybody", text)
 		}
 		list = append(list, network)
 	}

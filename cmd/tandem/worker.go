@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/sandbox"
@@ -44,9 +45,9 @@ type workerOptions struct {
 }
 
 func workerCommand() *cobra.Command {
-	var server connection
+	var server term.Connection
 	var options workerOptions
-	var log logging
+	var log term.Logging
 	command := &cobra.Command{
 		Use:   "worker",
 		Short: "Run trials on this machine",
@@ -63,16 +64,16 @@ has; docs/sandbox.md tells what each does.`,
   TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
   TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
   TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := server.openWith("a worker takes a token")
+			client, err := server.OpenWithToken("a worker takes a token")
 			if err != nil {
 				return err
 			}
-			if server.tokenFile != "" {
-				options.protected = append(options.protected, server.tokenFile)
+			if server.TokenFile != "" {
+				options.protected = append(options.protected, server.TokenFile)
 			}
-			logger, err := log.open(command.ErrOrStderr())
+			logger, err := log.Logger(command.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -87,7 +88,7 @@ has; docs/sandbox.md tells what each does.`,
 			return worker.Run(command.Context())
 		},
 	}
-	connectionFlags(command, &server)
+	term.AddConnectionFlags(command, &server)
 	workerFlags(command, &options)
 	slotsFlag(command, &options.slots)
 	options.probe = probeMode(agent.ProbeOnce)
@@ -95,7 +96,7 @@ has; docs/sandbox.md tells what each does.`,
 	command.Flags().StringVar(&options.name, "name", "", "what people see the worker as (default this machine's host name)")
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
-	logFlags(command, &log)
+	term.AddLogFlags(command, &log)
 	command.AddCommand(workerDrainCommand(&server), workerUndrainCommand(&server))
 	return command
 }
@@ -129,7 +130,7 @@ func workerFlags(command *cobra.Command, options *workerOptions) {
 func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Options, error) {
 	secrets, err := agent.ReadSecrets(o.secrets)
 	if err != nil {
-		return agent.Options{}, misuse("%w", err)
+		return agent.Options{}, term.Misuse("%w", err)
 	}
 	for _, one := range o.secrets {
 		if _, file, has := strings.Cut(one, "="); has {

@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 func workersCommand() *cobra.Command {
-	var flags studyFlags
+	var flags term.Flags
 	var watching, probes bool
 	command := &cobra.Command{
 		Use:   "workers",
@@ -26,29 +27,29 @@ func workersCommand() *cobra.Command {
 		Example: `  tandem workers
   tandem workers --probes
   tandem workers --watch`,
-		Args: arguments(0, "no arguments"),
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			printer := printWorkers
 			if probes {
 				printer = printProbes
 			}
-			return shown[[]protocol.Worker]{
-				asJSON: flags.json, watching: watching,
-				ask:     func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
-				listing: func(workers []protocol.Worker) listing { return listingOfWorkers(workers, printer) },
-			}.show(command, &flags.server)
+			return term.Answer[[]protocol.Worker]{
+				JSON: flags.JSON, Watch: watching,
+				Ask:  func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
+				List: func(workers []protocol.Worker) term.Listing { return listingOfWorkers(workers, printer) },
+			}.Show(command, &flags.Server)
 		},
 	}
-	connectionFlags(command, &flags.server)
-	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	term.AddConnectionFlags(command, &flags.Server)
+	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
 	command.Flags().BoolVar(&probes, "probes", false, "print what the probing tasks took on their machines (docs/probing.md)")
-	watchFlag(command, &watching)
+	term.AddWatchFlag(command, &watching)
 	return command
 }
 
 // listingOfWorkers is the listing of these, in one of the forms.
-func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []protocol.Worker) error) listing {
-	seen := listing{print: func(out io.Writer) error { return printer(out, workers) }}
+func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []protocol.Worker) error) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printer(out, workers) }}
 	for _, worker := range workers {
 		name := format.Plain(worker.Name)
 		trials := make([]string, len(worker.Trials))
@@ -56,7 +57,7 @@ func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []proto
 			trials[i] = string(one)
 		}
 		slices.Sort(trials)
-		seen.things = append(seen.things, thing{name + " (" + format.Plain(worker.ID) + ")", fmt.Sprintf("%s  %s  %s of %s: %s", name, shownLife(worker), format.Count(len(trials), "trial"), shownSlots(worker), orNone(strings.Join(trials, " ")))})
+		seen.Items = append(seen.Items, term.Item{Key: name + " (" + format.Plain(worker.ID) + ")", Text: fmt.Sprintf("%s  %s  %s of %s: %s", name, shownLife(worker), format.Count(len(trials), "trial"), shownSlots(worker), orNone(strings.Join(trials, " ")))})
 	}
 	return seen
 }
@@ -98,7 +99,7 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 			format.Plain(worker.Name), shownLife(worker), format.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
 		})
 	}
-	if err := table(out, []string{"WORKER", "STATE", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
+	if err := term.Table(out, []string{"WORKER", "STATE", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
 		return err
 	}
 	for _, worker := range workers {
@@ -147,7 +148,7 @@ func printProbes(out io.Writer, workers []protocol.Worker) error {
 		}
 	}
 	if len(rows) > 0 {
-		if err := table(out, []string{"WORKER", "TASK", "SETTING", "SECONDS", "JOULES", "JOULES ARE"}, rows); err != nil {
+		if err := term.Table(out, []string{"WORKER", "TASK", "SETTING", "SECONDS", "JOULES", "JOULES ARE"}, rows); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/format"
 )
 
-// writeJSON prints a document for scripts.
-func writeJSON(out io.Writer, document any) error {
+// WriteJSON prints a document for scripts.
+func WriteJSON(out io.Writer, document any) error {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
@@ -22,16 +22,16 @@ func writeJSON(out io.Writer, document any) error {
 	return err
 }
 
-// printed writes an answer as JSON, or as people read it.
-func printed[T any](out io.Writer, asJSON bool, answer T, text func(io.Writer, T) error) error {
+// PrintAnswer writes an answer as JSON, or as people read it.
+func PrintAnswer[T any](out io.Writer, asJSON bool, answer T, text func(io.Writer, T) error) error {
 	if asJSON {
-		return writeJSON(out, answer)
+		return WriteJSON(out, answer)
 	}
 	return text(out, answer)
 }
 
-// shownTime is a time to the minute, or what is said when there is none.
-func shownTime(at *time.Time, none string) string {
+// FormatTime is a time to the minute, or what is said when there is none.
+func FormatTime(at *time.Time, none string) string {
 	if at == nil {
 		return none
 	}

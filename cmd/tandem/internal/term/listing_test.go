@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 )
 
 // seen is a listing of so many things, each with what is said of it.
-func seen(over bool, said ...string) listing {
-	one := listing{over: over, print: func(out io.Writer) error {
+func seen(over bool, said ...string) Listing {
+	one := Listing{Over: over, Print: func(out io.Writer) error {
 		_, err := fmt.Fprintln(out, strings.Join(append([]string{"HEADING"}, said...), "\n"))
 		return err
 	}}
 	for _, text := range said {
 		key, _, _ := strings.Cut(text, " ")
-		one.things = append(one.things, thing{key, text})
+		one.Items = append(one.Items, Item{key, text})
 	}
 	return one
 }
@@ -26,10 +26,10 @@ func seen(over bool, said ...string) listing {
 // TestInAPipeAListingIsALineForEachChange until it is over.
 func TestInAPipeAListingIsALineForEachChange(t *testing.T) {
 	t.Parallel()
-	moments := []listing{seen(false), seen(false), seen(false, "a queued"), seen(false, "a queued", "b queued"), seen(false, "a done", "b queued"), seen(true, "b queued")}
+	moments := []Listing{seen(false), seen(false), seen(false, "a queued"), seen(false, "a queued", "b queued"), seen(false, "a done", "b queued"), seen(true, "b queued")}
 	var out strings.Builder
 	at := 0
-	err := keepListing(t.Context(), &out, time.Millisecond, func(context.Context) (listing, error) {
+	err := keepListing(t.Context(), &out, time.Millisecond, func(context.Context) (Listing, error) {
 		at++
 		return moments[at-1], nil
 	})
@@ -44,7 +44,7 @@ func TestInAPipeAListingIsALineForEachChange(t *testing.T) {
 func TestAListingEndsWithItsContextAndItsErrors(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := keepListing(ctx, io.Discard, time.Hour, func(context.Context) (listing, error) {
+	err := keepListing(ctx, io.Discard, time.Hour, func(context.Context) (Listing, error) {
 		cancel()
 		return seen(false, "a"), nil
 	})
@@ -52,7 +52,7 @@ func TestAListingEndsWithItsContextAndItsErrors(t *testing.T) {
 		t.Errorf("interrupted, it ends with %v", err)
 	}
 	broken := errors.New("no server")
-	if err := keepListing(t.Context(), io.Discard, time.Hour, func(context.Context) (listing, error) { return listing{}, broken }); !errors.Is(err, broken) {
+	if err := keepListing(t.Context(), io.Discard, time.Hour, func(context.Context) (Listing, error) { return Listing{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -63,7 +63,7 @@ func TestOnATerminalAListingIsRedrawnInPlace(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	f := &frame{out: &out, size: func() (int, int) { return 12, 5 }}
-	for _, one := range []listing{seen(false, "a", "b", "c"), seen(false, "a is far too long for it", "b"), seen(true, "z")} {
+	for _, one := range []Listing{seen(false, "a", "b", "c"), seen(false, "a is far too long for it", "b"), seen(true, "z")} {
 		if err := f.show(one); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"io"
@@ -8,7 +8,7 @@ import (
 
 func TestATransferSaysHowFarItIs(t *testing.T) {
 	t.Parallel()
-	for want, one := range map[string]transfer{
+	for want, one := range map[string]Transfer{
 		"[##########----------]  50% writing: 1 MiB of 2 MiB": {what: "writing", done: 1 << 20, total: 2 << 20},
 		"[####################] 100% writing: 3 KiB of 2 KiB": {what: "writing", done: 3 << 10, total: 2 << 10},
 		"reading: 5 B": {what: "reading", done: 5},
@@ -24,9 +24,9 @@ func TestATransferSaysHowFarItIs(t *testing.T) {
 func TestAPipeHoldsNoBar(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	moved := newTransfer(&out, "reading", 10)
-	data, err := io.ReadAll(moved.reading(strings.NewReader("0123456789")))
-	moved.end()
+	moved := NewTransfer(&out, "reading", 10)
+	data, err := io.ReadAll(moved.Reader(strings.NewReader("0123456789")))
+	moved.End()
 	if err != nil || string(data) != "0123456789" || moved.done != 10 || out.Len() != 0 {
 		t.Errorf("read %q (%v), counted %d, printed %q", data, err, moved.done, out.String())
 	}

@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"io"
@@ -24,10 +24,11 @@ type terminal struct{ file *os.File }
 // can be redrawn.
 func terminalOf(out io.Writer) (terminal, bool) {
 	file, ok := out.(*os.File)
-	return terminal{file}, ok && isTerminal(file) && os.Getenv("TERM") != "dumb"
+	return terminal{file}, ok && IsTerminal(file) && os.Getenv("TERM") != "dumb"
 }
 
-func isTerminal(file *os.File) bool {
+// IsTerminal reports whether the file is a terminal.
+func IsTerminal(file *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
 	return err == nil
 }
@@ -63,7 +64,7 @@ func columnsOf(out io.Writer) int {
 	if written, ok := out.(*page); ok {
 		return written.width
 	}
-	if file, ok := out.(*os.File); ok && isTerminal(file) {
+	if file, ok := out.(*os.File); ok && IsTerminal(file) {
 		return terminal{file}.columns()
 	}
 	return 0
@@ -89,8 +90,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// shortened is the text in at most so many columns, with a … where it was cut.
-func shortened(text string, columns int) string {
+// Shorten is the text in at most so many columns, with a … where it was cut.
+func Shorten(text string, columns int) string {
 	if displayWidth(text) <= columns {
 		return text
 	}

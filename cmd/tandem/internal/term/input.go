@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// input reads what somebody may still be typing; the context ends the wait.
-func input[T any](ctx context.Context, read func() (T, error)) (T, error) {
+// ReadInput reads what somebody may still be typing; the context ends the wait.
+func ReadInput[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -28,8 +28,8 @@ func input[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// readBounded reads a file of at most so many bytes; "-" is standard input.
-func readBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
+// ReadBounded reads a file of at most so many bytes; "-" is standard input.
+func ReadBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
 	source := stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -41,15 +41,16 @@ func readBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(source, most+1))
 	if err == nil && int64(len(data)) > most {
-		return nil, fmt.Errorf("%s %w", path, errTooLarge)
+		return nil, fmt.Errorf("%s %w", path, ErrTooLarge)
 	}
 	return data, err
 }
 
-var errTooLarge = errors.New("is larger than such a file can be")
+// ErrTooLarge is the error of a file above its bound.
+var ErrTooLarge = errors.New("is larger than such a file can be")
 
-// saveAs writes a file whole or not at all.
-func saveAs(path string, content io.Reader) error {
+// SaveAs writes a file whole or not at all.
+func SaveAs(path string, content io.Reader) error {
 	part := path + ".part"
 	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ const (
 	leastText = 10
 )
 
-// table prints rows under a heading, in columns. On a terminal it is as wide as
+// Table prints rows under a heading, in columns. On a terminal it is as wide as
 // that: the widest texts are shortened, never a number or an id, and where that
 // is not enough, columns are left out from the right, and named below. In a
 // file or a pipe everything is whole.
-func table(out io.Writer, heading []string, rows [][]string) error {
+func Table(out io.Writer, heading []string, rows [][]string) error {
 	_, err := io.WriteString(out, layout(heading, rows, columnsOf(out)))
 	return err
 }
@@ -45,7 +45,7 @@ func layout(heading []string, rows [][]string, columns int) string {
 	line := func(cell func(column) string) {
 		var said strings.Builder
 		for _, one := range shown {
-			piece := shortened(cell(one), one.width)
+			piece := Shorten(cell(one), one.width)
 			said.WriteString(piece)
 			said.WriteString(strings.Repeat(" ", one.width-displayWidth(piece)+between))
 		}
@@ -156,7 +156,7 @@ func wrapped(text string, columns int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		word = shortened(word, columns)
+		word = Shorten(word, columns)
 		switch {
 		case line == "":
 			line = word

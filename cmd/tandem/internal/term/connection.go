@@ -1,0 +1,117 @@
+package term
+
+import (
+	"context"
+	"crypto/x509"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/web/certificate"
+)
+
+// Connection is how a command reaches its server.
+type Connection struct {
+	// URL is the server's address.
+	URL string
+	// Token is what the last Open found; empty: none.
+	Token string
+	// TokenFile is the file that holds the token, if one was named.
+	TokenFile string
+	insecure  bool
+	ca        string
+	// Named says that the address is not the default one.
+	Named bool
+}
+
+// AddConnectionFlags adds the flags of every command that talks to a server.
+func AddConnectionFlags(command *cobra.Command, c *Connection) {
+	url := os.Getenv("TANDEM_SERVER")
+	if url == "" {
+		url = "http://" + DefaultListen
+	}
+	flags := command.PersistentFlags()
+	flags.StringVar(&c.URL, "server", url, "address of the server (or TANDEM_SERVER)")
+	flags.StringVar(&c.TokenFile, "token-file", "", "file that holds the token (or TANDEM_TOKEN in the environment)")
+	flags.StringVar(&c.ca, "ca", os.Getenv("TANDEM_CA"), "PEM file with the authority that signed the server's certificate; nobody else is trusted then (or TANDEM_CA)")
+	flags.BoolVar(&c.insecure, "insecure", false, "send the token over plain HTTP to another machine")
+}
+
+// OpenWithToken returns the client, if there is a token.
+func (c *Connection) OpenWithToken(purpose string) (*rest.Client, error) {
+	client, err := c.Open()
+	if err == nil && c.Token == "" {
+		return nil, Misuse("%s: set TANDEM_TOKEN to one, or name a file that holds one with --token-file; 'tandem token create' makes one", purpose)
+	}
+	return client, err
+}
+
+// Open returns the client. The token is never taken from the command line,
+// where every user of the machine could read it.
+func (c *Connection) Open() (*rest.Client, error) {
+	token := c.Token
+	if token == "" {
+		token = os.Getenv("TANDEM_TOKEN")
+	}
+	if c.TokenFile != "" {
+		content, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		token = strings.TrimSpace(string(content))
+	}
+	c.Token = token
+	authorities, err := ReadAuthorities(c.ca)
+	if err != nil {
+		return nil, err
+	}
+	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: "tandem/" + Version()})
+}
+
+// ReadAuthorities reads whom the client trusts; nil: whom the machine trusts.
+func ReadAuthorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	authorities, err := certificate.ReadAuthorities(path)
+	if err != nil {
+		return nil, Misuse("%w", err)
+	}
+	return authorities, nil
+}
+
+// DefaultListen is where a server answers unless it is told another address.
+const DefaultListen = "127.0.0.1:7171"
+
+// completionTime is how long a shell waits for a server's names: somebody has
+// pressed a key and looks at it.
+const completionTime = 2 * time.Second
+
+// Offer asks the server for words. A server that does not answer, or does not
+// let the token see them, offers nothing: a shell is no place for errors.
+func (c *Connection) Offer(command *cobra.Command, words func(ctx context.Context, client *rest.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	client, err := c.Open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ctx, cancel := context.WithTimeout(command.Context(), completionTime)
+	defer cancel()
+	list, err := words(ctx, client)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// CompleteOne offers words for the only argument.
+func (c *Connection) CompleteOne(words func(ctx context.Context, client *rest.Client) ([]string, error)) Completion {
+	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.Offer(command, words)
+	}
+}

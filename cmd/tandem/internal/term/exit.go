@@ -1,0 +1,114 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/problem"
+)
+
+// The exit codes, the same for every command.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1   // the command could not do what it was asked
+	ExitUsage       = 2   // the command line or the study file is wrong
+	exitNoResult    = 3   // the study ended, and no trial was measured
+	ExitUnreachable = 4   // no server answered
+	exitDiffers     = 5   // "study diff --exit-code": the definitions differ
+	exitInterrupted = 130 // stopped by Ctrl-C
+)
+
+// ErrNoResult is the error of a study that ended without a measured trial.
+var ErrNoResult = errors.New("the study ended without a measured trial")
+
+// ErrDiffers is what two studies that differ end --exit-code with.
+var ErrDiffers = errors.New("the definitions differ")
+
+// UsageError is a wrong command line.
+type UsageError struct{ error }
+
+// Misuse is the error of a wrong command line, with a text as of fmt.Errorf.
+func Misuse(format string, arguments ...any) error {
+	return UsageError{fmt.Errorf(format, arguments...)}
+}
+
+// Ended passes a command's exit code on.
+type Ended struct {
+	// Code is what this process ends with as well.
+	Code int
+}
+
+// Error names the code.
+func (e Ended) Error() string { return fmt.Sprintf("the command ended with code %d", e.Code) }
+
+// Execute runs one command line of the root command and returns its exit code.
+func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return Misuse("%w\nSee '%s --help'", err, command.CommandPath())
+	})
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	var ended Ended
+	if errors.As(err, &ended) {
+		return ended.Code
+	}
+	shown := err
+	if ctx.Err() != nil {
+		shown = withoutInterrupt(err)
+	}
+	if shown != nil {
+		fmt.Fprintln(stderr, "tandem:", format.Lines(shown.Error())) // a server may have said it
+	}
+	if problem.Is(err, problem.Unauthorized) {
+		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.")
+	}
+	return ExitCode(ctx, err)
+}
+
+// ExitCode is the exit code of a command that ended with the error.
+func ExitCode(ctx context.Context, err error) int {
+	var usage UsageError
+	switch {
+	case ctx.Err() != nil && withoutInterrupt(err) == nil:
+		return exitInterrupted
+	case errors.Is(err, ErrNoResult):
+		return exitNoResult
+	case errors.Is(err, ErrDiffers):
+		return exitDiffers
+	case errors.As(err, &usage), problem.Is(err, problem.Invalid):
+		return ExitUsage
+	case problem.Is(err, problem.Unavailable):
+		return ExitUnreachable
+	case ctx.Err() != nil:
+		return exitInterrupted
+	default:
+		return ExitFailed
+	}
+}
+
+// withoutInterrupt is what went wrong besides the interruption itself, of which the user
+// knows.
+func withoutInterrupt(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, one := range joined.Unwrap() {
+			rest = append(rest, withoutInterrupt(one))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
