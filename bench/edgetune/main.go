@@ -27,6 +27,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/bench/edgetune/learning"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
@@ -61,7 +62,7 @@ func run(arguments []string, out io.Writer) error {
 	case "accuracy":
 		return report(out, all, *table)
 	case "learn":
-		knowledge, err := extend(estimate.Learn(others(all, func(*series) bool { return true })), func(string) bool { return true })
+		knowledge, err := extend(learning.Learn(others(all, func(*series) bool { return true })), func(string) bool { return true })
 		if err != nil {
 			return err
 		}

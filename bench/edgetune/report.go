@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/edgetune/learning"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
@@ -83,7 +84,7 @@ func lookups(all []*series) (func(*series) (estimate.Knowledge, error), error) {
 			return shipped, nil
 		}
 		if _, known := without[s.Device.Name]; !known {
-			learned := estimate.Learn(others(all, func(o *series) bool {
+			learned := learning.Learn(others(all, func(o *series) bool {
 				return o.Device.Name != s.Device.Name && slices.Contains(shipped.Devices, o.Device.Name)
 			}))
 			extended, err := extend(learned, func(string) bool { return true })

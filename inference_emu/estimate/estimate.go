@@ -9,8 +9,8 @@
 // an efficiency stands for watts as well.
 //
 // The efficiencies of a device are not known beforehand. What is known is how
-// they are spread over other devices ([Knowledge], learned from measurements with
-// [Learn]); a few measurements on the device itself narrow that down, and a
+// they are spread over other devices ([Knowledge], which bench/edgetune/learning
+// learns from measurements); a few measurements on the device itself narrow that down, and a
 // Gaussian process over architectures and configurations takes up what the sum
 // cannot express. Both together are one posterior, from which the band comes
 // (Rocha, section 7.3.4: inference on an edge device is emulated elsewhere;

@@ -179,33 +179,6 @@ func TestWhatPhysicsSays(t *testing.T) {
 	})
 }
 
-func TestLearningNarrowsTheBand(t *testing.T) {
-	random := rand.New(rand.NewPCG(9, 9))
-	var series []estimate.Series
-	for i := range 6 {
-		device := board()
-		device.Name = string(rune('a' + i))
-		s := estimate.Series{Device: device}
-		for range 30 {
-			m := measure(drawn(random), 0.02*random.NormFloat64())
-			m.Seconds *= 1 + float64(i)/10
-			s.Measurements = append(s.Measurements, m)
-		}
-		series = append(series, s)
-	}
-	width := func(k estimate.Knowledge) float64 {
-		e := estimate.Fit(board(), nil, k).Predict(network(1), estimate.Configuration{}).Seconds
-		return e.High / e.Low
-	}
-	nothing, learned := estimate.Learn(nil), estimate.Learn(series)
-	if before, after := width(nothing), width(learned); after > before/2 {
-		t.Errorf("band is wide by %.2f after learning and by %.2f before", after, before)
-	}
-	if len(learned.Devices) != 6 || len(learned.Time) != 2 || learned.Time[1].Name != "tflite" {
-		t.Errorf("learned from %v, %d priors", learned.Devices, len(learned.Time))
-	}
-}
-
 func TestSummaryCountsWhatAnEngineRuns(t *testing.T) {
 	g := graph.Graph{Name: "g", Operators: []graph.Operator{
 		{Kind: "Conv", Class: graph.Convolution, Type: graph.Float32, Operations: 100, ReadBytes: 10, WrittenBytes: 20, WeightBytes: 7, Kernel: []int64{3, 3}},

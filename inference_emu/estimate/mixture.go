@@ -10,7 +10,7 @@ import (
 // engine on a device is like one of the known ones or like all, and leaves more
 // or less over than they do.
 type mixture struct {
-	posteriors []*posterior
+	posteriors []*Posterior
 	priors     []*Prior // that each of them is of
 	shares     []float64
 }
@@ -33,8 +33,8 @@ const (
 // robust fits, and lets samples be outliers that the others contradict, one after
 // the other, as long as that makes the samples more probable. Devices throttle,
 // and something else may run.
-func (p *Prior) robust(samples []sample, from []float64) *posterior {
-	best := p.fit(samples, from, nil)
+func (p *Prior) robust(samples []Sample, from []float64) *Posterior {
+	best := p.Fit(samples, from, nil)
 	out := make([]bool, len(samples))
 	for range len(samples) / 5 {
 		worst := best.worst(out)
@@ -42,7 +42,7 @@ func (p *Prior) robust(samples []sample, from []float64) *posterior {
 			break
 		}
 		out[worst] = true
-		next := p.fit(samples, best.factors, out)
+		next := p.Fit(samples, best.Factors, out)
 		next.evidence += best.penalty + outlying
 		next.penalty = best.penalty + outlying
 		if next.evidence <= best.evidence {
@@ -55,12 +55,12 @@ func (p *Prior) robust(samples []sample, from []float64) *posterior {
 
 // worst is the sample that the others foresee least, -1 if they foresee all
 // within three standard deviations.
-func (q *posterior) worst(out []bool) int {
+func (q *Posterior) worst(out []bool) int {
 	worst, most := -1, 3.0
-	for i := range q.samples {
-		unit := make([]float64, len(q.samples))
+	for i := range q.Samples {
+		unit := make([]float64, len(q.Samples))
 		unit[i] = 1
-		half := q.factored.Whiten(unit)
+		half := q.Factored.Whiten(unit)
 		// What is left out of the inverse is that one's own variance.
 		if off := math.Abs(q.weights[i]) / math.Sqrt(regression.Dot(half, half)); off > most && !out[i] {
 			worst, most = i, off
@@ -73,23 +73,23 @@ func (q *posterior) worst(out []bool) int {
 // others of the engine that it is said to have.
 const own = 3
 
-func mix(priors []Prior, device Device, samples []sample) mixture {
+func mix(priors []Prior, device Device, samples []Sample) mixture {
 	var m mixture
 	for i := range priors {
 		p := &priors[i]
 		if len(samples) == 0 {
 			if p.of(device) || i == 0 {
-				m.posteriors, m.priors = []*posterior{p.fit(nil, nil, nil)}, []*Prior{p}
+				m.posteriors, m.priors = []*Posterior{p.Fit(nil, nil, nil)}, []*Prior{p}
 			}
 			continue
 		}
-		from, rest := p.Mean, p.without(samples)
+		from, rest := p.Mean, p.Without(samples)
 		for _, spread := range spreads() {
 			fit := p.scaled(spread).robust(rest, from)
 			if p.of(device) {
 				fit.evidence += own
 			}
-			m.posteriors, m.priors, from = append(m.posteriors, fit), append(m.priors, p), fit.factors
+			m.posteriors, m.priors, from = append(m.posteriors, fit), append(m.priors, p), fit.Factors
 		}
 	}
 	best := math.Inf(-1)
@@ -108,11 +108,11 @@ func mix(priors []Prior, device Device, samples []sample) mixture {
 }
 
 // predict is the mean and the standard deviation of the mixture.
-func (m mixture) predict(one sample) (mean, deviation float64) {
+func (m mixture) predict(one Sample) (mean, deviation float64) {
 	square, usual := 0.0, 0.0
 	for i, share := range m.shares {
 		if i == 0 || m.priors[i] != m.priors[i-1] {
-			usual = m.priors[i].usual(one.place)
+			usual = m.priors[i].usual(one.Place)
 		}
 		if share < 1e-3 {
 			continue

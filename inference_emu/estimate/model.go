@@ -15,13 +15,13 @@ type Model struct {
 // without measurements the model stands on the catalogue. Measurements that are
 // not positive and finite are left out.
 func Fit(device Device, measurements []Measurement, knowledge Knowledge) *Model {
-	var times, energies []sample
+	var times, energies []Sample
 	for _, m := range measurements {
 		if usable(m.Seconds) {
-			times = append(times, device.timeSample(m.Workload, m.Configuration, m.Seconds))
+			times = append(times, device.TimeSample(m.Workload, m.Configuration, m.Seconds))
 		}
 		if usable(m.Joules) {
-			energies = append(energies, device.energySample(m.Workload, m.Configuration, m.Joules))
+			energies = append(energies, device.EnergySample(m.Workload, m.Configuration, m.Joules))
 		}
 	}
 	return &Model{
@@ -41,9 +41,9 @@ const quantile = 1.645
 // Predict estimates a run of a workload.
 func (m *Model) Predict(w Workload, c Configuration) Prediction {
 	out := Prediction{Measurements: m.times, EnergyMeasurements: m.energies}
-	out.Seconds = band(m.time.predict(m.device.timeSample(w, c, 1)))
+	out.Seconds = band(m.time.predict(m.device.TimeSample(w, c, 1)))
 	if m.watts {
-		out.Joules = band(m.energy.predict(m.device.energySample(w, c, 1)))
+		out.Joules = band(m.energy.predict(m.device.EnergySample(w, c, 1)))
 	}
 	return out
 }

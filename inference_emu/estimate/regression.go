@@ -56,30 +56,30 @@ func (p *Prior) scaled(by spread) *Prior {
 	return &out
 }
 
-// sample is a measurement as the regression sees it: the logarithm of the sum of
+// Sample is a measurement as the regression sees it: the logarithm of the sum of
 // the first terms, plus that of the sum of the others where there are any.
-type sample struct {
-	terms, place []float64
-	log          float64 // of what was measured
+type Sample struct {
+	Terms, Place []float64
+	Log          float64 // of the measured value
 }
 
-// posterior is a prior and what measurements made of it. The sums are linearized
+// Posterior is a prior and what measurements made of it. The sums are linearized
 // at the most probable factors (Laplace); what is left over is exact.
-type posterior struct {
+type Posterior struct {
 	prior    *Prior
-	factors  []float64 // logarithms, the most probable
-	samples  []sample
+	Factors  []float64 // logarithms, the most probable
+	Samples  []Sample
 	left     regression.Matrix  // covariance of what the sums leave over, lower half
-	slopes   [][]float64        // of the samples' logarithms by factor
-	factored *regression.Factor // of the covariance of the samples
+	Slopes   [][]float64        // of the samples' logarithms by factor
+	Factored *regression.Factor // of the covariance of the samples
 	weights  []float64          // its inverse times what the samples are off the prior
 	evidence float64            // logarithm, by the same linearization
 	penalty  float64            // part of the evidence: for outliers
 	cost     float64            // what the most probable factors minimize
 }
 
-// value of the logarithm of the sums, and its slope by every factor.
-func value(factors, all []float64) (float64, []float64) {
+// Value is the logarithm of the sums, and its slope by every factor.
+func Value(factors, all []float64) (float64, []float64) {
 	slope, logarithm := make([]float64, len(all)), 0.0
 	for _, part := range [][2]int{{0, terms}, {terms, len(all)}} {
 		sum := 0.0
@@ -113,17 +113,17 @@ func (p *Prior) shared(a, b []float64) float64 {
 // iterations of Gauss and Newton; they settle after three to eight.
 const iterations = 10
 
-// fit finds the most probable factors from a start. Steps are shortened while
+// Fit finds the most probable factors from a start. Steps are shortened while
 // they do not improve, so that it ends near the start at worst. Samples may be
 // marked as outliers.
-func (p *Prior) fit(samples []sample, from []float64, out []bool) *posterior {
+func (p *Prior) Fit(samples []Sample, from []float64, out []bool) *Posterior {
 	if len(samples) == 0 {
-		return &posterior{prior: p, factors: p.Mean}
+		return &Posterior{prior: p, Factors: p.Mean}
 	}
 	left := regression.Square(len(samples))
 	for i, one := range samples {
 		for j := range i {
-			left[i][j] = p.shared(one.place, samples[j].place)
+			left[i][j] = p.shared(one.Place, samples[j].Place)
 		}
 		left[i][i] = p.Amplitude*p.Amplitude + p.Noise*p.Noise
 		if out != nil && out[i] {
@@ -139,7 +139,7 @@ func (p *Prior) fit(samples []sample, from []float64, out []bool) *posterior {
 				break
 			}
 			for i := range next {
-				next[i] = (next[i] + best.factors[i]) / 2
+				next[i] = (next[i] + best.Factors[i]) / 2
 			}
 		}
 		if best.cost > before-1e-3 {
@@ -150,9 +150,9 @@ func (p *Prior) fit(samples []sample, from []float64, out []bool) *posterior {
 }
 
 // step is where the linearized problem has its optimum.
-func (p *Prior) step(at *posterior) []float64 {
+func (p *Prior) step(at *Posterior) []float64 {
 	pull := make([]float64, len(p.Mean))
-	for i, slope := range at.slopes {
+	for i, slope := range at.Slopes {
 		for k, s := range slope {
 			pull[k] += s * at.weights[i]
 		}
@@ -165,27 +165,27 @@ func (p *Prior) step(at *posterior) []float64 {
 }
 
 // linearize computes the samples' covariance with the slopes at these factors.
-func (p *Prior) linearize(at []float64, samples []sample, left regression.Matrix) *posterior {
+func (p *Prior) linearize(at []float64, samples []Sample, left regression.Matrix) *Posterior {
 	n := len(samples)
-	out := &posterior{prior: p, factors: append([]float64(nil), at...), samples: samples, left: left, slopes: make([][]float64, n)}
+	out := &Posterior{prior: p, Factors: append([]float64(nil), at...), Samples: samples, left: left, Slopes: make([][]float64, n)}
 	covariance := regression.Square(n)
 	residual, off := make([]float64, n), make([]float64, n)
 	for i, one := range samples {
-		predicted, slope := value(at, one.terms)
-		out.slopes[i] = slope
-		residual[i] = one.log - predicted
+		predicted, slope := Value(at, one.Terms)
+		out.Slopes[i] = slope
+		residual[i] = one.Log - predicted
 		off[i] = residual[i]
 		for k, s := range slope {
 			off[i] += s * (at[k] - p.Mean[k])
 		}
 		spread := regression.Matrix(p.Covariance).Times(slope)
 		for j := range i + 1 {
-			covariance[i][j] = regression.Dot(spread, out.slopes[j]) + left[i][j]
+			covariance[i][j] = regression.Dot(spread, out.Slopes[j]) + left[i][j]
 		}
 	}
-	out.factored = regression.Factorize(covariance)
-	out.weights = out.factored.Solve(off)
-	out.evidence = -(regression.Dot(off, out.weights) + out.factored.LogDeterminant()) / 2
+	out.Factored = regression.Factorize(covariance)
+	out.weights = out.Factored.Solve(off)
+	out.evidence = -(regression.Dot(off, out.weights) + out.Factored.LogDeterminant()) / 2
 	out.cost = p.distance(at) + halfSquare(left, residual)
 	return out
 }
@@ -206,18 +206,18 @@ func halfSquare(covariance regression.Matrix, v []float64) float64 {
 }
 
 // predict is the mean and the standard deviation of a logarithm.
-func (q *posterior) predict(one sample) (mean, deviation float64) {
-	mean, slope := value(q.factors, one.terms)
+func (q *Posterior) predict(one Sample) (mean, deviation float64) {
+	mean, slope := Value(q.Factors, one.Terms)
 	spread := regression.Matrix(q.prior.Covariance).Times(slope)
 	variance := regression.Dot(spread, slope) + q.prior.Amplitude*q.prior.Amplitude + q.prior.Noise*q.prior.Noise
-	cross := make([]float64, len(q.samples))
-	for i, other := range q.samples {
-		left := q.prior.shared(one.place, other.place)
+	cross := make([]float64, len(q.Samples))
+	for i, other := range q.Samples {
+		left := q.prior.shared(one.Place, other.Place)
 		mean += left * q.weights[i]
-		cross[i] = left + regression.Dot(spread, q.slopes[i])
+		cross[i] = left + regression.Dot(spread, q.Slopes[i])
 	}
 	if len(cross) > 0 {
-		q.factored.Whiten(cross)
+		q.Factored.Whiten(cross)
 	}
 	return mean, math.Sqrt(max(variance-regression.Dot(cross, cross), q.prior.Noise*q.prior.Noise))
 }

@@ -40,6 +40,19 @@ const (
 	powers
 )
 
+// Sizes that who learns a [Prior] needs.
+const (
+	TimeTerms   = terms          // of a sample of time
+	EnergyTerms = terms + powers // of a sample of energy
+	// RunTerms is the first of the terms of time that a run has once; they go on
+	// to TimeTerms.
+	RunTerms = serial
+	// Coordinates has a place; the first WorkloadCoordinates are of the workload
+	// and its batch, the others of the device's settings.
+	Coordinates         = coordinates
+	WorkloadCoordinates = atCores
+)
+
 // power are the terms of the watts of a run.
 func (d Device) power(c Configuration) []float64 {
 	s, out := d.set(c), make([]float64, powers)
