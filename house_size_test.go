@@ -18,32 +18,30 @@ const (
 )
 
 var largePackages = map[string]int{
-	"bench/search":       2514,
-	"cmd/tandem":         11353,
+	"bench/search":       2515,
+	"cmd/tandem":         11354,
 	"inference_emu/onnx": 2818,
 	"profiler":           4428,
 	"web/report":         2784,
 	"store/sqlite":       2989,
-	"store/storetest":    2878,
+	"store/storetest":    2879,
 	"study":              12998,
-	"study/definition":   3452,
 	"study/search":       5722,
-	"web/api":            5565,
+	"web/api":            5566,
 	"workers/agent":      8590,
 	"workers/replay":     2838,
 }
 
 var largeTypes = map[string]int{
-	"clients/rest.Client":      78,
-	"inference_emu/onnx.step":  80,
-	"store/memory.Store":       47,
-	"store/postgres.Store":     43,
-	"study.Service":            295,
-	"study.session":            83,
-	"study.transaction":        53,
-	"study/definition.decoder": 74,
-	"workers/agent.run":        91,
-	"workers/replay.engine":    41,
+	"clients/rest.Client":     78,
+	"inference_emu/onnx.step": 80,
+	"store/memory.Store":      47,
+	"store/postgres.Store":    43,
+	"study.Service":           295,
+	"study.session":           83,
+	"study.transaction":       53,
+	"workers/agent.run":       91,
+	"workers/replay.engine":   41,
 }
 
 var largeInterfaces = map[string]int{

@@ -54,7 +54,9 @@ var mayImport = map[string][]string{
 	"study/objective":               {"internal/problem"},
 	"study/regret":                  {"study/space", "study/surrogate"},
 	"study/surrogate":               {"study/space"},
-	"study/definition":              {"internal/problem", "similarity", "trial", "inference_emu/deployment", "inference_emu/device", "inference_emu/tuning", "budget", "study/space", "study/search", "study/objective", "study/system"},
+	"study/definition":              {"internal/problem", "similarity", "trial", "inference_emu/deployment", "inference_emu/tuning", "budget", "study/space", "study/search", "study/objective", "study/system"},
+	"study/studyfile":               {"internal/problem", "similarity", "inference_emu/deployment", "inference_emu/device", "inference_emu/tuning", "budget", "study/definition", "study/space", "study/search", "study/objective", "study/studyfile/tree", "study/system"},
+	"study/studyfile/tree":          {"internal/problem"},
 	"internal/protocol":             {"internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/graph", "budget", "similarity", "study/system", "study/space", "trial", "study/definition"},
 	"workers/pool":                  {"internal/problem", "internal/protocol", "trial", "workers/gpushare/packing"},
 	"workers/deflate":               {},
@@ -81,7 +83,7 @@ var mayImport = map[string][]string{
 	"store/memory":                  {"internal/problem", "inference_emu", "similarity", "store/record", "study/journal", "trial", "study/access"},
 	"store/sqlite":                  {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/filesystem", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access"},
 	"store/postgres":                {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/artifact", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access"},
-	"store/storetest":               {"internal/problem", "inference_emu", "inference_emu/graph", "similarity", "study/system", "store/record", "study/journal", "study/definition", "study/space", "budget", "internal/protocol", "trial", "study/access", "web/auth"},
+	"store/storetest":               {"internal/problem", "inference_emu", "inference_emu/graph", "similarity", "study/system", "store/record", "study/journal", "study/definition", "study/studyfile", "study/space", "budget", "internal/protocol", "trial", "study/access", "web/auth"},
 	"store/artifact":                {"internal/failpoint", "internal/problem", "store/filesystem"},
 	"store/backup":                  {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite"},
 	"store/lossydisk":               {},
@@ -99,7 +101,7 @@ var mayImport = map[string][]string{
 	"web/certificate":               {"internal/problem"},
 	"web/limit":                     {},
 	"web/monitoring":                {"study"},
-	"web/api":                       {"internal/problem", "similarity", "internal/protocol", "budget", "trial", "study", "study/journal", "study/space", "study/definition", "web/audit", "web/auth", "web/compress", "web/limit"},
+	"web/api":                       {"internal/problem", "similarity", "internal/protocol", "budget", "trial", "study", "study/journal", "study/space", "study/definition", "study/studyfile", "web/audit", "web/auth", "web/compress", "web/limit"},
 	"web/ui":                        {"web/compress"},
 	"clients/rest":                  {"internal/problem", "inference_emu", "similarity", "internal/protocol", "budget", "trial", "study/definition", "study/access", "web/certificate"},
 	"store/importer":                {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
@@ -129,9 +131,9 @@ var mayImport = map[string][]string{
 	"bench/pool/sharing":            {"inference_emu/graph", "inference_emu/onnx", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/gpushare/utilization"},
 	"bench/pool/heats":              {"workers/placement", "workers/replay", "workers/replay/trace"},
 	"bench/recovery":                {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
-	"bench/regret":                  {"bench/simulator", "study/definition", "study/space"},
-	"bench/repeats":                 {"bench/simulator", "study", "study/definition", "study/space"},
-	"bench/search":                  {"bench/simulator", "internal/protocol", "trial", "budget", "study/definition", "study/search", "study/space"},
+	"bench/regret":                  {"bench/simulator", "study/definition", "study/studyfile", "study/space"},
+	"bench/repeats":                 {"bench/simulator", "study", "study/definition", "study/studyfile", "study/space"},
+	"bench/search":                  {"bench/simulator", "internal/protocol", "trial", "budget", "study/definition", "study/studyfile", "study/search", "study/space"},
 	"bench/server":                  {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/ui":                      {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/wholemachine":            {"profiler"},
@@ -144,7 +146,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
-var pure = []string{"workers/approximation", "internal/problem", "internal/regression", "internal/nn", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/pool", "workers/gpushare/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "study/system", "similarity/probing", "similarity/reuse", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "web/report"}
+var pure = []string{"study/definition", "study/studyfile", "study/studyfile/tree", "workers/approximation", "internal/problem", "internal/regression", "internal/nn", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/pool", "workers/gpushare/utilization", "budget", "trial", "study/space", "study/search", "study/definition", "study/analysis", "study/ranking", "study/spending", "study/journal", "study/importance", "study/surrogate", "study/regret", "study/objective", "study/pareto", "study/correlation", "internal/protocol", "workers/pool", "workers/demand", "workers/forecast", "workers/replay", "workers/replay/trace", "study", "study/system", "similarity/probing", "similarity/reuse", "similarity", "similarity/groundtruth", "inference_emu/graph", "inference_emu/backend", "inference_emu/device", "inference_emu/tuning", "inference_emu/batching", "inference_emu/estimate", "inference_emu/onnx", "inference_emu", "inference_emu/inference", "e2e/history", "internal/format", "web/report"}
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}
 
@@ -153,7 +155,7 @@ var doors = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"web/api"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
-	"github.com/goccy/go-yaml":         {"study/definition", "inference_emu/device", "inference_emu/backend", "workers/replay/trace"},
+	"github.com/goccy/go-yaml":         {"study/studyfile/tree", "inference_emu/device", "inference_emu/backend", "workers/replay/trace"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                // for tests of others, like the package itself

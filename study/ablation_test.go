@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -214,7 +214,7 @@ func BenchmarkAnalyses(b *testing.B) {
 	for i := range 20 {
 		rows += fmt.Sprintf("  x%d: {type: float, low: 0, high: 1}\n", i)
 	}
-	def, err := definition.Parse([]byte(strings.Replace(text, "space:\n", rows, 1)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.Replace(text, "space:\n", rows, 1)), studyfile.YAML)
 	if err != nil {
 		b.Fatal(err)
 	}

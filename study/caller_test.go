@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -166,7 +166,7 @@ func TestASimilarStudyIsOneOfTheOwners(t *testing.T) {
 			}
 		}
 		named := strings.NewReplacer("name: example", "name: named", "seed: 7}", "seed: 7, warm_start: {studies: [\"alice:example\"]}}")
-		def, err := definition.Parse([]byte(named.Replace(defaultFile)), definition.YAML)
+		def, err := studyfile.Parse([]byte(named.Replace(defaultFile)), studyfile.YAML)
 		if err != nil {
 			t.Fatal(err)
 		}

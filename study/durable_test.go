@@ -15,9 +15,9 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -281,7 +281,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 // made makes a study from the default file with lines replaced.
 func (d *durability) made(replace ...string) (view protocol.StudyView) {
 	d.t.Helper()
-	def, err := definition.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 func (w *world) enqueue(ref string, values ...float64) (protocol.EnqueueReply, error) {
@@ -133,7 +133,7 @@ func told(err error) string {
 func TestInitialThatDoesNotFitCreatesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	def, err := definition.Parse([]byte(defaultFile), definition.YAML)
+	def, err := studyfile.Parse([]byte(defaultFile), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -180,7 +180,7 @@ func TestTrialsAreFoundByTheirWords(t *testing.T) {
 func BenchmarkTrials(b *testing.B) {
 	kept, random := memory.New(), rand.New(rand.NewPCG(1, 1))
 	service := study.New(kept, kept, study.Options{Now: time.Now, Random: random.Uint64})
-	def, err := definition.Parse([]byte(strings.NewReplacer("bohb", "random", "trials: 27", "trials: 20000").Replace(defaultFile)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.NewReplacer("bohb", "random", "trials: 27", "trials: 20000").Replace(defaultFile)), studyfile.YAML)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -28,7 +28,7 @@ stop: {trials: 10000}
 // longStudy is a study that is over, with so many trials in the log.
 func longStudy(b *testing.B, trials int) *study.Service {
 	b.Helper()
-	def, err := definition.Parse([]byte(longFile), definition.YAML)
+	def, err := studyfile.Parse([]byte(longFile), studyfile.YAML)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -26,13 +26,13 @@ func crowd(t testing.TB, workers, trials, studies int) *Service {
 		}
 		s.standInLine(t.Context(), protocol.LeaseRequest{Worker: id, WaitSeconds: 20})
 	}
-	def, err := definition.Parse([]byte(`
+	def, err := studyfile.Parse([]byte(`
 name: crowd
 command: [train]
 objective: {metric: accuracy, direction: maximize}
 space: {x: {type: float, low: 0, high: 1}, y: {type: float, low: 0, high: 1}, z: {values: [a, b, c]}}
 placement: {energy: 0.5}
-`), definition.YAML)
+`), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -208,13 +208,13 @@ func newMixture(t *testing.T, seed uint64) *mixture {
 
 func (m *mixture) study(i int) {
 	extra := []string{"", "priority: 1", "resources: {gpus: 1}", "parallel: 3", "resources: {cores: 2}", "resources: {memory_gib: 4}", "sandbox: strict", "placement: {energy: 0.7}"}[i]
-	def, err := definition.Parse([]byte(fmt.Sprintf(`
+	def, err := studyfile.Parse([]byte(fmt.Sprintf(`
 name: study-%d
 command: [train]
 objective: {metric: accuracy, direction: maximize}
 space: {x: {type: float, low: 0, high: 1}, z: {values: [a, b, c]}}
 %s
-`, i, extra)), definition.YAML)
+`, i, extra)), studyfile.YAML)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -19,7 +20,7 @@ import (
 // elsewhere.
 func (w *world) createWarm(prior []protocol.Observation, replace ...string) (protocol.StudyView, error) {
 	w.t.Helper()
-	def, err := definition.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -56,7 +56,7 @@ stop: {trials: 27}
 // create makes a study from the default file with lines replaced.
 func (w *world) create(replace ...string) protocol.StudyView {
 	w.t.Helper()
-	def, err := definition.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
 	if err != nil {
 		w.t.Fatal(err)
 	}

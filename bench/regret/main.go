@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/bench/simulator"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 func main() {
@@ -72,7 +72,7 @@ func (s *summary) add(p problem, method string, trials int, regret float64, seed
 		epochs, promotion = "{min: 1, max: 9}", "asynchronous"
 	}
 	text := fmt.Sprintf(file, strings.Join(parameters, ", "), epochs, method, promotion, seed+1, trials, regret)
-	def, err := definition.Parse([]byte(text), definition.YAML)
+	def, err := studyfile.Parse([]byte(text), studyfile.YAML)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 func main() {
@@ -163,7 +164,7 @@ func (p problem) study(s setting, seed, trials int) (definition.Definition, erro
 		epochs, promotion = "{min: 1, max: 9}", "asynchronous"
 	}
 	text := fmt.Sprintf(file, strings.Join(parameters, ", "), epochs, s.method, promotion, seed+1, s.trials, s.times, trials)
-	return definition.Parse([]byte(text), definition.YAML)
+	return studyfile.Parse([]byte(text), studyfile.YAML)
 }
 
 func (p problem) point(c space.Configuration) []float64 {

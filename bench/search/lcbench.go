@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/tandem-tune/tandem/bench/simulator"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 const networkFile = `
@@ -115,7 +115,7 @@ func (p *predictions) at(row, epoch int) simulator.Measurement {
 // best of these on by small steps that are kept where they help.
 func loadNetworkTask(n *network, task string, code float32) (*table, error) {
 	name := "lcbench-" + task
-	def, err := definition.Parse([]byte(strings.Replace(networkFile, "NAME", name, 1)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.Replace(networkFile, "NAME", name, 1)), studyfile.YAML)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/bench/simulator"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // workload is a recorded training by batch size and the GPU's power limit.
@@ -147,7 +147,7 @@ func (w *workload) search(ctx context.Context, s sought) ([2]int64, error) {
 	}
 	file := fmt.Sprintf("name: zeus\ncommand: [recorded]\nobjective: {metric: cost, direction: minimize}\nspace:\n  batch_size: {type: ordinal, values: %s}\n  power_limit: {type: ordinal, values: %s}%s\nbudget: {epochs: 1}\nsearch: {method: %s, seed: %d}\nstop: {trials: %d, failures: 0}\n",
 		listed(s.batches), listed(s.watts), mark, s.method, s.seed, s.trials)
-	def, err := definition.Parse([]byte(file), definition.YAML)
+	def, err := studyfile.Parse([]byte(file), studyfile.YAML)
 	if err != nil {
 		return [2]int64{}, err
 	}

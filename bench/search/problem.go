@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // table is a recorded problem: a study, and what came of each configuration
@@ -31,7 +32,7 @@ type table struct {
 
 // newTable parses the study file and ranks the rows.
 func newTable(name, file string, rows []space.Configuration, at func(row, epoch int, fraction float64) simulator.Measurement) (*table, error) {
-	def, err := definition.Parse([]byte(file), definition.YAML)
+	def, err := studyfile.Parse([]byte(file), studyfile.YAML)
 	if err != nil {
 		return nil, err
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // regretStudy is one of two numbers without a ladder.
 func regretStudy(t *testing.T, direction string, regret float64, seed int) definition.Definition {
 	t.Helper()
-	def, err := definition.Parse(fmt.Appendf(nil, `
+	def, err := studyfile.Parse(fmt.Appendf(nil, `
 name: example
 command: [train]
 objective: {metric: score, direction: %s}
@@ -23,7 +24,7 @@ space: {x: {type: float, low: 0, high: 1}, y: {type: float, low: 0, high: 1}}
 budget: {epochs: 1}
 search: {method: gp, promotion: none, seed: %d}
 stop: {trials: 60, regret: %g}
-`, direction, seed, regret), definition.YAML)
+`, direction, seed, regret), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

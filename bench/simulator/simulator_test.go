@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -33,7 +34,7 @@ stop: {trials: 40}
 `
 
 func defined(t interface{ Fatal(...any) }, replace ...string) definition.Definition {
-	def, err := definition.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

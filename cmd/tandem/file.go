@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // maxFileBytes bounds a study file; the parser's own bound is below it.
@@ -26,11 +27,11 @@ func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definitio
 	if err != nil {
 		return definition.Definition{}, term.Misuse("%w", err)
 	}
-	format := definition.YAML
+	format := studyfile.YAML
 	if strings.EqualFold(filepath.Ext(path), ".json") {
-		format = definition.JSON
+		format = studyfile.JSON
 	}
-	def, err := definition.Parse(data, format)
+	def, err := studyfile.Parse(data, format)
 	if err != nil {
 		return def, term.Misuse("%s: %w", path, err)
 	}

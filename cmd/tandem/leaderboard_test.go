@@ -5,19 +5,19 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // The leaderboard says of each objective by itself whether it is an estimate.
 func TestTheLeaderboardLabelsEstimates(t *testing.T) {
-	def, err := definition.Parse([]byte(`
+	def, err := studyfile.Parse([]byte(`
 name: edge
 objective: [{metric: accuracy, direction: maximize}, {metric: edge.latency_ms, direction: minimize}]
 space: {rate: {type: float, low: 0, high: 1}}
 inference: {devices: [raspberry-pi-4]}
 budget: {epochs: 3}
-`), definition.YAML)
+`), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

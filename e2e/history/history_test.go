@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -51,7 +51,7 @@ func newRun(t *testing.T) ([]history.Operation, history.Books) {
 	r.service = study.New(r.store, r.store, study.Options{
 		Now: func() time.Time { return r.clock }, Random: func() uint64 { random *= 6364136223846793005; return random },
 	})
-	def, err := definition.Parse([]byte(studyFile), definition.YAML)
+	def, err := studyfile.Parse([]byte(studyFile), studyfile.YAML)
 	r.must(err)
 	created, err := r.service.CreateStudy(t.Context(), def)
 	r.must(err)

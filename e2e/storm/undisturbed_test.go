@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -42,7 +42,7 @@ func harmedBooks(t *testing.T) history.Books {
 	service := study.New(store, store, study.Options{
 		Now: func() time.Time { return clock }, Random: func() uint64 { random *= 6364136223846793005; return random },
 	})
-	def, err := definition.Parse([]byte(studyFile), definition.YAML)
+	def, err := studyfile.Parse([]byte(studyFile), studyfile.YAML)
 	must(err)
 	created, err := service.CreateStudy(ctx, def)
 	must(err)

@@ -11,12 +11,13 @@ import (
 	"github.com/tandem-tune/tandem/store/importer"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 func study(t *testing.T, direction string) definition.Definition {
 	t.Helper()
-	def, err := definition.Parse([]byte(`
+	def, err := studyfile.Parse([]byte(`
 name: example
 objective: {metric: accuracy, direction: `+direction+`}
 space:
@@ -24,7 +25,7 @@ space:
   batch: {type: ordinal, values: [32, 64, 128]}
   optimizer: {values: [sgd, adam]}
   momentum: {type: float, low: 0, high: 0.99, when: {optimizer: sgd}}
-`), definition.YAML)
+`), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

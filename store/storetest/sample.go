@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -50,7 +51,7 @@ priority: -3
 // full is a definition in which every section is used.
 func full(t testing.TB, name string) definition.Definition {
 	t.Helper()
-	parsed, err := definition.Parse([]byte("name: "+name+"\n"+studyFile), definition.YAML)
+	parsed, err := studyfile.Parse([]byte("name: "+name+"\n"+studyFile), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package definition
 
 import (
-	"math"
-
 	"github.com/tandem-tune/tandem/study/objective"
 )
 
@@ -38,69 +36,3 @@ func (c Constraint) Formula() (objective.Formula, error) {
 
 // Bounds are the constraint's.
 func (c Constraint) Bounds() objective.Bounds { return objective.Bounds{Min: c.Min, Max: c.Max} }
-
-// maxConstraints bounds what is computed of each result.
-const maxConstraints = 16
-
-// constraints reads what outcomes must keep to.
-func (d *decoder) constraints(s section) []Constraint {
-	n, at := s.get("constraints")
-	if n == nil {
-		return nil
-	}
-	items, paths := elements(at, n)
-	if len(items) > maxConstraints {
-		d.fault(at, n, "has %d constraints: at most %d", len(items), maxConstraints)
-		return nil
-	}
-	var constraints []Constraint
-	for i, item := range items {
-		constraints = append(constraints, d.constraint(paths[i], item))
-	}
-	return constraints
-}
-
-func (d *decoder) constraint(at string, n *node) Constraint {
-	var c Constraint
-	s, ok := d.section(at, n, "metric", "expression", "name", "min", "max")
-	if !ok {
-		return c
-	}
-	metric, metricAt := s.get("metric")
-	expression, expressionAt := s.get("expression")
-	name, nameAt := s.get("name")
-	switch {
-	case metric != nil && expression != nil:
-		d.fault(metricAt, metric, "is given beside an expression: keep one of the two")
-	case expression != nil:
-		d.expression(expressionAt, expression, &c.Expression)
-		if name != nil {
-			d.metric(nameAt, name, &c.Name)
-		}
-	case metric != nil && name != nil:
-		d.fault(nameAt, name, "belongs to an expression: a metric is shown under its own name")
-	default:
-		if metric, at := s.need("metric", "the name the script reports it under, such as latency_ms; or write expression: for a formula over metrics"); metric != nil {
-			d.metric(at, metric, &c.Metric)
-		}
-	}
-	c.Min, c.Max = s.bound("min"), s.bound("max")
-	low, _ := s.get("min")
-	high, highAt := s.get("max")
-	switch {
-	case low == nil && high == nil:
-		d.fault(at, n, "has no bound: give it min, max or both, such as max: 20")
-	case c.Min != nil && c.Max != nil && *c.Min > *c.Max:
-		d.fault(highAt, high, "must be at least min, or no trial can keep to it")
-	}
-	return c
-}
-
-func (s section) bound(name string) *float64 {
-	n, at := s.get(name)
-	var value float64
-	if n == nil || !s.numberOf(at, n, -math.MaxFloat64, math.MaxFloat64, &value) {
-		return nil
-	}
-	return &value
-}

@@ -1,10 +1,8 @@
-// Package definition is a study as its user writes it: what to run, what to
-// tune, what to measure, how much to spend and when to stop.
+// Package definition is a study as values: what to run, what to tune, what to
+// measure, how much to spend and when to stop.
 //
-// [Parse] turns YAML or JSON into a checked [Definition], or into one error
-// that names every fault with its path, its line and the fix. A Definition
-// that was returned without an error is complete (all defaults filled in) and
-// consistent: nothing later has to check it again.
+// Package studyfile reads a [Definition] from a study file, checks it and fills in
+// all defaults; nothing later has to check it again. Its JSON is a study file too.
 package definition
 
 import (

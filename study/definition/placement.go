@@ -11,16 +11,3 @@ type Placement struct {
 	// studies run as well where no energy is known.
 	Energy float64 `json:"energy"`
 }
-
-// placement reads the section.
-func (d *decoder) placement(s section) Placement {
-	var result Placement
-	n, at := s.get("placement")
-	if n == nil {
-		return result
-	}
-	if s, ok := d.section(at, n, "energy"); ok {
-		s.number("energy", 0, 1, &result.Energy)
-	}
-	return result
-}

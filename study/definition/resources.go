@@ -23,48 +23,8 @@ type Resources struct {
 	MemoryGiB float64 `json:"memory_gib,omitempty"`
 }
 
-// Bounds of what a trial may ask for.
-const (
-	maxGPUs   = 64
-	maxCores  = 4096
-	minMemory = 0.0625
-	maxMemory = 65536
-	// maxParallel bounds the trials of a study at once.
-	maxParallel = 1_000_000
-)
-
-// resources reads what each trial needs. sys is the study's system section.
-func (d *decoder) resources(s section, sys System) *Resources {
-	n, at := s.get("resources")
-	if n == nil {
-		return nil
-	}
-	part, ok := d.section(at, n, "gpus", "gpu_share", "cores", "memory_gib")
-	if !ok {
-		return nil
-	}
-	var wanted Resources
-	if gpus, place := part.get("gpus"); gpus != nil {
-		number, before := 0, len(d.faults)
-		d.wholeOf(place, gpus, 0, maxGPUs, &number)
-		if len(d.faults) == before {
-			wanted.GPUs = &number
-		}
-		if sys.sets(system.GPUs) {
-			d.fault(place, gpus, "is said by system.gpus too: keep resources.gpus, and take gpus out of system")
-		}
-	}
-	wanted.GPUShare = d.gpuShare(part, sys)
-	part.whole("cores", 1, maxCores, &wanted.Cores)
-	part.number("memory_gib", minMemory, maxMemory, &wanted.MemoryGiB)
-	if wanted == (Resources{}) {
-		return nil
-	}
-	return &wanted
-}
-
-// sets reports whether the section says something of the knob.
-func (s System) sets(knob string) bool {
+// Sets reports whether the section says something of the knob.
+func (s System) Sets(knob string) bool {
 	if _, constant := s.Constants[knob]; constant {
 		return true
 	}

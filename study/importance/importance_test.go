@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/importance"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 const file = `
@@ -25,7 +25,7 @@ space:
 `
 
 func spaceOf(t interface{ Fatal(...any) }, text string) space.Space {
-	def, err := definition.Parse([]byte(text), definition.YAML)
+	def, err := studyfile.Parse([]byte(text), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

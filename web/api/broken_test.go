@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-const brokenFiles = "../../study/definition/testdata/"
+const brokenFiles = "../../study/studyfile/testdata/"
 
 // TestBrokenStudyFilesAreToldTheirFaults sends every broken study file there
 // is. broken.json holds, by hand, all the faults each of them has.

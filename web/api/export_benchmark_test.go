@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -62,7 +62,7 @@ func measured(b *testing.B, trials int) *stage {
 		text += fmt.Sprintf("  x%d: {type: float, low: -5, high: 5}\n", i)
 	}
 	text += fmt.Sprintf("budget: {policy: epochs, epochs: {min: 1, max: 1}, eta: 3}\nsearch: {method: random, seed: 7}\nstop: {trials: %d}\n", trials)
-	parsed, err := definition.Parse([]byte(text), definition.YAML)
+	parsed, err := studyfile.Parse([]byte(text), studyfile.YAML)
 	if err != nil {
 		b.Fatal(err)
 	}

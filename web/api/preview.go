@@ -8,7 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 type previewInput struct {
@@ -28,7 +28,7 @@ func (s studyAPI) preview(ctx context.Context, input *previewInput) (*previewAns
 		return nil, err
 	}
 	answer := &previewAnswer{Body: protocol.Preview{Faults: []problem.Field{}}}
-	def, err := definition.Parse(input.RawBody, format)
+	def, err := studyfile.Parse(input.RawBody, format)
 	var told *problem.Error
 	if errors.As(err, &told) && told.Code == problem.Invalid && len(told.Fields) > 0 {
 		for _, fault := range told.Fields {

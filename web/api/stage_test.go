@@ -21,7 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -274,7 +274,7 @@ func (s *stage) create() protocol.StudyView {
 // stored creates the small study without a client and returns its id.
 func (s *stage) stored() string {
 	s.t.Helper()
-	def, err := definition.Parse([]byte(smallStudy), definition.YAML)
+	def, err := studyfile.Parse([]byte(smallStudy), studyfile.YAML)
 	if err != nil {
 		s.t.Fatal(err)
 	}

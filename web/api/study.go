@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 type nothing struct{}
@@ -52,8 +53,8 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createA
 	if err != nil {
 		return nil, err
 	}
-	def, err := definition.Parse(file, format)
-	if definition.Unreadable(err) {
+	def, err := studyfile.Parse(file, format)
+	if studyfile.Unreadable(err) {
 		var told *problem.Error
 		errors.As(err, &told)
 		return nil, withStatus{problem: told, status: http.StatusBadRequest}
@@ -91,14 +92,14 @@ func (s studyAPI) plan(ctx context.Context, def definition.Definition, input *cr
 }
 
 // formatOf is the format of a study file with the content type.
-func formatOf(contentType string) (definition.Format, error) {
+func formatOf(contentType string) (studyfile.Format, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err == nil {
 		switch kind {
 		case "application/json":
-			return definition.JSON, nil
+			return studyfile.JSON, nil
 		case "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml":
-			return definition.YAML, nil
+			return studyfile.YAML, nil
 		}
 	}
 	return "", fault(http.StatusUnsupportedMediaType, problem.Invalid, "send the study file with Content-Type: application/yaml or application/json")

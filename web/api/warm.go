@@ -6,7 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // warmStudy is a study file together with results that were measured
@@ -21,8 +21,8 @@ type warmStudy struct {
 
 // creation is what a body asks for: a study file, alone or with results of
 // elsewhere.
-func creation(format definition.Format, body []byte) (definition.Format, []byte, []protocol.Observation, error) {
-	if format != definition.JSON || !isWarm(body) {
+func creation(format studyfile.Format, body []byte) (studyfile.Format, []byte, []protocol.Observation, error) {
+	if format != studyfile.JSON || !isWarm(body) {
 		return format, body, nil, nil
 	}
 	if err := checkJSON(body); err != nil {
@@ -40,9 +40,9 @@ func creation(format definition.Format, body []byte) (definition.Format, []byte,
 		return format, nil, nil, problem.WithFields("the body has a fault", []problem.Field{
 			{Path: "study", Message: "must be the study in JSON, or else study_file its text in YAML: one of them"}})
 	case len(asked.Study) > 0:
-		return definition.JSON, asked.Study, asked.Prior, nil
+		return studyfile.JSON, asked.Study, asked.Prior, nil
 	}
-	return definition.YAML, []byte(asked.StudyFile), asked.Prior, nil
+	return studyfile.YAML, []byte(asked.StudyFile), asked.Prior, nil
 }
 
 // isWarm reports whether the body is an object with a study in it.

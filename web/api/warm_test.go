@@ -8,8 +8,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -18,7 +18,7 @@ import (
 func TestStudiesBeginWithResultsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	def, err := definition.Parse([]byte(smallStudy), definition.YAML)
+	def, err := studyfile.Parse([]byte(smallStudy), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

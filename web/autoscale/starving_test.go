@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -85,7 +85,7 @@ func (n *night) awake() float64 { return demand.Look{Hosts: n.studies.Situation(
 
 func (n *night) create(lines ...string) string {
 	n.t.Helper()
-	def, err := definition.Parse([]byte("command: [train]\nobjective: {metric: accuracy, direction: maximize}\nspace: {x: {type: float, low: 0, high: 1}}\n"+strings.Join(lines, "\n")), definition.YAML)
+	def, err := studyfile.Parse([]byte("command: [train]\nobjective: {metric: accuracy, direction: maximize}\nspace: {x: {type: float, low: 0, high: 1}}\n"+strings.Join(lines, "\n")), studyfile.YAML)
 	if err != nil {
 		n.t.Fatal(err)
 	}

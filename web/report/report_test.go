@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/report"
 )
@@ -38,7 +39,7 @@ var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func parsed(t *testing.T, file string) definition.Definition {
 	t.Helper()
-	def, err := definition.Parse([]byte(file), definition.YAML)
+	def, err := studyfile.Parse([]byte(file), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -22,7 +22,7 @@ const hostile = `<script>window.ran = 1</script><img src=x onerror="window.ran =
 // already, with markup in everything that has a name or a text.
 func hostileStudy(s *stage) {
 	s.t.Helper()
-	def, err := definition.Parse([]byte(smallFile), definition.YAML)
+	def, err := studyfile.Parse([]byte(smallFile), studyfile.YAML)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -150,7 +150,7 @@ func (s *stage) comeBack() { s.away.Store(false) }
 // create makes a study from a study file.
 func (s *stage) create(file string) protocol.StudyView {
 	s.t.Helper()
-	def, err := definition.Parse([]byte(file), definition.YAML)
+	def, err := studyfile.Parse([]byte(file), studyfile.YAML)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // users is the study of the user that the stage's token of that scope is of.
 func (s *stage) users(name string) protocol.StudyView {
 	s.t.Helper()
-	def, err := definition.Parse([]byte(strings.Replace(smallFile, "name: small", "name: "+name, 1)), definition.YAML)
+	def, err := studyfile.Parse([]byte(strings.Replace(smallFile, "name: small", "name: "+name, 1)), studyfile.YAML)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,15 +1,21 @@
-package definition
+// Package studyfile reads study files: [Parse] turns YAML or JSON into a checked
+// definition, or into one error that names every fault with its path, its line and
+// the fix.
+//
+// Each section of the file has a function that reads it, checks it and fills in its
+// defaults. Package tree reads the file itself.
+package studyfile
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
 // Format is how a study file is written.
@@ -33,16 +39,15 @@ const (
 //
 // The JSON of a Definition is itself a study file in JSON, with the same
 // meaning: what the server shows of a study can be edited and sent again.
-func Parse(data []byte, format Format) (Definition, error) {
-	var b builder
-	root, err := tree(data, format, &b)
+func Parse(data []byte, format Format) (definition.Definition, error) {
+	root, faults, err := readTree(data, format)
 	if err != nil {
-		return Definition{}, err
+		return definition.Definition{}, err
 	}
-	d := decoder{faults: b.faults}
-	def := d.study(root)
-	if len(d.faults) > 0 {
-		return Definition{}, inOrder(d.faults)
+	d := &tree.Decoder{Faults: faults}
+	def := readStudy(d, root)
+	if len(d.Faults) > 0 {
+		return definition.Definition{}, inOrder(d.Faults)
 	}
 	return def, nil
 }
@@ -51,44 +56,29 @@ func Parse(data []byte, format Format) (Definition, error) {
 // has no readable structure, in contrast to faults in its fields.
 func Unreadable(err error) bool {
 	var e *problem.Error
-	return errors.As(err, &e) && e.Code == problem.Invalid && len(e.Fields) == 1 && e.Fields[0].Path == wholeFile
+	return errors.As(err, &e) && e.Code == problem.Invalid && len(e.Fields) == 1 && e.Fields[0].Path == tree.WholeFile
 }
 
-// Stored reads a Definition from the JSON that a store kept of it. Anything
-// unknown or behind it is an error: the store was written by another version,
-// or is damaged.
-func Stored(data []byte) (Definition, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	var def Definition
-	if err := decoder.Decode(&def); err != nil {
-		return Definition{}, problem.New(problem.Internal, "read a stored study: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Definition{}, problem.New(problem.Internal, "read a stored study: something follows the definition")
-	}
-	return def, nil
-}
-
-// tree reads the file's structure, within bounds.
-func tree(data []byte, format Format, b *builder) (*node, error) {
-	if len(data) > maxBytes {
-		return nil, fileFault(0, "has %d bytes: a study file has at most %d", len(data), maxBytes)
+// readTree reads the file's structure, within bounds, and the faults of its keys
+// and texts.
+func readTree(data []byte, format Format) (*tree.Node, []problem.Field, error) {
+	if len(data) > tree.MaxBytes {
+		return nil, nil, tree.FileFault(0, "has %d bytes: a study file has at most %d", len(data), tree.MaxBytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the mark some editors write
 	if at := firstInvalid(data); at >= 0 {
-		return nil, fileFault(lineAt(data, at), "is not UTF-8 text: byte %d is %#02x", at, data[at])
+		return nil, nil, tree.FileFault(lineAt(data, at), "is not UTF-8 text: byte %d is %#02x", at, data[at])
 	}
 	if at := bytes.IndexByte(data, 0); at >= 0 {
-		return nil, fileFault(lineAt(data, at), "contains a NUL byte: it must be text")
+		return nil, nil, tree.FileFault(lineAt(data, at), "contains a NUL byte: it must be text")
 	}
 	switch format {
 	case YAML:
-		return parseYAML(data, b)
+		return tree.ParseYAML(data)
 	case JSON:
-		return parseJSON(data, b)
+		return tree.ParseJSON(data)
 	}
-	return nil, fileFault(0, "has the format %q: it must be %s or %s", format, YAML, JSON)
+	return nil, nil, tree.FileFault(0, "has the format %q: it must be %s or %s", format, YAML, JSON)
 }
 
 // firstInvalid is the place of the first byte that is not UTF-8, or -1.
@@ -105,6 +95,10 @@ func firstInvalid(data []byte) int {
 
 func lineAt(data []byte, at int) int { return 1 + bytes.Count(data[:at], []byte("\n")) }
 
+// maxFaults bounds the faults reported at once: the answer to a file that is wrong
+// throughout stays readable.
+const maxFaults = 100
+
 // inOrder makes one error of all faults.
 func inOrder(faults []problem.Field) error {
 	slices.SortStableFunc(faults, func(a, b problem.Field) int { return a.Line - b.Line })
@@ -114,7 +108,7 @@ func inOrder(faults []problem.Field) error {
 	}
 	if rest := len(faults) - maxFaults; rest > 0 {
 		faults = append(faults[:maxFaults:maxFaults], problem.Field{
-			Path: wholeFile, Message: fmt.Sprintf("has %d more faults: correct these first", rest),
+			Path: tree.WholeFile, Message: fmt.Sprintf("has %d more faults: correct these first", rest),
 		})
 	}
 	return problem.WithFields(detail, faults)

@@ -1,4 +1,4 @@
-package definition_test
+package studyfile_test
 
 import (
 	"encoding/json"
@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // formatOf is the format a file's name says.
-func formatOf(name string) definition.Format {
+func formatOf(name string) studyfile.Format {
 	if filepath.Ext(name) == ".json" {
-		return definition.JSON
+		return studyfile.JSON
 	}
-	return definition.YAML
+	return studyfile.YAML
 }
 
 func read(t *testing.T, path string) []byte {
@@ -57,7 +57,7 @@ func TestBrokenFilesAreToldEveryFault(t *testing.T) {
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			def, err := definition.Parse(read(t, path), formatOf(name))
+			def, err := studyfile.Parse(read(t, path), formatOf(name))
 			var told *problem.Error
 			if !errors.As(err, &told) || told.Code != problem.Invalid {
 				t.Fatalf("got %v, want an invalid problem", err)
@@ -98,7 +98,7 @@ func find(fields []problem.Field, want expectation) int {
 
 func TestFaultsComeInTheOrderOfLines(t *testing.T) {
 	t.Parallel()
-	_, err := definition.Parse(read(t, "testdata/broken/many-faults.json"), definition.JSON)
+	_, err := studyfile.Parse(read(t, "testdata/broken/many-faults.json"), studyfile.JSON)
 	var told *problem.Error
 	if !errors.As(err, &told) {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package definition_test
+package studyfile_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/study/system"
 )
 
@@ -32,7 +33,7 @@ func TestValidFiles(t *testing.T) {
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			def, err := definition.Parse(read(t, path), formatOf(name))
+			def, err := studyfile.Parse(read(t, path), formatOf(name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,8 +66,8 @@ func comesBack(t interface{ Fatalf(string, ...any) }, def definition.Definition)
 	if err != nil || !reflect.DeepEqual(stored, def) {
 		t.Fatalf("from the store: %v\n%+v\nwant\n%+v", err, stored, def)
 	}
-	for _, format := range []definition.Format{definition.JSON, definition.YAML} {
-		sent, err := definition.Parse(data, format)
+	for _, format := range []studyfile.Format{studyfile.JSON, studyfile.YAML} {
+		sent, err := studyfile.Parse(data, format)
 		if err != nil || !reflect.DeepEqual(sent, def) {
 			t.Fatalf("sent again as %s: %v\n%+v\nwant\n%+v", format, err, sent, def)
 		}
@@ -222,10 +223,10 @@ func spaces(words *rapid.Generator[string], number *rapid.Generator[float64]) *r
 
 // FuzzParseYAML and FuzzParseJSON: nothing makes Parse panic, and whatever it
 // accepts is valid and comes back.
-func FuzzParseYAML(f *testing.F) { fuzz(f, definition.YAML) }
-func FuzzParseJSON(f *testing.F) { fuzz(f, definition.JSON) }
+func FuzzParseYAML(f *testing.F) { fuzz(f, studyfile.YAML) }
+func FuzzParseJSON(f *testing.F) { fuzz(f, studyfile.JSON) }
 
-func fuzz(f *testing.F, format definition.Format) {
+func fuzz(f *testing.F, format studyfile.Format) {
 	for _, pattern := range []string{"testdata/valid/*", "testdata/broken/*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -240,7 +241,7 @@ func fuzz(f *testing.F, format definition.Format) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		def, err := definition.Parse(data, format)
+		def, err := studyfile.Parse(data, format)
 		if err != nil {
 			if err.Error() == "" {
 				t.Fatal("an error without a text")

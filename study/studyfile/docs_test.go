@@ -1,4 +1,4 @@
-package definition_test
+package studyfile_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // TestDocumentedExamplesAreValid reads every YAML example of the reference;
@@ -28,7 +28,7 @@ func TestDocumentedExamplesAreValid(t *testing.T) {
 				yaml = line + "\n" + yaml
 			}
 		}
-		if _, err := definition.Parse([]byte(yaml), definition.YAML); err != nil {
+		if _, err := studyfile.Parse([]byte(yaml), studyfile.YAML); err != nil {
 			t.Errorf("%v in\n%s", err, yaml)
 		}
 	}
@@ -39,7 +39,7 @@ func TestDocumentedExamplesAreValid(t *testing.T) {
 func TestEveryFieldIsDocumented(t *testing.T) {
 	t.Parallel()
 	text := string(read(t, "../../docs/study-file.md"))
-	_, err := definition.Parse([]byte(`
+	_, err := studyfile.Parse([]byte(`
 zzzzzzzz: 1
 objective: {zzzzzzzz: 1}
 constraints: {zzzzzzzz: 1}
@@ -51,7 +51,7 @@ stop: {zzzzzzzz: 1}
 retry: {zzzzzzzz: 1}
 resources: {zzzzzzzz: 1}
 placement: {zzzzzzzz: 1}
-similarity: {zzzzzzzz: 1}`), definition.YAML)
+similarity: {zzzzzzzz: 1}`), studyfile.YAML)
 	var told *problem.Error
 	if !errors.As(err, &told) {
 		t.Fatal(err)
@@ -75,13 +75,13 @@ similarity: {zzzzzzzz: 1}`), definition.YAML)
 }
 
 func ExampleParse() {
-	_, err := definition.Parse([]byte(`name: example
+	_, err := studyfile.Parse([]byte(`name: example
 command: python train.py
 objective: {metric: accuracy, direction: maximize}
 space:
   learning_rate: {type: float, low: 0, high: 1e-1, log: true}
 serach: {method: random}
-`), definition.YAML)
+`), studyfile.YAML)
 	fmt.Println(err)
 	// Output:
 	// the study file has 3 faults

@@ -1,4 +1,4 @@
-package definition
+package tree
 
 import (
 	"strings"
@@ -11,12 +11,12 @@ import (
 // or the memory ends here, and so does what a study file does not have.
 func guard(tokens token.Tokens) error {
 	if len(tokens) > 2*maxNodes {
-		return fileFault(0, "has more than %d values", maxNodes)
+		return FileFault(0, "has more than %d values", maxNodes)
 	}
 	var g guardian
 	for _, t := range tokens {
 		if refused := refusal(t); refused != "" {
-			return fileFault(line(t), "%s", refused)
+			return FileFault(line(t), "%s", refused)
 		}
 		if err := g.see(t); err != nil {
 			return err
@@ -31,7 +31,7 @@ func refusal(t *token.Token) string {
 	case token.AnchorType, token.AliasType, token.MergeKeyType:
 		return "uses an anchor, an alias or a merge key (&, * or <<), which study files do not have: write the values out"
 	case token.TagType:
-		return "uses the tag " + shorten(t.Value) + ", and study files have no tags: leave it out, or put text in quotes"
+		return "uses the tag " + Shorten(t.Value) + ", and study files have no tags: leave it out, or put text in quotes"
 	case token.DirectiveType:
 		return "uses a YAML directive (%), which study files do not have: leave it out"
 	case token.MappingKeyType:
@@ -54,14 +54,14 @@ func (g *guardian) see(t *token.Token) error {
 		g.flow--
 	}
 	key := t.Next != nil && t.Next.Type == token.MappingValueType
-	if key && len(t.Value) > maxKey {
-		return fileFault(line(t), "has a name of %d bytes (%s): at most %d", len(t.Value), shorten(strings.TrimSpace(t.Value)), maxKey)
+	if key && len(t.Value) > MaxKey {
+		return FileFault(line(t), "has a name of %d bytes (%s): at most %d", len(t.Value), Shorten(strings.TrimSpace(t.Value)), MaxKey)
 	}
 	if g.flow <= 0 && (key || t.Type == token.SequenceEntryType) {
 		g.open(t.Position.Column)
 	}
 	if g.flow > maxDepth || len(g.columns) > maxDepth {
-		return fileFault(line(t), "%s", tooDeep())
+		return FileFault(line(t), "%s", tooDeep())
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package definition
+package tree
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// places knows where in the file each part of the domain's values came from:
+// Places knows where in the file each part of the domain's values came from:
 // the packages that check them name their own paths, and know no lines.
-type places struct {
+type Places struct {
 	known map[string]place
 	// spoilt lists parts that could not be read whole: what a check of them
 	// finds follows from a fault that is told already.
@@ -21,19 +21,19 @@ type place struct {
 	line int
 }
 
-// put notes that the domain's path is the file's.
-func (p *places) put(domain, file string, line int) {
+// Put notes that the domain's path is the file's.
+func (p *Places) Put(domain, file string, line int) {
 	if p.known == nil {
 		p.known = make(map[string]place)
 	}
 	p.known[domain] = place{path: file, line: line}
 }
 
-// spoil notes that what stands at the domain's path was not read whole.
-func (p *places) spoil(domain string) { p.spoilt = append(p.spoilt, domain) }
+// Spoil notes that what stands at the domain's path was not read whole.
+func (p *Places) Spoil(domain string) { p.spoilt = append(p.spoilt, domain) }
 
-// isSpoilt reports whether the path belongs to a part that was not read whole.
-func (p *places) isSpoilt(domain string) bool {
+// IsSpoilt reports whether the path belongs to a part that was not read whole.
+func (p *Places) IsSpoilt(domain string) bool {
 	for _, spoilt := range p.spoilt {
 		if domain == spoilt || strings.HasPrefix(domain, spoilt+".") || strings.HasPrefix(domain, spoilt+"[") {
 			return true
@@ -44,7 +44,7 @@ func (p *places) isSpoilt(domain string) bool {
 
 // locate turns a fault with a domain's path into one with the file's: what is
 // known of the longest part of the path, and the rest as it is.
-func (p *places) locate(fault problem.Field) problem.Field {
+func (p *Places) locate(fault problem.Field) problem.Field {
 	for path := fault.Path; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
 		if found, ok := p.known[path]; ok {
 			fault.Path = found.path + fault.Path[len(path):]

@@ -1,4 +1,4 @@
-package definition
+package tree
 
 import (
 	"errors"
@@ -11,18 +11,18 @@ import (
 // 1.2, except that numbers may be written as people write them (+1, .5, 1e-4).
 // Go and Python libraries differ on the rest: 1e-4 is text to some, yes a
 // boolean, 010 an eight. Those are unclear, and refused wherever it matters.
-func plain(s string) kind {
+func plain(s string) Kind {
 	switch {
 	case s == "" || s == "~" || s == "null" || s == "Null" || s == "NULL":
-		return null
+		return Null
 	case slices.Contains([]string{"true", "True", "TRUE", "false", "False", "FALSE"}, s):
-		return boolean
+		return Boolean
 	case isDecimal(s):
-		return number
+		return Number
 	case isUnclear(s):
-		return unclear
+		return Unclear
 	}
-	return text
+	return Text
 }
 
 // isDecimal reports whether the text is a decimal number without leading zeros.

@@ -1,4 +1,4 @@
-package definition_test
+package studyfile_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
 // sound is a valid study without its last line break.
@@ -25,7 +26,7 @@ space: {x: {type: float, low: 0, high: 1}}`
 
 func parse(t *testing.T, yaml string) definition.Definition {
 	t.Helper()
-	def, err := definition.Parse([]byte(yaml), definition.YAML)
+	def, err := studyfile.Parse([]byte(yaml), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ space:
 func TestValuesThatYAMLVersionsReadDifferentlyAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, written := range []string{"yes", "No", "ON", "off", "010", "-007", "0x1F", "0o17", "0b11", "1_000", "1_0.5", ".inf", "-.INF", ".NaN", "00.5", "9007199254740993", "1e999", "~"} {
-		_, err := definition.Parse([]byte(strings.Replace(sound, "type: float, low: 0, high: 1", "values: ["+written+"]", 1)), definition.YAML)
+		_, err := studyfile.Parse([]byte(strings.Replace(sound, "type: float, low: 0, high: 1", "values: ["+written+"]", 1)), studyfile.YAML)
 		var told *problem.Error
 		if !errors.As(err, &told) || len(told.Fields) != 1 || told.Fields[0].Path != "space.x.values[0]" {
 			t.Errorf("%s: %v", written, err)
@@ -172,27 +173,27 @@ func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		data   string
-		format definition.Format
+		format studyfile.Format
 		says   string
 	}{
-		{"bytes", "# " + strings.Repeat("x", 1<<20), definition.YAML, "at most 1048576"},
-		{"values in a list", "a: [" + strings.Repeat("1, ", 30_000) + "1]", definition.YAML, "more than 30000 values"},
-		{"values in JSON", `{"a": [` + strings.Repeat("1, ", 30_000) + "1]}", definition.JSON, "more than 30000 values"},
-		{"tokens", "a: [" + strings.Repeat("1, ", 100_000) + "1]", definition.YAML, "more than 30000 values"},
-		{"compact lists", strings.Repeat("- ", 500_000) + "a", definition.YAML, "values"},
-		{"compact lists, few", strings.Repeat("- ", 100) + "a", definition.YAML, "32 levels"},
-		{"flow lists", strings.Repeat("[", 100), definition.YAML, "32 levels"},
-		{"flow mappings", strings.Repeat("{a: ", 100), definition.YAML, "32 levels"},
-		{"open lists in JSON", strings.Repeat("[", 100_000), definition.JSON, "is not JSON"},
-		{"lists in lists", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), definition.JSON, "32 levels"},
-		{"a long name in YAML", long + ": 1", definition.YAML, "at most 128"},
-		{"questions", strings.Repeat("? ", 1000), definition.YAML, "marks a key with ?"},
+		{"bytes", "# " + strings.Repeat("x", 1<<20), studyfile.YAML, "at most 1048576"},
+		{"values in a list", "a: [" + strings.Repeat("1, ", 30_000) + "1]", studyfile.YAML, "more than 30000 values"},
+		{"values in JSON", `{"a": [` + strings.Repeat("1, ", 30_000) + "1]}", studyfile.JSON, "more than 30000 values"},
+		{"tokens", "a: [" + strings.Repeat("1, ", 100_000) + "1]", studyfile.YAML, "more than 30000 values"},
+		{"compact lists", strings.Repeat("- ", 500_000) + "a", studyfile.YAML, "values"},
+		{"compact lists, few", strings.Repeat("- ", 100) + "a", studyfile.YAML, "32 levels"},
+		{"flow lists", strings.Repeat("[", 100), studyfile.YAML, "32 levels"},
+		{"flow mappings", strings.Repeat("{a: ", 100), studyfile.YAML, "32 levels"},
+		{"open lists in JSON", strings.Repeat("[", 100_000), studyfile.JSON, "is not JSON"},
+		{"lists in lists", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), studyfile.JSON, "32 levels"},
+		{"a long name in YAML", long + ": 1", studyfile.YAML, "at most 128"},
+		{"questions", strings.Repeat("? ", 1000), studyfile.YAML, "marks a key with ?"},
 		{"no such format", "name: x", "toml", "yaml or json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := definition.Parse([]byte(c.data), c.format)
-			if !definition.Unreadable(err) || !strings.Contains(err.Error(), c.says) {
+			_, err := studyfile.Parse([]byte(c.data), c.format)
+			if !studyfile.Unreadable(err) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %.300v, want %q", err, c.says)
 			}
 		})
@@ -205,9 +206,9 @@ func TestDeepFilesAreRefusedBeforeTheyCost(t *testing.T) {
 	data := []byte(strings.Repeat("- ", 20_000) + "a")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := definition.Parse(data, definition.YAML)
+	_, err := studyfile.Parse(data, studyfile.YAML)
 	runtime.ReadMemStats(&after)
-	if !definition.Unreadable(err) {
+	if !studyfile.Unreadable(err) {
 		t.Error(err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
@@ -218,7 +219,7 @@ func TestDeepFilesAreRefusedBeforeTheyCost(t *testing.T) {
 func TestUnreadableIsNotForFaultsInFields(t *testing.T) {
 	t.Parallel()
 	for _, yaml := range []string{sound + "\nunknown: 1", "name: x", sound} {
-		if _, err := definition.Parse([]byte(yaml), definition.YAML); definition.Unreadable(err) {
+		if _, err := studyfile.Parse([]byte(yaml), studyfile.YAML); studyfile.Unreadable(err) {
 			t.Errorf("%q: %v", yaml, err)
 		}
 	}
@@ -231,7 +232,7 @@ func TestOfVeryManyFaultsTheRestIsCounted(t *testing.T) {
 	for i := range 250 {
 		fmt.Fprintf(&b, "\nwrong%d: 1", i)
 	}
-	_, err := definition.Parse([]byte(b.String()), definition.YAML)
+	_, err := studyfile.Parse([]byte(b.String()), studyfile.YAML)
 	var told *problem.Error
 	if !errors.As(err, &told) || len(told.Fields) != 101 || !strings.Contains(told.Fields[100].Message, "150 more") {
 		t.Errorf("%.500v", err)
@@ -243,7 +244,7 @@ func TestOfVeryManyFaultsTheRestIsCounted(t *testing.T) {
 
 func TestSecretsOfTheEnvironmentAreNotShown(t *testing.T) {
 	t.Parallel()
-	_, err := definition.Parse([]byte(sound+"\nenvironment: {TANDEM_KEY: hunter2, LONG: "+strings.Repeat("hunter2", 10_000)+"}"), definition.YAML)
+	_, err := studyfile.Parse([]byte(sound+"\nenvironment: {TANDEM_KEY: hunter2, LONG: "+strings.Repeat("hunter2", 10_000)+"}"), studyfile.YAML)
 	var told *problem.Error
 	if !errors.As(err, &told) || len(told.Fields) != 2 {
 		t.Fatalf("%.300v", err)
@@ -265,7 +266,7 @@ func TestJSONIsReadAsYAMLToo(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"grid.json", "one-line.json", "as-shown.json"} {
 		data := read(t, filepath.Join("testdata/valid", name))
-		asJSON, err := definition.Parse(data, definition.JSON)
+		asJSON, err := studyfile.Parse(data, studyfile.JSON)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,9 +312,9 @@ func TestStoredRefusesWhatItDoesNotKnow(t *testing.T) {
 func TestTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70_000)
-	_, err := definition.Parse([]byte(`{"name": "`+long+`", "description": "`+long+`", "directory": "`+long+`", "command": ["a", "`+long+`"],
+	_, err := studyfile.Parse([]byte(`{"name": "`+long+`", "description": "`+long+`", "directory": "`+long+`", "command": ["a", "`+long+`"],
 "environment": {"A": "`+long+`"}, "objective": {"metric": "`+long+`", "direction": "minimize"},
-"space": {"`+long+`": {}, "x": {"values": ["`+long+`"]}}}`), definition.JSON)
+"space": {"`+long+`": {}, "x": {"values": ["`+long+`"]}}}`), studyfile.JSON)
 	var told *problem.Error
 	if !errors.As(err, &told) {
 		t.Fatal(err)

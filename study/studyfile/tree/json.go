@@ -1,30 +1,33 @@
-package definition
+package tree
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// parseJSON reads JSON into a tree. The standard decoder would take the last
+// ParseJSON reads JSON into a tree. The standard decoder would take the last
 // of two equal keys, any case of a name and null for everything, so that only
-// its tokens are used.
-func parseJSON(data []byte, b *builder) (*node, error) {
+// its tokens are used. The faults are those of single keys and texts.
+func ParseJSON(data []byte) (root *Node, faults []problem.Field, err error) {
 	// The whole text is checked first: the decoder would stop behind the first
 	// value, and its errors carry no place.
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
-		return nil, jsonFault(data, err)
+		return nil, nil, jsonFault(data, err)
 	}
-	r := jsonReader{builder: b, data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
+	r := jsonReader{builder: &builder{}, data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.decoder.UseNumber()
 	r.oneLine = !bytes.Contains(bytes.TrimSpace(data), []byte("\n"))
 	token, err := r.next()
 	if err != nil {
-		return nil, jsonFault(data, err)
+		return nil, nil, jsonFault(data, err)
 	}
-	return r.value("", 1, token)
+	root, err = r.value("", 1, token)
+	return root, r.faults, err
 }
 
 func jsonFault(data []byte, err error) error {
@@ -33,7 +36,7 @@ func jsonFault(data []byte, err error) error {
 	if errors.As(err, &syntax) {
 		line = 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
 	}
-	return fileFault(line, "is not JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+	return FileFault(line, "is not JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // jsonReader builds a tree from a stream of tokens.
@@ -63,64 +66,64 @@ func (r *jsonReader) place() int {
 	return r.breaks + 1
 }
 
-func (r *jsonReader) value(at string, depth int, token json.Token) (*node, error) {
-	n := &node{line: r.place()}
-	if err := r.take(depth, n.line); err != nil {
+func (r *jsonReader) value(at string, depth int, token json.Token) (*Node, error) {
+	n := &Node{Line: r.place()}
+	if err := r.take(depth, n.Line); err != nil {
 		return nil, err
 	}
 	switch v := token.(type) {
 	case nil:
-		n.kind = null
+		n.Kind = Null
 	case bool:
-		n.kind, n.raw = boolean, "false"
+		n.Kind, n.Raw = Boolean, "false"
 		if v {
-			n.raw = "true"
+			n.Raw = "true"
 		}
 	case json.Number:
-		n.kind, n.raw = number, v.String()
+		n.Kind, n.Raw = Number, v.String()
 	case string:
-		n.kind, n.raw = text, v
-		r.text(at, v, n.line)
+		n.Kind, n.Raw = Text, v
+		r.Text(at, v, n.Line)
 	case json.Delim:
 		if v == '[' {
-			n.kind = list
+			n.Kind = List
 			return n, r.list(at, depth, n)
 		}
-		n.kind = mapping
+		n.Kind = Mapping
 		return n, r.mapping(at, depth, n)
 	}
 	return n, nil
 }
 
-func (r *jsonReader) list(at string, depth int, n *node) error {
+func (r *jsonReader) list(at string, depth int, n *Node) error {
 	for r.decoder.More() {
 		token, err := r.next()
 		if err != nil {
 			return jsonFault(r.data, err)
 		}
-		item, err := r.value(index(at, len(n.items)), depth+1, token)
+		item, err := r.value(Index(at, len(n.Items)), depth+1, token)
 		if err != nil {
 			return err
 		}
-		n.items = append(n.items, item)
+		n.Items = append(n.Items, item)
 	}
 	return r.close()
 }
 
-func (r *jsonReader) mapping(at string, depth int, n *node) error {
+func (r *jsonReader) mapping(at string, depth int, n *Node) error {
 	seen := make(map[string]int)
 	for r.decoder.More() {
 		key, err := r.next()
 		if err != nil {
 			return jsonFault(r.data, err)
 		}
-		e := entry{line: r.place()}
-		e.key, _ = key.(string) // the text was checked: a key is a string
+		e := Entry{Line: r.place()}
+		e.Key, _ = key.(string) // the text was checked: a key is a string
 		token, err := r.next()
 		if err != nil {
 			return jsonFault(r.data, err)
 		}
-		if e.value, err = r.value(join(at, shorten(e.key)), depth+1, token); err != nil {
+		if e.Value, err = r.value(Join(at, Shorten(e.Key)), depth+1, token); err != nil {
 			return err
 		}
 		r.add(at, n, e, seen)

@@ -1,0 +1,32 @@
+package definition
+
+import "slices"
+
+// ServerNames are the numbers that the server knows of a trial without its
+// script: they can stand in formulas, and be objectives, like metrics.
+func ServerNames() []string {
+	return []string{"data_fraction", "epochs", "train_joules", "train_seconds"}
+}
+
+// EdgeNames are the numbers that the server knows of a trial's model on the
+// study's first device, if the study has an inference section: of one batch the
+// latency, of the process the memory, and of one sample the rest.
+func EdgeNames() []string {
+	return []string{"edge.joules_per_sample", "edge.latency_ms", "edge.memory_mib", "edge.samples_per_second", "inference_joules", "inference_seconds"}
+}
+
+// NeedsReported are the names among those that a script has to report, since
+// the server does not know them: it knows of inference what the section asks for.
+func (d Definition) NeedsReported(names []string) []string {
+	known := ServerNames()
+	if d.Inference != nil {
+		known = append(known, EdgeNames()...)
+	}
+	reported := []string{}
+	for _, name := range names {
+		if !slices.Contains(known, name) && !slices.Contains(reported, name) {
+			reported = append(reported, name)
+		}
+	}
+	return reported
+}

@@ -1,0 +1,26 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+)
+
+// Stored reads a Definition from the JSON that a store kept of it. Anything
+// unknown or behind it is an error: the store was written by another version,
+// or is damaged.
+func Stored(data []byte) (Definition, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	var def Definition
+	if err := decoder.Decode(&def); err != nil {
+		return Definition{}, problem.New(problem.Internal, "read a stored study: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Definition{}, problem.New(problem.Internal, "read a stored study: something follows the definition")
+	}
+	return def, nil
+}

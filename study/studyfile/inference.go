@@ -1,0 +1,160 @@
+package studyfile
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/studyfile/tree"
+)
+
+// maxDevices bounds the devices of a study.
+const maxDevices = 32
+
+// readInference reads the section; nil where there is none.
+func readInference(s tree.Section) *definition.Inference {
+	n, at := s.Get("inference")
+	if n == nil {
+		return nil
+	}
+	result := &definition.Inference{BatchSize: definition.BatchRange{Low: 1, High: 1}, Objective: definition.InferenceObjective{Metric: tuning.Latency}}
+	known, ok := s.Open(at, n, "devices", "batch_size", "objective")
+	if !ok {
+		return result
+	}
+	result.Devices = readDevices(known)
+	readBatchSize(known, &result.BatchSize)
+	if objective, at := known.Get("objective"); objective != nil {
+		readInferenceObjective(s.Decoder, at, objective, &result.Objective)
+	}
+	return result
+}
+
+func readDevices(s tree.Section) []string {
+	const wanted = `where the model will run, such as [raspberry-pi-4]: "tandem edge devices" lists the names`
+	n, at := s.Need("devices", wanted)
+	if n == nil {
+		return nil
+	}
+	items, paths := tree.Elements(at, n)
+	if len(items) == 0 || len(items) > maxDevices {
+		s.Fault(at, n, "must name 1 to %d devices", maxDevices)
+		return nil
+	}
+	catalogue, err := device.Catalogue()
+	if err != nil {
+		s.Fault(at, n, "cannot be checked: %v", err)
+		return nil
+	}
+	var names []string
+	for i, item := range items {
+		var name string
+		before := len(s.Faults)
+		s.TextOf(paths[i], item, tree.MaxKey, &name)
+		if len(s.Faults) > before {
+			continue
+		}
+		if _, err := device.Find(catalogue, name); err != nil && name != device.ThisMachine {
+			s.Fault(paths[i], item, "%s", message(err))
+		} else if slices.Contains(names, name) {
+			s.Fault(paths[i], item, "is there already")
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// readBatchSize reads a number or a range.
+func readBatchSize(s tree.Section, target *definition.BatchRange) {
+	n, at := s.Get("batch_size")
+	if n == nil {
+		return
+	}
+	if n.Kind != tree.Mapping {
+		s.WholeOf(at, n, 1, deployment.MaxBatch, &target.Low)
+		target.High = target.Low
+		return
+	}
+	known, ok := s.Open(at, n, "low", "high")
+	if !ok {
+		return
+	}
+	before := len(s.Faults)
+	target.High = deployment.MaxBatch
+	known.Whole("low", 1, deployment.MaxBatch, &target.Low)
+	known.Whole("high", 1, deployment.MaxBatch, &target.High)
+	if len(s.Faults) == before && target.High < target.Low {
+		s.Fault(at, n, "must have a high that is at least low")
+	}
+}
+
+// readInferenceObjective reads a metric, or a mapping with constraints.
+func readInferenceObjective(d *tree.Decoder, at string, n *tree.Node, target *definition.InferenceObjective) {
+	if n.Kind != tree.Mapping {
+		readInferenceMetric(d, at, n, target)
+		return
+	}
+	known, ok := d.Open(at, n, "metric", "constraint", "constraints")
+	if !ok {
+		return
+	}
+	if metric, at := known.Get("metric"); metric != nil {
+		readInferenceMetric(d, at, metric, target)
+	}
+	for _, field := range []string{"constraint", "constraints"} {
+		given, at := known.Get(field)
+		if given == nil {
+			continue
+		}
+		items, paths := tree.Elements(at, given)
+		for i, item := range items {
+			var written string
+			before := len(d.Faults)
+			d.TextOf(paths[i], item, maxText, &written)
+			if len(d.Faults) > before {
+				continue
+			}
+			constraint, err := tuning.ParseConstraint(written)
+			switch {
+			case err != nil:
+				d.Fault(paths[i], item, "%s", message(err))
+			case constraint.Metric == tuning.Cost:
+				d.Fault(paths[i], item, "cannot be about cost, as prices are not known")
+			}
+			target.Constraints = append(target.Constraints, written)
+		}
+	}
+}
+
+func readInferenceMetric(d *tree.Decoder, at string, n *tree.Node, target *definition.InferenceObjective) {
+	var written string
+	before := len(d.Faults)
+	d.TextOf(at, n, tree.MaxKey, &written)
+	if len(d.Faults) > before {
+		return
+	}
+	names := map[string]tuning.Metric{
+		"latency": tuning.Latency, "throughput": tuning.Throughput, "energy": tuning.Energy,
+		string(tuning.Latency): tuning.Latency, string(tuning.Throughput): tuning.Throughput, string(tuning.Energy): tuning.Energy,
+	}
+	metric, found := names[written]
+	if !found {
+		d.Fault(at, n, "must be latency_seconds, samples_per_second or joules_per_sample")
+		return
+	}
+	target.Metric = metric
+}
+
+// message is what is wrong, as the end of a sentence.
+func message(err error) string {
+	var told *problem.Error
+	if errors.As(err, &told) && len(told.Fields) > 0 {
+		return told.Fields[0].Message
+	}
+	return strings.TrimSpace(err.Error())
+}

@@ -1,0 +1,164 @@
+package studyfile
+
+import (
+	"math"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/studyfile/tree"
+	"slices"
+)
+
+// readSearch reads how configurations are chosen, with the defaults filled in; eta
+// is the ladder's.
+func readSearch(s tree.Section, eta int) definition.Search {
+	result := definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, GridPoints: 5}
+	n, at := s.Get("search")
+	if n == nil {
+		return result
+	}
+	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population", "repeats")
+	if !ok {
+		return result
+	}
+	readMethod(s, &result.Method)
+	result.Groups = readGroups(s)
+	readPromotion(s, &result)
+	readPopulation(s, &result)
+	if n, at := s.Get("seed"); n != nil {
+		seed := 1
+		s.WholeOf(at, n, 0, tree.MaxExact, &seed)
+		if seed == 0 {
+			s.Fault(at, n, "must be at least 1: leave it out, and the server draws one and shows it")
+		}
+		result.Seed = uint64(seed)
+	}
+	s.Number("random_fraction", 0, 1, &result.RandomFraction)
+	if result.Promotion != budget.Asynchronous {
+		result.Brackets = 0
+	}
+	s.Whole("brackets", 0, budget.MaxRungs, &result.Brackets)
+	if n, at := s.Get("brackets"); n != nil && result.Brackets > 0 && result.Promotion == budget.NoPromotion {
+		s.Fault(at, n, "must be left out with promotion: none, as every trial then starts at the top rung")
+	}
+	s.Whole("grid_points", 1, 1000, &result.GridPoints)
+	result.Initial = readInitial(s)
+	readPart(s.Decoder, "search.early_stopping", func() { result.EarlyStopping = readEarlyStopping(s, eta) })
+	readRestarts(s, &result)
+	result.Repeats = readRepeats(s)
+	s.Flag("widen", &result.Widen)
+	if n, at := s.Get("widen"); n != nil && result.Widen && result.Promotion != budget.Asynchronous {
+		s.Fault(at, n, "must be left out with promotion: %s: only asynchronous promotion can send up more than its share", result.Promotion)
+	}
+	result.WarmStart = readWarmStart(s)
+	return result
+}
+
+// readRestarts reads how cma-es goes on when it has arrived.
+func readRestarts(s tree.Section, target *definition.Search) {
+	if target.Has("cma-es") {
+		target.Restarts = search.IPOP
+	}
+	n, at := s.Get("restarts")
+	if n == nil {
+		return
+	}
+	const wanted = "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)"
+	switch r := search.Restarts(n.Raw); {
+	case n.Kind != tree.Text:
+		s.Wrong(at, n, wanted)
+	case !r.Known():
+		s.Fault(at, n, "must be %s", wanted)
+	default:
+		target.Restarts = r
+	}
+}
+
+// readPromotion reads how trials go up the ladder.
+func readPromotion(s tree.Section, target *definition.Search) {
+	n, at := s.Get("promotion")
+	if n == nil {
+		return
+	}
+	const wanted = "asynchronous (go up at once), synchronous (Hyperband's brackets), none (train every trial in full) or population (replace the worst by children of the best)"
+	p := budget.Promotion(n.Raw)
+	switch {
+	case n.Kind != tree.Text:
+		s.Wrong(at, n, wanted)
+	case !p.Known():
+		s.Fault(at, n, "must be %s", wanted)
+	default:
+		target.Promotion = p
+	}
+}
+
+// readPopulation reads how many trials a population has.
+func readPopulation(s tree.Section, target *definition.Search) {
+	n, at := s.Get("population")
+	if target.Promotion == budget.Population {
+		target.Population = 20
+		s.Whole("population", search.MinPopulation, maxPopulation, &target.Population)
+	} else if n != nil {
+		s.Fault(at, n, "belongs to promotion: population; leave it out")
+	}
+	if n, at := s.Get("brackets"); n != nil && n.Raw != "0" && target.Promotion == budget.Population {
+		s.Fault(at, n, "must be left out with promotion: population, as every trial then starts at the first rung")
+	}
+}
+
+// maxPopulation bounds a population: every decision looks at all of it.
+const maxPopulation = 1000
+
+// readStop reads when the study ends, with the defaults filled in.
+func readStop(s tree.Section, def definition.Definition) definition.Stop {
+	result := definition.Stop{Trials: 50, Failures: 10}
+	n, at := s.Get("stop")
+	if n == nil {
+		n, at = &tree.Node{Kind: tree.Mapping, Line: s.Node.Line}, tree.Join(s.Path, "stop")
+	}
+	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "regret", "failures")
+	if !ok {
+		return result
+	}
+	s.Number("seconds", 0, year, &result.Seconds)
+	s.Number("data_passes", 0, definition.MaxTrials*maxPasses, &result.DataPasses)
+	s.Number("training_seconds", 0, definition.MaxTrials*year, &result.TrainingSeconds)
+	s.Number("joules", 0, maxJoules, &result.Joules)
+	s.Flag("target_reached", &result.TargetReached)
+	s.Number("regret", 0, math.MaxFloat64, &result.Regret)
+	s.Whole("failures", 0, definition.MaxTrials, &result.Failures)
+	// A grid and a population end by themselves, a time limit ends everything, and every epoch is
+	// some part of a pass. Seconds and joules may never be reported.
+	bounded := def.Search.Ends() || def.Search.Promotion == budget.Population || result.Seconds > 0 || result.DataPasses > 0
+	if bounded {
+		result.Trials = 0
+	}
+	s.Whole("trials", 0, definition.MaxTrials, &result.Trials)
+	if n, at := s.Get("trials"); n != nil && n.Kind == tree.Number && result.Trials == 0 && !bounded {
+		s.Fault(at, n, "must be at least 1, unless the search is a grid or a population, or stop.seconds or stop.data_passes bounds the study")
+	}
+	checkRepeats(s.Decoder, def.Search, result.Trials)
+	if n, at := s.Get("target_reached"); result.TargetReached && !slices.ContainsFunc(def.Objectives, func(o definition.Objective) bool { return o.Target != nil }) {
+		s.Fault(at, n, "needs a target to reach: give the objective one, such as target: 0.9")
+	}
+	return result
+}
+
+// The other largest bounds of a study.
+const (
+	maxPasses = 1_000_000 // of one trial
+	maxJoules = 1e18
+)
+
+func readRetry(s tree.Section) definition.Retry {
+	result := definition.Retry{Failures: 1}
+	n, at := s.Get("retry")
+	if n == nil {
+		return result
+	}
+	if s, ok := s.Open(at, n, "failures"); ok {
+		s.Whole("failures", 0, 100, &result.Failures)
+	}
+	return result
+}
