@@ -16,7 +16,7 @@ import (
 
 // fragile builds a tandem that can be told where to break, once.
 var fragile = sync.OnceValues(func() (string, error) {
-	return launch.BuildWithFailpoints(context.Background(), filepath.Dir(binary))
+	return launch.BuildWithFailpoints(context.Background(), built)
 })
 
 // harm is what happens at a point.

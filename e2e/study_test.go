@@ -25,8 +25,12 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// binary is the tandem under test, built once.
-var binary string
+// binary is the tandem under test: the one that TANDEM_BINARY names, or else it
+// is built once. With the race detector it must be an instrumented one.
+var binary = os.Getenv("TANDEM_BINARY")
+
+// built is the folder of what the tests build.
+var built string
 
 func TestMain(m *testing.M) {
 	if storm.IsScript() {
@@ -52,16 +56,17 @@ func TestMain(m *testing.M) {
 		return
 	}
 	waiting()
-	folder, err := os.MkdirTemp("", "tandem-e2e-")
-	if err == nil {
-		binary, err = launch.Build(context.Background(), folder)
+	var err error
+	built, err = os.MkdirTemp("", "tandem-e2e-")
+	if err == nil && binary == "" {
+		binary, err = launch.Build(context.Background(), built)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(folder)
+	os.RemoveAll(built)
 	os.Exit(code)
 }
 
