@@ -105,6 +105,7 @@ var mayImport = map[string][]string{
 	"web/ui":                        {"web/compress"},
 	"clients/rest":                  {"internal/problem", "inference_emu", "similarity", "internal/protocol", "budget", "trial", "study/definition", "study/access", "web/certificate"},
 	"store/importer":                {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
+	"internal/effort":               {},
 	"internal/failpoint":            {},
 	"e2e/broken":                    {},
 	"e2e/history":                   {"internal/protocol", "study", "study/journal", "study/definition", "study/search", "trial"},

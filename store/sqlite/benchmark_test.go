@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +13,7 @@ import (
 func BenchmarkApply(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			store := open(b, fresh(b))
+			store := open(b, filepath.Join(b.TempDir(), "tandem.db"))
 			for writer := range writers {
 				apply(b, store, newStudy(fmt.Sprintf("s%d", writer)))
 			}

@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
@@ -24,11 +25,16 @@ import (
 // files are the contents of a data folder's files, by name.
 type files map[string][]byte
 
-// quick is a folder on a disk that need not be waited for, if there is one: for
-// tests of what is in files, and not of when it gets there.
+// quick is a folder on a disk that need not be waited for, if there is a large
+// one: for tests of what is in files, and not of when it gets there.
 func quick(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "tandem-test-")
+	const memory = "/dev/shm"
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(memory, &room); err != nil || int64(room.Bavail)*room.Bsize < 1<<30 {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "tandem-test-")
 	if err != nil {
 		return t.TempDir()
 	}
@@ -167,12 +173,6 @@ func TestDamageIsNeverServed(t *testing.T) {
 	if len(killed["-wal"]) < 100_000 || len(closed[""]) < 100_000 || len(closed["-wal"]) > 0 {
 		t.Fatalf("a log of %d bytes and a database of %d are too small for this test", len(killed["-wal"]), len(closed[""]))
 	}
-	rounds := 1
-	if text := os.Getenv("TANDEM_DAMAGE_ROUNDS"); text != "" {
-		if rounds, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
 	kinds := []struct {
 		name   string
 		from   files
@@ -180,12 +180,12 @@ func TestDamageIsNeverServed(t *testing.T) {
 		count  int
 		damage func(random *rand.Rand, number int, data []byte) []byte
 	}{
-		{"a bit of the database", closed, "", 250 * rounds, flip},
-		{"a bit of the log", killed, "-wal", 100 * rounds, flip},
-		{"the database cut off", closed, "", 100 * rounds, cut},
-		{"the log cut off", killed, "-wal", 50 * rounds, cut},
+		{"a bit of the database", closed, "", effort.Times(t, 50), flip},
+		{"a bit of the log", killed, "-wal", effort.Times(t, 20), flip},
+		{"the database cut off", closed, "", effort.Times(t, 20), cut},
+		{"the log cut off", killed, "-wal", effort.Times(t, 10), cut},
 		{"a page of zeros", closed, "", len(closed[""]) / 4096, zeroPage},
-		{"a page of the log of zeros", killed, "-wal", 30 * rounds, zeroPage},
+		{"a page of the log of zeros", killed, "-wal", effort.Times(t, 10), zeroPage},
 	}
 	for i, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"syscall"
@@ -12,13 +13,15 @@ import (
 )
 
 // A server is killed in the middle of its work, again and again on the same
-// database: whatever it acknowledged is there, and whatever is there is whole.
+// database: whatever it acknowledged is there, also in the end, and whatever is
+// there is whole.
 func TestKilledServerLosesNothingItAcknowledged(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	random := rand.New(rand.NewPCG(2026, 1))
-	acknowledged := map[string][]int{}
+	all := map[string][]int{}
 	for round := range 8 {
+		acknowledged := map[string][]int{}
 		server := start(t, "writer", path, fmt.Sprintf("%s=%d", childRound, round))
 		said := server.acknowledged(t, acknowledged, 1+random.IntN(1500))
 		if err := server.command.Process.Signal(syscall.SIGKILL); err != nil {
@@ -39,6 +42,11 @@ func TestKilledServerLosesNothingItAcknowledged(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
+		maps.Copy(all, acknowledged)
+	}
+	store := open(t, path)
+	for id, numbers := range all {
+		wantWhole(t, store, id, numbers)
 	}
 }
 

@@ -3,30 +3,15 @@ package sqlite_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/lossydisk"
 	"github.com/tandem-tune/tandem/store/sqlite"
 )
-
-// powerRounds is how often the power is cut; TANDEM_POWER_ROUNDS is for long runs.
-func powerRounds(t *testing.T, usual int) int {
-	t.Helper()
-	text := os.Getenv("TANDEM_POWER_ROUNDS")
-	if text == "" {
-		return usual
-	}
-	rounds, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rounds
-}
 
 // cutOff runs a server on a disk, cuts the disk's power behind so many
 // acknowledgements, and returns those and where the disk's content was recovered.
@@ -52,11 +37,12 @@ func cutOff(t *testing.T, role string, seed uint64, after int) (acknowledged map
 }
 
 // The power fails in the middle of the work: whatever was acknowledged is there,
-// whatever is there is whole, and the server starts.
+// whatever is there is whole, and the server starts. "scripts/test long" cuts it 20
+// times as often.
 func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	total := 0
-	for seed := range uint64(powerRounds(t, 12)) {
+	for seed := range uint64(effort.Times(t, 8)) {
 		acknowledged, path := cutOff(t, "writer", seed, 1+int(seed*67%400))
 		store := open(t, path)
 		for id, numbers := range acknowledged {
@@ -81,7 +67,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 func TestPowerLossWithoutFullSyncsLosesRows(t *testing.T) {
 	t.Parallel()
 	lost, total := 0, 0
-	for seed := range uint64(powerRounds(t, 3)) {
+	for seed := range uint64(effort.Times(t, 3)) {
 		acknowledged, path := cutOff(t, "careless", seed*6, 100) // nothing unsynced survives
 		store := open(t, path)
 		for id, numbers := range acknowledged {

@@ -33,9 +33,10 @@ func open(t testing.TB, path string) *sqlite.Store {
 	return store
 }
 
-func fresh(t testing.TB) string {
+// fresh is the path of a database that is not there yet.
+func fresh(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(t.TempDir(), "tandem.db")
+	return filepath.Join(quick(t), "tandem.db")
 }
 
 // raw opens the file past the store, as another program would.
@@ -97,7 +98,7 @@ func broken(store *sqlite.Store) bool {
 
 func TestSQLiteIsAStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, filepath.Join(quick(t), "tandem.db")) })
+	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, fresh(t)) })
 }
 
 func TestReopenedStoreHasEverything(t *testing.T) {
