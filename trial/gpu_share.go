@@ -12,7 +12,7 @@ type GPUShare struct {
 	Fraction float64 `json:"fraction" minimum:"0" maximum:"1" doc:"how much of a GPU it counts as for quotas and fair shares"`
 	// Alone says that nothing may join it: what it takes is not known yet, or it ran out
 	// of memory beside others.
-	Alone bool `json:"alone,omitempty" doc:"nothing may join it: what it takes is not known yet, or it ran out of memory beside others"`
+	Alone bool `json:"alone,omitempty" doc:"exclusive: its use is not known yet, or it ran out of memory next to others"`
 	// Basis is where the amounts come from, in words.
 	Basis string `json:"basis" doc:"where the amounts come from"`
 }

@@ -33,7 +33,7 @@ type PlacementOption struct {
 	Score Float `json:"score" minimum:"0" maximum:"1"`
 	// Epoch is what an epoch should take there; nil where nothing is known.
 	Epoch *Estimate `json:"epoch,omitempty" doc:"what an epoch should take there"`
-	Basis Basis     `json:"basis" enum:"epochs,probes,none" doc:"what that stands on: the study's own epochs there, probes of the machines, nothing"`
+	Basis Basis     `json:"basis" enum:"epochs,probes,none" doc:"source of the estimate: the study's own epochs there, probes of the machines, or nothing"`
 	// Estimated says that the joules it stands on were estimates themselves.
 	Estimated bool `json:"estimated,omitempty" doc:"the joules that were learned from were estimates"`
 }
@@ -72,8 +72,8 @@ type Migration struct {
 	ToType   string `json:"to_type"`
 	// Stays and Goes are what was left of it then on both, the move included; Here
 	// and There are the scores.
-	Stays Estimate `json:"stays" doc:"what was left of it, where it was"`
-	Goes  Estimate `json:"goes" doc:"what was left of it elsewhere, with the move"`
+	Stays Estimate `json:"stays" doc:"remaining cost on the old machine"`
+	Goes  Estimate `json:"goes" doc:"remaining cost on the new machine, with the move"`
 	Here  Float    `json:"score_here" minimum:"0" maximum:"1"`
 	There Float    `json:"score_there" minimum:"0" maximum:"1"`
 	Why   string   `json:"why"`
@@ -84,6 +84,6 @@ type Migration struct {
 	// Epochs is how many it has trained since; Seconds and Energy are what they
 	// really took.
 	Epochs  int    `json:"epochs"`
-	Seconds Float  `json:"seconds" doc:"what its epochs since really took"`
+	Seconds Float  `json:"seconds" doc:"measured cost of its epochs since"`
 	Energy  Energy `json:"energy" doc:"of its epochs since, as its workers measured or estimated it"`
 }

@@ -154,7 +154,7 @@ type Trial struct {
 	// GPUs are those that it has for itself there, or had last, by their place in
 	// the worker's list; with a GPUShare it is one that it may share with others.
 	GPUs     []int     `json:"gpus,omitempty"`
-	GPUShare *GPUShare `json:"gpu_share,omitempty" doc:"the part of that GPU that it should take beside others; absent where it shares none"`
+	GPUShare *GPUShare `json:"gpu_share,omitempty" doc:"expected part of its shared GPU; absent if it shares none"`
 	// GPUShortage is what it learned from running out of a shared GPU's memory; nil:
 	// it never did.
 	GPUShortage *GPUShortage `json:"gpu_shortage,omitempty" doc:"what it learned from running out of memory on a GPU that it shared"`

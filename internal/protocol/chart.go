@@ -33,7 +33,7 @@ type Columns struct {
 	// Measured is how many trials were measured at each rung.
 	Measured []int `json:"measured" doc:"how many trials were measured, by rung"`
 	// Sample is there when the answer has not all trials of the rung.
-	Sample *Sample `json:"sample,omitempty" doc:"how the trials were chosen; absent where all are there"`
+	Sample *Sample `json:"sample,omitempty" doc:"how the trials were sampled; absent if all are included"`
 	// Numbers are the trials, in order.
 	Numbers []int `json:"numbers" doc:"the trials' numbers, in order"`
 	// Ranks are their places among all trials measured at the rung, 1 for the
@@ -54,8 +54,8 @@ type Columns struct {
 // every so manieth by number.
 type Sample struct {
 	Of    int `json:"of" doc:"how many trials there are"`
-	Best  int `json:"best" doc:"so many of the best are there"`
-	Every int `json:"every" doc:"and of the others every so manieth"`
+	Best  int `json:"best" doc:"number of best trials included"`
+	Every int `json:"every" doc:"of the other trials, one in this many is included"`
 }
 
 // ParameterColumn has the values of one parameter.
@@ -119,7 +119,7 @@ type Timeline struct {
 	Seconds float64   `json:"seconds" doc:"from start to now, or to the study's end"`
 	// Cut is when the events begin that were looked at, in seconds; 0: all were.
 	// What ended before is missing.
-	Cut float64 `json:"cut" doc:"what ended before is missing; 0: nothing is"`
+	Cut float64 `json:"cut" doc:"spans that ended before this time are left out; 0: none are"`
 	// Workers are those of the spans, by first lease.
 	Workers []TimelineWorker `json:"workers"`
 	// Numbers, Workplaces and the rest have an entry for each span that a worker
@@ -128,7 +128,7 @@ type Timeline struct {
 	Workplaces []int         `json:"workplaces" doc:"places in workers, from 0"`
 	Rungs      []int         `json:"rungs"`
 	Begins     []float64     `json:"begins" doc:"seconds since start"`
-	Ends       []float64     `json:"ends" doc:"seconds since start; of a span that lasts, now"`
+	Ends       []float64     `json:"ends" doc:"seconds since start; for an open span, now"`
 	Outcomes   []SpanOutcome `json:"outcomes"`
 	// Reasons say why, where it was not the budget's end.
 	Reasons []string `json:"reasons"`
@@ -186,5 +186,5 @@ type StageProgress struct {
 	// Active are on this rung with a worker, or wait for one.
 	Active int `json:"active"`
 	// Ended came to this rung and ended without a measurement there.
-	Ended int `json:"ended" doc:"failed, were lost, pruned or cancelled on this rung before they were measured there"`
+	Ended int `json:"ended" doc:"trials that failed, were lost, pruned or cancelled on this rung before a measurement"`
 }

@@ -10,7 +10,7 @@ import (
 // trade-off between what they are worth and what they cost is chosen from.
 type EdgeOverview struct {
 	Study     string               `json:"study"`
-	Metric    string               `json:"metric" doc:"what values are of: the first objective that is not about inference, else the first"`
+	Metric    string               `json:"metric" doc:"metric of the values: the first objective that is not about inference, else the first"`
 	Direction definition.Direction `json:"direction"`
 	// Devices are the study's, in its order.
 	Devices []string `json:"devices"`

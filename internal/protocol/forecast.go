@@ -14,36 +14,36 @@ const (
 // PoolForecast is how many GPUs trials held and waited for in the last hours, and
 // how many they will in the next minutes. All of what lies ahead is an estimate.
 type PoolForecast struct {
-	Unit DemandUnit `json:"unit" enum:"GPUs,trial slots" doc:"what demand is counted in: GPUs, or trial slots where no worker has one"`
+	Unit DemandUnit `json:"unit" enum:"GPUs,trial slots" doc:"unit of the demand: GPUs, or trial slots if no worker has a GPU"`
 	// Owner is whose demand it is; empty for that of all.
-	Owner string    `json:"owner,omitempty" doc:"whose demand it is; absent: that of all"`
+	Owner string    `json:"owner,omitempty" doc:"the user; absent: all users"`
 	Now   time.Time `json:"now"`
 	// Recorded is how many minutes are kept, Continuous how many of them, back from
 	// now, the forecast stands on.
 	Recorded   int            `json:"recorded" minimum:"0" doc:"how many minutes are kept"`
-	Continuous int            `json:"continuous" minimum:"0" doc:"how many minutes, back from now, have no gap of more than a quarter of an hour"`
-	Minutes    []DemandMinute `json:"minutes" doc:"the minutes of the last hours, the oldest first; one that is missing was not looked at"`
-	Gaps       []DemandGap    `json:"gaps" doc:"when nobody looked"`
+	Continuous int            `json:"continuous" minimum:"0" doc:"minutes up to now without a gap of more than 15 minutes"`
+	Minutes    []DemandMinute `json:"minutes" doc:"minutes of the last hours, oldest first; missing minutes were not observed"`
+	Gaps       []DemandGap    `json:"gaps" doc:"times without observation"`
 	// Method is how the forecast is made; empty where there is none yet, for the
 	// Reason.
-	Method string `json:"method,omitempty" doc:"how the forecast is made: persistence, seasonal-naive, gru, bi-lstm or cnn; absent where there is none"`
+	Method string `json:"method,omitempty" doc:"forecast method: persistence, seasonal-naive, gru, bi-lstm or cnn; absent without a forecast"`
 	Reason string `json:"reason,omitempty" doc:"why there is no forecast, or no better one"`
 	// Quantiles are those of Ahead, and of what was told of a minute.
 	Quantiles   []float64            `json:"quantiles"`
 	Ahead       []DemandAhead        `json:"ahead" doc:"the next minutes: an estimate"`
 	Learned     *ForecastLearned     `json:"learned,omitempty"`
-	Calibration *ForecastCalibration `json:"calibration,omitempty" doc:"of the last day; absent where nothing was foretold"`
-	Users       []DemandOfUser       `json:"users" doc:"who wanted GPUs in the newest minute, the most first; without one, who does now"`
+	Calibration *ForecastCalibration `json:"calibration,omitempty" doc:"of the last day; absent without forecasts"`
+	Users       []DemandOfUser       `json:"users" doc:"users by demand in the newest minute, largest first; without a minute, by demand now"`
 }
 
 // DemandMinute is one minute: the moment of it at which most was wanted.
 type DemandMinute struct {
 	At       time.Time `json:"at"`
-	Running  float64   `json:"running" minimum:"0" doc:"what trials held"`
-	Waiting  float64   `json:"waiting" minimum:"0" doc:"what trials waited for"`
-	Capacity float64   `json:"capacity" minimum:"0" doc:"what the workers that were heard of had"`
+	Running  float64   `json:"running" minimum:"0" doc:"held by trials"`
+	Waiting  float64   `json:"waiting" minimum:"0" doc:"waited for by trials"`
+	Capacity float64   `json:"capacity" minimum:"0" doc:"capacity of the workers that sent heartbeats"`
 	// Told is what had been forecast for the minute five minutes before.
-	Told []float64 `json:"told,omitempty" doc:"what had been forecast for it five minutes before, at each quantile"`
+	Told []float64 `json:"told,omitempty" doc:"forecast of five minutes before, at each quantile"`
 }
 
 // DemandGap is a time in which nobody looked.
@@ -73,10 +73,10 @@ type ForecastLearned struct {
 	// Minutes are those that were learned from, JudgedOn those that the ways were
 	// compared on; Bridged of both were not looked at, and stand for the minute
 	// before.
-	Minutes  int             `json:"minutes" minimum:"0" doc:"minutes that were learned from"`
-	JudgedOn int             `json:"judged_on" minimum:"0" doc:"later minutes, on which the ways to forecast were compared"`
-	Bridged  int             `json:"bridged" minimum:"0" doc:"how many of both stand for ones that were not looked at"`
-	Tried    []ForecastTried `json:"tried" doc:"the ways to forecast, and how good each was"`
+	Minutes  int             `json:"minutes" minimum:"0" doc:"minutes used for training"`
+	JudgedOn int             `json:"judged_on" minimum:"0" doc:"later minutes, used to compare the methods"`
+	Bridged  int             `json:"bridged" minimum:"0" doc:"of both, minutes that were interpolated"`
+	Tried    []ForecastTried `json:"tried" doc:"the methods with their errors"`
 }
 
 // ForecastTried is a way to forecast that was compared.
@@ -89,17 +89,17 @@ type ForecastTried struct {
 
 // ForecastCalibration is what came against what had been foretold five minutes before.
 type ForecastCalibration struct {
-	Minutes int `json:"minutes" minimum:"1" doc:"how many minutes had been foretold"`
+	Minutes int `json:"minutes" minimum:"1" doc:"minutes with a forecast"`
 	// Covered has for each quantile the share of the minutes with a demand that was
 	// not above it: it should be the quantile.
-	Covered []float64 `json:"covered" doc:"for each quantile, the share of minutes whose demand was not above it: it should be the quantile itself"`
+	Covered []float64 `json:"covered" doc:"for each quantile, the share of minutes with at most that demand; ideally the quantile itself"`
 	// CoveredLeast and CoveredMost are the share if half a GPU more or less is the
 	// same: demand comes in whole ones.
 	CoveredLeast []float64 `json:"covered_least" doc:"the same, of the minutes whose demand was at least half a GPU below it"`
 	CoveredMost  []float64 `json:"covered_most" doc:"the same, of the minutes whose demand was at most half a GPU above it"`
 	// Verdicts are about each quantile, as far as chance allows one: holds, too low,
 	// or too high.
-	Verdicts []string `json:"verdicts" enum:"holds,too low,too high" doc:"for each quantile, whether it holds as far as chance allows a verdict; too low: the demand was above it too often"`
+	Verdicts []string `json:"verdicts" enum:"holds,too low,too high" doc:"for each quantile, whether a test finds it calibrated; too low: the demand exceeded it too often"`
 	// Trust is about all of them.
 	Trust string `json:"trust" enum:"unsure,good,optimistic,cautious,uneven" doc:"unsure: too few minutes; good: all quantiles hold; optimistic: high ones are too low; cautious: high ones are too high; uneven: only lower ones are off"`
 }
@@ -120,18 +120,18 @@ type PoolAdvice struct {
 	Now  time.Time  `json:"now"`
 	// Performance is the target, Quantile the setting of the knob for it; Reached
 	// says whether that met the target on what was recorded.
-	Performance float64 `json:"performance" doc:"the share of the demand that is to find a GPU awake"`
+	Performance float64 `json:"performance" doc:"target share of the demand that finds an awake GPU"`
 	Quantile    float64 `json:"quantile,omitempty" doc:"the setting of the knob: GPUs are awake for this quantile of the forecast"`
-	Reached     bool    `json:"reached" doc:"whether the setting met the target, as it is corrected, on the minutes it was chosen on"`
+	Reached     bool    `json:"reached" doc:"whether the setting met the corrected target on the minutes used to choose it"`
 	// Correction is how the target was corrected by what was seen; absent where the
 	// knob was not yet compared with what came.
-	Correction *KnobCorrection `json:"correction,omitempty" doc:"how the target is corrected by what was seen; absent where nothing was compared yet"`
+	Correction *KnobCorrection `json:"correction,omitempty" doc:"correction of the target by observed service; absent before the first comparison"`
 	// Wanted is how many should be awake, Awake how many are, Total how many there
 	// are in all, and Missing how many no known worker has.
 	Wanted  float64 `json:"wanted" minimum:"0" doc:"how many should be awake"`
 	Awake   float64 `json:"awake" minimum:"0" doc:"how many are"`
 	Total   float64 `json:"total" minimum:"0" doc:"how many there are, awake or not"`
-	Missing float64 `json:"missing" minimum:"0" doc:"how many are wanted that no known worker has: start machines"`
+	Missing float64 `json:"missing" minimum:"0" doc:"wanted GPUs that no known worker has: start machines"`
 	// Reason says how the number came about, or why there is no advice but to leave
 	// all as it is.
 	Reason   string          `json:"reason"`
@@ -148,7 +148,7 @@ type PoolAdvice struct {
 type KnobSetting struct {
 	Quantile float64 `json:"quantile"`
 	Served   float64 `json:"served" doc:"share of the demand that found a GPU awake, on recorded minutes"`
-	Met      float64 `json:"met" doc:"share of the minutes in which all of it did"`
+	Met      float64 `json:"met" doc:"share of the minutes in which all demand did"`
 	Saved    float64 `json:"saved" doc:"share of the energy of idle GPUs that are always awake: an estimate"`
 	Wanted   float64 `json:"wanted" minimum:"0" doc:"how many it wants awake now"`
 }
@@ -157,14 +157,14 @@ type KnobSetting struct {
 // what it aims at instead of what is asked for therefore.
 type KnobCorrection struct {
 	// Aim is never less than the performance that is asked for.
-	Aim float64 `json:"aim" minimum:"0" maximum:"1" doc:"the share of the demand that the knob aims at, so that what is asked for is served: never less than that; an estimate"`
+	Aim float64 `json:"aim" minimum:"0" maximum:"1" doc:"share of the demand that the knob aims at to serve the target; never below the target; an estimate"`
 	// Served is of the Minutes of the last week that were compared, at the
 	// performance that the server was told.
 	Minutes int     `json:"minutes" minimum:"1" doc:"how many minutes of the last week the knob was compared with"`
-	Served  float64 `json:"served" minimum:"0" maximum:"1" doc:"the share of their demand that would have found a GPU awake, at the performance that the server was told: an estimate"`
+	Served  float64 `json:"served" minimum:"0" maximum:"1" doc:"share of their demand that would have found an awake GPU at the configured performance: an estimate"`
 	// Debt is what went unserved beyond what may, in minutes of what may.
-	Debt     float64 `json:"debt" minimum:"0" doc:"what went unserved beyond what may: one is what may go unserved in a minute of mean demand"`
-	MostDebt float64 `json:"most_debt" minimum:"0" doc:"the most of it that is remembered: there the knob aims at a tenth of the shortfall"`
+	Debt     float64 `json:"debt" minimum:"0" doc:"unserved demand beyond the allowance; 1 is the allowance of a minute of mean demand"`
+	MostDebt float64 `json:"most_debt" minimum:"0" doc:"cap of the debt; there the knob aims at a tenth of the shortfall"`
 }
 
 // WorkerAdvice is what to do with one worker.
@@ -174,7 +174,7 @@ type WorkerAdvice struct {
 	Capacity float64 `json:"capacity" minimum:"0"`
 	Trials   int     `json:"trials" minimum:"0"`
 	// Silent says that it is not heard of: to wake it, its machine has to be.
-	Silent bool `json:"silent,omitempty" doc:"it is not heard of: to wake it, its machine has to be"`
+	Silent bool `json:"silent,omitempty" doc:"it sends no heartbeats: wake its machine"`
 	// Action is keep, wake, drain, or sleep: the server drained it, and it has ended
 	// its trials.
 	Action string `json:"action" enum:"keep,wake,drain,sleep" doc:"sleep: the server drained it, and it has ended its trials, so that its machine may sleep"`

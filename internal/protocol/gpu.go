@@ -7,19 +7,19 @@ type GPUEstimate struct {
 	GPU string `json:"gpu" doc:"name of the type of GPU"`
 	// Utilization is the share of the time in which it should keep the GPU busy when
 	// it has it to itself; two of three trainings fall between low and high.
-	Utilization     float64 `json:"utilization" minimum:"0" maximum:"1" doc:"share of the time in which it should keep the GPU busy; an estimate"`
+	Utilization     float64 `json:"utilization" minimum:"0" maximum:"1" doc:"expected share of time in which it keeps the GPU busy; an estimate"`
 	UtilizationLow  float64 `json:"utilization_low" minimum:"0" maximum:"1" doc:"two of three trainings fall between low and high"`
 	UtilizationHigh float64 `json:"utilization_high" minimum:"0" maximum:"1"`
-	MemoryBytes     int64   `json:"memory_bytes" minimum:"0" doc:"the most that it should hold of the memory; an estimate"`
+	MemoryBytes     int64   `json:"memory_bytes" minimum:"0" doc:"expected peak of GPU memory; an estimate"`
 	MemoryLow       int64   `json:"memory_low" minimum:"0"`
 	MemoryHigh      int64   `json:"memory_high" minimum:"0"`
 	// Trainings is from how many it was learned.
-	Trainings int `json:"trainings" minimum:"0" doc:"from how many trainings it was learned"`
+	Trainings int `json:"trainings" minimum:"0" doc:"number of trainings learned from"`
 	// UtilizationOff and MemoryOff are how far predictions of trainings were off that
 	// were hidden: for half of them by no more than that, the memory in parts of what
 	// it was.
-	UtilizationOff float64 `json:"utilization_off" minimum:"0" doc:"how far predictions of hidden trainings were off, for half of them at most"`
-	MemoryOff      float64 `json:"memory_off" minimum:"0" doc:"the same of the memory, in parts of what it was"`
+	UtilizationOff float64 `json:"utilization_off" minimum:"0" doc:"median error of predictions for held-out trainings"`
+	MemoryOff      float64 `json:"memory_off" minimum:"0" doc:"the same for the memory, relative to the measured value"`
 	// Unseen says that no training of its architecture was among them: then both are
 	// of architectures that were hidden whole.
 	Unseen bool   `json:"unseen,omitempty" doc:"no training of its architecture was among them"`
@@ -33,18 +33,18 @@ func (e GPUEstimate) Known() bool { return e.Reason == "" }
 type GPUExpected struct {
 	// Architecture is the key of what it trains, and Basis how that is known, or why
 	// it is not.
-	Architecture string `json:"architecture,omitempty" doc:"key of what it trains; absent: not known"`
-	Basis        string `json:"basis" doc:"how it is known what it trains, or why it is not"`
+	Architecture string `json:"architecture,omitempty" doc:"key of its architecture; absent: unknown"`
+	Basis        string `json:"basis" doc:"how the architecture is known, or why it is not"`
 	// BatchSize is how many samples a step takes; 0 where no parameter says so.
 	BatchSize int64 `json:"batch_size,omitempty" minimum:"0" doc:"samples of a step, by the parameter batch_size; absent: no parameter says so"`
 	// GPUs are the type that it is on, or else those that are connected.
-	GPUs []GPUEstimate `json:"gpus" doc:"for the type of GPU that it is on, or else those that are connected"`
+	GPUs []GPUEstimate `json:"gpus" doc:"for its type of GPU, else for the connected types"`
 }
 
 // GPUErrors say how far predictions of hidden trainings were off.
 type GPUErrors struct {
-	Utilization float64 `json:"utilization" minimum:"0" doc:"of the utilization, for half of them at most"`
-	Memory      float64 `json:"memory" minimum:"0" doc:"of the memory, in parts of what it was, for half of them at most"`
+	Utilization float64 `json:"utilization" minimum:"0" doc:"median error of the utilization"`
+	Memory      float64 `json:"memory" minimum:"0" doc:"median relative error of the memory"`
 	// RMSLE is the root mean squared error of logarithms of percent (Yeung and others,
 	// 2020, table 3).
 	RMSLE float64 `json:"rmsle" minimum:"0" doc:"root mean squared logarithmic error of the utilization in percent"`
@@ -61,36 +61,36 @@ type PoolGPUModel struct {
 	GPU string `json:"gpu" doc:"name of the type of GPU"`
 	// Trainings were seen alone, of so many Architectures; the model was learned from
 	// LearnedFrom of them, 0: there is none, and Reason says why.
-	Trainings     int    `json:"trainings" minimum:"0" doc:"trainings that were seen alone, with their architecture known"`
+	Trainings     int    `json:"trainings" minimum:"0" doc:"trainings measured alone, with a known architecture"`
 	Architectures int    `json:"architectures" minimum:"0"`
-	LearnedFrom   int    `json:"learned_from" minimum:"0" doc:"trainings that the model was learned from; 0: there is none"`
+	LearnedFrom   int    `json:"learned_from" minimum:"0" doc:"trainings that the model learned from; 0: no model"`
 	Reason        string `json:"reason,omitempty" doc:"why there is no model"`
 	// Known is how far trainings were off that were hidden, Unseen those whose
 	// architecture was hidden whole; absent where these are not predicted, for
 	// UnseenReason.
-	Known        *GPUErrors `json:"known,omitempty" doc:"errors where the architecture was seen"`
-	Unseen       *GPUErrors `json:"unseen,omitempty" doc:"errors where the architecture was never seen; absent: such are not predicted"`
-	UnseenReason string     `json:"unseen_reason,omitempty" doc:"why architectures that were never seen are not predicted"`
+	Known        *GPUErrors `json:"known,omitempty" doc:"errors for known architectures"`
+	Unseen       *GPUErrors `json:"unseen,omitempty" doc:"errors for new architectures; absent: these are not predicted"`
+	UnseenReason string     `json:"unseen_reason,omitempty" doc:"why new architectures are not predicted"`
 	// Importances are what decides most.
-	Importances []GPUImportance `json:"importances,omitempty" doc:"what decides the utilization, the most first"`
-	Pairs       PoolGPUPairs    `json:"pairs" doc:"what is known of trainings that share such a GPU"`
+	Importances []GPUImportance `json:"importances,omitempty" doc:"importance of features for the utilization, largest first"`
+	Pairs       PoolGPUPairs    `json:"pairs" doc:"measurements of trainings that share such a GPU"`
 }
 
 // PoolGPUPairs is what is known of trainings that share a type of GPU.
 type PoolGPUPairs struct {
-	Kinds   int            `json:"kinds" minimum:"0" doc:"kinds of trainings that were seen: by study, architecture and batch"`
-	Seen    int            `json:"seen" minimum:"0" doc:"pairs of kinds that were seen together for long enough"`
-	Learned []GPUPairModel `json:"learned,omitempty" doc:"how pairs are told that were never seen"`
-	Reason  string         `json:"reason,omitempty" doc:"why such pairs are not told"`
+	Kinds   int            `json:"kinds" minimum:"0" doc:"measured kinds of trainings: by study, architecture and batch"`
+	Seen    int            `json:"seen" minimum:"0" doc:"pairs of kinds measured together for long enough"`
+	Learned []GPUPairModel `json:"learned,omitempty" doc:"how unmeasured pairs are predicted"`
+	Reason  string         `json:"reason,omitempty" doc:"why unmeasured pairs are not predicted"`
 }
 
 // GPUPairModel is a way to tell how fast two will be that share a GPU.
 type GPUPairModel struct {
 	// Basis is factors (by what each did beside others) or use (by what both use).
-	Basis string `json:"basis" enum:"factors,use" doc:"factors: by what each did beside others; use: by what both use of the GPU"`
+	Basis string `json:"basis" enum:"factors,use" doc:"factors: from the slowdown of each with others; use: from what both use of the GPU"`
 	Pairs int    `json:"pairs" minimum:"0" doc:"pairs that it was learned from"`
 	// Off is how far speeds of hidden pairs were off, in parts of the speed alone, and
 	// PlainOff how far the mean of the others was.
-	Off      float64 `json:"off" minimum:"0" doc:"how far speeds of hidden pairs were off, for half of them at most"`
-	PlainOff float64 `json:"plain_off" minimum:"0" doc:"the same of the mean of the others"`
+	Off      float64 `json:"off" minimum:"0" doc:"median error of the speed for held-out pairs"`
+	PlainOff float64 `json:"plain_off" minimum:"0" doc:"the same for a prediction by the mean"`
 }

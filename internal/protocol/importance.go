@@ -44,7 +44,7 @@ type RungImportance struct {
 	Trials int           `json:"trials" doc:"trials measured at the rung"`
 	Best   int           `json:"best,omitempty" doc:"how many of them count as good (ped-anova)"`
 	// Surrogate is the model that the variance was computed from.
-	Surrogate *Surrogate `json:"surrogate,omitempty" doc:"the model behind the shares (fanova)"`
+	Surrogate *Surrogate `json:"surrogate,omitempty" doc:"the model that the shares come from (fanova)"`
 	// Parameters has the most important first.
 	Parameters []ParameterImportance `json:"parameters"`
 	// Interactions are between the parameters that the surrogate uses most, the

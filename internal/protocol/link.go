@@ -33,6 +33,6 @@ type IssuedLink struct {
 	LinkView
 	// Path is behind the server's address. Its secret stands behind the #, which
 	// browsers send to nobody.
-	Path  string `json:"path" doc:"what to put behind the server's address: it holds the secret and cannot be shown again"`
+	Path  string `json:"path" doc:"path to append to the server's address; it holds the secret and is not shown again"`
 	Token string `json:"token" doc:"the secret, for programs"`
 }

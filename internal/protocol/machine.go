@@ -15,7 +15,7 @@ type Machine struct {
 	// CPUQuota is how many cores' worth of time the worker's control group may
 	// have, 0.4 for two fifths of one core; 0 where that is not limited. It is at
 	// most Cores.
-	CPUQuota float64 `json:"cpu_quota,omitempty" minimum:"0" maximum:"1000000" doc:"cores' worth of time that the worker's control group may have; absent: no limit beside its cores"`
+	CPUQuota float64 `json:"cpu_quota,omitempty" minimum:"0" maximum:"1000000" doc:"CPU limit of the worker's control group, in cores; absent: no limit except its cores"`
 	// MemoryBytes is what the worker may use: the machine's memory, or the limit
 	// of the worker's control group where that is less.
 	MemoryBytes int64 `json:"memory_bytes,omitempty" minimum:"0" doc:"memory the worker may use"`

@@ -24,7 +24,7 @@ type Pareto struct {
 	Why string `json:"why,omitempty" doc:"why the first trial of the front is the best compromise"`
 	// Hypervolume is the volume between the front and the reference point, in
 	// the product of the objectives' units; absent where it has none.
-	Hypervolume *float64 `json:"hypervolume,omitempty" doc:"between the front and the references; absent where it cannot be told"`
+	Hypervolume *float64 `json:"hypervolume,omitempty" doc:"between the front and the references; absent if it cannot be computed"`
 	// Notes are plain sentences on how far the answer can be trusted.
 	Notes []string `json:"notes"`
 }

@@ -22,7 +22,7 @@ type QuotaView struct {
 	Quota *Quota  `json:"quota,omitempty" doc:"absent: the user has none"`
 	Uses  PoolUse `json:"uses"`
 	// UserAbsent says that no token is the user's: the name may be misspelt.
-	UserAbsent bool `json:"user_absent,omitempty" doc:"no token is this user's: there is nobody whom the quota bounds, until there is one"`
+	UserAbsent bool `json:"user_absent,omitempty" doc:"the user has no token: the quota limits nobody until one exists"`
 }
 
 // PoolUse is what a user's trials have of the pool now, and used today.
@@ -62,7 +62,7 @@ type Reservation struct {
 	// which may be because it is yet to come, or because it was written wrong.
 	WorkerAbsent bool `json:"worker_absent,omitempty" doc:"no worker of this name is connected now: nothing is kept until one is"`
 	GPUsAbsent   int  `json:"gpus_absent,omitempty" doc:"how many of the GPUs no connected worker has: while it holds, nobody else begins a trial with GPUs"`
-	UserAbsent   bool `json:"user_absent,omitempty" doc:"no token is this user's: nobody can use what is kept, until there is one; told to administrators and viewers"`
+	UserAbsent   bool `json:"user_absent,omitempty" doc:"the user has no token: nobody can use what is kept until one exists; shown to administrators and viewers"`
 }
 
 // DrainRequest says how a worker is drained.

@@ -8,9 +8,9 @@ type PoolGPU struct {
 	Places []int `json:"places" doc:"places in the worker's list of GPUs"`
 	// Share is the part of one GPU that it should take beside others; absent where it
 	// has its GPUs for itself.
-	Share *trial.GPUShare `json:"share,omitempty" doc:"the part that it should take of a GPU which it may share: an estimate; absent: it has its GPUs for itself"`
+	Share *trial.GPUShare `json:"share,omitempty" doc:"expected part of a shared GPU: an estimate; absent: its GPUs are exclusive"`
 	// Use is what it was seen to use, heartbeats included.
-	Use *trial.GPUUse `json:"use,omitempty" doc:"what it was seen to use so far; absent: nothing"`
+	Use *trial.GPUUse `json:"use,omitempty" doc:"measured use so far; absent: none"`
 	// Beside are the trials that share the GPU now, Others how many there are whose
 	// studies the caller does not see.
 	Beside []trial.ID `json:"beside,omitempty" doc:"the trials that share the GPU now"`

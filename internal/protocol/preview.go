@@ -11,5 +11,5 @@ type Preview struct {
 	// Plan is there for a file without faults.
 	Plan *budget.Plan `json:"plan,omitempty" doc:"what the study will do; absent where the file has faults"`
 	// Faults are all that were found, in the order of their lines.
-	Faults []problem.Field `json:"faults" doc:"what is wrong with the file; empty: it can be created"`
+	Faults []problem.Field `json:"faults" doc:"faults of the file; empty: it can be created"`
 }

@@ -38,9 +38,9 @@ type Worker struct {
 	// Refuses has the studies that it does not run, by id, each with the reason.
 	Refuses map[string]string `json:"refuses,omitempty" doc:"ids of studies that it does not run, each with the reason"`
 	// Excluded has the studies of which it is given no trials for a time, by id.
-	Excluded map[string]Exclusion `json:"excluded,omitempty" doc:"ids of studies of which it is given no trials for a time, as what it began of them failed for its own sake"`
+	Excluded map[string]Exclusion `json:"excluded,omitempty" doc:"ids of studies that give it no trials for a time, because its starts failed there"`
 	// Drained says that it is given no more trials; absent: it is.
-	Drained *Drain `json:"drained,omitempty" doc:"it is given no more trials; absent: it is"`
+	Drained *Drain `json:"drained,omitempty" doc:"it gets no more trials; absent: it does"`
 }
 
 // LeaseRequest asks for a trial to run.
@@ -149,7 +149,7 @@ type Report struct {
 	SprintSeconds trial.Float `json:"sprint_seconds,omitempty" minimum:"0" doc:"part of seconds in which it sprinted"`
 	// GPUUse is what it used of its GPUs since the report before; absent where that
 	// was not seen.
-	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since the report before"`
+	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPUs since the previous report"`
 }
 
 // CheckpointCommit publishes an uploaded artifact as the trial's checkpoint.
@@ -183,9 +183,9 @@ type FinishRequest struct {
 	// OutOfGPUMemory, with the outcome failed, says that the command could not have
 	// the memory of a GPU that it asked for: on a GPU that it shares that is no
 	// failure of its own.
-	OutOfGPUMemory bool `json:"out_of_gpu_memory,omitempty" doc:"the command failed since a GPU had no memory left for it"`
+	OutOfGPUMemory bool `json:"out_of_gpu_memory,omitempty" doc:"the command failed because a GPU ran out of memory"`
 	// GPUUse is what it used of its GPUs since the last report.
-	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPUs since its last report"`
+	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPUs since its last report"`
 }
 
 // What the reason of a lease's end begins with where the worker itself says that it
@@ -216,10 +216,10 @@ type HeldLease struct {
 	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch"`
 	// QuietSeconds is how long the script has shown no sign of life; only sent
 	// once that is longer than the lease's StallSeconds.
-	QuietSeconds float64 `json:"quiet_seconds,omitempty" minimum:"0" doc:"how long there has been no report, no output and next to no CPU time, once that is stall_seconds"`
+	QuietSeconds float64 `json:"quiet_seconds,omitempty" minimum:"0" doc:"time without report, output and CPU time, once it reaches stall_seconds"`
 	// GPUUse is what it used of its GPUs since its last report, which will say it
 	// again; only sent for a GPU that others may share.
-	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"what it was seen to use of its GPU since its last report, where others may share that"`
+	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPU since its last report, if others may share it"`
 }
 
 // Heartbeat keeps a worker's leases alive.
@@ -239,7 +239,7 @@ type HeartbeatReply struct {
 	Directives map[trial.ID]Directive `json:"directives,omitempty"`
 	// Hurried are held trials that sprint, where the worker's owner allows that, as
 	// long as they are named: a trial of a higher priority waits for their machine.
-	Hurried []trial.ID `json:"hurried,omitempty" doc:"held trials that sprint as long as they are named: one of a higher priority waits for their machine"`
+	Hurried []trial.ID `json:"hurried,omitempty" doc:"held trials that sprint while they are listed: a trial of higher priority waits for their machine"`
 }
 
 // LogChunk appends to a trial's log.
@@ -318,7 +318,7 @@ type RegretBound struct {
 	Threshold float64 `json:"threshold"`
 	// Confidence is the nominal chance that the bound holds, if the model does.
 	Confidence float64 `json:"confidence"`
-	Results    int     `json:"results" doc:"results at the top rung it stands on"`
+	Results    int     `json:"results" doc:"number of results at the top rung that it is based on"`
 }
 
 // Best is the leading trial: the best value among the trials measured at the

@@ -12,7 +12,7 @@ import (
 type StudyView struct {
 	ID         string                `json:"id"`
 	Name       string                `json:"name"`
-	Owner      string                `json:"owner" doc:"the user whose it is; admin: the administrators"`
+	Owner      string                `json:"owner" doc:"its owner; admin: the administrators"`
 	Status     StudyStatus           `json:"status"`
 	Reason     string                `json:"reason,omitempty"`
 	Created    time.Time             `json:"created"`
@@ -58,7 +58,7 @@ type RankedTrial struct {
 	// that repeats another.
 	Rank int `json:"rank"`
 	// Repeated is there for a trial that was repeated: it ranks by its mean.
-	Repeated *Repeated `json:"repeated,omitempty" doc:"what all trainings of its configuration came to"`
+	Repeated *Repeated `json:"repeated,omitempty" doc:"mean over all trainings of its configuration"`
 }
 
 // Repeated is what several trainings of one configuration with the full budget

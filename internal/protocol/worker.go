@@ -11,7 +11,7 @@ type WorkerRegistration struct {
 	// for, at most Slots: the server decides how many those are.
 	Elastic bool `json:"elastic,omitempty" doc:"run as many trials as the cores have room for, at most slots"`
 	// Sandbox is what holds the commands; absent where the worker does not say.
-	Sandbox *Sandbox `json:"sandbox,omitempty" doc:"what holds the commands it runs"`
+	Sandbox *Sandbox `json:"sandbox,omitempty" doc:"isolation of the commands it runs"`
 	// Measures is what it can measure trials with, and why not; absent where the
 	// worker does not say.
 	Measures []Measure `json:"measures,omitempty" maxItems:"64" doc:"what it can measure trials with, and why not"`
@@ -59,11 +59,11 @@ type Load struct {
 
 // SprintAccount is the energy that a worker's owner allows for sprints.
 type SprintAccount struct {
-	Joules float64 `json:"joules" minimum:"0" maximum:"1000000000000" doc:"what is left, by the owner's estimate of what a sprint takes"`
+	Joules float64 `json:"joules" minimum:"0" maximum:"1000000000000" doc:"joules left, by the owner's estimate of a sprint's cost"`
 	Of     float64 `json:"of" minimum:"0" maximum:"1000000000000" doc:"joules that the account holds when it is full"`
 	// Watts is what it is replenished by.
-	Watts float64 `json:"watts" minimum:"0" maximum:"1000000000000" doc:"what it is replenished by"`
+	Watts float64 `json:"watts" minimum:"0" maximum:"1000000000000" doc:"rate at which it refills"`
 	// ExtraWatts is what it is charged for each trial that sprints; 0 from a worker
 	// that does not say.
-	ExtraWatts float64 `json:"extra_watts,omitempty" minimum:"0" maximum:"1000000000000" doc:"what a trial that sprints is charged"`
+	ExtraWatts float64 `json:"extra_watts,omitempty" minimum:"0" maximum:"1000000000000" doc:"charge for a sprinting trial"`
 }

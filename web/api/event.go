@@ -19,7 +19,7 @@ const heartbeatEvery = 15 * time.Second
 
 type eventsInput struct {
 	StudyRef
-	After int64 `query:"after" minimum:"0" doc:"send the events behind this sequence"`
+	After int64 `query:"after" minimum:"0" doc:"send the events after this sequence"`
 	Last  int64 `header:"Last-Event-ID" minimum:"0" doc:"the same, as browsers send it when they connect again; it wins"`
 }
 

@@ -31,7 +31,7 @@ func (unforeseen) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, e
 }
 
 type forecastInput struct {
-	Minutes int `query:"minutes" minimum:"1" maximum:"40320" default:"360" doc:"how far back the demand is told, in minutes"`
+	Minutes int `query:"minutes" minimum:"1" maximum:"40320" default:"360" doc:"how many minutes of past demand to return"`
 }
 
 type forecastAnswer struct{ Body protocol.PoolForecast }

@@ -13,7 +13,7 @@ type trialsInput struct {
 	Rung   int           `query:"rung" default:"-1" minimum:"-1" doc:"only trials at this rung; -1: at any"`
 	Find   string        `query:"find" maxLength:"500" doc:"only trials that have every word: #12 is a number, batch_size=64 the start of a parameter's value, tag:odd a tag, anything else a part of a parameter, tag, state, origin, worker, host or reason"`
 	Sort   string        `query:"sort" maxLength:"200" default:"rank" doc:"a column: rank, number, state, value (value.1: of the second objective), violation, rung, budget, latest, epochs, seconds, joules or params.NAME"`
-	Order  string        `query:"order" enum:"asc,desc" default:"asc" doc:"NaN stands behind every value in both, and what has nothing in the column last"`
+	Order  string        `query:"order" enum:"asc,desc" default:"asc" doc:"NaN sorts after every value in both directions, and trials without a value last"`
 	Limit  int           `query:"limit" minimum:"1" maximum:"10000" default:"100"`
 	Offset int           `query:"offset" minimum:"0" maximum:"1000000000"`
 }
