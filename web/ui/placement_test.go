@@ -87,7 +87,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	h := s.hand()
 	h.lease("small")
 	p.do(chromedp.Reload())
-	p.seeText("#placement-note", "All workers that are heard of are of one type of machine")
+	p.seeText("#placement-note", "All connected workers are of one type of machine")
 	p.seeText("#placement-count", "1 trial on 1 worker")
 	p.seeText("#placement-runs", "there was nothing to choose")
 	p.see(`[...document.querySelectorAll("#placement-runs a")].map(link => link.getAttribute("href"))`, []string{"/workers?worker=" + handID, "/studies/" + view.ID + "/trials/0"})
@@ -105,7 +105,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#placement-runs", "that should have saved 1 min 48 s and cost 810.0 J more (an estimate).")
 	p.seeText("#placement-runs", "Nothing was known of this type: this is how it becomes known.")
 	p.seeText("#placement-runs", "energy is not known of all, so time alone decided")
-	p.seeText("#placement-runs", "GPU 1, beside lenet #3, 1 trial of other users. Should keep it busy for 30\u00a0% of the time and hold 4.295 GB estimate: it was observed alone for 70 s. Seen: busy for 28\u00a0% of 1 min 10 s alone, at most 3.758 GB held.")
+	p.seeText("#placement-runs", "GPU 1, with lenet #3, 1 trial of other users. Should keep it busy for 30\u00a0% of the time and hold 4.295 GB estimate: it was observed alone for 70 s. Seen: busy for 28\u00a0% of 1 min 10 s alone, at most 3.758 GB held.")
 	p.seeText("#placement-runs .moving", "what is left should take 27 s there")
 	p.see(`[...document.querySelector("#placement-runs .scores").children].map(one => one.innerText.split("\n")[1])`, []string{
 		"an epoch should take 2.00 s, 180.0 J, by its epochs there", "an epoch should take 14.0 s, 90.00 J, by its epochs elsewhere, and probes; joules learned from estimates", "nothing is known yet",
@@ -121,7 +121,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 		"NVIDIA A100-SXM4-40GB; 41, of 5 architectures, learned from 37; 0.02, memory 3\u00a0%; 0.06, memory 12\u00a0%; 14", "Tesla T4; 3, of 1 architecture, not learned; –; –; 0",
 	})
 	p.seeText("#gpu-models", "What decides: operations a layer 41\u00a0%, batch 20\u00a0%.")
-	p.seeText("#gpu-models", "told by what each did beside others, from 14 pairs: off by 0.03 where they were hidden, the mean by 0.11.")
+	p.seeText("#gpu-models", "predicted from the slowdown of each with others, learned from 14 pairs. Error on held-out pairs: 0.03; of the mean: 0.11.")
 	p.seeText("#gpu-models", "What a training uses is not predicted: 3 trainings were seen alone")
 	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 7)
 

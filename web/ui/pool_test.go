@@ -106,7 +106,7 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#count", "minutes recorded")
 	p.see(`document.getElementById("nothing").hidden`, true)
 	p.see(`document.querySelectorAll("#demand-chart canvas").length`, 2)
-	p.see(`/^Demand of the last minutes, now .* GPUs, of 12 there\. In 5 minutes it is at most .* with 90 %: an estimate/.test(document.getElementById("demand-chart").ariaLabel)`, true)
+	p.see(`/^Demand of the last minutes, now .* GPUs, of 12 connected\. In 5 minutes it is at most .* with 90 %: an estimate/.test(document.getElementById("demand-chart").ariaLabel)`, true)
 	p.seeText("#demand-note", "Forecast by persistence: an estimate.")
 	p.see(`document.querySelectorAll("#ahead tbody tr").length`, 5)
 	p.choose("#span", "720")

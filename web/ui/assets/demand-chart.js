@@ -1,4 +1,4 @@
-// How many GPUs trials held and waited for, what had been foretold of each minute
+// How many GPUs trials held and waited for, what was forecast of each minute
 // five minutes before, and the fan of the minutes ahead.
 import { line, Plane } from "./canvas.js";
 import { fillLegend, palette } from "./chart.js";
@@ -55,7 +55,7 @@ export class DemandChart {
     fillLegend(byId("demand-legend"), [
       { colour: colours.strong, text: "held and waited for", line: true },
       { colour: colours.good, text: "there", line: true },
-      { colour: colours.accent, text: "foretold: 10 to 99 %, 20 to 90 %, 30 to 70 %, and the median" },
+      { colour: colours.accent, text: "forecast: 10 to 99 %, 20 to 90 %, 30 to 70 %, and the median" },
     ]);
   }
 
@@ -63,7 +63,7 @@ export class DemandChart {
     const now = past.at(-1);
     const next = ahead.at(-1);
     const told = next ? ` In ${ahead.length} minutes it is at most ${gpus(next.fan[this.#place(0.9)])} with 90 %: an estimate.` : "";
-    return now ? `Demand of the last minutes, now ${gpus(now.demand)} ${this.#told.unit}, of ${gpus(now.capacity)} there.${told} The arrow keys go from minute to minute.` : "Nothing was recorded";
+    return now ? `Demand of the last minutes, now ${gpus(now.demand)} ${this.#told.unit}, of ${gpus(now.capacity)} connected.${told} The arrow keys go from minute to minute.` : "Nothing was recorded";
   }
 
   #place(quantile) {
@@ -75,7 +75,7 @@ export class DemandChart {
     if (row.demand !== undefined) lines.push(`${gpus(row.running)} held, ${gpus(row.waiting)} waited for`, `${gpus(row.capacity)} there`);
     if (row.fan) {
       const [low, half, high] = [0.1, 0.5, 0.9].map((quantile) => gpus(row.fan[this.#place(quantile)]));
-      lines.push(`${row.demand === undefined ? "estimate" : "foretold 5 minutes before"}: ${half}, ${low} to ${high} with 80 %`);
+      lines.push(`${row.demand === undefined ? "estimate" : "forecast 5 minutes before"}: ${half}, ${low} to ${high} with 80 %`);
     }
     return lines;
   }

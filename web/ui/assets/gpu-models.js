@@ -3,7 +3,7 @@
 import { byId, fillRows, make, setText, show } from "./dom.js";
 import { bytes, count, nothing, number, several, share } from "./format.js";
 
-const ways = { factors: "what each did beside others", use: "what both use of the GPU" };
+const ways = { factors: "the slowdown of each with others", use: "what both use of the GPU" };
 
 const part = (value) => number(value).toFixed(2);
 const below = (text) => make("span", { class: "sub" }, text);
@@ -16,8 +16,8 @@ function said(one) {
   if (one.reason) lines.push(`What a training uses is not predicted: ${one.reason}.`);
   if (one.unseen_reason) lines.push(`New architectures are not predicted: ${one.unseen_reason}.`);
   if (one.importances?.length > 0) lines.push(`What decides: ${one.importances.map(({ feature, share: of }) => `${feature} ${share(of)}`).join(", ")}.`);
-  for (const way of one.pairs.learned ?? []) lines.push(`Speeds of pairs that were never seen are told by ${ways[way.basis]}, from ${several(way.pairs, "pair")}: off by ${part(way.off)} where they were hidden, the mean by ${part(way.plain_off)}.`);
-  if (one.pairs.reason) lines.push(`Pairs that were never seen are not told: ${one.pairs.reason}.`);
+  for (const way of one.pairs.learned ?? []) lines.push(`Speeds of unmeasured pairs are predicted from ${ways[way.basis]}, learned from ${several(way.pairs, "pair")}. Error on held-out pairs: ${part(way.off)}; of the mean: ${part(way.plain_off)}.`);
+  if (one.pairs.reason) lines.push(`Unmeasured pairs are not predicted: ${one.pairs.reason}.`);
   return lines.map((line) => below(line));
 }
 

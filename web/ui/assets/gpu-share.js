@@ -11,12 +11,12 @@ export function expectedPart(part) {
 
 /** What it was seen to use, in words. */
 export function seenPart(use) {
-  if (use.seconds === 0) return `Seen: at most ${bytes(use.memory_bytes)} held; how busy it keeps a shared GPU is not told there.`;
-  return `Seen: busy for ${share(number(use.utilization))} of ${duration(use.seconds)} ${use.alone ? "alone" : "beside others"}, at most ${bytes(use.memory_bytes)} held.`;
+  if (use.seconds === 0) return `Seen: at most ${bytes(use.memory_bytes)} held; the driver does not report how busy it keeps a shared GPU.`;
+  return `Seen: busy for ${share(number(use.utilization))} of ${duration(use.seconds)} ${use.alone ? "alone" : "with others"}, at most ${bytes(use.memory_bytes)} held.`;
 }
 
 /** Who shares a running trial's GPU; nameOf tells what a trial of that id is called. */
 export function company(gpu, nameOf) {
   const names = [...(gpu.beside ?? []).map(nameOf), ...(gpu.others ? [`${several(gpu.others, "trial")} of other users`] : [])];
-  return names.length > 0 ? `beside ${names.join(", ")}` : "which others may share";
+  return names.length > 0 ? `with ${names.join(", ")}` : "which others may share";
 }

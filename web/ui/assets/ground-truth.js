@@ -52,7 +52,7 @@ function drawWorkloads(answer) {
 }
 
 function against({ configurations, neighbours, seconds, slowest_seconds: slowest }) {
-  const beside = neighbours > 0 ? ` beside ${plural(neighbours, "other trial")}` : "";
+  const beside = neighbours > 0 ? ` next to ${plural(neighbours, "other trial")}` : "";
   if (configurations < 2) return `the only one timed${beside}`;
   return `${(slowest / seconds).toFixed(2)} × as fast as the slowest of ${configurations}${beside}`;
 }

@@ -96,7 +96,7 @@ function note({ machines, saved }) {
   const types = new Set(machines.filter(({ alive }) => alive).map(({ type }) => type)).size;
   const choice = types > 1
     ? "Where workers on several types of machine wait, a trial goes where its epochs should take the least, by the study's weight of energy against time; scores are from 0 to 1, higher is better."
-    : types === 1 ? "All workers that are heard of are of one type of machine: there is nothing to choose, and trials go to whoever asks first." : "No worker is heard of now: nothing can start.";
+    : types === 1 ? "All connected workers are of one type of machine: there is nothing to choose, and trials go to the worker that asks first." : "No worker is connected: nothing can start.";
   return saved ? `${choice} Against the order in which workers asked, placement should have ${gains(saved)}: an estimate.` : choice;
 }
 

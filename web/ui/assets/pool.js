@@ -27,7 +27,7 @@ function drawFigures(forecast) {
   const unit = forecast.unit;
   figures.set("held", { term: "Held", value: now ? gpus(now.running) : nothing, detail: unit });
   figures.set("waiting", { term: "Waited for", value: now ? gpus(now.waiting) : nothing, detail: unit });
-  figures.set("there", { term: "There", value: now ? gpus(now.capacity) : nothing, detail: `${unit} of workers that are heard of` });
+  figures.set("there", { term: "There", value: now ? gpus(now.capacity) : nothing, detail: `${unit} of connected workers` });
   const last = forecast.ahead.at(-1);
   figures.set("ahead", {
     term: "In five minutes", value: last ? gpus(last.demand[forecast.quantiles.indexOf(0.5)]) : nothing, estimate: last !== undefined,
@@ -38,7 +38,7 @@ function drawFigures(forecast) {
   const saved = advice.saved;
   figures.set("saved", {
     term: "Saved by sleep", value: saved ? share(saved.share) : nothing, estimate: saved !== undefined,
-    detail: saved ? `${measured(saved.joules / 3.6e6)} kWh in ${several(saved.minutes, "minute")}; ${share(saved.served)} of the demand was served` : "told after an hour",
+    detail: saved ? `${measured(saved.joules / 3.6e6)} kWh in ${several(saved.minutes, "minute")}; ${share(saved.served)} of the demand was served` : "known after an hour",
   });
 }
 
@@ -56,8 +56,8 @@ function drawForecast(forecast) {
 }
 
 const trusts = {
-  unsure: { tag: "too early to say", said: () => "Too few minutes were foretold for a verdict: the fan may be right or wrong." },
-  good: { tag: "holds", said: () => "The fan holds: what came was within it as often as was told." },
+  unsure: { tag: "too early to say", said: () => "Too few minutes were forecast for a verdict: the fan may be right or wrong." },
+  good: { tag: "holds", said: () => "The fan holds: the demand was within it as often as forecast." },
   optimistic: { tag: "too low", said: (above) => `The fan is too low: the demand was above its 90\u00a0% in ${above} of the minutes instead of 10\u00a0%. Ask for a higher share with the knob, or keep more awake.` },
   cautious: { tag: "too high", said: (above) => `The fan is too high: the demand was above its 90\u00a0% in only ${above} of the minutes instead of 10\u00a0%. Nobody waits for that, but less is saved than could be.` },
   uneven: { tag: "holds above", said: () => "The upper part of the fan, which GPUs are kept awake for, holds; the lower part does not." },
@@ -74,7 +74,7 @@ function drawTrust({ calibration, learned, quantiles }) {
   show(byId("coverage-part"), calibration !== undefined);
   if (calibration) {
     fillRows("coverage", quantiles.map((quantile, place) => row(percent(quantile), between(calibration.covered_least[place], calibration.covered_most[place]), calibration.verdicts[place])));
-    setText(byId("coverage-note"), `${several(calibration.minutes, "minute")} of the last day had been foretold five minutes before. Of many minutes, the second column should be the first, or a range around it: half a GPU more or less counts as the same. A verdict also allows for chance.`);
+    setText(byId("coverage-note"), `${several(calibration.minutes, "minute")} of the last day had a forecast five minutes before. Of many minutes, the second column should be the first, or a range around it: half a GPU more or less counts as the same. A verdict also allows for chance.`);
     const tag = byId("trust-tag");
     setText(tag, trusts[calibration.trust].tag);
     tag.classList.toggle("good", calibration.trust === "good" || calibration.trust === "uneven");
@@ -86,7 +86,7 @@ function drawTrust({ calibration, learned, quantiles }) {
   fillRows("tried", learned.tried.map((one) => make("tr", {}, make("th", { scope: "row" }, one.method), make("td", { class: "number" }, one.pinball === undefined ? nothing : measured(one.pinball)), make("td", {}, one.reason ?? ""))));
   setText(byId("learned-note"), [
     `Learned ${moment(learned.at)} from ${several(learned.minutes, "minute")} in ${duration(learned.seconds)}.`,
-    learned.judged_on > 0 ? `Compared on the ${several(learned.judged_on, "minute")} behind them, which none had learned from; the least loss is the best.` : "",
+    learned.judged_on > 0 ? `Compared on the ${several(learned.judged_on, "minute")} after them, which no method had learned from; the least loss is the best.` : "",
     learned.bridged > 0 ? `${several(learned.bridged, "minute")} that nobody saw stand for the one before.` : "",
   ].filter(Boolean).join(" "));
 }

@@ -10,7 +10,7 @@ const meanings = {
   probing: "the configuration was being measured",
   reused: "the best of similar workloads",
   decided: "the best by what was measured",
-  "not followed": "it ran with another configuration than it was told to",
+  "not followed": "it ran with another configuration than it was given",
 };
 
 const phaseOf = ({ phase, system_phase: other }) => phase || other || "not followed";

@@ -98,7 +98,7 @@ function drawFacts({ trial, gpu_expected: expected }, guest) {
     ...expectedUse(expected),
     ...(trial.gpu_share ? [["Part of that GPU", make("span", {}, ...expectedPart(trial.gpu_share))]] : []),
     ...(trial.gpu_use ? [["On its GPU", seenPart(trial.gpu_use)]] : []),
-    ...(trial.gpu_shortage ? [["Out of GPU memory", `${times(trial.gpu_shortage.times)} beside other trials, which is no failure; ${bytes(trial.gpu_shortage.need_bytes)} are kept for it since`]] : []),
+    ...(trial.gpu_shortage ? [["Out of GPU memory", `${times(trial.gpu_shortage.times)} next to other trials, which is no failure; ${bytes(trial.gpu_shortage.need_bytes)} are kept for it since`]] : []),
     ["Leases", count(trial.lease_epoch)],
     ["Seed", String(trial.seed)],
     ["Created", moment(trial.created)],

@@ -19,7 +19,7 @@ export class WorkerHistory {
     if (id !== this.#worker) this.#show({ steps: [] }, "Looking …");
     this.#worker = id;
     this.#asked = now;
-    get(`/workers/${encodeURIComponent(id)}/history`).then((history) => id === this.#worker && this.#show(history, "Nothing has been told in the last hour."), (error) => setText(byId("history-note"), error.message));
+    get(`/workers/${encodeURIComponent(id)}/history`).then((history) => id === this.#worker && this.#show(history, "No heartbeat in the last hour."), (error) => setText(byId("history-note"), error.message));
   }
 
   #show({ steps, step_seconds: seconds }, otherwise) {
@@ -42,8 +42,8 @@ export class WorkerHistory {
       ...draw("Memory", (step) => step.memory_utilization, 1, share),
       ...draw("Power", (step) => step.watts, most, (watts) => `${parameter(Number(watts.toPrecision(3)))} W`),
     );
-    const told = steps.length < minutes ? ` Told in ${steps.length} of ${minutes} minutes; the others are empty.` : "";
-    setText(byId("history-note"), `A bar for each minute, the newest on the right; the mean of what the worker's heartbeats told of its machine, whoever used it.${told}`);
+    const told = steps.length < minutes ? ` Heartbeats in ${steps.length} of ${minutes} minutes; the others are empty.` : "";
+    setText(byId("history-note"), `A bar for each minute, the newest on the right; the mean of the worker's heartbeats, for the whole machine.${told}`);
   }
 }
 

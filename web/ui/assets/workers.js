@@ -152,7 +152,7 @@ function drawPanel() {
     ...(machine.governor ? [["Governor", `${machine.governor}, when the worker started`]] : []),
     ["GPUs", machine.gpus?.length ? machine.gpus.join(", ") : "none"],
     ...(machine.gpu_power_cap_watts ? [["GPU power cap", `${parameter(machine.gpu_power_cap_watts)} W, when the worker started`]] : []),
-    ["Power", make("span", {}, ...(alive && load ? [`${measured(load.watts)} W, `, load.method] : ["not told"]))],
+    ["Power", make("span", {}, ...(alive && load ? [`${measured(load.watts)} W, `, load.method] : ["not reported"]))],
     ["Joules of trials", machine.energy_method || nothing],
     ["Knobs it can set", machine.knobs?.length ? machine.knobs.join(", ") : "none"],
     ["Trials at once", worker.elastic ? `as many as fit, at most ${count(worker.slots)}` : count(worker.slots)],
