@@ -143,6 +143,7 @@ var mayImport = map[string][]string{
 	"bench/profiler":                {"profiler", "clients/rest", "e2e/launch"},
 	"bench/similarity":              {"profiler", "similarity", "study/space", "study/system", "trial"},
 	"cmd/tandem":                    nil, // wires everything
+	"cmd/tandem/internal/show":      {"clients/rest", "cmd/tandem/internal/term", "inference_emu/deployment", "inference_emu/estimate", "inference_emu/tuning", "internal/format", "internal/protocol", "study/definition", "study/space", "trial"},
 	"cmd/tandem/internal/term":      {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 }
 
@@ -167,7 +168,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/filesystem", "store/sqlite", "inference_emu/emulator", "cmd/tandem", "cmd/tandem/internal/term", "workers/sandbox", "workers/sandbox/filter", "e2e/limits"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "cmd/tandem", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                 // and tests
 	"google.golang.org/protobuf":       {"inference_emu/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -26,7 +27,7 @@ func studyNames(ctx context.Context, client *rest.Client, but []string) ([]strin
 	names := make([]string, 0, len(studies))
 	for _, study := range studies {
 		if !slices.Contains(but, study.Name) {
-			names = append(names, format.Plain(study.Name)+"\t"+fmt.Sprintf("%s, %s", study.Status, shownBest(study)))
+			names = append(names, format.Plain(study.Name)+"\t"+fmt.Sprintf("%s, %s", study.Status, show.Best(study)))
 		}
 	}
 	return names, nil
@@ -64,7 +65,7 @@ func trialNumbers(ctx context.Context, client *rest.Client, study string) ([]str
 	}
 	numbers := make([]string, 0, len(page.Trials))
 	for _, t := range page.Trials {
-		numbers = append(numbers, strconv.Itoa(t.Number)+"\t"+shownTrial(t, view.Definition))
+		numbers = append(numbers, strconv.Itoa(t.Number)+"\t"+show.Trial(t, view.Definition))
 	}
 	return numbers, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
@@ -109,7 +110,7 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 	case f.json:
 		return term.WriteJSON(out, found)
 	}
-	return deploymentTable(out, found)
+	return show.PrintDeployments(out, found)
 }
 
 func (f *deployFlags) settings() (deployment.Settings, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
@@ -148,10 +149,10 @@ func readModelFile(path string) ([]byte, error) {
 func printClasses(out io.Writer, cost graph.Cost) error {
 	var rows [][]string
 	for _, part := range cost.Classes {
-		rows = append(rows, []string{string(part.Class), strconv.Itoa(part.Operators), shownOperations(part.Operations), shownCount(float64(part.Parameters)),
+		rows = append(rows, []string{string(part.Class), strconv.Itoa(part.Operators), shownOperations(part.Operations), show.Count(float64(part.Parameters)),
 			format.Size(part.WeightBytes), format.Size(part.ReadBytes), format.Size(part.WrittenBytes)})
 	}
-	rows = append(rows, []string{"all", strconv.Itoa(cost.Operators), shownOperations(cost.Operations), shownCount(float64(cost.Parameters)),
+	rows = append(rows, []string{"all", strconv.Itoa(cost.Operators), shownOperations(cost.Operations), show.Count(float64(cost.Parameters)),
 		format.Size(cost.WeightBytes), format.Size(cost.ReadBytes), format.Size(cost.WrittenBytes)})
 	return term.Table(out, []string{"CLASS", "OPERATORS", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
@@ -165,7 +166,7 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 			shape = shownShape(g.Tensors[op.Outputs[0]])
 		}
 		rows = append(rows, []string{format.Plain(op.Name), format.Plain(op.Kind), string(op.Class), shape, shownOperations(graph.Product(op.Operations, scale)),
-			shownCount(float64(op.Parameters)), format.Size(op.WeightBytes), format.Size(graph.Product(op.ReadBytes, scale)), format.Size(graph.Product(op.WrittenBytes, scale))})
+			show.Count(float64(op.Parameters)), format.Size(op.WeightBytes), format.Size(graph.Product(op.ReadBytes, scale)), format.Size(graph.Product(op.WrittenBytes, scale))})
 	}
 	return term.Table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
@@ -177,7 +178,7 @@ func printInspected(out io.Writer, g graph.Graph, cost graph.Cost) error {
 		fmt.Fprintf(out, ", %s %s %s", format.Plain(input.Name), input.Type, shownShape(input))
 	}
 	fmt.Fprintf(out, "\nOperations:   %s an inference, %s a sample (a multiplication and an addition are two)\n", shownOperations(cost.Operations), shownOperations(cost.Operations/cost.Batch))
-	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", shownCount(float64(cost.Parameters)), format.Size(cost.StoredBytes))
+	fmt.Fprintf(out, "Model:        %s parameters, %s stored\n", show.Count(float64(cost.Parameters)), format.Size(cost.StoredBytes))
 	fmt.Fprintf(out, "Activations:  %s at most at once\n", format.Size(cost.PeakActivationBytes))
 	if len(g.Inputs) > 0 && len(g.Inputs[0].Shape) > 1 && g.Inputs[0].Shape[0] > 1 {
 		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", format.Plain(g.Inputs[0].Name), g.Inputs[0].Shape[0])

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -120,7 +120,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	done := 0
 	job.Progress = func(m emulator.Measurement) {
 		done++
-		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, format.Count(m.Threads, "thread"), shownSpan(m.Latency.P50))
+		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, format.Count(m.Threads, "thread"), show.Span(m.Latency.P50))
 	}
 	result, failed := emulator.Run(command.Context(), job)
 	if failed != nil && len(result.Cells) == 0 {
@@ -199,14 +199,3 @@ func (s *byteSize) Set(text string) error {
 }
 
 func (s *byteSize) Type() string { return "size" }
-
-// shownSpan is a short span of time with its unit.
-func shownSpan(seconds float64) string {
-	switch {
-	case seconds < 1e-3:
-		return fmt.Sprintf("%.1f us", seconds*1e6)
-	case seconds < 1:
-		return fmt.Sprintf("%.3g ms", seconds*1e3)
-	}
-	return fmt.Sprintf("%.3g s", time.Duration(seconds*float64(time.Second)).Seconds())
-}

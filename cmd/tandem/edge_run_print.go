@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -17,8 +18,8 @@ func printEdgeRun(out io.Writer, answer edgeRun) error {
 		l := m.Latency
 		rows = append(rows, []string{
 			strconv.Itoa(m.Batch), strconv.Itoa(m.Threads), strconv.Itoa(len(m.CoreNumbers)),
-			shownSpan(l.P50), shownSpan(l.P90), shownSpan(l.P99),
-			fmt.Sprintf("%s to %s", shownSpan(l.MedianLow), shownSpan(l.MedianHigh)), strconv.Itoa(m.Runs),
+			show.Span(l.P50), show.Span(l.P90), show.Span(l.P99),
+			fmt.Sprintf("%s to %s", show.Span(l.MedianLow), show.Span(l.MedianHigh)), strconv.Itoa(m.Runs),
 			fmt.Sprintf("%.5g", m.SamplesPerSecond), shownJoules(m), fmt.Sprintf("%.1f MiB", float64(m.PeakBeyondLibraryBytes)/(1<<20)),
 		})
 	}

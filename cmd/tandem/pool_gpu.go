@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 // shownPoolGPU says what a trial has of its machine's GPUs, and beside which of those
@@ -22,12 +22,12 @@ func shownPoolGPU(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 	case one.Share == nil:
 		said += " for itself"
 	case one.Share.Alone:
-		said += ": " + shownGPUShare(*one.Share)
+		said += ": " + show.GPUShare(*one.Share)
 	default:
-		said += besideWhom(one, runs) + ": " + shownGPUShare(*one.Share)
+		said += besideWhom(one, runs) + ": " + show.GPUShare(*one.Share)
 	}
 	if one.Use != nil {
-		said += "; seen: " + shownGPUUse(*one.Use)
+		said += "; seen: " + show.GPUUse(*one.Use)
 	}
 	return said
 }
@@ -51,26 +51,3 @@ func besideWhom(one protocol.PoolGPU, runs []protocol.PoolRun) string {
 	}
 	return " beside " + strings.Join(names, ", ")
 }
-
-// shownGPUShare says which part of a GPU a trial should take.
-func shownGPUShare(share trial.GPUShare) string {
-	if share.Alone {
-		return "nobody joins it there at the moment: " + format.Plain(share.Basis)
-	}
-	return fmt.Sprintf("should keep it busy for %.0f %% of the time and hold %s (an estimate: %s)", 100*share.Utilization, gib(share.MemoryBytes), format.Plain(share.Basis))
-}
-
-// shownGPUUse says what a trial was seen to use.
-func shownGPUUse(use trial.GPUUse) string {
-	with := "beside others"
-	if use.Alone {
-		with = "alone"
-	}
-	if use.Seconds == 0 {
-		return "at most " + gib(use.MemoryBytes) + " held (how busy it keeps a shared GPU is not told here)"
-	}
-	return fmt.Sprintf("busy for %.0f %% of %s %s, at most %s held", 100*use.Utilization, format.Seconds(use.Seconds), with, gib(use.MemoryBytes))
-}
-
-// gib is an amount of memory.
-func gib(bytes int64) string { return fmt.Sprintf("%.3g GiB", float64(bytes)/(1<<30)) }

@@ -118,23 +118,3 @@ func shownBasis(basis string) string {
 	}
 	return "what both use of the GPU"
 }
-
-// printGPUExpected says what the trial should use of GPUs.
-func printGPUExpected(out io.Writer, expected *protocol.GPUExpected) {
-	if expected == nil {
-		return
-	}
-	for _, one := range expected.GPUs {
-		if !one.Known() {
-			fmt.Fprintf(out, "GPU use expected on %s: not known, %s\n", format.Plain(one.GPU), format.Plain(one.Reason))
-			continue
-		}
-		fmt.Fprintf(out, "GPU use expected on %s: %.2f (%.2f to %.2f), %s (%s to %s); an estimate from %s, usually off by %.2f and %.0f%% of the memory", format.Plain(one.GPU),
-			one.Utilization, one.UtilizationLow, one.UtilizationHigh, format.Size(one.MemoryBytes), format.Size(one.MemoryLow), format.Size(one.MemoryHigh),
-			format.Count(one.Trainings, "training"), one.UtilizationOff, 100*one.MemoryOff)
-		if one.Unseen {
-			fmt.Fprint(out, ", none of them of its architecture")
-		}
-		fmt.Fprintln(out)
-	}
-}

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
@@ -38,7 +37,7 @@ func printProfiled(out io.Writer, result profiled) error {
 		profiles = append(profiles, *agent.CompactProfile(epoch.Profile))
 	}
 	fmt.Fprintln(out)
-	return printHeatMap(out, columns, profileRows(profiles), coloured(out))
+	return show.PrintHeatMap(out, columns, show.HeatRows(profiles), show.Coloured(out))
 }
 
 // shownCommand is as much of a command as fits into a line.
@@ -49,11 +48,6 @@ func shownCommand(command []string) string {
 		return string(text[:most]) + "…"
 	}
 	return string(text)
-}
-
-func coloured(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(file) && os.Getenv("NO_COLOR") == ""
 }
 
 func printEvents(out io.Writer, p profiler.Profile) error {
@@ -71,7 +65,7 @@ func printEvents(out io.Writer, p profiler.Profile) error {
 		if event.Scaled {
 			scaled = "scaled: an estimate"
 		}
-		rows = append(rows, []string{event.Name, shownTotal(event), shownCount(event.PerSecond), each,
+		rows = append(rows, []string{event.Name, shownTotal(event), show.Count(event.PerSecond), each,
 			strconv.FormatFloat(100*event.RunFraction, 'f', 0, 64) + "%", scaled})
 	}
 	if err := term.Table(out, []string{"EVENT", "TOTAL", "PER SECOND", "PER INSTRUCTION", "COUNTED", ""}, rows); err != nil {
@@ -84,25 +78,9 @@ func printEvents(out io.Writer, p profiler.Profile) error {
 // shownTotal gives the clocks their unit.
 func shownTotal(event profiler.EventProfile) string {
 	if strings.HasSuffix(event.Name, "-clock") {
-		return shownCount(event.Total/1e6) + " ms"
+		return show.Count(event.Total/1e6) + " ms"
 	}
-	return shownCount(event.Total)
-}
-
-// shownCount is a large number with groups of three digits, a small one as
-// measured.
-func shownCount(value float64) string {
-	if math.Abs(value) < 100 && value != math.Trunc(value) {
-		return format.Number(trial.Float(value))
-	}
-	if math.Abs(value) >= 1e15 {
-		return strconv.FormatFloat(value, 'g', 6, 64)
-	}
-	digits := strconv.FormatFloat(value, 'f', 0, 64)
-	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
+	return show.Count(event.Total)
 }
 
 func printHost(out io.Writer, p profiler.Profile) error {
@@ -141,7 +119,7 @@ func shownHost(name string, value float64, state bool) string {
 	case strings.HasSuffix(name, "_bytes"):
 		return fmt.Sprintf("%.1f KiB%s", value/(1<<10), rate)
 	}
-	return shownCount(value) + rate
+	return show.Count(value) + rate
 }
 
 // shownGPU gives a GPU's metric its unit.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -120,7 +121,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if view, err = f.work(ctx, here, view, notes); err != nil {
 		return err
 	}
-	if err := printResult(ctx, here.client, view, f.json, out); err != nil {
+	if err := show.PrintResult(ctx, here.client, view, f.json, out); err != nil {
 		return err
 	}
 	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.data)
@@ -227,7 +228,7 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 		case <-ctx.Done():
 		}
 	}()
-	last, err := watch(ctx, here.client, view.ID, out)
+	last, err := show.Watch(ctx, here.client, view.ID, out)
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -113,7 +114,7 @@ func listingOfStudies(studies []protocol.StudyView) term.Listing {
 	seen := term.Listing{Print: func(out io.Writer) error { return printStudies(out, studies) }}
 	for _, study := range studies {
 		name := format.Plain(study.Owner) + ":" + format.Plain(study.Name)
-		seen.Items = append(seen.Items, term.Item{Key: name, Text: fmt.Sprintf("%s  %s  %s  %s", name, study.Status, shownBest(study), format.States(study.Progress.Trials))})
+		seen.Items = append(seen.Items, term.Item{Key: name, Text: fmt.Sprintf("%s  %s  %s  %s", name, study.Status, show.Best(study), format.States(study.Progress.Trials))})
 	}
 	return seen
 }
@@ -130,7 +131,7 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 		if p.Best != nil {
 			best, metric = format.BestValue(*p.Best), format.Plain(p.Best.Metric)
 			for i := 1; i < len(p.Best.Values); i++ { // the best compromise
-				best += ", " + further(*p.Best, i)
+				best += ", " + show.FurtherValue(*p.Best, i)
 				metric += ", " + format.Plain(study.Definition.Objectives[i].Label())
 			}
 		}
@@ -147,7 +148,7 @@ func printStudies(out io.Writer, studies []protocol.StudyView) error {
 }
 
 func showCommand(flags *term.Flags) *cobra.Command {
-	limit, watching := leaderboardLimit, false
+	limit, watching := show.LeaderboardLimit, false
 	command := onStudy(flags, &cobra.Command{
 		Use:   "show STUDY",
 		Short: "Show a study's progress and its leaderboard",
@@ -167,72 +168,12 @@ func showCommand(flags *term.Flags) *cobra.Command {
 			return term.WriteJSON(out, view)
 		}
 		return term.ShowListing(ctx, out, watching, func(ctx context.Context) (term.Listing, error) {
-			return listingOfStudy(ctx, client, study, limit)
+			return show.ListStudy(ctx, client, study, limit)
 		})
 	})
-	command.Flags().IntVar(&limit, "trials", leaderboardLimit, "rows of the leaderboard")
+	command.Flags().IntVar(&limit, "trials", show.LeaderboardLimit, "rows of the leaderboard")
 	term.AddWatchFlag(command, &watching)
 	return command
-}
-
-// listingOfStudy is a study with its leaderboard.
-func listingOfStudy(ctx context.Context, client *rest.Client, study string, limit int) (term.Listing, error) {
-	view, err := client.Study(ctx, study)
-	if err != nil {
-		return term.Listing{}, err
-	}
-	correlations, err := client.Correlations(ctx, view.ID)
-	if err != nil {
-		return term.Listing{}, err
-	}
-	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
-	if err != nil {
-		return term.Listing{}, err
-	}
-	deflation, err := deflationOf(ctx, client, view)
-	if err != nil {
-		return term.Listing{}, err
-	}
-	seen := term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
-	seen.Items = append(seen.Items, term.Item{Key: "study", Text: fmt.Sprintf("%s  %s  %s", format.Plain(view.Name), view.Status, shownBest(view))})
-	for _, t := range page.Trials {
-		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("trial %d", t.Number), Text: shownTrial(t, view.Definition)})
-	}
-	return seen, nil
-}
-
-func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {
-	status := string(view.Status)
-	if view.Reason != "" {
-		status += ": " + format.Plain(view.Reason)
-	}
-	fmt.Fprintf(out, "%s (%s) of %s  %s\n", format.Plain(view.Name), view.ID, format.Plain(view.Owner), status)
-	for _, wait := range view.Waits {
-		fmt.Fprintf(out, "Waits: %s\n", format.Plain(wait.Reason))
-	}
-	if view.Definition.Description != "" {
-		fmt.Fprintln(out, format.Plain(view.Definition.Description))
-	}
-	printCosts(out, view)
-	if left := view.Progress.RemainingSeconds; left != nil {
-		fmt.Fprintf(out, "Left:  about %s\n", format.Seconds(*left))
-	}
-	if bound := view.Progress.RegretBound; bound != nil {
-		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
-	}
-	printDeflation(out, deflation, view.Definition.Objectives[0].Label())
-	if err := printStudySystem(out, view.Progress); err != nil {
-		return err
-	}
-	printCorrelations(out, correlations)
-	fmt.Fprintln(out)
-	return printLeaderboard(out, view.Definition, page)
-}
-
-// shownRegret says how much could still be gained.
-func shownRegret(bound protocol.RegretBound, metric string) string {
-	return fmt.Sprintf("Gain:  at most %.3g of %s is left, an estimate at %g %% confidence from %s; ends below %g",
-		float64(bound.Value), format.Plain(metric), 100*bound.Confidence, format.Count(bound.Results, "full result"), bound.Threshold)
 }
 
 func watchCommand(flags *term.Flags) *cobra.Command {
@@ -241,44 +182,6 @@ func watchCommand(flags *term.Flags) *cobra.Command {
 		Short:   "Follow a study until it ends, then print its result",
 		Example: `  tandem study watch lenet-fashion-mnist`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		return follow(ctx, client, study, flags.JSON, out)
+		return show.Follow(ctx, client, study, flags.JSON, out)
 	})
-}
-
-// follow watches a study to its end and prints the result.
-func follow(ctx context.Context, client *rest.Client, study string, asJSON bool, out io.Writer) error {
-	progress := out
-	if asJSON {
-		progress = io.Discard
-	}
-	view, err := watch(ctx, client, study, progress)
-	if err != nil {
-		return err
-	}
-	return printResult(ctx, client, view, asJSON, out)
-}
-
-// printResult prints what a study that is over has found.
-func printResult(ctx context.Context, client *rest.Client, view protocol.StudyView, asJSON bool, out io.Writer) error {
-	answer, err := client.Recommendation(ctx, view.ID)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		if err := term.WriteJSON(out, map[string]any{"study": view, "recommendation": answer}); err != nil {
-			return err
-		}
-		return finished(ctx, client, view)
-	}
-	fmt.Fprintln(out)
-	whole, err := listingOfStudy(ctx, client, view.ID, leaderboardLimit)
-	if err != nil {
-		return err
-	}
-	if err := whole.Print(out); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	printRecommendation(out, answer)
-	return finished(ctx, client, view)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -92,7 +93,7 @@ func (f *createFlags) follow(ctx context.Context, client *rest.Client, view prot
 	if !f.JSON {
 		fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
 	}
-	return follow(ctx, client, view.ID, f.JSON, out)
+	return show.Follow(ctx, client, view.ID, f.JSON, out)
 }
 
 // definition reads the file and puts the flags on top.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -59,7 +60,7 @@ func printPareto(out io.Writer, answer protocol.Pareto) error {
 			for _, value := range t.Values {
 				row = append(row, format.Number(value))
 			}
-			rows = append(rows, append(row, shownConfiguration(t.Params, parameters)...))
+			rows = append(rows, append(row, show.Configuration(t.Params, parameters)...))
 		}
 		if err := term.Table(out, heading, rows); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -67,15 +68,15 @@ func printPlace(out io.Writer, detail protocol.TrialDetail) {
 		fmt.Fprintf(out, "GPUs of its machine: %s\n", strings.Trim(fmt.Sprint(t.GPUs), "[]"))
 	}
 	if t.GPUShare != nil {
-		fmt.Fprintf(out, "A part of that GPU: %s\n", shownGPUShare(*t.GPUShare))
+		fmt.Fprintf(out, "A part of that GPU: %s\n", show.GPUShare(*t.GPUShare))
 	}
 	if t.GPUUse != nil {
-		fmt.Fprintf(out, "Seen on its GPU: %s\n", shownGPUUse(*t.GPUUse))
+		fmt.Fprintf(out, "Seen on its GPU: %s\n", show.GPUUse(*t.GPUUse))
 	}
 	if t.GPUShortage != nil {
-		fmt.Fprintf(out, "Ran out of GPU memory beside other trials %s, which is no failure; %s are kept for it since\n", format.Count(t.GPUShortage.Times, "time"), gib(t.GPUShortage.NeedBytes))
+		fmt.Fprintf(out, "Ran out of GPU memory beside other trials %s, which is no failure; %s are kept for it since\n", format.Count(t.GPUShortage.Times, "time"), show.GiB(t.GPUShortage.NeedBytes))
 	}
-	printGPUExpected(out, detail.GPUExpected)
+	show.PrintGPUExpected(out, detail.GPUExpected)
 	if t.Preemptions > 0 {
 		fmt.Fprintf(out, "Made way for others %s\n", format.Count(t.Preemptions, "time"))
 	}
@@ -96,7 +97,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	}
 	fmt.Fprintf(out, "Parameters (%s): %s\n", format.Plain(t.Origin), format.Parameters(t.Configuration))
 	if t.Deflation != nil {
-		fmt.Fprintln(out, shownDrop(t.Deflation))
+		fmt.Fprintln(out, show.DataLeftOut(t.Deflation))
 	}
 	printPlace(out, detail)
 	if t.RepeatOf != nil {
@@ -133,10 +134,10 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := printTrialSystem(out, detail); err != nil {
+	if err := show.PrintTrialSystem(out, detail); err != nil {
 		return err
 	}
-	if err := printTrialProfile(out, detail.Reports); err != nil {
+	if err := show.PrintTrialProfile(out, detail.Reports); err != nil {
 		return err
 	}
 	return printHistory(out, detail.Events)
@@ -201,7 +202,7 @@ func recommendCommand(flags *term.Flags) *cobra.Command {
 		if flags.JSON {
 			return term.WriteJSON(out, answer)
 		}
-		printRecommendation(out, answer)
+		show.PrintRecommendation(out, answer)
 		return nil
 	})
 }

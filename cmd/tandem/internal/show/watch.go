@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 // nothing new happened.
 const linesEvery = 15 * time.Second
 
-// watch shows a study's progress until it is over, and returns its last view.
-func watch(ctx context.Context, client *rest.Client, study string, out io.Writer) (protocol.StudyView, error) {
+// Watch shows a study's progress until it is over, and returns its last view.
+func Watch(ctx context.Context, client *rest.Client, study string, out io.Writer) (protocol.StudyView, error) {
 	display, failures := newDisplay(out), 0
 	ticker := time.NewTicker(term.WatchEvery)
 	defer ticker.Stop()
@@ -74,7 +74,7 @@ func (d *display) show(view protocol.StudyView) {
 		d.Draw(progress)
 		return
 	}
-	news := fmt.Sprint(view.Status, shownBest(view))
+	news := fmt.Sprint(view.Status, Best(view))
 	if news == d.news && time.Since(d.printed) < linesEvery {
 		return
 	}
@@ -134,7 +134,7 @@ func partDone(p protocol.Progress) (part float64, known bool) {
 // progressLine is a study's state in one line, the most important first.
 func progressLine(view protocol.StudyView) string {
 	p := view.Progress
-	parts := []string{fmt.Sprintf("%s  %s", format.Seconds(p.ElapsedSeconds), shownBest(view))}
+	parts := []string{fmt.Sprintf("%s  %s", format.Seconds(p.ElapsedSeconds), Best(view))}
 	if view.Status != protocol.StudyRunning {
 		parts[0] = string(view.Status) + "  " + parts[0]
 	}

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"cmp"
@@ -6,16 +6,18 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// heatRow is one event over the epochs; NaN where it was not measured.
-type heatRow struct {
+// HeatRow is one event over the epochs; NaN where it was not measured.
+type HeatRow struct {
 	name   string
 	values []float64
 }
@@ -30,9 +32,9 @@ const (
 	mostColumns = 48
 )
 
-// profileRows turns profiles around: one row for each event, then for each
+// HeatRows turns profiles around: one row for each event, then for each
 // metric of the GPUs and the process tree, then of the machine.
-func profileRows(profiles []trial.Profile) []heatRow {
+func HeatRows(profiles []trial.Profile) []HeatRow {
 	values := map[string][]float64{}
 	order := map[string]int{}
 	for at, p := range profiles {
@@ -49,16 +51,16 @@ func profileRows(profiles []trial.Profile) []heatRow {
 			}
 		}
 	}
-	var rows []heatRow
+	var rows []HeatRow
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		rows = append(rows, heatRow{name, values[name]})
+		rows = append(rows, HeatRow{name, values[name]})
 	}
-	slices.SortStableFunc(rows, func(a, b heatRow) int { return cmp.Compare(order[a.name], order[b.name]) })
+	slices.SortStableFunc(rows, func(a, b HeatRow) int { return cmp.Compare(order[a.name], order[b.name]) })
 	return rows
 }
 
-// printHeatMap draws rows over columns, each row between its own extremes.
-func printHeatMap(out io.Writer, columns []string, rows []heatRow, coloured bool) error {
+// PrintHeatMap draws rows over columns, each row between its own extremes.
+func PrintHeatMap(out io.Writer, columns []string, rows []HeatRow, coloured bool) error {
 	per := (len(columns) + mostColumns - 1) / mostColumns
 	title := "Per second, by epoch; each row from its lowest to its highest:"
 	if per > 1 {
@@ -86,7 +88,7 @@ func printHeatMap(out io.Writer, columns []string, rows []heatRow, coloured bool
 		for _, value := range values {
 			fmt.Fprintf(out, " %s", heatCell(value, low, high, coloured))
 		}
-		fmt.Fprintf(out, "  %13s %13s\n", shownCount(low), shownCount(high))
+		fmt.Fprintf(out, "  %13s %13s\n", Count(low), Count(high))
 	}
 	if len(zero) > 0 {
 		fmt.Fprintf(out, "Always 0: %s\n", strings.Join(zero, ", "))
@@ -147,8 +149,8 @@ func heatCell(value, low, high float64, coloured bool) string {
 	return fmt.Sprintf("\x1b[38;5;%dm\x1b[48;5;%dm%s\x1b[0m", ink, palette[step], text)
 }
 
-// printTrialProfile draws the profiles that came with a trial's reports, if any.
-func printTrialProfile(out io.Writer, reports []trial.Report) error {
+// PrintTrialProfile draws the profiles that came with a trial's reports, if any.
+func PrintTrialProfile(out io.Writer, reports []trial.Report) error {
 	var columns []string
 	var profiles []trial.Profile
 	fraction := 1.0
@@ -170,5 +172,27 @@ func printTrialProfile(out io.Writer, reports []trial.Report) error {
 		fmt.Fprintf(out, ", scaled: events had a counter at least %.0f%% of the time, so values are estimates", 100*fraction)
 	}
 	fmt.Fprintln(out)
-	return printHeatMap(out, columns, profileRows(profiles), coloured(out))
+	return PrintHeatMap(out, columns, HeatRows(profiles), Coloured(out))
+}
+
+// Coloured reports whether colours reach somebody who sees them.
+func Coloured(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(file) && os.Getenv("NO_COLOR") == ""
+}
+
+// Count is a large number with groups of three digits, a small one as
+// measured.
+func Count(value float64) string {
+	if math.Abs(value) < 100 && value != math.Trunc(value) {
+		return format.Number(trial.Float(value))
+	}
+	if math.Abs(value) >= 1e15 {
+		return strconv.FormatFloat(value, 'g', 6, 64)
+	}
+	digits := strconv.FormatFloat(value, 'f', 0, 64)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
 }

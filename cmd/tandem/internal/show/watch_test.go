@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -49,11 +49,11 @@ func TestTheLeadingTrialOfSeveralObjectives(t *testing.T) {
 		Number: 5, Metric: "accuracy", Value: 0.83, Values: []trial.Float{0.83, 12.5}, Budget: budget.Budget{Epochs: 9, DataFraction: 1},
 	}}}
 	view.Definition.Objectives = []definition.Objective{{Metric: "accuracy"}, {Expression: "latency * 1000", Name: "latency_ms"}}
-	if got := shownBest(view); !strings.HasPrefix(got, "best compromise accuracy 0.83, latency_ms 12.5 (trial 5, ") {
+	if got := Best(view); !strings.HasPrefix(got, "best compromise accuracy 0.83, latency_ms 12.5 (trial 5, ") {
 		t.Error(got)
 	}
 	view.Progress.Best.Values = nil
-	if got := shownBest(view); !strings.HasPrefix(got, "best accuracy 0.83 (trial 5, ") {
+	if got := Best(view); !strings.HasPrefix(got, "best accuracy 0.83 (trial 5, ") {
 		t.Error(got)
 	}
 }

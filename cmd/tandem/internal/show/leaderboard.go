@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// leaderboardLimit is how many rows a leaderboard has unless told otherwise.
-const leaderboardLimit = 10
+// LeaderboardLimit is how many rows a leaderboard has unless told otherwise.
+const LeaderboardLimit = 10
 
 // printLeaderboard prints trials in the order of their ranks, one column for
 // each parameter that any of them has.
@@ -92,7 +92,7 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 		state += " (stalled)"
 	}
 	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), format.Seconds(float64(t.Seconds)))
-	return append(row, shownConfiguration(t.Configuration, parameters)...)
+	return append(row, Configuration(t.Configuration, parameters)...)
 }
 
 // namesOf are the numbers that an objective is made of; none where this program
@@ -105,8 +105,8 @@ func namesOf(objective definition.Objective) []string {
 	return formula.Names()
 }
 
-// shownTrial is a trial in one line.
-func shownTrial(t protocol.RankedTrial, def definition.Definition) string {
+// Trial is a trial in one line.
+func Trial(t protocol.RankedTrial, def definition.Definition) string {
 	line := fmt.Sprintf("trial %d  %s  rung %d  %s", t.Number, t.State, t.Rung, format.Count(t.Epochs, "epoch"))
 	if value, measured := t.Value(0); measured {
 		line += fmt.Sprintf("  %s %s", format.Plain(def.Objectives[0].Label()), format.Number(value))
@@ -128,8 +128,8 @@ func shownViolation(results []trial.Result) string {
 	return format.Number(results[len(results)-1].Violation)
 }
 
-// shownConfiguration has a cell for each of the parameters.
-func shownConfiguration(configuration space.Configuration, parameters []string) []string {
+// Configuration has a cell for each of the parameters.
+func Configuration(configuration space.Configuration, parameters []string) []string {
 	cells := make([]string, 0, len(parameters))
 	for _, name := range parameters {
 		if v, has := configuration[name]; has {
@@ -141,8 +141,8 @@ func shownConfiguration(configuration space.Configuration, parameters []string) 
 	return cells
 }
 
-// printRecommendation prints the study's answer.
-func printRecommendation(out io.Writer, answer protocol.Recommendation) {
+// PrintRecommendation prints the study's answer.
+func PrintRecommendation(out io.Writer, answer protocol.Recommendation) {
 	if answer.Best == nil {
 		fmt.Fprintln(out, "No recommendation: no trial was measured.")
 	} else {
@@ -150,7 +150,7 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 		fmt.Fprintf(out, "Recommended: trial %d, %s %s with %s\n", best.Number, format.Plain(best.Metric), format.BestValue(*best), format.Budget(best.Budget))
 		if answer.Pareto != nil {
 			for i, one := range answer.Pareto.Objectives[1:] {
-				fmt.Fprintf(out, "  %-22s %s (objective)\n", format.Plain(one.Name), further(*best, i+1))
+				fmt.Fprintf(out, "  %-22s %s (objective)\n", format.Plain(one.Name), FurtherValue(*best, i+1))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(best.Params)) {
@@ -165,15 +165,15 @@ func printRecommendation(out io.Writer, answer protocol.Recommendation) {
 	}
 	if len(answer.Deployments) > 0 {
 		fmt.Fprintln(out, "Deploy its model so:")
-		_ = deploymentTable(out, answer.Deployments) // as the lines around it
+		_ = PrintDeployments(out, answer.Deployments) // as the lines around it
 	}
 	for _, note := range answer.Notes {
 		fmt.Fprintf(out, "  Note: %s\n", format.Plain(note))
 	}
 }
 
-// further is the value of an objective behind the first.
-func further(best protocol.Best, objective int) string {
+// FurtherValue is the value of an objective behind the first.
+func FurtherValue(best protocol.Best, objective int) string {
 	if best.Repeated != nil {
 		return format.Mean(*best.Repeated, objective)
 	}
@@ -195,8 +195,8 @@ func printCosts(out io.Writer, view protocol.StudyView) {
 	fmt.Fprintln(out)
 }
 
-// finished turns the end of a study into the command's answer.
-func finished(ctx context.Context, client *rest.Client, view protocol.StudyView) error {
+// checkResult turns the end of a study into the command's answer.
+func checkResult(ctx context.Context, client *rest.Client, view protocol.StudyView) error {
 	if view.Progress.Best != nil {
 		return nil
 	}
@@ -232,4 +232,21 @@ func shownFailure(t protocol.RankedTrial) string {
 		said += "\n    " + format.Plain(strings.TrimRight(line, "\n"))
 	}
 	return said
+}
+
+// Best is the leading trial in a few words.
+func Best(view protocol.StudyView) string {
+	best := view.Progress.Best
+	if best == nil {
+		return "nothing measured yet"
+	}
+	said := "best"
+	if len(best.Values) > 1 { // another trial may well be better in each of them
+		said = "best compromise"
+	}
+	said += fmt.Sprintf(" %s %s", format.Plain(best.Metric), format.BestValue(*best))
+	for i := 1; i < len(best.Values) && i < len(view.Definition.Objectives); i++ {
+		said += fmt.Sprintf(", %s %s", format.Plain(view.Definition.Objectives[i].Label()), FurtherValue(*best, i))
+	}
+	return fmt.Sprintf("%s (trial %d, %s)", said, best.Number, format.Budget(best.Budget))
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// deflationOf is what the study's trials leave out; nil for a study that has
+// approximationOf is what the study's trials leave out; nil for a study that has
 // nothing to do with that.
-func deflationOf(ctx context.Context, client *rest.Client, view protocol.StudyView) (*protocol.StudyDeflation, error) {
+func approximationOf(ctx context.Context, client *rest.Client, view protocol.StudyView) (*protocol.StudyDeflation, error) {
 	if set := view.Definition; set.Approximation == nil && set.ResponseSeconds == nil && set.Sprint == nil {
 		return nil, nil
 	}
@@ -21,8 +21,8 @@ func deflationOf(ctx context.Context, client *rest.Client, view protocol.StudyVi
 	return &answer, err
 }
 
-// printDeflation says what trials leave out, and how long they take.
-func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
+// printApproximation says what trials leave out, and how long they take.
+func printApproximation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 	if d == nil {
 		return
 	}
@@ -55,8 +55,8 @@ func printDeflation(out io.Writer, d *protocol.StudyDeflation, metric string) {
 	}
 }
 
-// shownDrop says what a trial has left out of its rung's data.
-func shownDrop(d *trial.Deflation) string {
+// DataLeftOut says what a trial has left out of its rung's data.
+func DataLeftOut(d *trial.Deflation) string {
 	text := fmt.Sprintf("Left out: %.3g%% of the rung's data", 100*d.Drop)
 	if d.Loss != nil {
 		text += fmt.Sprintf(", about %.2g of the first objective (an estimate)", *d.Loss)

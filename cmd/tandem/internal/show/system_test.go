@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func TestTrialShowsItsSystemConfigurations(t *testing.T) {
 	detail.Trial.Setting = &trial.Setting{Configuration: threadsOf(1), Phase: trial.Reused, Why: "it is the best"}
 	detail.Trial.State = trial.Running
 	var out bytes.Buffer
-	if err := printTrialSystem(&out, detail); err != nil {
+	if err := PrintTrialSystem(&out, detail); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -65,7 +65,7 @@ func TestNothingIsSaidWhereNothingIsTuned(t *testing.T) {
 	if err := printStudySystem(&out, protocol.Progress{}); err != nil || out.Len() > 0 {
 		t.Errorf("%q, %v", out.String(), err)
 	}
-	if err := printTrialSystem(&out, protocol.TrialDetail{Reports: []trial.Report{{Epoch: 1}}}); err != nil || out.Len() > 0 {
+	if err := PrintTrialSystem(&out, protocol.TrialDetail{Reports: []trial.Report{{Epoch: 1}}}); err != nil || out.Len() > 0 {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// printTrialSystem prints with which system configuration each epoch ran, why,
+// PrintTrialSystem prints with which system configuration each epoch ran, why,
 // and what that saved; nothing for a trial of a study that tunes none.
-func printTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
+func PrintTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 	var rows [][]string
 	t := detail.Trial
 	if t.Setting == nil {

@@ -1,0 +1,124 @@
+// Package show writes for people what several groups of commands show: studies and
+// their leaderboards, trials, deployments, profiles and what trials use of GPUs.
+package show
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// ListStudy is a study with its leaderboard.
+func ListStudy(ctx context.Context, client *rest.Client, study string, limit int) (term.Listing, error) {
+	view, err := client.Study(ctx, study)
+	if err != nil {
+		return term.Listing{}, err
+	}
+	correlations, err := client.Correlations(ctx, view.ID)
+	if err != nil {
+		return term.Listing{}, err
+	}
+	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
+	if err != nil {
+		return term.Listing{}, err
+	}
+	deflation, err := approximationOf(ctx, client, view)
+	if err != nil {
+		return term.Listing{}, err
+	}
+	seen := term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
+	seen.Items = append(seen.Items, term.Item{Key: "study", Text: fmt.Sprintf("%s  %s  %s", format.Plain(view.Name), view.Status, Best(view))})
+	for _, t := range page.Trials {
+		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("trial %d", t.Number), Text: Trial(t, view.Definition)})
+	}
+	return seen, nil
+}
+
+func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {
+	status := string(view.Status)
+	if view.Reason != "" {
+		status += ": " + format.Plain(view.Reason)
+	}
+	fmt.Fprintf(out, "%s (%s) of %s  %s\n", format.Plain(view.Name), view.ID, format.Plain(view.Owner), status)
+	for _, wait := range view.Waits {
+		fmt.Fprintf(out, "Waits: %s\n", format.Plain(wait.Reason))
+	}
+	if view.Definition.Description != "" {
+		fmt.Fprintln(out, format.Plain(view.Definition.Description))
+	}
+	printCosts(out, view)
+	if left := view.Progress.RemainingSeconds; left != nil {
+		fmt.Fprintf(out, "Left:  about %s\n", format.Seconds(*left))
+	}
+	if bound := view.Progress.RegretBound; bound != nil {
+		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
+	}
+	printApproximation(out, deflation, view.Definition.Objectives[0].Label())
+	if err := printStudySystem(out, view.Progress); err != nil {
+		return err
+	}
+	printCorrelations(out, correlations)
+	fmt.Fprintln(out)
+	return printLeaderboard(out, view.Definition, page)
+}
+
+// shownRegret says how much could still be gained.
+func shownRegret(bound protocol.RegretBound, metric string) string {
+	return fmt.Sprintf("Gain:  at most %.3g of %s is left, an estimate at %g %% confidence from %s; ends below %g",
+		float64(bound.Value), format.Plain(metric), 100*bound.Confidence, format.Count(bound.Results, "full result"), bound.Threshold)
+}
+
+// Follow watches a study to its end and prints the result.
+func Follow(ctx context.Context, client *rest.Client, study string, asJSON bool, out io.Writer) error {
+	progress := out
+	if asJSON {
+		progress = io.Discard
+	}
+	view, err := Watch(ctx, client, study, progress)
+	if err != nil {
+		return err
+	}
+	return PrintResult(ctx, client, view, asJSON, out)
+}
+
+// PrintResult prints what a study that is over has found.
+func PrintResult(ctx context.Context, client *rest.Client, view protocol.StudyView, asJSON bool, out io.Writer) error {
+	answer, err := client.Recommendation(ctx, view.ID)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := term.WriteJSON(out, map[string]any{"study": view, "recommendation": answer}); err != nil {
+			return err
+		}
+		return checkResult(ctx, client, view)
+	}
+	fmt.Fprintln(out)
+	whole, err := ListStudy(ctx, client, view.ID, LeaderboardLimit)
+	if err != nil {
+		return err
+	}
+	if err := whole.Print(out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	PrintRecommendation(out, answer)
+	return checkResult(ctx, client, view)
+}
+
+// printCorrelations prints how far each rung's ranking holds at the next one,
+// one line for each pair of neighbours that have trials in common.
+func printCorrelations(out io.Writer, answer protocol.Correlations) {
+	for _, one := range answer.Rungs {
+		if one.To != one.From+1 {
+			continue
+		}
+		fmt.Fprintf(out, "Rung %d ranks as rung %d does: correlation %.2f (95%%: %.2f to %.2f) among the %s measured at both; among all %d an estimated %.2f\n",
+			one.From, one.To, one.Spearman, one.Low, one.High, format.Count(one.Trials, "trial"), one.Below, one.Corrected)
+	}
+}
