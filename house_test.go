@@ -144,6 +144,7 @@ var mayImport = map[string][]string{
 	"bench/similarity":              {"profiler", "similarity", "study/space", "study/system", "trial"},
 	"cmd/tandem":                    nil, // wires everything
 	"cmd/tandem/internal/show":      {"clients/rest", "cmd/tandem/internal/term", "inference_emu/deployment", "inference_emu/estimate", "inference_emu/tuning", "internal/format", "internal/protocol", "study/definition", "study/space", "trial"},
+	"cmd/tandem/internal/studycmd":  {"budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/definition", "study/journal", "study/space", "study/studyfile", "trial", "web/report"},
 	"cmd/tandem/internal/term":      {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 }
 
@@ -164,7 +165,7 @@ var doors = map[string][]string{
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer"}, // importer reads other programs' databases
 	"github.com/parquet-go/parquet-go": {"web/api"},
 	"github.com/pressly/goose/v3":      {"store/sqlite", "store/postgres"},
-	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/term"},
+	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term"},
 	"github.com/sethvargo/go-retry":    {"workers/agent"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
@@ -43,7 +44,7 @@ diff --exit-code" found a difference, 130 interrupted;
 "tandem profile" has the code of the command it ran.`,
 		Version: term.Version(),
 	})
-	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studyCommand(), groundTruthCommand(), quotaCommand(), reservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(), poolCommand(),
+	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studycmd.Command(), groundTruthCommand(), quotaCommand(), reservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(), poolCommand(),
 		backupCommand(), restoreCommand(), verifyCommand())
 	return root
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -88,11 +89,11 @@ type local struct {
 
 func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	ctx, out := command.Context(), command.OutOrStdout()
-	def, err := readStudyFile(ctx, path, command.InOrStdin())
+	def, err := studycmd.ReadFile(ctx, path, command.InOrStdin())
 	if err != nil {
 		return err
 	}
-	if def, err = inFolderOf(path, def); err != nil {
+	if def, err = studycmd.InFolderOf(path, def); err != nil {
 		return err
 	}
 	if len(def.Command) == 0 {
@@ -247,7 +248,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 		found, err := client.Study(ctx, def.Name)
 		switch {
 		case problem.Is(err, problem.NotFound):
-			view, err := create(ctx, client, def)
+			view, err := studycmd.Create(ctx, client, def)
 			if err == nil {
 				describe(out, wanted, view)
 			}

@@ -1,4 +1,4 @@
-package main
+package studycmd
 
 import (
 	"context"
@@ -98,7 +98,7 @@ func (f *createFlags) follow(ctx context.Context, client *rest.Client, view prot
 
 // definition reads the file and puts the flags on top.
 func (f *createFlags) definition(ctx context.Context, path string, stdin io.Reader) (definition.Definition, error) {
-	def, err := readStudyFile(ctx, path, stdin)
+	def, err := ReadFile(ctx, path, stdin)
 	if err != nil {
 		return def, err
 	}
@@ -110,13 +110,13 @@ func (f *createFlags) definition(ctx context.Context, path string, stdin io.Read
 		def.Directory = f.directory
 		return def, nil
 	case onThisMachine(f.Server.URL):
-		return inFolderOf(path, def)
+		return InFolderOf(path, def)
 	}
 	return def, nil
 }
 
-// create sends a definition to the server.
-func create(ctx context.Context, client *rest.Client, def definition.Definition) (protocol.StudyView, error) {
+// Create sends a definition to the server.
+func Create(ctx context.Context, client *rest.Client, def definition.Definition) (protocol.StudyView, error) {
 	file, contentType, err := document(def)
 	if err != nil {
 		return protocol.StudyView{}, err

@@ -1,4 +1,5 @@
-package main
+// Package studycmd is "tandem study": it creates, shows and controls studies on a server.
+package studycmd
 
 import (
 	"context"
@@ -16,7 +17,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-func studyCommand() *cobra.Command {
+// Command is "tandem study".
+func Command() *cobra.Command {
 	var flags term.Flags
 	command := term.Group(&cobra.Command{
 		Use:     "study",

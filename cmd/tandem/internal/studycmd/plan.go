@@ -1,4 +1,4 @@
-package main
+package studycmd
 
 import (
 	"context"
@@ -41,7 +41,7 @@ takes is an estimate: every pass over the data counts alike.`,
   tandem study plan study.yaml --json | jq .epochs`,
 		Args: term.Arguments(1, "the path of a study file"),
 		RunE: func(command *cobra.Command, args []string) error {
-			def, err := readStudyFile(command.Context(), args[0], command.InOrStdin())
+			def, err := ReadFile(command.Context(), args[0], command.InOrStdin())
 			if err != nil {
 				return err
 			}

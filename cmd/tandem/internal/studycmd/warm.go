@@ -1,4 +1,4 @@
-package main
+package studycmd
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 // createWarm sends a definition with what it begins with, if there is any.
 func createWarm(ctx context.Context, client *rest.Client, def definition.Definition, prior []protocol.Observation) (protocol.StudyView, error) {
 	if len(prior) == 0 {
-		return create(ctx, client, def)
+		return Create(ctx, client, def)
 	}
 	file, _, err := document(def)
 	if err != nil {

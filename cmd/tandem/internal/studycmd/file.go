@@ -1,4 +1,4 @@
-package main
+package studycmd
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 // maxFileBytes bounds a study file; the parser's own bound is below it.
 const maxFileBytes = 2 << 20
 
-// readStudyFile reads and checks a study file; "-" is standard input. Its
+// ReadFile reads and checks a study file; "-" is standard input. Its
 // command starts in the file's own folder unless the file says otherwise.
-func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definition.Definition, error) {
-	data, err := term.ReadInput(ctx, func() ([]byte, error) { return readFile(path, stdin) })
+func ReadFile(ctx context.Context, path string, stdin io.Reader) (definition.Definition, error) {
+	data, err := term.ReadInput(ctx, func() ([]byte, error) { return readContent(path, stdin) })
 	if ctx.Err() != nil {
 		return definition.Definition{}, ctx.Err()
 	}
@@ -38,7 +38,7 @@ func readStudyFile(ctx context.Context, path string, stdin io.Reader) (definitio
 	return def, nil
 }
 
-func readFile(path string, stdin io.Reader) ([]byte, error) {
+func readContent(path string, stdin io.Reader) ([]byte, error) {
 	data, err := term.ReadBounded(path, stdin, maxFileBytes)
 	if errors.Is(err, term.ErrTooLarge) {
 		return nil, problem.New(problem.Invalid, "%s is larger than a study file can be", path)
@@ -46,9 +46,9 @@ func readFile(path string, stdin io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// inFolderOf makes a study's command start in the folder of its file: a
+// InFolderOf makes a study's command start in the folder of its file: a
 // directory the file gives is taken relative to it.
-func inFolderOf(path string, def definition.Definition) (definition.Definition, error) {
+func InFolderOf(path string, def definition.Definition) (definition.Definition, error) {
 	if path == "-" {
 		path = "stdin"
 	}
