@@ -25,6 +25,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -121,7 +123,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: a.options.openGPUs})
-	a.sprints, a.sprintKnobs = newSprints(a.options.Sprint, now()), a.controls.sprintKnobs(a.options.Root)
+	a.sprints, a.sprintKnobs = newSprints(a.options.Sprint, clock.Now()), a.controls.sprintKnobs(a.options.Root)
 	defer a.controls.close()
 	if a.workspace, err = openWorkspace(a.options.Scratch, a.controls.dials.restore, a.options.Logger); err != nil {
 		return err
@@ -197,7 +199,7 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // slot runs one trial after the other.
 func (a *Agent) slot(ctx context.Context) error {
-	faults, unknown, ask := newPause(time.Second, time.Minute), 0, newQuestion()
+	faults, unknown, ask := retry.NewPause(time.Second, time.Minute), 0, newQuestion()
 	for ctx.Err() == nil {
 		registrations := a.registered()
 		reply, sent, err := a.ask(ctx, &ask)
@@ -207,21 +209,21 @@ func (a *Agent) slot(ctx context.Context) error {
 		switch {
 		case reply.Lease != nil:
 			if a.run(ctx, *reply.Lease, sent) {
-				faults.reset()
+				faults.Reset()
 				continue
 			}
 			if err := a.controls.gpus.lost(); err != nil {
 				return fmt.Errorf("%w: this worker takes no more trials; mend the machine (nvidia-smi tells more), then start it again", err)
 			}
-			faults.wait(ctx)
+			faults.Wait(ctx)
 		case err == nil && reply.StudyFinished && a.options.Study != "":
 			return nil
 		case err == nil:
-			faults.reset()
+			faults.Reset()
 			// A server that does not hold the request open is not asked in a
 			// tight loop.
-			if now() < sent+moment(minPoll) {
-				sleep(ctx, jittered(minPoll))
+			if clock.Now() < sent+clock.Moment(minPoll) {
+				clock.Sleep(ctx, clock.Jittered(minPoll))
 			}
 		case problem.Is(err, problem.Unauthorized) || problem.Is(err, problem.Forbidden):
 			return err
@@ -233,10 +235,10 @@ func (a *Agent) slot(ctx context.Context) error {
 			if err := a.register(ctx, registrations); err != nil {
 				return unlessEnded(ctx, err)
 			}
-			faults.wait(ctx)
+			faults.Wait(ctx)
 		case ctx.Err() == nil:
 			a.options.Logger.Warn("cannot lease a trial; trying again", "error", err)
-			faults.wait(ctx)
+			faults.Wait(ctx)
 		}
 	}
 	return nil

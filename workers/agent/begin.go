@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 // shortestSetup is reported where a start took no measurable time: 0 would say
@@ -33,7 +34,7 @@ func (r *run) postBegin(request *http.Request) (any, error) {
 // and energy of a start are spent as well, so those go on. Only the first mark
 // of a run counts, and none after a report.
 func (r *run) markBegin() {
-	at := now()
+	at := clock.Now()
 	if r.soFar().reported {
 		return // without waiting for a report that is on its way
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 // cache keeps the newest artifacts on the worker's disk, by their hash: what was
@@ -51,7 +52,7 @@ func (c *cache) add(fill func(io.Writer) error, limit int64) (*artifact, error) 
 		err = problem.New(problem.Exhausted, "the worker's disk is full: %w", err)
 	}
 	if err != nil && counted.failed {
-		err = localFault{err}
+		err = retry.Local{Err: err}
 	}
 	if err != nil {
 		_ = os.Remove(file.Name()) // what stays is removed with the folder
@@ -154,11 +155,6 @@ func hashFile(path string) (string, error) {
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
-
-// localFault is a fault of this worker: asking the server again does not help.
-type localFault struct{ error }
-
-func (f localFault) Unwrap() error { return f.error }
 
 // boundedWriter refuses to write more than is left.
 type boundedWriter struct {

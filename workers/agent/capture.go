@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,7 +69,7 @@ func (c *capture) copy(pipe *os.File, to sink) {
 	stream, masked, buffer := textStream{}, mask{secrets: c.secrets}, make([]byte, 64<<10)
 	take := func(p []byte) {
 		if c.heard != nil {
-			c.heard.Store(int64(now()))
+			c.heard.Store(int64(clock.Now()))
 		}
 		text := masked.text(stream.text(p))
 		c.log.write(text)

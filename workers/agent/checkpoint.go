@@ -8,10 +8,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
+
+// transferPatience is how long an attempt to transfer an artifact may take.
+const transferPatience = time.Hour
 
 // commit packs the checkpoint folder, uploads it and publishes it as the state
 // after the epoch. It returns when the server has it, for good.
@@ -55,7 +60,7 @@ func (r *run) publish(packed *artifact, epoch int) error {
 		if err := r.upload(packed); err != nil {
 			return err
 		}
-		err := insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) error {
+		err := retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) error {
 			return r.agent.options.Server.CommitCheckpoint(ctx, r.lease.Trial, protocol.CheckpointCommit{
 				LeaseEpoch: r.lease.LeaseEpoch, Epoch: epoch, Artifact: packed.sha256, Bytes: packed.bytes,
 			})
@@ -104,7 +109,7 @@ func (r *run) limits() limits {
 func tarLimit(l limits) int64 { return l.bytes + int64(l.files)*4096 + 1<<20 }
 
 func (r *run) upload(packed *artifact) error {
-	return insist(r.ctx, transferPatience, r.stalled, func(ctx context.Context) error {
+	return retry.Do(r.ctx, transferPatience, r.stalled, func(ctx context.Context) error {
 		err := r.agent.options.Server.PutArtifact(ctx, packed.sha256, packed.bytes, func() (io.ReadCloser, error) { return os.Open(packed.path) })
 		if problem.Is(err, problem.Exhausted) {
 			return problem.New(problem.Invalid, "the server does not take the checkpoint: %w", err) // nor will it later
@@ -181,7 +186,7 @@ func (r *run) download(ctx context.Context, hash string) (*artifact, error) {
 	var err error
 	for range 2 {
 		var received *artifact
-		err = insist(ctx, transferPatience, r.stalled, func(ctx context.Context) (err error) {
+		err = retry.Do(ctx, transferPatience, r.stalled, func(ctx context.Context) (err error) {
 			received, err = r.agent.cache.add(func(out io.Writer) error { return r.fetch(ctx, hash, out) }, tarLimit(r.limits()))
 			return err
 		})

@@ -1,12 +1,15 @@
 package agent
 
-import "sync"
+import (
+	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"sync"
+)
 
 // company is how many commands run on this worker, over time.
 type company struct {
 	mutex   sync.Mutex
 	running int
-	since   moment
+	since   clock.Moment
 	// area is the number of running commands summed over time, up to since.
 	area float64
 }
@@ -20,14 +23,14 @@ func (c *company) change(by int) {
 }
 
 func (c *company) advance() {
-	at := now()
+	at := clock.Now()
 	c.area += float64(c.running) * float64(at-c.since)
 	c.since = at
 }
 
 // stand is where company is at a moment.
 type stand struct {
-	at      moment
+	at      clock.Moment
 	running int
 	area    float64
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 // letGo ends a run whose lease the server may give away, without its word for
@@ -62,7 +63,7 @@ func (a *Agent) deliverLater(l letter) {
 func (a *Agent) deliver(ctx context.Context, l letter) (told int, err error) {
 	server := a.options.Server
 	for _, report := range l.reports {
-		err := insist(ctx, callPatience, func(error) {}, func(ctx context.Context) error {
+		err := retry.Do(ctx, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
 			_, err := server.Report(ctx, l.held.Trial, report)
 			return err
 		})
@@ -76,7 +77,7 @@ func (a *Agent) deliver(ctx context.Context, l letter) (told int, err error) {
 		}
 	}
 	l.end.LeaseEpoch = l.held.LeaseEpoch
-	return told, insist(ctx, callPatience, func(error) {}, func(ctx context.Context) error {
+	return told, retry.Do(ctx, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
 		_, err := server.Finish(ctx, l.held.Trial, l.end)
 		return err
 	})

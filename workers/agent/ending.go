@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 // endKind is why a run is ended from our side.
@@ -71,7 +72,7 @@ func (r *run) lose(reason string) {
 func (r *run) begin(p *process) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.process, r.sign = p, now()
+	r.process, r.sign = p, clock.Now()
 	if r.ending.kind != notEnded {
 		p.kill()
 	}
@@ -89,7 +90,7 @@ func (r *run) givenAway() {
 }
 
 // renew moves the fence: the server had the lease renewed after that moment.
-func (r *run) renew(sent moment) {
+func (r *run) renew(sent clock.Moment) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	lease := r.lease.Timing.LeaseSeconds
@@ -100,7 +101,7 @@ func (r *run) renew(sent moment) {
 }
 
 // check does what is due at the moment.
-func (r *run) check(at moment) {
+func (r *run) check(at clock.Moment) {
 	r.watchCPU(at)
 	r.mutex.Lock()
 	fenced := at >= r.fence
@@ -108,7 +109,7 @@ func (r *run) check(at moment) {
 	stop := r.stopAt != 0 && at >= r.stopAt && !over
 	reason := r.directive.Reason
 	timeout := r.lease.EpochTimeoutSeconds
-	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && !over && at >= r.sign+moment(seconds(timeout))
+	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && !over && at >= r.sign+clock.Moment(clock.Seconds(timeout))
 	lifeless := r.tellStall(at)
 	r.mutex.Unlock()
 	switch grace := r.agent.options.StopGrace; {
@@ -121,4 +122,11 @@ func (r *run) check(at moment) {
 	case lifeless:
 		r.end(silent, fmt.Sprintf("stalled: no report, no output and next to no CPU time for %g s (stall_seconds)", r.lease.StallSeconds), grace)
 	}
+}
+
+// fence is when a lease that was last confirmed by a call sent at the moment
+// must have ended on this machine: a tenth of the lease before the server may
+// give the trial away, which is the time the kill may take.
+func fence(sent clock.Moment, leaseSeconds float64) clock.Moment {
+	return sent + clock.Moment(clock.Seconds(leaseSeconds*0.9))
 }

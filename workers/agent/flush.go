@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 const (
@@ -43,7 +44,7 @@ func (r *run) flush(ctx context.Context) {
 		if text == "" {
 			return
 		}
-		err := insist(ctx, callPatience, func(error) {}, func(ctx context.Context) error {
+		err := retry.Do(ctx, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
 			return r.agent.options.Server.AppendLog(ctx, r.lease.Trial, protocol.LogChunk{LeaseEpoch: r.lease.LeaseEpoch, Offset: offset, Text: text})
 		})
 		switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 const (
@@ -79,13 +80,13 @@ func (a *Agent) watchGPUs(ctx context.Context) {
 	monitor := &gpuMonitor{driver: control, devices: devices}
 	ticker := time.NewTicker(a.options.gpuInterval)
 	defer ticker.Stop()
-	for last := now(); ; {
+	for last := clock.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		at := now()
+		at := clock.Now()
 		span := min(time.Duration(at-last), longestGPUSpan)
 		last = at
 		if err := monitor.look(a.occupants(len(devices)), span); err != nil && a.news("gpu use") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 // watchEvery is how closely deadlines are kept.
@@ -18,7 +19,7 @@ const watchEvery = 100 * time.Millisecond
 func (a *Agent) beat(ctx context.Context) {
 	healthy := true
 	for {
-		interval := jittered(seconds(a.times().HeartbeatSeconds))
+		interval := clock.Jittered(clock.Seconds(a.times().HeartbeatSeconds))
 		if !healthy {
 			interval /= 4
 		}
@@ -45,9 +46,9 @@ func (a *Agent) beat(ctx context.Context) {
 func (a *Agent) heartbeat(ctx context.Context) error {
 	registrations, runs := a.registered(), a.running()
 	quiet := map[*run]float64{}
-	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.account(now())}
+	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.account(clock.Now())}
 	for _, r := range runs {
-		quiet[r] = r.quietSeconds(now())
+		quiet[r] = r.quietSeconds(clock.Now())
 		held := protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]}
 		if r.lease.GPUShared {
 			held.GPUUse = r.gpu.peek()
@@ -88,10 +89,10 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 
 // send returns with the answer when the heartbeat was sent: the leases were
 // renewed no earlier than that.
-func (a *Agent) send(ctx context.Context, beat protocol.Heartbeat) (protocol.HeartbeatReply, moment, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(time.Second, seconds(a.times().HeartbeatSeconds)))
+func (a *Agent) send(ctx context.Context, beat protocol.Heartbeat) (protocol.HeartbeatReply, clock.Moment, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, clock.Seconds(a.times().HeartbeatSeconds)))
 	defer cancel()
-	sent := now()
+	sent := clock.Now()
 	reply, err := a.options.Server.Heartbeat(ctx, a.id, beat)
 	return reply, sent, err
 }
@@ -106,7 +107,7 @@ func (a *Agent) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 			for _, r := range a.running() {
-				r.check(now())
+				r.check(clock.Now())
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +15,7 @@ type lot struct {
 	waiting []*seat // the one that came first first
 	leaving sync.WaitGroup
 	// came is when a run last came to each GPU.
-	came map[int]moment
+	came map[int]clock.Moment
 }
 
 // park lets the process wait; it is told to end where another run came to a GPU that
@@ -84,10 +85,10 @@ func (l *lot) comes(gpus []int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.came == nil {
-		l.came = make(map[int]moment)
+		l.came = make(map[int]clock.Moment)
 	}
 	for _, gpu := range gpus {
-		l.came[gpu] = now()
+		l.came[gpu] = clock.Now()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 // Models looks at the models that scripts save. The files are hostile until
@@ -111,7 +112,7 @@ func (r *run) emulate(ctx context.Context, file *os.File) error {
 		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Site: models.Site(),
 	}
 	var reply protocol.ArchitectureReply
-	err = insist(ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
+	err = retry.Do(ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
 		reply, err = server.Architecture(ctx, r.lease.Trial, report)
 		return err
 	})
@@ -131,7 +132,7 @@ func (r *run) emulate(ctx context.Context, file *os.File) error {
 	if failed != nil {
 		inferences.Failure = truncate(failed.Error(), 4096)
 	}
-	err = insist(ctx, callPatience, r.stalled, func(ctx context.Context) error {
+	err = retry.Do(ctx, retry.CallPatience, r.stalled, func(ctx context.Context) error {
 		_, err := server.Inferences(ctx, r.lease.Trial, inferences)
 		return err
 	})

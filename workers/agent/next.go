@@ -4,13 +4,14 @@ import (
 	"net/http"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 // asking is a script's call for its next trial, which is held open.
 type asking struct {
 	answer chan nextAnswer // has room for all answers there can be
 	gone   chan struct{}   // closed when nobody waits for them any more
-	at     moment
+	at     clock.Moment
 }
 
 // nextAnswer is what POST /v1/next answers: the variables of the next trial.
@@ -49,7 +50,7 @@ func (r *run) ask() *asking {
 	if r.asking != nil || r.ended || r.ending.kind != notEnded {
 		return nil
 	}
-	r.asking = &asking{answer: make(chan nextAnswer, 1), gone: make(chan struct{}), at: now()}
+	r.asking = &asking{answer: make(chan nextAnswer, 1), gone: make(chan struct{}), at: clock.Now()}
 	close(r.asked)
 	return r.asking
 }

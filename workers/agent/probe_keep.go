@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -126,7 +127,7 @@ func probeTurn(ctx context.Context, name string) (release func(), err error) {
 		if !errors.Is(err, unix.EADDRINUSE) {
 			return nil, err
 		}
-		if sleep(ctx, turnEvery); ctx.Err() != nil {
+		if clock.Sleep(ctx, turnEvery); ctx.Err() != nil {
 			return nil, fmt.Errorf("another worker on this machine has been probing for %v", turnPatience)
 		}
 	}

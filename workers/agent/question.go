@@ -7,6 +7,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 // question is what a slot asks for a trial with. It keeps its key until it is
@@ -23,7 +25,7 @@ func newQuestion() question { return question{key: rand.Text()} }
 // answered takes the outcome of an attempt. That the worker is not known, say
 // because the server was restarted, answers nothing.
 func (q *question) answered(err error) {
-	if err == nil || !passing(err) && !problem.Is(err, problem.NotFound) {
+	if err == nil || !retry.Transient(err) && !problem.Is(err, problem.NotFound) {
 		*q = newQuestion()
 	} else {
 		q.repeated = true
@@ -34,11 +36,11 @@ func (q *question) answered(err error) {
 // granted, or renewed, no earlier than that. The request is held open for at
 // most half a lease, so that a granted one has time left for its first
 // heartbeat.
-func (a *Agent) ask(ctx context.Context, q *question) (protocol.LeaseReply, moment, error) {
-	wait := min(longPoll, seconds(a.times().LeaseSeconds)/2)
-	calling, cancel := context.WithTimeout(ctx, wait+callPatience)
+func (a *Agent) ask(ctx context.Context, q *question) (protocol.LeaseReply, clock.Moment, error) {
+	wait := min(longPoll, clock.Seconds(a.times().LeaseSeconds)/2)
+	calling, cancel := context.WithTimeout(ctx, wait+retry.CallPatience)
 	defer cancel()
-	sent := now()
+	sent := clock.Now()
 	reply, err := a.options.Server.Lease(calling, protocol.LeaseRequest{
 		Worker: a.id, Study: a.options.Study, WaitSeconds: wait.Seconds(), Key: q.key,
 	})
@@ -54,7 +56,7 @@ func (a *Agent) ask(ctx context.Context, q *question) (protocol.LeaseReply, mome
 
 // confirm renews a lease that may have been granted long ago, and returns when
 // it asked for that. The error is lease_lost if the trial was given away since.
-func (a *Agent) confirm(ctx context.Context, lease protocol.Lease) (moment, error) {
+func (a *Agent) confirm(ctx context.Context, lease protocol.Lease) (clock.Moment, error) {
 	reply, sent, err := a.send(ctx, protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch}}})
 	if err == nil && slices.Contains(reply.Lost, lease.Trial) {
 		err = problem.New(problem.LeaseLost, "trial %s was leased in an answer that did not arrive, and has been given away since", lease.Trial)

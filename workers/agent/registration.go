@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 const leavePatience = 5 * time.Second
@@ -65,7 +66,7 @@ func (a *Agent) await(ctx context.Context, call func(context.Context) error) err
 		}
 		warned = true
 	}
-	return insist(ctx, callPatience, stalled, call)
+	return retry.Do(ctx, retry.CallPatience, stalled, call)
 }
 
 func (a *Agent) registration() protocol.WorkerRegistration {

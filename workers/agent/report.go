@@ -12,6 +12,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 // Bounds of a report's metrics, as the server has them.
@@ -50,7 +52,7 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 		report := r.measured(said, arrived)
 		r.keep(report)
 		r.awaitEmulation()
-		err = insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
+		err = retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
 			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
 			return err
 		})
@@ -194,7 +196,7 @@ func (r *run) working() (done func()) {
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
 		r.busy--
-		r.sign = now()
+		r.sign = clock.Now()
 	}
 }
 
@@ -224,9 +226,9 @@ func (r *run) take(directive protocol.Directive) {
 	}
 	r.directive, r.told = directive, false
 	if directive.Action == protocol.Stop {
-		r.stopAt = now()
+		r.stopAt = clock.Now()
 		if r.client { // it learns of it by itself, at its next call
-			r.stopAt += moment(r.agent.options.StopGrace)
+			r.stopAt += clock.Moment(r.agent.options.StopGrace)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
 // run is one lease being worked on.
@@ -39,19 +41,19 @@ type run struct {
 	abandon   context.CancelFunc
 
 	mutex     sync.Mutex
-	fence     moment
+	fence     clock.Moment
 	process   *process // nil when there is none to end
 	asking    *asking  // nil as long as the script has not asked for another trial
 	ended     bool     // the command ended without asking
 	ending    ending
 	finishing bool
 	directive protocol.Directive
-	told      bool   // the script knows the directive
-	client    bool   // the script uses the socket
-	free      bool   // the lease was let go of without the server's word
-	busy      int    // calls of the script that we have not answered
-	sign      moment // the script's last sign of life
-	stopAt    moment // when a stop that is ignored is enforced; 0: not wanted
+	told      bool         // the script knows the directive
+	client    bool         // the script uses the socket
+	free      bool         // the lease was let go of without the server's word
+	busy      int          // calls of the script that we have not answered
+	sign      clock.Moment // the script's last sign of life
+	stopAt    clock.Moment // when a stop that is ignored is enforced; 0: not wanted
 	progress  progress
 
 	reporting     sync.Mutex    // held while an epoch is on its way
@@ -93,7 +95,7 @@ func (p progress) complete() bool {
 }
 
 // run carries a lease out, and reports whether this worker is fit for another.
-func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent moment) (fit bool) {
+func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment) (fit bool) {
 	r := &run{
 		agent: a, lease: lease, log: newLogBook(), fence: fence(sent, lease.Timing.LeaseSeconds),
 		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
@@ -251,7 +253,7 @@ func (r *run) finish(request protocol.FinishRequest) {
 	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.take()
 	request.Reason = truncate(request.Reason, 4096)
 	var reply protocol.FinishReply
-	err := insist(r.ctx, callPatience, r.stalled, func(ctx context.Context) (err error) {
+	err := retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
 		reply, err = r.agent.options.Server.Finish(ctx, r.lease.Trial, request)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 // SprintBudget is what the worker's owner lets sprints take (DiAS; Rocha's
@@ -55,23 +56,23 @@ type sprints struct {
 
 	mutex   sync.Mutex
 	joules  float64
-	at      moment
+	at      clock.Moment
 	running int
 }
 
-func newSprints(budget SprintBudget, at moment) *sprints {
+func newSprints(budget SprintBudget, at clock.Moment) *sprints {
 	return &sprints{budget: budget, joules: budget.Joules, at: at}
 }
 
 // settle brings the account up to the moment. The lock is held.
-func (s *sprints) settle(at moment) {
+func (s *sprints) settle(at clock.Moment) {
 	span := time.Duration(at - s.at).Seconds()
 	s.joules = min(s.budget.Joules, max(0, s.joules+span*(s.budget.Watts-float64(s.running)*s.budget.ExtraWatts)))
 	s.at = at
 }
 
 // left is what the account holds.
-func (s *sprints) left(at moment) float64 {
+func (s *sprints) left(at clock.Moment) float64 {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.settle(at)
@@ -79,7 +80,7 @@ func (s *sprints) left(at moment) float64 {
 }
 
 // begin charges a sprint from now on; false if nothing is left for one.
-func (s *sprints) begin(at moment) bool {
+func (s *sprints) begin(at clock.Moment) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.settle(at)
@@ -91,7 +92,7 @@ func (s *sprints) begin(at moment) bool {
 }
 
 // end charges it no longer.
-func (s *sprints) end(at moment) {
+func (s *sprints) end(at clock.Moment) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.settle(at)
@@ -99,7 +100,7 @@ func (s *sprints) end(at moment) {
 }
 
 // account is what the server is told; nil where the owner allows no sprint.
-func (s *sprints) account(at moment) *protocol.SprintAccount {
+func (s *sprints) account(at clock.Moment) *protocol.SprintAccount {
 	if !s.budget.allowed() {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (r *run) beginSprint() (end func()) {
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	var over sync.WaitGroup
-	over.Go(func() { r.sprint(ctx, now()) })
+	over.Go(func() { r.sprint(ctx, clock.Now()) })
 	return func() {
 		cancel()
 		over.Wait()
@@ -196,23 +197,23 @@ func (r *run) beginSprint() (end func()) {
 
 // sprint sprints whenever that is due, until the command has ended or the account
 // was empty once.
-func (r *run) sprint(ctx context.Context, began moment) {
+func (r *run) sprint(ctx context.Context, began clock.Moment) {
 	for {
 		why := r.sprintDue(began)
 		if why != "" && r.sprintOnce(ctx, began, why) {
 			return
 		}
-		if sleep(ctx, sprintLook); ctx.Err() != nil {
+		if clock.Sleep(ctx, sprintLook); ctx.Err() != nil {
 			return
 		}
 	}
 }
 
 // sprintDue says why the command sprints now; it does not if that is empty.
-func (r *run) sprintDue(began moment) string {
+func (r *run) sprintDue(began clock.Moment) string {
 	switch wanted := r.lease.Sprint; {
-	case wanted != nil && time.Duration(now()-began) >= seconds(wanted.AfterSeconds):
-		return fmt.Sprintf("after %s", seconds(wanted.AfterSeconds))
+	case wanted != nil && time.Duration(clock.Now()-began) >= clock.Seconds(wanted.AfterSeconds):
+		return fmt.Sprintf("after %s", clock.Seconds(wanted.AfterSeconds))
 	case r.hurried.Load():
 		return "as a trial of a higher priority waits for this machine"
 	}
@@ -220,22 +221,22 @@ func (r *run) sprintDue(began moment) string {
 }
 
 // sprintOnce sprints as long as that is due; over says that there will be no other.
-func (r *run) sprintOnce(ctx context.Context, began moment, why string) (over bool) {
+func (r *run) sprintOnce(ctx context.Context, began clock.Moment, why string) (over bool) {
 	account := r.agent.sprints
 	r.reporting.Lock()
 	runner := &subject{environment: slices.Clone(r.seat.subject.environment), cores: slices.Clone(r.seat.subject.cores)}
 	r.reporting.Unlock()
-	if !account.begin(now()) {
+	if !account.begin(clock.Now()) {
 		r.log.note("sprint: none: the account of %g J is empty", account.budget.Joules)
 		return true
 	}
-	defer func() { account.end(now()) }()
-	from := now()
+	defer func() { account.end(clock.Now()) }()
+	from := clock.Now()
 	r.sprinted.turn(true, from)
 	names, err := r.agent.controls.speedUp(runner, r.agent.sprintKnobs)
 	if err != nil {
-		r.sprinted.turn(false, now())
-		r.sprinted.take(now()) // it was none
+		r.sprinted.turn(false, clock.Now())
+		r.sprinted.take(clock.Now()) // it was none
 		r.log.note("sprint: none: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return true
 	}
@@ -244,18 +245,18 @@ func (r *run) sprintOnce(ctx context.Context, began moment, why string) (over bo
 			r.agent.controls.dials.release(runner, name)
 		}
 	}()
-	defer func() { r.sprinted.turn(false, now()) }()
+	defer func() { r.sprinted.turn(false, clock.Now()) }()
 	r.log.note("sprint: %s: %s at the highest", why, strings.Join(names, ", "))
-	for account.left(now()) > 0 {
-		if sleep(ctx, sprintLook); ctx.Err() != nil {
+	for account.left(clock.Now()) > 0 {
+		if clock.Sleep(ctx, sprintLook); ctx.Err() != nil {
 			return true
 		}
 		if r.sprintDue(began) == "" {
-			r.log.note("sprint: ended after %.1f s: nothing of a higher priority waits any more", time.Duration(now()-from).Seconds())
+			r.log.note("sprint: ended after %.1f s: nothing of a higher priority waits any more", time.Duration(clock.Now()-from).Seconds())
 			return false
 		}
 	}
-	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(now()-from).Seconds(), account.budget.Joules)
+	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(clock.Now()-from).Seconds(), account.budget.Joules)
 	return true
 }
 
@@ -263,12 +264,12 @@ func (r *run) sprintOnce(ctx context.Context, began moment, why string) (over bo
 type stopwatch struct {
 	mutex sync.Mutex
 	on    bool
-	since moment
+	since clock.Moment
 	sum   time.Duration
 }
 
 // turn begins or ends it.
-func (s *stopwatch) turn(on bool, at moment) {
+func (s *stopwatch) turn(on bool, at clock.Moment) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.count(at)
@@ -276,7 +277,7 @@ func (s *stopwatch) turn(on bool, at moment) {
 }
 
 // take is how long it was so since it was last asked.
-func (s *stopwatch) take(at moment) time.Duration {
+func (s *stopwatch) take(at clock.Moment) time.Duration {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.count(at)
@@ -285,7 +286,7 @@ func (s *stopwatch) take(at moment) time.Duration {
 	return sum
 }
 
-func (s *stopwatch) count(at moment) {
+func (s *stopwatch) count(at clock.Moment) {
 	if s.on {
 		s.sum += max(0, time.Duration(at-s.since))
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"math"
 	"strings"
 	"testing"
@@ -8,8 +9,10 @@ import (
 )
 
 func TestTheAccountOfSprints(t *testing.T) {
-	start := now()
-	after := func(seconds float64) moment { return start + moment(time.Duration(seconds*float64(time.Second))) }
+	start := clock.Now()
+	after := func(seconds float64) clock.Moment {
+		return start + clock.Moment(time.Duration(seconds*float64(time.Second)))
+	}
 	s := newSprints(SprintBudget{Joules: 100, Watts: 10, ExtraWatts: 60}, start)
 	left := func(seconds, want float64) {
 		t.Helper()
@@ -47,8 +50,10 @@ func TestTheAccountOfSprints(t *testing.T) {
 }
 
 func TestForHowLongItSprinted(t *testing.T) {
-	start := now()
-	after := func(seconds float64) moment { return start + moment(time.Duration(seconds*float64(time.Second))) }
+	start := clock.Now()
+	after := func(seconds float64) clock.Moment {
+		return start + clock.Moment(time.Duration(seconds*float64(time.Second)))
+	}
 	var s stopwatch
 	if took := s.take(after(1)); took != 0 {
 		t.Errorf("before anything it is %s", took)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 func TestVerdict(t *testing.T) {
@@ -57,7 +58,7 @@ func TestVerdict(t *testing.T) {
 
 func TestFenceComesBeforeTheServersDeadline(t *testing.T) {
 	for _, lease := range []float64{0.5, 1, 60, 3600} {
-		if at := fence(1000, lease); at <= 1000 || at >= 1000+moment(seconds(lease)) {
+		if at := fence(1000, lease); at <= 1000 || at >= 1000+clock.Moment(clock.Seconds(lease)) {
 			t.Errorf("a lease of %g s is fenced %d ns after its renewal was sent", lease, at-1000)
 		}
 	}

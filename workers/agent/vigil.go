@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"sync/atomic"
 	"time"
 )
@@ -12,10 +13,10 @@ type vigil struct {
 
 	// The rest is guarded by the run's mutex.
 	used    float64 // CPU seconds when it was looked at last
-	looked  moment
-	busy    moment // when it was last found to use its CPU
-	told    bool   // a heartbeat was asked for that tells the server
-	noticed bool   // the server has answered one that did
+	looked  clock.Moment
+	busy    clock.Moment // when it was last found to use its CPU
+	told    bool         // a heartbeat was asked for that tells the server
+	noticed bool         // the server has answered one that did
 }
 
 const (
@@ -31,11 +32,11 @@ const (
 )
 
 // watchCPU notes whether the command uses its CPU. It is called in a loop.
-func (r *run) watchCPU(at moment) {
+func (r *run) watchCPU(at clock.Moment) {
 	if r.lease.StallSeconds <= 0 {
 		return
 	}
-	every := moment(min(max(seconds(r.lease.StallSeconds/10), shortestLook), longestLook))
+	every := clock.Moment(min(max(clock.Seconds(r.lease.StallSeconds/10), shortestLook), longestLook))
 	r.mutex.Lock()
 	p, due := r.process, at >= r.vigil.looked+every
 	r.mutex.Unlock()
@@ -49,7 +50,7 @@ func (r *run) watchCPU(at moment) {
 }
 
 // look takes the CPU seconds that were used until the moment.
-func (v *vigil) look(at moment, used float64) {
+func (v *vigil) look(at clock.Moment, used float64) {
 	span := time.Duration(at - v.looked).Seconds()
 	if v.looked == 0 || used-v.used > idleShare*span {
 		v.busy = at
@@ -59,22 +60,22 @@ func (v *vigil) look(at moment, used float64) {
 
 // quiet is how long the command has shown no sign of life. The caller holds the
 // mutex.
-func (r *run) quiet(at moment) time.Duration {
+func (r *run) quiet(at clock.Moment) time.Duration {
 	if r.process == nil || r.busy > 0 || r.asking != nil {
 		return 0
 	}
-	last := max(r.sign, r.vigil.busy, moment(r.vigil.heard.Load()))
+	last := max(r.sign, r.vigil.busy, clock.Moment(r.vigil.heard.Load()))
 	return time.Duration(max(0, at-last))
 }
 
 // lifeless reports whether that is longer than the study allows. The caller
 // holds the mutex.
-func (r *run) lifeless(at moment) bool {
-	return r.lease.StallSeconds > 0 && r.quiet(at) >= seconds(r.lease.StallSeconds)
+func (r *run) lifeless(at clock.Moment) bool {
+	return r.lease.StallSeconds > 0 && r.quiet(at) >= clock.Seconds(r.lease.StallSeconds)
 }
 
 // quietSeconds is what a heartbeat says of it: 0 for a command that is alive.
-func (r *run) quietSeconds(at moment) float64 {
+func (r *run) quietSeconds(at clock.Moment) float64 {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if !r.lifeless(at) {
@@ -92,7 +93,7 @@ func (r *run) noticed() {
 
 // tellStall asks for a heartbeat that tells the server of a stalled command,
 // and says whether it is to be ended now. The caller holds the mutex.
-func (r *run) tellStall(at moment) (end bool) {
+func (r *run) tellStall(at clock.Moment) (end bool) {
 	if !r.lifeless(at) {
 		r.vigil.told, r.vigil.noticed = false, false
 		return false
@@ -101,6 +102,6 @@ func (r *run) tellStall(at moment) (end bool) {
 		r.vigil.told = true
 		r.agent.beatNow()
 	}
-	late := r.quiet(at) >= seconds(r.lease.StallSeconds)+noticePatience
+	late := r.quiet(at) >= clock.Seconds(r.lease.StallSeconds)+noticePatience
 	return r.lease.StallEnds && (r.vigil.noticed || late)
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 // TestSignsOfLife lets a run of the past hour be looked at: what it did, and
 // for how long it has been quiet at the end.
 func TestSignsOfLife(t *testing.T) {
-	const start = moment(24 * time.Hour)
-	at := func(minutes int) moment { return start + moment(time.Duration(minutes)*time.Minute) }
+	const start = clock.Moment(24 * time.Hour)
+	at := func(minutes int) clock.Moment { return start + clock.Moment(time.Duration(minutes)*time.Minute) }
 	tests := map[string]struct {
 		live func(r *run)
 		want time.Duration
@@ -61,7 +62,7 @@ func TestAStallIsToldBeforeItIsEnded(t *testing.T) {
 	r := &run{agent: a, ctx: ctx, process: &process{}, lease: protocol.Lease{StallSeconds: 60, StallEnds: true}}
 	step := func(after time.Duration) (asked, end bool) {
 		r.mutex.Lock()
-		end = r.tellStall(moment(after))
+		end = r.tellStall(clock.Moment(after))
 		r.mutex.Unlock()
 		select {
 		case <-a.hurry:
@@ -88,7 +89,7 @@ func TestAStallIsToldBeforeItIsEnded(t *testing.T) {
 			t.Errorf("after %v: a heartbeat is asked for: %v; it is ended: %v", one.after, asked, end)
 		}
 	}
-	r.sign = moment(100 * time.Second) // it reports again
+	r.sign = clock.Moment(100 * time.Second) // it reports again
 	if asked, end := step(120 * time.Second); asked || end {
 		t.Error("a script that reports again is taken for stalled")
 	}
