@@ -26,6 +26,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
@@ -158,7 +159,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	var background, slots sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
 	background.Go(func() { a.watch(alive) })
-	go a.watchGPUs(alive)
+	go gpu.Watch{Open: a.options.openGPUs, Every: a.options.gpuInterval, Occupants: a.occupants, Logger: a.options.Logger}.Run(alive)
 	for range a.options.Slots {
 		slots.Go(func() {
 			if err := a.slot(ctx); err != nil {
@@ -212,7 +213,7 @@ func (a *Agent) slot(ctx context.Context) error {
 				faults.Reset()
 				continue
 			}
-			if err := a.controls.gpus.lost(); err != nil {
+			if err := a.controls.gpus.Lost(); err != nil {
 				return fmt.Errorf("%w: this worker takes no more trials; mend the machine (nvidia-smi tells more), then start it again", err)
 			}
 			faults.Wait(ctx)

@@ -6,6 +6,9 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/workload"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
 // WithProbingTask gives the agent one small probing task, counts its runs, and
@@ -27,15 +30,15 @@ func (o Options) WithProbingTask(runs *atomic.Int64, others float64) Options {
 
 // WithLostGPU gives the agent a machine whose only GPU has fallen off the bus.
 func (o Options) WithLostGPU() Options {
-	o.openGPUs = func() (gpuControl, error) { return lostGPUs{newGPUs(1)}, nil }
+	o.openGPUs = func() (gpu.Control, error) { return agenttest.LostGPUs{GPUs: agenttest.NewGPUs(1)}, nil }
 	return o
 }
 
 // WithGPU gives the agent a GPU that tells what it is used for, and is looked at
 // all the time.
 func (o Options) WithGPU(use func() profiler.GPUUse) Options {
-	one := newGPUs(1)
-	one.use = func(int) (profiler.GPUUse, error) { return use(), nil }
-	o.openGPUs, o.gpuInterval = func() (gpuControl, error) { return one, nil }, 5*time.Millisecond
+	one := agenttest.NewGPUs(1)
+	one.Look = func(int) (profiler.GPUUse, error) { return use(), nil }
+	o.openGPUs, o.gpuInterval = func() (gpu.Control, error) { return one, nil }, 5*time.Millisecond
 	return o
 }

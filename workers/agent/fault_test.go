@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 func TestLostLeaseKillsEverything(t *testing.T) {
@@ -258,7 +259,7 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 	place, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), strings.Repeat("long-", 25)) // so the sockets are elsewhere
 	doomed := exec.Command(script(t)[0])
-	root, policies := agent.FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	doomed.Env = append(os.Environ(), "ROLE=agent", "PLACE="+place, "SCRATCH="+scratch, "TMPDIR="+elsewhere, "ROOT="+root)
 	if err := doomed.Start(); err != nil {
 		t.Fatal(err)

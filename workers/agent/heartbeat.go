@@ -51,7 +51,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 		quiet[r] = r.quietSeconds(clock.Now())
 		held := protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]}
 		if r.lease.GPUShared {
-			held.GPUUse = r.gpu.peek()
+			held.GPUUse = r.gpu.Peek()
 		}
 		beat.Leases = append(beat.Leases, held)
 	}

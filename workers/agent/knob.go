@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
 // knob applies one system parameter of the catalogue to runs, from outside of
@@ -52,7 +53,7 @@ func (s *subject) processes() []int {
 type controls struct {
 	knobs map[string]knob
 	dials *dials
-	gpus  *gpuDriver
+	gpus  *gpu.Driver
 	// policies are the folders of the kernel's settings for the frequency of the
 	// worker's cores; none where it has none.
 	policies []string
@@ -62,11 +63,11 @@ type controls struct {
 type controlOptions struct {
 	// root is prefixed to the paths of the kernel's settings.
 	root     string
-	openGPUs func() (gpuControl, error)
+	openGPUs func() (gpu.Control, error)
 }
 
 func newControls(options controlOptions) *controls {
-	c := &controls{gpus: &gpuDriver{open: options.openGPUs}}
+	c := &controls{gpus: gpu.NewDriver(options.openGPUs)}
 	frequency, governor := cpuDial{root: options.root, file: frequencyFile}, cpuDial{root: options.root, file: governorFile}
 	c.dials = newDials(map[string]turner{
 		system.CPUFrequencyMHz: frequencyTurner{}, system.CPUGovernor: fileTurner{},
@@ -80,14 +81,14 @@ func newControls(options controlOptions) *controls {
 		system.CPUFrequencyMHz: &dialKnob{name: system.CPUFrequencyMHz, dials: c.dials, places: frequency.places(allowed, frequencyText)},
 		system.CPUGovernor:     &dialKnob{name: system.CPUGovernor, dials: c.dials, places: governor.places(allowed, governorText)},
 		system.GPUs:            &gpusKnob{driver: c.gpus, own: ownDevices},
-		system.GPUPowerWatts:   &dialKnob{name: system.GPUPowerWatts, dials: c.dials, places: c.gpus.places(powerText)},
-		system.GPUClockMHz:     &dialKnob{name: system.GPUClockMHz, dials: c.dials, places: c.gpus.places(clockText), untold: true},
+		system.GPUPowerWatts:   &dialKnob{name: system.GPUPowerWatts, dials: c.dials, places: gpuPlaces(c.gpus, powerText)},
+		system.GPUClockMHz:     &dialKnob{name: system.GPUClockMHz, dials: c.dials, places: gpuPlaces(c.gpus, clockText), untold: true},
 	}
 	return c
 }
 
 // close lets go of the machine. Every run has to be released before.
-func (c *controls) close() { c.gpus.close() }
+func (c *controls) close() { c.gpus.Close() }
 
 // settable names the knobs that can be set on this machine.
 func (c *controls) settable() []string {

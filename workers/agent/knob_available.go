@@ -6,13 +6,14 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
 // Knobs says of every knob of the catalogue whether trials on this machine can
 // have it set, by whom, or why not. root is prefixed to the paths of the
 // kernel's settings, "/" for this machine. Nothing is changed.
 func Knobs(root string) []profiler.Capability {
-	c := newControls(controlOptions{root: root, openGPUs: openGPUs})
+	c := newControls(controlOptions{root: root, openGPUs: gpu.Open})
 	defer c.close()
 	var list []profiler.Capability
 	for _, about := range system.Catalogue() {

@@ -3,69 +3,20 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
-// gpus are GPUs in memory: 100 to 300 W, 250 W at first, up to 2000 MHz.
-type gpus struct {
-	visible []int
-	watts   []uint
-	clocks  []uint // 0: unlocked
-	refuses bool
-	use     func(device int) (profiler.GPUUse, error)
-}
-
-func newGPUs(count int) *gpus {
-	g := &gpus{watts: slices.Repeat([]uint{250_000}, count), clocks: make([]uint, count)}
-	for device := range count {
-		g.visible = append(g.visible, device)
-	}
-	return g
-}
-
-func (g *gpus) Count() int                          { return len(g.watts) }
-func (g *gpus) Name(device int) string              { return fmt.Sprintf("GPU-%d", device) }
-func (g *gpus) Visible([]string) ([]int, error)     { return g.visible, nil }
-func (g *gpus) PowerLimit(device int) (uint, error) { return g.watts[device], nil }
-func (g *gpus) PowerBounds(int) (uint, uint, error) { return 100_000, 300_000, nil }
-func (g *gpus) HighestClock(int) (uint, error)      { return 2000, nil }
-func (g *gpus) Close()                              {}
-
-func (g *gpus) Use(device int) (profiler.GPUUse, error) {
-	if g.use == nil {
-		return profiler.GPUUse{}, errors.New("this GPU does not support it")
-	}
-	return g.use(device)
-}
-
-func (g *gpus) SetPowerLimit(device int, milliwatts uint) error {
-	if g.refuses {
-		return errors.New("this user may not talk to the NVIDIA driver")
-	}
-	g.watts[device] = milliwatts
-	return nil
-}
-
-func (g *gpus) LimitClock(device int, mhz uint) error {
-	g.clocks[device] = mhz
-	return nil
-}
-
-func (g *gpus) UnlockClocks(device int) error {
-	g.clocks[device] = 0
-	return nil
-}
-
 func TestGPUPowerAndClock(t *testing.T) {
-	machine := newGPUs(3)
-	machine.visible = []int{0, 2}
+	machine := agenttest.NewGPUs(3)
+	machine.Shown = []int{0, 2}
 	c := testControls(t, t.TempDir(), machine)
 	run := &subject{environment: []string{}}
 	power, clock := c.knobs[system.GPUPowerWatts], c.knobs[system.GPUClockMHz]
@@ -74,7 +25,7 @@ func TestGPUPowerAndClock(t *testing.T) {
 	if err := errors.Join(first, second); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(machine.watts, machine.clocks); got != "[150500 250000 150500] [1200 0 1200]" {
+	if got := fmt.Sprint(machine.Power, machine.Clocks); got != "[150500 250000 150500] [1200 0 1200]" {
 		t.Errorf("set are %s", got)
 	}
 	entries, err := readJournal(c.dials.journal.path)
@@ -97,10 +48,10 @@ func TestGPUPowerAndClock(t *testing.T) {
 	if err := testControls(t, t.TempDir(), machine).dials.restore(c.dials.journal.path); err != nil {
 		t.Error(err)
 	}
-	if got := fmt.Sprint(machine.watts, machine.clocks); got != "[250000 250000 250000] [0 0 0]" {
+	if got := fmt.Sprint(machine.Power, machine.Clocks); got != "[250000 250000 250000] [0 0 0]" {
 		t.Errorf("put back are %s", got)
 	}
-	if err := testControls(t, t.TempDir(), newGPUs(1)).dials.restore(c.dials.journal.path); err == nil || !strings.Contains(err.Error(), "GPU-2") {
+	if err := testControls(t, t.TempDir(), agenttest.NewGPUs(1)).dials.restore(c.dials.journal.path); err == nil || !strings.Contains(err.Error(), "GPU-2") {
 		t.Errorf("a GPU that is gone: %v", err)
 	}
 	power.unset(run)
@@ -108,16 +59,16 @@ func TestGPUPowerAndClock(t *testing.T) {
 }
 
 func TestGPUThatMayNotBeSet(t *testing.T) {
-	machine := newGPUs(1)
-	machine.refuses = true
+	machine := agenttest.NewGPUs(1)
+	machine.Refuses = true
 	c := testControls(t, t.TempDir(), machine)
 	if _, err := c.knobs[system.GPUPowerWatts].available(); err == nil || !strings.Contains(err.Error(), "may not") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.knobs[system.GPUPowerWatts].set(&subject{}, space.Int(150)); err == nil || machine.watts[0] != 250_000 {
-		t.Errorf("got %v, %v", err, machine.watts)
+	if _, err := c.knobs[system.GPUPowerWatts].set(&subject{}, space.Int(150)); err == nil || machine.Power[0] != 250_000 {
+		t.Errorf("got %v, %v", err, machine.Power)
 	}
-	machine.visible = nil
+	machine.Shown = nil
 	if _, err := c.knobs[system.GPUPowerWatts].set(&subject{}, space.Int(150)); err == nil || !strings.Contains(err.Error(), "may use no GPU") {
 		t.Errorf("got %v", err)
 	}
@@ -126,7 +77,7 @@ func TestGPUThatMayNotBeSet(t *testing.T) {
 // A command sees the GPUs that the server gave its trial, by their places among
 // those that the worker may use.
 func TestVisibleGPUs(t *testing.T) {
-	k := &gpusKnob{driver: &gpuDriver{open: func() (gpuControl, error) { return newGPUs(4), nil }}}
+	k := &gpusKnob{driver: gpu.NewDriver(func() (gpu.Control, error) { return agenttest.NewGPUs(4), nil })}
 	for name, test := range map[string]struct {
 		own   string
 		given bool

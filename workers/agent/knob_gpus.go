@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 // gpusKnob lets a command see the GPUs that the server gave its trial, and no
 // others.
 type gpusKnob struct {
-	driver *gpuDriver
+	driver *gpu.Driver
 	// own is what this worker may use of its machine, as CUDA_VISIBLE_DEVICES has
 	// it; given is false where nothing was said.
 	own func() (list string, given bool)
@@ -28,7 +29,7 @@ type gpusKnob struct {
 func ownDevices() (string, bool) { return os.LookupEnv(visibleDevices) }
 
 func (k *gpusKnob) available() (string, error) {
-	control, err := k.driver.get()
+	control, err := k.driver.Get()
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +86,7 @@ func (c *controls) usableGPUs(machine profiler.Machine) (names []string, bytes [
 	if !given || len(machine.GPUs) == 0 {
 		return machine.GPUs, machine.GPUMemoryBytes
 	}
-	control, err := c.gpus.get()
+	control, err := c.gpus.Get()
 	if err != nil {
 		return machine.GPUs, machine.GPUMemoryBytes
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,53 +16,15 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
-// FrequencyTree makes the kernel's files for the frequency of this process's
-// cores below a folder, two cores to a policy, and returns it with the policies.
-func FrequencyTree(t *testing.T) (root string, policies []string) {
-	t.Helper()
-	root = t.TempDir()
-	for i, core := range allowedCores() {
-		policy := filepath.Join(root, fmt.Sprintf("sys/devices/system/cpu/cpufreq/policy%d", i/2))
-		if i%2 == 0 {
-			policies = append(policies, policy)
-			if err := os.MkdirAll(policy, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			for name, content := range map[string]string{
-				"scaling_max_freq": "3000000", "cpuinfo_min_freq": "800000", "cpuinfo_max_freq": "3600000",
-				"scaling_governor": "schedutil", "scaling_available_governors": "performance powersave schedutil",
-			} {
-				if err := os.WriteFile(filepath.Join(policy, name), []byte(content+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		folder := filepath.Join(root, fmt.Sprintf("sys/devices/system/cpu/cpu%d", core))
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(policy, filepath.Join(folder, "cpufreq")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root, policies
-}
-
-func content(t *testing.T, parts ...string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(parts...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
-}
-
 // testControls are the knobs of a machine below the root, with these GPUs.
-func testControls(t *testing.T, root string, gpus gpuControl) *controls {
+func testControls(t *testing.T, root string, gpus gpu.Control) *controls {
 	t.Helper()
-	c := newControls(controlOptions{root: root, openGPUs: func() (gpuControl, error) {
+	c := newControls(controlOptions{root: root, openGPUs: func() (gpu.Control, error) {
 		if gpus == nil {
 			return nil, errors.New("there is no GPU here")
 		}
@@ -74,7 +35,7 @@ func testControls(t *testing.T, root string, gpus gpuControl) *controls {
 }
 
 func TestFrequencyAndGovernor(t *testing.T) {
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
 	run := &subject{}
 	for name, value := range map[string]space.Value{system.CPUFrequencyMHz: space.Int(1200), system.CPUGovernor: space.String("powersave")} {
@@ -86,15 +47,15 @@ func TestFrequencyAndGovernor(t *testing.T) {
 		}
 	}
 	for _, policy := range policies {
-		if got := content(t, policy, "scaling_max_freq") + " " + content(t, policy, "scaling_governor"); got != "1200000 powersave" {
+		if got := agenttest.Content(t, policy, "scaling_max_freq") + " " + agenttest.Content(t, policy, "scaling_governor"); got != "1200000 powersave" {
 			t.Errorf("%s has %s", policy, got)
 		}
 	}
 	if entries, err := readJournal(c.dials.journal.path); err != nil || len(entries) != 2*len(policies) {
 		t.Errorf("the journal has %v, %v", entries, err)
 	}
-	if _, err := c.knobs[system.CPUFrequencyMHz].set(run, space.Int(1600)); err != nil || content(t, policies[0], "scaling_max_freq") != "1600000" {
-		t.Errorf("changed to %s, %v", content(t, policies[0], "scaling_max_freq"), err)
+	if _, err := c.knobs[system.CPUFrequencyMHz].set(run, space.Int(1600)); err != nil || agenttest.Content(t, policies[0], "scaling_max_freq") != "1600000" {
+		t.Errorf("changed to %s, %v", agenttest.Content(t, policies[0], "scaling_max_freq"), err)
 	}
 	for _, name := range []string{system.CPUFrequencyMHz, system.CPUGovernor} {
 		if !c.knobs[name].held(run) {
@@ -102,7 +63,7 @@ func TestFrequencyAndGovernor(t *testing.T) {
 		}
 		c.knobs[name].unset(run)
 	}
-	if got := content(t, policies[0], "scaling_max_freq") + " " + content(t, policies[0], "scaling_governor"); got != "3000000 schedutil" {
+	if got := agenttest.Content(t, policies[0], "scaling_max_freq") + " " + agenttest.Content(t, policies[0], "scaling_governor"); got != "3000000 schedutil" {
 		t.Errorf("at the end there is %s", got)
 	}
 	if entries, err := readJournal(c.dials.journal.path); err != nil || len(entries) != 0 {
@@ -111,7 +72,7 @@ func TestFrequencyAndGovernor(t *testing.T) {
 }
 
 func TestValuesTheMachineDoesNotHave(t *testing.T) {
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
 	tests := []struct {
 		name, knob string
@@ -138,7 +99,7 @@ func TestValuesTheMachineDoesNotHave(t *testing.T) {
 			c.knobs[test.knob].unset(run)
 		})
 	}
-	if got := content(t, policies[0], "scaling_max_freq"); got != "3000000" {
+	if got := agenttest.Content(t, policies[0], "scaling_max_freq"); got != "3000000" {
 		t.Errorf("the frequency is %s", got)
 	}
 	bare := testControls(t, t.TempDir(), nil)
@@ -213,14 +174,14 @@ func TestTwoRunsWantTheSamePlace(t *testing.T) {
 
 // What a dead agent has changed is put back from its journal.
 func TestJournalIsPutBack(t *testing.T) {
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	dead := testControls(t, root, nil)
 	if _, err := dead.knobs[system.CPUGovernor].set(&subject{}, space.String("performance")); err != nil {
 		t.Fatal(err)
 	}
 	path := dead.dials.journal.path
-	if err := testControls(t, root, nil).dials.restore(path); err != nil || content(t, policies[0], "scaling_governor") != "schedutil" {
-		t.Errorf("there is %s, %v", content(t, policies[0], "scaling_governor"), err)
+	if err := testControls(t, root, nil).dials.restore(path); err != nil || agenttest.Content(t, policies[0], "scaling_governor") != "schedutil" {
+		t.Errorf("there is %s, %v", agenttest.Content(t, policies[0], "scaling_governor"), err)
 	}
 	if err := os.WriteFile(path, []byte(`[{"Knob": "cpu_governor", "Where": "/nowhere", "Before": "x"}, {"Knob": "fan"}]`), 0o600); err != nil {
 		t.Fatal(err)
@@ -241,13 +202,13 @@ func TestJournalIsPutBack(t *testing.T) {
 
 // A setting that cannot be noted is not changed.
 func TestNothingChangesWithoutAJournal(t *testing.T) {
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
 	c.dials.journal.path = filepath.Join(t.TempDir(), "missing", journalRecord)
 	if _, err := c.knobs[system.CPUGovernor].set(&subject{}, space.String("performance")); err == nil || !strings.Contains(err.Error(), "note") {
 		t.Errorf("got %v", err)
 	}
-	if got := content(t, policies[0], "scaling_governor"); got != "schedutil" {
+	if got := agenttest.Content(t, policies[0], "scaling_governor"); got != "schedutil" {
 		t.Errorf("it was changed to %s", got)
 	}
 }
@@ -350,8 +311,8 @@ func TestMemoryGroupOfVersion1(t *testing.T) {
 	inside, all := groupProcesses(group), run.processes()
 	slices.Sort(inside)
 	slices.Sort(all)
-	if !slices.Equal(inside, all) || content(t, group, "memory.limit_in_bytes") != strconv.Itoa(1<<30) {
-		t.Errorf("%v of %v are in the group, the limit is %s", inside, all, content(t, group, "memory.limit_in_bytes"))
+	if !slices.Equal(inside, all) || agenttest.Content(t, group, "memory.limit_in_bytes") != strconv.Itoa(1<<30) {
+		t.Errorf("%v of %v are in the group, the limit is %s", inside, all, agenttest.Content(t, group, "memory.limit_in_bytes"))
 	}
 	k.unset(run)
 	if _, err := os.Stat(group); err == nil {
@@ -370,7 +331,7 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 		t.Errorf("without the controller: got %q, %v", how, err)
 	}
 	for _, folder := range []string{outer, filepath.Join(outer, "worker")} { // the kernel made files of these
-		if got := content(t, folder, "cgroup.subtree_control"); got != "+memory" {
+		if got := agenttest.Content(t, folder, "cgroup.subtree_control"); got != "+memory" {
 			t.Errorf("%s passes on %q", folder, got)
 		}
 	}
@@ -379,14 +340,14 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || content(t, run.cage.file("memory.max")) != "2147483648" {
-		t.Errorf("got %q, %v, the limit is %s", how, err, content(t, run.cage.file("memory.max")))
+	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || agenttest.Content(t, run.cage.file("memory.max")) != "2147483648" {
+		t.Errorf("got %q, %v, the limit is %s", how, err, agenttest.Content(t, run.cage.file("memory.max")))
 	}
 	if _, err := k.set(run, space.Float(0.5)); err == nil || !strings.Contains(err.Error(), "1.00 GiB already") {
 		t.Errorf("below what is used: got %v", err)
 	}
 	k.unset(run)
-	if got := content(t, run.cage.file("memory.max")); got != "max" {
+	if got := agenttest.Content(t, run.cage.file("memory.max")); got != "max" {
 		t.Errorf("afterwards the limit is %s", got)
 	}
 	// The kernel refused to start it in the group: then its processes are bounded.
@@ -402,7 +363,7 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 }
 
 func TestKnobsSayWhetherTheyCanBeSet(t *testing.T) {
-	root, _ := FrequencyTree(t)
+	root, _ := agenttest.FrequencyTree(t)
 	for name, test := range map[string]struct {
 		root string
 		can  bool

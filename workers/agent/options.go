@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
@@ -92,7 +93,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// openGPUs opens the driver of the GPUs; tests have another.
-	openGPUs func() (gpuControl, error)
+	openGPUs func() (gpu.Control, error)
 	// gpuInterval is how often they are looked at; tests look more often.
 	gpuInterval time.Duration
 	// tasks are run as probing tasks, and coreSeconds tells what others do
@@ -126,9 +127,9 @@ func (o Options) complete() (Options, error) {
 		o.Root = "/"
 	}
 	if o.openGPUs == nil {
-		o.openGPUs = openGPUs
+		o.openGPUs = gpu.Open
 	}
-	o.gpuInterval = orElse(o.gpuInterval, gpuInterval)
+	o.gpuInterval = orElse(o.gpuInterval, gpu.Interval)
 	if o.Elastic {
 		o.Slots = orElse(o.Slots, min(profiler.ThisMachine().Cores, mostElastic))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -13,7 +14,7 @@ import (
 // last. root is prefixed to the paths of the kernel's settings, "/" for this
 // machine. Nothing is run or changed.
 func Probing(root string) profiler.Capability {
-	c := newControls(controlOptions{root: root, openGPUs: openGPUs})
+	c := newControls(controlOptions{root: root, openGPUs: gpu.Open})
 	defer c.close()
 	p := prober{machine: inProtocol(profiler.ThisMachine()), controls: c}
 	settings, reasons := p.settings()

@@ -16,6 +16,8 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/workload"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 // watched is a task that notes what was set of the machine while it ran.
@@ -32,9 +34,9 @@ func watched(name string, bytes int64, seen map[string]bool, look func() string)
 func quiet() (busy, all float64) { return 0, 0 }
 
 func TestProbesRunAtEachSettingThatMayBeChosen(t *testing.T) {
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	now := func() string {
-		return content(t, policies[0], governorFile) + " " + content(t, policies[0], frequencyFile)
+		return agenttest.Content(t, policies[0], governorFile) + " " + agenttest.Content(t, policies[0], frequencyFile)
 	}
 	before, seen := now(), map[string]bool{}
 	p := prober{
@@ -77,7 +79,7 @@ func TestProbesRunAtEachSettingThatMayBeChosen(t *testing.T) {
 func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
 	seen := map[string]bool{}
 	p := prober{
-		machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), newGPUs(1)), busy: quiet,
+		machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), agenttest.NewGPUs(1)), busy: quiet,
 		tasks: []workload.Task{watched("one", 0, seen, func() string { return "ran" })}, meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
 	}
 	found, reasons, err := p.run(t.Context())
@@ -89,7 +91,7 @@ func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
 			t.Fatalf("reasons %q", reasons)
 		}
 	}
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	p.controls = testControls(t, root, nil)
 	p.tasks = []workload.Task{watched("one", 0, seen, func() string {
 		// From now on the kernel has no files for it.
@@ -181,7 +183,7 @@ func TestProbesAreKept(t *testing.T) {
 // Another processor, limit, governor, meter or right to set the machine is
 // another kind.
 func TestKindsOfMachines(t *testing.T) {
-	root, _ := FrequencyTree(t)
+	root, _ := agenttest.FrequencyTree(t)
 	kinds := map[string]string{}
 	for name, change := range map[string]func(*prober){
 		"plain":      func(*prober) {},
@@ -226,7 +228,7 @@ func TestOneWorkerProbesAtATime(t *testing.T) {
 
 func TestDoctorSaysWhatProbingCanDo(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	root, _ := FrequencyTree(t)
+	root, _ := agenttest.FrequencyTree(t)
 	if got := Probing(root); !got.Available || !strings.Contains(got.Detail, "matrix-multiplication-memory") || !strings.Contains(got.Detail, "cpu_frequency_mhz=800") || !strings.Contains(got.Remedy, "not run here yet") {
 		t.Errorf("got %+v", got)
 	}

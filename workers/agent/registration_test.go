@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 // TestAWorkerSaysWhichKnobsItCanSet compares what it registers with what the
@@ -32,7 +31,7 @@ func TestAWorkerSaysWhichKnobsItCanSet(t *testing.T) {
 // An elastic worker offers every core, and a trial that says nothing of cores
 // may count on all of them.
 func TestElasticWorker(t *testing.T) {
-	cores := len(allowedNow(t))
+	cores := len(agenttest.AllowedCores(t))
 	for name, test := range map[string]struct {
 		options        agent.Options
 		slots, threads int
@@ -59,20 +58,4 @@ func TestElasticWorker(t *testing.T) {
 			}
 		})
 	}
-}
-
-// allowedNow are the cores of this process.
-func allowedNow(t *testing.T) []int {
-	t.Helper()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	var cores []int
-	for core := range 1024 {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-		}
-	}
-	return cores
 }

@@ -141,7 +141,7 @@ func (r *run) measured(said outcome, arrived stand) protocol.Report {
 		SetupSeconds: trial.Float(r.setup.Seconds()),
 		System:       r.inForce(said.system),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
-		GPUUse:       r.gpu.take(),
+		GPUUse:       r.gpu.Take(),
 
 		SprintSeconds: trial.Float(min(took, r.sprinted.take(arrived.at)).Seconds()),
 	}

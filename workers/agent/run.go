@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
@@ -69,7 +70,7 @@ type run struct {
 	publishes     atomic.Bool
 	outbox        *outbox
 	vigil         vigil
-	gpu           gpuUse
+	gpu           gpu.Use
 	emulation     chan struct{}  // closed when all about the model is found out; nil without one
 	emulating     sync.WaitGroup // what does that
 	stopEmulation context.CancelFunc
@@ -250,7 +251,7 @@ func (r *run) finish(request protocol.FinishRequest) {
 	}
 	r.log.close()
 	r.flushLast()
-	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.take()
+	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.Take()
 	request.Reason = truncate(request.Reason, 4096)
 	var reply protocol.FinishReply
 	err := retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {

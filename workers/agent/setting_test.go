@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 const startCPU = 700 * time.Millisecond
@@ -219,7 +220,7 @@ func allowed(pid string) string {
 // What the agent applies is in force in the whole command, is reported as far as
 // it is, and is taken back.
 func TestKnobsOfARun(t *testing.T) {
-	root, policies := agent.FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	all := allowed("self")
 	s, place := newServer(), t.TempDir()
 	s.away = true // until it is complete
@@ -269,7 +270,7 @@ func TestATrialSprints(t *testing.T) {
 		"forbidden": {agent.SprintBudget{}, "sprint: none: this worker's owner allows none", "schedutil 3000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, policies := agent.FrequencyTree(t)
+			root, policies := agenttest.FrequencyTree(t)
 			s, place := newServer(), t.TempDir()
 			s.away = true // until it is complete
 			trial := s.add(script(t), as("waits", place), 1)
@@ -294,7 +295,7 @@ func TestATrialSprints(t *testing.T) {
 // A trial sprints as long as one of a higher priority waits for its machine, though
 // its own study asks for none, and again when the next one waits.
 func TestATrialSprintsForOneThatWaits(t *testing.T) {
-	root, policies := agent.FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	s, place := newServer(), t.TempDir()
 	trial := s.add(script(t), as("waits", place), 1)
 	work(t, s, agent.Options{Root: root, Sprint: agent.SprintBudget{Joules: 1e9, Watts: 1, ExtraWatts: 1}})

@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
 // SprintBudget is what the worker's owner lets sprints take (DiAS; Rocha's
@@ -112,13 +113,13 @@ func (c *controls) sprintKnobs(root string) []*dialKnob {
 	allowed := allowedCores()
 	frequency, governor := cpuDial{root: root, file: frequencyFile}, cpuDial{root: root, file: governorFile}
 	return []*dialKnob{
-		{name: system.GPUPowerWatts, dials: c.dials, places: c.gpus.places(mostPower)},
+		{name: system.GPUPowerWatts, dials: c.dials, places: gpuPlaces(c.gpus, mostPower)},
 		{name: system.CPUFrequencyMHz, dials: c.dials, places: frequency.places(allowed, mostFrequency)},
 		{name: system.CPUGovernor, dials: c.dials, places: governor.places(allowed, fastestGovernor)},
 	}
 }
 
-func mostPower(control gpuControl, device int, _ space.Value) (string, error) {
+func mostPower(control gpu.Control, device int, _ space.Value) (string, error) {
 	_, high, err := control.PowerBounds(device)
 	return strconv.FormatUint(uint64(high), 10), err
 }
@@ -296,7 +297,7 @@ func (s *stopwatch) count(at clock.Moment) {
 // Sprinting says whether commands can be made faster on this machine, or why
 // not. root is as for [Knobs]. Nothing is changed.
 func Sprinting(root string) profiler.Capability {
-	c := newControls(controlOptions{root: root, openGPUs: openGPUs})
+	c := newControls(controlOptions{root: root, openGPUs: gpu.Open})
 	defer c.close()
 	one := profiler.Capability{Name: "sprint"}
 	var names []string

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 func TestTheAccountOfSprints(t *testing.T) {
@@ -74,7 +76,7 @@ func TestForHowLongItSprinted(t *testing.T) {
 }
 
 func TestSprintsPutEverythingToItsHighestAndBack(t *testing.T) {
-	root, policies := FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
 	knobs := c.sprintKnobs(root)
 	runner := &subject{}
@@ -83,7 +85,7 @@ func TestSprintsPutEverythingToItsHighestAndBack(t *testing.T) {
 		t.Fatalf("%v, %v", names, err)
 	}
 	for _, policy := range policies {
-		if got := content(t, policy, "scaling_max_freq") + " " + content(t, policy, "scaling_governor"); got != "3600000 performance" {
+		if got := agenttest.Content(t, policy, "scaling_max_freq") + " " + agenttest.Content(t, policy, "scaling_governor"); got != "3600000 performance" {
 			t.Errorf("%s has %s", policy, got)
 		}
 	}
@@ -94,7 +96,7 @@ func TestSprintsPutEverythingToItsHighestAndBack(t *testing.T) {
 		c.dials.release(runner, name)
 	}
 	for _, policy := range policies {
-		if got := content(t, policy, "scaling_max_freq") + " " + content(t, policy, "scaling_governor"); got != "3000000 schedutil" {
+		if got := agenttest.Content(t, policy, "scaling_max_freq") + " " + agenttest.Content(t, policy, "scaling_governor"); got != "3000000 schedutil" {
 			t.Errorf("afterwards %s has %s", policy, got)
 		}
 	}

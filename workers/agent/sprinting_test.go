@@ -7,12 +7,13 @@ import (
 
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 // A command that sprints is made faster, the server hears for how long in each
 // epoch, and afterwards all is as it was.
 func TestAReportSaysForHowLongItSprinted(t *testing.T) {
-	root, policies := agent.FrequencyTree(t)
+	root, policies := agenttest.FrequencyTree(t)
 	s := newServer()
 	// It ends the first epoch when the sprint has begun, and the second a while later.
 	command := fmt.Sprintf(`echo '{"epoch": 1, "accuracy": 1}'; until grep -q performance %s; do sleep 0.02; done; sleep 0.1; echo '{"epoch": 2, "accuracy": 1}'; sleep 0.1; echo '{"epoch": 3, "accuracy": 1}'`,

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
 // lastErrorLines is how much of the end of standard error a reason has: of a Python
@@ -36,7 +37,7 @@ func verdict(result exit, ended ending, directive protocol.Directive, p progress
 	case p.unreachable:
 		return interrupted("the command ended while the server could not be reached: " + describe(result, lastErrors))
 	case !result.ok():
-		if fault := gpuFault(lastErrors); fault != "" {
+		if fault := gpu.Fault(lastErrors); fault != "" {
 			return brokeHere(result, fault)
 		}
 		request := failed(describe(result, lastErrors))
@@ -47,6 +48,12 @@ func verdict(result exit, ended ending, directive protocol.Directive, p progress
 	default:
 		return failed(fellShort(p))
 	}
+}
+
+// brokeHere is how a lease ends whose command failed for this machine's sake:
+// another worker is given the trial, whose own retries stay as they are.
+func brokeHere(result exit, fault string) protocol.FinishRequest {
+	return protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("%s (exit code %d): %s", protocol.GPUFailed, result.code, fault)}
 }
 
 // fellShort explains an end with code 0 before the budget.

@@ -1,7 +1,8 @@
-package agent
+package gpu
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -13,27 +14,27 @@ import (
 )
 
 const (
-	// gpuInterval is how often the GPUs are looked at that trials use.
-	gpuInterval = time.Second
-	// longestGPUSpan bounds the time that one look stands for: a driver may have
+	// Interval is how often the GPUs are looked at that trials use.
+	Interval = time.Second
+	// longestSpan bounds the time that one look stands for: a driver may have
 	// kept us waiting.
-	longestGPUSpan = 5 * time.Second
+	longestSpan = 5 * time.Second
 )
 
-// gpuUse is what a run was seen to use of its GPUs since it was taken last.
-type gpuUse struct {
+// Use is what a run was seen to use of its GPUs since it was taken last.
+type Use struct {
 	mutex sync.Mutex
 	seen  *trial.GPUUse
 }
 
-func (u *gpuUse) add(seen trial.GPUUse) {
+func (u *Use) add(seen trial.GPUUse) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	u.seen = u.seen.Plus(&seen)
 }
 
-// take returns it, and begins anew; nil: nothing was seen.
-func (u *gpuUse) take() *trial.GPUUse {
+// Take returns it, and begins anew; nil: nothing was seen.
+func (u *Use) Take() *trial.GPUUse {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	seen := u.seen
@@ -41,8 +42,8 @@ func (u *gpuUse) take() *trial.GPUUse {
 	return seen
 }
 
-// peek returns it, to be taken later all the same.
-func (u *gpuUse) peek() *trial.GPUUse {
+// Peek returns it, to be taken later all the same.
+func (u *Use) Peek() *trial.GPUUse {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	if u.seen == nil {
@@ -52,8 +53,8 @@ func (u *gpuUse) peek() *trial.GPUUse {
 	return &seen
 }
 
-// gpuMonitor sees what the runs of this worker use of its GPUs.
-type gpuMonitor struct {
+// monitor sees what the runs of this worker use of its GPUs.
+type monitor struct {
 	driver interface {
 		Use(device int) (profiler.GPUUse, error)
 	}
@@ -64,21 +65,32 @@ type gpuMonitor struct {
 	lists bool
 }
 
-// watchGPUs looks at the GPUs until the context ends. It has a goroutine of its
+// Watch says how the GPUs are looked at.
+type Watch struct {
+	Open func() (Control, error)
+	// Every is the time between two looks.
+	Every time.Duration
+	// Occupants are the runs that may use some of the worker's GPUs, of which
+	// there are so many.
+	Occupants func(count int) []Occupant
+	Logger    *slog.Logger
+}
+
+// Run looks at the GPUs until the context ends. It has a goroutine of its
 // own that nobody waits for, since a driver in trouble may not answer at all.
-func (a *Agent) watchGPUs(ctx context.Context) {
-	control, err := a.options.openGPUs()
+func (w Watch) Run(ctx context.Context) {
+	control, err := w.Open()
 	if err != nil {
 		return // there are none, or the worker has said why when it registered
 	}
 	defer control.Close()
 	devices, err := control.Visible(os.Environ())
 	if err != nil {
-		a.options.Logger.Warn("what trials use of the GPUs is not seen", "error", err)
+		w.Logger.Warn("what trials use of the GPUs is not seen", "error", err)
 		return
 	}
-	monitor := &gpuMonitor{driver: control, devices: devices}
-	ticker := time.NewTicker(a.options.gpuInterval)
+	monitor, warned := &monitor{driver: control, devices: devices}, false
+	ticker := time.NewTicker(w.Every)
 	defer ticker.Stop()
 	for last := clock.Now(); ; {
 		select {
@@ -87,52 +99,31 @@ func (a *Agent) watchGPUs(ctx context.Context) {
 		case <-ticker.C:
 		}
 		at := clock.Now()
-		span := min(time.Duration(at-last), longestGPUSpan)
+		span := min(time.Duration(at-last), longestSpan)
 		last = at
-		if err := monitor.look(a.occupants(len(devices)), span); err != nil && a.news("gpu use") {
-			a.options.Logger.Warn("what trials use of the GPUs is not seen; tandem doctor tells more", "error", err)
+		if err := monitor.look(w.Occupants(len(devices)), span); err != nil && !warned {
+			w.Logger.Warn("what trials use of the GPUs is not seen; tandem doctor tells more", "error", err)
+			warned = true
 		}
 	}
 }
 
-// occupant is a run that may use GPUs.
-type occupant struct {
-	// places are its GPUs, in the worker's list; given says that they are its
+// Occupant is a run that may use GPUs.
+type Occupant struct {
+	// Places are its GPUs, in the worker's list; given says that they are its
 	// trial's, and else it sees all that the worker may use.
-	places []int
-	given  bool
-	// members are its processes.
-	members []int
-	use     *gpuUse
-}
-
-// occupants are the runs that may use some of the worker's GPUs.
-func (a *Agent) occupants(count int) []occupant {
-	var list []occupant
-	for _, r := range a.running() {
-		one := occupant{places: r.lease.GPUs, given: r.lease.GPUCount != nil, use: &r.gpu}
-		if !one.given {
-			for place := range count {
-				one.places = append(one.places, place)
-			}
-		}
-		r.mutex.Lock()
-		p := r.process
-		r.mutex.Unlock()
-		if p == nil || p.ended() || len(one.places) == 0 {
-			continue
-		}
-		one.members = p.members(r.seat.subject.mark)
-		list = append(list, one)
-	}
-	return list
+	Places []int
+	Given  bool
+	// Members are its processes.
+	Members []int
+	Use     *Use
 }
 
 // look notes what each run uses, for a span of time.
-func (m *gpuMonitor) look(occupants []occupant, span time.Duration) error {
+func (m *monitor) look(occupants []Occupant, span time.Duration) error {
 	uses := map[int]profiler.GPUUse{}
 	for _, one := range occupants {
-		for _, place := range one.places {
+		for _, place := range one.Places {
 			if _, asked := uses[place]; asked || place >= len(m.devices) {
 				continue
 			}
@@ -141,7 +132,7 @@ func (m *gpuMonitor) look(occupants []occupant, span time.Duration) error {
 				return err
 			}
 			uses[place] = use
-			m.lists = m.lists || slices.ContainsFunc(use.Processes, func(p profiler.GPUProcess) bool { return slices.Contains(one.members, p.PID) })
+			m.lists = m.lists || slices.ContainsFunc(use.Processes, func(p profiler.GPUProcess) bool { return slices.Contains(one.Members, p.PID) })
 		}
 	}
 	for _, one := range occupants {
@@ -149,7 +140,7 @@ func (m *gpuMonitor) look(occupants []occupant, span time.Duration) error {
 			if seen.Seconds > 0 {
 				seen.Seconds = span.Seconds()
 			}
-			one.use.add(seen)
+			one.Use.add(seen)
 		}
 	}
 	return nil
@@ -157,10 +148,10 @@ func (m *gpuMonitor) look(occupants []occupant, span time.Duration) error {
 
 // seenOf is what the run uses of its GPUs now, with Seconds above 0 where the
 // utilization is among it; any is false where it uses none of them.
-func (m *gpuMonitor) seenOf(one occupant, all []occupant, uses map[int]profiler.GPUUse) (seen trial.GPUUse, any bool) {
+func (m *monitor) seenOf(one Occupant, all []Occupant, uses map[int]profiler.GPUUse) (seen trial.GPUUse, any bool) {
 	seen = trial.GPUUse{Seconds: 1, Alone: true, Method: trial.GPUUseByProcess}
 	found := 0
-	for _, place := range one.places {
+	for _, place := range one.Places {
 		use, asked := uses[place]
 		if !asked {
 			continue
@@ -181,19 +172,19 @@ func (m *gpuMonitor) seenOf(one occupant, all []occupant, uses map[int]profiler.
 		}
 	}
 	among := found
-	if one.given {
-		among = len(one.places) // those that it leaves idle count
+	if one.Given {
+		among = len(one.Places) // those that it leaves idle count
 	}
 	seen.Utilization /= float64(max(1, among))
 	return seen, found > 0
 }
 
 // partOf is what the run uses of one GPU; there is false where it is not there.
-func (m *gpuMonitor) partOf(one occupant, place int, use profiler.GPUUse, all []occupant) (part trial.GPUUse, there bool) {
+func (m *monitor) partOf(one Occupant, place int, use profiler.GPUUse, all []Occupant) (part trial.GPUUse, there bool) {
 	part = trial.GPUUse{GPUMemoryBytes: use.MemoryBytes, Seconds: 1, Alone: true, Method: trial.GPUUseByProcess}
 	mine, share, told := 0, 0.0, true
 	for _, process := range use.Processes {
-		if !slices.Contains(one.members, process.PID) {
+		if !slices.Contains(one.Members, process.PID) {
 			part.Alone = false
 			continue
 		}
@@ -222,12 +213,12 @@ func (m *gpuMonitor) partOf(one occupant, place int, use profiler.GPUUse, all []
 // hasToItself reports whether what happens on the GPU is the run's, though no
 // process of its is told there: the driver tells none of ours at all, as in many
 // containers, and no other run was given the GPU.
-func (m *gpuMonitor) hasToItself(one occupant, place int, use profiler.GPUUse, all []occupant) bool {
-	if m.lists || !one.given || len(use.Processes) > 0 {
+func (m *monitor) hasToItself(one Occupant, place int, use profiler.GPUUse, all []Occupant) bool {
+	if m.lists || !one.Given || len(use.Processes) > 0 {
 		return false
 	}
 	for _, other := range all {
-		if other.use != one.use && slices.Contains(other.places, place) {
+		if other.Use != one.Use && slices.Contains(other.Places, place) {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package gpu
 
 import (
 	"errors"
@@ -6,15 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 )
 
-// gpuFaults are how NVIDIA's and AMD's libraries say that a GPU is broken: what
-// the trial was about does not matter for it. A lack of memory is none of them
-// (see memoryErrors), nor is what a kernel of the trial's own can bring about,
-// such as an illegal address. In small letters.
-var gpuFaults = []string{
+// faults are how NVIDIA's and AMD's libraries say that a GPU is broken: what
+// the trial was about does not matter for it. A lack of memory is none of them, nor
+// is an error that a kernel of the trial's own can cause, such as an illegal
+// address. In small letters.
+var faults = []string{
 	"uncorrectable ecc error",                       // cudaErrorECCUncorrectable
 	"uncorrectable nvlink error",                    // cudaErrorNvlinkUncorrectable
 	"cuda_error_ecc_uncorrectable",                  // the same, by their names
@@ -26,28 +25,22 @@ var gpuFaults = []string{
 	"unable to determine the device handle for gpu", // nvidia-smi, of one that is lost
 }
 
-// gpuFault is the line of the last things a command said in which a library
+// Fault is the line of the last things a command said in which a library
 // told that a GPU is broken; empty if none does.
-func gpuFault(lastErrors []string) string {
+func Fault(lastErrors []string) string {
 	for _, line := range slices.Backward(lastErrors) {
 		small := strings.ToLower(line)
-		if slices.ContainsFunc(gpuFaults, func(said string) bool { return strings.Contains(small, said) }) {
+		if slices.ContainsFunc(faults, func(said string) bool { return strings.Contains(small, said) }) {
 			return line
 		}
 	}
 	return ""
 }
 
-// brokeHere is how a lease ends whose command failed for this machine's sake:
-// another worker is given the trial, whose own retries stay as they are.
-func brokeHere(result exit, fault string) protocol.FinishRequest {
-	return protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("%s (exit code %d): %s", protocol.GPUFailed, result.code, fault)}
-}
-
-// lost asks the driver, opened anew, whether a GPU of this machine is gone for
+// Lost asks the driver, opened anew, whether a GPU of this machine is gone for
 // good. A command's word is not enough for that: any command can print it.
 // Where the driver cannot be asked for another reason, none is known to be.
-func (d *gpuDriver) lost() error {
+func (d *Driver) Lost() error {
 	control, err := d.open()
 	if err != nil {
 		if errors.Is(err, profiler.ErrGPULost) {

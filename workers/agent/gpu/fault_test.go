@@ -1,4 +1,4 @@
-package agent
+package gpu
 
 import (
 	"errors"
@@ -6,12 +6,9 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/profiler"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
-
-// lostGPUs are GPUs that the driver cannot reach any more.
-type lostGPUs struct{ *gpus }
-
-func (lostGPUs) PowerLimit(int) (uint, error) { return 0, profiler.ErrGPULost }
 
 func TestGPUFaultsAreToldFromOtherFailures(t *testing.T) {
 	// As PyTorch ends: what happened, and below it how to find out more.
@@ -35,7 +32,7 @@ func TestGPUFaultsAreToldFromOtherFailures(t *testing.T) {
 		"nothing said":              {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := gpuFault(test.errors); (got != "") != test.broken || test.broken && got != test.errors[0] {
+			if got := Fault(test.errors); (got != "") != test.broken || test.broken && got != test.errors[0] {
 				t.Errorf("got %q of %q", got, test.errors)
 			}
 		})
@@ -44,18 +41,18 @@ func TestGPUFaultsAreToldFromOtherFailures(t *testing.T) {
 
 func TestOnlyTheDriverSaysThatAGPUIsGone(t *testing.T) {
 	for name, test := range map[string]struct {
-		control gpuControl
+		control Control
 		err     error
 		lost    string
 	}{
-		"all are there":             {newGPUs(2), nil, ""},
+		"all are there":             {agenttest.NewGPUs(2), nil, ""},
 		"no driver":                 {nil, errors.New("no NVIDIA driver is installed here"), ""},
-		"one is gone":               {lostGPUs{newGPUs(1)}, nil, "GPU 0 (GPU-0): the GPU has fallen off the bus"},
+		"one is gone":               {agenttest.LostGPUs{GPUs: agenttest.NewGPUs(1)}, nil, "GPU 0 (GPU-0): the GPU has fallen off the bus"},
 		"gone before it was listed": {nil, profiler.ErrGPULost, "the GPU has fallen off the bus"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			driver := gpuDriver{open: func() (gpuControl, error) { return test.control, test.err }}
-			switch err := driver.lost(); {
+			driver := Driver{open: func() (Control, error) { return test.control, test.err }}
+			switch err := driver.Lost(); {
 			case test.lost == "" && err != nil:
 				t.Errorf("got %v", err)
 			case test.lost != "" && (err == nil || !strings.Contains(err.Error(), test.lost)):

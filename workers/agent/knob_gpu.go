@@ -8,66 +8,14 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
-// gpuControl is what the agent needs of the GPUs' driver; profiler.GPUControl
-// has it. Powers are in milliwatts, clocks in MHz.
-type gpuControl interface {
-	Count() int
-	Name(device int) string
-	Visible(environment []string) ([]int, error)
-	PowerLimit(device int) (uint, error)
-	PowerBounds(device int) (low, high uint, err error)
-	SetPowerLimit(device int, milliwatts uint) error
-	HighestClock(device int) (uint, error)
-	LimitClock(device int, mhz uint) error
-	UnlockClocks(device int) error
-	Use(device int) (profiler.GPUUse, error)
-	Close()
-}
-
-func openGPUs() (gpuControl, error) {
-	control, err := profiler.OpenGPUControl()
-	if err != nil {
-		return nil, err // not a typed nil
-	}
-	return control, nil
-}
-
-// gpuDriver opens the driver when it is needed for the first time: it may take
-// seconds, and most trials set no GPU.
-type gpuDriver struct {
-	open func() (gpuControl, error)
-
-	mutex   sync.Mutex
-	control gpuControl
-	failed  error
-}
-
-func (d *gpuDriver) get() (gpuControl, error) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if d.control == nil && d.failed == nil {
-		d.control, d.failed = d.open()
-	}
-	return d.control, d.failed
-}
-
-func (d *gpuDriver) close() {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if d.control != nil {
-		d.control.Close()
-		d.control = nil
-	}
-}
-
-// places are the GPUs that a run's command may use, by name.
-func (d *gpuDriver) places(text func(gpuControl, int, space.Value) (string, error)) func(*subject, space.Value) (map[string]string, error) {
+// gpuPlaces are the GPUs that a run's command may use, by name.
+func gpuPlaces(d *gpu.Driver, text func(gpu.Control, int, space.Value) (string, error)) func(*subject, space.Value) (map[string]string, error) {
 	return func(s *subject, value space.Value) (map[string]string, error) {
-		control, err := d.get()
+		control, err := d.Get()
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +45,7 @@ func (d *gpuDriver) places(text func(gpuControl, int, space.Value) (string, erro
 }
 
 // powerText is the limit in milliwatts, if the GPU can have it.
-func powerText(control gpuControl, device int, value space.Value) (string, error) {
+func powerText(control gpu.Control, device int, value space.Value) (string, error) {
 	watts, isNumber := value.Number()
 	if !isNumber {
 		return "", fmt.Errorf("%v is no number of watts", value)
@@ -112,7 +60,7 @@ func powerText(control gpuControl, device int, value space.Value) (string, error
 	return strconv.Itoa(int(math.Round(watts * 1000))), nil
 }
 
-func clockText(control gpuControl, device int, value space.Value) (string, error) {
+func clockText(control gpu.Control, device int, value space.Value) (string, error) {
 	mhz, isNumber := value.Number()
 	if !isNumber || mhz < 1 {
 		return "", fmt.Errorf("%v is no number of MHz", value)
@@ -127,25 +75,11 @@ func clockText(control gpuControl, device int, value space.Value) (string, error
 	return strconv.Itoa(int(math.Round(mhz))), nil
 }
 
-// device finds a GPU by its name.
-func (d *gpuDriver) device(name string) (gpuControl, int, error) {
-	control, err := d.get()
-	if err != nil {
-		return nil, 0, err
-	}
-	for device := range control.Count() {
-		if control.Name(device) == name {
-			return control, device, nil
-		}
-	}
-	return nil, 0, fmt.Errorf("there is no GPU %s any more", name)
-}
-
 // powerTurner sets the power limits of GPUs.
-type powerTurner struct{ driver *gpuDriver }
+type powerTurner struct{ driver *gpu.Driver }
 
 func (t powerTurner) read(where string) (string, error) {
-	control, device, err := t.driver.device(where)
+	control, device, err := t.driver.Device(where)
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +88,7 @@ func (t powerTurner) read(where string) (string, error) {
 }
 
 func (t powerTurner) write(where, value string) error {
-	control, device, err := t.driver.device(where)
+	control, device, err := t.driver.Device(where)
 	if err != nil {
 		return err
 	}
@@ -172,7 +106,7 @@ func (clockTurner) same(wanted, present string) bool { return wanted == present 
 // clockTurner sets the highest clocks of GPUs. The driver does not tell what is
 // set, so this remembers it; empty is unlocked.
 type clockTurner struct {
-	driver *gpuDriver
+	driver *gpu.Driver
 	set    *sync.Map
 }
 
@@ -184,7 +118,7 @@ func (t clockTurner) read(where string) (string, error) {
 }
 
 func (t clockTurner) write(where, value string) error {
-	control, device, err := t.driver.device(where)
+	control, device, err := t.driver.Device(where)
 	if err != nil {
 		return err
 	}
