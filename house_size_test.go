@@ -28,7 +28,7 @@ var largePackages = map[string]int{
 	"study":              12998,
 	"study/search":       5722,
 	"web/api":            5566,
-	"workers/agent":      8175,
+	"workers/agent":      7820,
 	"workers/replay":     2838,
 }
 

@@ -121,24 +121,6 @@ func (s *seat) admits(ctx context.Context) error {
 	return problem.New(problem.Forbidden, "process %d is not of this trial, or has left its session and its parents: only the trial's own processes may use its socket", pid)
 }
 
-// owns reports whether the process is one of the command's, by what the process
-// itself cannot choose: its control group, its session, its parents.
-func (p *process) owns(pid int) bool {
-	if p.caged {
-		return slices.Contains(groupProcesses(p.cage.directory), pid)
-	}
-	if session, err := unix.Getsid(pid); err == nil && session == p.pid {
-		return true
-	}
-	all := relatives()
-	for at, steps := pid, 0; at > 1 && steps < 1000; at, steps = all[at].parent, steps+1 {
-		if at == p.pid {
-			return true
-		}
-	}
-	return false
-}
-
 // explain adds to a command's failure what the sandbox may have to do with it.
 func (r *run) explain(request protocol.FinishRequest, lastErrors []string) protocol.FinishRequest {
 	if request.Outcome != protocol.CommandFailed {

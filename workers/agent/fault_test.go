@@ -270,9 +270,9 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitNote(t, place, "ready") // the command runs and needs nothing from the agent
-	pids, cages := file(t, place, "pids"), notedCages(t, scratch)
-	if agent.CanCage() != (len(cages) == 1) {
-		t.Errorf("the worker noted the control groups %q", cages)
+	pids, groups := file(t, place, "pids"), notedGroups(t, scratch)
+	if agent.CanGroup() != (len(groups) == 1) {
+		t.Errorf("the worker noted the control groups %q", groups)
 	}
 	if err := doomed.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -292,9 +292,9 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
 		t.Errorf("the sockets' folder is still there: %v, %v", left, err)
 	}
-	for _, cage := range cages {
-		if _, err := os.Stat(cage); err == nil {
-			t.Errorf("the control group %s is still there", cage)
+	for _, group := range groups {
+		if _, err := os.Stat(group); err == nil {
+			t.Errorf("the control group %s is still there", group)
 		}
 	}
 	if !alive(strconv.Itoa(bystander.Process.Pid)) {
@@ -306,30 +306,30 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 	_ = bystander.Wait() // it was killed
 }
 
-// notedCages are the control groups that the agents of a scratch folder have
+// notedGroups are the control groups that the agents of a scratch folder have
 // noted for their successors.
-func notedCages(t *testing.T, scratch string) []string {
+func notedGroups(t *testing.T, scratch string) []string {
 	t.Helper()
 	notes, err := filepath.Glob(filepath.Join(scratch, "w*", "cgroup"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cages []string
+	var groups []string
 	for _, note := range notes {
 		content, err := os.ReadFile(note)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cages = append(cages, string(content))
+		groups = append(groups, string(content))
 	}
-	return cages
+	return groups
 }
 
 // spawning is the part of a script that starts others, also one that only a
 // control group can hold where there are any.
 func spawning(place string) map[string]string {
 	environment := as("spawn", place)
-	if agent.CanCage() {
+	if agent.CanGroup() {
 		environment["HIDDEN"] = "1"
 	}
 	return environment

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -13,7 +14,7 @@ import (
 // sockets, and its control group.
 type home struct {
 	directory, sockets string
-	cage               *cage
+	group              *cgroup.Group
 	rooms              int
 }
 
@@ -27,7 +28,7 @@ func (w *workspace) home() (*home, error) {
 	if err := errors.Join(os.MkdirAll(h.temporary(), 0o700), os.MkdirAll(h.user(), 0o700), os.MkdirAll(h.sockets, 0o700)); err != nil {
 		return nil, errors.Join(err, h.remove())
 	}
-	h.cage = w.cage.inner(number)
+	h.group = w.group.Inner(number)
 	return h, nil
 }
 
@@ -39,10 +40,10 @@ func (h *home) user() string { return filepath.Join(h.directory, "home") }
 
 // mark is what marks the environments of the command's processes, in all of its
 // runs.
-func (h *home) mark() string { return variableScratch + h.directory + "/" }
+func (h *home) mark() string { return cgroup.MarkVariable + h.directory + "/" }
 
 func (h *home) remove() error {
-	h.cage.remove()
+	h.group.Remove()
 	return errors.Join(os.RemoveAll(h.directory), os.RemoveAll(h.sockets))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
@@ -30,11 +31,10 @@ type knob interface {
 
 // subject is a run as its knobs see it.
 type subject struct {
-	cage *cage
+	group *cgroup.Group
 	// environment is the command's. Until it starts knobs may change it.
 	environment []string
 	process     *process // nil before the command is started
-	mark        string   // what marks the environments of the run's processes
 	cores       []int    // where it may run; nil: on all cores of the worker
 	pinned      []int    // where its threads were put
 	gpus        []int    // those the server gave it, by their place in the worker's list
@@ -46,7 +46,7 @@ func (s *subject) processes() []int {
 	if s.process == nil {
 		return nil
 	}
-	return s.process.members(s.mark)
+	return s.process.members()
 }
 
 // controls are the knobs of this machine. All runs of an agent share them.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 )
 
 // memoryKnob bounds a command's memory by the best means there is: its control
@@ -38,7 +39,7 @@ type memoryLimit interface {
 
 func (k *memoryKnob) available() (string, error) {
 	switch {
-	case canEnable(profiler.ControlGroup(), "memory"):
+	case cgroup.CanEnable(profiler.ControlGroup(), "memory"):
 		return groupLimit{}.how(), nil
 	case k.folder != "" && unix.Access(k.folder, unix.W_OK) == nil:
 		return (&oldGroupLimit{}).how(), nil
@@ -53,7 +54,7 @@ func (k *memoryKnob) set(s *subject, value space.Value) (string, error) {
 		return "", fmt.Errorf("%v is no number of GiB", value)
 	}
 	bytes := int64(gibibytes * (1 << 30))
-	if _, grouped := s.memory.(groupLimit); grouped && s.process != nil && !s.process.caged {
+	if _, grouped := s.memory.(groupLimit); grouped && s.process != nil && !s.process.grouped {
 		s.memory = nil // the kernel refused to start it there
 	}
 	if s.memory == nil {
@@ -69,7 +70,7 @@ func (k *memoryKnob) set(s *subject, value space.Value) (string, error) {
 }
 
 func (k *memoryKnob) choose(s *subject) memoryLimit {
-	if (s.process == nil || s.process.caged) && s.cage.enable("memory") {
+	if (s.process == nil || s.process.grouped) && s.group.Enable("memory") {
 		return groupLimit{}
 	}
 	if s.process != nil {
@@ -86,8 +87,8 @@ func (k *memoryKnob) oldGroup() memoryLimit {
 	if k.folder == "" {
 		return nil
 	}
-	sweepOld(k.folder)
-	group := filepath.Join(k.folder, fmt.Sprintf("%s%d-memory-%d", cagePrefix, os.Getpid(), k.number.Add(1)))
+	cgroup.SweepVersion1(k.folder)
+	group := filepath.Join(k.folder, fmt.Sprintf("%s%d-memory-%d", cgroup.Prefix, os.Getpid(), k.number.Add(1)))
 	if os.Mkdir(group, 0o755) != nil {
 		return nil
 	}
@@ -110,18 +111,18 @@ func (groupLimit) how() string { return "the limit of the control group (v2)" }
 
 func (groupLimit) set(s *subject, bytes int64) error {
 	// The kernel would end the command rather than refuse.
-	if used := memoryStat(s.cage.file("memory.stat"), "anon"); used > bytes {
+	if used := memoryStat(s.group.File("memory.stat"), "anon"); used > bytes {
 		return tooMuchUsed(used)
 	}
-	return os.WriteFile(s.cage.file("memory.max"), []byte(strconv.FormatInt(bytes, 10)), 0)
+	return os.WriteFile(s.group.File("memory.max"), []byte(strconv.FormatInt(bytes, 10)), 0)
 }
 
 func (groupLimit) shortage(s *subject) (ended, peak int64) {
-	return memoryStat(s.cage.file("memory.events"), "oom_kill"), wholeNumber(s.cage.file("memory.peak"))
+	return memoryStat(s.group.File("memory.events"), "oom_kill"), wholeNumber(s.group.File("memory.peak"))
 }
 
 func (groupLimit) unset(s *subject) {
-	_ = os.WriteFile(s.cage.file("memory.max"), []byte("max"), 0) // gone with its group, if that is gone
+	_ = os.WriteFile(s.group.File("memory.max"), []byte("max"), 0) // gone with its group, if that is gone
 }
 
 // oldGroupLimit bounds a memory group of v1, which is made for the run.
@@ -149,8 +150,8 @@ func (l *oldGroupLimit) shortage(*subject) (ended, peak int64) {
 // unset moves what still runs back to where it came from.
 func (l *oldGroupLimit) unset(*subject) {
 	outside := filepath.Join(filepath.Dir(l.folder), "cgroup.procs")
-	for deadline := time.Now().Add(cagePatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		for _, pid := range groupProcesses(l.folder) {
+	for deadline := time.Now().Add(cgroup.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for _, pid := range cgroup.Processes(l.folder) {
 			_ = os.WriteFile(outside, []byte(strconv.Itoa(pid)), 0) // it may have ended
 		}
 		if os.Remove(l.folder) == nil || errors.Is(unix.Access(l.folder, unix.F_OK), unix.ENOENT) {

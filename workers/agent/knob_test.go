@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/study/system"
 
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
@@ -142,7 +143,7 @@ func TestTwoRunsWantTheSamePlace(t *testing.T) {
 	d := newDials(map[string]turner{"k": memoryTurner{values: map[string]string{"a": "0"}}})
 	d.journal.path = filepath.Join(t.TempDir(), journalRecord)
 	values := d.turners["k"].(memoryTurner).values
-	first, second := &subject{mark: "1"}, &subject{mark: "2"}
+	first, second := &subject{}, &subject{}
 	set := func(who *subject, value string) {
 		if err := d.set(who, "k", map[string]string{"a": value}); err != nil {
 			t.Fatal(err)
@@ -215,7 +216,7 @@ func TestNothingChangesWithoutAJournal(t *testing.T) {
 
 func TestCoresAreSharedOut(t *testing.T) {
 	k := &coresKnob{allowed: []int{0, 1, 2, 3, 6, 7, 8, 9}, taken: map[*subject][]int{}}
-	a, b, c := &subject{mark: "a"}, &subject{mark: "b"}, &subject{mark: "c"}
+	a, b, c := &subject{}, &subject{}, &subject{}
 	steps := []struct {
 		who    *subject
 		number int
@@ -246,13 +247,13 @@ func TestCoresAreSharedOut(t *testing.T) {
 // family starts a shell with children, in no control group.
 func family(t *testing.T) *subject {
 	t.Helper()
-	p, err := (&process{}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}})
+	p, err := (&process{mark: "MARK=" + t.Name()}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}
-	run := &subject{process: p, mark: "MARK=" + t.Name()}
+	run := &subject{process: p}
 	t.Cleanup(func() {
-		killMarked(run.mark)
+		cgroup.KillMarked(p.mark)
 		p.kill()
 		<-p.done
 	})
@@ -303,12 +304,12 @@ func TestMemoryGroupOfVersion1(t *testing.T) {
 	}
 	group := run.memory.(*oldGroupLimit).folder
 	started := family(t)
-	run.process, run.mark = started.process, started.mark
+	run.process = started.process
 	how, err := k.set(run, space.Int(1))
 	if err != nil || !strings.Contains(how, "v1") {
 		t.Fatalf("got %q, %v", how, err)
 	}
-	inside, all := groupProcesses(group), run.processes()
+	inside, all := cgroup.Processes(group), run.processes()
 	slices.Sort(inside)
 	slices.Sort(all)
 	if !slices.Equal(inside, all) || agenttest.Content(t, group, "memory.limit_in_bytes") != strconv.Itoa(1<<30) {
@@ -322,8 +323,8 @@ func TestMemoryGroupOfVersion1(t *testing.T) {
 
 func TestMemoryGroupOfVersion2(t *testing.T) {
 	outer := t.TempDir()
-	run := &subject{cage: &cage{filepath.Join(outer, "worker", "1")}}
-	if err := os.MkdirAll(run.cage.directory, 0o755); err != nil {
+	run := &subject{group: &cgroup.Group{Directory: filepath.Join(outer, "worker", "1")}}
+	if err := os.MkdirAll(run.group.Directory, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	k := &memoryKnob{}
@@ -336,18 +337,18 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"memory.max": "max", "memory.stat": "anon 1073741824\nfile 99\n"} {
-		if err := os.WriteFile(run.cage.file(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(run.group.File(name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || agenttest.Content(t, run.cage.file("memory.max")) != "2147483648" {
-		t.Errorf("got %q, %v, the limit is %s", how, err, agenttest.Content(t, run.cage.file("memory.max")))
+	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || agenttest.Content(t, run.group.File("memory.max")) != "2147483648" {
+		t.Errorf("got %q, %v, the limit is %s", how, err, agenttest.Content(t, run.group.File("memory.max")))
 	}
 	if _, err := k.set(run, space.Float(0.5)); err == nil || !strings.Contains(err.Error(), "1.00 GiB already") {
 		t.Errorf("below what is used: got %v", err)
 	}
 	k.unset(run)
-	if got := agenttest.Content(t, run.cage.file("memory.max")); got != "max" {
+	if got := agenttest.Content(t, run.group.File("memory.max")); got != "max" {
 		t.Errorf("afterwards the limit is %s", got)
 	}
 	// The kernel refused to start it in the group: then its processes are bounded.
@@ -355,7 +356,7 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := family(t)
-	run.process, run.mark = started.process, started.mark
+	run.process = started.process
 	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "RLIMIT_DATA") {
 		t.Errorf("outside of its group: got %q, %v", how, err)
 	}

@@ -27,7 +27,7 @@ func (r *run) launch(command *exec.Cmd, environment map[string]string) (err erro
 	defer r.reporting.Unlock()
 	r.apply()
 	command.Env, command.Stdout, command.Stderr = s.subject.environment, stdout, stderr
-	p := &process{cage: s.home.cage, events: r.agent.events, cores: s.subject.cores}
+	p := &process{group: s.home.group, mark: s.home.mark(), events: r.agent.events, cores: s.subject.cores}
 	if p.held, err = r.agent.hold(command, s.home, r.lease.Sandbox == string(sandbox.Strict)); err == nil {
 		p, err = p.start(command)
 	}

@@ -18,7 +18,7 @@ func (a *Agent) occupants(count int) []gpu.Occupant {
 		if p == nil || p.ended() || len(one.Places) == 0 {
 			continue
 		}
-		one.Members = p.members(r.seat.subject.mark)
+		one.Members = p.members()
 		list = append(list, one)
 	}
 	return list

@@ -48,7 +48,7 @@ func AbandonedOutbox(t *testing.T, scratch string, held protocol.HeldLease, epoc
 		t.Fatal(err)
 	}
 	_ = o.file.Close()
-	w.cage.remove()
+	w.group.Remove()
 	if err := w.lock.Close(); err != nil { // as the kernel does
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestAnOutboxSurvivesTheNextAgentToo(t *testing.T) {
 		if len(w.inherited) != 1 || w.inherited[0].held != held || epochsOf(w.inherited[0]) != "2:0 3:0 " {
 			t.Fatalf("life %d has inherited %+v", life, w.inherited)
 		}
-		w.cage.remove()
+		w.group.Remove()
 		if err := w.lock.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestAnOutboxSurvivesTheNextAgentToo(t *testing.T) {
 	if err := os.Remove(w.inherited[0].path); err != nil { // it was told
 		t.Fatal(err)
 	}
-	w.cage.remove()
+	w.group.Remove()
 	if err := w.lock.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -23,10 +25,12 @@ const privateMask = 0o077
 // process is a command running as the leader of a process group of its own, and
 // in a control group of its own where there can be one.
 type process struct {
-	pid  int
-	cage *cage
-	// caged says that the command really runs in the control group.
-	caged bool
+	pid   int
+	group *cgroup.Group
+	// mark is in the environment of what it starts.
+	mark string
+	// grouped says that the command really runs in the control group.
+	grouped bool
 	// events are counted in the command, and recorder looks at it; both nil
 	// when it is not profiled.
 	events []profiler.Event
@@ -72,9 +76,9 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	if p.held != nil {
 		command = p.held.Command
 	}
-	command, caged, err := startIn(command, p.cage)
+	command, grouped, err := startIn(command, p.group)
 	if err == nil {
-		p.pid, p.caged = command.Process.Pid, caged
+		p.pid, p.grouped = command.Process.Pid, grouped
 	}
 	p.record(counters, err == nil, environment)
 	if p.held != nil {
@@ -93,7 +97,7 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.send(unix.SIGKILL)
-	p.cage.kill()
+	p.group.Kill()
 	_ = command.Wait() // says how it ended, as ProcessState does
 	p.state, p.reaped = command.ProcessState, true
 	close(p.done)
@@ -127,8 +131,8 @@ func (p *process) record(counters *profiler.Counters, started bool, environment 
 		counters.Close()
 	default:
 		options := profiler.RecorderOptions{Leader: p.pid, Environment: environment}
-		if p.caged {
-			options.Cgroup = p.cage.directory
+		if p.grouped {
+			options.Cgroup = p.group.Directory
 		}
 		p.recorder = profiler.Record(counters, options)
 	}
@@ -152,11 +156,11 @@ func (p *process) lap() {
 
 // startIn starts the command in the control group, or without one: the kernel or
 // a container may refuse it. It returns the command that was started, and where.
-func startIn(command *exec.Cmd, in *cage) (started *exec.Cmd, caged bool, err error) {
+func startIn(command *exec.Cmd, in *cgroup.Group) (started *exec.Cmd, grouped bool, err error) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	}
-	group := in.open()
+	group := in.Open()
 	if group < 0 {
 		return command, false, command.Start()
 	}
@@ -174,12 +178,35 @@ func startIn(command *exec.Cmd, in *cage) (started *exec.Cmd, caged bool, err er
 // cpuSeconds is the CPU time the command and all it started have used. Without
 // a control group, what was orphaned before it ended is not in it.
 func (p *process) cpuSeconds() float64 {
-	if p.caged {
-		if used, ok := p.cage.cpuSeconds(); ok {
+	if p.grouped {
+		if used, ok := p.group.CPUSeconds(); ok {
 			return used
 		}
 	}
 	return profiler.GroupCPUSeconds(p.pid)
+}
+
+// members are the processes of the command that run now. None once it has ended.
+func (p *process) members() []int {
+	p.mutex.Lock()
+	reaped := p.reaped
+	p.mutex.Unlock()
+	switch {
+	case reaped:
+		return nil
+	case p.grouped:
+		return cgroup.Processes(p.group.Directory)
+	}
+	return cgroup.Members(p.pid, p.mark)
+}
+
+// owns reports whether the process is one of the command's, by what the process
+// itself cannot choose: its control group, its session, its parents.
+func (p *process) owns(pid int) bool {
+	if p.grouped {
+		return slices.Contains(cgroup.Processes(p.group.Directory), pid)
+	}
+	return cgroup.Descends(pid, p.pid)
 }
 
 // preferAsVictim has the kernel end the command rather than this process when
@@ -211,7 +238,7 @@ func (p *process) kill() {
 	if !p.reaped {
 		p.killed = true
 		p.send(unix.SIGKILL)
-		p.cage.kill()
+		p.group.Kill()
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,25 +14,25 @@ import (
 // TestOrphansCountInAControlGroup: what a command started and did not wait for
 // has used the CPU all the same.
 func TestOrphansCountInAControlGroup(t *testing.T) {
-	if !CanCage() {
+	if !CanGroup() {
 		t.Skip("this user may not make control groups here")
 	}
-	outer := newCage("orphans")
-	t.Cleanup(outer.remove)
+	outer := cgroup.New("orphans")
+	t.Cleanup(outer.Remove)
 	const work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
-	p, err := (&process{cage: outer.inner("1")}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c '" + work + "; echo done' & wait"}})
+	p, err := (&process{group: outer.Inner("1")}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c '" + work + "; echo done' & wait"}})
 	if err != nil {
 		t.Skipf("no sh: %v", err)
 	}
 	<-p.done
-	if !p.caged {
+	if !p.grouped {
 		t.Skip("the kernel refused to start a command in the control group")
 	}
 	if used := p.cpuSeconds(); used <= 0.01 {
 		t.Errorf("%g s of CPU time are counted, and the orphan used more", used)
 	}
-	p.cage.remove()
-	if used, ok := p.cage.cpuSeconds(); ok || used != 0 {
+	p.group.Remove()
+	if used, ok := p.group.CPUSeconds(); ok || used != 0 {
 		t.Errorf("a group that is gone has used %g s", used)
 	}
 }
@@ -51,18 +52,18 @@ func TestANumberThatMeansAnotherProcessIsLeftAlone(t *testing.T) {
 	})
 	number := stranger.Process.Pid
 
-	ended := &process{pid: number, reaped: true, done: make(chan struct{})}
+	ended := &process{pid: number, mark: cgroup.MarkVariable + t.TempDir(), reaped: true, done: make(chan struct{})}
 	close(ended.done)
 	ended.kill()
 	ended.terminate(time.Millisecond)
-	if members := ended.members(variableScratch + t.TempDir()); len(members) > 0 {
+	if members := ended.members(); len(members) > 0 {
 		t.Errorf("the ended command is thought to have the processes %v", members)
 	}
 
 	scratch := t.TempDir()
 	dead := openIn(t, scratch)
-	dead.cage.remove()
-	for _, record := range []string{cageRecord, socketsRecord} { // names of what was, with the number in them
+	dead.group.Remove()
+	for _, record := range []string{groupRecord, socketsRecord} { // names of what was, with the number in them
 		if err := os.WriteFile(filepath.Join(dead.directory, record), fmt.Appendf(nil, "/nonexistent/tandem-%d-a", number), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -83,4 +84,20 @@ func alive(pid int) bool {
 	var status syscall.WaitStatus
 	ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 	return err == nil && ended == 0
+}
+
+// A group that cannot be entered must not keep a command from running.
+func TestCommandRunsWithoutItsGroup(t *testing.T) {
+	program, err := exec.LookPath("true")
+	if err != nil {
+		t.Skip("there is no true")
+	}
+	p, err := (&process{group: &cgroup.Group{Directory: t.TempDir()}}).start(&exec.Cmd{Path: program, Args: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.done
+	if !p.exit().ok() {
+		t.Errorf("got %+v", p.exit())
+	}
 }

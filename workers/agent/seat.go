@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 )
 
 // seat is a command's process and what stays with it when one run ends and the
@@ -61,7 +62,7 @@ func (a *Agent) newSeat(kind string, gpus []int) (*seat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the command's folder: %w", err)
 	}
-	return &seat{agent: a, kind: kind, gpus: gpus, home: home, subject: &subject{cage: home.cage, mark: home.mark()}, fixed: system.Configuration{}, begun: make(chan struct{})}, nil
+	return &seat{agent: a, kind: kind, gpus: gpus, home: home, subject: &subject{group: home.group}, fixed: system.Configuration{}, begun: make(chan struct{})}, nil
 }
 
 // childrenEnd is how long processes that the script has ended may take to be
@@ -73,7 +74,7 @@ const childrenEnd = 200 * time.Millisecond
 func (s *seat) alone() bool {
 	for deadline := time.Now().Add(childrenEnd); ; time.Sleep(childrenEnd / 10) {
 		others := 0
-		for _, pid := range s.process.members(s.subject.mark) {
+		for _, pid := range s.process.members() {
 			if pid != s.process.pid {
 				others++
 			}
@@ -123,10 +124,10 @@ func (s *seat) unset(all bool) {
 // killStray ends what had left the command's group, and returns how many there
 // were.
 func (s *seat) killStray() int {
-	if s.process.caged { // the kernel has ended all of a control group
+	if s.process.grouped { // the kernel has ended all of a control group
 		return 0
 	}
-	return killMarked(s.subject.mark)
+	return cgroup.KillMarked(s.home.mark())
 }
 
 // dismiss tells the waiting script that there is no further trial, and returns

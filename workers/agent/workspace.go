@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,7 +26,7 @@ type workspace struct {
 	// sockets is where sockets are: the folder itself unless its path is too
 	// long for one.
 	sockets string
-	cage    *cage
+	group   *cgroup.Group
 	number  atomic.Int64
 	// inherited is what agents that were killed had not told the server yet.
 	inherited []letter
@@ -35,7 +36,7 @@ type workspace struct {
 // to find if this one is killed.
 const (
 	socketsRecord = "sockets"
-	cageRecord    = "cgroup"
+	groupRecord   = "cgroup"
 	// journalRecord has the settings of the machine as they were before.
 	journalRecord = "settings"
 )
@@ -75,11 +76,11 @@ func (w *workspace) prepare() (err error) {
 			return errors.Join(err, os.RemoveAll(w.sockets))
 		}
 	}
-	if w.cage = newCage(filepath.Base(w.directory)); w.cage == nil {
+	if w.group = cgroup.New(filepath.Base(w.directory)); w.group == nil {
 		return nil
 	}
-	if err := os.WriteFile(filepath.Join(w.directory, cageRecord), []byte(w.cage.directory), 0o600); err != nil {
-		w.cage.remove()
+	if err := os.WriteFile(filepath.Join(w.directory, groupRecord), []byte(w.group.Directory), 0o600); err != nil {
+		w.group.Remove()
 		return err
 	}
 	return nil
@@ -92,7 +93,7 @@ func (w *workspace) journal() string { return filepath.Join(w.directory, journal
 // close removes the folder, unless there is something in its journal that could
 // not be put back: then the next agent tries again.
 func (w *workspace) close() error {
-	w.cage.remove()
+	w.group.Remove()
 	if entries, err := readJournal(w.journal()); err != nil || len(entries) > 0 {
 		return errors.Join(errors.New("not everything that was set of the machine could be put back; the next worker with the same scratch folder tries again"), err, w.lock.Close())
 	}
@@ -140,7 +141,7 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 		if err != nil {
 			continue // its agent lives, or is just making it
 		}
-		if killed := killMarked(variableScratch + folder + "/"); killed > 0 {
+		if killed := cgroup.KillMarked(cgroup.MarkVariable + folder + "/"); killed > 0 {
 			logger.Warn("ended processes that a killed worker had left behind", "processes", killed)
 		}
 		left = append(left, lettersIn(folder)...)
@@ -158,10 +159,10 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 
 // removeOutside removes what a killed agent had outside of its folder.
 func removeOutside(folder string) error {
-	if group := recorded(folder, cageRecord); group != "" {
-		c := &cage{group}
-		c.kill()
-		c.remove()
+	if group := recorded(folder, groupRecord); group != "" {
+		c := &cgroup.Group{Directory: group}
+		c.Kill()
+		c.Remove()
 	}
 	if sockets := recorded(folder, socketsRecord); sockets != "" {
 		return os.RemoveAll(sockets)

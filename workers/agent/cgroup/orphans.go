@@ -1,4 +1,4 @@
-package agent
+package cgroup
 
 import (
 	"bytes"
@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// variableScratch starts the variable that marks every process of a run: its
+// MarkVariable starts the variable that marks every process of a run: its
 // checkpoint folder lies in the run's own folder, and children inherit it even
 // when they leave the process group.
-const variableScratch = "TANDEM_CHECKPOINT_DIR="
+const MarkVariable = "TANDEM_CHECKPOINT_DIR="
 
-// killMarked kills this user's processes whose environment, as they were
+// KillMarked kills this user's processes whose environment, as they were
 // started with it, has a variable that begins with the mark. It looks again
 // until none is left, since a process may start another meanwhile.
-func killMarked(mark string) int {
+func KillMarked(mark string) int {
 	killed := map[int]bool{}
 	for range 5 {
 		found := marked(mark)

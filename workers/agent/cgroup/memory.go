@@ -1,4 +1,4 @@
-package agent
+package cgroup
 
 import (
 	"os"
@@ -10,27 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enable has the controller in the group, if this user may. It needs it in the
+// Enable has the controller in the group, if this user may. It needs it in the
 // groups above; the kernel allows it only in such as have no process themselves.
-func (c *cage) enable(controller string) bool {
-	if c == nil {
+func (g *Group) Enable(controller string) bool {
+	if g == nil {
 		return false
 	}
 	const limit = ".max"
-	has := func() bool { return unix.Access(c.file(controller+limit), unix.W_OK) == nil }
+	has := func() bool { return unix.Access(g.File(controller+limit), unix.W_OK) == nil }
 	if has() {
 		return true
 	}
-	outer := filepath.Dir(c.directory)
+	outer := filepath.Dir(g.Directory)
 	for _, folder := range []string{filepath.Dir(outer), outer} {
 		_ = os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0) // seen below
 	}
 	return has()
 }
 
-// canEnable reports whether groups below the folder would have the controller,
+// CanEnable reports whether groups below the folder would have the controller,
 // as far as that can be told without making some.
-func canEnable(folder, controller string) bool {
+func CanEnable(folder, controller string) bool {
 	if folder == "" || unix.Access(folder, unix.W_OK) != nil {
 		return false
 	}
@@ -43,18 +43,18 @@ func canEnable(folder, controller string) bool {
 	}
 	// Of the groups with processes in them only the tree's root may pass it on.
 	_, err = os.Stat(filepath.Join(folder, "cgroup.type"))
-	return os.IsNotExist(err) || len(groupProcesses(folder)) == 0
+	return os.IsNotExist(err) || len(Processes(folder)) == 0
 }
 
-// sweepOld removes the groups (v1) of agents that were killed, as far as nothing
+// SweepVersion1 removes the groups (v1) of agents that were killed, as far as nothing
 // runs in them.
-func sweepOld(folder string) {
+func SweepVersion1(folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return
 	}
 	for _, one := range entries {
-		name, ours := strings.CutPrefix(one.Name(), cagePrefix)
+		name, ours := strings.CutPrefix(one.Name(), Prefix)
 		number, _, named := strings.Cut(name, "-")
 		pid, err := strconv.Atoi(number)
 		if ours && named && err == nil && pid > 0 && unix.Kill(pid, 0) == unix.ESRCH {

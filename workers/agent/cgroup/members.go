@@ -1,26 +1,18 @@
-package agent
+package cgroup
 
 import (
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// members are the processes of the command that run now: those of its control
-// group, else those of its process group, their children, and whatever carries
-// the run's mark. None once it has ended.
-func (p *process) members(mark string) []int {
-	p.mutex.Lock()
-	reaped := p.reaped
-	p.mutex.Unlock()
-	switch {
-	case reaped:
-		return nil
-	case p.caged:
-		return groupProcesses(p.cage.directory)
-	}
-	found := map[int]bool{p.pid: true}
+// Members are the processes of a command in no control group: those of its
+// leader's process group, their children, and those whose environment has the mark.
+func Members(leader int, mark string) []int {
+	found := map[int]bool{leader: true}
 	for _, pid := range marked(mark) {
 		found[pid] = true
 	}
@@ -28,7 +20,7 @@ func (p *process) members(mark string) []int {
 	for grown := true; grown; {
 		grown = false
 		for pid, one := range all {
-			if !found[pid] && (one.group == p.pid || found[one.parent]) {
+			if !found[pid] && (one.group == leader || found[one.parent]) {
 				found[pid], grown = true, true
 			}
 		}
@@ -40,8 +32,8 @@ func (p *process) members(mark string) []int {
 	return list
 }
 
-// groupProcesses are the processes of a control group and of those inside of it.
-func groupProcesses(folder string) []int {
+// Processes are the processes of a control group and of those inside of it.
+func Processes(folder string) []int {
 	var list []int
 	content, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
 	if err != nil {
@@ -58,10 +50,25 @@ func groupProcesses(folder string) []int {
 	}
 	for _, one := range inside {
 		if one.IsDir() {
-			list = append(list, groupProcesses(filepath.Join(folder, one.Name()))...)
+			list = append(list, Processes(filepath.Join(folder, one.Name()))...)
 		}
 	}
 	return list
+}
+
+// Descends reports whether the process is in the leader's session or below it in
+// the tree of processes: it cannot choose either.
+func Descends(pid, leader int) bool {
+	if session, err := unix.Getsid(pid); err == nil && session == leader {
+		return true
+	}
+	all := relatives()
+	for at, steps := pid, 0; at > 1 && steps < 1000; at, steps = all[at].parent, steps+1 {
+		if at == leader {
+			return true
+		}
+	}
+	return false
 }
 
 type relative struct{ parent, group int }

@@ -1,4 +1,4 @@
-package agent
+package cgroup
 
 import (
 	"os/exec"
@@ -24,18 +24,18 @@ func TestKillMarked(t *testing.T) {
 		return command
 	}
 	folder := t.TempDir()
-	marked := start("A=1", variableScratch+folder+"/1/checkpoint")
-	start(variableScratch + folder + "/11/checkpoint")
-	start("X" + variableScratch + folder + "/1/checkpoint")
+	marked := start("A=1", MarkVariable+folder+"/1/checkpoint")
+	start(MarkVariable + folder + "/11/checkpoint")
+	start("X" + MarkVariable + folder + "/1/checkpoint")
 	start("A=" + folder + "/1/checkpoint")
-	if killed := killMarked(variableScratch + folder + "/1/checkpoint"); killed != 1 {
+	if killed := KillMarked(MarkVariable + folder + "/1/checkpoint"); killed != 1 {
 		t.Errorf("killed %d processes", killed)
 	}
 	state, err := marked.Process.Wait()
 	if err != nil || state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("the marked process: %v, %v", state, err)
 	}
-	if killed := killMarked(variableScratch + folder); killed != 1 { // the other run's, which was spared before
+	if killed := KillMarked(MarkVariable + folder); killed != 1 { // the other run's, which was spared before
 		t.Errorf("killed %d processes of all the runs", killed)
 	}
 }
@@ -45,8 +45,8 @@ func TestNoMarkIsNobodys(t *testing.T) {
 	if found := marked(""); len(found) > 0 {
 		t.Errorf("%d processes carry no mark at all", len(found))
 	}
-	alone := &process{pid: -1} // a number that no process has
-	if found := alone.members(""); len(found) != 1 || found[0] != -1 {
+	// A number that no process has.
+	if found := Members(-1, ""); len(found) != 1 || found[0] != -1 {
 		t.Errorf("a command without a mark has the processes %v", found)
 	}
 }
