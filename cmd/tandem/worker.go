@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -18,18 +19,17 @@ var _ agent.Server = (*rest.Client)(nil)
 
 // workerOptions are the flags that make a worker.
 type workerOptions struct {
-	name         string
-	slots        slots
-	study        string
-	directory    string
-	scratch      string
-	path         []string
-	pass         []string
-	drain        time.Duration
-	wattsPerCore float64
-	// idleWattsPerCore is the power of a core at rest.
-	idleWattsPerCore float64
-	sprint           agent.SprintBudget
+	name             string
+	slots            slots
+	study            string
+	directory        string
+	scratch          string
+	path             []string
+	pass             []string
+	drain            time.Duration
+	wattsPerCore     float64 // of a busy core
+	idleWattsPerCore float64 // of a core at rest
+	sprint           knob.Budget
 	probe            probeMode
 	noProfile        bool
 	noModels         bool
@@ -37,11 +37,10 @@ type workerOptions struct {
 	events           eventList
 	sandbox          sandboxMode
 	read, write      []string
-	// protected are files and folders that no command may read.
-	protected   []string
-	commands    []string
-	directories []string
-	secrets     []string
+	protected        []string // files and folders that no command may read
+	commands         []string
+	directories      []string
+	secrets          []string
 }
 
 func workerCommand() *cobra.Command {

@@ -27,7 +27,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -35,16 +37,15 @@ import (
 type Agent struct {
 	options   Options
 	id        string
-	workspace *workspace
+	workspace *workspace.Workspace
 	cache     *cache
 	sandbox   *sandbox.Sandbox
 	meter     *profiler.Meter
 	gauge     *profiler.Gauge
 	// measures is what trials can be measured with here.
-	measures    []protocol.Measure
-	controls    *controls
-	sprints     *sprints
-	sprintKnobs []*dialKnob
+	measures []protocol.Measure
+	controls *knob.Controls
+	sprints  *knob.Account
 	// machine is what this machine was when the worker started: trials may change
 	// its settings later.
 	machine protocol.Machine
@@ -123,15 +124,15 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if a.sandbox, err = sandbox.Open(ctx, a.options.confinement()); err != nil {
 		return err
 	}
-	a.controls = newControls(controlOptions{root: a.options.Root, openGPUs: a.options.openGPUs})
-	a.sprints, a.sprintKnobs = newSprints(a.options.Sprint, clock.Now()), a.controls.sprintKnobs(a.options.Root)
-	defer a.controls.close()
-	if a.workspace, err = openWorkspace(a.options.Scratch, a.controls.dials.restore, a.options.Logger); err != nil {
+	a.controls = knob.New(knob.Options{Root: a.options.Root, OpenGPUs: a.options.openGPUs})
+	a.sprints = knob.NewAccount(a.options.Sprint, clock.Now())
+	defer a.controls.Close()
+	if a.workspace, err = workspace.Open(a.options.Scratch, a.controls.Restore, a.options.Logger); err != nil {
 		return err
 	}
-	a.controls.dials.journal.path = a.workspace.journal()
-	defer func() { err = errors.Join(err, a.workspace.close()) }()
-	a.cache = newCache(a.workspace.cacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
+	a.controls.Journal(a.workspace.Journal())
+	defer func() { err = errors.Join(err, a.workspace.Close()) }()
+	a.cache = newCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{
@@ -155,7 +156,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// is given back.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.alive = alive
-	a.deliverInherited(a.workspace.inherited)
+	a.deliverInherited(a.workspace.Inherited)
 	var background, slots sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
 	background.Go(func() { a.watch(alive) })
@@ -213,7 +214,7 @@ func (a *Agent) slot(ctx context.Context) error {
 				faults.Reset()
 				continue
 			}
-			if err := a.controls.gpus.Lost(); err != nil {
+			if err := a.controls.GPULost(); err != nil {
 				return fmt.Errorf("%w: this worker takes no more trials; mend the machine (nvidia-smi tells more), then start it again", err)
 			}
 			faults.Wait(ctx)

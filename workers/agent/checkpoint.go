@@ -81,19 +81,19 @@ func (r *run) unwanted() bool {
 // pack makes an artifact of the checkpoint folder. A script may still be
 // writing to it: then it is not a checkpoint of anything.
 func (r *run) pack() (packed *artifact, content string, err error) {
-	before, err := fingerprint(r.place.checkpoint)
+	before, err := fingerprint(r.place.Checkpoint)
 	if err != nil {
 		return nil, "", err
 	}
 	if before == "" {
-		return nil, "", problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", r.place.checkpoint)
+		return nil, "", problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", r.place.Checkpoint)
 	}
 	limit := r.limits()
-	packed, err = r.agent.cache.add(func(out io.Writer) error { return pack(r.place.checkpoint, out, limit) }, tarLimit(limit))
+	packed, err = r.agent.cache.add(func(out io.Writer) error { return pack(r.place.Checkpoint, out, limit) }, tarLimit(limit))
 	if err != nil {
 		return nil, "", err
 	}
-	if after, err := fingerprint(r.place.checkpoint); err != nil || after != before {
+	if after, err := fingerprint(r.place.Checkpoint); err != nil || after != before {
 		r.agent.cache.release(packed)
 		return nil, "", problem.New(problem.Conflict, "the checkpoint changed while it was packed: write beside it, and rename into it when the files are complete")
 	}
@@ -125,7 +125,7 @@ func (r *run) commitAtEnd(p progress) {
 	if r.publishes.Load() || !p.reported || r.unwanted() || r.ctx.Err() != nil {
 		return
 	}
-	content, err := fingerprint(r.place.checkpoint)
+	content, err := fingerprint(r.place.Checkpoint)
 	if err == nil && (content == "" || content == r.committed) {
 		return
 	}
@@ -160,13 +160,13 @@ func (r *run) restore(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	if err := unpack(file, r.place.checkpoint, r.limits()); err != nil {
+	if err := unpack(file, r.place.Checkpoint, r.limits()); err != nil {
 		if spoilt(err) {
 			err = unusable{err}
 		}
 		return fmt.Errorf("the checkpoint of epoch %d could not be restored: %w", wanted.Epoch, err)
 	}
-	r.committed, err = fingerprint(r.place.checkpoint)
+	r.committed, err = fingerprint(r.place.Checkpoint)
 	return err
 }
 

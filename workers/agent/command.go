@@ -53,7 +53,7 @@ func (r *run) startCommand() error {
 		if own, err = trialVariables(r.lease, r.place); err == nil && s.process == nil {
 			maps.Copy(environment, secrets)
 			maps.Copy(environment, own)
-			r.agent.settle(environment, s.home, r.lease)
+			r.agent.settle(environment, s.folder, r.lease)
 			err = r.launch(command, environment)
 		} else if err == nil {
 			maps.Copy(threads, own)
@@ -70,7 +70,7 @@ func (r *run) startCommand() error {
 
 // prepare makes the run's folder, restores the checkpoint, and opens the socket.
 func (r *run) prepare() (err error) {
-	if r.place, err = r.seat.home.room(); err != nil {
+	if r.place, err = r.seat.folder.NewRun(); err != nil {
 		return fmt.Errorf("make the run's folder: %w", err)
 	}
 	if err := r.restore(r.preparing); err != nil {

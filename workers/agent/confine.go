@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -53,16 +54,16 @@ func (a *Agent) sandboxed() *protocol.Sandbox {
 }
 
 // hold prepares a command's launcher; nil without a sandbox.
-func (a *Agent) hold(command *exec.Cmd, home *home, strict bool) (*sandbox.Held, error) {
+func (a *Agent) hold(command *exec.Cmd, folder *workspace.Folder, strict bool) (*sandbox.Held, error) {
 	if a.sandbox.Mode() == sandbox.Off && !strict {
 		return nil, nil
 	}
-	return a.sandbox.Hold(sandbox.Job{Command: command, Own: []string{home.directory, home.sockets}, Strict: strict})
+	return a.sandbox.Hold(sandbox.Job{Command: command, Own: []string{folder.Directory, folder.Sockets}, Strict: strict})
 }
 
 // settle gives a command in a sandbox folders of its own for temporary files and
 // in place of the user's, unless its study or the worker's owner says which.
-func (a *Agent) settle(environment map[string]string, home *home, lease protocol.Lease) {
+func (a *Agent) settle(environment map[string]string, folder *workspace.Folder, lease protocol.Lease) {
 	if a.sandbox.Mode() == sandbox.Off {
 		return
 	}
@@ -72,8 +73,8 @@ func (a *Agent) settle(environment map[string]string, home *home, lease protocol
 			environment[name] = value
 		}
 	}
-	set("TMPDIR", home.temporary())
-	set("HOME", home.user())
+	set("TMPDIR", folder.Temporary())
+	set("HOME", folder.User())
 	// Python looks for what its user has installed below HOME.
 	if user, err := os.UserHomeDir(); err == nil {
 		if _, err := os.Stat(filepath.Join(user, ".local", "lib")); err == nil {

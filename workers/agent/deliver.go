@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
 // letGo ends a run whose lease the server may give away, without its word for
@@ -28,43 +29,43 @@ func (r *run) leaveBehind(end protocol.FinishRequest) {
 	free := r.free
 	r.mutex.Unlock()
 	if !free {
-		r.outbox.remove()
+		r.outbox.Remove()
 		return
 	}
-	left, err := r.outbox.seal()
+	left, err := r.outbox.Seal()
 	if err != nil {
 		r.logger.Warn("what was not reported of a lease is lost", "error", err)
-		r.outbox.remove()
+		r.outbox.Remove()
 		return
 	}
-	left.end = end
+	left.End = end
 	r.agent.deliverLater(left)
 }
 
 // deliverLater tells the server what is left of a lease as soon as it answers.
-func (a *Agent) deliverLater(l letter) {
+func (a *Agent) deliverLater(l workspace.Letter) {
 	a.deliveries.Go(func() {
 		told, err := a.deliver(a.alive, l)
-		logger := a.options.Logger.With("trial", l.held.Trial, "lease", l.held.LeaseEpoch, "reports", told)
+		logger := a.options.Logger.With("trial", l.Held.Trial, "lease", l.Held.LeaseEpoch, "reports", told)
 		switch {
 		case a.alive.Err() != nil:
 			return // the next agent may find it
 		case err != nil:
 			logger.Info("what was left of a lease is not wanted any more", "error", err)
 		default:
-			logger.Info("told the server what was left of a lease", "outcome", l.end.Outcome)
+			logger.Info("told the server what was left of a lease", "outcome", l.End.Outcome)
 		}
-		_ = os.Remove(l.path) // what stays is removed with the folder
+		_ = os.Remove(l.Path) // what stays is removed with the folder
 	})
 }
 
 // deliver sends the reports in order and ends the lease. It returns how many
 // reports were accepted, and the error of a lease that is another's by now.
-func (a *Agent) deliver(ctx context.Context, l letter) (told int, err error) {
+func (a *Agent) deliver(ctx context.Context, l workspace.Letter) (told int, err error) {
 	server := a.options.Server
-	for _, report := range l.reports {
+	for _, report := range l.Reports {
 		err := retry.Do(ctx, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
-			_, err := server.Report(ctx, l.held.Trial, report)
+			_, err := server.Report(ctx, l.Held.Trial, report)
 			return err
 		})
 		switch {
@@ -73,21 +74,21 @@ func (a *Agent) deliver(ctx context.Context, l letter) (told int, err error) {
 		case ctx.Err() != nil || problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound):
 			return told, err
 		default:
-			a.options.Logger.Warn("a report that had waited was refused", "trial", l.held.Trial, "epoch", report.Epoch, "error", err)
+			a.options.Logger.Warn("a report that had waited was refused", "trial", l.Held.Trial, "epoch", report.Epoch, "error", err)
 		}
 	}
-	l.end.LeaseEpoch = l.held.LeaseEpoch
+	l.End.LeaseEpoch = l.Held.LeaseEpoch
 	return told, retry.Do(ctx, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
-		_, err := server.Finish(ctx, l.held.Trial, l.end)
+		_, err := server.Finish(ctx, l.Held.Trial, l.End)
 		return err
 	})
 }
 
 // deliverInherited tells what agents that were killed had not told. Their trials
 // are lost: the server need not wait until their leases are over.
-func (a *Agent) deliverInherited(letters []letter) {
+func (a *Agent) deliverInherited(letters []workspace.Letter) {
 	for _, l := range letters {
-		l.end = protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("its worker was killed, as the next one on %s found", a.options.Name)}
+		l.End = protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("its worker was killed, as the next one on %s found", a.options.Name)}
 		a.deliverLater(l)
 	}
 }
@@ -96,8 +97,8 @@ func (a *Agent) deliverInherited(letters []letter) {
 // goes on all the same.
 func (r *run) openOutbox() {
 	var err error
-	if r.outbox, err = r.agent.workspace.openOutbox(protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch}); err != nil {
-		r.outbox.remove()
+	if r.outbox, err = r.agent.workspace.OpenOutbox(protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch}); err != nil {
+		r.outbox.Remove()
 		r.outbox = nil
 		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
 	}
@@ -105,7 +106,7 @@ func (r *run) openOutbox() {
 
 // keep notes a report before it is sent.
 func (r *run) keep(report protocol.Report) {
-	if err := r.outbox.keep(report); err != nil && r.agent.news("outbox") {
+	if err := r.outbox.Keep(report); err != nil && r.agent.news("outbox") {
 		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
 	}
 }

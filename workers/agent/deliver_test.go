@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 
 // TestReportsOutliveTheirLease keeps the server away for longer than a lease,
@@ -76,7 +77,7 @@ func TestTheNextAgentTellsWhatAKilledOneHadToTell(t *testing.T) {
 	trial := s.add(script(t), nil, 5)
 	s.change(func() { trial.queued, trial.holder, trial.lease.LeaseEpoch = false, "the killed worker", 1 })
 	trial.lease.Budget.Epochs = 5
-	agent.AbandonedOutbox(t, scratch, protocol.HeldLease{Trial: trial.lease.Trial, LeaseEpoch: 1}, []int{1, 2, 3, 4}, []int{1, 2})
+	agenttest.AbandonedOutbox(t, scratch, protocol.HeldLease{Trial: trial.lease.Trial, LeaseEpoch: 1}, []int{1, 2, 3, 4}, []int{1, 2})
 	work(t, s, agent.Options{Scratch: scratch})
 	s.await(t, "the lease is ended", func() bool { return len(trial.finishes) == 1 })
 	if got := fmt.Sprint(trial.epochs()); got != "[3 4]" || trial.outcomes() != "vanished" || !strings.Contains(trial.reason(), "killed") {

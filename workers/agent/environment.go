@@ -11,6 +11,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
 // passed are the variables every command gets from the worker's environment.
@@ -117,7 +118,7 @@ func threads(lease protocol.Lease, share int) int {
 }
 
 // trialVariables tell the script what to train.
-func trialVariables(lease protocol.Lease, place room) (map[string]string, error) {
+func trialVariables(lease protocol.Lease, place workspace.Run) (map[string]string, error) {
 	values := map[string]string{
 		"TANDEM_STUDY":          lease.Study,
 		"TANDEM_TRIAL":          string(lease.Trial),
@@ -125,9 +126,9 @@ func trialVariables(lease protocol.Lease, place room) (map[string]string, error)
 		"TANDEM_FIRST_EPOCH":    strconv.Itoa(lease.FirstEpoch),
 		"TANDEM_DATA_FRACTION":  strconv.FormatFloat(lease.Budget.DataFraction, 'g', -1, 64),
 		"TANDEM_RUNG":           strconv.Itoa(lease.Rung),
-		"TANDEM_CHECKPOINT_DIR": place.checkpoint,
+		"TANDEM_CHECKPOINT_DIR": place.Checkpoint,
 		"TANDEM_SEED":           strconv.FormatUint(lease.Seed, 10),
-		"TANDEM_SOCKET":         place.socket,
+		"TANDEM_SOCKET":         place.Socket,
 	}
 	if b := lease.Budget; b.Seconds > 0 {
 		values["TANDEM_SECONDS"] = strconv.FormatFloat(b.Seconds, 'g', -1, 64)

@@ -46,7 +46,7 @@ func (a *Agent) beat(ctx context.Context) {
 func (a *Agent) heartbeat(ctx context.Context) error {
 	registrations, runs := a.registered(), a.running()
 	quiet := map[*run]float64{}
-	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.account(clock.Now())}
+	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.Balance(clock.Now())}
 	for _, r := range runs {
 		quiet[r] = r.quietSeconds(clock.Now())
 		held := protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]}
@@ -81,7 +81,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 		if quiet[r] > 0 {
 			r.noticed()
 		}
-		r.hurried.Store(slices.Contains(reply.Hurried, r.lease.Trial))
+		r.sprint.Hurry(slices.Contains(reply.Hurried, r.lease.Trial))
 		r.direct(reply.Directives[r.lease.Trial])
 	}
 	return nil

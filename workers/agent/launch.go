@@ -3,32 +3,30 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os/exec"
 	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // launch starts the prepared command and the measurement of its first epoch.
 func (r *run) launch(command *exec.Cmd, environment map[string]string) (err error) {
 	s := r.seat
-	if s.subject.environment, err = variables(environment); err != nil {
+	if s.subject.Environment, err = variables(environment); err != nil {
 		return studyFault{err.Error()}
 	}
 	outlets, stdout, stderr, err := openOutlets()
 	if err != nil {
 		return fmt.Errorf("make the pipes for the output: %w", err)
 	}
-	s.subject.gpus = r.lease.GPUs
+	s.subject.GPUs = r.lease.GPUs
 	r.reporting.Lock() // a quick script waits until its measurement has begun
 	defer r.reporting.Unlock()
-	r.apply()
-	command.Env, command.Stdout, command.Stderr = s.subject.environment, stdout, stderr
-	p := &process{group: s.home.group, mark: s.home.mark(), events: r.agent.events, cores: s.subject.cores}
-	if p.held, err = r.agent.hold(command, s.home, r.lease.Sandbox == string(sandbox.Strict)); err == nil {
+	r.settings.Apply(r.seat.subject)
+	command.Env, command.Stdout, command.Stderr = s.subject.Environment, stdout, stderr
+	p := &process{group: s.folder.Group, mark: s.folder.Mark(), events: r.agent.events, cores: s.subject.Cores}
+	if p.held, err = r.agent.hold(command, s.folder, r.lease.Sandbox == string(sandbox.Strict)); err == nil {
 		p, err = p.start(command)
 	}
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
@@ -36,13 +34,9 @@ func (r *run) launch(command *exec.Cmd, environment map[string]string) (err erro
 		outlets.close()
 		return r.startFault(command, err)
 	}
-	s.process, s.subject.process, s.outlets = p, p, outlets
+	s.process, s.subject.Command, s.outlets = p, p, outlets
 	close(s.begun)
-	for _, about := range system.Catalogue() {
-		if value, has := r.setting.applied[about.Name]; has && !about.Live {
-			s.fixed[about.Name] = value
-		}
-	}
+	s.fixed = r.settings.Fixed()
 	r.measure()
 	return nil
 }
@@ -58,7 +52,7 @@ func (r *run) handOver(own map[string]string) error {
 	s.idle = nil
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	maps.Copy(r.setting.applied, s.fixed)
+	r.settings.Inherit(s.fixed)
 	s.process.lap()
 	r.measure()
 	s.asking.answer <- nextAnswer{Next: true, Environment: own}
@@ -76,13 +70,13 @@ func (r *run) measure() {
 		}
 	}}
 	r.output.read(r.seat.outlets)
-	r.window = r.agent.meter.OpenFor(r.seat.subject.environment, func() float64 {
+	r.window = r.agent.meter.OpenFor(r.seat.subject.Environment, func() float64 {
 		used = max(used, p.cpuSeconds()) // what was orphaned does not count backwards
 		return used
 	})
 	r.agent.company.change(1)
 	r.mark = r.agent.company.stand()
-	r.apply()
+	r.settings.Apply(r.seat.subject)
 	r.begin(p)
 }
 

@@ -80,7 +80,7 @@ func (r *run) putModel(request *http.Request) (any, error) {
 
 // receive keeps the body in a file without a name.
 func (r *run) receive(body io.Reader) (*os.File, error) {
-	file, err := os.CreateTemp(r.place.directory, "model-")
+	file, err := os.CreateTemp(r.place.Directory, "model-")
 	if err != nil {
 		return nil, fmt.Errorf("keep the model: %w", err)
 	}

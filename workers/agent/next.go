@@ -59,10 +59,9 @@ func (r *run) ask() *asking {
 // started is left, and its memory can be bounded anew.
 func (r *run) reusable() bool {
 	r.reporting.Lock() // held while it is started, and while its memory is bounded
-	memory := r.seat.subject.memory
+	movable := r.seat.subject.MemoryMovable()
 	r.reporting.Unlock()
-	_, grouped := memory.(groupLimit)
-	return (memory == nil || grouped) && r.seat.alone()
+	return movable && r.seat.alone()
 }
 
 // isOver answers all calls of a run that is.
@@ -83,7 +82,7 @@ func (r *run) vacate() {
 	if r.seat == nil {
 		return
 	}
-	if err := r.place.remove(); err != nil {
+	if err := r.place.Remove(); err != nil {
 		r.logger.Warn("cannot remove the run's folder", "error", err)
 	}
 	r.mutex.Lock()

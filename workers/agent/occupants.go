@@ -18,7 +18,7 @@ func (a *Agent) occupants(count int) []gpu.Occupant {
 		if p == nil || p.ended() || len(one.Places) == 0 {
 			continue
 		}
-		one.Members = p.members()
+		one.Members = p.Members()
 		list = append(list, one)
 	}
 	return list

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
@@ -75,7 +77,7 @@ type Options struct {
 	// Events are what is counted for them; all of the machine when nil.
 	Events []profiler.Event
 	// Sprint is what trials whose studies want that may take more than usual.
-	Sprint SprintBudget
+	Sprint knob.Budget
 	// Models looks at the models that scripts save; nil: nobody does.
 	Models Models
 	// Policy is what studies may run here.
@@ -117,7 +119,7 @@ func (o Options) complete() (Options, error) {
 		o.Name = name
 	}
 	o.Name = strings.ToValidUTF8(o.Name[:min(len(o.Name), 128)], "")
-	if err := o.Sprint.check(); err != nil {
+	if err := o.Sprint.Check(); err != nil {
 		return o, err
 	}
 	if o.Logger == nil {
@@ -145,7 +147,7 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("the directory for studies: %w", err)
 	}
 	if o.Scratch == "" {
-		if o.Scratch, err = stateDirectory(); err != nil {
+		if o.Scratch, err = workspace.StateDirectory(); err != nil {
 			return o, err
 		}
 	}
@@ -203,16 +205,4 @@ func orElse[T int | int64 | time.Duration](value, otherwise T) T {
 		return otherwise
 	}
 	return value
-}
-
-// stateDirectory is where the user's programs keep state that can be lost.
-func stateDirectory() (string, error) {
-	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
-		return filepath.Join(base, "tandem", "tmp"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("no place for the worker's files: %w (set HOME, or choose a scratch directory)", err)
-	}
-	return filepath.Join(home, ".local", "state", "tandem", "tmp"), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -58,7 +59,7 @@ const (
 // prober runs the probing tasks on this machine.
 type prober struct {
 	machine  protocol.Machine
-	controls *controls
+	controls *knob.Controls
 	meter    profiler.MeterOptions
 	tasks    []workload.Task
 	// busy is the time that the worker's cores were in use by anybody, and that
@@ -67,14 +68,14 @@ type prober struct {
 	span time.Duration
 }
 
-// dialled is a system parameter that is set while a task runs; the zero value:
+// probeSetting is a system parameter that is set while a task runs; the zero value:
 // none.
-type dialled struct {
+type probeSetting struct {
 	knob  string
 	value space.Value
 }
 
-func (d dialled) String() string {
+func (d probeSetting) String() string {
 	if d.knob == "" {
 		return ""
 	}
@@ -84,21 +85,21 @@ func (d dialled) String() string {
 // settings are what the tasks run at: first with nothing set, then at each
 // extreme that the worker may choose for the cores. reasons says what it may not
 // choose, and why.
-func (p prober) settings() (list []dialled, reasons []string) {
-	list = []dialled{{}}
-	_, governorErr := p.controls.knobs[system.CPUGovernor].available()
-	_, frequencyErr := p.controls.knobs[system.CPUFrequencyMHz].available()
+func (p prober) settings() (list []probeSetting, reasons []string) {
+	list = []probeSetting{{}}
+	_, governorErr := p.controls.Available(system.CPUGovernor)
+	_, frequencyErr := p.controls.Available(system.CPUFrequencyMHz)
 	if governorErr == nil {
 		// They hold the lowest and the highest frequency (section 3.3.1).
 		for _, governor := range []string{"powersave", "performance"} {
-			if governor != p.machine.Governor && p.controls.hasGovernor(governor) {
-				list = append(list, dialled{system.CPUGovernor, space.String(governor)})
+			if governor != p.machine.Governor && p.controls.HasGovernor(governor) {
+				list = append(list, probeSetting{system.CPUGovernor, space.String(governor)})
 			}
 		}
 	}
-	if low, high, known := p.controls.frequencies(); known && frequencyErr == nil {
+	if low, high, known := p.controls.Frequencies(); known && frequencyErr == nil {
 		for _, mhz := range []int64{low, (low + high) / 2} {
-			list = append(list, dialled{system.CPUFrequencyMHz, space.Int(mhz)})
+			list = append(list, probeSetting{system.CPUFrequencyMHz, space.Int(mhz)})
 		}
 	}
 	switch {
@@ -112,7 +113,7 @@ func (p prober) settings() (list []dialled, reasons []string) {
 		}
 		slices.Sort(reasons)
 	}
-	if _, err := p.controls.knobs[system.GPUPowerWatts].available(); err == nil {
+	if _, err := p.controls.Available(system.GPUPowerWatts); err == nil {
 		reasons = append(reasons, system.GPUPowerWatts+" is left as it is: the probing tasks use no GPU, so trials have to show what a cap does")
 	}
 	return list, reasons
@@ -156,13 +157,13 @@ func (p prober) run(ctx context.Context) (found []protocol.Probe, reasons []stri
 }
 
 // at does the work with the setting in force and takes that back.
-func (p prober) at(meter *profiler.Meter, setting dialled, work func(threads int) float64) (protocol.Probe, error) {
+func (p prober) at(meter *profiler.Meter, setting probeSetting, work func(threads int) float64) (protocol.Probe, error) {
 	if setting.knob != "" {
-		k, s := p.controls.knobs[setting.knob], &subject{}
-		if _, err := k.set(s, setting.value); err != nil {
+		s := &knob.Subject{}
+		if err := p.controls.Set(s, setting.knob, setting.value); err != nil {
 			return protocol.Probe{}, err
 		}
-		defer k.unset(s)
+		defer p.controls.Unset(s, setting.knob)
 	}
 	window := meter.Open(ownSeconds)
 	defer window.Close()

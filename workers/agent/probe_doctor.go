@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -14,8 +15,8 @@ import (
 // last. root is prefixed to the paths of the kernel's settings, "/" for this
 // machine. Nothing is run or changed.
 func Probing(root string) profiler.Capability {
-	c := newControls(controlOptions{root: root, openGPUs: gpu.Open})
-	defer c.close()
+	c := knob.New(knob.Options{Root: root, OpenGPUs: gpu.Open})
+	defer c.Close()
 	p := prober{machine: inProtocol(profiler.ThisMachine()), controls: c}
 	settings, reasons := p.settings()
 	var at []string

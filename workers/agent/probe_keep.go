@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -37,7 +38,7 @@ type keptMachine struct {
 
 // probesFile is where a user's workers keep what the probing tasks took.
 func probesFile() (string, error) {
-	state, err := stateDirectory()
+	state, err := workspace.StateDirectory()
 	if err != nil {
 		return "", err
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/tandem-tune/tandem/workers/workload"
 
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/gpu"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 )
 
 // watched is a task that notes what was set of the machine while it ran.
@@ -36,7 +38,7 @@ func quiet() (busy, all float64) { return 0, 0 }
 func TestProbesRunAtEachSettingThatMayBeChosen(t *testing.T) {
 	root, policies := agenttest.FrequencyTree(t)
 	now := func() string {
-		return agenttest.Content(t, policies[0], governorFile) + " " + agenttest.Content(t, policies[0], frequencyFile)
+		return agenttest.Content(t, policies[0], "scaling_governor") + " " + agenttest.Content(t, policies[0], "scaling_max_freq")
 	}
 	before, seen := now(), map[string]bool{}
 	p := prober{
@@ -248,4 +250,17 @@ func TestDoctorSaysWhatProbingCanDo(t *testing.T) {
 	if !strings.HasSuffix(got.Detail, "; on 2026-01-02 they took: k-means-compute 0.0415 s, 1.5 J (rapl)") || got.Remedy != "" || !strings.Contains(got.Reason, system.CPUGovernor+" and ") {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// testControls are the knobs of a machine below the root, with these GPUs.
+func testControls(t *testing.T, root string, gpus gpu.Control) *knob.Controls {
+	t.Helper()
+	c := knob.New(knob.Options{Root: root, OpenGPUs: func() (gpu.Control, error) {
+		if gpus == nil {
+			return nil, errors.New("there is no GPU here")
+		}
+		return gpus, nil
+	}})
+	c.Journal(filepath.Join(t.TempDir(), "settings"))
+	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -66,7 +67,7 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 		unix.Umask(privateMask)
 	}
 	if p.cores != nil {
-		_ = unix.SchedSetaffinity(0, cpuSet(p.cores)) // inherited; if it is refused, that is found when it is set again
+		_ = unix.SchedSetaffinity(0, knob.CPUSet(p.cores)) // inherited; if it is refused, that is found when it is set again
 	}
 	var counters *profiler.Counters
 	if p.events != nil {
@@ -186,8 +187,8 @@ func (p *process) cpuSeconds() float64 {
 	return profiler.GroupCPUSeconds(p.pid)
 }
 
-// members are the processes of the command that run now. None once it has ended.
-func (p *process) members() []int {
+// Members are the processes of the command that run now. None once it has ended.
+func (p *process) Members() []int {
 	p.mutex.Lock()
 	reaped := p.reaped
 	p.mutex.Unlock()
@@ -199,6 +200,9 @@ func (p *process) members() []int {
 	}
 	return cgroup.Members(p.pid, p.mark)
 }
+
+// Grouped reports whether it runs in a control group of its own.
+func (p *process) Grouped() bool { return p.grouped }
 
 // owns reports whether the process is one of the command's, by what the process
 // itself cannot choose: its control group, its session, its parents.

@@ -1,11 +1,9 @@
 package agent
 
 import (
-	"fmt"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -39,7 +37,7 @@ func TestOrphansCountInAControlGroup(t *testing.T) {
 
 // TestANumberThatMeansAnotherProcessIsLeftAlone simulates that the number of a
 // command is given to a stranger, who leads a process group of its own: while a
-// run still knows it, and when the next agent looks for what a dead one left.
+// run still knows it.
 func TestANumberThatMeansAnotherProcessIsLeftAlone(t *testing.T) {
 	stranger := exec.Command("sleep", "1000")
 	stranger.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -56,34 +54,13 @@ func TestANumberThatMeansAnotherProcessIsLeftAlone(t *testing.T) {
 	close(ended.done)
 	ended.kill()
 	ended.terminate(time.Millisecond)
-	if members := ended.members(); len(members) > 0 {
+	if members := ended.Members(); len(members) > 0 {
 		t.Errorf("the ended command is thought to have the processes %v", members)
 	}
 
-	scratch := t.TempDir()
-	dead := openIn(t, scratch)
-	dead.group.Remove()
-	for _, record := range []string{groupRecord, socketsRecord} { // names of what was, with the number in them
-		if err := os.WriteFile(filepath.Join(dead.directory, record), fmt.Appendf(nil, "/nonexistent/tandem-%d-a", number), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := dead.lock.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := openIn(t, scratch).close(); err != nil {
-		t.Fatal(err)
-	}
-	if !alive(number) {
+	if !agenttest.ChildRuns(number) {
 		t.Error("the stranger was ended")
 	}
-}
-
-// alive reports whether the process runs; it is a child of this one.
-func alive(pid int) bool {
-	var status syscall.WaitStatus
-	ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
-	return err == nil && ended == 0
 }
 
 // A group that cannot be entered must not keep a command from running.

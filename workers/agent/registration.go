@@ -79,8 +79,8 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 // describe is what the server is told of the machine.
 func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
 	described := inProtocol(machine)
-	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.settable()
-	described.GPUs, described.GPUMemoryBytes = a.controls.usableGPUs(machine)
+	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.Settable()
+	described.GPUs, described.GPUMemoryBytes = a.controls.UsableGPUs(machine)
 	if host, err := os.Hostname(); err == nil {
 		described.Host = host
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 )
 
 // TestAWorkerSaysWhichKnobsItCanSet compares what it registers with what the
@@ -18,7 +19,7 @@ func TestAWorkerSaysWhichKnobsItCanSet(t *testing.T) {
 	s.await(t, "a worker registers", func() bool { return s.registered > 0 })
 	stop()
 	var can []string
-	for _, one := range agent.Knobs("/") {
+	for _, one := range knob.Capabilities("/") {
 		if one.Available && !strings.Contains(one.Detail, "script") {
 			can = append(can, strings.TrimPrefix(one.Name, "knob "))
 		}

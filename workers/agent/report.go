@@ -75,13 +75,25 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	return directive, nil
 }
 
+// resolve takes the configuration for the next epoch out of the answer to a
+// report and applies what is the agent's. The caller holds the reports.
+func (r *run) resolve(directive protocol.Directive) {
+	if directive.Action != protocol.Continue {
+		return
+	}
+	if len(directive.System) > 0 {
+		r.settings.Want(directive.System)
+	}
+	r.settings.Apply(r.seat.subject)
+}
+
 // noteAnswer notes that the report needs not be sent again, unless the run has
 // ended before it was answered.
 func (r *run) noteAnswer(epoch int) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	if err := r.outbox.answered(epoch); err != nil && r.agent.news("outbox") {
+	if err := r.outbox.Answered(epoch); err != nil && r.agent.news("outbox") {
 		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
 	}
 }
@@ -139,11 +151,11 @@ func (r *run) measured(said outcome, arrived stand) protocol.Report {
 		Energy:       &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
 		Profile:      r.seat.process.profile(),
 		SetupSeconds: trial.Float(r.setup.Seconds()),
-		System:       r.inForce(said.system),
+		System:       r.settings.InForce(r.seat.subject, said.system),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
 		GPUUse:       r.gpu.Take(),
 
-		SprintSeconds: trial.Float(min(took, r.sprinted.take(arrived.at)).Seconds()),
+		SprintSeconds: trial.Float(min(took, r.sprint.Take(arrived.at)).Seconds()),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +14,9 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
 // run is one lease being worked on.
@@ -25,7 +28,7 @@ type run struct {
 	// directory is where its command runs, secrets what its log does not show.
 	directory string
 	secrets   *mask
-	place     room
+	place     workspace.Run
 	socket    *socket
 	log       *logBook
 	output    *capture
@@ -57,18 +60,17 @@ type run struct {
 	stopAt    clock.Moment // when a stop that is ignored is enforced; 0: not wanted
 	progress  progress
 
-	reporting     sync.Mutex    // held while an epoch is on its way
-	sealed        bool          // no report and no start of training counts any more
-	mark          stand         // when the present epoch began
-	setup         time.Duration // of the first epoch, before the training began; 0: the script did not say
-	setting       *setting
+	reporting     sync.Mutex     // held while an epoch is on its way
+	sealed        bool           // no report and no start of training counts any more
+	mark          stand          // when the present epoch began
+	setup         time.Duration  // of the first epoch, before the training began; 0: the script did not say
+	settings      *knob.Settings // its Apply and InForce are called with the reports held
 	window        *profiler.Window
-	sprinted      stopwatch   // since the last report
-	hurried       atomic.Bool // a trial of a higher priority waits for the machine
-	committing    sync.Mutex  // held while a checkpoint is on its way
-	committed     string      // fingerprint of what the server has
+	sprint        *knob.Sprint
+	committing    sync.Mutex // held while a checkpoint is on its way
+	committed     string     // fingerprint of what the server has
 	publishes     atomic.Bool
-	outbox        *outbox
+	outbox        *workspace.Outbox
 	vigil         vigil
 	gpu           gpu.Use
 	emulation     chan struct{}  // closed when all about the model is found out; nil without one
@@ -102,10 +104,15 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		directive: protocol.Directive{Action: protocol.Continue},
 		progress:  progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
-		lines:     make(chan epochLine, 1024), setting: newSetting(wantedOf(lease)), asked: make(chan struct{}),
+		lines:     make(chan epochLine, 1024), asked: make(chan struct{}),
 	}
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)
+	}
+	r.settings = knob.NewSettings(a.controls, knob.Wanted(lease), r.noteSystem)
+	r.sprint = &knob.Sprint{Account: a.sprints, Controls: a.controls, Runner: r.sprinter, Note: r.log.note}
+	if lease.Sprint != nil {
+		r.sprint.Wanted, r.sprint.After = true, clock.Seconds(lease.Sprint.AfterSeconds)
 	}
 	r.openOutbox()
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -135,7 +142,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 		return r.notStarted(err)
 	}
 	defer r.hangUp()
-	endSprint := r.beginSprint()
+	endSprint := r.sprint.Begin(r.ctx)
 	result := r.awaitEnd()
 	// A script may have given up waiting for us. The server may be back before
 	// all it reported is handed on.
@@ -173,15 +180,35 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 func (r *run) remembered(result exit) exit {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	limit := r.seat.subject.memory
-	if limit == nil {
+	ended, peak, bounded := r.seat.subject.Shortage()
+	if !bounded {
 		return result
 	}
-	ended, peak := limit.shortage(r.seat.subject)
 	result.outOfMemory = ended > r.seat.shortages
 	result.peak = max(result.peak, peak)
 	r.seat.shortages = ended
 	return result
+}
+
+// noteSystem writes to the trial's log and the agent's.
+func (r *run) noteSystem(level slog.Level, what string) {
+	r.log.note("%s", what)
+	r.logger.Log(r.ctx, level, what)
+}
+
+// sprinter is the command as what speeds it up sees it.
+func (r *run) sprinter() *knob.Subject {
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	return &knob.Subject{Environment: slices.Clone(r.seat.subject.Environment), Cores: slices.Clone(r.seat.subject.Cores)}
+}
+
+// release takes everything back that was applied to the run and not to its
+// command.
+func (r *run) release() {
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	r.agent.controls.Release(r.seat.subject, false)
 }
 
 // awaitEnd returns how the command ended. One that asks for another trial has
@@ -263,7 +290,7 @@ func (r *run) finish(request protocol.FinishRequest) {
 		r.logger.Warn("the end of the lease was not taken", "error", err, "cause", context.Cause(r.ctx))
 		return
 	}
-	r.outbox.remove()
+	r.outbox.Remove()
 	r.logger.Info("finished", "outcome", request.Outcome, "reason", request.Reason, "state", reply.State)
 	if reply.Excluded != nil {
 		r.logger.Warn("the server gives this worker no more trials of the study for a time", "study", r.lease.Study, "until", reply.Excluded.Until, "reason", reply.Excluded.Reason)

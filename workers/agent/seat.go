@@ -9,6 +9,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
 // seat is a command's process and what stays with it when one run ends and the
@@ -17,9 +19,9 @@ type seat struct {
 	agent   *Agent
 	kind    string // see kind
 	gpus    []int  // those that its runs are given, by their place; the same for all of a kind
-	home    *home
+	folder  *workspace.Folder
 	process *process // nil before the command is started
-	subject *subject
+	subject *knob.Subject
 	outlets outlets
 	// fixed are the applied knobs that hold as long as the process.
 	fixed system.Configuration
@@ -40,7 +42,7 @@ type seat struct {
 // the study, the program, and all that only a new start changes.
 func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string) string {
 	fixed := system.Configuration{}
-	wanted := wantedOf(lease)
+	wanted := knob.Wanted(lease)
 	for _, knob := range system.Catalogue() {
 		if value, has := wanted[knob.Name]; has && !knob.Live {
 			fixed[knob.Name] = value
@@ -58,11 +60,11 @@ func kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 
 // newSeat makes a command's folder; the command is started by a run.
 func (a *Agent) newSeat(kind string, gpus []int) (*seat, error) {
-	home, err := a.workspace.home()
+	folder, err := a.workspace.NewFolder()
 	if err != nil {
 		return nil, fmt.Errorf("make the command's folder: %w", err)
 	}
-	return &seat{agent: a, kind: kind, gpus: gpus, home: home, subject: &subject{group: home.group}, fixed: system.Configuration{}, begun: make(chan struct{})}, nil
+	return &seat{agent: a, kind: kind, gpus: gpus, folder: folder, subject: &knob.Subject{Group: folder.Group}, begun: make(chan struct{})}, nil
 }
 
 // childrenEnd is how long processes that the script has ended may take to be
@@ -74,7 +76,7 @@ const childrenEnd = 200 * time.Millisecond
 func (s *seat) alone() bool {
 	for deadline := time.Now().Add(childrenEnd); ; time.Sleep(childrenEnd / 10) {
 		others := 0
-		for _, pid := range s.process.members() {
+		for _, pid := range s.process.Members() {
 			if pid != s.process.pid {
 				others++
 			}
@@ -111,23 +113,13 @@ func (s *seat) listenIdly() {
 	s.idle.read(s.outlets)
 }
 
-// unset takes back what was applied to the command: all, or what can be applied
-// anew to the next run.
-func (s *seat) unset(all bool) {
-	for name, k := range s.agent.controls.knobs {
-		if about, _ := system.Find(name); all || about.Live {
-			k.unset(s.subject)
-		}
-	}
-}
-
 // killStray ends what had left the command's group, and returns how many there
 // were.
 func (s *seat) killStray() int {
 	if s.process.grouped { // the kernel has ended all of a control group
 		return 0
 	}
-	return cgroup.KillMarked(s.home.mark())
+	return cgroup.KillMarked(s.folder.Mark())
 }
 
 // dismiss tells the waiting script that there is no further trial, and returns
@@ -158,9 +150,9 @@ func (s *seat) end() {
 	if s.process != nil {
 		s.outlets.close()
 	}
-	s.unset(true)
+	s.agent.controls.Release(s.subject, true)
 	s.retire(nil)
-	if err := s.home.remove(); err != nil {
+	if err := s.folder.Remove(); err != nil {
 		s.agent.options.Logger.Warn("cannot remove the command's folder", "error", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 )
 
 const startCPU = 700 * time.Millisecond
@@ -263,11 +264,11 @@ func TestKnobsOfARun(t *testing.T) {
 // allows that, and leaves everything as it was.
 func TestATrialSprints(t *testing.T) {
 	for name, test := range map[string]struct {
-		budget    agent.SprintBudget
+		budget    knob.Budget
 		say, sets string
 	}{
-		"allowed":   {agent.SprintBudget{Joules: 1e9, Watts: 1, ExtraWatts: 1}, "sprint: after 0s: cpu_frequency_mhz, cpu_governor at the highest", "performance 3600000"},
-		"forbidden": {agent.SprintBudget{}, "sprint: none: this worker's owner allows none", "schedutil 3000000"},
+		"allowed":   {knob.Budget{Joules: 1e9, Watts: 1, ExtraWatts: 1}, "sprint: after 0s: cpu_frequency_mhz, cpu_governor at the highest", "performance 3600000"},
+		"forbidden": {knob.Budget{}, "sprint: none: this worker's owner allows none", "schedutil 3000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, policies := agenttest.FrequencyTree(t)
@@ -298,7 +299,7 @@ func TestATrialSprintsForOneThatWaits(t *testing.T) {
 	root, policies := agenttest.FrequencyTree(t)
 	s, place := newServer(), t.TempDir()
 	trial := s.add(script(t), as("waits", place), 1)
-	work(t, s, agent.Options{Root: root, Sprint: agent.SprintBudget{Joules: 1e9, Watts: 1, ExtraWatts: 1}})
+	work(t, s, agent.Options{Root: root, Sprint: knob.Budget{Joules: 1e9, Watts: 1, ExtraWatts: 1}})
 	s.await(t, "it runs", func() bool { return s.beats > 1 })
 	if got := policySettings(t, policies[0]); got != "schedutil 3000000" {
 		t.Errorf("before anything waits there is %s", got)

@@ -33,11 +33,11 @@ type socket struct {
 }
 
 func listen(r *run) (*socket, error) {
-	listener, err := net.Listen("unix", r.place.socket)
+	listener, err := net.Listen("unix", r.place.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("open the script's socket: %w", err)
 	}
-	if err := os.Chmod(r.place.socket, 0o600); err != nil {
+	if err := os.Chmod(r.place.Socket, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	mux := http.NewServeMux()
@@ -127,9 +127,9 @@ type trialAnswer struct {
 func (r *run) getTrial(*http.Request) (any, error) {
 	return trialAnswer{
 		Trial: r.lease.Trial, Study: r.lease.Study, Number: r.lease.Number,
-		Params: orEmpty(r.lease.Params), System: orEmpty(r.wanted()),
+		Params: orEmpty(r.lease.Params), System: orEmpty(r.settings.Wanted()),
 		Budget: r.lease.Budget, FirstEpoch: r.lease.FirstEpoch, Rung: r.lease.Rung, Seed: r.lease.Seed,
-		CheckpointDir: r.place.checkpoint, Objectives: append([]string{}, r.lease.Objectives...),
+		CheckpointDir: r.place.Checkpoint, Objectives: append([]string{}, r.lease.Objectives...),
 	}, nil
 }
 

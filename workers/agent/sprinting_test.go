@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 )
 
 // A command that sprints is made faster, the server hears for how long in each
@@ -20,7 +21,7 @@ func TestAReportSaysForHowLongItSprinted(t *testing.T) {
 		filepath.Join(policies[0], "scaling_governor"))
 	one := s.add([]string{"/bin/sh", "-c", command}, nil, 3)
 	s.change(func() { one.lease.Sprint = &definition.Sprint{AfterSeconds: 0.2} })
-	work(t, s, agent.Options{Root: root, Sprint: agent.SprintBudget{Joules: 1e9, ExtraWatts: 1}})
+	work(t, s, agent.Options{Root: root, Sprint: knob.Budget{Joules: 1e9, ExtraWatts: 1}})
 	s.await(t, "the trial is over", func() bool { return len(one.finishes) == 1 })
 	if len(one.reports) != 3 {
 		t.Fatalf("there are %d reports", len(one.reports))

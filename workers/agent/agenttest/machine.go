@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -67,4 +68,11 @@ func Content(t *testing.T, parts ...string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// ChildRuns reports whether the process runs; it is a child of this one.
+func ChildRuns(pid int) bool {
+	var status syscall.WaitStatus
+	ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+	return err == nil && ended == 0
 }

@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -20,10 +21,10 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
-// SprintBudget is what the worker's owner lets sprints take (DiAS; Rocha's
+// Budget is what the worker's owner lets sprints take (DiAS; Rocha's
 // thesis, section 4.4.1: a job is accelerated until its end or until the budget
 // is spent, which is replenished all the time). The zero value allows none.
-type SprintBudget struct {
+type Budget struct {
 	// Joules is how much the account holds; it is full at first.
 	Joules float64
 	// Watts is what it is replenished by, up to Joules.
@@ -33,10 +34,10 @@ type SprintBudget struct {
 	ExtraWatts float64
 }
 
-func (b SprintBudget) allowed() bool { return b.Joules > 0 && b.ExtraWatts > 0 }
+func (b Budget) allowed() bool { return b.Joules > 0 && b.ExtraWatts > 0 }
 
-// check names what is wrong with the budget.
-func (b SprintBudget) check() error {
+// Check names what is wrong with the budget.
+func (b Budget) Check() error {
 	for name, value := range map[string]float64{"joules": b.Joules, "watts": b.Watts, "extra watts": b.ExtraWatts} {
 		if !(value >= 0 && value <= 1e12) {
 			return fmt.Errorf("sprints of %g %s: it must be a number from 0 to 1e12", value, name)
@@ -51,9 +52,9 @@ func (b SprintBudget) check() error {
 // sprintLook is how closely the account is kept.
 const sprintLook = 200 * time.Millisecond
 
-// sprints is the account of an agent. It is safe for concurrent use.
-type sprints struct {
-	budget SprintBudget
+// Account is the account of an agent. It is safe for concurrent use.
+type Account struct {
+	budget Budget
 
 	mutex   sync.Mutex
 	joules  float64
@@ -61,19 +62,19 @@ type sprints struct {
 	running int
 }
 
-func newSprints(budget SprintBudget, at clock.Moment) *sprints {
-	return &sprints{budget: budget, joules: budget.Joules, at: at}
+func NewAccount(budget Budget, at clock.Moment) *Account {
+	return &Account{budget: budget, joules: budget.Joules, at: at}
 }
 
 // settle brings the account up to the moment. The lock is held.
-func (s *sprints) settle(at clock.Moment) {
+func (s *Account) settle(at clock.Moment) {
 	span := time.Duration(at - s.at).Seconds()
 	s.joules = min(s.budget.Joules, max(0, s.joules+span*(s.budget.Watts-float64(s.running)*s.budget.ExtraWatts)))
 	s.at = at
 }
 
 // left is what the account holds.
-func (s *sprints) left(at clock.Moment) float64 {
+func (s *Account) left(at clock.Moment) float64 {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.settle(at)
@@ -81,7 +82,7 @@ func (s *sprints) left(at clock.Moment) float64 {
 }
 
 // begin charges a sprint from now on; false if nothing is left for one.
-func (s *sprints) begin(at clock.Moment) bool {
+func (s *Account) begin(at clock.Moment) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.settle(at)
@@ -93,29 +94,131 @@ func (s *sprints) begin(at clock.Moment) bool {
 }
 
 // end charges it no longer.
-func (s *sprints) end(at clock.Moment) {
+func (s *Account) end(at clock.Moment) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.settle(at)
 	s.running--
 }
 
-// account is what the server is told; nil where the owner allows no sprint.
-func (s *sprints) account(at clock.Moment) *protocol.SprintAccount {
+// Balance is what the server is told; nil where the owner allows no sprint.
+func (s *Account) Balance(at clock.Moment) *protocol.SprintAccount {
 	if !s.budget.allowed() {
 		return nil
 	}
 	return &protocol.SprintAccount{Joules: s.left(at), Of: s.budget.Joules, Watts: s.budget.Watts, ExtraWatts: s.budget.ExtraWatts}
 }
 
+// Sprint is the sprinting of one command.
+type Sprint struct {
+	Account  *Account
+	Controls *Controls
+	// Wanted says that the command's study wants it to sprint, After a time.
+	Wanted bool
+	After  time.Duration
+	// Runner returns what the knobs have to know of the command.
+	Runner func() *Subject
+	// Note adds a line to the trial's log.
+	Note func(format string, args ...any)
+
+	hurried  atomic.Bool
+	sprinted stopwatch // since it was taken last
+}
+
+// Hurry says whether a trial of a higher priority waits for the machine.
+func (s *Sprint) Hurry(waits bool) { s.hurried.Store(waits) }
+
+// Take is for how long the command sprinted since this was last asked.
+func (s *Sprint) Take(at clock.Moment) time.Duration { return s.sprinted.take(at) }
+
+// Begin has the command sprint when its study wants that, or while a trial of a
+// higher priority waits for the machine. The returned function ends it.
+func (s *Sprint) Begin(ctx context.Context) (end func()) {
+	if !s.Account.budget.allowed() {
+		if s.Wanted {
+			s.Note("sprint: none: this worker's owner allows none (--sprint-joules)")
+		}
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var over sync.WaitGroup
+	over.Go(func() { s.run(ctx, clock.Now()) })
+	return func() {
+		cancel()
+		over.Wait()
+	}
+}
+
+// run sprints whenever that is due, until the command has ended or the account
+// was empty once.
+func (s *Sprint) run(ctx context.Context, began clock.Moment) {
+	for {
+		why := s.due(began)
+		if why != "" && s.once(ctx, began, why) {
+			return
+		}
+		if clock.Sleep(ctx, sprintLook); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// due says why the command sprints now; it does not if that is empty.
+func (s *Sprint) due(began clock.Moment) string {
+	switch {
+	case s.Wanted && time.Duration(clock.Now()-began) >= s.After:
+		return fmt.Sprintf("after %s", s.After)
+	case s.hurried.Load():
+		return "as a trial of a higher priority waits for this machine"
+	}
+	return ""
+}
+
+// once sprints as long as that is due; over says that there will be no other.
+func (s *Sprint) once(ctx context.Context, began clock.Moment, why string) (over bool) {
+	account, runner := s.Account, s.Runner()
+	if !account.begin(clock.Now()) {
+		s.Note("sprint: none: the account of %g J is empty", account.budget.Joules)
+		return true
+	}
+	defer func() { account.end(clock.Now()) }()
+	from := clock.Now()
+	s.sprinted.turn(true, from)
+	names, err := s.Controls.speedUp(runner)
+	if err != nil {
+		s.sprinted.turn(false, clock.Now())
+		s.sprinted.take(clock.Now()) // it was none
+		s.Note("sprint: none: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return true
+	}
+	defer func() {
+		for _, name := range names {
+			s.Controls.devices.release(runner, name)
+		}
+	}()
+	defer func() { s.sprinted.turn(false, clock.Now()) }()
+	s.Note("sprint: %s: %s at the highest", why, strings.Join(names, ", "))
+	for account.left(clock.Now()) > 0 {
+		if clock.Sleep(ctx, sprintLook); ctx.Err() != nil {
+			return true
+		}
+		if s.due(began) == "" {
+			s.Note("sprint: ended after %.1f s: nothing of a higher priority waits any more", time.Duration(clock.Now()-from).Seconds())
+			return false
+		}
+	}
+	s.Note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(clock.Now()-from).Seconds(), account.budget.Joules)
+	return true
+}
+
 // sprintKnobs set what makes a command faster to its highest value.
-func (c *controls) sprintKnobs(root string) []*dialKnob {
+func (c *Controls) sprintKnobs() []*deviceKnob {
 	allowed := allowedCores()
-	frequency, governor := cpuDial{root: root, file: frequencyFile}, cpuDial{root: root, file: governorFile}
-	return []*dialKnob{
-		{name: system.GPUPowerWatts, dials: c.dials, places: gpuPlaces(c.gpus, mostPower)},
-		{name: system.CPUFrequencyMHz, dials: c.dials, places: frequency.places(allowed, mostFrequency)},
-		{name: system.CPUGovernor, dials: c.dials, places: governor.places(allowed, fastestGovernor)},
+	frequency, governor := cpuSetting{root: c.root, file: frequencyFile}, cpuSetting{root: c.root, file: governorFile}
+	return []*deviceKnob{
+		{name: system.GPUPowerWatts, devices: c.devices, places: gpuPlaces(c.gpus, mostPower)},
+		{name: system.CPUFrequencyMHz, devices: c.devices, places: frequency.places(allowed, mostFrequency)},
+		{name: system.CPUGovernor, devices: c.devices, places: governor.places(allowed, fastestGovernor)},
 	}
 }
 
@@ -140,12 +243,12 @@ func fastestGovernor(policy string, _ space.Value) (string, error) {
 }
 
 // highest reports whether the places have these values already.
-func (d *dials) highest(knob string, wanted map[string]string) bool {
+func (d *devices) highest(knob string, wanted map[string]string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for where, value := range wanted {
-		present, err := d.turners[knob].read(where)
-		if err != nil || !d.turners[knob].same(value, present) {
+		present, err := d.accesses[knob].read(where)
+		if err != nil || !d.accesses[knob].same(value, present) {
 			return false
 		}
 	}
@@ -157,14 +260,14 @@ var errHighest = errors.New("it is at its highest already")
 
 // speedUp sets all that there is to its highest value for the subject. The error
 // says of each knob why not; it is nil if one was set.
-func (c *controls) speedUp(s *subject, knobs []*dialKnob) (names []string, err error) {
-	for _, k := range knobs {
+func (c *Controls) speedUp(s *Subject) (names []string, err error) {
+	for _, k := range c.sprintKnobs() {
 		wanted, failed := k.places(s, space.Value{})
-		if failed == nil && c.dials.highest(k.name, wanted) {
+		if failed == nil && c.devices.highest(k.name, wanted) {
 			failed = errHighest
 		}
 		if failed == nil {
-			failed = c.dials.set(s, k.name, wanted)
+			failed = c.devices.set(s, k.name, wanted)
 		}
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", k.name, failed))
@@ -176,89 +279,6 @@ func (c *controls) speedUp(s *subject, knobs []*dialKnob) (names []string, err e
 		return names, nil
 	}
 	return nil, err
-}
-
-// beginSprint has the run's command sprint when its study wants that, or while a
-// trial of a higher priority waits for the machine. What is returned ends it.
-func (r *run) beginSprint() (end func()) {
-	if !r.agent.sprints.budget.allowed() {
-		if r.lease.Sprint != nil {
-			r.log.note("sprint: none: this worker's owner allows none (--sprint-joules)")
-		}
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(r.ctx)
-	var over sync.WaitGroup
-	over.Go(func() { r.sprint(ctx, clock.Now()) })
-	return func() {
-		cancel()
-		over.Wait()
-	}
-}
-
-// sprint sprints whenever that is due, until the command has ended or the account
-// was empty once.
-func (r *run) sprint(ctx context.Context, began clock.Moment) {
-	for {
-		why := r.sprintDue(began)
-		if why != "" && r.sprintOnce(ctx, began, why) {
-			return
-		}
-		if clock.Sleep(ctx, sprintLook); ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-// sprintDue says why the command sprints now; it does not if that is empty.
-func (r *run) sprintDue(began clock.Moment) string {
-	switch wanted := r.lease.Sprint; {
-	case wanted != nil && time.Duration(clock.Now()-began) >= clock.Seconds(wanted.AfterSeconds):
-		return fmt.Sprintf("after %s", clock.Seconds(wanted.AfterSeconds))
-	case r.hurried.Load():
-		return "as a trial of a higher priority waits for this machine"
-	}
-	return ""
-}
-
-// sprintOnce sprints as long as that is due; over says that there will be no other.
-func (r *run) sprintOnce(ctx context.Context, began clock.Moment, why string) (over bool) {
-	account := r.agent.sprints
-	r.reporting.Lock()
-	runner := &subject{environment: slices.Clone(r.seat.subject.environment), cores: slices.Clone(r.seat.subject.cores)}
-	r.reporting.Unlock()
-	if !account.begin(clock.Now()) {
-		r.log.note("sprint: none: the account of %g J is empty", account.budget.Joules)
-		return true
-	}
-	defer func() { account.end(clock.Now()) }()
-	from := clock.Now()
-	r.sprinted.turn(true, from)
-	names, err := r.agent.controls.speedUp(runner, r.agent.sprintKnobs)
-	if err != nil {
-		r.sprinted.turn(false, clock.Now())
-		r.sprinted.take(clock.Now()) // it was none
-		r.log.note("sprint: none: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
-		return true
-	}
-	defer func() {
-		for _, name := range names {
-			r.agent.controls.dials.release(runner, name)
-		}
-	}()
-	defer func() { r.sprinted.turn(false, clock.Now()) }()
-	r.log.note("sprint: %s: %s at the highest", why, strings.Join(names, ", "))
-	for account.left(clock.Now()) > 0 {
-		if clock.Sleep(ctx, sprintLook); ctx.Err() != nil {
-			return true
-		}
-		if r.sprintDue(began) == "" {
-			r.log.note("sprint: ended after %.1f s: nothing of a higher priority waits any more", time.Duration(clock.Now()-from).Seconds())
-			return false
-		}
-	}
-	r.log.note("sprint: ended after %.1f s: the account of %g J is empty", time.Duration(clock.Now()-from).Seconds(), account.budget.Joules)
-	return true
 }
 
 // stopwatch counts for how long something was so. It is safe for concurrent use.
@@ -297,12 +317,12 @@ func (s *stopwatch) count(at clock.Moment) {
 // Sprinting says whether commands can be made faster on this machine, or why
 // not. root is as for [Knobs]. Nothing is changed.
 func Sprinting(root string) profiler.Capability {
-	c := newControls(controlOptions{root: root, openGPUs: gpu.Open})
-	defer c.close()
+	c := New(Options{Root: root, OpenGPUs: gpu.Open})
+	defer c.Close()
 	one := profiler.Capability{Name: "sprint"}
 	var names []string
 	var reasons error
-	for _, k := range c.sprintKnobs(root) {
+	for _, k := range c.sprintKnobs() {
 		if _, err := k.available(); err != nil {
 			reasons = errors.Join(reasons, fmt.Errorf("%s: %w", k.name, err))
 			continue

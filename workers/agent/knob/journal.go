@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"encoding/json"
@@ -81,6 +81,12 @@ func writeDurably(path string, content []byte) error {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Pending reports whether the journal has settings that are still to be put back.
+func Pending(journal string) (bool, error) {
+	entries, err := readJournal(journal)
+	return len(entries) > 0, err
 }
 
 // readJournal returns what is to be put back; nothing where nothing was changed.

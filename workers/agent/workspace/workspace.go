@@ -1,4 +1,7 @@
-package agent
+// Package workspace keeps the files of a worker: a folder for each command, and
+// outboxes of reports that the server has not answered. A lock shows whether the
+// worker lives; the next one cleans up after a killed one.
+package workspace
 
 import (
 	"errors"
@@ -10,17 +13,30 @@ import (
 	"sync/atomic"
 
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"golang.org/x/sys/unix"
 )
+
+// StateDirectory is where the user's programs keep state that can be lost.
+func StateDirectory() (string, error) {
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "tandem", "tmp"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the worker's files: %w (set HOME, or choose a scratch directory)", err)
+	}
+	return filepath.Join(home, ".local", "state", "tandem", "tmp"), nil
+}
 
 // longestSocket is how long the path of a unix socket may be on Linux, without
 // its final zero byte.
 const longestSocket = 107
 
-// workspace is this agent's folder below the scratch directory. A lock on it
+// Workspace is this agent's folder below the scratch directory. A lock on it
 // lives as long as the process, however that ends; the next agent finds folders
 // without a holder, ends what still runs in their name and removes them.
-type workspace struct {
+type Workspace struct {
 	directory string
 	lock      *os.File
 	// sockets is where sockets are: the folder itself unless its path is too
@@ -28,8 +44,8 @@ type workspace struct {
 	sockets string
 	group   *cgroup.Group
 	number  atomic.Int64
-	// inherited is what agents that were killed had not told the server yet.
-	inherited []letter
+	// Inherited is what agents that were killed had not told the server yet.
+	Inherited []Letter
 }
 
 // What lies outside of the folder is named in these files, for the next agent
@@ -41,8 +57,9 @@ const (
 	journalRecord = "settings"
 )
 
-// restore puts back the settings that a dead agent has in its journal.
-func openWorkspace(scratch string, restore func(journal string) error, logger *slog.Logger) (*workspace, error) {
+// Open makes the folder of an agent in the scratch directory and cleans up after
+// agents that were killed. restore puts back the settings in the journal of one.
+func Open(scratch string, restore func(journal string) error, logger *slog.Logger) (*Workspace, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
@@ -51,17 +68,17 @@ func openWorkspace(scratch string, restore func(journal string) error, logger *s
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
 	}
-	w := &workspace{directory: directory, sockets: directory}
+	w := &Workspace{directory: directory, sockets: directory}
 	if err := w.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
-	if w.inherited, err = w.adopt(letters); err != nil {
+	if w.Inherited, err = w.adopt(letters); err != nil {
 		logger.Warn("cannot keep what a killed worker had not told the server", "error", err)
 	}
 	return w, nil
 }
 
-func (w *workspace) prepare() (err error) {
+func (w *Workspace) prepare() (err error) {
 	if err := os.Mkdir(w.outboxes(), 0o700); err != nil {
 		return err
 	}
@@ -86,15 +103,17 @@ func (w *workspace) prepare() (err error) {
 	return nil
 }
 
-func (w *workspace) cacheDirectory() string { return filepath.Join(w.directory, "cache") }
+// CacheDirectory is where artifacts are kept.
+func (w *Workspace) CacheDirectory() string { return filepath.Join(w.directory, "cache") }
 
-func (w *workspace) journal() string { return filepath.Join(w.directory, journalRecord) }
+// Journal is the file with the settings of the machine as they were before.
+func (w *Workspace) Journal() string { return filepath.Join(w.directory, journalRecord) }
 
-// close removes the folder, unless there is something in its journal that could
+// Close removes the folder, unless there is something in its journal that could
 // not be put back: then the next agent tries again.
-func (w *workspace) close() error {
+func (w *Workspace) Close() error {
 	w.group.Remove()
-	if entries, err := readJournal(w.journal()); err != nil || len(entries) > 0 {
+	if pending, err := knob.Pending(w.Journal()); err != nil || pending {
 		return errors.Join(errors.New("not everything that was set of the machine could be put back; the next worker with the same scratch folder tries again"), err, w.lock.Close())
 	}
 	err := os.RemoveAll(w.directory)
@@ -131,7 +150,7 @@ func takeLock(path string) (*os.File, error) {
 // removeAbandoned cleans up after agents that were killed. Their commands died
 // with them; what these had started may still run. It returns what they had not
 // told the server.
-func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []letter) {
+func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []Letter) {
 	folders, err := filepath.Glob(filepath.Join(escaped(scratch), "w*"))
 	if err != nil {
 		return nil

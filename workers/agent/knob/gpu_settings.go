@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 )
 
 // gpuPlaces are the GPUs that a run's command may use, by name.
-func gpuPlaces(d *gpu.Driver, text func(gpu.Control, int, space.Value) (string, error)) func(*subject, space.Value) (map[string]string, error) {
-	return func(s *subject, value space.Value) (map[string]string, error) {
+func gpuPlaces(d *gpu.Driver, text func(gpu.Control, int, space.Value) (string, error)) func(*Subject, space.Value) (map[string]string, error) {
+	return func(s *Subject, value space.Value) (map[string]string, error) {
 		control, err := d.Get()
 		if err != nil {
 			return nil, err
 		}
 		environment := os.Environ()
 		if s != nil {
-			environment = s.environment
+			environment = s.Environment
 		}
 		visible, err := control.Visible(environment)
 		if err != nil {
@@ -75,10 +75,10 @@ func clockText(control gpu.Control, device int, value space.Value) (string, erro
 	return strconv.Itoa(int(math.Round(mhz))), nil
 }
 
-// powerTurner sets the power limits of GPUs.
-type powerTurner struct{ driver *gpu.Driver }
+// powerAccess sets the power limits of GPUs.
+type powerAccess struct{ driver *gpu.Driver }
 
-func (t powerTurner) read(where string) (string, error) {
+func (t powerAccess) read(where string) (string, error) {
 	control, device, err := t.driver.Device(where)
 	if err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (t powerTurner) read(where string) (string, error) {
 	return strconv.FormatUint(uint64(limit), 10), err
 }
 
-func (t powerTurner) write(where, value string) error {
+func (t powerAccess) write(where, value string) error {
 	control, device, err := t.driver.Device(where)
 	if err != nil {
 		return err
@@ -99,25 +99,25 @@ func (t powerTurner) write(where, value string) error {
 	return control.SetPowerLimit(device, uint(limit))
 }
 
-func (powerTurner) same(wanted, present string) bool { return wanted == present }
+func (powerAccess) same(wanted, present string) bool { return wanted == present }
 
-func (clockTurner) same(wanted, present string) bool { return wanted == present }
+func (clockAccess) same(wanted, present string) bool { return wanted == present }
 
-// clockTurner sets the highest clocks of GPUs. The driver does not tell what is
+// clockAccess sets the highest clocks of GPUs. The driver does not tell what is
 // set, so this remembers it; empty is unlocked.
-type clockTurner struct {
+type clockAccess struct {
 	driver *gpu.Driver
 	set    *sync.Map
 }
 
-func (t clockTurner) read(where string) (string, error) {
+func (t clockAccess) read(where string) (string, error) {
 	if value, known := t.set.Load(where); known {
 		return value.(string), nil
 	}
 	return "", nil
 }
 
-func (t clockTurner) write(where, value string) error {
+func (t clockAccess) write(where, value string) error {
 	control, device, err := t.driver.Device(where)
 	if err != nil {
 		return err

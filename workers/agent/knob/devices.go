@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -8,20 +8,20 @@ import (
 	"sync"
 )
 
-// dials are settings of the machine itself, such as a core's frequency. Several
+// devices are settings of the machine itself, such as a core's frequency. Several
 // runs may want to set the same one: the last to come has its way, and when it
 // ends the one before it. What was there before anybody came is in a journal
 // before it is changed, and is put back after the last.
-type dials struct {
-	turners map[string]turner // by knob
+type devices struct {
+	accesses map[string]access // by knob
 
 	mutex   sync.Mutex
 	journal *journal
 	claims  map[place][]*claim
 }
 
-// turner reads and writes the places of one knob.
-type turner interface {
+// access reads and writes the places of one knob.
+type access interface {
 	read(where string) (string, error)
 	write(where, value string) error
 	// same reports whether what is there is what was wanted.
@@ -33,19 +33,19 @@ type place struct{ Knob, Where string }
 
 // claim is what a run wants of a place.
 type claim struct {
-	owner *subject
+	owner *Subject
 	value string
 	// broken says that another value was in force for a while.
 	broken bool
 }
 
-func newDials(turners map[string]turner) *dials {
-	return &dials{turners: turners, journal: &journal{}, claims: map[place][]*claim{}}
+func newDevices(accesses map[string]access) *devices {
+	return &devices{accesses: accesses, journal: &journal{}, claims: map[place][]*claim{}}
 }
 
 // set has the knob's places at the wanted values for the owner, and nothing else
 // of that knob's. On an error nothing of it is left.
-func (d *dials) set(owner *subject, knob string, wanted map[string]string) error {
+func (d *devices) set(owner *Subject, knob string, wanted map[string]string) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for _, at := range d.owned(owner, knob) {
@@ -68,7 +68,7 @@ func (d *dials) set(owner *subject, knob string, wanted map[string]string) error
 }
 
 // claim has the place at the value, unless somebody else came later.
-func (d *dials) claim(owner *subject, at place, value string) error {
+func (d *devices) claim(owner *Subject, at place, value string) error {
 	mine := d.claimOf(owner, at)
 	if mine == nil {
 		mine = &claim{owner: owner}
@@ -86,10 +86,10 @@ func (d *dials) claim(owner *subject, at place, value string) error {
 
 // try writes to each place what is there already: that asks for the right and
 // changes nothing, as long as no run sets it meanwhile.
-func (d *dials) try(knob string, places map[string]string) error {
+func (d *devices) try(knob string, places map[string]string) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	t := d.turners[knob]
+	t := d.accesses[knob]
 	for where := range places {
 		present, err := t.read(where)
 		if err == nil {
@@ -103,11 +103,11 @@ func (d *dials) try(knob string, places map[string]string) error {
 }
 
 // remember notes the present values of places that nobody has claimed.
-func (d *dials) remember(knob string, wanted map[string]string) error {
+func (d *devices) remember(knob string, wanted map[string]string) error {
 	var fresh []entry
 	for where := range wanted {
 		if at := (place{knob, where}); !d.journal.has(at) {
-			before, err := d.turners[knob].read(where)
+			before, err := d.accesses[knob].read(where)
 			if err != nil {
 				return err
 			}
@@ -119,8 +119,8 @@ func (d *dials) remember(knob string, wanted map[string]string) error {
 
 // turn writes a value and looks whether it is there. Whoever wants another one
 // is disturbed.
-func (d *dials) turn(at place, value string) error {
-	t := d.turners[at.Knob]
+func (d *devices) turn(at place, value string) error {
+	t := d.accesses[at.Knob]
 	err := t.write(at.Where, value)
 	if err == nil {
 		var now string
@@ -135,7 +135,7 @@ func (d *dials) turn(at place, value string) error {
 }
 
 // release takes back what the owner has set by the knob.
-func (d *dials) release(owner *subject, knob string) {
+func (d *devices) release(owner *Subject, knob string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for _, at := range d.owned(owner, knob) {
@@ -145,14 +145,14 @@ func (d *dials) release(owner *subject, knob string) {
 
 // drop ends the owner's claim of a place. What cannot be put back stays in the
 // journal, for the next agent to try.
-func (d *dials) drop(owner *subject, at place) {
+func (d *devices) drop(owner *Subject, at place) {
 	before := d.claims[at]
 	left := slices.DeleteFunc(slices.Clone(before), func(c *claim) bool { return c.owner == owner })
 	d.claims[at] = left
 	switch {
 	case len(left) == 0:
 		delete(d.claims, at)
-		if old, known := d.journal.before(at); known && d.turners[at.Knob].write(at.Where, old) == nil {
+		if old, known := d.journal.before(at); known && d.accesses[at.Knob].write(at.Where, old) == nil {
 			_ = d.journal.remove(at) // then it is put back once more, at worst
 		}
 	case before[len(before)-1].owner == owner:
@@ -162,7 +162,7 @@ func (d *dials) drop(owner *subject, at place) {
 
 // held reports whether all claims of the owner were in force since it was asked
 // last.
-func (d *dials) held(owner *subject, knob string) bool {
+func (d *devices) held(owner *Subject, knob string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	all := true
@@ -174,7 +174,7 @@ func (d *dials) held(owner *subject, knob string) bool {
 	return all
 }
 
-func (d *dials) owned(owner *subject, knob string) []place {
+func (d *devices) owned(owner *Subject, knob string) []place {
 	var list []place
 	for at := range d.claims {
 		if at.Knob == knob && d.claimOf(owner, at) != nil {
@@ -184,7 +184,7 @@ func (d *dials) owned(owner *subject, knob string) []place {
 	return list
 }
 
-func (d *dials) claimOf(owner *subject, at place) *claim {
+func (d *devices) claimOf(owner *Subject, at place) *claim {
 	for _, c := range d.claims[at] {
 		if c.owner == owner {
 			return c
@@ -194,13 +194,13 @@ func (d *dials) claimOf(owner *subject, at place) *claim {
 }
 
 // restore puts back what a dead agent has noted in its journal.
-func (d *dials) restore(path string) error {
+func (d *devices) restore(path string) error {
 	entries, err := readJournal(path)
 	if err != nil {
 		return err
 	}
 	for _, one := range entries {
-		t, known := d.turners[one.Knob]
+		t, known := d.accesses[one.Knob]
 		if !known {
 			err = errors.Join(err, fmt.Errorf("this version knows no %s", one.Knob))
 			continue

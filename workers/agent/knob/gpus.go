@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"fmt"
@@ -36,17 +36,17 @@ func (k *gpusKnob) available() (string, error) {
 	return fmt.Sprintf("%s, of %d", visibleDevices, control.Count()), nil
 }
 
-func (k *gpusKnob) set(s *subject, value space.Value) (string, error) {
+func (k *gpusKnob) set(s *Subject, value space.Value) (string, error) {
 	wanted, isNumber := value.Number()
 	if !isNumber || wanted < 0 {
 		return "", fmt.Errorf("%v is no number of GPUs", value)
 	}
-	if int(wanted) != len(s.gpus) {
-		return "", fmt.Errorf("the server gave the trial %d GPUs, not %v", len(s.gpus), value)
+	if int(wanted) != len(s.GPUs) {
+		return "", fmt.Errorf("the server gave the trial %d GPUs, not %v", len(s.GPUs), value)
 	}
 	entries, given := k.entries()
-	shown := make([]string, 0, len(s.gpus))
-	for _, gpu := range s.gpus {
+	shown := make([]string, 0, len(s.GPUs))
+	for _, gpu := range s.GPUs {
 		switch {
 		case !given:
 			shown = append(shown, strconv.Itoa(gpu))
@@ -57,9 +57,9 @@ func (k *gpusKnob) set(s *subject, value space.Value) (string, error) {
 		}
 	}
 	if !given {
-		s.environment = append(s.environment, deviceOrder+"=PCI_BUS_ID") // as the driver numbers them
+		s.Environment = append(s.Environment, deviceOrder+"=PCI_BUS_ID") // as the driver numbers them
 	}
-	s.environment = append(s.environment, visibleDevices+"="+strings.Join(shown, ","))
+	s.Environment = append(s.Environment, visibleDevices+"="+strings.Join(shown, ","))
 	return "", nil
 }
 
@@ -75,13 +75,13 @@ func (k *gpusKnob) entries() (entries []string, given bool) {
 	return entries, given
 }
 
-func (k *gpusKnob) unset(*subject) {}
+func (k *gpusKnob) unset(*Subject) {}
 
-func (k *gpusKnob) held(*subject) bool { return true }
+func (k *gpusKnob) held(*Subject) bool { return true }
 
-// usableGPUs are the names of those of the machine's GPUs that this worker may
+// UsableGPUs are the names of those of the machine's GPUs that this worker may
 // use, in the order in which its commands would see them, and the memory of each.
-func (c *controls) usableGPUs(machine profiler.Machine) (names []string, bytes []int64) {
+func (c *Controls) UsableGPUs(machine profiler.Machine) (names []string, bytes []int64) {
 	list, given := ownDevices()
 	if !given || len(machine.GPUs) == 0 {
 		return machine.GPUs, machine.GPUMemoryBytes

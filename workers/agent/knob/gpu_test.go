@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ func TestGPUPowerAndClock(t *testing.T) {
 	machine := agenttest.NewGPUs(3)
 	machine.Shown = []int{0, 2}
 	c := testControls(t, t.TempDir(), machine)
-	run := &subject{environment: []string{}}
+	run := &Subject{Environment: []string{}}
 	power, clock := c.knobs[system.GPUPowerWatts], c.knobs[system.GPUClockMHz]
 	_, first := power.set(run, space.Float(150.5))
 	_, second := clock.set(run, space.Int(1200))
@@ -28,7 +28,7 @@ func TestGPUPowerAndClock(t *testing.T) {
 	if got := fmt.Sprint(machine.Power, machine.Clocks); got != "[150500 250000 150500] [1200 0 1200]" {
 		t.Errorf("set are %s", got)
 	}
-	entries, err := readJournal(c.dials.journal.path)
+	entries, err := readJournal(c.devices.journal.path)
 	if err != nil || len(entries) != 4 {
 		t.Errorf("the journal has %v, %v", entries, err)
 	}
@@ -45,13 +45,13 @@ func TestGPUPowerAndClock(t *testing.T) {
 		}
 	}
 	// As the next agent does after this one was killed.
-	if err := testControls(t, t.TempDir(), machine).dials.restore(c.dials.journal.path); err != nil {
+	if err := testControls(t, t.TempDir(), machine).devices.restore(c.devices.journal.path); err != nil {
 		t.Error(err)
 	}
 	if got := fmt.Sprint(machine.Power, machine.Clocks); got != "[250000 250000 250000] [0 0 0]" {
 		t.Errorf("put back are %s", got)
 	}
-	if err := testControls(t, t.TempDir(), agenttest.NewGPUs(1)).dials.restore(c.dials.journal.path); err == nil || !strings.Contains(err.Error(), "GPU-2") {
+	if err := testControls(t, t.TempDir(), agenttest.NewGPUs(1)).devices.restore(c.devices.journal.path); err == nil || !strings.Contains(err.Error(), "GPU-2") {
 		t.Errorf("a GPU that is gone: %v", err)
 	}
 	power.unset(run)
@@ -65,11 +65,11 @@ func TestGPUThatMayNotBeSet(t *testing.T) {
 	if _, err := c.knobs[system.GPUPowerWatts].available(); err == nil || !strings.Contains(err.Error(), "may not") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.knobs[system.GPUPowerWatts].set(&subject{}, space.Int(150)); err == nil || machine.Power[0] != 250_000 {
+	if _, err := c.knobs[system.GPUPowerWatts].set(&Subject{}, space.Int(150)); err == nil || machine.Power[0] != 250_000 {
 		t.Errorf("got %v, %v", err, machine.Power)
 	}
 	machine.Shown = nil
-	if _, err := c.knobs[system.GPUPowerWatts].set(&subject{}, space.Int(150)); err == nil || !strings.Contains(err.Error(), "may use no GPU") {
+	if _, err := c.knobs[system.GPUPowerWatts].set(&Subject{}, space.Int(150)); err == nil || !strings.Contains(err.Error(), "may use no GPU") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -90,19 +90,19 @@ func TestVisibleGPUs(t *testing.T) {
 		"none of none":         {"-1", true, nil, "CUDA_VISIBLE_DEVICES="},
 	} {
 		k.own = func() (string, bool) { return test.own, test.given }
-		run := &subject{environment: []string{"CUDA_VISIBLE_DEVICES=9"}, gpus: test.gpus} // the last one counts
+		run := &Subject{Environment: []string{"CUDA_VISIBLE_DEVICES=9"}, GPUs: test.gpus} // the last one counts
 		if _, err := k.set(run, space.Int(int64(len(test.gpus)))); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := strings.Join(run.environment[1:], " "); got != test.want {
+		if got := strings.Join(run.Environment[1:], " "); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
-	if _, err := k.set(&subject{}, space.Int(5)); err == nil || !strings.Contains(err.Error(), "gave the trial 0 GPUs, not 5") {
+	if _, err := k.set(&Subject{}, space.Int(5)); err == nil || !strings.Contains(err.Error(), "gave the trial 0 GPUs, not 5") {
 		t.Errorf("got %v", err)
 	}
 	k.own = func() (string, bool) { return "", true }
-	if _, err := k.set(&subject{gpus: []int{1}}, space.Int(1)); err == nil || !strings.Contains(err.Error(), "GPU 1, and this worker may use 0") {
+	if _, err := k.set(&Subject{GPUs: []int{1}}, space.Int(1)); err == nil || !strings.Contains(err.Error(), "GPU 1, and this worker may use 0") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -110,14 +110,8 @@ func TestVisibleGPUs(t *testing.T) {
 // What the server gave is wanted, whatever the study's system section says of it.
 func TestTheGPUsOfTheLeaseAreWanted(t *testing.T) {
 	two := 2
-	lease := protocol.Lease{System: map[string]space.Value{system.GPUs: space.Int(4), system.CPUThreads: space.Int(1)}, GPUs: []int{0, 3}, GPUCount: &two, Cores: 3}
-	if wanted := wantedOf(lease); wanted[system.GPUs] != space.Int(2) || wanted[system.CPUThreads] != space.Int(1) || lease.System[system.GPUs] != space.Int(4) {
+	lease := protocol.Lease{System: map[string]space.Value{system.GPUs: space.Int(4), system.CPUThreads: space.Int(1)}, GPUs: []int{0, 3}, GPUCount: &two}
+	if wanted := Wanted(lease); wanted[system.GPUs] != space.Int(2) || wanted[system.CPUThreads] != space.Int(1) || lease.System[system.GPUs] != space.Int(4) {
 		t.Errorf("wanted is %v", wanted)
-	}
-	if got := threads(lease, 8); got != 1 {
-		t.Errorf("%d threads, want those of the study", got)
-	}
-	if got := threads(protocol.Lease{Cores: 3}, 8); got != 3 {
-		t.Errorf("%d threads, want a thread for each core that is kept", got)
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -30,11 +30,11 @@ type memoryLimit interface {
 	how() string
 	// set bounds the memory of the command, and of its processes where it has
 	// started.
-	set(s *subject, bytes int64) error
+	set(s *Subject, bytes int64) error
 	// shortage is how many processes the kernel has ended at the limit so far, and
 	// the most memory there was, in bytes; 0 where it does not tell.
-	shortage(s *subject) (ended, peak int64)
-	unset(s *subject)
+	shortage(s *Subject) (ended, peak int64)
+	unset(s *Subject)
 }
 
 func (k *memoryKnob) available() (string, error) {
@@ -48,13 +48,13 @@ func (k *memoryKnob) available() (string, error) {
 	}
 }
 
-func (k *memoryKnob) set(s *subject, value space.Value) (string, error) {
+func (k *memoryKnob) set(s *Subject, value space.Value) (string, error) {
 	gibibytes, isNumber := value.Number()
 	if !isNumber || gibibytes <= 0 || gibibytes > 1<<20 {
 		return "", fmt.Errorf("%v is no number of GiB", value)
 	}
 	bytes := int64(gibibytes * (1 << 30))
-	if _, grouped := s.memory.(groupLimit); grouped && s.process != nil && !s.process.grouped {
+	if _, grouped := s.memory.(groupLimit); grouped && s.Command != nil && !s.Command.Grouped() {
 		s.memory = nil // the kernel refused to start it there
 	}
 	if s.memory == nil {
@@ -69,11 +69,11 @@ func (k *memoryKnob) set(s *subject, value space.Value) (string, error) {
 	return s.memory.how(), nil
 }
 
-func (k *memoryKnob) choose(s *subject) memoryLimit {
-	if (s.process == nil || s.process.grouped) && s.group.Enable("memory") {
+func (k *memoryKnob) choose(s *Subject) memoryLimit {
+	if (s.Command == nil || s.Command.Grouped()) && s.Group.Enable("memory") {
 		return groupLimit{}
 	}
-	if s.process != nil {
+	if s.Command != nil {
 		return processLimit{}
 	}
 	// A process takes only what it asks for from now on into a group of v1.
@@ -95,34 +95,34 @@ func (k *memoryKnob) oldGroup() memoryLimit {
 	return &oldGroupLimit{group}
 }
 
-func (k *memoryKnob) unset(s *subject) {
+func (k *memoryKnob) unset(s *Subject) {
 	if s.memory != nil {
 		s.memory.unset(s)
 		s.memory = nil
 	}
 }
 
-func (k *memoryKnob) held(*subject) bool { return true }
+func (k *memoryKnob) held(*Subject) bool { return true }
 
 // groupLimit bounds the run's control group (v2).
 type groupLimit struct{}
 
 func (groupLimit) how() string { return "the limit of the control group (v2)" }
 
-func (groupLimit) set(s *subject, bytes int64) error {
+func (groupLimit) set(s *Subject, bytes int64) error {
 	// The kernel would end the command rather than refuse.
-	if used := memoryStat(s.group.File("memory.stat"), "anon"); used > bytes {
+	if used := memoryStat(s.Group.File("memory.stat"), "anon"); used > bytes {
 		return tooMuchUsed(used)
 	}
-	return os.WriteFile(s.group.File("memory.max"), []byte(strconv.FormatInt(bytes, 10)), 0)
+	return os.WriteFile(s.Group.File("memory.max"), []byte(strconv.FormatInt(bytes, 10)), 0)
 }
 
-func (groupLimit) shortage(s *subject) (ended, peak int64) {
-	return memoryStat(s.group.File("memory.events"), "oom_kill"), wholeNumber(s.group.File("memory.peak"))
+func (groupLimit) shortage(s *Subject) (ended, peak int64) {
+	return memoryStat(s.Group.File("memory.events"), "oom_kill"), wholeNumber(s.Group.File("memory.peak"))
 }
 
-func (groupLimit) unset(s *subject) {
-	_ = os.WriteFile(s.group.File("memory.max"), []byte("max"), 0) // gone with its group, if that is gone
+func (groupLimit) unset(s *Subject) {
+	_ = os.WriteFile(s.Group.File("memory.max"), []byte("max"), 0) // gone with its group, if that is gone
 }
 
 // oldGroupLimit bounds a memory group of v1, which is made for the run.
@@ -130,7 +130,7 @@ type oldGroupLimit struct{ folder string }
 
 func (*oldGroupLimit) how() string { return "the limit of a memory control group (v1)" }
 
-func (l *oldGroupLimit) set(s *subject, bytes int64) error {
+func (l *oldGroupLimit) set(s *Subject, bytes int64) error {
 	if used := memoryStat(filepath.Join(l.folder, "memory.stat"), "total_rss"); used > bytes {
 		return tooMuchUsed(used)
 	}
@@ -143,12 +143,12 @@ func (l *oldGroupLimit) set(s *subject, bytes int64) error {
 	})
 }
 
-func (l *oldGroupLimit) shortage(*subject) (ended, peak int64) {
+func (l *oldGroupLimit) shortage(*Subject) (ended, peak int64) {
 	return memoryStat(filepath.Join(l.folder, "memory.oom_control"), "oom_kill"), wholeNumber(filepath.Join(l.folder, "memory.max_usage_in_bytes"))
 }
 
 // unset moves what still runs back to where it came from.
-func (l *oldGroupLimit) unset(*subject) {
+func (l *oldGroupLimit) unset(*Subject) {
 	outside := filepath.Join(filepath.Dir(l.folder), "cgroup.procs")
 	for deadline := time.Now().Add(cgroup.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		for _, pid := range cgroup.Processes(l.folder) {
@@ -165,7 +165,7 @@ type processLimit struct{}
 
 func (processLimit) how() string { return "the data limit of each process (RLIMIT_DATA)" }
 
-func (processLimit) set(s *subject, bytes int64) error {
+func (processLimit) set(s *Subject, bytes int64) error {
 	for _, pid := range s.processes() {
 		if used := memoryStat(fmt.Sprintf("/proc/%d/status", pid), "VmData:"); used > bytes {
 			return tooMuchUsed(used)
@@ -175,9 +175,9 @@ func (processLimit) set(s *subject, bytes int64) error {
 }
 
 // shortage knows of none: such a process is refused memory, and not ended.
-func (processLimit) shortage(*subject) (ended, peak int64) { return 0, 0 }
+func (processLimit) shortage(*Subject) (ended, peak int64) { return 0, 0 }
 
-func (processLimit) unset(s *subject) {
+func (processLimit) unset(s *Subject) {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_DATA, &own) == nil {
 		_ = eachProcess(s, func(pid int) error { return limitData(pid, own.Cur) }) // they may have ended
@@ -200,7 +200,7 @@ func tooMuchUsed(bytes int64) error {
 
 // eachProcess does something with each process of the command, those too that
 // are started meanwhile. One that ends meanwhile is no fault.
-func eachProcess(s *subject, do func(pid int) error) error {
+func eachProcess(s *Subject, do func(pid int) error) error {
 	done := map[int]bool{}
 	for range pinRounds {
 		fresh := 0

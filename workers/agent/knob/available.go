@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
-// Knobs says of every knob of the catalogue whether trials on this machine can
+// Capabilities says of every knob of the catalogue whether trials on this machine can
 // have it set, by whom, or why not. root is prefixed to the paths of the
 // kernel's settings, "/" for this machine. Nothing is changed.
-func Knobs(root string) []profiler.Capability {
-	c := newControls(controlOptions{root: root, openGPUs: gpu.Open})
-	defer c.close()
+func Capabilities(root string) []profiler.Capability {
+	c := New(Options{Root: root, OpenGPUs: gpu.Open})
+	defer c.Close()
 	var list []profiler.Capability
 	for _, about := range system.Catalogue() {
 		one := profiler.Capability{Name: "knob " + about.Name}

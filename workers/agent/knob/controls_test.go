@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,22 +24,22 @@ import (
 )
 
 // testControls are the knobs of a machine below the root, with these GPUs.
-func testControls(t *testing.T, root string, gpus gpu.Control) *controls {
+func testControls(t *testing.T, root string, gpus gpu.Control) *Controls {
 	t.Helper()
-	c := newControls(controlOptions{root: root, openGPUs: func() (gpu.Control, error) {
+	c := New(Options{Root: root, OpenGPUs: func() (gpu.Control, error) {
 		if gpus == nil {
 			return nil, errors.New("there is no GPU here")
 		}
 		return gpus, nil
 	}})
-	c.dials.journal.path = filepath.Join(t.TempDir(), journalRecord)
+	c.devices.journal.path = filepath.Join(t.TempDir(), "settings")
 	return c
 }
 
 func TestFrequencyAndGovernor(t *testing.T) {
 	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
-	run := &subject{}
+	run := &Subject{}
 	for name, value := range map[string]space.Value{system.CPUFrequencyMHz: space.Int(1200), system.CPUGovernor: space.String("powersave")} {
 		if _, err := c.knobs[name].available(); err != nil {
 			t.Errorf("%s cannot be set: %v", name, err)
@@ -52,7 +53,7 @@ func TestFrequencyAndGovernor(t *testing.T) {
 			t.Errorf("%s has %s", policy, got)
 		}
 	}
-	if entries, err := readJournal(c.dials.journal.path); err != nil || len(entries) != 2*len(policies) {
+	if entries, err := readJournal(c.devices.journal.path); err != nil || len(entries) != 2*len(policies) {
 		t.Errorf("the journal has %v, %v", entries, err)
 	}
 	if _, err := c.knobs[system.CPUFrequencyMHz].set(run, space.Int(1600)); err != nil || agenttest.Content(t, policies[0], "scaling_max_freq") != "1600000" {
@@ -67,7 +68,7 @@ func TestFrequencyAndGovernor(t *testing.T) {
 	if got := agenttest.Content(t, policies[0], "scaling_max_freq") + " " + agenttest.Content(t, policies[0], "scaling_governor"); got != "3000000 schedutil" {
 		t.Errorf("at the end there is %s", got)
 	}
-	if entries, err := readJournal(c.dials.journal.path); err != nil || len(entries) != 0 {
+	if entries, err := readJournal(c.devices.journal.path); err != nil || len(entries) != 0 {
 		t.Errorf("at the end the journal has %v, %v", entries, err)
 	}
 }
@@ -93,7 +94,7 @@ func TestValuesTheMachineDoesNotHave(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			run := &subject{}
+			run := &Subject{}
 			if _, err := c.knobs[test.knob].set(run, test.value); err == nil || !strings.Contains(err.Error(), test.say) {
 				t.Errorf("got %v, want %q", err, test.say)
 			}
@@ -113,38 +114,38 @@ func TestValuesTheMachineDoesNotHave(t *testing.T) {
 
 // Where a knob's second place cannot be set, its first is as before.
 func TestHalfASettingIsTakenBack(t *testing.T) {
-	d := newDials(map[string]turner{"k": memoryTurner{values: map[string]string{"a": "1", "b": "1"}, stuck: "b"}})
-	d.journal.path = filepath.Join(t.TempDir(), journalRecord)
-	run := &subject{}
+	d := newDevices(map[string]access{"k": memoryAccess{values: map[string]string{"a": "1", "b": "1"}, stuck: "b"}})
+	d.journal.path = filepath.Join(t.TempDir(), "settings")
+	run := &Subject{}
 	if err := d.set(run, "k", map[string]string{"a": "2", "b": "2"}); err == nil {
 		t.Error("a place that cannot be set was taken")
 	}
-	if got := d.turners["k"].(memoryTurner).values; got["a"] != "1" || len(d.owned(run, "k")) != 0 {
+	if got := d.accesses["k"].(memoryAccess).values; got["a"] != "1" || len(d.owned(run, "k")) != 0 {
 		t.Errorf("left are %v and the claims %v", got, d.claims)
 	}
 }
 
-// memoryTurner sets values in memory; one of them stays as it is.
-type memoryTurner struct {
+// memoryAccess sets values in memory; one of them stays as it is.
+type memoryAccess struct {
 	values map[string]string
 	stuck  string
 }
 
-func (m memoryTurner) read(where string) (string, error) { return m.values[where], nil }
-func (m memoryTurner) write(where, value string) error {
+func (m memoryAccess) read(where string) (string, error) { return m.values[where], nil }
+func (m memoryAccess) write(where, value string) error {
 	if where != m.stuck {
 		m.values[where] = value
 	}
 	return nil
 }
-func (m memoryTurner) same(wanted, present string) bool { return wanted == present }
+func (m memoryAccess) same(wanted, present string) bool { return wanted == present }
 
 func TestTwoRunsWantTheSamePlace(t *testing.T) {
-	d := newDials(map[string]turner{"k": memoryTurner{values: map[string]string{"a": "0"}}})
-	d.journal.path = filepath.Join(t.TempDir(), journalRecord)
-	values := d.turners["k"].(memoryTurner).values
-	first, second := &subject{}, &subject{}
-	set := func(who *subject, value string) {
+	d := newDevices(map[string]access{"k": memoryAccess{values: map[string]string{"a": "0"}}})
+	d.journal.path = filepath.Join(t.TempDir(), "settings")
+	values := d.accesses["k"].(memoryAccess).values
+	first, second := &Subject{}, &Subject{}
+	set := func(who *Subject, value string) {
 		if err := d.set(who, "k", map[string]string{"a": value}); err != nil {
 			t.Fatal(err)
 		}
@@ -177,26 +178,26 @@ func TestTwoRunsWantTheSamePlace(t *testing.T) {
 func TestJournalIsPutBack(t *testing.T) {
 	root, policies := agenttest.FrequencyTree(t)
 	dead := testControls(t, root, nil)
-	if _, err := dead.knobs[system.CPUGovernor].set(&subject{}, space.String("performance")); err != nil {
+	if _, err := dead.knobs[system.CPUGovernor].set(&Subject{}, space.String("performance")); err != nil {
 		t.Fatal(err)
 	}
-	path := dead.dials.journal.path
-	if err := testControls(t, root, nil).dials.restore(path); err != nil || agenttest.Content(t, policies[0], "scaling_governor") != "schedutil" {
+	path := dead.devices.journal.path
+	if err := testControls(t, root, nil).devices.restore(path); err != nil || agenttest.Content(t, policies[0], "scaling_governor") != "schedutil" {
 		t.Errorf("there is %s, %v", agenttest.Content(t, policies[0], "scaling_governor"), err)
 	}
 	if err := os.WriteFile(path, []byte(`[{"Knob": "cpu_governor", "Where": "/nowhere", "Before": "x"}, {"Knob": "fan"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.dials.restore(path); err == nil || !strings.Contains(err.Error(), "/nowhere") || !strings.Contains(err.Error(), "fan") {
+	if err := dead.devices.restore(path); err == nil || !strings.Contains(err.Error(), "/nowhere") || !strings.Contains(err.Error(), "fan") {
 		t.Errorf("what cannot be put back must be said: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.dials.restore(path); err == nil {
+	if err := dead.devices.restore(path); err == nil {
 		t.Error("a journal that cannot be read was passed over")
 	}
-	if err := dead.dials.restore(path + "-none"); err != nil {
+	if err := dead.devices.restore(path + "-none"); err != nil {
 		t.Errorf("no journal is no fault: %v", err)
 	}
 }
@@ -205,8 +206,8 @@ func TestJournalIsPutBack(t *testing.T) {
 func TestNothingChangesWithoutAJournal(t *testing.T) {
 	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
-	c.dials.journal.path = filepath.Join(t.TempDir(), "missing", journalRecord)
-	if _, err := c.knobs[system.CPUGovernor].set(&subject{}, space.String("performance")); err == nil || !strings.Contains(err.Error(), "note") {
+	c.devices.journal.path = filepath.Join(t.TempDir(), "missing", "settings")
+	if _, err := c.knobs[system.CPUGovernor].set(&Subject{}, space.String("performance")); err == nil || !strings.Contains(err.Error(), "note") {
 		t.Errorf("got %v", err)
 	}
 	if got := agenttest.Content(t, policies[0], "scaling_governor"); got != "schedutil" {
@@ -215,10 +216,10 @@ func TestNothingChangesWithoutAJournal(t *testing.T) {
 }
 
 func TestCoresAreSharedOut(t *testing.T) {
-	k := &coresKnob{allowed: []int{0, 1, 2, 3, 6, 7, 8, 9}, taken: map[*subject][]int{}}
-	a, b, c := &subject{}, &subject{}, &subject{}
+	k := &coresKnob{allowed: []int{0, 1, 2, 3, 6, 7, 8, 9}, taken: map[*Subject][]int{}}
+	a, b, c := &Subject{}, &Subject{}, &Subject{}
 	steps := []struct {
-		who    *subject
+		who    *Subject
 		number int
 		want   []int
 	}{
@@ -244,19 +245,30 @@ func TestCoresAreSharedOut(t *testing.T) {
 	}
 }
 
-// family starts a shell with children, in no control group.
-func family(t *testing.T) *subject {
+// family is a shell with children, in no control group.
+type family struct {
+	leader int
+	mark   string
+}
+
+func (f family) Members() []int { return cgroup.Members(f.leader, f.mark) }
+
+func (family) Grouped() bool { return false }
+
+func startFamily(t *testing.T) *Subject {
 	t.Helper()
-	p, err := (&process{mark: "MARK=" + t.Name()}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}})
-	if err != nil {
+	shell := exec.Command("sh", "-c", "sleep 1000 & setsid sleep 1000 & wait")
+	shell.Env = []string{"PATH=" + os.Getenv("PATH"), "MARK=" + t.Name()}
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := shell.Start(); err != nil {
 		t.Skipf("no shell: %v", err)
 	}
-	run := &subject{process: p}
+	f := family{shell.Process.Pid, "MARK=" + t.Name()}
 	t.Cleanup(func() {
-		cgroup.KillMarked(p.mark)
-		p.kill()
-		<-p.done
+		cgroup.KillMarked(f.mark)
+		_, _ = unix.Kill(-f.leader, unix.SIGKILL), shell.Wait() // they may have ended
 	})
+	run := &Subject{Command: f}
 	for deadline := time.Now().Add(2 * time.Minute); len(run.processes()) < 3; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the family has %v", run.processes())
@@ -266,7 +278,7 @@ func family(t *testing.T) *subject {
 }
 
 func TestMemoryOfEachProcess(t *testing.T) {
-	run := family(t)
+	run := startFamily(t)
 	soft := func() (list []uint64) {
 		for _, pid := range run.processes() {
 			var limit unix.Rlimit
@@ -297,14 +309,14 @@ func TestMemoryOfEachProcess(t *testing.T) {
 
 func TestMemoryGroupOfVersion1(t *testing.T) {
 	k := &memoryKnob{folder: profiler.OldControlGroup("memory")}
-	run := &subject{}
+	run := &Subject{}
 	_, err := k.set(run, space.Int(1))
 	if err != nil || run.memory == nil {
 		t.Skipf("this user may not make memory groups (v1) here: %v", err)
 	}
 	group := run.memory.(*oldGroupLimit).folder
-	started := family(t)
-	run.process = started.process
+	started := startFamily(t)
+	run.Command = started.Command
 	how, err := k.set(run, space.Int(1))
 	if err != nil || !strings.Contains(how, "v1") {
 		t.Fatalf("got %q, %v", how, err)
@@ -323,8 +335,8 @@ func TestMemoryGroupOfVersion1(t *testing.T) {
 
 func TestMemoryGroupOfVersion2(t *testing.T) {
 	outer := t.TempDir()
-	run := &subject{group: &cgroup.Group{Directory: filepath.Join(outer, "worker", "1")}}
-	if err := os.MkdirAll(run.group.Directory, 0o755); err != nil {
+	run := &Subject{Group: &cgroup.Group{Directory: filepath.Join(outer, "worker", "1")}}
+	if err := os.MkdirAll(run.Group.Directory, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	k := &memoryKnob{}
@@ -337,26 +349,26 @@ func TestMemoryGroupOfVersion2(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"memory.max": "max", "memory.stat": "anon 1073741824\nfile 99\n"} {
-		if err := os.WriteFile(run.group.File(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(run.Group.File(name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || agenttest.Content(t, run.group.File("memory.max")) != "2147483648" {
-		t.Errorf("got %q, %v, the limit is %s", how, err, agenttest.Content(t, run.group.File("memory.max")))
+	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "v2") || agenttest.Content(t, run.Group.File("memory.max")) != "2147483648" {
+		t.Errorf("got %q, %v, the limit is %s", how, err, agenttest.Content(t, run.Group.File("memory.max")))
 	}
 	if _, err := k.set(run, space.Float(0.5)); err == nil || !strings.Contains(err.Error(), "1.00 GiB already") {
 		t.Errorf("below what is used: got %v", err)
 	}
 	k.unset(run)
-	if got := agenttest.Content(t, run.group.File("memory.max")); got != "max" {
+	if got := agenttest.Content(t, run.Group.File("memory.max")); got != "max" {
 		t.Errorf("afterwards the limit is %s", got)
 	}
 	// The kernel refused to start it in the group: then its processes are bounded.
 	if _, err := k.set(run, space.Int(2)); err != nil {
 		t.Fatal(err)
 	}
-	started := family(t)
-	run.process = started.process
+	started := startFamily(t)
+	run.Command = started.Command
 	if how, err := k.set(run, space.Int(2)); err != nil || !strings.Contains(how, "RLIMIT_DATA") {
 		t.Errorf("outside of its group: got %q, %v", how, err)
 	}
@@ -370,7 +382,7 @@ func TestKnobsSayWhetherTheyCanBeSet(t *testing.T) {
 		can  bool
 	}{"with control of the frequency": {root, true}, "without": {t.TempDir(), false}} {
 		t.Run(name, func(t *testing.T) {
-			list := Knobs(test.root)
+			list := Capabilities(test.root)
 			if len(list) != len(system.Catalogue()) {
 				t.Fatalf("%d of %d knobs are told", len(list), len(system.Catalogue()))
 			}

@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"errors"
@@ -19,17 +19,17 @@ const (
 	governorFile  = "scaling_governor"
 )
 
-// cpuDial is a file that every frequency policy of the processor has. A policy
+// cpuSetting is a file that every frequency policy of the processor has. A policy
 // covers one core or several.
-type cpuDial struct{ root, file string }
+type cpuSetting struct{ root, file string }
 
 // places are the policies of a run's cores, or of all allowed ones where it has
 // none of its own.
-func (d cpuDial) places(allowed []int, text func(policy string, value space.Value) (string, error)) func(*subject, space.Value) (map[string]string, error) {
-	return func(s *subject, value space.Value) (map[string]string, error) {
+func (d cpuSetting) places(allowed []int, text func(policy string, value space.Value) (string, error)) func(*Subject, space.Value) (map[string]string, error) {
+	return func(s *Subject, value space.Value) (map[string]string, error) {
 		cores := allowed
-		if s != nil && s.cores != nil {
-			cores = s.cores
+		if s != nil && s.Cores != nil {
+			cores = s.Cores
 		}
 		places := map[string]string{}
 		for _, core := range cores {
@@ -50,7 +50,7 @@ func (d cpuDial) places(allowed []int, text func(policy string, value space.Valu
 }
 
 // policies are the folders of the cores' policies; none where a core has none.
-func (d cpuDial) policies(cores []int) []string {
+func (d cpuSetting) policies(cores []int) []string {
 	places, err := d.places(cores, nil)(nil, space.Value{})
 	if err != nil {
 		return nil
@@ -63,16 +63,16 @@ func (d cpuDial) policies(cores []int) []string {
 	return folders
 }
 
-// hasGovernor reports whether all policies list the governor.
-func (c *controls) hasGovernor(name string) bool {
+// HasGovernor reports whether all policies list the governor.
+func (c *Controls) HasGovernor(name string) bool {
 	return len(c.policies) > 0 && !slices.ContainsFunc(c.policies, func(policy string) bool {
 		content, err := os.ReadFile(filepath.Join(policy, "scaling_available_governors"))
 		return err != nil || !slices.Contains(strings.Fields(string(content)), name)
 	})
 }
 
-// frequencies are the least and the most, in MHz, that all policies can have.
-func (c *controls) frequencies() (low, high int64, known bool) {
+// Frequencies are the least and the most, in MHz, that all policies can have.
+func (c *Controls) Frequencies() (low, high int64, known bool) {
 	for i, policy := range c.policies {
 		least, leastErr := readWhole(filepath.Join(policy, "cpuinfo_min_freq"))
 		most, mostErr := readWhole(filepath.Join(policy, "cpuinfo_max_freq"))
@@ -126,30 +126,30 @@ func readWhole(path string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(content)))
 }
 
-// fileTurner sets files of the kernel.
-type fileTurner struct{}
+// fileAccess sets files of the kernel.
+type fileAccess struct{}
 
-// frequencyTurner sets frequencies, which the kernel may round to one of its
+// frequencyAccess sets frequencies, which the kernel may round to one of its
 // table.
-type frequencyTurner struct{ fileTurner }
+type frequencyAccess struct{ fileAccess }
 
 // rounding is how far, as a part, what is there may be from what was wanted.
 const rounding = 0.05
 
-func (frequencyTurner) same(wanted, present string) bool {
+func (frequencyAccess) same(wanted, present string) bool {
 	a, errA := strconv.ParseFloat(wanted, 64)
 	b, errB := strconv.ParseFloat(present, 64)
 	return errA == nil && errB == nil && math.Abs(a-b) <= rounding*a
 }
 
-func (fileTurner) same(wanted, present string) bool { return wanted == present }
+func (fileAccess) same(wanted, present string) bool { return wanted == present }
 
-func (fileTurner) read(where string) (string, error) {
+func (fileAccess) read(where string) (string, error) {
 	content, err := os.ReadFile(where)
 	return strings.TrimSpace(string(content)), err
 }
 
-func (fileTurner) write(where, value string) error {
+func (fileAccess) write(where, value string) error {
 	file, err := os.OpenFile(where, os.O_WRONLY|os.O_TRUNC, 0) // never a file that is not there
 	if errors.Is(err, os.ErrPermission) {
 		return errors.New("only root may change it")

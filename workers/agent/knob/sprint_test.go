@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"github.com/tandem-tune/tandem/workers/agent/clock"
@@ -15,7 +15,7 @@ func TestTheAccountOfSprints(t *testing.T) {
 	after := func(seconds float64) clock.Moment {
 		return start + clock.Moment(time.Duration(seconds*float64(time.Second)))
 	}
-	s := newSprints(SprintBudget{Joules: 100, Watts: 10, ExtraWatts: 60}, start)
+	s := NewAccount(Budget{Joules: 100, Watts: 10, ExtraWatts: 60}, start)
 	left := func(seconds, want float64) {
 		t.Helper()
 		if got := s.left(after(seconds)); math.Abs(got-want) > 1e-6 {
@@ -38,14 +38,14 @@ func TestTheAccountOfSprints(t *testing.T) {
 	s.end(after(7))
 	s.end(after(7))
 	left(9, 20)
-	if account := s.account(after(9)); account == nil || math.Abs(account.Joules-20) > 1e-6 || account.Of != 100 || account.Watts != 10 || account.ExtraWatts != 60 {
+	if account := s.Balance(after(9)); account == nil || math.Abs(account.Joules-20) > 1e-6 || account.Of != 100 || account.Watts != 10 || account.ExtraWatts != 60 {
 		t.Errorf("the server is told %+v", account)
 	}
-	if none := newSprints(SprintBudget{}, start); none.account(after(1)) != nil {
+	if none := NewAccount(Budget{}, start); none.Balance(after(1)) != nil {
 		t.Error("the server is told of an account that there is not")
 	}
-	for _, wrong := range []SprintBudget{{Joules: 1}, {ExtraWatts: 1}, {Joules: -1, ExtraWatts: 1}, {Joules: math.NaN(), ExtraWatts: 1}, {Joules: 1, ExtraWatts: 1, Watts: math.Inf(1)}} {
-		if wrong.check() == nil {
+	for _, wrong := range []Budget{{Joules: 1}, {ExtraWatts: 1}, {Joules: -1, ExtraWatts: 1}, {Joules: math.NaN(), ExtraWatts: 1}, {Joules: 1, ExtraWatts: 1, Watts: math.Inf(1)}} {
+		if wrong.Check() == nil {
 			t.Errorf("%+v was taken", wrong)
 		}
 	}
@@ -78,9 +78,8 @@ func TestForHowLongItSprinted(t *testing.T) {
 func TestSprintsPutEverythingToItsHighestAndBack(t *testing.T) {
 	root, policies := agenttest.FrequencyTree(t)
 	c := testControls(t, root, nil)
-	knobs := c.sprintKnobs(root)
-	runner := &subject{}
-	names, err := c.speedUp(runner, knobs)
+	runner := &Subject{}
+	names, err := c.speedUp(runner)
 	if err != nil || strings.Join(names, " ") != "cpu_frequency_mhz cpu_governor" {
 		t.Fatalf("%v, %v", names, err)
 	}
@@ -89,18 +88,18 @@ func TestSprintsPutEverythingToItsHighestAndBack(t *testing.T) {
 			t.Errorf("%s has %s", policy, got)
 		}
 	}
-	if again, err := c.speedUp(&subject{}, knobs); err == nil || !strings.Contains(err.Error(), "highest already") || !strings.Contains(err.Error(), "there is no GPU here") {
+	if again, err := c.speedUp(&Subject{}); err == nil || !strings.Contains(err.Error(), "highest already") || !strings.Contains(err.Error(), "there is no GPU here") {
 		t.Errorf("what is at its highest was sped up by %v: %v", again, err)
 	}
 	for _, name := range names {
-		c.dials.release(runner, name)
+		c.devices.release(runner, name)
 	}
 	for _, policy := range policies {
 		if got := agenttest.Content(t, policy, "scaling_max_freq") + " " + agenttest.Content(t, policy, "scaling_governor"); got != "3000000 schedutil" {
 			t.Errorf("afterwards %s has %s", policy, got)
 		}
 	}
-	if nothing, err := testControls(t, t.TempDir(), nil).speedUp(runner, testControls(t, t.TempDir(), nil).sprintKnobs(t.TempDir())); err == nil {
+	if nothing, err := testControls(t, t.TempDir(), nil).speedUp(runner); err == nil {
 		t.Errorf("a machine without knobs was sped up by %v", nothing)
 	}
 	if can := Sprinting(root); !can.Available || !strings.Contains(can.Detail, "cpu_governor") {

@@ -1,4 +1,4 @@
-package agent
+package knob
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ type coresKnob struct {
 	allowed []int
 
 	mutex sync.Mutex
-	taken map[*subject][]int
+	taken map[*Subject][]int
 }
 
 // allowedCores are the cores that this process may run on.
@@ -37,7 +37,8 @@ func allowedCores() []int {
 	return cores
 }
 
-func cpuSet(cores []int) *unix.CPUSet {
+// CPUSet is the set of the cores.
+func CPUSet(cores []int) *unix.CPUSet {
 	set := &unix.CPUSet{}
 	for _, core := range cores {
 		set.Set(core)
@@ -51,24 +52,24 @@ func (k *coresKnob) available() (string, error) {
 	if len(k.allowed) == 0 {
 		return "", fmt.Errorf("the kernel does not tell which cores this process may use")
 	}
-	if err := unix.SchedSetaffinity(0, cpuSet(k.allowed)); err != nil {
+	if err := unix.SchedSetaffinity(0, CPUSet(k.allowed)); err != nil {
 		return "", fmt.Errorf("the kernel refuses it: %w", err)
 	}
 	return "", nil
 }
 
-func (k *coresKnob) set(s *subject, value space.Value) (string, error) {
+func (k *coresKnob) set(s *Subject, value space.Value) (string, error) {
 	wanted, isNumber := value.Number()
 	if number := int(wanted); !isNumber || number < 1 || number > len(k.allowed) {
 		return "", fmt.Errorf("this worker has %d cores, not %v", len(k.allowed), value)
 	}
-	s.cores = k.take(s, int(wanted))
+	s.Cores = k.take(s, int(wanted))
 	return "", k.pin(s)
 }
 
 // take gives the run that many cores: those that the fewest others have, then
 // those it has already, then the first ones.
-func (k *coresKnob) take(s *subject, number int) []int {
+func (k *coresKnob) take(s *Subject, number int) []int {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	others, mine := map[int]int{}, k.taken[s]
@@ -97,19 +98,19 @@ func (k *coresKnob) take(s *subject, number int) []int {
 
 // pin puts every thread of the command onto its cores. One that keeps itself to
 // some of them is left there, unless the cores are new.
-func (k *coresKnob) pin(s *subject) error {
-	if s.process == nil {
+func (k *coresKnob) pin(s *Subject) error {
+	if s.Command == nil {
 		return nil // it starts on them
 	}
-	fresh := !slices.Equal(s.pinned, s.cores)
-	if err := pinThreads(s.processes, s.cores, fresh); err != nil {
+	fresh := !slices.Equal(s.pinned, s.Cores)
+	if err := pinThreads(s.processes, s.Cores, fresh); err != nil {
 		return err
 	}
-	s.pinned = s.cores
+	s.pinned = s.Cores
 	return nil
 }
 
-func (k *coresKnob) unset(s *subject) {
+func (k *coresKnob) unset(s *Subject) {
 	k.mutex.Lock()
 	_, had := k.taken[s]
 	delete(k.taken, s)
@@ -117,17 +118,17 @@ func (k *coresKnob) unset(s *subject) {
 	if had && s.pinned != nil {
 		_ = pinThreads(s.processes, k.allowed, true) // a command that has ended needs no cores
 	}
-	s.cores, s.pinned = nil, nil
+	s.Cores, s.pinned = nil, nil
 }
 
-func (k *coresKnob) held(*subject) bool { return true }
+func (k *coresKnob) held(*Subject) bool { return true }
 
 // pinRounds is how often threads are looked for: those that start meanwhile may
 // have been started by one that had not been pinned.
 const pinRounds = 4
 
 func pinThreads(processes func() []int, cores []int, all bool) error {
-	wanted, done := cpuSet(cores), map[int]bool{}
+	wanted, done := CPUSet(cores), map[int]bool{}
 	for range pinRounds {
 		fresh := 0
 		for _, thread := range threadsOf(processes()) {

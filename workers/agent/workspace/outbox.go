@@ -1,4 +1,4 @@
-package agent
+package workspace
 
 import (
 	"bufio"
@@ -13,11 +13,11 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// outbox keeps on disk what the server has not answered of a lease's reports, in
+// Outbox keeps on disk what the server has not answered of a lease's reports, in
 // their order, so that neither a server that is away for longer than the lease
 // nor the death of this process loses them. It survives the process, not the
 // machine: it is not synced. A nil outbox keeps nothing.
-type outbox struct {
+type Outbox struct {
 	path  string
 	mutex sync.Mutex
 	file  *os.File // nil once it is closed
@@ -32,29 +32,32 @@ type outboxLine struct {
 	Answered int                 `json:"answered,omitempty"`
 }
 
-// letter is what is still to be told of a lease.
-type letter struct {
-	held    protocol.HeldLease
-	reports []protocol.Report // in order
-	end     protocol.FinishRequest
-	path    string // of the file it is in
+// Letter is what is still to be told of a lease.
+type Letter struct {
+	Held    protocol.HeldLease
+	Reports []protocol.Report // in order
+	End     protocol.FinishRequest
+	Path    string // of the file it is in
 }
 
-const outboxSuffix = ".jsonl"
+const (
+	outboxSuffix      = ".jsonl"
+	longestLetterLine = 1 << 20
+)
 
-func (w *workspace) outboxes() string { return filepath.Join(w.directory, "outbox") }
+func (w *Workspace) outboxes() string { return filepath.Join(w.directory, "outbox") }
 
-// openOutbox makes the outbox of a lease.
-func (w *workspace) openOutbox(held protocol.HeldLease) (*outbox, error) {
+// OpenOutbox makes the outbox of a lease.
+func (w *Workspace) OpenOutbox(held protocol.HeldLease) (*Outbox, error) {
 	file, err := os.CreateTemp(w.outboxes(), "*"+outboxSuffix)
 	if err != nil {
 		return nil, err
 	}
-	o := &outbox{path: file.Name(), file: file}
+	o := &Outbox{path: file.Name(), file: file}
 	return o, o.append(outboxLine{Lease: &held})
 }
 
-func (o *outbox) append(line outboxLine) error {
+func (o *Outbox) append(line outboxLine) error {
 	text, err := json.Marshal(line)
 	if err != nil {
 		return err
@@ -68,26 +71,26 @@ func (o *outbox) append(line outboxLine) error {
 	return err
 }
 
-// keep notes a report that is to be sent.
-func (o *outbox) keep(report protocol.Report) error {
+// Keep notes a report that is to be sent.
+func (o *Outbox) Keep(report protocol.Report) error {
 	if o == nil {
 		return nil
 	}
 	return o.append(outboxLine{Report: &report})
 }
 
-// answered notes that the server has answered the report of the epoch.
-func (o *outbox) answered(epoch int) error {
+// Answered notes that the server has answered the report of the epoch.
+func (o *Outbox) Answered(epoch int) error {
 	if o == nil {
 		return nil
 	}
 	return o.append(outboxLine{Answered: epoch})
 }
 
-// seal returns what is left to tell; nothing is added any more.
-func (o *outbox) seal() (letter, error) {
+// Seal returns what is left to tell; nothing is added any more.
+func (o *Outbox) Seal() (Letter, error) {
 	if o == nil {
-		return letter{}, errors.New("there was no room for it on the disk")
+		return Letter{}, errors.New("there was no room for it on the disk")
 	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -98,8 +101,8 @@ func (o *outbox) seal() (letter, error) {
 	return readLetter(o.path)
 }
 
-// remove forgets all of it.
-func (o *outbox) remove() {
+// Remove forgets all of it.
+func (o *Outbox) Remove() {
 	if o == nil {
 		return
 	}
@@ -113,14 +116,14 @@ func (o *outbox) remove() {
 }
 
 // readLetter reads an outbox. The last line may be torn: its writer was killed.
-func readLetter(path string) (letter, error) {
+func readLetter(path string) (Letter, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return letter{}, err
+		return Letter{}, err
 	}
-	l := letter{path: path}
+	l := Letter{Path: path}
 	scanner := bufio.NewScanner(bytes.NewReader(content))
-	scanner.Buffer(nil, largestBody)
+	scanner.Buffer(nil, longestLetterLine)
 	for scanner.Scan() {
 		var line outboxLine
 		if json.Unmarshal(scanner.Bytes(), &line) != nil {
@@ -128,39 +131,39 @@ func readLetter(path string) (letter, error) {
 		}
 		l.take(line)
 	}
-	if l.held.Trial == "" {
+	if l.Held.Trial == "" {
 		return l, errors.New("it does not say which lease it is of")
 	}
 	return l, nil
 }
 
-func (l *letter) take(line outboxLine) {
+func (l *Letter) take(line outboxLine) {
 	epoch := line.Answered
 	switch {
 	case line.Lease != nil:
-		l.held = *line.Lease
+		l.Held = *line.Lease
 		return
 	case line.Report != nil:
 		epoch = line.Report.Epoch
 	}
-	at := slices.IndexFunc(l.reports, func(known protocol.Report) bool { return known.Epoch == epoch })
+	at := slices.IndexFunc(l.Reports, func(known protocol.Report) bool { return known.Epoch == epoch })
 	switch {
 	case line.Report == nil && at >= 0:
-		l.reports = slices.Delete(l.reports, at, at+1)
+		l.Reports = slices.Delete(l.Reports, at, at+1)
 	case line.Report != nil && at >= 0:
-		l.reports[at] = *line.Report
+		l.Reports[at] = *line.Report
 	case line.Report != nil:
-		l.reports = append(l.reports, *line.Report)
+		l.Reports = append(l.Reports, *line.Report)
 	}
 }
 
 // lettersIn are what a dead agent has left to tell in its folder.
-func lettersIn(folder string) []letter {
+func lettersIn(folder string) []Letter {
 	files, err := filepath.Glob(filepath.Join(escaped(folder), "outbox", "*"+outboxSuffix))
 	if err != nil {
 		return nil
 	}
-	var letters []letter
+	var letters []Letter
 	for _, file := range files {
 		if l, err := readLetter(file); err == nil {
 			letters = append(letters, l)
@@ -171,19 +174,19 @@ func lettersIn(folder string) []letter {
 
 // adopt copies what a dead agent had to tell into this agent's folder, where it
 // stays until it is told.
-func (w *workspace) adopt(letters []letter) (adopted []letter, err error) {
+func (w *Workspace) adopt(letters []Letter) (adopted []Letter, err error) {
 	for _, l := range letters {
-		o, made := w.openOutbox(l.held)
-		for _, report := range l.reports {
+		o, made := w.OpenOutbox(l.Held)
+		for _, report := range l.Reports {
 			if made == nil {
-				made = o.keep(report)
+				made = o.Keep(report)
 			}
 		}
 		if made != nil {
 			err = errors.Join(err, made)
 			continue
 		}
-		kept, read := o.seal()
+		kept, read := o.Seal()
 		if err = errors.Join(err, read); read == nil {
 			adopted = append(adopted, kept)
 		}

@@ -1,0 +1,161 @@
+package workspace
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+)
+
+func noRestore(string) error { return nil }
+
+// open opens a workspace as an agent does.
+func openIn(t *testing.T, scratch string) *Workspace {
+	t.Helper()
+	w, err := Open(scratch, noRestore, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func epochsOf(l Letter) string {
+	text := ""
+	for _, report := range l.Reports {
+		text += fmt.Sprintf("%d:%g ", report.Epoch, float64(report.Metrics["loss"]))
+	}
+	return text
+}
+
+func TestAnOutboxHasWhatWasNotAnswered(t *testing.T) {
+	w := openIn(t, t.TempDir())
+	held := protocol.HeldLease{Trial: "s-7", LeaseEpoch: 3}
+	o, err := w.OpenOutbox(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(epoch int, loss trial.Float) {
+		if err := o.Keep(protocol.Report{LeaseEpoch: 3, Epoch: epoch, Metrics: map[string]trial.Float{"loss": loss}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(1, 10)
+	keep(2, 20)
+	if err := o.Answered(1); err != nil {
+		t.Fatal(err)
+	}
+	keep(4, 40)
+	keep(3, 30) // as the script reported them
+	keep(2, 21) // the same epoch again, now measured
+	if err := o.Answered(9); err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.Seal()
+	if err != nil || got.Held != held || epochsOf(got) != "2:21 4:40 3:30 " {
+		t.Errorf("it has %+v: %s, %v", got.Held, epochsOf(got), err)
+	}
+	keep(5, 50) // too late, and no fault
+	if again, err := readLetter(o.path); err != nil || epochsOf(again) != epochsOf(got) {
+		t.Errorf("afterwards it has %s, %v", epochsOf(again), err)
+	}
+	o.Remove()
+	if _, err := os.Stat(o.path); err == nil {
+		t.Error("it is still there")
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnOutboxSurvivesTheNextAgentToo(t *testing.T) {
+	scratch := t.TempDir()
+	held := protocol.HeldLease{Trial: "s-7", LeaseEpoch: 3}
+	agenttest.AbandonedOutbox(t, scratch, held, []int{1, 2, 3}, []int{1})
+	for life := range 3 { // each is killed before it has told anything
+		w := openIn(t, scratch)
+		if len(w.Inherited) != 1 || w.Inherited[0].Held != held || epochsOf(w.Inherited[0]) != "2:0 3:0 " {
+			t.Fatalf("life %d has inherited %+v", life, w.Inherited)
+		}
+		w.group.Remove()
+		if err := w.lock.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := openIn(t, scratch)
+	if err := os.Remove(w.Inherited[0].Path); err != nil { // it was told
+		t.Fatal(err)
+	}
+	w.group.Remove()
+	if err := w.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	last := openIn(t, scratch)
+	if len(last.Inherited) != 0 {
+		t.Errorf("what was told is inherited: %+v", last.Inherited)
+	}
+	if err := last.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(scratch, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestNoRoomForAnOutboxIsNoFault(t *testing.T) {
+	var o *Outbox
+	if o.Keep(protocol.Report{}) != nil || o.Answered(1) != nil {
+		t.Error("an outbox that is not there refuses something")
+	}
+	if _, err := o.Seal(); err == nil {
+		t.Error("an outbox that is not there has something")
+	}
+	o.Remove()
+	path := filepath.Join(t.TempDir(), "torn.jsonl")
+	if err := os.WriteFile(path, []byte(`{"lease":{"trial_i`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := readLetter(path); err == nil {
+		t.Errorf("a file that was torn at once is read as %+v", l)
+	}
+}
+
+// The number of a dead agent's command may mean a stranger by now, who leads a
+// process group of its own.
+func TestTheNextAgentLeavesStrangersAlone(t *testing.T) {
+	stranger := exec.Command("sleep", "1000")
+	stranger.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := stranger.Start(); err != nil {
+		t.Skipf("no sleep: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = stranger.Process.Kill() // it may have ended
+		_ = stranger.Wait()
+	})
+	number := stranger.Process.Pid
+
+	scratch := t.TempDir()
+	dead := openIn(t, scratch)
+	dead.group.Remove()
+	for _, record := range []string{groupRecord, socketsRecord} { // names of what was, with the number in them
+		if err := os.WriteFile(filepath.Join(dead.directory, record), fmt.Appendf(nil, "/nonexistent/tandem-%d-a", number), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dead.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := openIn(t, scratch).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !agenttest.ChildRuns(number) {
+		t.Error("the stranger was ended")
+	}
+}
