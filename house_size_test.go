@@ -19,7 +19,7 @@ const (
 
 var largePackages = map[string]int{
 	"bench/search":       2515,
-	"cmd/tandem":         8183,
+	"cmd/tandem":         8166,
 	"inference_emu/onnx": 2818,
 	"profiler":           4428,
 	"web/report":         2784,
@@ -28,7 +28,7 @@ var largePackages = map[string]int{
 	"study":              12998,
 	"study/search":       5722,
 	"web/api":            5566,
-	"workers/agent":      5614,
+	"workers/agent":      5112,
 	"workers/replay":     2838,
 }
 

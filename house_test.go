@@ -88,12 +88,13 @@ var mayImport = map[string][]string{
 	"store/backup":                  {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite"},
 	"store/lossydisk":               {},
 	"profiler":                      {"internal/problem"},
-	"workers/agent":                 {"budget", "inference_emu", "inference_emu/graph", "internal/failpoint", "internal/problem", "internal/protocol", "profiler", "study/space", "study/system", "trial", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/retry", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
+	"workers/agent":                 {"budget", "inference_emu", "inference_emu/graph", "internal/failpoint", "internal/problem", "internal/protocol", "profiler", "study/space", "study/system", "trial", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/retry", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
 	"workers/agent/agenttest":       {"internal/protocol", "profiler", "trial"},
 	"workers/agent/cgroup":          {"profiler"},
 	"workers/agent/clock":           {},
 	"workers/agent/gpu":             {"profiler", "trial", "workers/agent/clock"},
 	"workers/agent/knob":            {"internal/protocol", "profiler", "study/space", "study/system", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu"},
+	"workers/agent/probe":           {"internal/protocol", "profiler", "study/space", "study/system", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/workspace", "workers/workload"},
 	"workers/agent/retry":           {"internal/problem", "workers/agent/clock"},
 	"workers/agent/workspace":       {"internal/protocol", "workers/agent/cgroup", "workers/agent/knob", "workers/sandbox"},
 	"workers/workload":              {},
@@ -176,7 +177,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "cmd/tandem", "cmd/tandem/internal/term"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "cmd/tandem", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                 // and tests
 	"google.golang.org/protobuf":       {"inference_emu/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},

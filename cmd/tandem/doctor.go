@@ -10,8 +10,8 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -31,7 +31,7 @@ is an estimate.`,
   tandem doctor --json | jq '.[] | select(.available | not)'`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), agent.Probing("/"), knob.Sprinting("/"))
+			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
 			if asJSON {

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -30,7 +31,7 @@ type workerOptions struct {
 	wattsPerCore     float64 // of a busy core
 	idleWattsPerCore float64 // of a core at rest
 	sprint           knob.Budget
-	probe            probeMode
+	probe            probe.Mode
 	noProfile        bool
 	noModels         bool
 	library          string
@@ -90,7 +91,7 @@ has; docs/sandbox.md tells what each does.`,
 	term.AddConnectionFlags(command, &server)
 	workerFlags(command, &options)
 	slotsFlag(command, &options.slots)
-	options.probe = probeMode(agent.ProbeOnce)
+	options.probe = probe.Once
 	command.Flags().Var(&options.probe, "probe", "run the probing tasks, which tell the server what this machine is good for (docs/probing.md): once (a machine like this), never, or always when the worker starts")
 	command.Flags().StringVar(&options.name, "name", "", "what people see the worker as (default this machine's host name)")
 	command.Flags().StringVar(&options.study, "study", "", "work for this study only, and end with it")
@@ -138,7 +139,7 @@ func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Op
 	}
 	made := agent.Options{
 		Server: client, Name: o.name, Slots: int(o.slots), Elastic: o.slots == 0, Study: o.study, Directory: o.directory, Scratch: o.scratch,
-		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: agent.ProbeMode(o.probe), Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 		Policy: agent.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.sandbox), Read: o.read, Write: o.write, Protected: o.protected},
 	}
@@ -147,21 +148,3 @@ func (o workerOptions) agent(client *rest.Client, logger *slog.Logger) (agent.Op
 	}
 	return made, nil
 }
-
-// probeMode is the value of --probe.
-type probeMode agent.ProbeMode
-
-// String is the flag's value as it is written.
-func (m *probeMode) String() string { return string(*m) }
-
-// Set reads the flag's value.
-func (m *probeMode) Set(text string) error {
-	mode, err := agent.ParseProbeMode(text)
-	if err == nil {
-		*m = probeMode(mode)
-	}
-	return err
-}
-
-// Type is what the help calls it.
-func (m *probeMode) Type() string { return "once|never|always" }

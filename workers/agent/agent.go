@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
@@ -143,8 +144,8 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if err := a.admitted(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	a.probes = a.probe(ctx)
-	a.gauge, a.measures = a.meter.Gauge(), measuresOf(profiler.Measurable(a.options.Root), a.options.NoProfile)
+	a.probes = a.prober().Run(ctx)
+	a.gauge, a.measures = a.meter.Gauge(), probe.Measures(profiler.Measurable(a.options.Root), a.options.NoProfile)
 	a.events = a.options.counted()
 
 	ctx, fail := context.WithCancelCause(ctx)

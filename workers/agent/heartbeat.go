@@ -112,3 +112,13 @@ func (a *Agent) watch(ctx context.Context) {
 		}
 	}
 }
+
+// load is how busy the machine was since the heartbeat before; nil where that is
+// not known.
+func (a *Agent) load() *protocol.Load {
+	load, known := a.gauge.Read()
+	if !known {
+		return nil
+	}
+	return &protocol.Load{CPUUtilization: load.CPUUtilization, MemoryUtilization: load.MemoryUtilization, Watts: load.Watts, Method: load.Method}
+}

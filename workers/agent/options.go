@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 	"github.com/tandem-tune/tandem/workers/workload"
@@ -68,7 +69,7 @@ type Options struct {
 	// profiler.DefaultIdleWattsPerCore.
 	IdleWattsPerCore float64
 	// Probe says when the probing tasks run; ProbeNever when empty.
-	Probe ProbeMode
+	Probe probe.Mode
 	// ProbesFile keeps what they took; in the user's state directory when empty,
 	// or in Scratch where there is none.
 	ProbesFile string
@@ -166,7 +167,7 @@ func (o Options) complete() (Options, error) {
 
 func (o *Options) completeProbing() error {
 	if o.Probe == "" {
-		o.Probe = ProbeNever
+		o.Probe = probe.Never
 	}
 	if o.tasks == nil {
 		o.tasks = workload.Tasks()
@@ -174,10 +175,10 @@ func (o *Options) completeProbing() error {
 	if o.coreSeconds == nil {
 		o.coreSeconds = profiler.CoreSeconds
 	}
-	if _, err := ParseProbeMode(string(o.Probe)); err != nil || o.ProbesFile != "" {
+	if err := new(probe.Mode).Set(string(o.Probe)); err != nil || o.ProbesFile != "" {
 		return err
 	}
-	file, err := probesFile()
+	file, err := probe.DefaultFile()
 	if err != nil {
 		file = filepath.Join(o.Scratch, "probes.json")
 	}

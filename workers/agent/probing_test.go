@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
 )
 
 // TestProbesAreInTheRegistration starts one worker after the other on a machine.
@@ -17,17 +18,17 @@ func TestProbesAreInTheRegistration(t *testing.T) {
 	var runs atomic.Int64
 	for _, step := range []struct {
 		what      string
-		mode      agent.ProbeMode
+		mode      probe.Mode
 		others    float64
 		runs, has bool
 	}{
-		{"one that is not to probe", agent.ProbeNever, 0, false, false},
-		{"the first one, disturbed", agent.ProbeOnce, 0.9, true, false},
-		{"the first one", agent.ProbeOnce, 0, true, true},
-		{"the next one", agent.ProbeOnce, 0.9, false, true},
-		{"one that is to probe anew", agent.ProbeAlways, 0, true, true},
-		{"one that is to probe, disturbed", agent.ProbeAlways, 0.9, true, true},
-		{"one that is not to, then", agent.ProbeNever, 0, false, false},
+		{"one that is not to probe", probe.Never, 0, false, false},
+		{"the first one, disturbed", probe.Once, 0.9, true, false},
+		{"the first one", probe.Once, 0, true, true},
+		{"the next one", probe.Once, 0.9, false, true},
+		{"one that is to probe anew", probe.Always, 0, true, true},
+		{"one that is to probe, disturbed", probe.Always, 0.9, true, true},
+		{"one that is not to, then", probe.Never, 0, false, false},
 	} {
 		s, before := newServer(), runs.Load()
 		stop := work(t, s, agent.Options{Probe: step.mode, ProbesFile: file}.WithProbingTask(&runs, step.others))
@@ -63,7 +64,7 @@ func TestTheTokenIsTriedBeforeTheMachineIsProbed(t *testing.T) {
 		s := newServer()
 		s.identity, s.denies = c.identity, c.denies
 		worker, err := agent.New(agent.Options{
-			Server: s, Scratch: t.TempDir(), Probe: agent.ProbeAlways, ProbesFile: filepath.Join(t.TempDir(), "probes.json"), Logger: slog.New(slog.DiscardHandler),
+			Server: s, Scratch: t.TempDir(), Probe: probe.Always, ProbesFile: filepath.Join(t.TempDir(), "probes.json"), Logger: slog.New(slog.DiscardHandler),
 		}.WithProbingTask(&runs, 0))
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
@@ -78,7 +79,7 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 
 // describe is what the server is told of the machine.
 func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
-	described := inProtocol(machine)
+	described := probe.Machine(machine)
 	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.Settable()
 	described.GPUs, described.GPUMemoryBytes = a.controls.UsableGPUs(machine)
 	if host, err := os.Hostname(); err == nil {
@@ -87,20 +88,19 @@ func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
 	return described
 }
 
-// inProtocol is the machine in the protocol's words, without what a worker adds.
-func inProtocol(machine profiler.Machine) protocol.Machine {
-	return protocol.Machine{
-		CPUModel: machine.CPUModel, Cores: machine.Cores, CPUQuota: machine.CPUQuota,
-		MemoryBytes: machine.MemoryBytes, MemoryLimitBytes: machine.MemoryLimitBytes,
-		Governor: machine.Governor, GPUs: machine.GPUs, GPUMemoryBytes: machine.GPUMemoryBytes, GPUPowerCapWatts: machine.GPUPowerCapWatts,
-	}
-}
-
 // unregister says good-bye. A server that is away finds out by itself.
 func (a *Agent) unregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavePatience)
 	defer cancel()
 	if err := a.options.Server.Unregister(ctx, a.id); err != nil {
 		a.options.Logger.Info("left without the server's knowledge", "error", err)
+	}
+}
+
+// prober runs the probing tasks as the options say.
+func (a *Agent) prober() probe.Prober {
+	return probe.Prober{
+		Mode: a.options.Probe, File: a.options.ProbesFile, Machine: a.machine, Controls: a.controls, Tasks: a.options.tasks, Busy: a.options.coreSeconds, Span: probe.Span, Logger: a.options.Logger,
+		Meter: profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Cores: a.machine.Cores},
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package probe
 
 import (
 	"strings"
@@ -13,9 +13,9 @@ const maxTold = 1024
 // counters is the profiler's name of what profiles are made with.
 const counters = "perf counters"
 
-// measuresOf says what trials can be measured with. Counters that the owner
+// Measures says what trials can be measured with. Counters that the owner
 // switched off are none.
-func measuresOf(found []profiler.Capability, noProfile bool) []protocol.Measure {
+func Measures(found []profiler.Capability, noProfile bool) []protocol.Measure {
 	list := make([]protocol.Measure, 0, len(found))
 	for _, c := range found {
 		one := protocol.Measure{Name: c.Name, Available: c.Available, Detail: told(c.Detail), Reason: told(c.Reason), Remedy: told(c.Remedy)}
@@ -33,14 +33,4 @@ func told(text string) string {
 		text = text[:maxTold]
 	}
 	return strings.ToValidUTF8(text, "")
-}
-
-// load is how busy the machine was since the heartbeat before; nil where that is
-// not known.
-func (a *Agent) load() *protocol.Load {
-	load, known := a.gauge.Read()
-	if !known {
-		return nil
-	}
-	return &protocol.Load{CPUUtilization: load.CPUUtilization, MemoryUtilization: load.MemoryUtilization, Watts: load.Watts, Method: load.Method}
 }

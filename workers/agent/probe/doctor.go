@@ -1,4 +1,4 @@
-package agent
+package probe
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
-// Probing says at which settings the probing tasks run on this machine, what
+// Capability says at which settings the probing tasks run on this machine, what
 // keeps them from others, and what they took when a worker of this user ran them
 // last. root is prefixed to the paths of the kernel's settings, "/" for this
 // machine. Nothing is run or changed.
-func Probing(root string) profiler.Capability {
+func Capability(root string) profiler.Capability {
 	c := knob.New(knob.Options{Root: root, OpenGPUs: gpu.Open})
 	defer c.Close()
-	p := prober{machine: inProtocol(profiler.ThisMachine()), controls: c}
+	p := Prober{Machine: Machine(profiler.ThisMachine()), Controls: c}
 	settings, reasons := p.settings()
 	var at []string
 	for _, setting := range settings[1:] {
@@ -32,7 +32,7 @@ func Probing(root string) profiler.Capability {
 		one.Detail += ", and at " + strings.Join(at, ", ")
 	}
 	one.Reason = strings.Join(reasons, "; ")
-	kept, err := newestProbes(p.machine.Type())
+	kept, err := newestProbes(p.Machine.Type())
 	switch {
 	case err != nil:
 		one.Remedy = "what they took before cannot be read, so that a worker runs them again: " + err.Error()
@@ -53,7 +53,7 @@ func Probing(root string) profiler.Capability {
 // newestProbes are the last ones of this user's workers on a type of machine;
 // nil if there are none.
 func newestProbes(machine string) (newest *keptMachine, err error) {
-	path, err := probesFile()
+	path, err := DefaultFile()
 	if err != nil {
 		return nil, err
 	}

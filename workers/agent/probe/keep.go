@@ -1,4 +1,4 @@
-package agent
+package probe
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/workload"
@@ -23,8 +22,8 @@ import (
 // keeps probes of.
 const mostKept = 64
 
-// keptProbes is the file of what the probing tasks took.
-type keptProbes struct {
+// keptFile is the file of what the probing tasks took.
+type keptFile struct {
 	// Version is that of the tasks.
 	Version int `json:"version"`
 	// Machines has the probes of each kind of machine.
@@ -36,8 +35,8 @@ type keptMachine struct {
 	Probes []protocol.Probe `json:"probes"`
 }
 
-// probesFile is where a user's workers keep what the probing tasks took.
-func probesFile() (string, error) {
+// DefaultFile is where a user's workers keep what the probing tasks took.
+func DefaultFile() (string, error) {
 	state, err := workspace.StateDirectory()
 	if err != nil {
 		return "", err
@@ -45,13 +44,13 @@ func probesFile() (string, error) {
 	return filepath.Join(filepath.Dir(state), "probes.json"), nil
 }
 
-func nothingKept() keptProbes {
-	return keptProbes{Version: workload.Version, Machines: map[string]keptMachine{}}
+func nothingKept() keptFile {
+	return keptFile{Version: workload.Version, Machines: map[string]keptMachine{}}
 }
 
 // readKept reads the file. One that is not there, or is of other tasks, has
 // nothing in it.
-func readKept(path string) (keptProbes, error) {
+func readKept(path string) (keptFile, error) {
 	none := nothingKept()
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -60,7 +59,7 @@ func readKept(path string) (keptProbes, error) {
 	if err != nil {
 		return none, err
 	}
-	var kept keptProbes
+	var kept keptFile
 	if err := json.Unmarshal(content, &kept); err != nil {
 		return none, fmt.Errorf("%s: %w", path, err)
 	}
@@ -114,10 +113,10 @@ const (
 	turnEvery    = 100 * time.Millisecond
 )
 
-// probeTurn waits until no other worker on this machine is probing, and keeps
+// takeTurn waits until no other worker on this machine is probing, and keeps
 // others from it until it is released. The turn is a name that the kernel gives
 // to one process at a time, and takes back when that ends.
-func probeTurn(ctx context.Context, name string) (release func(), err error) {
+func takeTurn(ctx context.Context, name string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnPatience)
 	defer cancel()
 	for {
@@ -137,22 +136,22 @@ func probeTurn(ctx context.Context, name string) (release func(), err error) {
 // turnName is the name of the turn.
 const turnName = "tandem-probing"
 
-// probe is what the probing tasks took on this machine, as far as the options
-// let them run. No trial runs yet. That they can't run is no fault: what is not
-// known of a machine is learned from trials.
-func (a *Agent) probe(ctx context.Context) []protocol.Probe {
-	if a.options.Probe == ProbeNever {
+// Run is what the probing tasks took on this machine, as far as the mode lets them
+// run. No trial runs yet. That they can't run is no fault: what is not known of a
+// machine is learned from trials.
+func (p Prober) Run(ctx context.Context) []protocol.Probe {
+	if p.Mode == Never {
 		return nil
 	}
-	p, logger := a.prober(), a.options.Logger
-	release, err := probeTurn(ctx, turnName)
+	logger := p.Logger
+	release, err := takeTurn(ctx, turnName)
 	if err != nil {
 		logger.Warn("the probing tasks do not run now", "error", err)
 		return nil
 	}
 	defer release()
-	if a.options.Probe == ProbeOnce {
-		kept, err := readKept(a.options.ProbesFile)
+	if p.Mode == Once {
+		kept, err := readKept(p.File)
 		if err != nil {
 			logger.Warn("cannot read what the probing tasks took before", "error", err)
 		}
@@ -161,29 +160,22 @@ func (a *Agent) probe(ctx context.Context) []protocol.Probe {
 		}
 	}
 	logger.Info("running the probing tasks: that takes a few seconds, once on a machine (--probe never leaves them out)")
-	found, reasons, err := p.run(ctx)
+	found, reasons, err := p.runTasks(ctx)
 	for _, reason := range reasons {
 		logger.Info("probing: " + reason)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case err != nil && a.options.Probe == ProbeOnce:
+	case err != nil && p.Mode == Once:
 		logger.Warn("what the probing tasks took does not count, and they run again when the worker starts next", "reason", err)
 		return nil
 	case err != nil:
 		logger.Warn("the probing tasks were disturbed: what they took may be too much", "reason", err)
 		return found
 	}
-	if err := keep(a.options.ProbesFile, p.kind(), found, time.Now()); err != nil {
+	if err := keep(p.File, p.kind(), found, time.Now()); err != nil {
 		logger.Warn("cannot keep what the probing tasks took: they run again when the worker starts next", "error", err)
 	}
 	return found
-}
-
-func (a *Agent) prober() prober {
-	return prober{
-		machine: a.machine, controls: a.controls, tasks: a.options.tasks, busy: a.options.coreSeconds, span: probeSpan,
-		meter: profiler.MeterOptions{WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Cores: a.machine.Cores},
-	}
 }

@@ -1,4 +1,4 @@
-package agent
+package probe
 
 import (
 	"context"
@@ -41,12 +41,12 @@ func TestProbesRunAtEachSettingThatMayBeChosen(t *testing.T) {
 		return agenttest.Content(t, policies[0], "scaling_governor") + " " + agenttest.Content(t, policies[0], "scaling_max_freq")
 	}
 	before, seen := now(), map[string]bool{}
-	p := prober{
-		machine: protocol.Machine{Cores: 2, Governor: "schedutil", MemoryBytes: 1000}, controls: testControls(t, root, nil),
-		tasks: []workload.Task{watched("one", 10, seen, now), watched("large", 251, seen, now), watched("two", 250, seen, now)},
-		meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 2}, busy: quiet,
+	p := Prober{
+		Machine: protocol.Machine{Cores: 2, Governor: "schedutil", MemoryBytes: 1000}, Controls: testControls(t, root, nil),
+		Tasks: []workload.Task{watched("one", 10, seen, now), watched("large", 251, seen, now), watched("two", 250, seen, now)},
+		Meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 2}, Busy: quiet,
 	}
-	found, reasons, err := p.run(t.Context())
+	found, reasons, err := p.runTasks(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +80,11 @@ func TestProbesRunAtEachSettingThatMayBeChosen(t *testing.T) {
 // left out.
 func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
 	seen := map[string]bool{}
-	p := prober{
-		machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), agenttest.NewGPUs(1)), busy: quiet,
-		tasks: []workload.Task{watched("one", 0, seen, func() string { return "ran" })}, meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
+	p := Prober{
+		Machine: protocol.Machine{Cores: 1}, Controls: testControls(t, t.TempDir(), agenttest.NewGPUs(1)), Busy: quiet,
+		Tasks: []workload.Task{watched("one", 0, seen, func() string { return "ran" })}, Meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
 	}
-	found, reasons, err := p.run(t.Context())
+	found, reasons, err := p.runTasks(t.Context())
 	if err != nil || len(found) != 1 || found[0].Setting != "" || !seen["ran"] {
 		t.Errorf("got %+v, %v", found, err)
 	}
@@ -94,8 +94,8 @@ func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
 		}
 	}
 	root, policies := agenttest.FrequencyTree(t)
-	p.controls = testControls(t, root, nil)
-	p.tasks = []workload.Task{watched("one", 0, seen, func() string {
+	p.Controls = testControls(t, root, nil)
+	p.Tasks = []workload.Task{watched("one", 0, seen, func() string {
 		// From now on the kernel has no files for it.
 		for _, policy := range policies {
 			if err := os.Remove(filepath.Join(policy, "cpuinfo_max_freq")); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -104,7 +104,7 @@ func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
 		}
 		return "removed"
 	})}
-	found, reasons, err = p.run(t.Context())
+	found, reasons, err = p.runTasks(t.Context())
 	if err != nil || len(found) != 3 || len(reasons) != 2 || !strings.Contains(reasons[0], "one did not run at cpu_frequency_mhz=800: ") {
 		t.Errorf("got %+v, %q, %v", found, reasons, err)
 	}
@@ -113,15 +113,15 @@ func TestProbesSayWhatTheyCouldNotSet(t *testing.T) {
 func TestProbesThatWereDisturbed(t *testing.T) {
 	for others, fault := range map[float64]string{0.2: "", 0.5: "50% of the cores' time"} {
 		asked := 0.0
-		p := prober{
-			machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), nil), meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
-			tasks: []workload.Task{watched("one", 0, map[string]bool{}, func() string { return "" })},
-			busy: func() (busy, all float64) {
+		p := Prober{
+			Machine: protocol.Machine{Cores: 1}, Controls: testControls(t, t.TempDir(), nil), Meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1},
+			Tasks: []workload.Task{watched("one", 0, map[string]bool{}, func() string { return "" })},
+			Busy: func() (busy, all float64) {
 				asked++
 				return asked * 1e6 * others, asked * 1e6
 			},
 		}
-		found, _, err := p.run(t.Context())
+		found, _, err := p.runTasks(t.Context())
 		if len(found) != 1 || (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
 			t.Errorf("others took %g: got %v, %v", others, found, err)
 		}
@@ -130,11 +130,11 @@ func TestProbesThatWereDisturbed(t *testing.T) {
 
 func TestProbingEndsWithTheWorker(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := prober{
-		machine: protocol.Machine{Cores: 1}, controls: testControls(t, t.TempDir(), nil), meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1}, busy: quiet,
-		tasks: []workload.Task{watched("one", 0, map[string]bool{}, func() string { cancel(); return "" }), watched("two", 0, nil, func() string { return "" })},
+	p := Prober{
+		Machine: protocol.Machine{Cores: 1}, Controls: testControls(t, t.TempDir(), nil), Meter: profiler.MeterOptions{Root: t.TempDir(), Cores: 1}, Busy: quiet,
+		Tasks: []workload.Task{watched("one", 0, map[string]bool{}, func() string { cancel(); return "" }), watched("two", 0, nil, func() string { return "" })},
 	}
-	if found, _, err := p.run(ctx); !errors.Is(err, context.Canceled) || found != nil {
+	if found, _, err := p.runTasks(ctx); !errors.Is(err, context.Canceled) || found != nil {
 		t.Errorf("got %v, %v", found, err)
 	}
 }
@@ -187,14 +187,14 @@ func TestProbesAreKept(t *testing.T) {
 func TestKindsOfMachines(t *testing.T) {
 	root, _ := agenttest.FrequencyTree(t)
 	kinds := map[string]string{}
-	for name, change := range map[string]func(*prober){
-		"plain":      func(*prober) {},
-		"settable":   func(p *prober) { p.controls = testControls(t, root, nil) },
-		"a quota":    func(p *prober) { p.machine.CPUQuota = 0.5 },
-		"a meter":    func(p *prober) { p.machine.EnergyMethod = "rapl" },
-		"a governor": func(p *prober) { p.machine.Governor = "performance" },
+	for name, change := range map[string]func(*Prober){
+		"plain":      func(*Prober) {},
+		"settable":   func(p *Prober) { p.Controls = testControls(t, root, nil) },
+		"a quota":    func(p *Prober) { p.Machine.CPUQuota = 0.5 },
+		"a meter":    func(p *Prober) { p.Machine.EnergyMethod = "rapl" },
+		"a governor": func(p *Prober) { p.Machine.Governor = "performance" },
 	} {
-		p := prober{machine: protocol.Machine{CPUModel: "EPYC", Cores: 2, EnergyMethod: "estimate"}, controls: testControls(t, t.TempDir(), nil)}
+		p := Prober{Machine: protocol.Machine{CPUModel: "EPYC", Cores: 2, EnergyMethod: "estimate"}, Controls: testControls(t, t.TempDir(), nil)}
 		change(&p)
 		if other, taken := kinds[p.kind()]; taken {
 			t.Errorf("%s and %s are both %s", name, other, p.kind())
@@ -205,18 +205,18 @@ func TestKindsOfMachines(t *testing.T) {
 
 func TestOneWorkerProbesAtATime(t *testing.T) {
 	name := fmt.Sprint("tandem-test-", os.Getpid())
-	release, err := probeTurn(t.Context(), name)
+	release, err := takeTurn(t.Context(), name)
 	if err != nil {
 		t.Skipf("this process may have no abstract socket: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := probeTurn(ended, name); err == nil {
+	if _, err := takeTurn(ended, name); err == nil {
 		t.Error("two have the turn at once")
 	}
 	next := make(chan error)
 	go func() {
-		release, err := probeTurn(t.Context(), name)
+		release, err := takeTurn(t.Context(), name)
 		if err == nil {
 			release()
 		}
@@ -231,14 +231,14 @@ func TestOneWorkerProbesAtATime(t *testing.T) {
 func TestDoctorSaysWhatProbingCanDo(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	root, _ := agenttest.FrequencyTree(t)
-	if got := Probing(root); !got.Available || !strings.Contains(got.Detail, "matrix-multiplication-memory") || !strings.Contains(got.Detail, "cpu_frequency_mhz=800") || !strings.Contains(got.Remedy, "not run here yet") {
+	if got := Capability(root); !got.Available || !strings.Contains(got.Detail, "matrix-multiplication-memory") || !strings.Contains(got.Detail, "cpu_frequency_mhz=800") || !strings.Contains(got.Remedy, "not run here yet") {
 		t.Errorf("got %+v", got)
 	}
-	path, err := probesFile()
+	path, err := DefaultFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := prober{machine: inProtocol(profiler.ThisMachine()), controls: testControls(t, t.TempDir(), nil)}.kind()
+	kind := Prober{Machine: Machine(profiler.ThisMachine()), Controls: testControls(t, t.TempDir(), nil)}.kind()
 	took := []protocol.Probe{{Workload: "k-means-compute", Seconds: 0.0415, Joules: 1.5, Method: "rapl"}, {Workload: "k-means-compute", Setting: "cpu_governor=powersave", Seconds: 9, Joules: 9, Method: "rapl"}}
 	if err := keep(path, kind, took, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestDoctorSaysWhatProbingCanDo(t *testing.T) {
 	if err := keep(path, "another machine; rapl; ", took, time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	got := Probing(t.TempDir())
+	got := Capability(t.TempDir())
 	if !strings.HasSuffix(got.Detail, "; on 2026-01-02 they took: k-means-compute 0.0415 s, 1.5 J (rapl)") || got.Remedy != "" || !strings.Contains(got.Reason, system.CPUGovernor+" and ") {
 		t.Errorf("got %+v", got)
 	}
