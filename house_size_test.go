@@ -28,7 +28,7 @@ var largePackages = map[string]int{
 	"study":              12998,
 	"study/search":       5722,
 	"web/api":            5566,
-	"workers/agent":      5112,
+	"workers/agent":      4633,
 	"workers/replay":     2838,
 }
 
@@ -40,7 +40,7 @@ var largeTypes = map[string]int{
 	"study.Service":           295,
 	"study.session":           83,
 	"study.transaction":       53,
-	"workers/agent.run":       84,
+	"workers/agent.run":       75,
 	"workers/replay.engine":   41,
 }
 

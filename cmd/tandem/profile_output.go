@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 const (
@@ -84,7 +84,7 @@ func epochOf(line []byte) (int, bool) {
 		number, err := strconv.Atoi(string(match[1]))
 		return number, err == nil
 	}
-	return agent.ReportedEpoch(line)
+	return script.ReportedEpoch(line)
 }
 
 // drain waits for what is still on its way.

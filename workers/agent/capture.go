@@ -11,6 +11,8 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // pipeLinger is how long output is awaited from processes that hold the pipe
@@ -146,7 +148,7 @@ type lineSplitter struct {
 func (s *lineSplitter) write(p []byte) {
 	for len(p) > 0 {
 		piece, rest, ended := bytes.Cut(p, []byte("\n"))
-		if len(s.part)+len(piece) > longestLine {
+		if len(s.part)+len(piece) > script.LongestLine {
 			s.skipping, s.part = true, nil
 		}
 		if !s.skipping {

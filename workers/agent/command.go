@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // studyFault is something a study has wrong for this worker: no retry on it
@@ -50,7 +52,7 @@ func (r *run) startCommand() error {
 	r.seat = s
 	if err = r.prepare(); err == nil {
 		var own map[string]string
-		if own, err = trialVariables(r.lease, r.place); err == nil && s.process == nil {
+		if own, err = script.Variables(r.lease, r.place.Checkpoint, r.place.Socket); err == nil && s.process == nil {
 			maps.Copy(environment, secrets)
 			maps.Copy(environment, own)
 			r.agent.settle(environment, s.folder, r.lease)
@@ -79,14 +81,14 @@ func (r *run) prepare() (err error) {
 	if err := r.preparing.Err(); err != nil {
 		return err
 	}
-	r.socket, err = listen(r)
+	r.socket, err = script.Listen(r.place.Socket, calls{r, r.seat})
 	return err
 }
 
 // giveUp takes back what was prepared for a run that does not begin.
 func (r *run) giveUp() {
 	if r.socket != nil {
-		r.socket.close()
+		r.socket.Close()
 	}
 	if r.seat.process != nil {
 		r.seat.dismiss()

@@ -3,18 +3,17 @@ package agent
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // confinement is how commands are held, with what the agent knows.
@@ -47,7 +46,7 @@ func (a *Agent) sandboxed() *protocol.Sandbox {
 	}
 	if a.sandbox.Mode() != sandbox.Off {
 		for _, one := range sandbox.Missing(a.sandbox.Layers()) {
-			told.Missing = append(told.Missing, truncate(one, 512))
+			told.Missing = append(told.Missing, script.Truncate(one, 512))
 		}
 	}
 	return told
@@ -83,30 +82,9 @@ func (a *Agent) settle(environment map[string]string, folder *workspace.Folder, 
 	}
 }
 
-// peer is the key of a connection's process in the context of its requests.
-type peer struct{}
-
-// withPeer notes which process is at the other end of a connection.
-func withPeer(ctx context.Context, connection net.Conn) context.Context {
-	unixConnection, ok := connection.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	raw, err := unixConnection.SyscallConn()
-	if err != nil {
-		return ctx
-	}
-	_ = raw.Control(func(descriptor uintptr) { // fails when it is closed, and then nobody asks
-		if who, err := unix.GetsockoptUcred(int(descriptor), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			ctx = context.WithValue(ctx, peer{}, int(who.Pid))
-		}
-	})
-	return ctx
-}
-
 // admits refuses requests of processes that are not the command's: where nothing
 // hides one command's socket from the others, they could speak in its name.
-func (s *seat) admits(ctx context.Context) error {
+func (s *seat) admits(ctx context.Context, pid int) error {
 	if s.agent.sandbox.Mode() == sandbox.Off {
 		return nil
 	}
@@ -115,8 +93,7 @@ func (s *seat) admits(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	pid, known := ctx.Value(peer{}).(int)
-	if known && s.process.owns(pid) {
+	if pid > 0 && s.process.owns(pid) {
 		return nil
 	}
 	return problem.New(problem.Forbidden, "process %d is not of this trial, or has left its session and its parents: only the trial's own processes may use its socket", pid)

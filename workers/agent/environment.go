@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
-	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
 // passed are the variables every command gets from the worker's environment.
@@ -115,45 +113,4 @@ func threads(lease protocol.Lease, share int) int {
 		return lease.Cores
 	}
 	return share
-}
-
-// trialVariables tell the script what to train.
-func trialVariables(lease protocol.Lease, place workspace.Run) (map[string]string, error) {
-	values := map[string]string{
-		"TANDEM_STUDY":          lease.Study,
-		"TANDEM_TRIAL":          string(lease.Trial),
-		"TANDEM_EPOCHS":         strconv.Itoa(lease.Budget.Epochs),
-		"TANDEM_FIRST_EPOCH":    strconv.Itoa(lease.FirstEpoch),
-		"TANDEM_DATA_FRACTION":  strconv.FormatFloat(lease.Budget.DataFraction, 'g', -1, 64),
-		"TANDEM_RUNG":           strconv.Itoa(lease.Rung),
-		"TANDEM_CHECKPOINT_DIR": place.Checkpoint,
-		"TANDEM_SEED":           strconv.FormatUint(lease.Seed, 10),
-		"TANDEM_SOCKET":         place.Socket,
-	}
-	if b := lease.Budget; b.Seconds > 0 {
-		values["TANDEM_SECONDS"] = strconv.FormatFloat(b.Seconds, 'g', -1, 64)
-	}
-	if b := lease.Budget; b.Joules > 0 {
-		values["TANDEM_JOULES"] = strconv.FormatFloat(b.Joules, 'g', -1, 64)
-	}
-	for name, content := range map[string]any{
-		"TANDEM_PARAMS":     orEmpty(lease.Params),
-		"TANDEM_SYSTEM":     orEmpty(lease.System),
-		"TANDEM_OBJECTIVES": append([]string{}, lease.Objectives...),
-	} {
-		text, err := json.Marshal(content)
-		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", name, err)
-		}
-		values[name] = string(text)
-	}
-	return values, nil
-}
-
-// orEmpty makes a missing object an empty one, which in JSON is another thing.
-func orEmpty[M ~map[K]V, K comparable, V any](m M) M {
-	if m == nil {
-		return M{}
-	}
-	return m
 }

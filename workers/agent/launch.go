@@ -8,6 +8,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/sandbox"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // launch starts the prepared command and the measurement of its first epoch.
@@ -55,7 +57,7 @@ func (r *run) handOver(own map[string]string) error {
 	r.settings.Inherit(s.fixed)
 	s.process.lap()
 	r.measure()
-	s.asking.answer <- nextAnswer{Next: true, Environment: own}
+	s.asking.Answer(script.Next{Next: true, Environment: own})
 	return nil
 }
 
@@ -64,7 +66,7 @@ func (r *run) handOver(own map[string]string) error {
 func (r *run) measure() {
 	p, used := r.seat.process, 0.0
 	r.output = &capture{log: r.log, secrets: r.secrets.secrets, heard: &r.vigil.heard, line: func(line []byte) {
-		if report, ok := parseLine(line); ok {
+		if report, ok := script.ParseLine(line); ok {
 			r.keep(protocol.Report{LeaseEpoch: r.lease.LeaseEpoch, Epoch: report.Epoch, Metrics: report.Metrics})
 			r.lines <- report
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // The log of a lease keeps its beginning, which is sent while the command runs,
@@ -65,7 +67,7 @@ func (l *logBook) write(text string) {
 		return
 	}
 	if l.head > 0 {
-		cut := runeBoundary(text, l.head)
+		cut := len(script.Truncate(text, l.head))
 		l.pending = append(l.pending, text[:cut]...)
 		l.head -= cut
 		if text = text[cut:]; text == "" {
@@ -115,7 +117,7 @@ func (l *logBook) chunk() (text string, offset int64) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	piece := string(l.pending[:min(len(l.pending), logChunk+utf8.UTFMax)])
-	return piece[:runeBoundary(piece, logChunk)], l.offset
+	return script.Truncate(piece, logChunk), l.offset
 }
 
 // sent forgets a piece that has arrived.
@@ -124,16 +126,4 @@ func (l *logBook) sent(bytes int) {
 	defer l.mutex.Unlock()
 	l.pending = append(l.pending[:0], l.pending[bytes:]...)
 	l.offset += int64(bytes)
-}
-
-// runeBoundary is the longest prefix of at most limit bytes that splits no
-// character.
-func runeBoundary(text string, limit int) int {
-	if len(text) <= limit {
-		return len(text)
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return limit
 }

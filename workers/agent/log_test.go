@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // read takes a log as the server gets it.
@@ -61,7 +63,7 @@ func TestLogKeepsBothEnds(t *testing.T) {
 			written := make([]byte, 0, size)
 			for i := 0; len(written) < size; i++ {
 				line := fmt.Sprintf("%d é\n", i)
-				line = line[:runeBoundary(line, size-len(written))]
+				line = script.Truncate(line, size-len(written))
 				if line == "" {
 					line = "."
 				}
@@ -111,7 +113,7 @@ func TestEndlessLineIsPassedOver(t *testing.T) {
 	splitter := &lineSplitter{line: func(line []byte) { lines = append(lines, string(line)) }}
 	for range 100 {
 		splitter.write(bytes.Repeat([]byte("x"), 64<<10))
-		if cap(splitter.part) > 4*longestLine {
+		if cap(splitter.part) > 4*script.LongestLine {
 			t.Fatalf("%d bytes are held", cap(splitter.part))
 		}
 	}

@@ -35,7 +35,7 @@ func (l *lot) park(s *seat) {
 		case <-taken:
 			return
 		case <-timer.C:
-		case <-asking.gone:
+		case <-asking.Gone():
 		}
 		if l.take(func(one *seat) bool { return one.asking == asking }) != nil {
 			s.dismiss()
@@ -97,7 +97,7 @@ func (l *lot) comes(gpus []int) {
 func (l *lot) admit(s *seat) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if slices.ContainsFunc(s.gpus, func(gpu int) bool { return l.came[gpu] > s.asking.at }) {
+	if slices.ContainsFunc(s.gpus, func(gpu int) bool { return l.came[gpu] > s.asking.At() }) {
 		return false
 	}
 	l.waiting = append(l.waiting, s)

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // Models looks at the models that scripts save. The files are hostile until
@@ -37,8 +38,6 @@ type Architecture struct {
 }
 
 const (
-	// maxModelBytes bounds the file of a model: the most that the format allows.
-	maxModelBytes = 2 << 30
 	// inspectPatience is how long a look at a model may take, and emulationPatience
 	// how long a report waits for all that is to be found out.
 	inspectPatience   = time.Minute
@@ -47,19 +46,19 @@ const (
 
 // putModel takes the model that the script trains. What it means is found out
 // beside the training.
-func (r *run) putModel(request *http.Request) (any, error) {
+func (r *run) putModel(body io.Reader) error {
 	if r.agent.options.Models == nil {
 		r.log.note("the model is not looked at: this worker was started without that (--no-models)")
-		return struct{}{}, nil
+		return nil
 	}
-	file, err := r.receive(request.Body)
+	file, err := r.receive(body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.mutex.Lock()
 	if r.emulation != nil {
 		r.mutex.Unlock()
-		return struct{}{}, file.Close() // the same again: a run trains one model
+		return file.Close() // the same again: a run trains one model
 	}
 	done := make(chan struct{})
 	ctx, stop := context.WithCancel(r.ctx)
@@ -75,7 +74,7 @@ func (r *run) putModel(request *http.Request) (any, error) {
 			}
 		}
 	})
-	return struct{}{}, nil
+	return nil
 }
 
 // receive keeps the body in a file without a name.
@@ -130,7 +129,7 @@ func (r *run) emulate(ctx context.Context, file *os.File) error {
 	runs, failed := models.Run(running, file, reply.Run)
 	inferences := protocol.InferenceReport{LeaseEpoch: r.lease.LeaseEpoch, Key: found.Key, Runs: runs}
 	if failed != nil {
-		inferences.Failure = truncate(failed.Error(), 4096)
+		inferences.Failure = script.Truncate(failed.Error(), 4096)
 	}
 	err = retry.Do(ctx, retry.CallPatience, r.stalled, func(ctx context.Context) error {
 		_, err := server.Inferences(ctx, r.lease.Trial, inferences)

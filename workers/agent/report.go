@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,30 +9,16 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
-
-// Bounds of a report's metrics, as the server has them.
-const (
-	maxMetrics = 1000
-	maxName    = 128
-)
-
-// outcome is what a script says of an epoch.
-type outcome struct {
-	epoch   int
-	metrics map[string]trial.Float
-	// system is what the script ran with, of what is its own to apply.
-	system map[string]space.Value
-}
 
 // report sends an epoch and returns what to do next. It waits for a server that
 // is away as long as the lease lives, whoever asked for it. The newest epoch
 // reported again gets its answer again.
-func (r *run) report(said outcome) (protocol.Directive, error) {
+func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	defer r.working()()
 	arrived := r.agent.company.stand()
 	r.reporting.Lock()
@@ -41,12 +26,12 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 	if r.sealed {
 		return protocol.Directive{}, problem.New(problem.LeaseLost, "the run is over")
 	}
-	defer r.noteAnswer(said.epoch)
+	defer r.noteAnswer(said.Epoch)
 	p := r.soFar()
-	if p.reported && (said.epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
+	if p.reported && (said.Epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
 		return p.answer, nil // a script may go on before it hears that its budget is spent
 	}
-	err := checkReport(p, said.epoch, said.metrics)
+	err := p.span().Check(said.Epoch, said.Metrics)
 	var directive protocol.Directive
 	if err == nil {
 		report := r.measured(said, arrived)
@@ -68,7 +53,7 @@ func (r *run) report(said outcome) (protocol.Directive, error) {
 		r.progress.refusal = err.Error()
 		return protocol.Directive{}, err
 	}
-	r.progress.last, r.progress.reported, r.progress.answer = said.epoch, true, directive
+	r.progress.last, r.progress.reported, r.progress.answer = said.Epoch, true, directive
 	r.progress.refusal = ""
 	r.mark, r.setup = r.agent.company.stand(), 0
 	r.take(directive)
@@ -113,45 +98,19 @@ func (r *run) settled() progress {
 	return r.soFar()
 }
 
-// checkReport names every fault a report has that this worker can see.
-func checkReport(p progress, epoch int, metrics map[string]trial.Float) error {
-	var faults []problem.Field
-	fault := func(path string, value any, format string, args ...any) {
-		faults = append(faults, problem.Field{Path: path, Value: value, Message: fmt.Sprintf(format, args...)})
-	}
-	switch {
-	case epoch < p.first || epoch > p.epochs:
-		fault("epoch", epoch, "is not in this run, which trains epochs %d to %d (TANDEM_FIRST_EPOCH, TANDEM_EPOCHS)", p.first, p.epochs)
-	case epoch <= p.last:
-		fault("epoch", epoch, "comes after epoch %d was reported: report the epochs in order, each once", p.last)
-	}
-	if len(metrics) == 0 || len(metrics) > maxMetrics {
-		fault("metrics", len(metrics), "must hold 1 to %d metrics", maxMetrics)
-	}
-	for name := range metrics {
-		if name == "" || len(name) > maxName {
-			fault("metrics", truncate(name, maxName), "a metric's name must have 1 to %d bytes", maxName)
-		}
-	}
-	if len(faults) > 0 {
-		return problem.WithFields("the report is not valid", faults)
-	}
-	return nil
-}
-
 // measured adds what the worker measured of the epoch: the time since the one
 // before was answered, and the energy, the profile and the use of GPUs since the one
 // before was measured.
-func (r *run) measured(said outcome, arrived stand) protocol.Report {
+func (r *run) measured(said script.Outcome, arrived stand) protocol.Report {
 	energy := r.window.Lap()
 	took := max(0, time.Duration(arrived.at-r.mark.at))
 	return protocol.Report{
-		LeaseEpoch: r.lease.LeaseEpoch, Epoch: said.epoch, Metrics: said.metrics,
+		LeaseEpoch: r.lease.LeaseEpoch, Epoch: said.Epoch, Metrics: said.Metrics,
 		Seconds:      trial.Float(took.Seconds()),
 		Energy:       &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
 		Profile:      r.seat.process.profile(),
 		SetupSeconds: trial.Float(r.setup.Seconds()),
-		System:       r.settings.InForce(r.seat.subject, said.system),
+		System:       r.settings.InForce(r.seat.subject, said.System),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
 		GPUUse:       r.gpu.Take(),
 
@@ -272,7 +231,7 @@ func (r *run) readLines() {
 			r.noteLacking(line)
 		}
 		looked = true
-		directive, err := r.report(outcome{epoch: line.Epoch, metrics: line.Metrics})
+		directive, err := r.report(script.Outcome{Epoch: line.Epoch, Metrics: line.Metrics})
 		if err != nil {
 			r.log.note("the report of epoch %d was refused: %v", line.Epoch, err)
 			continue
@@ -293,7 +252,7 @@ func (r *run) readLines() {
 
 // noteLacking says at the first report, and not when the whole budget has been
 // trained, that the last one must have a metric which this one lacks.
-func (r *run) noteLacking(line epochLine) {
+func (r *run) noteLacking(line script.Line) {
 	for _, objective := range r.lease.Objectives {
 		if _, has := line.Metrics[objective]; !has {
 			r.log.note("epoch %d was reported without %s (but with %s), which the study needs: the report of epoch %d, the last of the budget, must have it, or the trial fails",

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/script"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
@@ -29,10 +30,10 @@ type run struct {
 	directory string
 	secrets   *mask
 	place     workspace.Run
-	socket    *socket
+	socket    *script.Socket
 	log       *logBook
 	output    *capture
-	lines     chan epochLine
+	lines     chan script.Line
 	// reading ends when all lines are dealt with.
 	reading sync.WaitGroup
 	asked   chan struct{} // closed when the script asks for another trial
@@ -46,9 +47,9 @@ type run struct {
 
 	mutex     sync.Mutex
 	fence     clock.Moment
-	process   *process // nil when there is none to end
-	asking    *asking  // nil as long as the script has not asked for another trial
-	ended     bool     // the command ended without asking
+	process   *process       // nil when there is none to end
+	asking    *script.Asking // nil as long as the script has not asked for another trial
+	ended     bool           // the command ended without asking
 	ending    ending
 	finishing bool
 	directive protocol.Directive
@@ -91,6 +92,11 @@ type progress struct {
 	unreachable bool
 }
 
+// span are the epochs of the run.
+func (p progress) span() script.Epochs {
+	return script.Epochs{First: p.first, Last: p.last, Of: p.epochs}
+}
+
 // complete reports whether the run's budget is spent. Where that is an amount
 // of time or energy, only the server's answer tells.
 func (p progress) complete() bool {
@@ -104,7 +110,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		directive: protocol.Directive{Action: protocol.Continue},
 		progress:  progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
-		lines:     make(chan epochLine, 1024), asked: make(chan struct{}),
+		lines:     make(chan script.Line, 1024), asked: make(chan struct{}),
 	}
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)
@@ -236,7 +242,7 @@ func (r *run) hangUp() {
 	if r.over() {
 		r.seat.retire(r.socket)
 	} else {
-		r.socket.close()
+		r.socket.Close()
 	}
 }
 
@@ -279,7 +285,7 @@ func (r *run) finish(request protocol.FinishRequest) {
 	r.log.close()
 	r.flushLast()
 	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.Take()
-	request.Reason = truncate(request.Reason, 4096)
+	request.Reason = script.Truncate(request.Reason, 4096)
 	var reply protocol.FinishReply
 	err := retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
 		reply, err = r.agent.options.Server.Finish(ctx, r.lease.Trial, request)
@@ -296,5 +302,3 @@ func (r *run) finish(request protocol.FinishRequest) {
 		r.logger.Warn("the server gives this worker no more trials of the study for a time", "study", r.lease.Study, "until", reply.Excluded.Until, "reason", reply.Excluded.Reason)
 	}
 }
-
-func truncate(text string, bytes int) string { return text[:runeBoundary(text, bytes)] }

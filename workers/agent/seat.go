@@ -11,6 +11,8 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // seat is a command's process and what stays with it when one run ends and the
@@ -28,10 +30,10 @@ type seat struct {
 	// shortages is how often the kernel ended a process of it at its limit of memory.
 	shortages int64
 	// former is the socket of the run before: it says that that one is over.
-	former *socket
+	former *script.Socket
 	// asking is the script's call for its next trial, idle takes what it writes
 	// meanwhile, and taken is closed when it waits no longer.
-	asking *asking
+	asking *script.Asking
 	idle   *capture
 	taken  chan struct{}
 	// begun is closed once process is set.
@@ -92,7 +94,7 @@ func (s *seat) left() bool {
 	select {
 	case <-s.process.done:
 		return true
-	case <-s.asking.gone:
+	case <-s.asking.Gone():
 		return true
 	default:
 		return false
@@ -100,9 +102,9 @@ func (s *seat) left() bool {
 }
 
 // retire keeps the socket of a run that is over, in place of the one before.
-func (s *seat) retire(old *socket) {
+func (s *seat) retire(old *script.Socket) {
 	if s.former != nil {
-		s.former.close()
+		s.former.Close()
 	}
 	s.former = old
 }
@@ -128,7 +130,7 @@ func (s *seat) dismiss() {
 	if s.idle == nil {
 		s.listenIdly()
 	}
-	s.asking.answer <- nextAnswer{}
+	s.asking.Answer(script.Next{})
 	timer := time.NewTimer(s.agent.options.StopGrace)
 	defer timer.Stop()
 	select {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+
+	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
 // TestSignsOfLife lets a run of the past hour be looked at: what it did, and
@@ -22,7 +24,7 @@ func TestSignsOfLife(t *testing.T) {
 		"a report":           {func(r *run) { r.sign = at(20) }, 40 * time.Minute},
 		"output":             {func(r *run) { r.vigil.heard.Store(int64(at(50))) }, 10 * time.Minute},
 		"a call under way":   {func(r *run) { r.busy = 1 }, 0},
-		"it asks for more":   {func(r *run) { r.asking = &asking{} }, 0},
+		"it asks for more":   {func(r *run) { r.asking = &script.Asking{} }, 0},
 		"no process":         {func(r *run) { r.process = nil }, 0},
 		"a clock that jumps": {func(r *run) { r.sign = at(70) }, 0},
 		"a busy CPU": {func(r *run) {

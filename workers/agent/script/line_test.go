@@ -1,4 +1,4 @@
-package agent
+package script
 
 import (
 	"encoding/json"
@@ -32,11 +32,11 @@ func TestParseLine(t *testing.T) {
 		{"Python's dict", `{'epoch': 1, 'a': 1}`, "", false},
 		{"almost NaN", `{"epoch": 1, "a": NaNa}`, "", false},
 		{"empty", ``, "", false},
-		{"too long", `{"epoch": 1, "a": 1, "b": "` + strings.Repeat("x", longestLine) + `"}`, "", false},
+		{"too long", `{"epoch": 1, "a": 1, "b": "` + strings.Repeat("x", LongestLine) + `"}`, "", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			line, ok := parseLine([]byte(test.line))
+			line, ok := ParseLine([]byte(test.line))
 			if ok != (test.want != "") {
 				t.Fatalf("report %v: %+v", ok, line)
 			}
@@ -61,7 +61,7 @@ func FuzzParseLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := string(line)
-		report, ok := parseLine(line)
+		report, ok := ParseLine(line)
 		if string(line) != before {
 			t.Fatal("the line was changed")
 		}

@@ -1,4 +1,4 @@
-package agent
+package script
 
 import (
 	"bytes"
@@ -9,34 +9,34 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// longestLine bounds what is looked at as a report; longer lines are log.
-const longestLine = 1 << 20
+// LongestLine bounds what is looked at as a report; longer lines are log.
+const LongestLine = 1 << 20
 
-// epochLine is an epoch as a script without a client reports it.
-type epochLine struct {
+// Line is an epoch as a script without a client reports it.
+type Line struct {
 	Epoch      int
 	Metrics    map[string]trial.Float
 	Checkpoint bool
 }
 
-// parseLine reads a line of standard output. A report is one JSON object with
+// ParseLine reads a line of standard output. A report is one JSON object with
 // an integer "epoch" and at least one number; numbers may also be NaN, Infinity
 // and -Infinity, as Python's json module prints them. Its other members are
 // ignored, except "checkpoint": true. Anything else is not a report, but log.
-func parseLine(line []byte) (epochLine, bool) {
+func ParseLine(line []byte) (Line, bool) {
 	line = bytes.TrimSpace(line)
-	if len(line) > longestLine || len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
-		return epochLine{}, false
+	if len(line) > LongestLine || len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
+		return Line{}, false
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(quoted(line), &members) != nil {
-		return epochLine{}, false
+		return Line{}, false
 	}
 	epoch, err := strconv.Atoi(string(members["epoch"]))
 	if err != nil {
-		return epochLine{}, false
+		return Line{}, false
 	}
-	report := epochLine{Epoch: epoch, Metrics: map[string]trial.Float{}, Checkpoint: string(members["checkpoint"]) == "true"}
+	report := Line{Epoch: epoch, Metrics: map[string]trial.Float{}, Checkpoint: string(members["checkpoint"]) == "true"}
 	for name, member := range members {
 		if value, isNumber := number(member); isNumber && name != "epoch" {
 			report.Metrics[name] = value
@@ -48,7 +48,7 @@ func parseLine(line []byte) (epochLine, bool) {
 // ReportedEpoch is the epoch that a line of a script's standard output reports,
 // if it is a report at all. See docs/training-scripts.md for what is one.
 func ReportedEpoch(line []byte) (epoch int, ok bool) {
-	report, ok := parseLine(line)
+	report, ok := ParseLine(line)
 	return report.Epoch, ok
 }
 

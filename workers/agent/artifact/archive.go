@@ -1,0 +1,176 @@
+// Package artifact moves what trials keep between worker and server: checkpoints, as
+// archives in a cache, and the models that scripts save.
+package artifact
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+)
+
+// Limits bound a checkpoint, packed or unpacked.
+type Limits struct {
+	Bytes int64
+	Files int
+}
+
+// deepest bounds how deep a checkpoint's folders go.
+const deepest = 64
+
+// pack writes the folder's content as a tar file. Equal content gives equal
+// bytes: names in order, no times, no owners. Only plain files and folders can
+// be in it.
+func pack(directory string, out io.Writer, limit Limits) error {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	archive := tar.NewWriter(out)
+	left := limit
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if err := left.take(name, info); err != nil {
+			return err
+		}
+		return add(archive, root, name, info)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+// take counts an entry against the limits and refuses what cannot be kept.
+func (l *Limits) take(name string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return problem.New(problem.Invalid, "the checkpoint holds %q, which is neither a file nor a folder: write plain files only", name)
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	l.Files--
+	if info.Mode().IsRegular() {
+		l.Bytes -= info.Size()
+	}
+	if l.Files < 0 || l.Bytes < 0 {
+		return problem.New(problem.Exhausted, "the checkpoint is larger than this worker allows: keep less in it, or raise the worker's limits")
+	}
+	return nil
+}
+
+// checkName refuses names that another system could read as a path outside of
+// the checkpoint.
+func checkName(name string) error {
+	if !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") || strings.Count(name, "/") >= deepest {
+		return problem.New(problem.Invalid, "the checkpoint holds %q, a name that cannot be kept", name)
+	}
+	return nil
+}
+
+func add(archive *tar.Writer, root *os.Root, name string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755})
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size()}); err != nil {
+		return err
+	}
+	if copied, err := io.Copy(archive, file); err != nil || copied != info.Size() {
+		return errors.Join(err, problem.New(problem.Conflict, "%q in the checkpoint changed while it was packed", name))
+	}
+	return nil
+}
+
+// unpack puts an archive's content into an empty folder, and nothing outside of it.
+func unpack(in io.Reader, directory string, limit Limits) error {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	archive := tar.NewReader(in)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the checkpoint: %w", err)
+		}
+		name := strings.TrimSuffix(header.Name, "/")
+		if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
+			return problem.New(problem.Invalid, "the checkpoint holds %q, which is neither a file nor a folder", name)
+		}
+		if err := limit.take(name, header.FileInfo()); err != nil {
+			return err
+		}
+		if err := extract(archive, root, name, header); err != nil {
+			return fmt.Errorf("unpack %q: %w", name, err)
+		}
+	}
+}
+
+func extract(archive *tar.Reader, root *os.Root, name string, header *tar.Header) error {
+	if header.Typeflag == tar.TypeDir {
+		return root.MkdirAll(name, 0o700)
+	}
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	// A name that comes twice is refused, not overwritten or followed.
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, archive)
+	return errors.Join(err, file.Close())
+}
+
+// fingerprint tells whether a folder's files are still the same ones, without
+// reading them; empty for a folder with nothing in it.
+func fingerprint(directory string) (string, error) {
+	hash := sha256.New()
+	entries := 0
+	err := fs.WalkDir(os.DirFS(directory), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		entries++
+		inode := uint64(0)
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			inode = stat.Ino
+		}
+		modified := info.ModTime().UnixNano()
+		if info.IsDir() {
+			modified = 0 // says nothing that its entries do not
+		}
+		fmt.Fprintf(hash, "%q %v %d %d %d\n", name, info.Mode(), info.Size(), modified, inode)
+		return nil
+	})
+	if err != nil || entries == 0 {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

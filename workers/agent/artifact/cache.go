@@ -1,0 +1,177 @@
+package artifact
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
+)
+
+// Cache keeps the newest artifacts on the worker's disk, by their hash: what was
+// just uploaded is often what the next run on this worker continues from.
+type Cache struct {
+	directory string
+	count     int
+	bytes     int64
+	mutex     sync.Mutex
+	entries   []*File // the oldest first
+}
+
+// File is an artifact, a file of the cache.
+type File struct {
+	SHA256 string
+	Bytes  int64
+	path   string
+	users  int
+}
+
+// NewCache keeps so many artifacts, and so many bytes of them, in the directory. It
+// is safe for concurrent use.
+func NewCache(directory string, count int, bytes int64) *Cache {
+	return &Cache{directory: directory, count: count, bytes: bytes}
+}
+
+// add stores what fill writes, up to limit bytes, and returns it in use.
+func (c *Cache) add(fill func(io.Writer) error, limit int64) (*File, error) {
+	if err := os.MkdirAll(c.directory, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(c.directory, "new-")
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.New()
+	counted := &boundedWriter{out: io.MultiWriter(file, hash), left: limit}
+	err = errors.Join(fill(counted), file.Close())
+	if errors.Is(err, syscall.ENOSPC) {
+		err = problem.New(problem.Exhausted, "the worker's disk is full: %w", err)
+	}
+	if err != nil && counted.failed {
+		err = retry.Local{Err: err}
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // what stays is removed with the folder
+		return nil, err
+	}
+	added := &File{SHA256: hex.EncodeToString(hash.Sum(nil)), Bytes: limit - counted.left, users: 1}
+	added.path = filepath.Join(c.directory, added.SHA256)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if known := c.find(added.SHA256); known != nil {
+		known.users++
+		return known, os.Remove(file.Name())
+	}
+	if err := os.Rename(file.Name(), added.path); err != nil {
+		return nil, err
+	}
+	c.entries = append(c.entries, added)
+	c.evict()
+	return added, nil
+}
+
+// take returns an artifact that is here, in use; nil if it is not. Its content
+// is verified: a disk that lost it must not be trained from.
+func (c *Cache) take(hash string) *File {
+	c.mutex.Lock()
+	found := c.find(hash)
+	if found == nil {
+		c.mutex.Unlock()
+		return nil
+	}
+	found.users++
+	c.mutex.Unlock()
+	if actual, err := hashFile(found.path); err != nil || actual != hash {
+		c.forget(found)
+		return nil
+	}
+	return found
+}
+
+// release ends a use.
+func (c *Cache) release(a *File) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	a.users--
+	c.evict()
+}
+
+func (c *Cache) find(hash string) *File {
+	for _, entry := range c.entries {
+		if entry.SHA256 == hash {
+			return entry
+		}
+	}
+	return nil
+}
+
+func (c *Cache) forget(a *File) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	a.users--
+	for i, entry := range c.entries {
+		if entry == a {
+			c.entries = append(c.entries[:i:i], c.entries[i+1:]...)
+			_ = os.Remove(a.path) // it is of no use, there or not
+			return
+		}
+	}
+}
+
+// evict removes the oldest artifacts that nobody uses until the rest is small
+// enough.
+func (c *Cache) evict() {
+	var bytes int64
+	for _, entry := range c.entries {
+		bytes += entry.Bytes
+	}
+	kept := c.entries[:0:0]
+	surplus := len(c.entries) - c.count
+	for _, entry := range c.entries {
+		if entry.users > 0 || surplus <= 0 && bytes <= c.bytes {
+			kept = append(kept, entry)
+			continue
+		}
+		surplus--
+		bytes -= entry.Bytes
+		_ = os.Remove(entry.path) // what stays is removed with the folder
+	}
+	c.entries = kept
+}
+
+func hashFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// boundedWriter refuses to write more than is left.
+type boundedWriter struct {
+	out    io.Writer
+	left   int64
+	failed bool
+}
+
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > w.left {
+		w.failed = true
+		return 0, problem.New(problem.Exhausted, "the checkpoint is larger than this worker allows: keep less in it, or raise the worker's limits")
+	}
+	n, err := w.out.Write(p)
+	w.left -= int64(n)
+	w.failed = w.failed || err != nil
+	return n, err
+}

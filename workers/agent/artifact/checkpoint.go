@@ -1,0 +1,192 @@
+package artifact
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
+)
+
+// transferPatience is how long an attempt to transfer an artifact may take.
+const transferPatience = time.Hour
+
+// Server is what checkpoints need of the study server.
+type Server interface {
+	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
+	// PutArtifact uploads size bytes under their SHA-256; open may be called
+	// once for each attempt.
+	PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error
+	Artifact(ctx context.Context, sha256 string) (io.ReadCloser, error)
+}
+
+// Checkpoint is the checkpoint folder of one run.
+type Checkpoint struct {
+	Server Server
+	Cache  *Cache
+	Limits Limits
+	Lease  protocol.Lease
+	Folder string
+	// Stalled is called when the server did not answer an attempt.
+	Stalled func(error)
+
+	committed string // fingerprint of what the server has
+}
+
+// Packed is an artifact of the checkpoint folder.
+type Packed struct {
+	*File
+	content string // fingerprint of the folder
+}
+
+// Release ends the use of what Pack returned.
+func (c *Checkpoint) Release(packed Packed) { c.Cache.release(packed.File) }
+
+// Changed reports whether the folder has something that the server does not have.
+func (c *Checkpoint) Changed() (bool, error) {
+	content, err := fingerprint(c.Folder)
+	return content != "" && content != c.committed, err
+}
+
+// sendings is how often an artifact is sent for one checkpoint.
+const sendings = 5
+
+// Publish uploads the artifact and commits it as the state after the epoch. A
+// server that was started between the two, or took over from the one that has the
+// bytes, answers conflict: it wants them sent again. It
+// returns when the server has it, for good.
+func (c *Checkpoint) Publish(ctx context.Context, packed Packed, epoch int) error {
+	for sent := 1; ; sent++ {
+		if err := c.upload(ctx, packed.File); err != nil {
+			return err
+		}
+		err := retry.Do(ctx, retry.CallPatience, c.Stalled, func(ctx context.Context) error {
+			return c.Server.CommitCheckpoint(ctx, c.Lease.Trial, protocol.CheckpointCommit{
+				LeaseEpoch: c.Lease.LeaseEpoch, Epoch: epoch, Artifact: packed.SHA256, Bytes: packed.Bytes,
+			})
+		})
+		if err == nil {
+			c.committed = packed.content
+		}
+		if sent == sendings || !problem.Is(err, problem.Conflict) {
+			return err
+		}
+	}
+}
+
+// Pack makes an artifact of the checkpoint folder. A script may still be
+// writing to it: then it is not a checkpoint of anything.
+func (c *Checkpoint) Pack() (Packed, error) {
+	before, err := fingerprint(c.Folder)
+	if err != nil {
+		return Packed{}, err
+	}
+	if before == "" {
+		return Packed{}, problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", c.Folder)
+	}
+	packed, err := c.Cache.add(func(out io.Writer) error { return pack(c.Folder, out, c.Limits) }, tarLimit(c.Limits))
+	if err != nil {
+		return Packed{}, err
+	}
+	if after, err := fingerprint(c.Folder); err != nil || after != before {
+		c.Cache.release(packed)
+		return Packed{}, problem.New(problem.Conflict, "the checkpoint changed while it was packed: write beside it, and rename into it when the files are complete")
+	}
+	return Packed{packed, before}, nil
+}
+
+// tarLimit is the size of the largest archive within the limits: headers and
+// padding come on top of the files.
+func tarLimit(l Limits) int64 { return l.Bytes + int64(l.Files)*4096 + 1<<20 }
+
+func (c *Checkpoint) upload(ctx context.Context, packed *File) error {
+	return retry.Do(ctx, transferPatience, c.Stalled, func(ctx context.Context) error {
+		err := c.Server.PutArtifact(ctx, packed.SHA256, packed.Bytes, func() (io.ReadCloser, error) { return os.Open(packed.path) })
+		if problem.Is(err, problem.Exhausted) {
+			return problem.New(problem.Invalid, "the server does not take the checkpoint: %w", err) // nor will it later
+		}
+		return err
+	})
+}
+
+// Restore puts the lease's checkpoint into the checkpoint folder.
+func (c *Checkpoint) Restore(ctx context.Context) error {
+	wanted := c.Lease.Checkpoint
+	if wanted == nil {
+		return nil
+	}
+	found := c.Cache.take(wanted.Artifact)
+	if found == nil {
+		var err error
+		if found, err = c.download(ctx, wanted.Artifact); problem.Is(err, problem.NotFound) {
+			err = Unusable{err}
+		}
+		if err != nil {
+			return fmt.Errorf("the checkpoint of epoch %d could not be restored: %w", wanted.Epoch, err)
+		}
+	}
+	defer c.Cache.release(found)
+	file, err := os.Open(found.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := unpack(file, c.Folder, c.Limits); err != nil {
+		if spoilt(err) {
+			err = Unusable{err}
+		}
+		return fmt.Errorf("the checkpoint of epoch %d could not be restored: %w", wanted.Epoch, err)
+	}
+	c.committed, err = fingerprint(c.Folder)
+	return err
+}
+
+// Unusable is the fault of a checkpoint that no worker can go on from.
+type Unusable struct{ error }
+
+func (u Unusable) Unwrap() error { return u.error }
+
+// spoilt tells an archive that is none, or holds what no checkpoint may, from
+// what this worker has no room for.
+func spoilt(err error) bool {
+	return problem.Is(err, problem.Invalid) || errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, fs.ErrExist)
+}
+
+// download gets an artifact from the server, once more if it arrives damaged.
+func (c *Checkpoint) download(ctx context.Context, hash string) (*File, error) {
+	var err error
+	for range 2 {
+		var received *File
+		err = retry.Do(ctx, transferPatience, c.Stalled, func(ctx context.Context) (err error) {
+			received, err = c.Cache.add(func(out io.Writer) error { return c.fetch(ctx, hash, out) }, tarLimit(c.Limits))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if received.SHA256 == hash {
+			return received, nil
+		}
+		err = Unusable{problem.New(problem.Invalid, "it arrived damaged: the SHA-256 is %s, not %s", received.SHA256, hash)}
+		c.Cache.forget(received)
+	}
+	return nil, err
+}
+
+func (c *Checkpoint) fetch(ctx context.Context, hash string, out io.Writer) error {
+	body, err := c.Server.Artifact(ctx, hash)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(out, body)
+	return err
+}

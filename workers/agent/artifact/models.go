@@ -1,0 +1,198 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
+	"github.com/tandem-tune/tandem/workers/agent/script"
+)
+
+// Models looks at the models that scripts save. The files are hostile until
+// proven otherwise: an implementation reads them in a process that is locked in.
+type Models interface {
+	// Inspect reads the architecture out of an ONNX file.
+	Inspect(ctx context.Context, file *os.File) (Architecture, error)
+	// Run infers with the model in each setting. It returns what it has when an
+	// error ends it early.
+	Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]emu.Run, error)
+	// Site is what this machine is made of; nil where that cannot be found out.
+	Site() *emu.Site
+}
+
+// Architecture is what a model file says.
+type Architecture struct {
+	Key             string
+	Graph           graph.Graph
+	ActivationBytes int64
+	StoredBytes     int64
+}
+
+const (
+	// inspectPatience is how long a look at a model may take, and emulationPatience
+	// how long a report waits for all that is to be found out.
+	inspectPatience   = time.Minute
+	emulationPatience = 2 * time.Minute
+)
+
+// ModelServer is what is asked and told of models.
+type ModelServer interface {
+	// Architecture says what a trial trains, Inferences what real inferences of it
+	// took here.
+	Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error)
+	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
+}
+
+// Emulation finds out what the model of one run means, beside the training. It is
+// safe for concurrent use.
+type Emulation struct {
+	Models Models // nil: nobody looks at models
+	Server ModelServer
+	Lease  protocol.Lease
+	// Note adds a line to the trial's log, News reports whether a warning is new on
+	// this worker, and Stalled is called when the server did not answer an attempt.
+	Note    func(format string, args ...any)
+	News    func(warning string) bool
+	Stalled func(error)
+	Logger  *slog.Logger
+
+	mutex   sync.Mutex
+	done    chan struct{} // closed when all about the model is found out; nil without one
+	stop    context.CancelFunc
+	working sync.WaitGroup
+}
+
+// Take takes the model that the script trains, and keeps it in the folder.
+func (e *Emulation) Take(ctx context.Context, body io.Reader, folder string) error {
+	if e.Models == nil {
+		e.Note("the model is not looked at: this worker was started without that (--no-models)")
+		return nil
+	}
+	file, err := receive(body, folder)
+	if err != nil {
+		return err
+	}
+	e.mutex.Lock()
+	if e.done != nil {
+		e.mutex.Unlock()
+		return file.Close() // the same again: a run trains one model
+	}
+	done := make(chan struct{})
+	ctx, stop := context.WithCancel(ctx)
+	e.done, e.stop = done, stop
+	e.mutex.Unlock()
+	e.working.Go(func() {
+		defer close(done)
+		defer file.Close()
+		if err := e.emulate(ctx, file); err != nil && ctx.Err() == nil {
+			e.Note("the model was not emulated: %v", err)
+			if e.News(err.Error()) {
+				e.Logger.Warn("the model was not emulated; the same is not said again", "error", err)
+			}
+		}
+	})
+	return nil
+}
+
+// receive keeps the body in a file without a name.
+func receive(body io.Reader, folder string) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "model-")
+	if err != nil {
+		return nil, fmt.Errorf("keep the model: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	_, err = io.Copy(file, body)
+	switch tooLarge := new(http.MaxBytesError); {
+	case errors.As(err, &tooLarge):
+		return nil, errors.Join(problem.New(problem.Exhausted, "the model has more than %d bytes", tooLarge.Limit), file.Close())
+	case err != nil:
+		return nil, errors.Join(problem.New(problem.Invalid, "read the model: %w", err), file.Close())
+	}
+	return file, nil
+}
+
+// emulate finds out what the model is, tells the server, and runs what that asks
+// for.
+func (e *Emulation) emulate(ctx context.Context, file *os.File) error {
+	looking, cancel := context.WithTimeout(ctx, inspectPatience)
+	defer cancel()
+	models, server := e.Models, e.Server
+	found, err := models.Inspect(looking, file)
+	if err != nil {
+		return err
+	}
+	report := protocol.ArchitectureReport{
+		LeaseEpoch: e.Lease.LeaseEpoch, Key: found.Key, Graph: emu.Anonymous(found.Graph),
+		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Site: models.Site(),
+	}
+	var reply protocol.ArchitectureReply
+	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) (err error) {
+		reply, err = server.Architecture(ctx, e.Lease.Trial, report)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, one := range reply.Deployments {
+		e.Note("on %s an inference of a batch of %d takes %.3g ms (%s)", one.Device, one.Configuration.BatchSize, 1e3*one.LatencySeconds.Value, one.Method)
+	}
+	if len(reply.Run) == 0 {
+		return nil
+	}
+	running, stop := context.WithTimeout(ctx, emulationPatience)
+	defer stop()
+	runs, failed := models.Run(running, file, reply.Run)
+	inferences := protocol.InferenceReport{LeaseEpoch: e.Lease.LeaseEpoch, Key: found.Key, Runs: runs}
+	if failed != nil {
+		inferences.Failure = script.Truncate(failed.Error(), 4096)
+	}
+	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) error {
+		_, err := server.Inferences(ctx, e.Lease.Trial, inferences)
+		return err
+	})
+	return errors.Join(failed, err)
+}
+
+// End stops what still goes on when the command has ended.
+func (e *Emulation) End() {
+	e.mutex.Lock()
+	stop := e.stop
+	e.mutex.Unlock()
+	if stop != nil {
+		stop()
+	}
+	e.working.Wait()
+}
+
+// Await waits until what is known of the model is known to the server, as the
+// report that follows may need it.
+func (e *Emulation) Await(ctx context.Context) {
+	e.mutex.Lock()
+	done := e.done
+	e.mutex.Unlock()
+	if done == nil {
+		return
+	}
+	timer := time.NewTimer(emulationPatience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-timer.C:
+		e.Logger.Warn("the emulation of the model takes long: the report does not wait for it any longer")
+	}
+}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/script"
+)
+
+// calls are what the run answers its script over the socket.
+type calls struct {
+	*run
+	// process is where the run is when its socket is opened.
+	process *seat
+}
+
+// Admit refuses processes that are not the command's.
+func (c calls) Admit(ctx context.Context, pid int) error { return c.process.admits(ctx, pid) }
+
+// Called notes that the script has a client. After it has asked for another trial
+// there is no other call.
+func (c calls) Called() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.client = true
+	if c.asking == nil {
+		return nil
+	}
+	return problem.New(problem.LeaseLost, "this run of trial %s is over: the script has asked for another one", c.lease.Trial)
+}
+
+// Trial says what to train.
+func (c calls) Trial() script.Trial {
+	return script.TrialOf(c.lease, c.settings.Wanted(), c.place.Checkpoint)
+}
+
+// Directive says what the server wants.
+func (c calls) Directive() protocol.Directive { return c.tell(protocol.Directive{}) }
+
+// Begin marks the start of training.
+func (c calls) Begin(epoch int) error {
+	if err := c.soFar().span().CheckBegin(epoch); err != nil {
+		return err
+	}
+	c.markBegin()
+	return nil
+}
+
+// Report sends an epoch and says what the server wants then.
+func (c calls) Report(said script.Outcome) (protocol.Directive, error) {
+	directive, err := c.report(said)
+	if err != nil {
+		return protocol.Directive{}, err
+	}
+	return c.tell(directive), nil
+}
+
+// Checkpoint publishes the checkpoint folder.
+func (c calls) Checkpoint(epoch int) (script.Checkpoint, error) {
+	c.publishes.Store(true)
+	packed, err := c.commit(epoch)
+	if err != nil {
+		return script.Checkpoint{}, err
+	}
+	return script.Checkpoint{Artifact: packed.sha256, Bytes: packed.bytes}, nil
+}
+
+// Next ends the run on the script's behalf.
+func (c calls) Next() *script.Asking { return c.ask() }
+
+// Model takes the model that the script trains.
+func (c calls) Model(body io.Reader) error { return c.putModel(body) }
+
+// shortestSetup is reported where a start took no measurable time: 0 would say
+// that nobody knows.
+const shortestSetup = time.Microsecond
+
+// markBegin separates the start of the script from its first epoch: the
+// profile begins anew, and how long the start took is kept for the report. Time
+// and energy of a start are spent as well, so those go on. Only the first mark
+// of a run counts, and none after a report.
+func (r *run) markBegin() {
+	at := clock.Now()
+	if r.soFar().reported {
+		return // without waiting for a report that is on its way
+	}
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	if r.sealed || r.setup != 0 || r.soFar().reported {
+		return
+	}
+	r.setup = max(time.Duration(at-r.mark.at), shortestSetup)
+	r.seat.process.lap()
+}
