@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 	"store/backup":                  {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite"},
 	"store/lossydisk":               {},
 	"profiler":                      {"internal/problem"},
-	"workers/agent":                 {"inference_emu", "inference_emu/graph", "internal/failpoint", "internal/problem", "internal/protocol", "profiler", "study/system", "trial", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
+	"workers/agent":                 {"internal/failpoint", "internal/problem", "internal/protocol", "profiler", "study/system", "trial", "workers/agent/artifact", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
 	"workers/agent/agenttest":       {"internal/protocol", "profiler", "trial"},
 	"workers/agent/artifact":        {"inference_emu", "inference_emu/graph", "internal/problem", "internal/protocol", "trial", "workers/agent/retry", "workers/agent/script"},
 	"workers/agent/cgroup":          {"profiler"},

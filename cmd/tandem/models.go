@@ -8,7 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 )
 
 // models looks at the models of trials in a process that is locked in.
@@ -19,11 +19,11 @@ type models struct {
 	site         *emu.Site
 }
 
-var _ agent.Models = (*models)(nil)
+var _ artifact.Models = (*models)(nil)
 
-func (m *models) Inspect(ctx context.Context, file *os.File) (agent.Architecture, error) {
+func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architecture, error) {
 	found, err := emulator.Inspect(ctx, file, nil)
-	return agent.Architecture{
+	return artifact.Architecture{
 		Key: found.Key, Graph: found.Graph, ActivationBytes: found.ActivationBytes, StoredBytes: found.Graph.Cost(1).StoredBytes,
 	}, err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -39,7 +40,7 @@ type Agent struct {
 	options   Options
 	id        string
 	workspace *workspace.Workspace
-	cache     *cache
+	cache     *artifact.Cache
 	sandbox   *sandbox.Sandbox
 	meter     *profiler.Meter
 	gauge     *profiler.Gauge
@@ -133,7 +134,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	a.controls.Journal(a.workspace.Journal())
 	defer func() { err = errors.Join(err, a.workspace.Close()) }()
-	a.cache = newCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
+	a.cache = artifact.NewCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{

@@ -62,18 +62,14 @@ func (c calls) Report(said script.Outcome) (protocol.Directive, error) {
 // Checkpoint publishes the checkpoint folder.
 func (c calls) Checkpoint(epoch int) (script.Checkpoint, error) {
 	c.publishes.Store(true)
-	packed, err := c.commit(epoch)
-	if err != nil {
-		return script.Checkpoint{}, err
-	}
-	return script.Checkpoint{Artifact: packed.sha256, Bytes: packed.bytes}, nil
+	return c.commit(epoch)
 }
 
 // Next ends the run on the script's behalf.
 func (c calls) Next() *script.Asking { return c.ask() }
 
 // Model takes the model that the script trains.
-func (c calls) Model(body io.Reader) error { return c.putModel(body) }
+func (c calls) Model(body io.Reader) error { return c.emulation.Take(c.ctx, body, c.place.Directory) }
 
 // shortestSetup is reported where a start took no measurable time: 0 would say
 // that nobody knows.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
@@ -75,9 +76,15 @@ func (r *run) prepare() (err error) {
 	if r.place, err = r.seat.folder.NewRun(); err != nil {
 		return fmt.Errorf("make the run's folder: %w", err)
 	}
-	if err := r.restore(r.preparing); err != nil {
+	options := r.agent.options
+	r.checkpoint = &artifact.Checkpoint{
+		Server: options.Server, Cache: r.agent.cache, Limits: artifact.Limits{Bytes: options.MaxCheckpointBytes, Files: options.MaxCheckpointFiles},
+		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled,
+	}
+	if err := r.checkpoint.Restore(r.preparing); err != nil {
 		return err
 	}
+	r.reached()
 	if err := r.preparing.Err(); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 )
 
 // saves hands its model over before it trains.
@@ -36,11 +37,11 @@ type models struct {
 	failure   error         // of a run
 }
 
-func (m *models) Inspect(ctx context.Context, file *os.File) (agent.Architecture, error) {
+func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architecture, error) {
 	content := make([]byte, 1<<10)
 	n, err := file.ReadAt(content, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return agent.Architecture{}, err
+		return artifact.Architecture{}, err
 	}
 	m.mutex.Lock()
 	m.inspected = append(m.inspected, string(content[:n]))
@@ -48,12 +49,12 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (agent.Architecture
 	select {
 	case <-time.After(m.slow):
 	case <-ctx.Done():
-		return agent.Architecture{}, ctx.Err()
+		return artifact.Architecture{}, ctx.Err()
 	}
 	if strings.HasPrefix(string(content[:n]), "broken") {
-		return agent.Architecture{}, problem.New(problem.Invalid, "the file is no ONNX model")
+		return artifact.Architecture{}, problem.New(problem.Invalid, "the file is no ONNX model")
 	}
-	return agent.Architecture{Key: "architecture", ActivationBytes: 7, Graph: graph.Graph{
+	return artifact.Architecture{Key: "architecture", ActivationBytes: 7, Graph: graph.Graph{
 		Name: "secret", Inputs: []graph.Tensor{{Name: "secret"}}, Operators: []graph.Operator{{Name: "secret", Kind: "Relu", Inputs: []string{"secret"}, Outputs: []string{"secret"}}},
 	}}, nil
 }
@@ -87,7 +88,7 @@ func (s *server) Inferences(_ context.Context, id trial.ID, report protocol.Infe
 }
 
 // trained runs one trial of a script that saves the model.
-func trained(t *testing.T, model string, m agent.Models, cells ...protocol.InferenceCell) (*server, *task, string) {
+func trained(t *testing.T, model string, m artifact.Models, cells ...protocol.InferenceCell) (*server, *task, string) {
 	t.Helper()
 	place, s := t.TempDir(), newServer()
 	s.cells = cells

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
@@ -80,7 +81,7 @@ type Options struct {
 	// Sprint is what trials whose studies want that may take more than usual.
 	Sprint knob.Budget
 	// Models looks at the models that scripts save; nil: nobody does.
-	Models Models
+	Models artifact.Models
 	// Policy is what studies may run here.
 	Policy Policy
 	// Secrets are what studies may ask for by name. Commands get them in their

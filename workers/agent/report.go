@@ -36,7 +36,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	if err == nil {
 		report := r.measured(said, arrived)
 		r.keep(report)
-		r.awaitEmulation()
+		r.emulation.Await(r.ctx)
 		err = retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
 			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
 			return err

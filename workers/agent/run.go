@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -61,22 +62,20 @@ type run struct {
 	stopAt    clock.Moment // when a stop that is ignored is enforced; 0: not wanted
 	progress  progress
 
-	reporting     sync.Mutex     // held while an epoch is on its way
-	sealed        bool           // no report and no start of training counts any more
-	mark          stand          // when the present epoch began
-	setup         time.Duration  // of the first epoch, before the training began; 0: the script did not say
-	settings      *knob.Settings // its Apply and InForce are called with the reports held
-	window        *profiler.Window
-	sprint        *knob.Sprint
-	committing    sync.Mutex // held while a checkpoint is on its way
-	committed     string     // fingerprint of what the server has
-	publishes     atomic.Bool
-	outbox        *workspace.Outbox
-	vigil         vigil
-	gpu           gpu.Use
-	emulation     chan struct{}  // closed when all about the model is found out; nil without one
-	emulating     sync.WaitGroup // what does that
-	stopEmulation context.CancelFunc
+	reporting  sync.Mutex     // held while an epoch is on its way
+	sealed     bool           // no report and no start of training counts any more
+	mark       stand          // when the present epoch began
+	setup      time.Duration  // of the first epoch, before the training began; 0: the script did not say
+	settings   *knob.Settings // its Apply and InForce are called with the reports held
+	window     *profiler.Window
+	sprint     *knob.Sprint
+	committing sync.Mutex // held while a checkpoint is on its way
+	checkpoint *artifact.Checkpoint
+	publishes  atomic.Bool
+	outbox     *workspace.Outbox
+	vigil      vigil
+	gpu        gpu.Use
+	emulation  *artifact.Emulation
 }
 
 // progress is what was reported in this run.
@@ -120,6 +119,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	if lease.Sprint != nil {
 		r.sprint.Wanted, r.sprint.After = true, clock.Seconds(lease.Sprint.AfterSeconds)
 	}
+	r.emulation = &artifact.Emulation{Models: a.options.Models, Server: a.options.Server, Lease: lease, Note: r.log.note, News: a.news, Stalled: r.stalled, Logger: r.logger}
 	r.openOutbox()
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.preparing, r.abandon = context.WithCancel(r.ctx)
@@ -160,7 +160,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	}
 	close(r.lines)
 	r.reading.Wait()
-	r.endEmulation()
+	r.emulation.End()
 	r.agent.company.change(-1)
 	if !r.over() {
 		if stray := r.seat.killStray(); stray > 0 {
@@ -265,7 +265,7 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: err.Error()}, true
 	}
 	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: protocol.CannotRun + err.Error()}
-	if errors.As(err, new(unusable)) {
+	if errors.As(err, new(artifact.Unusable)) {
 		request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: err.Error(), Unusable: r.lease.Checkpoint.Artifact}
 	}
 	return request, false

@@ -2,10 +2,10 @@ package agent
 
 import (
 	"context"
-	"io"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/agent/artifact"
 )
 
 // Server is what an agent needs of the study server. clients/rest implements it
@@ -28,15 +28,8 @@ type Server interface {
 	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
 	// Report stores an epoch; the same epoch again changes nothing.
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
-	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
-	// Architecture says what a trial trains, Inferences what real inferences of it
-	// took here.
-	Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error)
-	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
-	// PutArtifact uploads size bytes under their SHA-256; open may be called
-	// once for each attempt.
-	PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error
-	Artifact(ctx context.Context, sha256 string) (io.ReadCloser, error)
+	artifact.Server
+	artifact.ModelServer
 }
