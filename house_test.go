@@ -3,7 +3,7 @@
 package tandem_test
 
 import (
-	"bufio"
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -194,10 +195,20 @@ type source struct {
 	test         bool
 	file         *ast.File
 	set          *token.FileSet
+	lines        int
 }
 
+// sources are the parsed Go files of the repository, read once for all tests.
 func sources(t *testing.T) []source {
 	t.Helper()
+	list, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+var parsed = sync.OnceValues(func() ([]source, error) {
 	var list []source
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -209,19 +220,23 @@ func sources(t *testing.T) []source {
 		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		list = append(list, source{folder: filepath.ToSlash(filepath.Dir(path)), path: path, test: strings.HasSuffix(path, "_test.go"), file: file, set: set})
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, content, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		list = append(list, source{
+			folder: filepath.ToSlash(filepath.Dir(path)), path: path, test: strings.HasSuffix(path, "_test.go"),
+			file: file, set: set, lines: bytes.Count(content, []byte("\n")),
+		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
+	return list, err
+})
 
 func imports(file *ast.File) []string {
 	var paths []string
@@ -382,22 +397,8 @@ func TestNoInitAndNoGiants(t *testing.T) {
 				t.Errorf("%s: %s takes %d parameters, at most 5", one.path, function.Name.Name, parameters)
 			}
 		}
-		if lines := countLines(t, one.path); !one.test && lines > 400 {
-			t.Errorf("%s has %d lines, at most 400", one.path, lines)
+		if !one.test && one.lines > 400 {
+			t.Errorf("%s has %d lines, at most 400", one.path, one.lines)
 		}
 	}
-}
-
-func countLines(t *testing.T, path string) int {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	lines := 0
-	for scanner := bufio.NewScanner(file); scanner.Scan(); {
-		lines++
-	}
-	return lines
 }
