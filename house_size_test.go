@@ -22,7 +22,6 @@ var largePackages = map[string]int{
 	"cmd/tandem":         8166,
 	"inference_emu/onnx": 2818,
 	"profiler":           4428,
-	"web/report":         2784,
 	"store/sqlite":       2989,
 	"store/storetest":    2879,
 	"study":              12998,

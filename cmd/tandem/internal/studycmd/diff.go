@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/web/report"
+	"github.com/tandem-tune/tandem/study/comparison"
 )
 
 func diffCommand(flags *term.Flags) *cobra.Command {
@@ -36,13 +36,13 @@ their definitions differ in more than the name.`,
 			if err != nil {
 				return err
 			}
-			var sides [2]report.Side
+			var sides [2]comparison.Side
 			for i, name := range args {
 				if sides[i], err = sideOf(command.Context(), client, name); err != nil {
 					return err
 				}
 			}
-			found, err := report.Compare(sides[0], sides[1])
+			found, err := comparison.Compare(sides[0], sides[1])
 			if err != nil {
 				return err
 			}
@@ -59,16 +59,16 @@ their definitions differ in more than the name.`,
 	return command
 }
 
-func sideOf(ctx context.Context, client *rest.Client, name string) (report.Side, error) {
+func sideOf(ctx context.Context, client *rest.Client, name string) (comparison.Side, error) {
 	view, err := client.Study(ctx, name)
 	if err != nil {
-		return report.Side{}, err
+		return comparison.Side{}, err
 	}
 	answer, err := client.Recommendation(ctx, view.ID)
-	return report.Side{Study: view, Recommendation: answer}, err
+	return comparison.Side{Study: view, Recommendation: answer}, err
 }
 
-func printDifference(out io.Writer, d report.Difference) error {
+func printDifference(out io.Writer, d comparison.Difference) error {
 	a, b := format.Plain(d.A), format.Plain(d.B)
 	if len(d.Definition) == 0 {
 		fmt.Fprintln(out, "The definitions are the same but for the name.")
@@ -99,7 +99,7 @@ func printDifference(out io.Writer, d report.Difference) error {
 	return nil
 }
 
-func shownChanges(list []report.Change) [][]string {
+func shownChanges(list []comparison.Change) [][]string {
 	rows := make([][]string, 0, len(list))
 	for _, one := range list {
 		rows = append(rows, []string{format.Plain(one.Path), shownJSON(one.A), shownJSON(one.B)})
@@ -107,7 +107,7 @@ func shownChanges(list []report.Change) [][]string {
 	return rows
 }
 
-func shownWinners(list []report.Change) [][]string {
+func shownWinners(list []comparison.Change) [][]string {
 	rows := shownChanges(list)
 	for i, one := range list {
 		mark := ""
@@ -131,7 +131,7 @@ func shownJSON(value json.RawMessage) string {
 	return format.Plain(string(value))
 }
 
-func shownResult(one report.Result, value *trial.Float, estimate bool) string {
+func shownResult(one comparison.Result, value *trial.Float, estimate bool) string {
 	if value == nil {
 		return "-"
 	}

@@ -1,9 +1,12 @@
-package report
+// Package comparison answers: how do two studies differ, in their definitions and
+// in their results?
+package comparison
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -123,7 +126,7 @@ func differences(list []Change, path string, a, b any) ([]Change, error) {
 		names[name] = true
 	}
 	var err error
-	for _, name := range sorted(names) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if list, err = differences(list, joined(path, name), left[name], right[name]); err != nil {
 			return list, err
 		}
@@ -195,7 +198,7 @@ func changes(a, b map[string]json.RawMessage) []Change {
 		paths[path] = true
 	}
 	list := make([]Change, 0, len(paths))
-	for _, path := range sorted(paths) {
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		list = append(list, Change{path, orNull(a[path]), orNull(b[path])})
 	}
 	return list
