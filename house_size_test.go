@@ -32,15 +32,14 @@ var largePackages = map[string]int{
 }
 
 var largeTypes = map[string]int{
-	"clients/rest.Client":     78,
-	"inference_emu/onnx.step": 80,
-	"store/memory.Store":      47,
-	"store/postgres.Store":    43,
-	"study.Service":           295,
-	"study.session":           83,
-	"study.transaction":       53,
-	"workers/agent.run":       63,
-	"workers/replay.engine":   41,
+	"clients/rest.Client":   78,
+	"store/memory.Store":    47,
+	"store/postgres.Store":  43,
+	"study.Service":         295,
+	"study.session":         83,
+	"study.transaction":     53,
+	"workers/agent.run":     63,
+	"workers/replay.engine": 41,
 }
 
 var largeInterfaces = map[string]int{

@@ -62,7 +62,7 @@ func (s *step) classes() int64 {
 
 // trees count a comparison for each level of each tree as if all its leaves were
 // equally deep, and an addition for each tree and class.
-func (s *step) trees() error {
+func trees(s *step) error {
 	samples, _, err := s.table()
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *step) trees() error {
 	return s.emit(op, outputs...)
 }
 
-func (s *step) linearModel() error {
+func linearModel(s *step) error {
 	samples, features, err := s.table()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *step) linearModel() error {
 }
 
 // supportVectors count the kernel of the input with each of the vectors.
-func (s *step) supportVectors() error {
+func supportVectors(s *step) error {
 	samples, _, err := s.table()
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *step) supportVectors() error {
 }
 
 // scaler is a step before a model: two operations for each feature.
-func (s *step) scaler() error {
+func scaler(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *step) scaler() error {
 }
 
 // labels looks a label up for each element.
-func (s *step) labels() error {
+func labels(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *step) labels() error {
 }
 
 // featureExtractor takes columns of a table.
-func (s *step) featureExtractor() error {
+func featureExtractor(s *step) error {
 	if err := s.need(2); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *step) featureExtractor() error {
 }
 
 // zipMap names scores by their class: for a program, the same numbers.
-func (s *step) zipMap() error {
+func zipMap(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}

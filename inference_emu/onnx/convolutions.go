@@ -39,7 +39,7 @@ func (s *step) spatial() ([]int64, error) {
 	return s.inputs[0].Shape[2:], nil
 }
 
-func (s *step) convolution() error {
+func convolution(s *step) error {
 	spatial, err := s.spatial()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *step) convolution() error {
 	return s.emit(op, output)
 }
 
-func (s *step) transposedConvolution() error {
+func transposedConvolution(s *step) error {
 	spatial, err := s.spatial()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *step) transposedConvolution() error {
 	return s.emit(op, output)
 }
 
-func (s *step) pooling() error {
+func pooling(s *step) error {
 	spatial, err := s.spatial()
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *step) pooling() error {
 	return s.emit(op, output, places)
 }
 
-func (s *step) globalPooling() error {
+func globalPooling(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *step) globalPooling() error {
 	return s.emit(op, output)
 }
 
-func (s *step) resize() error {
+func resize(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}

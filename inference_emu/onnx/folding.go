@@ -19,7 +19,7 @@ func (s *step) settled(t graph.Type, shape []int64, numbers []float64) error {
 
 // shapeOf is the shape (or the number of elements) of a tensor: known, whatever
 // its values are.
-func (s *step) shapeOf() error {
+func shapeOf(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *step) shapeOf() error {
 	return s.settled(graph.Int64, []int64{count}, numbers)
 }
 
-func (s *step) constant() error {
+func constant(s *step) error {
 	for name, a := range s.node.attributes {
 		switch name {
 		case "value":
@@ -64,7 +64,7 @@ func (s *step) constant() error {
 	return problem.New(problem.Invalid, "a constant without a value that is a tensor of numbers")
 }
 
-func (s *step) constantOfShape() error {
+func constantOfShape(s *step) error {
 	shape, err := s.numbers(0)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *step) constantOfShape() error {
 	return s.settled(t, shape, numbers)
 }
 
-func (s *step) rangeOf() error {
+func rangeOf(s *step) error {
 	if err := s.need(3); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func (s *step) moved(shape []int64) error {
 	return s.emit(op, output)
 }
 
-func (s *step) concat() error {
+func concat(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (s *step) concat() error {
 	return s.emit(op, output)
 }
 
-func (s *step) split() error {
+func split(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c cut) within(size int64) (first, count int64) {
 	return first, (room-1)/-c.step + 1
 }
 
-func (s *step) slice() error {
+func slice(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *step) slice() error {
 	return s.moved(shape)
 }
 
-func (s *step) gather() error {
+func gather(s *step) error {
 	if err := s.need(2); err != nil {
 		return err
 	}
@@ -158,14 +158,14 @@ func (s *step) gather() error {
 	return s.emit(op, output)
 }
 
-func (s *step) gatherElements() error {
+func gatherElements(s *step) error {
 	if err := s.need(2); err != nil {
 		return err
 	}
 	return s.moved(s.inputs[1].Shape)
 }
 
-func (s *step) gatherND() error {
+func gatherND(s *step) error {
 	if err := s.need(2); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *step) gatherND() error {
 	return s.moved(slices.Concat(indices[:len(indices)-1], data[depth:]))
 }
 
-func (s *step) expand() error {
+func expand(s *step) error {
 	wanted, err := s.numbers(1)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (s *step) expand() error {
 	return s.moved(shape)
 }
 
-func (s *step) tile() error {
+func tile(s *step) error {
 	repeats, err := s.numbers(1)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (s *step) tile() error {
 	return s.moved(shape)
 }
 
-func (s *step) pad() error {
+func pad(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (s *step) pad() error {
 	return s.moved(shape)
 }
 
-func (s *step) oneHot() error {
+func oneHot(s *step) error {
 	depth, err := s.numbers(1)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-func (s *step) gemm() error {
+func gemm(s *step) error {
 	op, output, err := graph.NewGemm(s.pick(0, 1, 2), s.integer("transA", 0) != 0, s.integer("transB", 0) != 0)
 	if err != nil {
 		return err
@@ -15,7 +15,7 @@ func (s *step) gemm() error {
 	return s.emit(op, output)
 }
 
-func (s *step) matrixProduct() error {
+func matrixProduct(s *step) error {
 	operands := s.pick(0, 1)
 	if s.node.kind == "QLinearMatMul" {
 		operands = s.pick(0, 3)
@@ -34,7 +34,7 @@ func (s *step) matrixProduct() error {
 }
 
 // einsum costs a product and a sum for each combination of its indices.
-func (s *step) einsum() error {
+func einsum(s *step) error {
 	equation := strings.ReplaceAll(s.text("equation", ""), " ", "")
 	left, right, explicit := strings.Cut(equation, "->")
 	terms := strings.Split(left, ",")
@@ -72,7 +72,7 @@ func (s *step) einsum() error {
 	return s.emit(op, output)
 }
 
-func (s *step) recurrent() error {
+func recurrent(s *step) error {
 	if err := s.need(3); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *step) recurrent() error {
 
 // quantizing changes between numbers and their quantized form. The scale of a
 // DynamicQuantizeLinear is found in one more pass.
-func (s *step) quantizing() error {
+func quantizing(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *step) quantizing() error {
 	return s.emit(op, output, scale, zero)
 }
 
-func (s *step) cast() error {
+func cast(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}

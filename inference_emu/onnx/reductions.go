@@ -45,7 +45,7 @@ func axesInput(kind string) (int, bool) {
 	return 1, true
 }
 
-func (s *step) reduction() error {
+func reduction(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *step) noAxes() bool {
 
 // topK sorts in groups: as many comparisons as a heap of k needs at most would
 // be a guess, so each element counts once, as it is read once.
-func (s *step) topK() error {
+func topK(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *step) topK() error {
 	return s.emit(op, output, places)
 }
 
-func (s *step) cumulative() error {
+func cumulative(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}

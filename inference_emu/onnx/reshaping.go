@@ -16,7 +16,7 @@ func (s *step) view(shape []int64) error {
 	return s.emit(op, output)
 }
 
-func (s *step) reshape() error {
+func reshape(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *step) reshape() error {
 	return s.view(shape)
 }
 
-func (s *step) flatten() error {
+func flatten(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *step) flatten() error {
 	return s.view([]int64{graph.Product(shape[:at]...), graph.Product(shape[at:]...)})
 }
 
-func (s *step) squeeze() error {
+func squeeze(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *step) squeeze() error {
 	return s.view(shape)
 }
 
-func (s *step) unsqueeze() error {
+func unsqueeze(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *step) unsqueeze() error {
 	return s.view(shape)
 }
 
-func (s *step) identity() error {
+func identity(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *step) identity() error {
 	return s.view(s.inputs[0].Shape)
 }
 
-func (s *step) transpose() error {
+func transpose(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *step) transpose() error {
 }
 
 // likeFirst copies its first input and changes some elements.
-func (s *step) likeFirst() error {
+func likeFirst(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *step) likeFirst() error {
 	return s.emit(op, output)
 }
 
-func (s *step) depthToSpace() error {
+func depthToSpace(s *step) error {
 	return s.blocks(func(shape []int64, block int64) bool {
 		if shape[1]%(block*block) != 0 {
 			return false
@@ -183,7 +183,7 @@ func (s *step) depthToSpace() error {
 	})
 }
 
-func (s *step) spaceToDepth() error {
+func spaceToDepth(s *step) error {
 	return s.blocks(func(shape []int64, block int64) bool {
 		if shape[2]%block != 0 || shape[3]%block != 0 {
 			return false
