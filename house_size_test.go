@@ -18,17 +18,16 @@ const (
 )
 
 var largePackages = map[string]int{
-	"bench/search":       2515,
-	"cmd/tandem":         8166,
-	"inference_emu/onnx": 2818,
-	"profiler":           4428,
-	"store/sqlite":       2989,
-	"store/storetest":    2879,
-	"study":              12998,
-	"study/search":       5722,
-	"web/api":            5566,
-	"workers/agent":      3965,
-	"workers/replay":     2838,
+	"bench/search":    2515,
+	"cmd/tandem":      8166,
+	"profiler":        4428,
+	"store/sqlite":    2989,
+	"store/storetest": 2879,
+	"study":           12998,
+	"study/search":    5722,
+	"web/api":         5566,
+	"workers/agent":   3965,
+	"workers/replay":  2838,
 }
 
 var largeTypes = map[string]int{

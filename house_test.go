@@ -45,7 +45,8 @@ var mayImport = map[string][]string{
 	"inference_emu/estimate":        {"inference_emu/graph", "internal/regression"},
 	"inference_emu/emulator":        {"internal/problem", "inference_emu/graph", "inference_emu/onnx", "profiler", "workers/sandbox/filter"},
 	"bench/edgetune/gather":         {"internal/problem", "inference_emu/batching"},
-	"inference_emu/onnx":            {"internal/problem", "inference_emu/graph"},
+	"inference_emu/onnx":            {"internal/problem", "inference_emu/graph", "inference_emu/onnx/document"},
+	"inference_emu/onnx/document":   {"inference_emu/graph", "internal/problem"},
 	"inference_emu/tuning":          {"internal/problem", "budget", "study/pareto", "study/search", "study/space", "trial"},
 	"study/correlation":             {},
 	"study/pareto":                  {},
@@ -172,6 +173,7 @@ var pure = []string{
 	"inference_emu/graph",
 	"inference_emu/inference",
 	"inference_emu/onnx",
+	"inference_emu/onnx/document",
 	"inference_emu/tuning",
 	"internal/format",
 	"internal/nn",
@@ -233,8 +235,8 @@ var doors = map[string][]string{
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "cmd/tandem", "cmd/tandem/internal/term"},
-	"github.com/chromedp/chromedp":     {"bench/ui"},                                 // and tests
-	"google.golang.org/protobuf":       {"inference_emu/onnx", "bench/edgetune/zoo"}, // one reads models, the other writes them
+	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests
+	"google.golang.org/protobuf":       {"bench/edgetune/zoo", "inference_emu/onnx/document"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},
 
 	"github.com/prometheus/client_golang": {"web/monitoring"},

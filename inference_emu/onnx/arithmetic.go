@@ -42,7 +42,7 @@ func broadcast(v value, shape []int64) []float64 {
 func (s *step) foldArithmetic(output graph.Tensor) []float64 {
 	integer := output.Type == graph.Int64 || output.Type == graph.Int32
 	row := slices.Repeat([]float64{1}, len(s.inputs))
-	if _, known := calculate(s.node.kind, row, integer); !known {
+	if _, known := calculate(s.node.Kind, row, integer); !known {
 		return nil
 	}
 	operands := make([][]float64, len(s.inputs))
@@ -56,7 +56,7 @@ func (s *step) foldArithmetic(output graph.Tensor) []float64 {
 		for j := range operands {
 			row[j] = operands[j][i]
 		}
-		number, known := calculate(s.node.kind, row, integer)
+		number, known := calculate(s.node.Kind, row, integer)
 		if !known {
 			return nil
 		}

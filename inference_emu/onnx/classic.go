@@ -14,10 +14,10 @@ import (
 func (s *step) learned(op *graph.Operator, names ...string) {
 	count := int64(0)
 	for _, name := range names {
-		a := s.node.attributes[name]
-		count += int64(a.count + len(a.integers))
+		a := s.node.Attributes[name]
+		count += int64(a.Count + len(a.Integers))
 	}
-	op.Weights = append(op.Weights, graph.Weight{Name: s.node.named(s.index) + ".attributes", Position: len(s.inputs), Type: graph.Float32, Shape: []int64{count}})
+	op.Weights = append(op.Weights, graph.Weight{Name: s.node.Named(s.index) + ".attributes", Position: len(s.inputs), Type: graph.Float32, Shape: []int64{count}})
 	op.Parameters = graph.Sum(op.Parameters, count)
 	op.WeightBytes = graph.Sum(op.WeightBytes, 4*count)
 }
@@ -53,8 +53,8 @@ func (s *step) scores(samples, width int64, classifies bool) []graph.Tensor {
 // classes is how many classes a classifier tells apart.
 func (s *step) classes() int64 {
 	for _, name := range []string{"classlabels_int64s", "classlabels_ints", "classlabels_strings"} {
-		if a := s.node.attributes[name]; a.count+len(a.integers) > 0 {
-			return int64(a.count + len(a.integers))
+		if a := s.node.Attributes[name]; a.Count+len(a.Integers) > 0 {
+			return int64(a.Count + len(a.Integers))
 		}
 	}
 	return 1
@@ -67,20 +67,20 @@ func trees(s *step) error {
 	if err != nil {
 		return err
 	}
-	classifies := s.node.kind == "TreeEnsembleClassifier"
+	classifies := s.node.Kind == "TreeEnsembleClassifier"
 	width := s.integer("n_targets", 1)
 	if classifies {
 		width = s.classes()
 	}
 	outputs := s.scores(samples, width, classifies)
-	op := graph.NewOperator(s.node.kind, graph.Rest, s.operands(), outputs...)
+	op := graph.NewOperator(s.node.Kind, graph.Rest, s.operands(), outputs...)
 	var each, inTree, last int64
 	tree := func() {
 		if inTree > 0 {
 			each += int64(math.Ceil(math.Log2(float64(inTree+1)/2))) + width
 		}
 	}
-	for i, id := range s.node.attributes["nodes_treeids"].integers {
+	for i, id := range s.node.Attributes["nodes_treeids"].Integers {
 		if i > 0 && id != last {
 			tree()
 			inTree = 0
@@ -99,15 +99,15 @@ func linearModel(s *step) error {
 	if err != nil {
 		return err
 	}
-	classifies := s.node.kind == "LinearClassifier"
+	classifies := s.node.Kind == "LinearClassifier"
 	width := s.integer("targets", 1)
 	rows := width
 	if classifies {
 		width = s.classes()
-		rows = int64(s.node.attributes["coefficients"].count) / max(features, 1)
+		rows = int64(s.node.Attributes["coefficients"].Count) / max(features, 1)
 	}
 	outputs := s.scores(samples, width, classifies)
-	op := graph.NewOperator(s.node.kind, graph.Linear, s.operands(), outputs...)
+	op := graph.NewOperator(s.node.Kind, graph.Linear, s.operands(), outputs...)
 	op.Operations = graph.Product(2, samples, features, rows)
 	op.InChannels, op.OutChannels, op.Positions = features, rows, samples
 	s.learned(&op, "coefficients", "intercepts")
@@ -121,14 +121,14 @@ func supportVectors(s *step) error {
 	if err != nil {
 		return err
 	}
-	classifies := s.node.kind == "SVMClassifier"
+	classifies := s.node.Kind == "SVMClassifier"
 	width := int64(1)
 	if classifies {
 		width = s.classes()
 	}
 	outputs := s.scores(samples, width, classifies)
-	op := graph.NewOperator(s.node.kind, graph.Linear, s.operands(), outputs...)
-	op.Operations = graph.Product(2, samples, int64(s.node.attributes["support_vectors"].count+s.node.attributes["coefficients"].count))
+	op := graph.NewOperator(s.node.Kind, graph.Linear, s.operands(), outputs...)
+	op.Operations = graph.Product(2, samples, int64(s.node.Attributes["support_vectors"].Count+s.node.Attributes["coefficients"].Count))
 	s.learned(&op, "support_vectors", "coefficients", "rho")
 	op.Attributes = s.settings()
 	return s.emit(op, outputs...)
@@ -141,7 +141,7 @@ func scaler(s *step) error {
 	}
 	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
 	output.Type = graph.Float32
-	op := graph.NewOperator(s.node.kind, graph.Elementwise, s.operands(), output)
+	op := graph.NewOperator(s.node.Kind, graph.Elementwise, s.operands(), output)
 	op.Operations = graph.Product(2, output.Elements())
 	s.learned(&op, "offset", "scale", "imputed_value_floats")
 	op.Attributes = s.settings()
@@ -154,7 +154,7 @@ func labels(s *step) error {
 		return err
 	}
 	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
-	return s.emit(graph.NewMovement(s.node.kind, s.operands(), output), output)
+	return s.emit(graph.NewMovement(s.node.Kind, s.operands(), output), output)
 }
 
 // featureExtractor takes columns of a table.

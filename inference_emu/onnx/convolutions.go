@@ -49,7 +49,7 @@ func convolution(s *step) error {
 		return err
 	}
 	operands := s.pick(0, 1, 2)
-	switch s.node.kind {
+	switch s.node.Kind {
 	case "ConvInteger":
 		operands = s.pick(0, 1)
 	case "QLinearConv":
@@ -59,7 +59,7 @@ func convolution(s *step) error {
 	if err != nil {
 		return err
 	}
-	switch s.node.kind {
+	switch s.node.Kind {
 	case "ConvInteger":
 		retype(&op, &output, graph.Int32)
 	case "QLinearConv":
@@ -100,7 +100,7 @@ func pooling(s *step) error {
 	if err != nil {
 		return err
 	}
-	op, output, err := graph.NewPooling(s.node.kind, s.inputs[0].Tensor, window)
+	op, output, err := graph.NewPooling(s.node.Kind, s.inputs[0].Tensor, window)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func globalPooling(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
-	op, output, err := graph.NewGlobalPooling(s.node.kind, s.inputs[0].Tensor)
+	op, output, err := graph.NewGlobalPooling(s.node.Kind, s.inputs[0].Tensor)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func resize(s *step) error {
 		return err
 	}
 	output := s.like(input, shape)
-	op := graph.NewMovement(s.node.kind, s.pick(0), output)
+	op := graph.NewMovement(s.node.Kind, s.pick(0), output)
 	op.Attributes = s.settings()
 	points, changed := int64(0), 0
 	for i := range shape {
@@ -170,7 +170,7 @@ func (s *step) resized(shape []int64) ([]int64, error) {
 		}
 		return shape, nil
 	}
-	factors := s.node.attributes["scales"].floats
+	factors := s.node.Attributes["scales"].Floats
 	for _, at := range []int{2, 1} { // Resize has them third, since version 11
 		if len(factors) == 0 && s.has(at) {
 			factors = s.inputs[at].numbers

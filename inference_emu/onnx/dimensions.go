@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -14,36 +15,36 @@ type binding struct {
 	given  map[string]int64
 	batch  map[string]bool // names of the batch
 	open   bool            // whether any input leaves the batch open
-	limits Limits
+	limits document.Limits
 }
 
 // bind finds the names of the batch among the inputs.
-func bind(inputs []valueInfo, given map[string]int64, limits Limits) binding {
+func bind(inputs []document.ValueInfo, given map[string]int64, limits document.Limits) binding {
 	b := binding{given: given, batch: map[string]bool{}, limits: limits}
 	for _, input := range inputs {
 		at := b.batchAt(input)
 		b.open = b.open || at >= 0
-		if at >= 0 && input.dims[at].name != "" {
-			b.batch[input.dims[at].name] = true
+		if at >= 0 && input.Dims[at].Name != "" {
+			b.batch[input.Dims[at].Name] = true
 		}
 	}
 	return b
 }
 
 // batchAt is the dimension of an input that grows with the batch, -1 if none.
-func (b binding) batchAt(input valueInfo) int {
+func (b binding) batchAt(input document.ValueInfo) int {
 	symbolic := func(at int) bool {
-		dim := input.dims[at]
-		_, given := b.given[dim.name]
-		_, placed := b.given[place(input.name, at)]
-		return dim.size < 0 && !given && !placed
+		dim := input.Dims[at]
+		_, given := b.given[dim.Name]
+		_, placed := b.given[place(input.Name, at)]
+		return dim.Size < 0 && !given && !placed
 	}
-	for at, dim := range input.dims {
-		if symbolic(at) && (strings.HasPrefix(strings.ToLower(dim.name), "batch") || b.batch[dim.name]) {
+	for at, dim := range input.Dims {
+		if symbolic(at) && (strings.HasPrefix(strings.ToLower(dim.Name), "batch") || b.batch[dim.Name]) {
 			return at
 		}
 	}
-	if len(input.dims) > 0 && symbolic(0) {
+	if len(input.Dims) > 0 && symbolic(0) {
 		return 0
 	}
 	return -1
@@ -54,14 +55,14 @@ func place(name string, at int) string { return fmt.Sprintf("%s:%d", name, at) }
 // input is an input of the graph with all sizes, for one sample. It grows with
 // the batch if a dimension of it does, or if its first dimension is fixed: a
 // file that was exported with a fixed batch.
-func (b binding) input(info valueInfo) (graph.Tensor, error) {
-	if !info.shape {
-		return graph.Tensor{}, problem.New(problem.Invalid, "input %q is not a tensor with a shape", info.name)
+func (b binding) input(info document.ValueInfo) (graph.Tensor, error) {
+	if !info.Shape {
+		return graph.Tensor{}, problem.New(problem.Invalid, "input %q is not a tensor with a shape", info.Name)
 	}
 	batch := b.batchAt(info)
-	tensor := graph.Tensor{Name: info.name, Type: info.kind, Shape: make([]int64, len(info.dims)), Batched: len(info.dims) > 0}
-	for at, dim := range info.dims {
-		size, err := dim.size, error(nil)
+	tensor := graph.Tensor{Name: info.Name, Type: info.Kind, Shape: make([]int64, len(info.Dims)), Batched: len(info.Dims) > 0}
+	for at, dim := range info.Dims {
+		size, err := dim.Size, error(nil)
 		switch {
 		case at == batch:
 			size = 1
@@ -73,28 +74,28 @@ func (b binding) input(info valueInfo) (graph.Tensor, error) {
 		}
 		tensor.Shape[at] = size
 	}
-	if err := checkShape(tensor.Shape, b.limits); err != nil {
-		return graph.Tensor{}, within(err, "input %q", info.name)
+	if err := document.CheckShape(tensor.Shape, b.limits); err != nil {
+		return graph.Tensor{}, document.Within(err, "input %q", info.Name)
 	}
 	return tensor, nil
 }
 
 // size of a symbolic dimension that is not the batch's.
-func (b binding) size(info valueInfo, at int) (int64, error) {
-	name := info.dims[at].name
+func (b binding) size(info document.ValueInfo, at int) (int64, error) {
+	name := info.Dims[at].Name
 	size, known := b.given[name]
 	if !known || name == "" {
-		name = place(info.name, at)
+		name = place(info.Name, at)
 		size, known = b.given[name]
 	}
-	if !known && info.dims[at].name != "" {
-		name = info.dims[at].name
+	if !known && info.Dims[at].Name != "" {
+		name = info.Dims[at].Name
 		if b.batch[name] {
 			return 1, nil
 		}
 	}
 	if !known {
-		return 0, problem.WithFields("the file leaves a dimension open", []problem.Field{{Path: info.name,
+		return 0, problem.WithFields("the file leaves a dimension open", []problem.Field{{Path: info.Name,
 			Message: fmt.Sprintf("dimension %d is symbolic: give the size of %q, such as %s=128", at, name, name)}})
 	}
 	if size < 1 {
@@ -105,16 +106,16 @@ func (b binding) size(info valueInfo, at int) (int64, error) {
 
 // declared is the shape that the file gives for a tensor inside the graph, nil
 // if it gives none that can be used.
-func (b binding) declared(info valueInfo) []int64 {
-	if !info.shape {
+func (b binding) declared(info document.ValueInfo) []int64 {
+	if !info.Shape {
 		return nil
 	}
-	shape := make([]int64, len(info.dims))
-	for at, dim := range info.dims {
-		size := dim.size
+	shape := make([]int64, len(info.Dims))
+	for at, dim := range info.Dims {
+		size := dim.Size
 		if size < 0 {
-			size = b.given[dim.name]
-			if b.batch[dim.name] || (at == 0 && size == 0 && b.open) {
+			size = b.given[dim.Name]
+			if b.batch[dim.Name] || (at == 0 && size == 0 && b.open) {
 				size = 1
 			}
 			if size < 1 {
@@ -123,7 +124,7 @@ func (b binding) declared(info valueInfo) []int64 {
 		}
 		shape[at] = size
 	}
-	if checkShape(shape, b.limits) != nil {
+	if document.CheckShape(shape, b.limits) != nil {
 		return nil
 	}
 	return slices.Clip(shape)

@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // settled keeps an output whose values are known before the model runs.
 func (s *step) settled(t graph.Type, shape []int64, numbers []float64) error {
-	if len(s.node.outputs) == 0 || s.node.outputs[0] == "" {
+	if len(s.node.Outputs) == 0 || s.node.Outputs[0] == "" {
 		return problem.New(problem.Invalid, "it has no output")
 	}
-	name := s.node.outputs[0]
+	name := s.node.Outputs[0]
 	return s.reader.keep(value{Tensor: graph.Tensor{Name: name, Type: t, Shape: shape}, constant: true, numbers: numbers, kept: t, origin: name, setting: true})
 }
 
@@ -24,7 +25,7 @@ func shapeOf(s *step) error {
 		return err
 	}
 	shape := s.inputs[0].Shape
-	if s.node.kind == "Size" {
+	if s.node.Kind == "Size" {
 		return s.settled(graph.Int64, nil, []float64{float64(graph.Product(shape...))})
 	}
 	rank := int64(len(shape))
@@ -37,28 +38,28 @@ func shapeOf(s *step) error {
 }
 
 func constant(s *step) error {
-	for name, a := range s.node.attributes {
+	for name, a := range s.node.Attributes {
 		switch name {
 		case "value":
-			if a.tensor != nil {
-				return s.settled(a.tensor.kind, a.tensor.shape, a.tensor.numbers)
+			if a.Tensor != nil {
+				return s.settled(a.Tensor.Kind, a.Tensor.Shape, a.Tensor.Numbers)
 			}
 		case "value_int":
-			return s.settled(graph.Int64, nil, []float64{float64(a.integer)})
+			return s.settled(graph.Int64, nil, []float64{float64(a.Integer)})
 		case "value_float":
-			return s.settled(graph.Float32, nil, []float64{a.float})
+			return s.settled(graph.Float32, nil, []float64{a.Float})
 		case "value_ints":
-			numbers := make([]float64, 0, len(a.integers))
-			for _, one := range a.integers {
+			numbers := make([]float64, 0, len(a.Integers))
+			for _, one := range a.Integers {
 				numbers = append(numbers, float64(one))
 			}
 			return s.settled(graph.Int64, []int64{int64(len(numbers))}, numbers)
 		case "value_floats":
 			var numbers []float64
-			if len(a.floats) == a.count {
-				numbers = a.floats
+			if len(a.Floats) == a.Count {
+				numbers = a.Floats
 			}
-			return s.settled(graph.Float32, []int64{int64(a.count)}, numbers)
+			return s.settled(graph.Float32, []int64{int64(a.Count)}, numbers)
 		}
 	}
 	return problem.New(problem.Invalid, "a constant without a value that is a tensor of numbers")
@@ -69,14 +70,14 @@ func constantOfShape(s *step) error {
 	if err != nil {
 		return err
 	}
-	if err := checkShape(shape, s.reader.limits); err != nil {
+	if err := document.CheckShape(shape, s.reader.limits); err != nil {
 		return err
 	}
 	t, number := graph.Float32, 0.0
-	if fill := s.node.attributes["value"].tensor; fill != nil {
-		t = fill.kind
-		if len(fill.numbers) == 1 {
-			number = fill.numbers[0]
+	if fill := s.node.Attributes["value"].Tensor; fill != nil {
+		t = fill.Kind
+		if len(fill.Numbers) == 1 {
+			number = fill.Numbers[0]
 		}
 	}
 	var numbers []float64
@@ -115,7 +116,7 @@ func rangeOf(s *step) error {
 // many or of no use for shapes.
 func (s *step) fold(output graph.Tensor) []float64 {
 	count := output.Elements()
-	if count > int64(s.reader.limits.Folded) || s.reader.folded+int(count) > totalFolded {
+	if count > int64(s.reader.limits.Folded) || s.reader.folded+int(count) > document.TotalFolded {
 		return nil
 	}
 	for i, input := range s.inputs {
@@ -124,7 +125,7 @@ func (s *step) fold(output graph.Tensor) []float64 {
 		}
 	}
 	first := s.inputs[0].numbers
-	switch s.node.kind {
+	switch s.node.Kind {
 	case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout":
 		return first
 	case "Cast":
@@ -247,7 +248,7 @@ func (s *step) foldReduction(count int64) []float64 {
 	}
 	result := list[0]
 	for _, x := range list[1:] {
-		switch s.node.kind {
+		switch s.node.Kind {
 		case "ReduceProd":
 			result *= x
 		case "ReduceSum":

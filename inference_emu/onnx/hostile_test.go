@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -61,7 +62,7 @@ func TestLimits(t *testing.T) {
 	if _, err := onnx.Read(model, onnx.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for name, limits := range map[string]onnx.Limits{"bytes": {Bytes: 20}, "operators": {Nodes: 2}, "stored tensors": {Tensors: 1}, "elements": {Elements: 5}} {
+	for name, limits := range map[string]document.Limits{"bytes": {Bytes: 20}, "operators": {Nodes: 2}, "stored tensors": {Tensors: 1}, "elements": {Elements: 5}} {
 		t.Run(name, func(t *testing.T) {
 			_, err := onnx.Read(model, onnx.Options{Limits: limits})
 			var known *problem.Error
@@ -104,7 +105,7 @@ func FuzzRead(f *testing.F) {
 			node(kind, names("a", "b", "a"), names("u", "v")), node(kind, names("x", "w"), names("s"), attribute("pads", 1, -1), attribute("kernel_shape", 3)), info(12, "y", 1)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		g, err := onnx.Read(data, onnx.Options{Dimensions: sizes, Limits: onnx.Limits{Nodes: 1000, Tensors: 1000}})
+		g, err := onnx.Read(data, onnx.Options{Dimensions: sizes, Limits: document.Limits{Nodes: 1000, Tensors: 1000}})
 		if err != nil {
 			if err.Error() == "" {
 				t.Error("an error without words")

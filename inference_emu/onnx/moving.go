@@ -12,7 +12,7 @@ import (
 // inputs say where and how many.
 func (s *step) moved(shape []int64) error {
 	output := s.like(s.inputs[0].Tensor, shape)
-	op := graph.NewMovement(s.node.kind, s.pick(0), output)
+	op := graph.NewMovement(s.node.Kind, s.pick(0), output)
 	return s.emit(op, output)
 }
 
@@ -42,7 +42,7 @@ func split(s *step) error {
 			return err
 		}
 	}
-	count := int64(len(s.node.outputs))
+	count := int64(len(s.node.Outputs))
 	if len(sizes) == 0 { // equal parts, the last one perhaps smaller
 		each := (input.Shape[at] + count - 1) / max(count, 1)
 		for i := range count {

@@ -11,7 +11,8 @@ package onnx
 
 import (
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/internal/problem"
+
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 )
 
 // Options are what a file does not say.
@@ -22,48 +23,15 @@ type Options struct {
 	// whose name begins with "batch", and a graph is for a batch of one.
 	Dimensions map[string]int64
 	// Limits bound what a file may ask for; those that are 0 have a default.
-	Limits Limits
-}
-
-// Limits bound what a file may ask for.
-type Limits struct {
-	Bytes      int   // of the file, 2 GiB if 0: the most that the format allows
-	Nodes      int   // operators, 100,000 if 0
-	Tensors    int   // stored ones, 100,000 if 0
-	Dimensions int   // of a tensor, 16 if 0
-	Elements   int64 // of a tensor, 2^40 if 0
-	Name       int   // bytes of a name, 4096 if 0
-	Folded     int   // elements of a tensor whose values are followed, 4096 if 0
-}
-
-// totalFolded bounds the values that are followed in one file, together.
-const totalFolded = 1 << 20
-
-func (l Limits) complete() Limits {
-	for _, one := range []struct {
-		limit    *int
-		standard int
-	}{{&l.Bytes, 1<<31 - 1}, {&l.Nodes, 100_000}, {&l.Tensors, 100_000}, {&l.Dimensions, 16}, {&l.Name, 4096}, {&l.Folded, 4096}} {
-		if *one.limit <= 0 {
-			*one.limit = one.standard
-		}
-	}
-	if l.Elements <= 0 || l.Elements > 1<<40 {
-		l.Elements = 1 << 40
-	}
-	return l
+	Limits document.Limits
 }
 
 // Read gives the graph of an ONNX file, for a batch of one sample. Its errors
 // are [problem.Invalid] or, where a limit was reached, [problem.Exhausted], and
 // name the node and the reason.
 func Read(file []byte, options Options) (graph.Graph, error) {
-	limits := options.Limits.complete()
-	if len(file) > limits.Bytes {
-		return graph.Graph{}, problem.New(problem.Exhausted, "the file has %d bytes, at most %d are read", len(file), limits.Bytes)
-	}
-	decoder := decoder{limits: limits}
-	model, err := decoder.model(file)
+	limits := options.Limits.Complete()
+	model, err := document.Read(file, limits)
 	if err != nil {
 		return graph.Graph{}, err
 	}

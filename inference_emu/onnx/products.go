@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -17,14 +18,14 @@ func gemm(s *step) error {
 
 func matrixProduct(s *step) error {
 	operands := s.pick(0, 1)
-	if s.node.kind == "QLinearMatMul" {
+	if s.node.Kind == "QLinearMatMul" {
 		operands = s.pick(0, 3)
 	}
 	op, output, err := graph.NewMatrixProduct(operands)
 	if err != nil {
 		return err
 	}
-	switch s.node.kind {
+	switch s.node.Kind {
 	case "MatMulInteger":
 		retype(&op, &output, graph.Int32)
 	case "QLinearMatMul":
@@ -84,7 +85,7 @@ func recurrent(s *step) error {
 	if hidden < 1 && len(s.inputs[2].Shape) == 3 {
 		hidden = s.inputs[2].Shape[2]
 	}
-	op, outputs, err := graph.NewRecurrent(s.node.kind, s.operands(), graph.Recurring{Hidden: hidden, Directions: directions, BatchFirst: s.integer("layout", 0) != 0})
+	op, outputs, err := graph.NewRecurrent(s.node.Kind, s.operands(), graph.Recurring{Hidden: hidden, Directions: directions, BatchFirst: s.integer("layout", 0) != 0})
 	if err != nil {
 		return err
 	}
@@ -104,11 +105,11 @@ func quantizing(s *step) error {
 	for i := 1; i < len(operands); i++ {
 		operands[i].Auxiliary = true
 	}
-	op, output, err := graph.NewPointwise(s.node.kind, operands)
+	op, output, err := graph.NewPointwise(s.node.Kind, operands)
 	if err != nil {
 		return err
 	}
-	if s.node.kind != "DynamicQuantizeLinear" {
+	if s.node.Kind != "DynamicQuantizeLinear" {
 		return s.emit(op, output)
 	}
 	op.Operations = graph.Product(2, op.Operations)
@@ -121,8 +122,8 @@ func cast(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
-	to, _ := elementType(uint64(s.integer("to", 0)))
-	if s.node.kind == "CastLike" {
+	to, _ := document.ElementType(uint64(s.integer("to", 0)))
+	if s.node.Kind == "CastLike" {
 		if err := s.need(2); err != nil {
 			return err
 		}

@@ -1,11 +1,11 @@
 package onnx
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -38,52 +38,43 @@ func (v value) operand() graph.Operand {
 
 // reader makes a graph of a model, node by node.
 type reader struct {
-	model   model
-	limits  Limits
+	model   document.Model
+	limits  document.Limits
 	binding binding
 	values  map[string]value
-	infos   map[string]valueInfo
+	infos   map[string]document.ValueInfo
 	steps   map[string]func(*step) error
 	graph   graph.Graph
 	folded  int
 }
 
-func newReader(m model, dimensions map[string]int64, limits Limits) *reader {
-	return &reader{model: m, limits: limits, binding: bind(m.openInputs(), dimensions, limits), values: map[string]value{}, infos: map[string]valueInfo{},
-		steps: steps(), graph: graph.Graph{Name: m.name, Tensors: map[string]graph.Tensor{}}}
-}
-
-// openInputs are the inputs that no initializer fills: older files list both.
-func (m model) openInputs() []valueInfo {
-	filled := map[string]bool{}
-	for _, one := range m.stored {
-		filled[one.name] = true
-	}
-	return slices.DeleteFunc(slices.Clone(m.inputs), func(info valueInfo) bool { return filled[info.name] })
+func newReader(m document.Model, dimensions map[string]int64, limits document.Limits) *reader {
+	return &reader{model: m, limits: limits, binding: bind(m.OpenInputs(), dimensions, limits), values: map[string]value{}, infos: map[string]document.ValueInfo{},
+		steps: steps(), graph: graph.Graph{Name: m.Name, Tensors: map[string]graph.Tensor{}}}
 }
 
 func (r *reader) read() error {
-	for _, one := range r.model.stored {
-		if _, twice := r.values[one.name]; twice || one.name == "" {
-			return problem.New(problem.Invalid, "initializer %q: its name is empty or there twice", one.name)
+	for _, one := range r.model.Stored {
+		if _, twice := r.values[one.Name]; twice || one.Name == "" {
+			return problem.New(problem.Invalid, "initializer %q: its name is empty or there twice", one.Name)
 		}
-		r.values[one.name] = constantOf(one)
+		r.values[one.Name] = constantOf(one)
 	}
-	for _, info := range slices.Concat(r.model.infos, r.model.outputs) {
-		r.infos[info.name] = info
+	for _, info := range slices.Concat(r.model.Infos, r.model.Outputs) {
+		r.infos[info.Name] = info
 	}
 	if err := r.readInputs(); err != nil {
 		return err
 	}
-	for i, n := range r.model.nodes {
+	for i, n := range r.model.Nodes {
 		if err := r.readNode(i, n); err != nil {
-			return within(err, "node %d %q (%s)", i, n.name, n.kind)
+			return document.Within(err, "node %d %q (%s)", i, n.Name, n.Kind)
 		}
 	}
-	for _, info := range r.model.outputs {
-		output, known := r.values[info.name]
+	for _, info := range r.model.Outputs {
+		output, known := r.values[info.Name]
 		if !known {
-			return problem.New(problem.Invalid, "output %q: no node writes it", info.name)
+			return problem.New(problem.Invalid, "output %q: no node writes it", info.Name)
 		}
 		if !output.constant {
 			r.graph.Outputs = append(r.graph.Outputs, output.Tensor)
@@ -95,7 +86,7 @@ func (r *reader) read() error {
 // readInputs says all that is wrong with the inputs at once.
 func (r *reader) readInputs() error {
 	var faults []problem.Field
-	for _, info := range r.model.openInputs() {
+	for _, info := range r.model.OpenInputs() {
 		tensor, err := r.binding.input(info)
 		if known, ok := err.(*problem.Error); ok && len(known.Fields) > 0 {
 			faults = append(faults, known.Fields...)
@@ -104,12 +95,12 @@ func (r *reader) readInputs() error {
 		if err != nil {
 			return err
 		}
-		if _, twice := r.values[info.name]; twice || info.name == "" {
-			return problem.New(problem.Invalid, "input %q: its name is empty or there twice", info.name)
+		if _, twice := r.values[info.Name]; twice || info.Name == "" {
+			return problem.New(problem.Invalid, "input %q: its name is empty or there twice", info.Name)
 		}
-		r.values[info.name] = value{Tensor: tensor}
+		r.values[info.Name] = value{Tensor: tensor}
 		r.graph.Inputs = append(r.graph.Inputs, tensor)
-		r.graph.Tensors[info.name] = tensor
+		r.graph.Tensors[info.Name] = tensor
 	}
 	if len(faults) > 0 {
 		return problem.WithFields("the file leaves dimensions open", faults)
@@ -117,33 +108,33 @@ func (r *reader) readInputs() error {
 	return nil
 }
 
-func constantOf(one stored) value {
-	return value{Tensor: graph.Tensor{Name: one.name, Type: one.kind, Shape: one.shape}, constant: true, numbers: one.numbers, kept: one.kind, origin: one.name}
+func constantOf(one document.Stored) value {
+	return value{Tensor: graph.Tensor{Name: one.Name, Type: one.Kind, Shape: one.Shape}, constant: true, numbers: one.Numbers, kept: one.Kind, origin: one.Name}
 }
 
 // readNode works one node out and appends its operator, or keeps its constants.
-func (r *reader) readNode(index int, n node) error {
-	for _, name := range slices.Sorted(maps.Keys(n.attributes)) {
-		if n.attributes[name].subgraph {
+func (r *reader) readNode(index int, n document.Node) error {
+	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
+		if n.Attributes[name].Subgraph {
 			return problem.New(problem.Invalid, "operators with graphs of their own (If, Loop, Scan) are not supported: what they cost depends on the data. Export without them, for instance by tracing instead of scripting")
 		}
 	}
 	s := &step{reader: r, node: n, index: index}
-	for _, name := range n.inputs {
+	for _, name := range n.Inputs {
 		input, known := r.values[name]
 		if name != "" && !known {
 			return problem.New(problem.Invalid, "input %q: no node before it writes it", name)
 		}
 		s.inputs = append(s.inputs, input)
 	}
-	for _, name := range n.outputs {
+	for _, name := range n.Outputs {
 		if _, twice := r.values[name]; twice && name != "" {
 			return problem.New(problem.Invalid, "output %q is written already", name)
 		}
 	}
-	handle := r.steps[n.kind]
-	if n.domain != "" && n.domain != "ai.onnx.ml" {
-		handle = r.steps[n.domain+"."+n.kind]
+	handle := r.steps[n.Kind]
+	if n.Domain != "" && n.Domain != "ai.onnx.ml" {
+		handle = r.steps[n.Domain+"."+n.Kind]
 	}
 	if handle == nil {
 		handle = (*step).unknown
@@ -159,21 +150,13 @@ func (r *reader) keep(v value) error {
 	if _, twice := r.values[v.Name]; twice {
 		return problem.New(problem.Invalid, "output %q is written twice", v.Name)
 	}
-	if err := checkShape(v.Shape, r.limits); err != nil {
-		return within(err, "output %q", v.Name)
+	if err := document.CheckShape(v.Shape, r.limits); err != nil {
+		return document.Within(err, "output %q", v.Name)
 	}
-	if len(v.numbers) > r.limits.Folded || r.folded+len(v.numbers) > totalFolded {
+	if len(v.numbers) > r.limits.Folded || r.folded+len(v.numbers) > document.TotalFolded {
 		v.numbers = nil
 	}
 	r.folded += len(v.numbers)
 	r.values[v.Name] = v
 	return nil
-}
-
-// named is the name of a node, or one made of its kind and place.
-func (n node) named(index int) string {
-	if n.name != "" {
-		return n.name
-	}
-	return fmt.Sprintf("%s.%d", n.kind, index)
 }

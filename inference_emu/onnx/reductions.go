@@ -11,7 +11,7 @@ import (
 // versions and an input in newer ones, all where none are given.
 func (s *step) axesOf(rank int) ([]int, error) {
 	given := s.integers("axes")
-	if strip, _ := axesInput(s.node.kind); strip > 0 && s.has(strip) {
+	if strip, _ := axesInput(s.node.Kind); strip > 0 && s.has(strip) {
 		var err error
 		if given, err = s.numbers(strip); err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func reduction(s *step) error {
 	t := input.Type
 	var axes []int
 	var err error
-	if s.node.kind == "ArgMax" || s.node.kind == "ArgMin" {
+	if s.node.Kind == "ArgMax" || s.node.Kind == "ArgMin" {
 		t = graph.Int64
 		var at int
 		at, err = axis(s.integer("axis", 0), rank)
@@ -78,7 +78,7 @@ func reduction(s *step) error {
 			shape = append(shape, 1)
 		}
 	}
-	op, output := graph.NewReduction(s.node.kind, s.pick(0), shape)
+	op, output := graph.NewReduction(s.node.Kind, s.pick(0), shape)
 	retype(&op, &output, t)
 	op.Attributes = s.settings("axes")
 	return s.emit(op, output)
@@ -121,7 +121,7 @@ func cumulative(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
-	op, output := graph.NewReduction(s.node.kind, s.pick(0), s.inputs[0].Shape)
+	op, output := graph.NewReduction(s.node.Kind, s.pick(0), s.inputs[0].Shape)
 	op.Attributes = s.settings()
 	return s.emit(op, output)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -12,7 +13,7 @@ func (s *step) view(shape []int64) error {
 	if graph.Product(shape...) != s.inputs[0].Elements() {
 		return problem.New(problem.Invalid, "shape %v does not have the %d elements of %v", shape, s.inputs[0].Elements(), s.inputs[0].Shape)
 	}
-	op, output := graph.NewView(s.node.kind, s.inputs[0].operand(), shape)
+	op, output := graph.NewView(s.node.Kind, s.inputs[0].operand(), shape)
 	return s.emit(op, output)
 }
 
@@ -21,14 +22,14 @@ func reshape(s *step) error {
 		return err
 	}
 	wanted := s.integers("shape") // version 1
-	if len(s.node.inputs) > 1 {
+	if len(s.node.Inputs) > 1 {
 		var err error
 		if wanted, err = s.numbers(1); err != nil {
 			return err
 		}
 	}
 	if len(wanted) > s.reader.limits.Dimensions {
-		return exhausted("dimensions in a tensor", s.reader.limits.Dimensions)
+		return document.Exhausted("dimensions in a tensor", s.reader.limits.Dimensions)
 	}
 	shape, open := slices.Clone(wanted), -1
 	known := int64(1)
@@ -105,7 +106,7 @@ func unsqueeze(s *step) error {
 	input := s.inputs[0].Shape
 	rank := len(input) + len(given)
 	if rank > s.reader.limits.Dimensions {
-		return exhausted("dimensions in a tensor", s.reader.limits.Dimensions)
+		return document.Exhausted("dimensions in a tensor", s.reader.limits.Dimensions)
 	}
 	added := make([]bool, rank)
 	for _, one := range given {
@@ -135,11 +136,11 @@ func identity(s *step) error {
 	if err := s.need(1); err != nil {
 		return err
 	}
-	if s.node.kind == "Dropout" && len(s.node.outputs) > 1 { // and what it would drop: nothing
+	if s.node.Kind == "Dropout" && len(s.node.Outputs) > 1 { // and what it would drop: nothing
 		output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
 		mask := output
 		mask.Type = graph.Bool
-		return s.emit(graph.NewMovement(s.node.kind, s.pick(0), output, mask), output, mask)
+		return s.emit(graph.NewMovement(s.node.Kind, s.pick(0), output, mask), output, mask)
 	}
 	return s.view(s.inputs[0].Shape)
 }
@@ -168,7 +169,7 @@ func likeFirst(s *step) error {
 		return err
 	}
 	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
-	op := graph.NewMovement(s.node.kind, s.operands(), output)
+	op := graph.NewMovement(s.node.Kind, s.operands(), output)
 	op.Attributes = s.settings()
 	return s.emit(op, output)
 }
@@ -204,7 +205,7 @@ func (s *step) blocks(change func(shape []int64, block int64) bool) error {
 		return problem.New(problem.Invalid, "blocks of %d do not fit %v", block, s.inputs[0].Shape)
 	}
 	output := s.like(s.inputs[0].Tensor, shape)
-	op := graph.NewMovement(s.node.kind, s.operands(), output)
+	op := graph.NewMovement(s.node.Kind, s.operands(), output)
 	op.Attributes = s.settings()
 	return s.emit(op, output)
 }

@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // step is one node while it is worked out.
 type step struct {
 	reader *reader
-	node   node
+	node   document.Node
 	index  int
 	inputs []value
 }
 
 // has says whether an optional input is there.
-func (s *step) has(i int) bool { return i < len(s.node.inputs) && s.node.inputs[i] != "" }
+func (s *step) has(i int) bool { return i < len(s.node.Inputs) && s.node.Inputs[i] != "" }
 
 // need checks that the first count inputs are there.
 func (s *step) need(count int) error {
@@ -52,21 +53,21 @@ func (s *step) pick(places ...int) []graph.Operand {
 }
 
 func (s *step) integer(name string, standard int64) int64 {
-	if a, there := s.node.attributes[name]; there {
-		return a.integer
+	if a, there := s.node.Attributes[name]; there {
+		return a.Integer
 	}
 	return standard
 }
 
 // integers are those of an attribute about shapes, which are few.
 func (s *step) integers(name string) []int64 {
-	list := s.node.attributes[name].integers
+	list := s.node.Attributes[name].Integers
 	return list[:min(len(list), 1024)]
 }
 
 func (s *step) text(name, standard string) string {
-	if a, there := s.node.attributes[name]; there {
-		return a.text
+	if a, there := s.node.Attributes[name]; there {
+		return a.Text
 	}
 	return standard
 }
@@ -77,7 +78,7 @@ func (s *step) numbers(i int) ([]int64, error) {
 		return nil, problem.New(problem.Invalid, "input %d is missing", i)
 	}
 	if s.inputs[i].numbers == nil && s.inputs[i].Elements() != 0 {
-		return nil, problem.New(problem.Invalid, "the output's shape depends on the values of %q, which are not known before it runs, are in another file, or are more than %d", s.node.inputs[i], s.reader.limits.Folded)
+		return nil, problem.New(problem.Invalid, "the output's shape depends on the values of %q, which are not known before it runs, are in another file, or are more than %d", s.node.Inputs[i], s.reader.limits.Folded)
 	}
 	list := make([]int64, len(s.inputs[i].numbers))
 	for j, number := range s.inputs[i].numbers {
@@ -127,16 +128,16 @@ func (s *step) emit(op graph.Operator, outputs ...graph.Tensor) error {
 	if s.allConstant() {
 		return s.emitConstants(outputs)
 	}
-	op.Kind, op.Name, op.Outputs = s.node.kind, s.node.named(s.index), nil
+	op.Kind, op.Name, op.Outputs = s.node.Kind, s.node.Named(s.index), nil
 	op.WrittenBytes = 0
 	if op.Type == "" && len(outputs) > 0 {
 		op.Type = outputs[0].Type
 	}
 	for i, output := range outputs {
-		if i >= len(s.node.outputs) || s.node.outputs[i] == "" {
+		if i >= len(s.node.Outputs) || s.node.Outputs[i] == "" {
 			continue // an output that nobody asks for
 		}
-		output.Name = s.node.outputs[i]
+		output.Name = s.node.Outputs[i]
 		op.Outputs = append(op.Outputs, output.Name)
 		if !op.View {
 			op.WrittenBytes = graph.Sum(op.WrittenBytes, output.Bytes())
@@ -157,15 +158,15 @@ func (s *step) emit(op graph.Operator, outputs ...graph.Tensor) error {
 // emitConstants keeps outputs that are computed from constants.
 func (s *step) emitConstants(outputs []graph.Tensor) error {
 	for i, output := range outputs {
-		if i >= len(s.node.outputs) || s.node.outputs[i] == "" {
+		if i >= len(s.node.Outputs) || s.node.Outputs[i] == "" {
 			continue
 		}
-		output.Name = s.node.outputs[i]
+		output.Name = s.node.Outputs[i]
 		v := value{Tensor: output, constant: true, kept: output.Type, origin: output.Name}
 		first := s.inputs[0]
 		if first.Elements() == output.Elements() {
 			v.origin = first.origin
-			if s.node.kind == "DequantizeLinear" || first.kept == first.Type && s.node.kind != "Cast" {
+			if s.node.Kind == "DequantizeLinear" || first.kept == first.Type && s.node.Kind != "Cast" {
 				v.kept = first.kept
 			}
 		}
@@ -195,19 +196,19 @@ func retype(op *graph.Operator, output *graph.Tensor, t graph.Type) {
 func (s *step) settings(except ...string) []string {
 	except = append(except, "epsilon", "momentum", "training_mode", "spatial", "consumed_inputs", "seed")
 	var list []string
-	for name, a := range s.node.attributes {
+	for name, a := range s.node.Attributes {
 		if slices.Contains(except, name) {
 			continue
 		}
 		switch {
-		case a.is == isInteger:
-			list = append(list, fmt.Sprintf("%s=%d", name, a.integer))
-		case a.is == isFloat:
-			list = append(list, fmt.Sprintf("%s=%g", name, a.float))
-		case a.is == isText:
-			list = append(list, name+"="+strings.ToValidUTF8(a.text, "?"))
-		case a.is == isIntegers && len(a.integers) <= 32:
-			list = append(list, fmt.Sprintf("%s=%v", name, a.integers))
+		case a.Is == document.IsInteger:
+			list = append(list, fmt.Sprintf("%s=%d", name, a.Integer))
+		case a.Is == document.IsFloat:
+			list = append(list, fmt.Sprintf("%s=%g", name, a.Float))
+		case a.Is == document.IsText:
+			list = append(list, name+"="+strings.ToValidUTF8(a.Text, "?"))
+		case a.Is == document.IsIntegers && len(a.Integers) <= 32:
+			list = append(list, fmt.Sprintf("%s=%v", name, a.Integers))
 		}
 	}
 	return list
@@ -216,22 +217,22 @@ func (s *step) settings(except ...string) []string {
 // unknown keeps an operator that is not known: its bytes are counted, its
 // operations are not, and the file has to say the shapes of its outputs.
 func (s *step) unknown() error {
-	kind := s.node.kind
-	if s.node.domain != "" {
-		kind = s.node.domain + "." + kind
+	kind := s.node.Kind
+	if s.node.Domain != "" {
+		kind = s.node.Domain + "." + kind
 	}
 	var outputs []graph.Tensor
 	batched := false
 	for _, input := range s.inputs {
 		batched = batched || input.Batched
 	}
-	for _, name := range s.node.outputs {
+	for _, name := range s.node.Outputs {
 		info := s.reader.infos[name]
 		shape := s.reader.binding.declared(info)
 		if shape == nil && name != "" {
 			return problem.New(problem.Invalid, "%s is not known here, and the file does not say the shape of its output %q: run onnx.shape_inference.infer_shapes on the model and save it", kind, name)
 		}
-		outputs = append(outputs, graph.Tensor{Type: info.kind, Shape: shape, Batched: batched})
+		outputs = append(outputs, graph.Tensor{Type: info.Kind, Shape: shape, Batched: batched})
 	}
 	op := graph.NewOperator(kind, graph.Rest, s.operands(), outputs...)
 	op.Attributes = s.settings()

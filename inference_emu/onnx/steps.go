@@ -84,17 +84,17 @@ func pointwise(s *step) error {
 		return err
 	}
 	operands := s.operands()
-	if s.node.kind == "BatchNormalization" {
+	if s.node.Kind == "BatchNormalization" {
 		for i := 3; i < len(operands); i++ {
 			operands[i].Auxiliary = true // statistics of the training data
 		}
 	}
-	op, output, err := graph.NewPointwise(s.node.kind, operands)
+	op, output, err := graph.NewPointwise(s.node.Kind, operands)
 	if err != nil {
 		return err
 	}
 	op.Attributes = s.settings()
-	if s.node.kind == "LayerNormalization" && len(s.node.outputs) > 1 {
+	if s.node.Kind == "LayerNormalization" && len(s.node.Outputs) > 1 {
 		at, err := axis(s.integer("axis", -1), len(output.Shape))
 		if err != nil {
 			return err

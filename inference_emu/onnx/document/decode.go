@@ -1,4 +1,5 @@
-package onnx
+// Package document takes ONNX files apart at the level of the wire, within limits.
+package document
 
 import (
 	"encoding/binary"
@@ -10,6 +11,45 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
+
+// Limits bound what a file may ask for.
+type Limits struct {
+	Bytes      int   // of the file, 2 GiB if 0: the most that the format allows
+	Nodes      int   // operators, 100,000 if 0
+	Tensors    int   // stored ones, 100,000 if 0
+	Dimensions int   // of a tensor, 16 if 0
+	Elements   int64 // of a tensor, 2^40 if 0
+	Name       int   // bytes of a name, 4096 if 0
+	Folded     int   // elements of a tensor whose values are followed, 4096 if 0
+}
+
+// TotalFolded bounds the values that are followed in one file, together.
+const TotalFolded = 1 << 20
+
+// Complete puts the default where a limit is 0.
+func (l Limits) Complete() Limits {
+	for _, one := range []struct {
+		limit    *int
+		standard int
+	}{{&l.Bytes, 1<<31 - 1}, {&l.Nodes, 100_000}, {&l.Tensors, 100_000}, {&l.Dimensions, 16}, {&l.Name, 4096}, {&l.Folded, 4096}} {
+		if *one.limit <= 0 {
+			*one.limit = one.standard
+		}
+	}
+	if l.Elements <= 0 || l.Elements > 1<<40 {
+		l.Elements = 1 << 40
+	}
+	return l
+}
+
+// Read takes a file apart.
+func Read(file []byte, limits Limits) (Model, error) {
+	if len(file) > limits.Bytes {
+		return Model{}, problem.New(problem.Exhausted, "the file has %d bytes, at most %d are read", len(file), limits.Bytes)
+	}
+	d := decoder{limits: limits}
+	return d.model(file)
+}
 
 // decoder takes messages apart within limits.
 type decoder struct {
@@ -26,8 +66,8 @@ func (d *decoder) text(f field) (string, error) {
 	return string(f.bytes), nil
 }
 
-func (d *decoder) model(file []byte) (model, error) {
-	var m model
+func (d *decoder) model(file []byte) (Model, error) {
+	var m Model
 	graphs := 0
 	err := fields(file, func(f field) error {
 		if f.number != 7 || f.kind != protowire.BytesType {
@@ -42,49 +82,49 @@ func (d *decoder) model(file []byte) (model, error) {
 	return m, err
 }
 
-func (d *decoder) graph(m *model, message []byte) error {
+func (d *decoder) graph(m *Model, message []byte) error {
 	return fields(message, func(f field) (err error) {
 		switch f.number {
 		case 1:
-			if len(m.nodes) >= d.limits.Nodes {
-				return exhausted("operators", d.limits.Nodes)
+			if len(m.Nodes) >= d.limits.Nodes {
+				return Exhausted("operators", d.limits.Nodes)
 			}
-			var one node
+			var one Node
 			if one, err = d.node(f.bytes); err != nil {
-				return within(err, "node %d %q", len(m.nodes), one.name)
+				return Within(err, "node %d %q", len(m.Nodes), one.Name)
 			}
-			m.nodes = append(m.nodes, one)
+			m.Nodes = append(m.Nodes, one)
 		case 2:
-			m.name, err = d.text(f)
+			m.Name, err = d.text(f)
 		case 5, 15:
-			if len(m.stored) >= d.limits.Tensors {
-				return exhausted("stored tensors", d.limits.Tensors)
+			if len(m.Stored) >= d.limits.Tensors {
+				return Exhausted("stored tensors", d.limits.Tensors)
 			}
 			if f.number == 15 {
 				return problem.New(problem.Invalid, "sparse initializers are not supported: store them dense")
 			}
-			var one stored
+			var one Stored
 			if one, err = d.tensor(f.bytes); err != nil {
-				return within(err, "initializer %q", one.name)
+				return Within(err, "initializer %q", one.Name)
 			}
-			m.stored = append(m.stored, one)
+			m.Stored = append(m.Stored, one)
 		case 11:
 			err = d.appendInfo(&m.inputs, f.bytes)
 		case 12:
-			err = d.appendInfo(&m.outputs, f.bytes)
+			err = d.appendInfo(&m.Outputs, f.bytes)
 		case 13:
-			err = d.appendInfo(&m.infos, f.bytes)
+			err = d.appendInfo(&m.Infos, f.bytes)
 		}
 		return err
 	})
 }
 
-func (d *decoder) node(message []byte) (node, error) {
-	one := node{attributes: map[string]attribute{}}
+func (d *decoder) node(message []byte) (Node, error) {
+	one := Node{Attributes: map[string]attribute{}}
 	err := fields(message, func(f field) (err error) {
 		var text string
 		if d.parts++; d.parts > 10*d.limits.Nodes {
-			return exhausted("parts of operators", 10*d.limits.Nodes)
+			return Exhausted("parts of operators", 10*d.limits.Nodes)
 		}
 		switch f.number {
 		case 1, 2, 3, 4, 7:
@@ -94,26 +134,26 @@ func (d *decoder) node(message []byte) (node, error) {
 		}
 		switch f.number {
 		case 1:
-			one.inputs = append(one.inputs, text)
+			one.Inputs = append(one.Inputs, text)
 		case 2:
-			one.outputs = append(one.outputs, text)
+			one.Outputs = append(one.Outputs, text)
 		case 3:
-			one.name = text
+			one.Name = text
 		case 4:
-			one.kind = text
+			one.Kind = text
 		case 5:
 			name, value, err := d.attribute(f.bytes)
 			if err != nil {
-				return within(err, "attribute %q", name)
+				return Within(err, "attribute %q", name)
 			}
-			one.attributes[name] = value
+			one.Attributes[name] = value
 		case 7:
-			one.domain = text
+			one.Domain = text
 		}
 		return err
 	})
-	if one.domain == "ai.onnx" {
-		one.domain = ""
+	if one.Domain == "ai.onnx" {
+		one.Domain = ""
 	}
 	return one, err
 }
@@ -126,27 +166,27 @@ func (d *decoder) attribute(message []byte) (string, attribute, error) {
 		case 1:
 			name, err = d.text(f)
 		case 2:
-			a.float, a.is = float64(math.Float32frombits(uint32(f.bits))), isFloat
+			a.Float, a.Is = float64(math.Float32frombits(uint32(f.bits))), IsFloat
 		case 3:
-			a.integer, a.is = int64(f.bits), isInteger
+			a.Integer, a.Is = int64(f.bits), IsInteger
 		case 4: // text may be anything, and long; only short ones are looked at
 			if len(f.bytes) <= d.limits.Name {
-				a.text, a.is = string(f.bytes), isText
+				a.Text, a.Is = string(f.bytes), IsText
 			}
 		case 5:
-			var one stored
+			var one Stored
 			one, err = d.tensor(f.bytes)
-			a.tensor = &one
+			a.Tensor = &one
 		case 7:
-			a.count += f.count(4)
-			a.floats = someFloats(a.floats, f, d.limits.Dimensions)
+			a.Count += f.count(4)
+			a.Floats = someFloats(a.Floats, f, d.limits.Dimensions)
 		case 8:
-			a.is = isIntegers
-			a.integers, err = f.integers(a.integers, math.MaxInt)
+			a.Is = IsIntegers
+			a.Integers, err = f.integers(a.Integers, math.MaxInt)
 		case 9:
-			a.count++
+			a.Count++
 		case 6, 11:
-			a.subgraph = true
+			a.Subgraph = true
 		}
 		return err
 	})
@@ -165,14 +205,14 @@ func someFloats(list []float64, f field, limit int) []float64 {
 }
 
 // tensor reads a TensorProto and its values if they are few.
-func (d *decoder) tensor(message []byte) (stored, error) {
-	var one stored
+func (d *decoder) tensor(message []byte) (Stored, error) {
+	var one Stored
 	var v values
 	err := fields(message, func(f field) (err error) {
 		switch f.number {
 		case 1:
-			if one.shape, err = f.integers(one.shape, d.limits.Dimensions+1); len(one.shape) > d.limits.Dimensions {
-				return exhausted("dimensions in a tensor", d.limits.Dimensions)
+			if one.Shape, err = f.integers(one.Shape, d.limits.Dimensions+1); len(one.Shape) > d.limits.Dimensions {
+				return Exhausted("dimensions in a tensor", d.limits.Dimensions)
 			}
 		case 2:
 			v.code = f.bits
@@ -184,7 +224,7 @@ func (d *decoder) tensor(message []byte) (stored, error) {
 		case 5, 7, 11:
 			v.integers, err = f.integers(v.integers, d.limits.Folded+1)
 		case 8:
-			one.name, err = d.text(f)
+			one.Name, err = d.text(f)
 		case 9:
 			v.raw = f.bytes
 		case 10:
@@ -201,26 +241,26 @@ func (d *decoder) tensor(message []byte) (stored, error) {
 		return one, err
 	}
 	var width int
-	one.kind, width = elementType(v.code)
-	if err := checkShape(one.shape, d.limits); err != nil {
+	one.Kind, width = ElementType(v.code)
+	if err := CheckShape(one.Shape, d.limits); err != nil {
 		return one, err
 	}
-	if need := graph.Product(one.shape...) * int64(width); v.raw != nil && !v.outside && width > 0 && need != int64(len(v.raw)) {
-		return one, problem.New(problem.Invalid, "it has %d bytes, its shape %v needs %d", len(v.raw), one.shape, need)
+	if need := graph.Product(one.Shape...) * int64(width); v.raw != nil && !v.outside && width > 0 && need != int64(len(v.raw)) {
+		return one, problem.New(problem.Invalid, "it has %d bytes, its shape %v needs %d", len(v.raw), one.Shape, need)
 	}
 	// Float16 holds no shapes, and large tensors are weights.
-	count := graph.Product(one.shape...)
-	if count <= int64(d.limits.Folded) && d.folded+int(count) <= totalFolded && one.kind != graph.Float16 {
-		one.numbers = v.numbers(int(count))
-		d.folded += len(one.numbers)
+	count := graph.Product(one.Shape...)
+	if count <= int64(d.limits.Folded) && d.folded+int(count) <= TotalFolded && one.Kind != graph.Float16 {
+		one.Numbers = v.numbers(int(count))
+		d.folded += len(one.Numbers)
 	}
 	return one, nil
 }
 
-// checkShape says whether a tensor may have a shape.
-func checkShape(shape []int64, limits Limits) error {
+// CheckShape says whether a tensor may have a shape.
+func CheckShape(shape []int64, limits Limits) error {
 	if len(shape) > limits.Dimensions {
-		return exhausted("dimensions in a tensor", limits.Dimensions)
+		return Exhausted("dimensions in a tensor", limits.Dimensions)
 	}
 	for _, size := range shape {
 		if size < 0 || size > limits.Elements {
@@ -233,15 +273,15 @@ func checkShape(shape []int64, limits Limits) error {
 	return nil
 }
 
-func (d *decoder) appendInfo(list *[]valueInfo, message []byte) error {
+func (d *decoder) appendInfo(list *[]ValueInfo, message []byte) error {
 	if len(*list) >= d.limits.Tensors {
-		return exhausted("declared tensors", d.limits.Tensors)
+		return Exhausted("declared tensors", d.limits.Tensors)
 	}
-	var info valueInfo
+	var info ValueInfo
 	err := fields(message, func(f field) (err error) {
 		switch f.number {
 		case 1:
-			info.name, err = d.text(f)
+			info.Name, err = d.text(f)
 		case 2: // TypeProto
 			err = fields(f.bytes, func(f field) error {
 				if f.number != 1 { // sequences and maps have no shape
@@ -253,39 +293,39 @@ func (d *decoder) appendInfo(list *[]valueInfo, message []byte) error {
 		return err
 	})
 	if err != nil {
-		return within(err, "tensor %q", info.name)
+		return Within(err, "tensor %q", info.Name)
 	}
 	*list = append(*list, info)
 	return nil
 }
 
-func (d *decoder) tensorType(info *valueInfo, message []byte) error {
+func (d *decoder) tensorType(info *ValueInfo, message []byte) error {
 	return fields(message, func(f field) error {
 		switch f.number {
 		case 1:
-			info.kind, _ = elementType(f.bits)
+			info.Kind, _ = ElementType(f.bits)
 		case 2:
-			info.shape = true
+			info.Shape = true
 			return fields(f.bytes, func(f field) error {
 				if f.number != 1 {
 					return nil
 				}
-				if len(info.dims) >= d.limits.Dimensions {
-					return exhausted("dimensions in a tensor", d.limits.Dimensions)
+				if len(info.Dims) >= d.limits.Dimensions {
+					return Exhausted("dimensions in a tensor", d.limits.Dimensions)
 				}
-				one := dimension{size: -1}
+				one := dimension{Size: -1}
 				err := fields(f.bytes, func(f field) (err error) {
 					switch f.number {
 					case 1:
-						if one.size = int64(f.bits); one.size < 1 {
-							one.size = -1 // how some say that it is open
+						if one.Size = int64(f.bits); one.Size < 1 {
+							one.Size = -1 // how some say that it is open
 						}
 					case 2:
-						one.name, err = d.text(f)
+						one.Name, err = d.text(f)
 					}
 					return err
 				})
-				info.dims = append(info.dims, one)
+				info.Dims = append(info.Dims, one)
 				return err
 			})
 		}

@@ -1,42 +1,61 @@
-package onnx
+package document
 
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// model is what is read of a ModelProto.
-type model struct {
-	name    string
-	nodes   []node
-	stored  []stored
-	inputs  []valueInfo
-	outputs []valueInfo
-	infos   []valueInfo
+// Model is what is read of a ModelProto.
+type Model struct {
+	Name    string
+	Nodes   []Node
+	Stored  []Stored
+	inputs  []ValueInfo
+	Outputs []ValueInfo
+	Infos   []ValueInfo
 }
 
-// node is what is read of a NodeProto.
-type node struct {
-	name, domain, kind string
-	inputs, outputs    []string
-	attributes         map[string]attribute
+// OpenInputs are the inputs that no initializer fills: older files list both.
+func (m Model) OpenInputs() []ValueInfo {
+	filled := map[string]bool{}
+	for _, one := range m.Stored {
+		filled[one.Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(m.inputs), func(info ValueInfo) bool { return filled[info.Name] })
+}
+
+// Node is what is read of a NodeProto.
+type Node struct {
+	Name, Domain, Kind string
+	Inputs, Outputs    []string
+	Attributes         map[string]attribute
+}
+
+// Named is the name of a node, or one made of its kind and place.
+func (n Node) Named(index int) string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return fmt.Sprintf("%s.%d", n.Kind, index)
 }
 
 // attribute is what is read of an AttributeProto.
 type attribute struct {
-	integer  int64
-	float    float64
-	text     string
-	integers []int64
-	floats   []float64
-	count    int // of floats and texts, kept or not
-	tensor   *stored
-	subgraph bool
-	is       attributeKind
+	Integer  int64
+	Float    float64
+	Text     string
+	Integers []int64
+	Floats   []float64
+	Count    int // of floats and texts, kept or not
+	Tensor   *Stored
+	Subgraph bool
+	Is       attributeKind
 }
 
 // attributeKind says which value an attribute has.
@@ -44,37 +63,37 @@ type attributeKind int
 
 const (
 	isOther attributeKind = iota
-	isInteger
-	isFloat
-	isText
-	isIntegers
+	IsInteger
+	IsFloat
+	IsText
+	IsIntegers
 )
 
-// stored is what is read of a TensorProto: no more values than are followed.
-type stored struct {
-	name    string
-	kind    graph.Type
-	shape   []int64
-	numbers []float64 // nil if they were not read
+// Stored is what is read of a TensorProto: no more values than are followed.
+type Stored struct {
+	Name    string
+	Kind    graph.Type
+	Shape   []int64
+	Numbers []float64 // nil if they were not read
 }
 
-// valueInfo is what is read of a ValueInfoProto.
-type valueInfo struct {
-	name  string
-	kind  graph.Type
-	dims  []dimension
-	shape bool // whether there is one
+// ValueInfo is what is read of a ValueInfoProto.
+type ValueInfo struct {
+	Name  string
+	Kind  graph.Type
+	Dims  []dimension
+	Shape bool // whether there is one
 }
 
 // dimension is a fixed size, or a symbolic one: -1 and perhaps a name.
 type dimension struct {
-	size int64
-	name string
+	Size int64
+	Name string
 }
 
-// elementType is that of a number of TensorProto.DataType, and how many bytes
+// ElementType is that of a number of TensorProto.DataType, and how many bytes
 // an element has in raw data.
-func elementType(code uint64) (kind graph.Type, width int) {
+func ElementType(code uint64) (kind graph.Type, width int) {
 	switch code {
 	case 1:
 		return graph.Float32, 4
@@ -112,7 +131,7 @@ type values struct {
 // numbers are the values of a tensor, nil where they are not there or of a type
 // in which no shapes are.
 func (v values) numbers(count int) []float64 {
-	_, width := elementType(v.code)
+	_, width := ElementType(v.code)
 	var list []float64
 	switch {
 	case v.outside:
@@ -169,8 +188,8 @@ func rawNumber(code uint64, raw []byte) float64 {
 	return math.NaN()
 }
 
-// within says where in the file an error is, and keeps what kind it is.
-func within(err error, format string, args ...any) error {
+// Within says where in the file an error is, and keeps what kind it is.
+func Within(err error, format string, args ...any) error {
 	code := problem.Invalid
 	var known *problem.Error
 	if errors.As(err, &known) {
@@ -179,7 +198,7 @@ func within(err error, format string, args ...any) error {
 	return problem.New(code, format+": %w", append(args, err)...)
 }
 
-// exhausted is the error of a limit.
-func exhausted(what string, limit int) error {
+// Exhausted is the error of a limit.
+func Exhausted(what string, limit int) error {
 	return problem.New(problem.Exhausted, "the file has more than %d %s: that is more than is read", limit, what)
 }

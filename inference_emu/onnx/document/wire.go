@@ -1,4 +1,4 @@
-package onnx
+package document
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
