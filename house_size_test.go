@@ -27,18 +27,16 @@ var largePackages = map[string]int{
 	"study/search":    5722,
 	"web/api":         5566,
 	"workers/agent":   3965,
-	"workers/replay":  2838,
 }
 
 var largeTypes = map[string]int{
-	"clients/rest.Client":   78,
-	"store/memory.Store":    47,
-	"store/postgres.Store":  43,
-	"study.Service":         295,
-	"study.session":         83,
-	"study.transaction":     53,
-	"workers/agent.run":     63,
-	"workers/replay.engine": 41,
+	"clients/rest.Client":  78,
+	"store/memory.Store":   47,
+	"store/postgres.Store": 43,
+	"study.Service":        295,
+	"study.session":        83,
+	"study.transaction":    53,
+	"workers/agent.run":    63,
 }
 
 var largeInterfaces = map[string]int{

@@ -71,7 +71,8 @@ var mayImport = map[string][]string{
 	"workers/gpushare/packing":      {},
 	"workers/gpushare/utilization":  {"inference_emu/graph", "internal/regression"},
 	"workers/placement":             {"internal/regression"},
-	"workers/replay":                {"workers/gpushare/packing", "workers/placement", "workers/pool"},
+	"workers/replay":                {"workers/placement", "workers/pool"},
+	"workers/replay/policies":       {"workers/gpushare/packing", "workers/placement", "workers/replay"},
 	"workers/replay/trace":          {"internal/problem", "trial", "workers/placement", "workers/pool", "workers/replay"},
 	"internal/gate":                 {},
 	"study/spending":                {"budget", "study/definition", "trial"},
@@ -142,8 +143,8 @@ var mayImport = map[string][]string{
 	"bench/failover":                {"internal/protocol", "clients/rest", "e2e/launch"},
 	"bench/pool":                    {"bench/pool/heats", "bench/pool/sharing", "bench/pool/workers", "internal/protocol", "trial", "workers/pool", "e2e/unlike", "inference_emu/graph", "inference_emu/onnx", "workers/deflate", "workers/forecast", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/gpushare/utilization"},
 	"bench/pool/workers":            {"e2e/launch", "e2e/unlike"},
-	"bench/pool/sharing":            {"inference_emu/graph", "inference_emu/onnx", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/trace", "workers/gpushare/utilization"},
-	"bench/pool/heats":              {"workers/placement", "workers/replay", "workers/replay/trace"},
+	"bench/pool/sharing":            {"inference_emu/graph", "inference_emu/onnx", "workers/gpushare/experience", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/policies", "workers/replay/trace", "workers/gpushare/utilization"},
+	"bench/pool/heats":              {"workers/placement", "workers/replay", "workers/replay/policies", "workers/replay/trace"},
 	"bench/recovery":                {"internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/regret":                  {"bench/simulator", "study/definition", "study/studyfile", "study/space"},
 	"bench/repeats":                 {"bench/simulator", "study", "study/definition", "study/studyfile", "study/space"},
@@ -213,6 +214,7 @@ var pure = []string{
 	"workers/gpushare/utilization",
 	"workers/pool",
 	"workers/replay",
+	"workers/replay/policies",
 	"workers/replay/trace",
 }
 

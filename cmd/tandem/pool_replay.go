@@ -18,20 +18,20 @@ import (
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	poolreplay "github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // replayFlags are the flags of `tandem pool replay`.
 type replayFlags struct {
-	traces                                   []string
-	format, machines, nodes, throughputs     string
-	policies                                 []string
-	energies, drop                           []float64
-	every, moveSeconds, moveJoules, sharedTo float64
-	stretch                                  float64
-	jobs, spare, users                       int
-	seed                                     uint64
-	report                                   string
-	json, exchange, longestFirst             bool
+	traces                                            []string
+	format, machines, nodes, throughputs              string
+	policies                                          []string
+	energies, drop                                    []float64
+	every, moveSeconds, moveJoules, sharedTo, stretch float64
+	jobs, spare, users                                int
+	seed                                              uint64
+	report                                            string
+	json, exchange, longestFirst                      bool
 }
 
 // The formats of traces, and the policies.
@@ -150,25 +150,25 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 	for _, name := range f.policies {
 		switch name {
 		case "spread":
-			list = append(list, poolreplay.Spread(f.seed))
+			list = append(list, policies.Spread(f.seed))
 		case "anywhere":
-			list = append(list, poolreplay.Anywhere(f.seed))
+			list = append(list, policies.Anywhere(f.seed))
 		case "heats":
 			for _, energy := range f.energies {
-				policy := poolreplay.Heats(poolreplay.Recorded(jobs), energy)
+				policy := policies.Heats(policies.Recorded(jobs), energy)
 				if f.exchange {
-					policy = poolreplay.HeatsExchanging(poolreplay.Recorded(jobs), energy, f.every, placement.Settings{})
+					policy = policies.HeatsExchanging(policies.Recorded(jobs), energy, f.every, placement.Settings{})
 				} else if f.every > 0 {
-					policy = poolreplay.HeatsMoving(poolreplay.Recorded(jobs), energy, f.every, placement.Settings{})
+					policy = policies.HeatsMoving(policies.Recorded(jobs), energy, f.every, placement.Settings{})
 				}
 				list = append(list, policy)
 			}
 		case "fair":
-			list = append(list, poolreplay.Fair())
+			list = append(list, policies.Fair())
 		case "packed":
-			list = append(list, f.ordered(poolreplay.Packed(packing.Settings{MostUtilization: f.sharedTo})))
+			list = append(list, f.ordered(policies.Packed(packing.Settings{MostUtilization: f.sharedTo})))
 		case "watched":
-			list = append(list, poolreplay.Watched(packing.Settings{MostUtilization: f.sharedTo}))
+			list = append(list, policies.Watched(packing.Settings{MostUtilization: f.sharedTo}))
 		case "first-fit", "priority", "preemptive", "restarting", "deflated", "standby":
 			list = append(list, f.inOrder(name))
 		default:
@@ -181,14 +181,14 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 // ordered is the policy with the order that the flags say.
 func (f replayFlags) ordered(policy poolreplay.Policy) poolreplay.Policy {
 	if f.longestFirst {
-		return poolreplay.LongestFirst(policy)
+		return policies.LongestFirst(policy)
 	}
 	return policy
 }
 
 // inOrder is first fit with a rule about priorities, or sleep.
 func (f replayFlags) inOrder(name string) poolreplay.Policy {
-	policy := poolreplay.FirstFit()
+	policy := policies.FirstFit()
 	policy.Name = name
 	if name != "first-fit" && name != "standby" {
 		policy.Order = poolreplay.ByPriority
@@ -203,7 +203,7 @@ func (f replayFlags) inOrder(name string) poolreplay.Policy {
 	case "first-fit":
 		policy = f.ordered(policy)
 	case "standby":
-		policy.Knob, policy.Every = poolreplay.Standby(f.spare), 60
+		policy.Knob, policy.Every = policies.Standby(f.spare), 60
 	}
 	return policy
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/web/report"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // replayed plays so many jobs on two machines under two policies.
@@ -25,7 +26,7 @@ func replayed(t *testing.T, jobs int) report.Replay {
 		list = append(list, replay.Job{Name: fmt.Sprint("job", i), Profile: profile, Work: 100, Arrives: float64(10 * i), Needs: placement.Resources{GPUs: 1 + i%2}, Priority: i % 2})
 	}
 	source := report.Replay{Trace: "<script>week</script>", Cluster: cluster, Notes: []string{"half of it was left out & forgotten"}, Written: time.Unix(0, 0), Program: "test"}
-	for _, policy := range []replay.Policy{replay.Spread(1), replay.Heats(replay.Recorded(list), 1)} {
+	for _, policy := range []replay.Policy{policies.Spread(1), policies.Heats(policies.Recorded(list), 1)} {
 		outcome, err := replay.Play(cluster, list, policy, replay.Settings{Record: true})
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // TestEnergyIsComparedOverTheSameTime plays a job on a fast and on a slow machine: what
@@ -13,8 +14,8 @@ import (
 func TestEnergyIsComparedOverTheSameTime(t *testing.T) {
 	c := cluster(2, 1)
 	jobs := func(work float64) []replay.Job { return []replay.Job{oneGPU("one", 0, work)} }
-	fast, slow := play(t, c, jobs(100), replay.FirstFit(), replay.Settings{}), play(t, c, jobs(400), replay.FirstFit(), replay.Settings{})
-	sleeps := replay.FirstFit()
+	fast, slow := play(t, c, jobs(100), policies.FirstFit(), replay.Settings{}), play(t, c, jobs(400), policies.FirstFit(), replay.Settings{})
+	sleeps := policies.FirstFit()
 	sleeps.Name, sleeps.Knob, sleeps.Every = "sleeps", always(0), 10
 	idle := play(t, c, jobs(100), sleeps, replay.Settings{Move: placement.Prediction{}})
 	near(t, "what the fast one draws idle, by itself", fast.Energy.Idle, 2*100*100, exact)

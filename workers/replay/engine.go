@@ -299,7 +299,7 @@ func (e *engine) settle(one *Running, spot Spot) {
 
 // pause lets a job load its checkpoint first.
 func (e *engine) pause(one *Running) {
-	cost := e.moveCost(one.Job)
+	cost := e.MoveCost(one.Job)
 	e.account.moveSeconds += cost.Seconds
 	e.account.moveJoules += cost.Joules
 	if cost.Seconds <= 0 {

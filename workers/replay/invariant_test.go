@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // week is a random trace on a random cluster of one type, whose every unit of
@@ -39,21 +40,21 @@ func week(seed uint64) (replay.Cluster, []replay.Job) {
 	return c, jobs
 }
 
-// policies are all that there are, in combinations.
-func policies(jobs []replay.Job, seed uint64) []replay.Policy {
-	list := []replay.Policy{replay.FirstFit(), replay.Spread(seed), replay.Anywhere(seed), replay.Heats(replay.Recorded(jobs), -1),
-		replay.HeatsMoving(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.HeatsExchanging(replay.Recorded(jobs), 0.5, 60, placement.Settings{}), replay.Fair(), replay.Packed(packing.Settings{}), replay.Packed(packing.Settings{MostUtilization: 1.5, Consolidate: true}), replay.Watched(packing.Settings{})}
+// everyPolicy has all that there are, in combinations.
+func everyPolicy(jobs []replay.Job, seed uint64) []replay.Policy {
+	list := []replay.Policy{policies.FirstFit(), policies.Spread(seed), policies.Anywhere(seed), policies.Heats(policies.Recorded(jobs), -1),
+		policies.HeatsMoving(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.HeatsExchanging(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.Fair(), policies.Packed(packing.Settings{}), policies.Packed(packing.Settings{MostUtilization: 1.5, Consolidate: true}), policies.Watched(packing.Settings{})}
 	for _, rule := range []replay.Preemption{replay.Resumes, replay.Repeats} {
-		policy := replay.FirstFit()
+		policy := policies.FirstFit()
 		policy.Name, policy.Order, policy.Preemption = fmt.Sprint("preemption ", rule), replay.ByPriority, rule
 		list = append(list, policy)
-		policy = replay.Packed(packing.Settings{})
+		policy = policies.Packed(packing.Settings{})
 		policy.Name, policy.Preemption = fmt.Sprint("shared, preemption ", rule), rule
 		list = append(list, policy)
 	}
-	knob := replay.Packed(packing.Settings{})
+	knob := policies.Packed(packing.Settings{})
 	knob.Name, knob.Knob, knob.Every = "shared, knob", always(2), 60
-	deflated := replay.FirstFit()
+	deflated := policies.FirstFit()
 	deflated.Name, deflated.Order, deflated.Drop = "deflated", replay.ByPriority, []float64{0.3, 0.1}
 	return append(list, knob, deflated)
 }
@@ -62,7 +63,7 @@ func TestWhateverThePolicyTheBooksBalance(t *testing.T) {
 	met := map[string]int{} // a property that is never tried holds
 	for seed := range uint64(20) {
 		c, jobs := week(seed)
-		for _, policy := range policies(jobs, seed) {
+		for _, policy := range everyPolicy(jobs, seed) {
 			t.Run(fmt.Sprint(policy.Name, "/", seed), func(t *testing.T) {
 				settings := replay.Settings{Record: true, Move: placement.Prediction{Seconds: 15, Joules: 100}}
 				o := play(t, c, jobs, policy, settings)
@@ -165,9 +166,9 @@ func within(t *testing.T, c replay.Cluster, jobs []replay.Job, o replay.Outcome)
 
 func TestAReplayRepeatsToTheBit(t *testing.T) {
 	c, jobs := week(5)
-	for i, policy := range policies(jobs, 1) {
+	for i, policy := range everyPolicy(jobs, 1) {
 		first := play(t, c, jobs, policy, replay.Settings{Record: true})
-		again := play(t, c, jobs, policies(jobs, 1)[i], replay.Settings{Record: true})
+		again := play(t, c, jobs, everyPolicy(jobs, 1)[i], replay.Settings{Record: true})
 		for at := range first.Ended { // they point to copies of the jobs
 			first.Ended[at].Job, again.Ended[at].Job = nil, nil
 		}
@@ -220,9 +221,9 @@ func TestHeatsDecidesAsPlacementDoes(t *testing.T) {
 				Needs: placement.Resources{Cores: random.IntN(9), GPUs: random.IntN(5), MemoryBytes: int64(random.IntN(1 << 30))},
 			})
 		}
-		policy := replay.Heats(replay.Recorded(jobs), -1)
+		policy := policies.Heats(policies.Recorded(jobs), -1)
 		asked := 0
-		policy.Chooser = compared{t, policy.Chooser, replay.Recorded(jobs), &asked}
+		policy.Chooser = compared{t, policy.Chooser, policies.Recorded(jobs), &asked}
 		play(t, c, jobs, policy, replay.Settings{})
 		if asked < len(jobs) {
 			t.Errorf("placement was asked %d times for %d jobs", asked, len(jobs))

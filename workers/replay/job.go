@@ -68,9 +68,9 @@ func (j *Job) Alone(machineType string) (placement.Prediction, bool) {
 	return placement.Prediction{Seconds: unit.Seconds * j.Work, Joules: unit.Joules * j.Work}, known
 }
 
-// length is how long the job takes by itself on the type of machine where it takes
+// Length is how long the job takes by itself on the type of machine where it takes
 // the least, in seconds.
-func (j *Job) length() float64 {
+func (j *Job) Length() float64 {
 	least := math.Inf(1)
 	for _, unit := range j.Profile.On {
 		least = min(least, unit.Seconds*j.Work)

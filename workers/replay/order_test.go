@@ -5,6 +5,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // In the order in which they came, the long job begins when the short ones have
@@ -22,10 +23,10 @@ func TestTheLongestGoesFirst(t *testing.T) {
 		policy   replay.Policy
 		makespan float64
 	}{
-		{"as they came", jobs(asTheyAre), replay.FirstFit(), 29},
-		{"the longest first", jobs(asTheyAre), replay.LongestFirst(replay.FirstFit()), 20},
-		{"packed, alone", jobs(asTheyAre), replay.LongestFirst(replay.Packed(packing.Settings{MostUtilization: 0.1})), 20},
-		{"priorities come before", jobs(func(list []replay.Job) { list[0].Priority, list[1].Priority = 1, 1 }), replay.LongestFirst(replay.FirstFit()), 29},
+		{"as they came", jobs(asTheyAre), policies.FirstFit(), 29},
+		{"the longest first", jobs(asTheyAre), policies.LongestFirst(policies.FirstFit()), 20},
+		{"packed, alone", jobs(asTheyAre), policies.LongestFirst(policies.Packed(packing.Settings{MostUtilization: 0.1})), 20},
+		{"priorities come before", jobs(func(list []replay.Job) { list[0].Priority, list[1].Priority = 1, 1 }), policies.LongestFirst(policies.FirstFit()), 29},
 	} {
 		o := play(t, cluster(1, 2), one.jobs, one.policy, replay.Settings{})
 		near(t, one.what+": the makespan", o.Makespan, one.makespan, exact)

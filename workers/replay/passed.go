@@ -63,9 +63,9 @@ func (q *queue) sooner(a, b *Waiting) int {
 	return q.before(a, b)
 }
 
-// overdue are the first jobs of each kind that were passed as often as may be, the
+// Overdue are the first jobs of each kind that were passed as often as may be, the
 // one that was passed most often first.
-func (s *State) overdue() (list []*Waiting) {
+func (s *State) Overdue() (list []*Waiting) {
 	if s.waiting.policy.MostPassed == nil {
 		return nil
 	}
@@ -78,21 +78,27 @@ func (s *State) overdue() (list []*Waiting) {
 	return list
 }
 
-// cleared is the machine that is kept for the first overdue job, if that cannot share
+// Cleared is the machine that is kept for the first overdue job, if that cannot share
 // GPUs or needs several: of those that it fits on when they are empty, the one with
 // the fewest jobs. Negative: none is.
-func (s *State) cleared(overdue []*Waiting) (machine int, whose *Waiting) {
-	if len(overdue) == 0 || overdue[0].shares() {
+func (s *State) Cleared(overdue []*Waiting) (machine int, whose *Waiting) {
+	if len(overdue) == 0 || overdue[0].Shares() {
 		return -1, nil
 	}
 	first, best := overdue[0], -1
 	for at := range s.hosts {
-		if of := s.Type(at); s.Awake(at) && of.Capacity.Holds(first.Needs) && first.runsOn(of) && (best < 0 || s.hosts[at].jobs < s.hosts[best].jobs) {
+		if of := s.Type(at); s.Awake(at) && of.Capacity.Holds(first.Needs) && first.RunsOn(of) && (best < 0 || s.hosts[at].jobs < s.hosts[best].jobs) {
 			best = at
 		}
 	}
 	return best, first
 }
 
-// shares reports whether it may share the GPU that it needs.
-func (w *Waiting) shares() bool { return w.Needs.GPUs == 1 && !w.Alone }
+// Shares reports whether it may share the GPU that it needs.
+func (w *Waiting) Shares() bool { return w.Needs.GPUs == 1 && !w.Alone }
+
+// Passed is how many jobs that came later have started since the job waits.
+func (s *State) Passed(job *Waiting) int { return s.waiting.passed(job) }
+
+// MostPassed is how many may pass a job, by the policy; see [Policy].
+func (s *State) MostPassed() int { return s.waiting.passes }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // TestPackingStarvesNobody: small jobs keep two machines of two GPUs full for ever, and
@@ -25,7 +26,7 @@ func TestPackingStarvesNobody(t *testing.T) {
 				small.Utilization, small.Profile = 0.3, large.Profile
 				jobs = append(jobs, small)
 			}
-			o := play(t, cluster(2, 2), jobs, replay.Packed(packing.Settings{MostPassed: bound}), replay.Settings{})
+			o := play(t, cluster(2, 2), jobs, policies.Packed(packing.Settings{MostPassed: bound}), replay.Settings{})
 			for _, one := range o.Ended {
 				if one.Name == "large" {
 					waited[bound] = one.Waited

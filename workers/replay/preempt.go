@@ -19,7 +19,7 @@ func (s *State) victims(job *Waiting) []*Running {
 	least := 0.0
 	for at := range s.hosts {
 		list := byHost[at]
-		if len(list) == 0 || !job.runsOn(s.Type(at)) {
+		if len(list) == 0 || !job.RunsOn(s.Type(at)) {
 			continue
 		}
 		chosen, lost := s.sacrifice(at, list, job)

@@ -21,15 +21,11 @@
 // A [Policy] is put together from parts: an order of those that wait, a
 // [Chooser] that gives a job its machine (and GPUs, to share them), and where it
 // has them a [Mover] that looks at what runs, rules of preemption, drop ratios
-// of classes, and a [Knob] for how many GPUs are awake
-// ([Standby], [Foreseen]). [FirstFit], [Spread] and
-// [Anywhere] are what schedulers do that know nothing of energy; [Heats] is the
-// thesis's; [Packed] puts several jobs on a GPU by what they are said to use, and
-// [Watched] does after it has watched them alone. A Chooser of one's own reads
-// [State] and returns a [Spot].
+// of classes, and a [Knob] for how many GPUs are awake. Package policies has those
+// that are compared. A Chooser of one's own reads [State] and returns a [Spot].
 //
 //	cluster := replay.Cluster{Types: types, Machines: machines}
-//	heats := replay.Heats(replay.Recorded(jobs), 1)
+//	heats := policies.Heats(policies.Recorded(jobs), 1)
 //	outcome, err := replay.Play(cluster, jobs, heats, replay.Settings{})
 //
 // # What comes of it

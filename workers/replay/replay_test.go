@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // unit takes one second and so many joules for each unit of work.
@@ -56,7 +57,7 @@ const exact = 1e-9
 // Two jobs run at once on two GPUs, the third waits for the shorter one.
 func TestJobsWaitForAGPU(t *testing.T) {
 	jobs := []replay.Job{oneGPU("long", 0, 100), oneGPU("short", 10, 40), oneGPU("late", 20, 60)}
-	o := play(t, cluster(1, 2), jobs, replay.FirstFit(), replay.Settings{Record: true})
+	o := play(t, cluster(1, 2), jobs, policies.FirstFit(), replay.Settings{Record: true})
 	near(t, "the makespan", o.Makespan, 110, exact)
 	near(t, "the mean completion", o.Completion.Mean, (100+40+90)/3.0, exact)
 	near(t, "the longest wait", o.Waiting.Most, 30, exact)
@@ -74,7 +75,7 @@ func TestWhatFitsNowhereHoldsUpNobody(t *testing.T) {
 	both := oneGPU("both", 5, 10)
 	both.Needs.GPUs = 2
 	jobs := []replay.Job{oneGPU("first", 0, 100), both, oneGPU("small", 6, 50)}
-	o := play(t, cluster(1, 2), jobs, replay.FirstFit(), replay.Settings{})
+	o := play(t, cluster(1, 2), jobs, policies.FirstFit(), replay.Settings{})
 	ends := map[string]float64{}
 	for _, one := range o.Ended {
 		ends[one.Name] = one.At
@@ -96,7 +97,7 @@ func TestQueuesOfManyServersFollowErlang(t *testing.T) {
 			at += random.ExpFloat64() / (load * float64(servers))
 			jobs = append(jobs, oneGPU(fmt.Sprint(i), at, random.ExpFloat64()))
 		}
-		o := play(t, cluster(servers, 1), jobs, replay.FirstFit(), replay.Settings{})
+		o := play(t, cluster(servers, 1), jobs, policies.FirstFit(), replay.Settings{})
 		offered, sum, term := load*float64(servers), 0.0, 1.0
 		for k := range servers {
 			sum += term
@@ -125,7 +126,7 @@ func TestPrioritiesFollowQueueingTheory(t *testing.T) {
 	served := rates[0] + rates[1] // what is left in the mean of who is served, as one comes
 	high := 1 + served/(1-rates[1])
 	low := 1 + served/((1-rates[1])*(1-served))
-	policy := replay.FirstFit()
+	policy := policies.FirstFit()
 	policy.Order = replay.ByPriority
 	o := play(t, cluster(1, 1), jobs, policy, replay.Settings{})
 	near(t, "high, not preemptive", o.Priorities[0].Completion.Mean, high, 0.06)
@@ -146,7 +147,7 @@ func TestPrioritiesFollowQueueingTheory(t *testing.T) {
 
 func TestDroppedWorkIsNotDone(t *testing.T) {
 	job := oneGPU("low", 0, 100)
-	policy := replay.FirstFit()
+	policy := policies.FirstFit()
 	policy.Drop = []float64{0.25}
 	o := play(t, cluster(1, 1), []replay.Job{job}, policy, replay.Settings{})
 	near(t, "the makespan", o.Makespan, 75, exact)
@@ -156,7 +157,7 @@ func TestDroppedWorkIsNotDone(t *testing.T) {
 // A job sprints after 10 s at double speed, until the tank of 300 J is empty:
 // at 30 W, less 10 W that come back, after 15 s.
 func TestASprintLastsAsLongAsItsBudget(t *testing.T) {
-	policy := replay.FirstFit()
+	policy := policies.FirstFit()
 	policy.Sprint = &replay.Sprint{AfterSeconds: 10, Speed: 2, Watts: 30, BudgetJoules: 300, RefillWatts: 10}
 	o := play(t, cluster(1, 1), []replay.Job{oneGPU("high", 0, 100)}, policy, replay.Settings{})
 	near(t, "the makespan", o.Makespan, 10+15+60, exact)
@@ -172,25 +173,25 @@ func TestJobsOnOneGPU(t *testing.T) {
 	c := cluster(1, 1)
 	c.Types[0].GPUMemoryBytes = 10
 	t.Run("two halves do not disturb each other", func(t *testing.T) {
-		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, replay.Packed(packing.Settings{}), replay.Settings{})
+		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.Packed(packing.Settings{}), replay.Settings{})
 		near(t, "the makespan", o.Makespan, 100, exact)
 		near(t, "the utilization", o.Utilization, 1, exact)
 	})
 	t.Run("without sharing one waits", func(t *testing.T) {
-		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, replay.FirstFit(), replay.Settings{})
+		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.FirstFit(), replay.Settings{})
 		near(t, "the makespan", o.Makespan, 200, exact)
 		near(t, "the utilization", o.Utilization, 0.5, exact)
 	})
 	t.Run("recorded slowdown", func(t *testing.T) {
 		slowdown := func(_ string, jobs []*replay.Job) []float64 { return []float64{0.5, 0.8} }
-		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, replay.Packed(packing.Settings{}), replay.Settings{Slowdown: slowdown})
+		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.Packed(packing.Settings{}), replay.Settings{Slowdown: slowdown})
 		near(t, "the makespan", o.Makespan, 125+(100-62.5), exact)
 		near(t, "the joules", o.Energy.Work, 200*50, exact)
 	})
 	t.Run("what runs out of memory runs alone later", func(t *testing.T) {
 		big := half("big", 6)
 		big.Told = &replay.Claim{Utilization: 0.5, GPUMemoryBytes: 4}
-		o := play(t, c, []replay.Job{half("a", 6), big}, replay.Packed(packing.Settings{}), replay.Settings{OutOfMemorySeconds: 20})
+		o := play(t, c, []replay.Job{half("a", 6), big}, policies.Packed(packing.Settings{}), replay.Settings{OutOfMemorySeconds: 20})
 		near(t, "the makespan", o.Makespan, 200, exact)
 		if o.OutOfMemory != 1 {
 			t.Errorf("%d jobs ran out of memory, want 1", o.OutOfMemory)
@@ -203,13 +204,13 @@ func TestJobsOnOneGPU(t *testing.T) {
 			job.Utilization = 0.1
 			jobs = append(jobs, job)
 		}
-		o := play(t, c, jobs, replay.Packed(packing.Settings{}), replay.Settings{})
+		o := play(t, c, jobs, policies.Packed(packing.Settings{}), replay.Settings{})
 		near(t, "the makespan", o.Makespan, 200, exact)
 	})
 	t.Run("watched alone first, then moved together", func(t *testing.T) {
 		two := cluster(1, 2)
 		jobs := []replay.Job{half("a", 0), half("b", 0), half("c", 0)}
-		o := play(t, two, jobs, replay.Watched(packing.Settings{}), replay.Settings{Move: placement.Prediction{Seconds: 5, Joules: 7}})
+		o := play(t, two, jobs, policies.Watched(packing.Settings{}), replay.Settings{Move: placement.Prediction{Seconds: 5, Joules: 7}})
 		// a joins b after a minute and loses 5 s; c has its GPU from then on.
 		near(t, "the makespan", o.Makespan, 160, exact)
 		if o.Migrations != 1 || o.Energy.Moves != 7 {
@@ -235,8 +236,8 @@ func twoSpeeds() *replay.Profile {
 func TestHeatsTakesWhatTheUserWants(t *testing.T) {
 	job := replay.Job{Name: "a", Profile: twoSpeeds(), Work: 100, Needs: placement.Resources{Cores: 1, GPUs: 1}}
 	jobs := []replay.Job{job}
-	fast := play(t, twoTypes(1), jobs, replay.Heats(replay.Recorded(jobs), 0), replay.Settings{})
-	slow := play(t, twoTypes(1), jobs, replay.Heats(replay.Recorded(jobs), 1), replay.Settings{})
+	fast := play(t, twoTypes(1), jobs, policies.Heats(policies.Recorded(jobs), 0), replay.Settings{})
+	slow := play(t, twoTypes(1), jobs, policies.Heats(policies.Recorded(jobs), 1), replay.Settings{})
 	near(t, "seconds at H=0", fast.Makespan, 100, exact)
 	near(t, "joules at H=0", fast.Energy.Work, 30_000, exact)
 	near(t, "seconds at H=1", slow.Makespan, 200, exact)
@@ -250,7 +251,7 @@ func TestHeatsMovesWhenTheBetterMachineIsFree(t *testing.T) {
 	second := first
 	second.Name, second.Work = "second", 1000
 	jobs := []replay.Job{first, second}
-	policy := replay.HeatsMoving(replay.Recorded(jobs), 1, 30, placement.Settings{})
+	policy := policies.HeatsMoving(policies.Recorded(jobs), 1, 30, placement.Settings{})
 	o := play(t, twoTypes(1), jobs, policy, replay.Settings{Move: placement.Prediction{Seconds: 10, Joules: 500}})
 	// first ends at 100; the look at 120 moves second, of which 880 units are left.
 	near(t, "the makespan", o.Makespan, 120+10+2*880, exact)
@@ -266,7 +267,7 @@ type always int
 func (a always) Awake(*replay.State) int { return int(a) }
 
 func TestSleepingMachinesDrawLessAndWakeForWork(t *testing.T) {
-	policy := replay.FirstFit()
+	policy := policies.FirstFit()
 	policy.Knob, policy.Every = always(1), 60
 	jobs := []replay.Job{oneGPU("a", 0, 10), oneGPU("b", 1000, 520), oneGPU("c", 1010, 500)}
 	o := play(t, cluster(2, 1), jobs, policy, replay.Settings{})
@@ -288,11 +289,11 @@ func TestWhatCannotBePlayedIsNamed(t *testing.T) {
 		policy replay.Policy
 		says   []string
 	}{
-		{[]replay.Job{huge}, replay.FirstFit(), []string{"huge", "3 GPUs", "no machine"}},
-		{[]replay.Job{lost}, replay.FirstFit(), []string{"lost", "elsewhere"}},
-		{[]replay.Job{never}, replay.FirstFit(), []string{"never", "work of 0"}},
-		{twice, replay.FirstFit(), []string{"two jobs", "a"}},
-		{nil, replay.FirstFit(), []string{"no jobs"}},
+		{[]replay.Job{huge}, policies.FirstFit(), []string{"huge", "3 GPUs", "no machine"}},
+		{[]replay.Job{lost}, policies.FirstFit(), []string{"lost", "elsewhere"}},
+		{[]replay.Job{never}, policies.FirstFit(), []string{"never", "work of 0"}},
+		{twice, policies.FirstFit(), []string{"two jobs", "a"}},
+		{nil, policies.FirstFit(), []string{"no jobs"}},
 		{[]replay.Job{oneGPU("a", 0, 1)}, replay.Policy{Name: "empty"}, []string{"empty", "chooser"}},
 		{[]replay.Job{oneGPU("a", 0, 1), oneGPU("b", 0, 1), oneGPU("c", 0, 1)}, replay.Policy{Name: "greedy", Chooser: stubborn(0)}, []string{"greedy", "job c", "too few"}},
 		{[]replay.Job{oneGPU("a", 0, 1)}, replay.Policy{Name: "idle", Chooser: stubborn(-1)}, []string{"idle", "job a", "waiting"}},
@@ -337,8 +338,8 @@ func TestUsersTakeTurns(t *testing.T) {
 		t.Fatal("bob's job did not end")
 		return 0
 	}
-	near(t, "bob begins, in turns", began(replay.Anywhere(1)), 100, exact)
-	near(t, "bob begins, first come, first served", began(replay.FirstFit()), 306, exact)
+	near(t, "bob begins, in turns", began(policies.Anywhere(1)), 100, exact)
+	near(t, "bob begins, first come, first served", began(policies.FirstFit()), 306, exact)
 }
 
 // A machine that is kept awake to spare takes a job at once; without one it waits
@@ -346,7 +347,7 @@ func TestUsersTakeTurns(t *testing.T) {
 func TestStandbyKeepsMachinesAwake(t *testing.T) {
 	jobs := []replay.Job{oneGPU("early", 0, 10), oneGPU("late", 600, 10)}
 	waited := func(knob replay.Knob) (most, asleep float64) {
-		policy := replay.FirstFit()
+		policy := policies.FirstFit()
 		policy.Knob, policy.Every = knob, 60
 		o := play(t, cluster(3, 1), jobs, policy, replay.Settings{})
 		return o.Waiting.Most, o.Energy.Asleep
@@ -356,8 +357,8 @@ func TestStandbyKeepsMachinesAwake(t *testing.T) {
 		knob         replay.Knob
 		wait, asleep float64
 	}{
-		{"one to spare", replay.Standby(1), 0, 2*10*(600-60) + 1*10*10},
-		{"none to spare", replay.Standby(0), 30, 3*10*(600-60) + 2*10*40},
+		{"one to spare", policies.Standby(1), 0, 2*10*(600-60) + 1*10*10},
+		{"none to spare", policies.Standby(0), 30, 3*10*(600-60) + 2*10*40},
 	} {
 		wait, asleep := waited(one.knob)
 		near(t, one.what+": the wait", wait, one.wait, exact)

@@ -72,7 +72,7 @@ func (e *engine) wake(job *Waiting) {
 		if coming >= max(e.waiting.gpus, e.waiting.count) {
 			return
 		}
-		if one := &e.hosts[at]; one.power == asleep && one.free.Holds(job.Needs) && job.runsOn(e.Type(at)) {
+		if one := &e.hosts[at]; one.power == asleep && one.free.Holds(job.Needs) && job.RunsOn(e.Type(at)) {
 			coming += one.size()
 			e.rouse(at)
 		}

@@ -44,7 +44,7 @@ func (e *engine) timeSprint(one *Running) {
 
 // sprint makes a job faster, if there is anything in the tank.
 func (e *engine) sprint(one *Running) {
-	e.level()
+	e.tank.level(e.policy.Sprint, e.now)
 	if e.tank.joules <= 0 || !one.Working() {
 		return
 	}
@@ -56,11 +56,10 @@ func (e *engine) sprint(one *Running) {
 }
 
 // level reckons what is in the tank now.
-func (e *engine) level() {
-	sprint := e.policy.Sprint
-	flow := sprint.RefillWatts - float64(len(e.tank.running))*sprint.Watts
-	e.tank.joules = min(sprint.BudgetJoules, max(0, e.tank.joules+flow*(e.now-e.tank.since)))
-	e.tank.since = e.now
+func (t *tank) level(sprint *Sprint, now float64) {
+	flow := sprint.RefillWatts - float64(len(t.running))*sprint.Watts
+	t.joules = min(sprint.BudgetJoules, max(0, t.joules+flow*(now-t.since)))
+	t.since = now
 }
 
 // planDrain puts the time at which the tank is empty on the agenda.
@@ -77,7 +76,7 @@ func (e *engine) drained(version int) {
 	if version != e.tank.version {
 		return
 	}
-	e.level()
+	e.tank.level(e.policy.Sprint, e.now)
 	running := e.tank.running
 	e.tank.running, e.tank.joules = nil, 0
 	for _, one := range running {
@@ -101,7 +100,7 @@ func (e *engine) endSprint(one *Running) {
 	if !one.sprinting {
 		return
 	}
-	e.level()
+	e.tank.level(e.policy.Sprint, e.now)
 	e.tank.running = slices.DeleteFunc(e.tank.running, func(other *Running) bool { return other == one })
 	e.slow(one)
 	e.planDrain()

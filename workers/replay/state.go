@@ -89,6 +89,12 @@ type Running struct {
 	sprinting, sprinted bool
 }
 
+// FirstBegan is when it first started anywhere, in seconds of the trace.
+func (r *Running) FirstBegan() float64 { return r.from.first }
+
+// KeepsAlone reports whether it has to have GPUs of its own; see [Waiting].
+func (r *Running) KeepsAlone() bool { return r.from.Alone }
+
 // Remaining is the share of its work that is left.
 func (s *State) Remaining(one *Running) float64 {
 	left := one.left - (s.now-one.since)*one.rate
@@ -106,6 +112,21 @@ func (s *State) Name(machine int) string { return s.hosts[machine].Name }
 
 // Type is a machine's.
 func (s *State) Type(machine int) *Type { return &s.types[s.hosts[machine].kind] }
+
+// Place is that of the machine with the name.
+func (s *State) Place(name string) (machine int, known bool) {
+	machine, known = s.names[name]
+	return machine, known
+}
+
+// TypeNamed is the type with the name, which a machine of the cluster has.
+func (s *State) TypeNamed(name string) *Type { return &s.types[s.kinds[name]] }
+
+// Jobs is how many run on a machine.
+func (s *State) Jobs(machine int) int { return s.hosts[machine].jobs }
+
+// JobsPerGPU is how many jobs may run on a GPU at the same time.
+func (s *State) JobsPerGPU() int { return s.most }
 
 // Free is what is free of a machine; GPUs are those that no job is on.
 func (s *State) Free(machine int) placement.Resources { return s.hosts[machine].free }
@@ -148,15 +169,15 @@ func (s *State) Wanted() int {
 func (s *State) Rooms(job *Waiting) []*Group {
 	var rooms []*Group
 	for _, one := range s.groups {
-		if one.Free.Holds(job.Needs) && job.runsOn(one.Type) {
+		if one.Free.Holds(job.Needs) && job.RunsOn(one.Type) {
 			rooms = append(rooms, one)
 		}
 	}
 	return rooms
 }
 
-// runsOn reports whether the profile knows the type, and its GPUs have the memory.
-func (j *Job) runsOn(of *Type) bool {
+// RunsOn reports whether the profile knows the type, and its GPUs have the memory.
+func (j *Job) RunsOn(of *Type) bool {
 	_, known := j.Profile.On[of.Name]
 	return known && (of.GPUMemoryBytes == 0 || j.GPUMemoryBytes <= of.GPUMemoryBytes)
 }
@@ -207,7 +228,7 @@ func (s *State) fits(job *Job, spot Spot, alone bool) string {
 	switch {
 	case one.power != awake:
 		return "it is not awake"
-	case !job.runsOn(&s.types[one.kind]):
+	case !job.RunsOn(&s.types[one.kind]):
 		return "the job does not run on its type"
 	case !one.free.Holds(needs):
 		return "its cores or memory do not suffice"
@@ -279,8 +300,8 @@ func (s *State) vacate(one *Running) {
 	s.releases++
 }
 
-// moveCost is what it takes to bring a job to where it goes on.
-func (s *State) moveCost(job *Job) placement.Prediction {
+// MoveCost is what it takes to bring a job to where it goes on.
+func (s *State) MoveCost(job *Job) placement.Prediction {
 	if job.Move != nil {
 		return *job.Move
 	}

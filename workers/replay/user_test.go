@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // ofUser are jobs of a user that arrive at once and take so long on a GPU each.
@@ -33,8 +34,8 @@ func users(o replay.Outcome) map[string]replay.OfUser {
 // TestUsersTakeTurnsByTheirShares: ada has ten jobs before bob's two, on two GPUs.
 func TestUsersTakeTurnsByTheirShares(t *testing.T) {
 	jobs := append(ofUser("ada", 10, 100), ofUser("bob", 2, 100)...)
-	inOrder := users(play(t, cluster(1, 2), jobs, replay.FirstFit(), replay.Settings{}))
-	o := play(t, cluster(1, 2), jobs, replay.Fair(), replay.Settings{})
+	inOrder := users(play(t, cluster(1, 2), jobs, policies.FirstFit(), replay.Settings{}))
+	o := play(t, cluster(1, 2), jobs, policies.Fair(), replay.Settings{})
 	fair := users(o)
 	if inOrder["bob"].Completion.Mean != 600 || fair["bob"].Completion.Mean != 150 || fair["ada"].Completion.Mean != 390 {
 		t.Errorf("bob's jobs take %g s in the order of arrival and %g s in turns, ada's then %g s", inOrder["bob"].Completion.Mean, fair["bob"].Completion.Mean, fair["ada"].Completion.Mean)
@@ -48,7 +49,7 @@ func TestUsersTakeTurnsByTheirShares(t *testing.T) {
 		t.Errorf("the index is %g, want %g", o.Fairness, want)
 	}
 	// A weight of 3 makes four GPUs three and one.
-	weighted := users(play(t, cluster(1, 4), append(ofUser("ada", 12, 100), ofUser("bob", 12, 100)...), replay.Fair(), replay.Settings{Quotas: map[string]pool.Quota{"bob": {Weight: 3}}}))
+	weighted := users(play(t, cluster(1, 4), append(ofUser("ada", 12, 100), ofUser("bob", 12, 100)...), policies.Fair(), replay.Settings{Quotas: map[string]pool.Quota{"bob": {Weight: 3}}}))
 	if weighted["bob"].Completion.Most != 400 || weighted["ada"].Completion.Most != 600 {
 		t.Errorf("by weight bob is done at %g s and ada at %g s", weighted["bob"].Completion.Most, weighted["ada"].Completion.Most)
 	}
@@ -67,7 +68,7 @@ func TestQuotasHoldWhateverThePolicy(t *testing.T) {
 		"GPUs":              {pool.Quota{GPUs: 3}, 2400},
 		"GPU-seconds a day": {pool.Quota{GPUs: 4, GPUSeconds: 4800}, 86400 + 600},
 	} {
-		for _, policy := range []replay.Policy{replay.FirstFit(), replay.Fair(), replay.Spread(1), replay.HeatsMoving(replay.Recorded(jobs), 1, 60, placement.Settings{})} {
+		for _, policy := range []replay.Policy{policies.FirstFit(), policies.Fair(), policies.Spread(1), policies.HeatsMoving(policies.Recorded(jobs), 1, 60, placement.Settings{})} {
 			o := play(t, cluster(1, 4), jobs, policy, replay.Settings{Quotas: map[string]pool.Quota{"ada": test.quota}, Record: true})
 			if got := users(o)["ada"].Completion.Most; name != "none" && name != "a weight alone" && (got < test.want || got > test.want+600) {
 				t.Errorf("%s, %s: ada's jobs are done at %g s, want %g", name, policy.Name, got, test.want)
@@ -89,7 +90,7 @@ func TestQuotasThatCannotBePlayedAreRefused(t *testing.T) {
 		"user ada bounds joules to 5 a day":                         {Joules: 5},
 		"nothing of it may be negative":                             {Trials: -1},
 	} {
-		_, err := replay.Play(cluster(1, 4), jobs, replay.FirstFit(), replay.Settings{Quotas: map[string]pool.Quota{"ada": quota}})
+		_, err := replay.Play(cluster(1, 4), jobs, policies.FirstFit(), replay.Settings{Quotas: map[string]pool.Quota{"ada": quota}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", quota, err, want)
 		}
@@ -114,8 +115,8 @@ func TestRunningJobsChangePlaces(t *testing.T) {
 	first.Arrives, second.Arrives = 1, 6
 	jobs := []replay.Job{short, first, second}
 	settings := replay.Settings{Move: placement.Prediction{Seconds: 10, Joules: 50}, Record: true}
-	stay := play(t, c, jobs, replay.HeatsMoving(replay.Recorded(jobs), 1, 60, placement.Settings{}), settings)
-	change := play(t, c, jobs, replay.HeatsExchanging(replay.Recorded(jobs), 1, 60, placement.Settings{}), settings)
+	stay := play(t, c, jobs, policies.HeatsMoving(policies.Recorded(jobs), 1, 60, placement.Settings{}), settings)
+	change := play(t, c, jobs, policies.HeatsExchanging(policies.Recorded(jobs), 1, 60, placement.Settings{}), settings)
 	if stay.Migrations != 0 || change.Migrations != 2 {
 		t.Fatalf("%d and %d moves", stay.Migrations, change.Migrations)
 	}

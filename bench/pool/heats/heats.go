@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // heatsTraces have the arrivals and lengths of jobs.
@@ -26,16 +27,16 @@ const lookEvery = 600
 // heatsPolicies are what is compared; the first is what others are compared
 // with.
 func heatsPolicies(s site, seed uint64) ([]replay.Policy, error) {
-	recorded := replay.Recorded(s.jobs)
-	list := []replay.Policy{replay.Spread(seed), replay.Anywhere(seed), replay.FirstFit()}
+	recorded := policies.Recorded(s.jobs)
+	list := []replay.Policy{policies.Spread(seed), policies.Anywhere(seed), policies.FirstFit()}
 	for _, energy := range []float64{0, 0.5, 1} {
-		list = append(list, replay.Heats(recorded, energy))
+		list = append(list, policies.Heats(recorded, energy))
 	}
 	for _, energy := range []float64{0, 1} {
-		list = append(list, replay.HeatsMoving(recorded, energy, lookEvery, placement.Settings{}))
+		list = append(list, policies.HeatsMoving(recorded, energy, lookEvery, placement.Settings{}))
 	}
 	for _, energy := range []float64{0, 1} {
-		list = append(list, replay.HeatsExchanging(recorded, energy, lookEvery, placement.Settings{}))
+		list = append(list, policies.HeatsExchanging(recorded, energy, lookEvery, placement.Settings{}))
 	}
 	if len(s.probes) == 0 {
 		return list, nil
@@ -45,14 +46,14 @@ func heatsPolicies(s site, seed uint64) ([]replay.Policy, error) {
 		if err != nil {
 			return nil, err
 		}
-		policy := replay.HeatsMoving(models, energy, lookEvery, placement.Settings{})
+		policy := policies.HeatsMoving(models, energy, lookEvery, placement.Settings{})
 		policy.Name = strings.Replace(policy.Name, "heats", "heats, learned,", 1)
 		list = append(list, policy)
 		models, err = taught(s)
 		if err != nil {
 			return nil, err
 		}
-		policy = replay.HeatsExchanging(models, energy, lookEvery, placement.Settings{})
+		policy = policies.HeatsExchanging(models, energy, lookEvery, placement.Settings{})
 		policy.Name = strings.Replace(policy.Name, "heats", "heats, learned,", 1)
 		list = append(list, policy)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // Scale measures how long a replay of 100,000 jobs on 4,000 machines takes, by
@@ -17,11 +18,11 @@ func Scale(runs int) error {
 	cluster, jobs := large(4000, 100_000)
 	fmt.Println("| policy | a replay of 100,000 jobs on 4,000 machines of 8 GPUs, s | given away |\n|---|---|---|")
 	policies := []func() replay.Policy{
-		replay.FirstFit,
-		func() replay.Policy { return replay.Spread(1) },
-		func() replay.Policy { return replay.Heats(replay.Recorded(jobs), 1) },
+		policies.FirstFit,
+		func() replay.Policy { return policies.Spread(1) },
+		func() replay.Policy { return policies.Heats(policies.Recorded(jobs), 1) },
 		func() replay.Policy {
-			return replay.HeatsMoving(replay.Recorded(jobs), 1, lookEvery, placement.Settings{})
+			return policies.HeatsMoving(policies.Recorded(jobs), 1, lookEvery, placement.Settings{})
 		},
 	}
 	for _, policy := range policies {

@@ -5,14 +5,15 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // sensitivity prints by how much the answer depends on how often running jobs
 // are looked at, and on what a move costs.
 func sensitivity(data string, known []workload, limits []string, runs int, exchanging bool) error {
-	load, heats, name := 0.6, replay.HeatsMoving, "HEATS"
+	load, heats, name := 0.6, policies.HeatsMoving, "HEATS"
 	if exchanging {
-		load, heats, name = 0.9, replay.HeatsExchanging, "HEATS, exchanging,"
+		load, heats, name = 0.9, policies.HeatsExchanging, "HEATS, exchanging,"
 	}
 	type variant struct{ every, pause float64 }
 	var variants []variant
@@ -29,12 +30,12 @@ func sensitivity(data string, known []workload, limits []string, runs int, excha
 		}
 		for seed := range uint64(runs) {
 			s := zeusSite(arrivals, known, limits, power{25, 0}, seed).loaded(load)
-			base, err := replay.Play(s.cluster, s.jobs, replay.Spread(seed), replay.Settings{})
+			base, err := replay.Play(s.cluster, s.jobs, policies.Spread(seed), replay.Settings{})
 			if err != nil {
 				return err
 			}
 			for i, one := range variants {
-				policy := heats(replay.Recorded(s.jobs), 1, one.every, placement.Settings{})
+				policy := heats(policies.Recorded(s.jobs), 1, one.every, placement.Settings{})
 				o, err := replay.Play(s.cluster, s.jobs, policy, replay.Settings{Move: placement.Prediction{Seconds: one.pause, Joules: 100 * one.pause}})
 				if err != nil {
 					return err

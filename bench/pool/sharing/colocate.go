@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 	"github.com/tandem-tune/tandem/workers/replay/trace"
 )
 
@@ -281,10 +282,10 @@ func (s *scene) ways() []sharingWay {
 	// As in the paper, any number of jobs may pass one that waits.
 	packed := func(settings packing.Settings) replay.Policy {
 		settings.MostPassed = -1
-		return replay.Packed(settings)
+		return policies.Packed(settings)
 	}
-	add("slots", 1, replay.FirstFit())
-	add("reactive", 3, replay.Watched(packing.Settings{}))
+	add("slots", 1, policies.FirstFit())
+	add("reactive", 3, policies.Watched(packing.Settings{}))
 	add("proactive", 3, packed(packing.Settings{}))
 	pairs := func(name string, sum func(a, b string) float64) {
 		add("two at most, "+name+" pairs alone decide", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum)}))
@@ -300,7 +301,7 @@ func (s *scene) ways() []sharingWay {
 	pairs("true", s.measured)
 	for _, one := range list {
 		if one.Name != "reactive" { // its order is by what was seen
-			list = append(list, sharingWay{replay.LongestFirst(one.Policy), one.jobs})
+			list = append(list, sharingWay{policies.LongestFirst(one.Policy), one.jobs})
 		}
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // crowding is how much more work arrives than slots could do: packing has to help.
@@ -32,7 +33,7 @@ func (m mix) passed(jobs, runs int) error {
 				return err
 			}
 			s.spreadOut(uint64(run)) //nolint:gosec // a small number
-			o, err := s.play(sharingWay{replay.Packed(packing.Settings{MostPassed: bound.mostPassed}), 3})
+			o, err := s.play(sharingWay{policies.Packed(packing.Settings{MostPassed: bound.mostPassed}), 3})
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/workers/replay/policies"
 	"github.com/tandem-tune/tandem/workers/replay/trace"
 )
 
@@ -303,7 +304,7 @@ func TestRecordedTracesArePlayed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			outcome, err := replay.Play(cluster.Cluster, read.Jobs, replay.FirstFit(), replay.Settings{Slowdown: read.Slowdown})
+			outcome, err := replay.Play(cluster.Cluster, read.Jobs, policies.FirstFit(), replay.Settings{Slowdown: read.Slowdown})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
-	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/study/comparison"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 func diffCommand(flags *term.Flags) *cobra.Command {

@@ -1,25 +1,26 @@
-package replay
+package policies
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/tandem-tune/tandem/workers/placement"
+	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Heats places by the score of HEATS (thesis, chapter 3), with placement's
 // code. Every job has the given H; a negative one leaves each its own. Waiting
 // jobs are placed as they come, and nothing moves.
-func Heats(predictor placement.Predictor, energy float64) Policy {
+func Heats(predictor placement.Predictor, energy float64) replay.Policy {
 	name := fmt.Sprintf("heats H=%g", energy)
 	if energy < 0 {
 		name = "heats"
 	}
-	return Policy{Name: name, Chooser: heats{predictor, energy}}
+	return replay.Policy{Name: name, Chooser: heats{predictor, energy}}
 }
 
 // HeatsMoving is Heats that looks again at what runs, every so many seconds.
-func HeatsMoving(predictor placement.Predictor, energy, every float64, settings placement.Settings) Policy {
+func HeatsMoving(predictor placement.Predictor, energy, every float64, settings placement.Settings) replay.Policy {
 	policy := Heats(predictor, energy)
 	policy.Name += ", moving"
 	policy.Mover = mover{heats{predictor, energy}, settings, false}
@@ -29,7 +30,7 @@ func HeatsMoving(predictor placement.Predictor, energy, every float64, settings 
 
 // Recorded predicts what the trace says, without an error: the best that a
 // model can do.
-func Recorded(jobs []Job) placement.Predictor {
+func Recorded(jobs []replay.Job) placement.Predictor {
 	byName := make(recorded, len(jobs))
 	for i := range jobs {
 		byName[jobs[i].Name] = &jobs[i]
@@ -37,7 +38,7 @@ func Recorded(jobs []Job) placement.Predictor {
 	return byName
 }
 
-type recorded map[string]*Job
+type recorded map[string]*replay.Job
 
 func (r recorded) Predict(kind string, task placement.Task) (placement.Prediction, bool) {
 	job, known := r[task.Name]
@@ -53,7 +54,7 @@ type heats struct {
 }
 
 // task is the job with the H that the policy gives it.
-func (h heats) task(job *Job) placement.Task {
+func (h heats) task(job *replay.Job) placement.Task {
 	task := job.Task()
 	if h.energy >= 0 {
 		task.Energy = h.energy
@@ -63,19 +64,19 @@ func (h heats) task(job *Job) placement.Task {
 
 // Choose asks placement about the first machine of each group: those of a group
 // have the same type and the same room, and placement takes the first of such.
-func (h heats) Choose(state *State, job *Waiting) (Spot, bool) {
+func (h heats) Choose(state *replay.State, job *replay.Waiting) (replay.Spot, bool) {
 	rooms := state.Rooms(job)
 	machines := make([]placement.Machine, len(rooms))
 	for i, room := range rooms {
 		machines[i] = placement.Machine{Name: state.Name(room.Machines[0]), Type: room.Type.Name, Free: room.Free}
 	}
 	placed := placement.Place([]placement.Task{h.task(job.Job)}, machines, h.predictor)[0]
-	at, found := state.names[placed.Machine]
-	return Spot{Machine: at}, found
+	at, found := state.Place(placed.Machine)
+	return replay.Spot{Machine: at}, found
 }
 
 // Learn teaches models that learn.
-func (h heats) Learn(job *Job, machineType string, took placement.Prediction) error {
+func (h heats) Learn(job *replay.Job, machineType string, took placement.Prediction) error {
 	models, learns := h.predictor.(*placement.Models)
 	if !learns {
 		return nil
@@ -92,22 +93,22 @@ type mover struct {
 }
 
 // HeatsExchanging is HeatsMoving in which running jobs also change places.
-func HeatsExchanging(predictor placement.Predictor, energy, every float64, settings placement.Settings) Policy {
+func HeatsExchanging(predictor placement.Predictor, energy, every float64, settings placement.Settings) replay.Policy {
 	policy := HeatsMoving(predictor, energy, every, settings)
 	policy.Name += ", exchanging"
 	policy.Mover = mover{heats{predictor, energy}, settings, true}
 	return policy
 }
 
-func (m mover) Moves(state *State) []Move {
+func (m mover) Moves(state *replay.State) []replay.Move {
 	var running []placement.Running
-	byName := map[string]*Running{}
+	byName := map[string]*replay.Running{}
 	for _, one := range state.Running() {
 		if !one.Working() {
 			continue
 		}
 		byName[one.Name] = one
-		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Owner: one.User, Remaining: state.Remaining(one), Move: state.moveCost(one.Job)})
+		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Owner: one.User, Remaining: state.Remaining(one), Move: state.MoveCost(one.Job)})
 	}
 	var pending []placement.Task
 	for _, one := range state.Waiting() {
@@ -119,19 +120,21 @@ func (m mover) Moves(state *State) []Move {
 			machines = append(machines, placement.Machine{Name: state.Name(at), Type: state.Type(at).Name, Free: state.Free(at)})
 		}
 	}
-	var moves []Move
+	var moves []replay.Move
 	known := possible{m.predictor, state, byName}
 	goes := map[string]bool{}
 	for _, one := range placement.Reschedule(running, pending, machines, known, m.settings) {
 		goes[one.Task] = true
-		moves = append(moves, Move{Job: byName[one.Task], To: Spot{Machine: state.names[one.To]}})
+		to, _ := state.Place(one.To)
+		moves = append(moves, replay.Move{Job: byName[one.Task], To: replay.Spot{Machine: to}})
 	}
 	if !m.exchanges {
 		return moves
 	}
 	running = slices.DeleteFunc(running, func(one placement.Running) bool { return goes[one.Name] })
 	for _, one := range placement.Exchanges(running, machines, known, m.settings) {
-		moves = append(moves, Move{Job: byName[one.First.Task], To: Spot{Machine: state.names[one.First.To]}, With: byName[one.Second.Task]})
+		to, _ := state.Place(one.First.To)
+		moves = append(moves, replay.Move{Job: byName[one.First.Task], To: replay.Spot{Machine: to}, With: byName[one.Second.Task]})
 	}
 	return moves
 }
@@ -139,13 +142,13 @@ func (m mover) Moves(state *State) []Move {
 // possible predicts only for types that a job runs on.
 type possible struct {
 	predictor placement.Predictor
-	state     *State
-	jobs      map[string]*Running
+	state     *replay.State
+	jobs      map[string]*replay.Running
 }
 
 func (p possible) Predict(kind string, task placement.Task) (placement.Prediction, bool) {
 	job, known := p.jobs[task.Name]
-	if known && !job.runsOn(&p.state.types[p.state.kinds[kind]]) {
+	if known && !job.RunsOn(p.state.TypeNamed(kind)) {
 		return placement.Prediction{}, false
 	}
 	return p.predictor.Predict(kind, task)
