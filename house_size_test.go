@@ -18,15 +18,14 @@ const (
 )
 
 var largePackages = map[string]int{
-	"bench/search":    2515,
-	"cmd/tandem":      8166,
-	"profiler":        4428,
-	"store/sqlite":    2989,
-	"store/storetest": 2879,
-	"study":           12998,
-	"study/search":    5722,
-	"web/api":         5566,
-	"workers/agent":   3965,
+	"bench/search":  2515,
+	"cmd/tandem":    8166,
+	"profiler":      4428,
+	"store/sqlite":  2989,
+	"study":         12998,
+	"study/search":  5722,
+	"web/api":       5566,
+	"workers/agent": 3965,
 }
 
 var largeTypes = map[string]int{

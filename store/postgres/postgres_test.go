@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/storetest"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
@@ -20,7 +21,7 @@ func TestPostgreSQLIsAStore(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	database := connect(t, address)
-	storetest.Run(t, func(t *testing.T) storetest.Everything {
+	storetest.Run(t, func(t *testing.T) model.Everything {
 		empty(t, address)
 		return own(t, database)
 	})

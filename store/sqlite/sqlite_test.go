@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
@@ -98,7 +99,7 @@ func broken(store *sqlite.Store) bool {
 
 func TestSQLiteIsAStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Everything { return open(t, fresh(t)) })
+	storetest.Run(t, func(t *testing.T) model.Everything { return open(t, fresh(t)) })
 }
 
 func TestReopenedStoreHasEverything(t *testing.T) {

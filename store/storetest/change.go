@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
@@ -31,7 +32,7 @@ func changeEmptyStore(t *testing.T, f fixture) {
 		wantCode(t, name, err, problem.NotFound)
 	}
 	f.apply(t, journal.Change{})
-	same(t, "the empty store", f.picture(t), text(t, blank()))
+	same(t, "the empty store", f.picture(t), text(t, model.Blank()))
 }
 
 // everyPart is a change of the seeded studies s1 and s2 that uses every field.
@@ -64,7 +65,7 @@ func changeWhole(t *testing.T, f fixture) {
 	f.seed(t, "s1", "s2")
 	f.apply(t, journal.Change{Records: []similarity.Record{sampleRecord("r3", "forgotten", 1), sampleRecord("r4", "kept", 3)}})
 	f.apply(t, everyPart())
-	want := blank()
+	want := model.Blank()
 	one := everyPart()
 	want.Studies = []journal.Study{*one.Insert, *one.Update}
 	want.Trials["s1"] = []trial.Trial{one.Trials[2].Trial, sampleTrial("s1", 1, trial.Running), one.Trials[1].Trial}
@@ -147,7 +148,7 @@ func changeShared(t *testing.T, f fixture) {
 	mine.Events[1].Data[1], mine.Snapshot.State[0], mine.Receipt.Answer[0] = 'x', 'x', 'x'
 	same(t, "the store after its caller changed what it had given", f.picture(t), before)
 
-	p, err := take(t.Context(), f.store)
+	p, err := model.Take(t.Context(), f.store)
 	if err != nil {
 		t.Fatal(err)
 	}

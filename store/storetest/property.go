@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -20,9 +21,9 @@ func modelChecks() []check {
 // same answers, in the same words, and show the same afterwards.
 func modelAgrees(t *testing.T, f fixture) {
 	rapid.Check(t, func(r *rapid.T) {
-		m, ctx := newModel(), r.Context()
+		m, ctx := model.New(), r.Context()
 		for _, one := range f.clear(r) {
-			m.architectures[one.Key] = one
+			m.Architectures[one.Key] = one
 		}
 		agree := func(call string, got, want error) {
 			if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -32,40 +33,40 @@ func modelAgrees(t *testing.T, f fixture) {
 		r.Repeat(map[string]func(*rapid.T){
 			"apply": func(r *rapid.T) {
 				change := world{m}.change(r)
-				after, want := m.apply(change)
+				after, want := m.Apply(change)
 				agree("Apply", f.store.Apply(ctx, change), want)
 				m = after
 			},
 			"log": func(r *rapid.T) {
 				id, offset := world{m}.someTrial(r), rapid.Int64Range(0, 8).Draw(r, "offset")
-				epoch := likely(r, "lease", []trial.LeaseEpoch{m.trials[id].LeaseEpoch}, []trial.LeaseEpoch{0, 1, 2})
+				epoch := likely(r, "lease", []trial.LeaseEpoch{m.Trials[id].LeaseEpoch}, []trial.LeaseEpoch{0, 1, 2})
 				text := rapid.StringMatching(`[a-z\n]{0,6}`).Draw(r, "text")
-				agree("AppendLog", f.store.AppendLog(ctx, id, epoch, offset, text), m.write(id, epoch, offset, text))
+				agree("AppendLog", f.store.AppendLog(ctx, id, epoch, offset, text), m.Write(id, epoch, offset, text))
 			},
 			"token": func(r *rapid.T) {
 				token := sampleToken(rapid.SampledFrom([]string{"t1", "t2"}).Draw(r, "token"), secondOf(r))
 				switch rapid.IntRange(0, 3).Draw(r, "do") {
 				case 0:
-					agree("InsertToken", f.store.InsertToken(ctx, token), m.insertToken(token))
+					agree("InsertToken", f.store.InsertToken(ctx, token), m.InsertToken(token))
 				case 1:
 					worker := rapid.SampledFrom([]string{"rack-1", "rack-2"}).Draw(r, "worker")
-					agree("BindToken", f.store.BindToken(ctx, token.ID, worker), m.bindToken(token.ID, worker))
+					agree("BindToken", f.store.BindToken(ctx, token.ID, worker), m.BindToken(token.ID, worker))
 				case 2:
-					agree("UseToken", f.store.UseToken(ctx, token.ID, token.Created), m.useToken(token.ID, token.Created))
+					agree("UseToken", f.store.UseToken(ctx, token.ID, token.Created), m.UseToken(token.ID, token.Created))
 				default:
-					agree("DeleteToken", f.store.DeleteToken(ctx, token.ID), m.deleteToken(token.ID))
+					agree("DeleteToken", f.store.DeleteToken(ctx, token.ID), m.DeleteToken(token.ID))
 				}
 			},
 			"purge": func(r *rapid.T) {
 				before := moment(secondOf(r))
 				got, err := f.store.PurgeReceipts(ctx, before)
 				agree("PurgeReceipts", err, nil)
-				if want := m.purge(before); got != want {
+				if want := m.Purge(before); got != want {
 					r.Fatalf("purged %d receipts, want %d", got, want)
 				}
 			},
 			"": func(r *rapid.T) {
-				if got, want := f.picture(r), text(r, m.picture()); got != want {
+				if got, want := f.picture(r), text(r, m.Picture()); got != want {
 					r.Fatalf("the store is\n%s\nwant\n%s", got, want)
 				}
 			},
@@ -77,7 +78,7 @@ func modelAgrees(t *testing.T, f fixture) {
 // those.
 func (f fixture) clear(r *rapid.T) []emu.Architecture {
 	ctx := context.WithoutCancel(r.Context())
-	p, err := take(ctx, f.store)
+	p, err := model.Take(ctx, f.store)
 	var gone []journal.PoolEntry
 	for kind, entries := range p.Pool {
 		for _, one := range entries {

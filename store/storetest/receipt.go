@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
@@ -36,7 +37,7 @@ func receiptRoundTrip(t *testing.T, f fixture) {
 }
 
 func receiptPurge(t *testing.T, f fixture) {
-	for i, key := range keys() {
+	for i, key := range model.Keys() {
 		one := sampleReceipt(key)
 		one.At = moment(9 + i)
 		f.apply(t, journal.Change{Receipt: &one})
@@ -56,7 +57,7 @@ func receiptPurge(t *testing.T, f fixture) {
 			if err != nil || purged != one.purged {
 				t.Errorf("purged %d, %v; want %d", purged, err, one.purged)
 			}
-			p, err := take(t.Context(), f.store)
+			p, err := model.Take(t.Context(), f.store)
 			if err != nil || len(p.Receipts) != one.left {
 				t.Errorf("%d receipts are left, %v; want %d", len(p.Receipts), err, one.left)
 			}

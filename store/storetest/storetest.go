@@ -10,28 +10,18 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/similarity"
-	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Everything is all that a server keeps in its store.
-type Everything interface {
-	journal.Store
-	journal.LogStore
-	access.Store
-	// PurgeReceipts deletes the receipts older than the time and returns how many.
-	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
-}
-
 // Run tests the store. open returns an empty one, which it closes when its
 // test ends.
-func Run(t *testing.T, open func(t *testing.T) Everything) {
+func Run(t *testing.T, open func(t *testing.T) model.Everything) {
 	t.Helper()
 	for _, group := range [][]check{
 		studyChecks(), trialChecks(), reportChecks(), eventChecks(), snapshotChecks(), recordChecks(), architectureChecks(), poolChecks(), receiptChecks(),
@@ -44,7 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) Everything) {
 }
 
 // Fill puts something of everything into an empty store.
-func Fill(t *testing.T, store Everything) {
+func Fill(t *testing.T, store model.Everything) {
 	t.Helper()
 	f := fixture{store}
 	f.seed(t, "s1", "s2")
@@ -61,14 +51,14 @@ func Fill(t *testing.T, store Everything) {
 }
 
 // Picture is everything the store shows, as text: equal for equal content.
-func Picture(t testing.TB, store Everything) string {
+func Picture(t testing.TB, store model.Everything) string {
 	t.Helper()
 	return fixture{store}.picture(t)
 }
 
 // Look is Picture for a store that may refuse to be read.
-func Look(ctx context.Context, store Everything) (string, error) {
-	p, err := take(ctx, store)
+func Look(ctx context.Context, store model.Everything) (string, error) {
+	p, err := model.Take(ctx, store)
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +73,7 @@ type check struct {
 }
 
 // fixture is the store under test.
-type fixture struct{ store Everything }
+type fixture struct{ store model.Everything }
 
 // apply makes a change that must be accepted.
 func (f fixture) apply(t *testing.T, change journal.Change) {

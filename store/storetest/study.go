@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -153,28 +154,28 @@ func studyOrder(t *testing.T, f fixture) {
 
 func studyDelete(t *testing.T, f fixture) {
 	f.seed(t, "kept")
-	f.fill(t, "kept", keys()[0])
+	f.fill(t, "kept", model.Keys()[0])
 	kept := f.picture(t)
 	f.seed(t, "gone")
-	f.fill(t, "gone", keys()[1])
+	f.fill(t, "gone", model.Keys()[1])
 	f.apply(t, journal.Change{Delete: "gone"})
 	for name, err := range f.lookUp(t, "gone") {
 		wantCode(t, name+" of a deleted study", err, problem.NotFound)
 	}
 	f.refuse(t, journal.Change{Delete: "gone"}, problem.NotFound)
 	f.refuse(t, journal.Change{Delete: "name-kept"}, problem.NotFound) // a name is no id
-	got, err := take(t.Context(), f.store)
+	got, err := model.Take(t.Context(), f.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, there := got.Receipts[keys()[1]]; !there {
+	if _, there := got.Receipts[model.Keys()[1]]; !there {
 		t.Error("the answer of a call is gone with the study: the call could not be repeated")
 	}
-	delete(got.Receipts, keys()[1])
+	delete(got.Receipts, model.Keys()[1])
 	same(t, "what was not deleted", text(t, got), kept)
 
 	f.seed(t, "gone") // under the same id and name nothing of the old one comes back
-	fresh, err := take(t.Context(), f.store)
+	fresh, err := model.Take(t.Context(), f.store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/store/storetest/model"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
@@ -17,7 +18,7 @@ import (
 // world draws changes of a small world, in which their parts meet each other
 // and what is there. Most of what it draws fits what the model holds, so that
 // most changes are accepted; the rest is drawn without a look at it.
-type world struct{ model }
+type world struct{ model.Model }
 
 // likely draws one of the fitting values, or now and then any of all.
 func likely[T any](r *rapid.T, what string, fitting, all []T) T {
@@ -49,7 +50,7 @@ func trialIDs() []trial.ID {
 // present returns the studies there are.
 func (w world) present() []string {
 	var list []string
-	for _, one := range w.studies {
+	for _, one := range w.Studies {
 		list = append(list, one.ID)
 	}
 	return list
@@ -58,12 +59,12 @@ func (w world) present() []string {
 func (w world) someStudy(r *rapid.T) string { return likely(r, "study", w.present(), studyIDs()) }
 
 func (w world) someTrial(r *rapid.T) trial.ID {
-	return likely(r, "trial", slices.Sorted(maps.Keys(w.trials)), trialIDs())
+	return likely(r, "trial", slices.Sorted(maps.Keys(w.Trials)), trialIDs())
 }
 
 // with is the world in which the change was made, if it can be.
 func (w world) with(change journal.Change) world {
-	after, _ := w.apply(change) // a part that is refused leaves the world as it was
+	after, _ := w.Apply(change) // a part that is refused leaves the world as it was
 	return world{after}
 }
 
@@ -72,7 +73,7 @@ func (w world) change(r *rapid.T) journal.Change {
 	if in(r, 3, "behind") {
 		c.Behind = &journal.Position{Study: w.someStudy(r), Sequence: rapid.Int64Range(0, 4).Draw(r, "newest")}
 	}
-	if len(w.studies) == 0 || in(r, 2, "insert") {
+	if len(w.Studies) == 0 || in(r, 2, "insert") {
 		c.Insert = pointer(w.inserted(r))
 		w = w.with(journal.Change{Insert: c.Insert})
 	}
@@ -108,15 +109,15 @@ func (w world) change(r *rapid.T) journal.Change {
 		c.Architectures = append(c.Architectures, sampleArchitecture(rapid.SampledFrom([]string{"a1", "a2"}).Draw(r, "architecture"), secondOf(r)))
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "pool") {
-		one := samplePoolEntry(rapid.SampledFrom(poolKinds()).Draw(r, "kind"), rapid.SampledFrom([]string{"alice", "bob"}).Draw(r, "entry"))
+		one := samplePoolEntry(rapid.SampledFrom(model.PoolKinds()).Draw(r, "kind"), rapid.SampledFrom([]string{"alice", "bob"}).Draw(r, "entry"))
 		if rapid.Bool().Draw(r, "removed") {
 			one.Document = nil
 		}
 		c.Pool = append(c.Pool, one)
 	}
 	if in(r, 3, "receipt") {
-		free := slices.DeleteFunc(keys(), func(key string) bool { _, taken := w.receipts[key]; return taken })
-		c.Receipt = pointer(sampleReceipt(likely(r, "key", free, keys())))
+		free := slices.DeleteFunc(model.Keys(), func(key string) bool { _, taken := w.Receipts[key]; return taken })
+		c.Receipt = pointer(sampleReceipt(likely(r, "key", free, model.Keys())))
 		c.Receipt.At = moment(secondOf(r))
 	}
 	return c
@@ -124,12 +125,12 @@ func (w world) change(r *rapid.T) journal.Change {
 
 func (w world) inserted(r *rapid.T) journal.Study {
 	ids, names := studyIDs(), []string{"a", "n", "o", "p"}
-	free := slices.DeleteFunc(studyIDs(), func(id string) bool { return w.study(id) >= 0 })
+	free := slices.DeleteFunc(studyIDs(), func(id string) bool { return w.Study(id) >= 0 })
 	one := w.updated(r)
 	one.ID = likely(r, "id", free, ids)
 	one.Owner = rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(r, "owner")
 	unused := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.ContainsFunc(w.studies, func(s journal.Study) bool { return s.Owner == one.Owner && s.Definition.Name == name })
+		return slices.ContainsFunc(w.Studies, func(s journal.Study) bool { return s.Owner == one.Owner && s.Definition.Name == name })
 	})
 	one.Definition = definition.Definition{Name: likely(r, "name", unused, names)}
 	one.Created = moment(secondOf(r))
@@ -158,7 +159,7 @@ func (w world) write(r *rapid.T) journal.TrialWrite {
 	id := w.someStudy(r)
 	t := sampleTrial(id, rapid.IntRange(0, 2).Draw(r, "number"), rapid.SampledFrom(states).Draw(r, "state"))
 	t.LeaseEpoch = trial.LeaseEpoch(rapid.Int64Range(0, 2).Draw(r, "lease"))
-	kept, there := w.trials[t.ID]
+	kept, there := w.Trials[t.ID]
 	t.ID = likely(r, "id", []trial.ID{t.ID}, trialIDs())
 	guards := []*journal.Guard{nil, {State: trial.Queued, LeaseEpoch: 1}, {State: trial.Leased, LeaseEpoch: 2}}
 	right := []*journal.Guard{nil}
@@ -177,7 +178,7 @@ func (w world) report(r *rapid.T) trial.Report {
 
 func (w world) event(r *rapid.T) journal.Event {
 	id, next := w.someStudy(r), int64(1)
-	for _, event := range w.events {
+	for _, event := range w.Events {
 		if event.Study == id {
 			next = max(next, event.Sequence+1)
 		}

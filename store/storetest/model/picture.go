@@ -1,9 +1,10 @@
-package storetest
+package model
 
 import (
 	"context"
 	"maps"
 	"math"
+	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -13,14 +14,23 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// keys are the Idempotency-Keys the suite uses.
-func keys() []string { return []string{"key-1", "key-2", "key-3"} }
+// Everything is all that a server keeps in its store.
+type Everything interface {
+	journal.Store
+	journal.LogStore
+	access.Store
+	// PurgeReceipts deletes the receipts older than the time and returns how many.
+	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
+}
 
-// poolKinds are the kinds of entries of the pool that the suite uses.
-func poolKinds() []string { return []string{"drain", "quota"} }
+// Keys are the Idempotency-Keys the suite uses.
+func Keys() []string { return []string{"key-1", "key-2", "key-3"} }
 
-// picture is everything a store shows of itself.
-type picture struct {
+// PoolKinds are the kinds of entries of the pool that the suite uses.
+func PoolKinds() []string { return []string{"drain", "quota"} }
+
+// Picture is everything a store shows of itself.
+type Picture struct {
 	Studies   []journal.Study
 	Trials    map[string][]trial.Trial
 	Reports   map[trial.ID][]trial.Report
@@ -39,8 +49,9 @@ type picture struct {
 	Pool map[string][]journal.PoolEntry `json:",omitempty"`
 }
 
-func blank() picture {
-	return picture{
+// Blank is the picture of an empty store.
+func Blank() Picture {
+	return Picture{
 		Trials: map[string][]trial.Trial{}, Reports: map[trial.ID][]trial.Report{},
 		Events: map[string][]journal.Event{}, Told: map[trial.ID][]journal.Event{},
 		Snapshots: map[string]journal.Snapshot{}, Receipts: map[string]journal.Receipt{}, Logs: map[trial.ID]string{},
@@ -48,9 +59,9 @@ func blank() picture {
 	}
 }
 
-// take reads the whole store.
-func take(ctx context.Context, store Everything) (picture, error) {
-	p := blank()
+// Take reads the whole store.
+func Take(ctx context.Context, store Everything) (Picture, error) {
+	p := Blank()
 	var err error
 	if p.Studies, err = store.Studies(ctx); err != nil {
 		return p, err
@@ -60,7 +71,7 @@ func take(ctx context.Context, store Everything) (picture, error) {
 			return p, err
 		}
 	}
-	for _, key := range keys() {
+	for _, key := range Keys() {
 		receipt, err := store.Receipt(ctx, key)
 		if err == nil {
 			p.Receipts[key] = receipt
@@ -74,7 +85,7 @@ func take(ctx context.Context, store Everything) (picture, error) {
 	if p.Architectures, err = store.Architectures(ctx, journal.MaxArchitectures); err != nil {
 		return p, err
 	}
-	for _, kind := range poolKinds() {
+	for _, kind := range PoolKinds() {
 		entries, err := store.PoolEntries(ctx, kind)
 		if err != nil {
 			return p, err
@@ -88,7 +99,7 @@ func take(ctx context.Context, store Everything) (picture, error) {
 	return p, err
 }
 
-func (p *picture) takeTruth(ctx context.Context, store Everything) error {
+func (p *Picture) takeTruth(ctx context.Context, store Everything) error {
 	types, err := store.RecordTypes(ctx)
 	if err != nil {
 		return err
@@ -102,7 +113,7 @@ func (p *picture) takeTruth(ctx context.Context, store Everything) error {
 	return err
 }
 
-func (p *picture) takeStudy(ctx context.Context, store Everything, id string) error {
+func (p *Picture) takeStudy(ctx context.Context, store Everything, id string) error {
 	var err error
 	if p.Trials[id], err = store.Trials(ctx, id); err != nil {
 		return err
@@ -131,7 +142,7 @@ func (p *picture) takeStudy(ctx context.Context, store Everything, id string) er
 }
 
 // tidy leaves out what is empty: no list is as good as an empty one.
-func (p *picture) tidy() {
+func (p *Picture) tidy() {
 	maps.DeleteFunc(p.Trials, func(_ string, list []trial.Trial) bool { return len(list) == 0 })
 	maps.DeleteFunc(p.Reports, func(_ trial.ID, list []trial.Report) bool { return len(list) == 0 })
 	maps.DeleteFunc(p.Events, func(_ string, list []journal.Event) bool { return len(list) == 0 })

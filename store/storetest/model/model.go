@@ -1,4 +1,6 @@
-package storetest
+// Package model is a store so simple that it is right by inspection, and what a
+// store shows of itself, for the tests of real ones.
+package model
 
 import (
 	"cmp"
@@ -15,17 +17,17 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// model is a store so simple that it is right by inspection: plain values, and
+// Model is a store so simple that it is right by inspection: plain values, and
 // a change is tried on a copy.
-type model struct {
-	studies       []journal.Study // in order of insertion
-	trials        map[trial.ID]trial.Trial
+type Model struct {
+	Studies       []journal.Study // in order of insertion
+	Trials        map[trial.ID]trial.Trial
 	reports       map[trial.ID][]trial.Report
-	events        []journal.Event
+	Events        []journal.Event
 	snapshots     map[string]journal.Snapshot
-	receipts      map[string]journal.Receipt
+	Receipts      map[string]journal.Receipt
 	records       map[string]similarity.Record
-	architectures map[string]emu.Architecture
+	Architectures map[string]emu.Architecture
 	pool          []journal.PoolEntry // in order of kind and name
 	letters       map[letter]byte
 	tokens        []access.Token // in order of insertion
@@ -38,25 +40,26 @@ type letter struct {
 	offset int64
 }
 
-func newModel() model {
-	return model{
-		trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]journal.Snapshot{},
-		receipts: map[string]journal.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
-		architectures: map[string]emu.Architecture{},
+// New is an empty store.
+func New() Model {
+	return Model{
+		Trials: map[trial.ID]trial.Trial{}, reports: map[trial.ID][]trial.Report{}, snapshots: map[string]journal.Snapshot{},
+		Receipts: map[string]journal.Receipt{}, letters: map[letter]byte{}, records: map[string]similarity.Record{},
+		Architectures: map[string]emu.Architecture{},
 	}
 }
 
-func (m model) copied() model {
-	m.studies, m.events, m.tokens = slices.Clone(m.studies), slices.Clone(m.events), slices.Clone(m.tokens)
-	m.trials, m.reports, m.snapshots = maps.Clone(m.trials), maps.Clone(m.reports), maps.Clone(m.snapshots)
-	m.receipts, m.letters, m.records = maps.Clone(m.receipts), maps.Clone(m.letters), maps.Clone(m.records)
-	m.architectures = maps.Clone(m.architectures)
+func (m Model) copied() Model {
+	m.Studies, m.Events, m.tokens = slices.Clone(m.Studies), slices.Clone(m.Events), slices.Clone(m.tokens)
+	m.Trials, m.reports, m.snapshots = maps.Clone(m.Trials), maps.Clone(m.reports), maps.Clone(m.snapshots)
+	m.Receipts, m.letters, m.records = maps.Clone(m.Receipts), maps.Clone(m.letters), maps.Clone(m.records)
+	m.Architectures = maps.Clone(m.Architectures)
 	m.pool = slices.Clone(m.pool)
 	return m
 }
 
-// apply returns the model with the change, or why it is refused.
-func (m model) apply(change journal.Change) (model, error) {
+// Apply returns the model with the change, or why it is refused.
+func (m Model) Apply(change journal.Change) (Model, error) {
 	if err := m.behind(change.Behind); err != nil {
 		return m, err
 	}
@@ -70,7 +73,7 @@ func (m model) apply(change journal.Change) (model, error) {
 		}
 	}
 	for _, report := range change.Reports {
-		if _, there := after.trials[report.Trial]; !there {
+		if _, there := after.Trials[report.Trial]; !there {
 			return m, record.NoTrial(report.Trial)
 		}
 		again := func(r trial.Report) bool { return r.Rung == report.Rung && r.Epoch == report.Epoch }
@@ -81,26 +84,26 @@ func (m model) apply(change journal.Change) (model, error) {
 	for _, event := range change.Events {
 		taken := func(e journal.Event) bool { return e.Study == event.Study && e.Sequence == event.Sequence }
 		switch {
-		case slices.ContainsFunc(after.events, taken):
+		case slices.ContainsFunc(after.Events, taken):
 			return m, record.SequenceTaken(event)
-		case after.study(event.Study) < 0:
+		case after.Study(event.Study) < 0:
 			return m, record.NoStudy(event.Study)
 		}
-		after.events = append(after.events, event)
+		after.Events = append(after.Events, event)
 	}
 	return after.applyRest(m, change)
 }
 
 // behind refuses what was not decided on the study's newest event.
-func (m model) behind(p *journal.Position) error {
+func (m Model) behind(p *journal.Position) error {
 	if p == nil {
 		return nil
 	}
-	if m.study(p.Study) < 0 {
+	if m.Study(p.Study) < 0 {
 		return record.NoStudy(p.Study)
 	}
 	newest := int64(0)
-	for _, event := range m.events {
+	for _, event := range m.Events {
 		if event.Study == p.Study {
 			newest = max(newest, event.Sequence)
 		}
@@ -111,45 +114,45 @@ func (m model) behind(p *journal.Position) error {
 	return nil
 }
 
-func (m *model) applyStudy(change journal.Change) error {
+func (m *Model) applyStudy(change journal.Change) error {
 	if one := change.Insert; one != nil {
-		if slices.ContainsFunc(m.studies, func(s journal.Study) bool { return s.ID == one.ID || s.Reference() == one.Reference() }) {
+		if slices.ContainsFunc(m.Studies, func(s journal.Study) bool { return s.ID == one.ID || s.Reference() == one.Reference() }) {
 			return record.StudyTaken(*one)
 		}
-		m.studies = append(m.studies, *one)
+		m.Studies = append(m.Studies, *one)
 	}
 	if one := change.Update; one != nil {
-		at := m.study(one.ID)
+		at := m.Study(one.ID)
 		if at < 0 {
 			return record.NoStudy(one.ID)
 		}
-		kept := &m.studies[at]
+		kept := &m.Studies[at]
 		kept.Status, kept.Reason, kept.Elapsed, kept.Since, kept.Finished, kept.Annotation = one.Status, one.Reason, one.Elapsed, one.Since, one.Finished, one.Annotation
 	}
 	if id := change.Delete; id != "" {
-		at := m.study(id)
+		at := m.Study(id)
 		if at < 0 {
 			return record.NoStudy(id)
 		}
-		m.studies = slices.Delete(m.studies, at, at+1)
+		m.Studies = slices.Delete(m.Studies, at, at+1)
 		m.forget(id)
 	}
 	return nil
 }
 
 // forget removes what belongs to the study.
-func (m *model) forget(id string) {
-	ours := func(t trial.ID) bool { return m.trials[t].Study == id }
+func (m *Model) forget(id string) {
+	ours := func(t trial.ID) bool { return m.Trials[t].Study == id }
 	maps.DeleteFunc(m.reports, func(t trial.ID, _ []trial.Report) bool { return ours(t) })
 	maps.DeleteFunc(m.letters, func(l letter, _ byte) bool { return ours(l.id) })
-	maps.DeleteFunc(m.trials, func(t trial.ID, _ trial.Trial) bool { return ours(t) })
-	m.events = slices.DeleteFunc(m.events, func(e journal.Event) bool { return e.Study == id })
+	maps.DeleteFunc(m.Trials, func(t trial.ID, _ trial.Trial) bool { return ours(t) })
+	m.Events = slices.DeleteFunc(m.Events, func(e journal.Event) bool { return e.Study == id })
 	delete(m.snapshots, id)
 }
 
-func (m *model) writeTrial(write journal.TrialWrite) error {
+func (m *Model) writeTrial(write journal.TrialWrite) error {
 	t := write.Trial
-	kept, there := m.trials[t.ID]
+	kept, there := m.Trials[t.ID]
 	if write.Guard != nil {
 		switch {
 		case !there || kept.Study != t.Study || kept.Number != t.Number:
@@ -157,25 +160,25 @@ func (m *model) writeTrial(write journal.TrialWrite) error {
 		case kept.State != write.Guard.State || kept.LeaseEpoch != write.Guard.LeaseEpoch:
 			return record.GuardBroken(t.ID, *write.Guard)
 		}
-		m.trials[t.ID] = t
+		m.Trials[t.ID] = t
 		return nil
 	}
-	for _, other := range m.trials {
+	for _, other := range m.Trials {
 		there = there || other.Study == t.Study && other.Number == t.Number
 	}
 	switch {
 	case there:
 		return record.TrialTaken(t)
-	case m.study(t.Study) < 0:
+	case m.Study(t.Study) < 0:
 		return record.NoStudy(t.Study)
 	}
-	m.trials[t.ID] = t
+	m.Trials[t.ID] = t
 	return nil
 }
 
-func (m model) applyRest(before model, change journal.Change) (model, error) {
+func (m Model) applyRest(before Model, change journal.Change) (Model, error) {
 	if one := change.Snapshot; one != nil {
-		if m.study(one.Study) < 0 {
+		if m.Study(one.Study) < 0 {
 			return before, record.NoStudy(one.Study)
 		}
 		if kept, there := m.snapshots[one.Study]; !there || kept.Sequence <= one.Sequence {
@@ -184,17 +187,17 @@ func (m model) applyRest(before model, change journal.Change) (model, error) {
 	}
 	m.learn(change)
 	if one := change.Receipt; one != nil {
-		if _, taken := m.receipts[one.Key]; taken {
+		if _, taken := m.Receipts[one.Key]; taken {
 			return before, record.KeyTaken(one.Key)
 		}
-		m.receipts[one.Key] = *one
+		m.Receipts[one.Key] = *one
 	}
 	return m, nil
 }
 
 // learn forgets and writes records, and writes architectures and entries of the
 // pool; it is never refused.
-func (m *model) learn(change journal.Change) {
+func (m *Model) learn(change journal.Change) {
 	if machine := change.Forget; machine != nil {
 		maps.DeleteFunc(m.records, func(_ string, r similarity.Record) bool { return *machine == "" || r.Machine == *machine })
 	}
@@ -202,7 +205,7 @@ func (m *model) learn(change journal.Change) {
 		m.records[one.ID] = one
 	}
 	for _, one := range change.Architectures { // never as many as are kept
-		m.architectures[one.Key] = one
+		m.Architectures[one.Key] = one
 	}
 	for _, one := range change.Pool {
 		m.pool = slices.DeleteFunc(m.pool, func(old journal.PoolEntry) bool { return old.Kind == one.Kind && old.Name == one.Name })
@@ -220,7 +223,7 @@ func (m *model) learn(change journal.Change) {
 
 // truth returns the records of the type of machine, of all types if it is
 // empty, the oldest first.
-func (m model) truth(machine string) []similarity.Record {
+func (m Model) truth(machine string) []similarity.Record {
 	list := slices.DeleteFunc(slices.Collect(maps.Values(m.records)), func(r similarity.Record) bool {
 		return machine != "" && r.Machine != machine
 	})
@@ -228,13 +231,14 @@ func (m model) truth(machine string) []similarity.Record {
 	return list
 }
 
-func (m model) study(id string) int {
-	return slices.IndexFunc(m.studies, func(s journal.Study) bool { return s.ID == id })
+// Study is the place of a study, negative if there is none.
+func (m Model) Study(id string) int {
+	return slices.IndexFunc(m.Studies, func(s journal.Study) bool { return s.ID == id })
 }
 
-// write appends to a log, which stays below its cap here.
-func (m *model) write(id trial.ID, epoch trial.LeaseEpoch, offset int64, text string) error {
-	t, there := m.trials[id]
+// Write appends to a log, which stays below its cap here.
+func (m *Model) Write(id trial.ID, epoch trial.LeaseEpoch, offset int64, text string) error {
+	t, there := m.Trials[id]
 	switch {
 	case !there:
 		return record.NoTrial(id)
@@ -250,7 +254,8 @@ func (m *model) write(id trial.ID, epoch trial.LeaseEpoch, offset int64, text st
 	return nil
 }
 
-func (m *model) insertToken(token access.Token) error {
+// InsertToken adds a token.
+func (m *Model) InsertToken(token access.Token) error {
 	if m.token(token.ID) >= 0 {
 		return record.TokenTaken(token.ID)
 	}
@@ -258,7 +263,8 @@ func (m *model) insertToken(token access.Token) error {
 	return nil
 }
 
-func (m *model) deleteToken(id string) error {
+// DeleteToken removes a token.
+func (m *Model) DeleteToken(id string) error {
 	at := m.token(id)
 	if at < 0 {
 		return record.NoToken(id)
@@ -267,7 +273,8 @@ func (m *model) deleteToken(id string) error {
 	return nil
 }
 
-func (m *model) bindToken(id, worker string) error {
+// BindToken makes a token the machine's that belongs to none.
+func (m *Model) BindToken(id, worker string) error {
 	at := m.token(id)
 	if at < 0 {
 		return record.NoToken(id)
@@ -279,7 +286,8 @@ func (m *model) bindToken(id, worker string) error {
 	return nil
 }
 
-func (m *model) useToken(id string, used time.Time) error {
+// UseToken notes when a token was last used.
+func (m *Model) UseToken(id string, used time.Time) error {
 	at := m.token(id)
 	if at < 0 {
 		return record.NoToken(id)
@@ -290,34 +298,35 @@ func (m *model) useToken(id string, used time.Time) error {
 	return nil
 }
 
-func (m model) token(id string) int {
+func (m Model) token(id string) int {
 	return slices.IndexFunc(m.tokens, func(t access.Token) bool { return t.ID == id })
 }
 
-func (m *model) purge(before time.Time) int {
-	count := len(m.receipts)
-	maps.DeleteFunc(m.receipts, func(_ string, r journal.Receipt) bool { return r.At.Before(before) })
-	return count - len(m.receipts)
+// Purge deletes the receipts older than the time and returns how many.
+func (m *Model) Purge(before time.Time) int {
+	count := len(m.Receipts)
+	maps.DeleteFunc(m.Receipts, func(_ string, r journal.Receipt) bool { return r.At.Before(before) })
+	return count - len(m.Receipts)
 }
 
-// picture is what a store with the model's content shows.
-func (m model) picture() picture {
-	p := blank()
-	p.Studies, p.Tokens = slices.Clone(m.studies), slices.Clone(m.tokens)
+// Picture is what a store with the model's content shows.
+func (m Model) Picture() Picture {
+	p := Blank()
+	p.Studies, p.Tokens = slices.Clone(m.Studies), slices.Clone(m.tokens)
 	slices.Reverse(p.Studies)
 	slices.SortStableFunc(p.Studies, func(a, b journal.Study) int { return b.Created.Compare(a.Created) })
 	slices.SortStableFunc(p.Tokens, func(a, b access.Token) int { return a.Created.Compare(b.Created) })
-	for id, t := range m.trials {
+	for id, t := range m.Trials {
 		p.Trials[t.Study] = append(p.Trials[t.Study], t)
 		p.Logs[id] = m.log(id)
 	}
 	for _, list := range p.Trials {
 		slices.SortFunc(list, func(a, b trial.Trial) int { return cmp.Compare(a.Number, b.Number) })
 	}
-	events := slices.SortedFunc(slices.Values(m.events), func(a, b journal.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	events := slices.SortedFunc(slices.Values(m.Events), func(a, b journal.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, event := range events {
 		p.Events[event.Study] = append(p.Events[event.Study], event)
-		if t, there := m.trials[event.Trial]; there && t.Study == event.Study {
+		if t, there := m.Trials[event.Trial]; there && t.Study == event.Study {
 			p.Told[event.Trial] = append(p.Told[event.Trial], event)
 		}
 	}
@@ -325,7 +334,7 @@ func (m model) picture() picture {
 		p.Truth[one.Machine] = m.truth(one.Machine)
 	}
 	p.All = m.truth("")
-	p.Architectures = slices.SortedFunc(maps.Values(m.architectures), func(a, b emu.Architecture) int {
+	p.Architectures = slices.SortedFunc(maps.Values(m.Architectures), func(a, b emu.Architecture) int {
 		return cmp.Or(b.Seen.Compare(a.Seen), cmp.Compare(b.Key, a.Key))
 	})
 	slices.SortFunc(m.pool, func(a, b journal.PoolEntry) int {
@@ -334,12 +343,12 @@ func (m model) picture() picture {
 	for _, one := range m.pool {
 		p.Pool[one.Kind] = append(p.Pool[one.Kind], one)
 	}
-	p.Reports, p.Snapshots, p.Receipts = maps.Clone(m.reports), m.snapshots, m.receipts
+	p.Reports, p.Snapshots, p.Receipts = maps.Clone(m.reports), m.snapshots, m.Receipts
 	p.tidy()
 	return p
 }
 
-func (m model) log(id trial.ID) string {
+func (m Model) log(id trial.ID) string {
 	var places []letter
 	for at := range m.letters {
 		if at.id == id {
