@@ -85,12 +85,13 @@ var mayImport = map[string][]string{
 	"store/group":                   {"store/record", "study/journal"},
 	"store/record":                  {"internal/problem", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
 	"store/memory":                  {"internal/problem", "inference_emu", "similarity", "store/record", "study/journal", "trial", "study/access"},
-	"store/sqlite":                  {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/filesystem", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access"},
+	"store/sqlite":                  {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/filesystem", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access", "store/sqlite/dbfile"},
+	"store/sqlite/dbfile":           {"internal/problem", "store/filesystem", "store/record"},
 	"store/postgres":                {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/artifact", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access"},
 	"store/storetest":               {"internal/problem", "inference_emu", "inference_emu/graph", "similarity", "study/system", "store/record", "study/journal", "study/definition", "study/studyfile", "study/space", "budget", "internal/protocol", "trial", "study/access", "web/auth", "store/storetest/model"},
 	"store/storetest/model":         {"internal/problem", "inference_emu", "similarity", "store/record", "study/journal", "trial", "study/access"},
 	"store/artifact":                {"internal/failpoint", "internal/problem", "store/filesystem"},
-	"store/backup":                  {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite"},
+	"store/backup":                  {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite", "store/sqlite/dbfile"},
 	"store/lossydisk":               {},
 	"profiler":                      {"internal/problem"},
 	"workers/agent":                 {"internal/failpoint", "internal/problem", "internal/protocol", "profiler", "study/system", "trial", "workers/agent/artifact", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
@@ -229,15 +230,15 @@ var doors = map[string][]string{
 	"github.com/goccy/go-yaml":         {"study/studyfile/tree", "inference_emu/device", "inference_emu/backend", "workers/replay/trace"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
-	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                // for tests of others, like the package itself
-	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer"}, // importer reads other programs' databases
+	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                                       // for tests of others, like the package itself
+	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer", "store/sqlite/dbfile"}, // importer reads other programs' databases
 	"github.com/parquet-go/parquet-go": {"web/api"},
-	"github.com/pressly/goose/v3":      {"store/sqlite", "store/postgres"},
+	"github.com/pressly/goose/v3":      {"store/postgres", "store/sqlite/dbfile"},
 	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term"},
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "cmd/tandem", "cmd/tandem/internal/term"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "cmd/tandem", "cmd/tandem/internal/term", "store/sqlite/dbfile"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests
 	"google.golang.org/protobuf":       {"bench/edgetune/zoo", "inference_emu/onnx/document"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},

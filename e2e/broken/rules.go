@@ -21,8 +21,8 @@ var rules = []rule{
 	{
 		name: "durability: synchronous=NORMAL",
 		edits: []edit{
-			{"store/sqlite/connect.go", `"_synchronous": {"full"},`, `"_synchronous": {"normal"},`},
-			{"store/sqlite/connect.go", `{"synchronous", "2"}, // FULL`, `{"synchronous", "1"},`},
+			{"store/sqlite/dbfile/connect.go", `"_synchronous": {"full"},`, `"_synchronous": {"normal"},`},
+			{"store/sqlite/dbfile/connect.go", `{"synchronous", "2"}, // FULL`, `{"synchronous", "1"},`},
 		},
 		tests: []string{"./store/sqlite -run Power|TestWhatPromisesStandOnIsOn"},
 	},

@@ -27,6 +27,7 @@ import (
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // The names of a data folder's parts, which are also those in an archive.
@@ -92,7 +93,7 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	copied := filepath.Join(work, Database)
 	manifest := Manifest{Format: format, Created: s.Now().UTC(), Program: s.Program}
 	meterOf(ctx).begin("copying the database", 0)
-	if err := sqlite.Copy(ctx, filepath.Join(s.Data, Database), copied); err != nil {
+	if err := dbfile.Copy(ctx, filepath.Join(s.Data, Database), copied); err != nil {
 		return Manifest{}, err
 	}
 	meterOf(ctx).begin("checking the copy", 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -92,16 +93,16 @@ func rows[T any](list []T, row func(T) ([]any, error)) ([][]any, error) {
 func trialRow(write journal.TrialWrite) ([]any, error) {
 	t := write.Trial
 	document, err := record.FormatTrial(t)
-	return row("trial", string(t.ID), t.Study, int64(t.Number), string(t.State), int64(t.LeaseEpoch), document), err
+	return dbfile.Row("trial", string(t.ID), t.Study, int64(t.Number), string(t.State), int64(t.LeaseEpoch), document), err
 }
 
 func reportRow(r trial.Report) ([]any, error) {
 	document, err := record.FormatReport(r)
-	return row("report", string(r.Trial), int64(r.Rung), int64(r.Epoch), document), err
+	return dbfile.Row("report", string(r.Trial), int64(r.Rung), int64(r.Epoch), document), err
 }
 
 func eventRow(e journal.Event) ([]any, error) {
-	return row("event", e.Study, e.Sequence, record.FormatTime(e.At), string(e.Kind), string(e.Trial),
+	return dbfile.Row("event", e.Study, e.Sequence, record.FormatTime(e.At), string(e.Kind), string(e.Trial),
 		e.State, e.Worker, e.Reason, string(e.Data)), nil
 }
 
@@ -154,11 +155,11 @@ func (e encoded) insertStudy(s *session) error {
 		return err
 	}
 	created := record.FormatTime(one.Created)
-	fixed := checksum("study", position, one.ID, one.Reference(), e.definition, created)
-	changing := row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.inserted)
+	fixed := dbfile.Checksum("study", position, one.ID, one.Reference(), e.definition, created)
+	changing := dbfile.Row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.inserted)
 	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, annotation, checksum, position, name, definition, created)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
-	if taken(err) {
+	if dbfile.Taken(err) {
 		return record.StudyTaken(*one)
 	}
 	return err
@@ -207,9 +208,9 @@ func (s *session) insertTrial(write journal.TrialWrite, row []any) error {
 	t := write.Trial
 	err := s.exec("INSERT INTO trial (id, study, number, state, lease_epoch, document, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)", row...)
 	switch {
-	case taken(err):
+	case dbfile.Taken(err):
 		return record.TrialTaken(t)
-	case orphan(err):
+	case dbfile.Orphan(err):
 		return record.NoStudy(t.Study)
 	}
 	return err
@@ -277,9 +278,9 @@ func (s *session) insertEvents(rows [][]any) error {
 func (s *session) insertEvent(event journal.Event, row []any) error {
 	err := s.insertEvents([][]any{row})
 	switch {
-	case taken(err):
+	case dbfile.Taken(err):
 		return record.SequenceTaken(event)
-	case orphan(err):
+	case dbfile.Orphan(err):
 		return record.NoStudy(event.Study)
 	}
 	return err
@@ -293,8 +294,8 @@ func (e encoded) putSnapshot(s *session) error {
 	err := s.exec(`INSERT INTO snapshot (study, sequence, state, checksum) VALUES (?, ?, ?, ?)
 		ON CONFLICT (study) DO UPDATE SET sequence = excluded.sequence, state = excluded.state, checksum = excluded.checksum
 		WHERE excluded.sequence >= sequence`,
-		row("snapshot", one.Study, one.Sequence, string(one.State))...)
-	if orphan(err) {
+		dbfile.Row("snapshot", one.Study, one.Sequence, string(one.State))...)
+	if dbfile.Orphan(err) {
 		return record.NoStudy(one.Study)
 	}
 	return err
@@ -306,8 +307,8 @@ func (e encoded) insertReceipt(s *session) error {
 		return nil
 	}
 	err := s.exec("INSERT INTO receipt (key, request, answer, at, checksum) VALUES (?, ?, ?, ?, ?)",
-		row("receipt", one.Key, one.Request, string(one.Answer), record.FormatTime(one.At))...)
-	if taken(err) {
+		dbfile.Row("receipt", one.Key, one.Request, string(one.Answer), record.FormatTime(one.At))...)
+	if dbfile.Taken(err) {
 		return record.KeyTaken(one.Key)
 	}
 	return err
@@ -315,7 +316,7 @@ func (e encoded) insertReceipt(s *session) error {
 
 // orphaned says that the trial is missing which a row belongs to.
 func orphaned(err error, id trial.ID) error {
-	if orphan(err) {
+	if dbfile.Orphan(err) {
 		return record.NoTrial(id)
 	}
 	return err

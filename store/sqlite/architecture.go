@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
@@ -25,7 +26,7 @@ func (e encoded) writeArchitectures(s *session) error {
 
 func architectureRow(a emu.Architecture) ([]any, error) {
 	document, err := record.FormatArchitecture(a)
-	return row("architecture", a.Key, record.FormatTime(a.Seen), document), err
+	return dbfile.Row("architecture", a.Key, record.FormatTime(a.Seen), document), err
 }
 
 const selectArchitecture = "SELECT key, seen, document, checksum FROM architecture "
@@ -59,7 +60,7 @@ func (s *Store) Architectures(ctx context.Context, limit int) ([]emu.Architectur
 		written, err := v.tally(list{kind: "architecture"})
 		same := slices.EqualFunc(page, keys[:min(len(keys), max(limit, 0))], func(one emu.Architecture, key string) bool { return one.Key == key })
 		if err == nil && (!same || int64(len(keys)) != written.entries) {
-			err = damage{"architecture", "the list of all", "its index finds other rows than are there"}
+			err = dbfile.Damage{Table: "architecture", Row: "the list of all", Finding: "its index finds other rows than are there"}
 		}
 		return page, err
 	})
@@ -67,10 +68,10 @@ func (s *Store) Architectures(ctx context.Context, limit int) ([]emu.Architectur
 
 func scanArchitecture(rows *sql.Rows) (one emu.Architecture, sum int64, err error) {
 	var key, seen, document string
-	if err = columns("architecture", rows, &key, &seen, &document, &sum); err != nil {
+	if err = dbfile.Columns("architecture", rows, &key, &seen, &document, &sum); err != nil {
 		return one, sum, err
 	}
-	if err = prove("architecture", sum, checksum("architecture", key, seen, document), key); err != nil {
+	if err = dbfile.Prove("architecture", sum, dbfile.Checksum("architecture", key, seen, document), key); err != nil {
 		return one, sum, err
 	}
 	one, err = record.ParseArchitecture(document)

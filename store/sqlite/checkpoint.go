@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 const (
-	// patience is how long the SQLite statements of the writer wait for others,
-	// and restartPatience how long all writes wait for the readers, in
-	// milliseconds.
-	patience        = 5000
+	// restartPatience is how long all writes wait for the readers, in milliseconds.
 	restartPatience = 100
 	// checkpointPages is how many pages the write-ahead log gains (4 MiB)
 	// before they are copied into the database.
@@ -73,7 +72,7 @@ func (s *session) restart() (state logState, err error) {
 		return state, err
 	}
 	state, err = s.checkpoint("RESTART")
-	return state, errors.Join(err, s.wait(patience))
+	return state, errors.Join(err, s.wait(dbfile.Patience))
 }
 
 // wait sets how long statements wait for the locks of others.

@@ -10,11 +10,13 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 	"github.com/pressly/goose/v3"
+
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // Versions returns the numbers of all schema versions, in order.
 func Versions() ([]int64, error) {
-	files, err := migrations.ReadDir("migrations")
+	files, err := dbfile.Migrations.ReadDir("migrations")
 	if err != nil {
 		return nil, err
 	}
@@ -32,20 +34,20 @@ func Versions() ([]int64, error) {
 // MakeOld makes a database with the schema as it was at the version, or brings
 // an older one up to that.
 func MakeOld(ctx context.Context, path string, version int64) (err error) {
-	database := sql.OpenDB(connector{path})
+	database := sql.OpenDB(dbfile.Connector{Source: path})
 	defer func() { err = errors.Join(err, database.Close(), os.Chmod(path, 0o600)) }()
-	provider, err := migrator(database)
+	provider, err := dbfile.Migrator(database)
 	if err != nil {
 		return err
 	}
-	if _, err = provider.UpTo(ctx, version); err != nil || version < firstChecked {
+	if _, err = provider.UpTo(ctx, version); err != nil || version < dbfile.FirstChecked {
 		return err
 	}
-	return sealSchema(ctx, database)
+	return dbfile.SealSchema(ctx, database)
 }
 
 // RefuseNetwork is what Open says of a folder on the file system with the number.
-func RefuseNetwork(number uint32) error { return refuseNetwork("/data", number, true) }
+func RefuseNetwork(number uint32) error { return dbfile.RefuseNetwork("/data", number, true) }
 
 // Pragma reads or sets a setting of the connection that writes.
 func (s *Store) Pragma(ctx context.Context, setting string) (value string, err error) {
@@ -67,24 +69,24 @@ func (s *Store) Statement(ctx context.Context, query string) error {
 // Migrate brings a database up to date, and calls before each statement with
 // its number, from 1.
 func Migrate(ctx context.Context, path string, before func(statement int64)) (err error) {
-	database := sql.OpenDB(counting{connector{writing(path)}, new(atomic.Int64), before})
+	database := sql.OpenDB(counting{dbfile.Connector{Source: dbfile.Writing(path)}, new(atomic.Int64), before})
 	database.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, database.Close()) }()
-	if err := makeDurable(ctx, database, path); err != nil {
+	if err := dbfile.MakeDurable(ctx, database, path); err != nil {
 		return err
 	}
-	return migrate(ctx, database, path)
+	return dbfile.Migrate(ctx, database, path)
 }
 
 // counting opens connections that count their statements.
 type counting struct {
-	connector
+	dbfile.Connector
 	count  *atomic.Int64
 	before func(int64)
 }
 
 func (c counting) Connect(ctx context.Context) (driver.Conn, error) {
-	connection, err := c.connector.Connect(ctx)
+	connection, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
@@ -56,7 +57,7 @@ func (e encoded) writeRecords(s *session) error {
 
 func recordRow(r similarity.Record) ([]any, error) {
 	document, err := record.FormatRecord(r)
-	return row("ground_truth", r.ID, r.Machine, record.FormatTime(r.Updated), document), err
+	return dbfile.Row("ground_truth", r.ID, r.Machine, record.FormatTime(r.Updated), document), err
 }
 
 const selectRecord = "SELECT id, machine, updated, document, checksum FROM ground_truth "
@@ -80,7 +81,7 @@ func (s *Store) RecordTypes(ctx context.Context) ([]string, error) {
 		}
 		tallied, err := collect(v, scanText, "SELECT owner FROM tally WHERE kind = 'ground_truth' AND entries > 0 ORDER BY owner")
 		if err == nil && !slices.Equal(found, tallied) {
-			err = damage{"ground_truth", "the types of machine", fmt.Sprintf("they are %q, and %q were written", found, tallied)}
+			err = dbfile.Damage{Table: "ground_truth", Row: "the types of machine", Finding: fmt.Sprintf("they are %q, and %q were written", found, tallied)}
 		}
 		return found, err
 	})
@@ -88,10 +89,10 @@ func (s *Store) RecordTypes(ctx context.Context) ([]string, error) {
 
 func scanRecord(rows *sql.Rows) (one similarity.Record, sum int64, err error) {
 	var id, machine, updated, document string
-	if err = columns("ground_truth", rows, &id, &machine, &updated, &document, &sum); err != nil {
+	if err = dbfile.Columns("ground_truth", rows, &id, &machine, &updated, &document, &sum); err != nil {
 		return one, sum, err
 	}
-	if err = prove("ground_truth", sum, checksum("ground_truth", id, machine, updated, document), id); err != nil {
+	if err = dbfile.Prove("ground_truth", sum, dbfile.Checksum("ground_truth", id, machine, updated, document), id); err != nil {
 		return one, sum, err
 	}
 	one, err = record.ParseRecord(document)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -45,7 +46,7 @@ func (s *session) appendLog(id trial.ID, epoch trial.LeaseEpoch, chunk record.Ch
 	}
 	for _, piece := range pieces {
 		err := s.exec("INSERT INTO log_chunk (trial, lease_epoch, start, stop, text, checksum) VALUES (?, ?, ?, ?, ?, ?)",
-			row("log_chunk", string(id), int64(epoch), piece.Start, piece.Stop, piece.Text)...)
+			dbfile.Row("log_chunk", string(id), int64(epoch), piece.Start, piece.Stop, piece.Text)...)
 		if err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (s *session) appendLog(id trial.ID, epoch trial.LeaseEpoch, chunk record.Ch
 	}
 	return s.exec(`INSERT INTO log (trial, bytes, "full", checksum) VALUES (?, ?, ?, ?)
 		ON CONFLICT (trial) DO UPDATE SET bytes = excluded.bytes, "full" = excluded."full", checksum = excluded.checksum`,
-		row("log", string(id), log.Bytes, full)...)
+		dbfile.Row("log", string(id), log.Bytes, full)...)
 }
 
 // spans returns the kept spans of the lease that touch the span, in order.
@@ -102,7 +103,7 @@ func (s *Store) Log(ctx context.Context, id trial.ID) (string, error) {
 		}
 		text := strings.Join(chunks, "")
 		if log.Bytes != int64(len(text)) {
-			return "", damage{"log", fmt.Sprintf("row %q", id), fmt.Sprintf("it counts %d bytes of text, and %d are there", log.Bytes, len(text))}
+			return "", dbfile.Damage{Table: "log", Row: fmt.Sprintf("row %q", id), Finding: fmt.Sprintf("it counts %d bytes of text, and %d are there", log.Bytes, len(text))}
 		}
 		if log.Full {
 			text += record.LogNotice(record.LogLimit)
@@ -114,19 +115,19 @@ func (s *Store) Log(ctx context.Context, id trial.ID) (string, error) {
 func scanChunk(rows *sql.Rows) (text string, sum int64, err error) {
 	var of string
 	var lease, start, stop int64
-	if err = columns("log_chunk", rows, &of, &lease, &start, &stop, &text, &sum); err != nil {
+	if err = dbfile.Columns("log_chunk", rows, &of, &lease, &start, &stop, &text, &sum); err != nil {
 		return text, sum, err
 	}
-	computed := checksum("log_chunk", of, lease, start, stop, text)
-	return text, sum, prove("log_chunk", sum, computed, "from byte ", start, " of lease ", lease, " of trial ", of)
+	computed := dbfile.Checksum("log_chunk", of, lease, start, stop, text)
+	return text, sum, dbfile.Prove("log_chunk", sum, computed, "from byte ", start, " of lease ", lease, " of trial ", of)
 }
 
 func scanLog(rows *sql.Rows) (log record.Log, err error) {
 	var of string
 	var full, sum int64
-	if err = columns("log", rows, &of, &log.Bytes, &full, &sum); err != nil {
+	if err = dbfile.Columns("log", rows, &of, &log.Bytes, &full, &sum); err != nil {
 		return log, err
 	}
 	log.Full = full != 0
-	return log, prove("log", sum, checksum("log", of, log.Bytes, full), of)
+	return log, dbfile.Prove("log", sum, dbfile.Checksum("log", of, log.Bytes, full), of)
 }

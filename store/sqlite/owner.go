@@ -3,15 +3,14 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // owner is the right to use a database file, held through a lock on a file
@@ -71,11 +70,11 @@ func (o *owner) prepare(path string) (suspect bool, err error) {
 	if err := os.WriteFile(o.marker, text, 0o600); err != nil {
 		return false, errors.Join(fmt.Errorf("mark %s as open: %w", path, err), o.clean())
 	}
-	return false, syncFile(o.marker)
+	return false, dbfile.SyncFile(o.marker)
 }
 
 // clean notes that the database was closed as it should be.
-func (o *owner) clean() error { return remove(o.marker) }
+func (o *owner) clean() error { return dbfile.Remove(o.marker) }
 
 // release gives the right up. The lock file stays: if it were removed, two
 // servers could hold locks on two files of its name.
@@ -96,26 +95,5 @@ func create(path string) error {
 	if err := errors.Join(file.Chmod(0o600), file.Close()); err != nil {
 		return fmt.Errorf("keep others from reading %s: %w", path, err)
 	}
-	return syncFile(path)
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// syncFile makes the file and its name durable.
-func syncFile(path string) error {
-	for _, name := range []string{path, filepath.Dir(path)} {
-		file, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("make %s durable: %w", path, err)
-		}
-		if err := errors.Join(file.Sync(), file.Close()); err != nil {
-			return fmt.Errorf("make %s durable: %w", path, err)
-		}
-	}
-	return nil
+	return dbfile.SyncFile(path)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
@@ -25,7 +26,7 @@ func (e encoded) writePool(s *session) error {
 }
 
 func poolRow(one journal.PoolEntry) ([]any, error) {
-	return row("pool_entry", one.Kind, one.Name, string(one.Document)), nil
+	return dbfile.Row("pool_entry", one.Kind, one.Name, string(one.Document)), nil
 }
 
 // PoolEntries returns all entries of the kind, by name.
@@ -38,9 +39,9 @@ func (s *Store) PoolEntries(ctx context.Context, kind string) ([]journal.PoolEnt
 
 func scanPoolEntry(rows *sql.Rows) (one journal.PoolEntry, sum int64, err error) {
 	var document string
-	if err = columns("pool_entry", rows, &one.Kind, &one.Name, &document, &sum); err != nil {
+	if err = dbfile.Columns("pool_entry", rows, &one.Kind, &one.Name, &document, &sum); err != nil {
 		return one, sum, err
 	}
 	one.Document = record.RawOrNil(document)
-	return one, sum, prove("pool_entry", sum, checksum("pool_entry", one.Kind, one.Name, document), one.Kind, " ", one.Name)
+	return one, sum, dbfile.Prove("pool_entry", sum, dbfile.Checksum("pool_entry", one.Kind, one.Name, document), one.Kind, " ", one.Name)
 }

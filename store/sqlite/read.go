@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -25,7 +26,7 @@ func (v view) study(ref string) (journal.Study, error) {
 	return only(found, err, is, func() error {
 		all, err := v.studies()
 		if err == nil && slices.ContainsFunc(all, is) {
-			err = damage{"study", fmt.Sprintf("row %q", ref), "it is there, but its index does not lead to it"}
+			err = dbfile.Damage{Table: "study", Row: fmt.Sprintf("row %q", ref), Finding: "it is there, but its index does not lead to it"}
 		}
 		if err != nil {
 			return err

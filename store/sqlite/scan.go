@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -14,15 +15,15 @@ func scanStudy(rows *sql.Rows) (one journal.Study, sum int64, err error) {
 	var position, fixed, elapsed int64
 	var name, document, created, status, annotation string
 	var since, finished sql.NullString
-	err = columns("study", rows, &position, &one.ID, &name, &document, &created, &fixed, &status, &one.Reason, &elapsed, &since, &finished, &annotation, &sum)
+	err = dbfile.Columns("study", rows, &position, &one.ID, &name, &document, &created, &fixed, &status, &one.Reason, &elapsed, &since, &finished, &annotation, &sum)
 	if err != nil {
 		return one, sum, err
 	}
-	if err = prove("study", fixed, checksum("study", position, one.ID, name, document, created), one.ID); err != nil {
+	if err = dbfile.Prove("study", fixed, dbfile.Checksum("study", position, one.ID, name, document, created), one.ID); err != nil {
 		return one, sum, err
 	}
-	changing := checksum("study", one.ID, fixed, status, one.Reason, elapsed, textOrNil(since), textOrNil(finished), annotation)
-	if err = prove("study", sum, changing, one.ID); err != nil {
+	changing := dbfile.Checksum("study", one.ID, fixed, status, one.Reason, elapsed, textOrNil(since), textOrNil(finished), annotation)
+	if err = dbfile.Prove("study", sum, changing, one.ID); err != nil {
 		return one, sum, err
 	}
 	one.Owner = journal.OwnerOf(name)
@@ -46,10 +47,10 @@ func scanStudy(rows *sql.Rows) (one journal.Study, sum int64, err error) {
 func scanTrial(rows *sql.Rows) (one trial.Trial, sum int64, err error) {
 	var id, of, state, document string
 	var number, lease int64
-	if err = columns("trial", rows, &id, &of, &number, &state, &lease, &document, &sum); err != nil {
+	if err = dbfile.Columns("trial", rows, &id, &of, &number, &state, &lease, &document, &sum); err != nil {
 		return one, sum, err
 	}
-	if err = prove("trial", sum, checksum("trial", id, of, number, state, lease, document), id); err != nil {
+	if err = dbfile.Prove("trial", sum, dbfile.Checksum("trial", id, of, number, state, lease, document), id); err != nil {
 		return one, sum, err
 	}
 	one, err = record.ParseTrial(document)
@@ -59,11 +60,11 @@ func scanTrial(rows *sql.Rows) (one trial.Trial, sum int64, err error) {
 func scanReport(rows *sql.Rows) (one trial.Report, sum int64, err error) {
 	var of, document string
 	var rung, epoch int64
-	if err = columns("report", rows, &of, &rung, &epoch, &document, &sum); err != nil {
+	if err = dbfile.Columns("report", rows, &of, &rung, &epoch, &document, &sum); err != nil {
 		return one, sum, err
 	}
-	computed := checksum("report", of, rung, epoch, document)
-	if err = prove("report", sum, computed, "epoch ", epoch, " at rung ", rung, " of trial ", of); err != nil {
+	computed := dbfile.Checksum("report", of, rung, epoch, document)
+	if err = dbfile.Prove("report", sum, computed, "epoch ", epoch, " at rung ", rung, " of trial ", of); err != nil {
 		return one, sum, err
 	}
 	one, err = record.ParseReport(document)
@@ -72,12 +73,12 @@ func scanReport(rows *sql.Rows) (one trial.Report, sum int64, err error) {
 
 func scanEvent(rows *sql.Rows) (one journal.Event, sum int64, err error) {
 	var at, kind, of, data string
-	err = columns("event", rows, &one.Study, &one.Sequence, &at, &kind, &of, &one.State, &one.Worker, &one.Reason, &data, &sum)
+	err = dbfile.Columns("event", rows, &one.Study, &one.Sequence, &at, &kind, &of, &one.State, &one.Worker, &one.Reason, &data, &sum)
 	if err != nil {
 		return one, sum, err
 	}
-	computed := checksum("event", one.Study, one.Sequence, at, kind, of, one.State, one.Worker, one.Reason, data)
-	if err = prove("event", sum, computed, "event ", one.Sequence, " of study ", one.Study); err != nil {
+	computed := dbfile.Checksum("event", one.Study, one.Sequence, at, kind, of, one.State, one.Worker, one.Reason, data)
+	if err = dbfile.Prove("event", sum, computed, "event ", one.Sequence, " of study ", one.Study); err != nil {
 		return one, sum, err
 	}
 	one.Kind, one.Trial, one.Data = journal.EventKind(kind), trial.ID(of), record.RawOrNil(data)
@@ -87,19 +88,19 @@ func scanEvent(rows *sql.Rows) (one journal.Event, sum int64, err error) {
 
 func scanSnapshot(rows *sql.Rows) (one journal.Snapshot, sum int64, err error) {
 	var state string
-	if err = columns("snapshot", rows, &one.Study, &one.Sequence, &state, &sum); err != nil {
+	if err = dbfile.Columns("snapshot", rows, &one.Study, &one.Sequence, &state, &sum); err != nil {
 		return one, sum, err
 	}
 	one.State = record.RawOrNil(state)
-	return one, sum, prove("snapshot", sum, checksum("snapshot", one.Study, one.Sequence, state), "of study ", one.Study)
+	return one, sum, dbfile.Prove("snapshot", sum, dbfile.Checksum("snapshot", one.Study, one.Sequence, state), "of study ", one.Study)
 }
 
 func scanReceipt(rows *sql.Rows) (one journal.Receipt, sum int64, err error) {
 	var answer, at string
-	if err = columns("receipt", rows, &one.Key, &one.Request, &answer, &at, &sum); err != nil {
+	if err = dbfile.Columns("receipt", rows, &one.Key, &one.Request, &answer, &at, &sum); err != nil {
 		return one, sum, err
 	}
-	if err = prove("receipt", sum, checksum("receipt", one.Key, one.Request, answer, at), one.Key); err != nil {
+	if err = dbfile.Prove("receipt", sum, dbfile.Checksum("receipt", one.Key, one.Request, answer, at), one.Key); err != nil {
 		return one, sum, err
 	}
 	one.Answer = record.RawOrNil(answer)

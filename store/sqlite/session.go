@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // session is the connection that writes. Only the writer's goroutine uses it.
@@ -144,7 +145,7 @@ func (s *session) attempt(run func(*session) error) (refused, fault error) {
 // broken reports whether an error is the database's, not the change's.
 func broken(err error) bool {
 	var driver sqlite3.Error
-	return errors.As(err, &driver) && weigh(driver) != defect
+	return errors.As(err, &driver) && dbfile.Weigh(driver) != dbfile.Defect
 }
 
 // exec runs a statement; the driver keeps it prepared.

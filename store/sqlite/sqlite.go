@@ -15,6 +15,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 )
@@ -35,7 +36,7 @@ type Options struct {
 // Store is an open SQLite file. It is safe for concurrent use.
 type Store struct {
 	owner   *owner
-	health  *health
+	health  *dbfile.Health
 	readers *sql.DB
 	writer  *writer
 
@@ -49,16 +50,18 @@ type Store struct {
 // version, is damaged, or lies where its locks may not hold; or if the machine has
 // no room for it or does not let it be written, which is told apart from damage.
 func Open(ctx context.Context, path string, options Options) (*Store, error) {
-	if err := checkFilesystem(path, options); err != nil {
-		return nil, explained(path, err)
+	if !options.AllowNetworkFilesystem {
+		if err := dbfile.CheckFilesystem(path); err != nil {
+			return nil, dbfile.Explained(path, err)
+		}
 	}
 	owner, err := acquire(path)
 	if err != nil {
-		return nil, explained(path, err)
+		return nil, dbfile.Explained(path, err)
 	}
-	s := &Store{owner: owner, health: newHealth(path)}
+	s := &Store{owner: owner, health: dbfile.NewHealth(path)}
 	if err := s.open(ctx, path); err != nil {
-		return nil, errors.Join(explained(path, err), owner.release())
+		return nil, errors.Join(dbfile.Explained(path, err), owner.release())
 	}
 	return s, nil
 }
@@ -68,7 +71,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	writing, err := openWrites(ctx, path, suspect)
+	writing, err := dbfile.OpenWrites(ctx, path, suspect)
 	if err != nil && !suspect {
 		return errors.Join(err, s.owner.clean()) // nothing was written that a crash could have broken
 	}
@@ -78,7 +81,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if s.writer, err = startWriter(ctx, writing, path, s.health); err != nil {
 		return errors.Join(err, writing.Close())
 	}
-	if s.readers, err = openReads(ctx, path); err != nil {
+	if s.readers, err = dbfile.OpenReads(ctx, path); err != nil {
 		s.writer.Stop()
 		return errors.Join(err, s.writer.close())
 	}
@@ -103,7 +106,7 @@ func (s *Store) close() error {
 }
 
 // Broken is closed when the store can no longer be trusted with a write.
-func (s *Store) Broken() <-chan struct{} { return s.health.broken }
+func (s *Store) Broken() <-chan struct{} { return s.health.Broken }
 
 // Err is why the store is broken; nil while it is not.
 func (s *Store) Err() error { return s.health.Err() }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/access"
 )
 
@@ -20,9 +21,9 @@ func (s *Store) InsertToken(ctx context.Context, token access.Token) error {
 			return err
 		}
 		err = session.exec("INSERT INTO token (position, id, name, scope, worker, hash, created, expires, used, study, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			row("token", position, token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created),
+			dbfile.Row("token", position, token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created),
 				formatOptional(token.Expires), formatOptional(token.Used), token.Study)...)
-		if taken(err) {
+		if dbfile.Taken(err) {
 			return record.TokenTaken(token.ID)
 		}
 		return err
@@ -106,15 +107,15 @@ func scanToken(rows *sql.Rows) (one access.Token, sum int64, err error) {
 	var scope, created string
 	var hash []byte
 	var expires, used sql.NullString
-	if err = columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study, &sum); err != nil {
+	if err = dbfile.Columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study, &sum); err != nil {
 		return one, sum, err
 	}
-	computed := checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used), one.Study)
-	if err = prove("token", sum, computed, one.ID); err != nil {
+	computed := dbfile.Checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used), one.Study)
+	if err = dbfile.Prove("token", sum, computed, one.ID); err != nil {
 		return one, sum, err
 	}
 	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
-		return one, sum, damage{"token", one.ID, fmt.Sprintf("its hash has %d bytes instead of %d", len(hash), len(one.Hash))}
+		return one, sum, dbfile.Damage{Table: "token", Row: one.ID, Finding: fmt.Sprintf("its hash has %d bytes instead of %d", len(hash), len(one.Hash))}
 	}
 	one.Scope = access.Scope(scope)
 	if one.Created, err = record.ParseTime(created); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/record"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // Contents is what a database holds.
@@ -89,14 +90,14 @@ func Verify(ctx context.Context, path string) (Contents, error) {
 	if _, err := os.Stat(path); err != nil {
 		return contents, problem.New(problem.Invalid, "there is no database: %w", err)
 	}
-	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
+	database := sql.OpenDB(dbfile.Connector{Source: dbfile.Source(path, url.Values{"mode": {"ro"}})})
 	database.SetMaxOpenConns(1)
 	err := contents.verify(ctx, database, path)
-	return contents, explained(path, errors.Join(err, database.Close()))
+	return contents, dbfile.Explained(path, errors.Join(err, database.Close()))
 }
 
 func (c *Contents) verify(ctx context.Context, database *sql.DB, path string) error {
-	if err := identify(ctx, database, path); err != nil {
+	if err := dbfile.Identify(ctx, database, path); err != nil {
 		return err
 	}
 	if err := c.version(ctx, database, path); err != nil {
@@ -105,7 +106,7 @@ func (c *Contents) verify(ctx context.Context, database *sql.DB, path string) er
 	// One state of a database that a server may be writing to.
 	tx, err := database.BeginTx(ctx, nil)
 	if err != nil {
-		return unreadable(path, err)
+		return dbfile.Unreadable(path, err)
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
 	v := view{ctx, tx}
@@ -114,19 +115,19 @@ func (c *Contents) verify(ctx context.Context, database *sql.DB, path string) er
 		return ctx.Err()
 	}
 	if err != nil && len(findings) == 0 {
-		return unreadable(path, err)
+		return dbfile.Unreadable(path, err)
 	}
 	if err != nil {
 		findings = append(findings, err.Error())
 	}
 	if len(findings) > 0 {
-		return damaged(path, strings.Join(findings, "\n  "))
+		return dbfile.Damaged(path, strings.Join(findings, "\n  "))
 	}
 	return nil
 }
 
 func (c *Contents) version(ctx context.Context, database *sql.DB, path string) error {
-	provider, err := migrator(database)
+	provider, err := dbfile.Migrator(database)
 	if err != nil {
 		return err
 	}
@@ -135,11 +136,11 @@ func (c *Contents) version(ctx context.Context, database *sql.DB, path string) e
 	err = database.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&c.Schema)
 	switch {
 	case err != nil:
-		return unreadable(path, err)
+		return dbfile.Unreadable(path, err)
 	case c.Schema == 0:
 		return problem.New(problem.Invalid, "the database %s is empty", path)
 	case c.Schema > newest:
-		return tooNew(path, c.Schema, newest)
+		return dbfile.TooNew(path, c.Schema, newest)
 	}
 	return nil
 }
@@ -174,7 +175,7 @@ func (c *Contents) findings(v view) ([]string, error) {
 // unproven are the rows and lists that are not what was written.
 func (c *Contents) unproven(v view) (found []string, err error) {
 	var computed, stored int64
-	if err := v.tx.QueryRowContext(v.ctx, "SELECT ("+schemaChecksum+"), schema_checksum, commits FROM server").Scan(&computed, &stored, &c.Commits); err != nil {
+	if err := v.tx.QueryRowContext(v.ctx, "SELECT ("+dbfile.SchemaChecksum+"), schema_checksum, commits FROM server").Scan(&computed, &stored, &c.Commits); err != nil {
 		return nil, err
 	}
 	if stored != 0 && computed != stored { // 0 until the next start, if one was killed behind a migration
@@ -187,7 +188,7 @@ func (c *Contents) unproven(v view) (found []string, err error) {
 				return found, err
 			}
 			for _, row := range rows {
-				found = append(found, damage{one.name, row, "it is not what was written: its checksum differs"}.Error())
+				found = append(found, dbfile.Damage{Table: one.name, Row: row, Finding: "it is not what was written: its checksum differs"}.Error())
 			}
 		}
 		for kind, owner := range one.tallied {
@@ -234,7 +235,7 @@ func (c *Contents) count(v view) error {
 
 func (c *Contents) countArtifacts(rows *sql.Rows) (none struct{}, err error) {
 	var status, document string
-	if err := columns("trial", rows, &status, &document); err != nil {
+	if err := dbfile.Columns("trial", rows, &status, &document); err != nil {
 		return none, err
 	}
 	t, err := record.ParseTrial(document)

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // view is one state of the database, for the rows of one answer and what proves
@@ -22,7 +24,7 @@ func look[T any](ctx context.Context, s *Store, read func(view) (T, error)) (T, 
 	}
 	tx, err := s.readers.BeginTx(ctx, nil)
 	if err != nil {
-		return none, s.health.explain(err)
+		return none, s.health.Explain(err)
 	}
 	value, err := read(view{ctx, tx})
 	// Nothing was written, and behind the context's end there is nothing to end.
@@ -31,7 +33,7 @@ func look[T any](ctx context.Context, s *Store, read func(view) (T, error)) (T, 
 		err = ctx.Err()
 	}
 	if err != nil {
-		return none, s.health.explain(err)
+		return none, s.health.Explain(err)
 	}
 	return value, nil
 }
@@ -120,9 +122,9 @@ func whole[T any](v view, scan scanner[T], of list, query string, args ...any) (
 	case err != nil:
 		return nil, err
 	case seen.entries != written.entries:
-		return nil, damage{of.table(), of.String(), fmt.Sprintf("%d rows are there, and %d were written", seen.entries, written.entries)}
+		return nil, dbfile.Damage{Table: of.table(), Row: of.String(), Finding: fmt.Sprintf("%d rows are there, and %d were written", seen.entries, written.entries)}
 	case seen.total != written.total:
-		return nil, damage{of.table(), of.String(), "some row is not its newest version"}
+		return nil, dbfile.Damage{Table: of.table(), Row: of.String(), Finding: "some row is not its newest version"}
 	}
 	return values, nil
 }
@@ -137,7 +139,7 @@ func only[T any](found []T, err error, is func(T) bool, none func() error) (T, e
 	case len(found) == 0:
 		return nothing, none()
 	case !is(found[0]):
-		return nothing, damage{fmt.Sprintf("of %T", nothing), "an index", "it leads to another row than was asked for"}
+		return nothing, dbfile.Damage{Table: fmt.Sprintf("of %T", nothing), Row: "an index", Finding: "it leads to another row than was asked for"}
 	}
 	return found[0], nil
 }
@@ -163,9 +165,9 @@ func (v view) missing(a absence) error {
 	case err != nil:
 		return err
 	case same > 0:
-		return damage{a.table, fmt.Sprintf("row %q", a.key), "it is there, but its index does not lead to it"}
+		return dbfile.Damage{Table: a.table, Row: fmt.Sprintf("row %q", a.key), Finding: "it is there, but its index does not lead to it"}
 	case rows != written.entries:
-		return damage{a.table, "all rows", fmt.Sprintf("%d are there, and %d were written", rows, written.entries)}
+		return dbfile.Damage{Table: a.table, Row: "all rows", Finding: fmt.Sprintf("%d are there, and %d were written", rows, written.entries)}
 	}
 	return a.missing
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/tandem-tune/tandem/store/group"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
 // Statistics is what the writer has done since the store was opened.
@@ -33,20 +34,20 @@ type writer struct {
 	*group.Writer[change]
 	database *sql.DB
 	session  *session
-	health   *health
+	health   *dbfile.Health
 	// acknowledged gets the number of each commit before its callers hear of it.
-	acknowledged acknowledged
+	acknowledged dbfile.Acknowledged
 	checkpoints  checkpoints
 
 	changes, refused, commits atomic.Int64
 }
 
-func startWriter(ctx context.Context, database *sql.DB, path string, health *health) (*writer, error) {
+func startWriter(ctx context.Context, database *sql.DB, path string, health *dbfile.Health) (*writer, error) {
 	session, err := openSession(ctx, database)
 	if err != nil {
 		return nil, err
 	}
-	acknowledged, err := openAcknowledged(path)
+	acknowledged, err := dbfile.OpenAcknowledged(path)
 	if err != nil {
 		return nil, errors.Join(err, session.close())
 	}
@@ -60,9 +61,9 @@ func startWriter(ctx context.Context, database *sql.DB, path string, health *hea
 func (w *writer) close() error {
 	var err error
 	if w.health.Err() == nil {
-		err = w.health.explain(w.session.empty())
+		err = w.health.Explain(w.session.empty())
 	}
-	return errors.Join(err, w.session.close(), w.database.Close(), w.acknowledged.close())
+	return errors.Join(err, w.session.close(), w.database.Close(), w.acknowledged.Close())
 }
 
 // commit runs a group in one transaction and returns the outcome of each. A
@@ -82,14 +83,14 @@ func (w *writer) commit(group []change) []error {
 		}
 		return outcomes
 	}
-	w.acknowledged.write(w.session.commits)
+	w.acknowledged.Write(w.session.commits)
 	for i, refusal := range outcomes {
 		if refusal == nil {
 			w.changes.Add(1)
 		} else {
 			w.refused.Add(1)
 		}
-		outcomes[i] = w.health.explain(refusal)
+		outcomes[i] = w.health.Explain(refusal)
 	}
 	w.commits.Add(1)
 	return outcomes
@@ -101,7 +102,7 @@ func (w *writer) copyLog() {
 	if w.health.Err() == nil {
 		// The changes are durable already. Whatever keeps the log from being
 		// copied and is not fatal will be met again.
-		_ = w.health.explain(w.checkpoints.run(w.session))
+		_ = w.health.Explain(w.checkpoints.run(w.session))
 	}
 }
 
@@ -111,9 +112,9 @@ func (w *writer) judge(err error) error {
 	var fault sqlite3.Error
 	var stuck stuckError
 	if err != nil && (errors.As(err, &stuck) || !errors.As(err, &fault)) {
-		return w.health.fail(err)
+		return w.health.Fail(err)
 	}
-	return w.health.explain(err)
+	return w.health.Explain(err)
 }
 
 // Statistics returns what the writer has done so far.

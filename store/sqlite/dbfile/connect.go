@@ -1,4 +1,6 @@
-package sqlite
+// Package dbfile is the file of a SQLite database of ours: how it is opened, proven
+// to be what was written, brought up to date and copied, and what its errors mean.
+package dbfile
 
 import (
 	"context"
@@ -15,34 +17,37 @@ import (
 const (
 	// readers is how many connections read at a time; a query beyond waits.
 	readers = 4
+	// Patience is how long the SQLite statements of the writer wait for others, in
+	// milliseconds.
+	Patience = 5000
 	// application is the application_id the first migration sets.
 	application = 0x544e444d
 )
 
-// source names the database to the driver, with settings for each connection.
-func source(path string, settings url.Values) string {
-	settings.Set("_busy_timeout", strconv.Itoa(patience))
+// Source names the database to the driver, with settings for each connection.
+func Source(path string, settings url.Values) string {
+	settings.Set("_busy_timeout", strconv.Itoa(Patience))
 	settings.Set("_foreign_keys", "on")
 	settings.Set("_stmt_cache_size", "64") // every statement we have, prepared once
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode()
 }
 
-// writing names the database to the driver, for the connection that writes.
-func writing(path string) string {
-	return source(path, url.Values{
+// Writing names the database to the driver, for the connection that writes.
+func Writing(path string) string {
+	return Source(path, url.Values{
 		"mode": {"rw"}, "_txlock": {"immediate"},
 		"_synchronous": {"full"},
 	})
 }
 
-// openWrites opens the one connection that writes, brings the schema up to
+// OpenWrites opens the one connection that writes, brings the schema up to
 // date and returns it. A suspect database is checked before anything is
 // written to it.
-func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error) {
-	database := sql.OpenDB(connector{writing(path)})
+func OpenWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error) {
+	database := sql.OpenDB(Connector{Source: Writing(path)})
 	database.SetMaxOpenConns(1)
 	steps := []func() error{
-		func() error { return identify(ctx, database, path) },
+		func() error { return Identify(ctx, database, path) },
 		func() error {
 			if suspect {
 				return check(ctx, database, path)
@@ -50,8 +55,8 @@ func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error)
 			return nil
 		},
 		func() error { return checkAcknowledged(ctx, database, path) },
-		func() error { return makeDurable(ctx, database, path) },
-		func() error { return migrate(ctx, database, path) },
+		func() error { return MakeDurable(ctx, database, path) },
+		func() error { return Migrate(ctx, database, path) },
 		func() error { return checkLookups(ctx, database, path) },
 	}
 	for _, step := range steps {
@@ -62,9 +67,9 @@ func openWrites(ctx context.Context, path string, suspect bool) (*sql.DB, error)
 	return database, nil
 }
 
-// openReads opens the connections that read, which cannot write.
-func openReads(ctx context.Context, path string) (*sql.DB, error) {
-	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
+// OpenReads opens the connections that read, which cannot write.
+func OpenReads(ctx context.Context, path string) (*sql.DB, error) {
+	database := sql.OpenDB(Connector{Source: Source(path, url.Values{"mode": {"ro"}})})
 	database.SetMaxOpenConns(readers)
 	database.SetMaxIdleConns(readers)
 	if err := database.PingContext(ctx); err != nil {
@@ -73,8 +78,8 @@ func openReads(ctx context.Context, path string) (*sql.DB, error) {
 	return database, nil
 }
 
-// identify refuses a file that is not a database of ours.
-func identify(ctx context.Context, database *sql.DB, path string) error {
+// Identify refuses a file that is not a database of ours.
+func Identify(ctx context.Context, database *sql.DB, path string) error {
 	var id, foreign int64
 	err := database.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
 	if err == nil {
@@ -84,16 +89,16 @@ func identify(ctx context.Context, database *sql.DB, path string) error {
 	}
 	switch {
 	case err != nil:
-		return unreadable(path, err)
+		return Unreadable(path, err)
 	case id != application && (id != 0 || foreign > 0):
 		return problem.New(problem.Invalid, "%s is a database of another program: choose another path", path)
 	}
 	return nil
 }
 
-// makeDurable turns on what our promises stand on, and makes sure of it: a
+// MakeDurable turns on what our promises stand on, and makes sure of it: a
 // setting SQLite does not take is no error to it.
-func makeDurable(ctx context.Context, database *sql.DB, path string) error {
+func MakeDurable(ctx context.Context, database *sql.DB, path string) error {
 	for _, setting := range []struct{ pragma, want string }{
 		{"journal_mode = wal", "wal"},
 		{"synchronous", "2"}, // FULL
@@ -127,24 +132,24 @@ func check(ctx context.Context, database *sql.DB, path string) error {
 func checkWith(ctx context.Context, database *sql.DB, path, pragma string) error {
 	rows, err := database.QueryContext(ctx, pragma)
 	if err != nil {
-		return unreadable(path, err)
+		return Unreadable(path, err)
 	}
 	defer rows.Close()
 	var faults []string
 	for rows.Next() {
 		var fault string
 		if err := rows.Scan(&fault); err != nil {
-			return unreadable(path, err)
+			return Unreadable(path, err)
 		}
 		faults = append(faults, fault)
 	}
 	if err := rows.Err(); err != nil {
-		return unreadable(path, err)
+		return Unreadable(path, err)
 	}
 	if len(faults) == 1 && faults[0] == "ok" {
 		return nil
 	}
-	return damaged(path, strings.Join(faults, "; "))
+	return Damaged(path, strings.Join(faults, "; "))
 }
 
 // checkLookups makes sure of the rows whose absence is believed when they are
@@ -157,7 +162,7 @@ func checkLookups(ctx context.Context, database *sql.DB, path string) error {
 		"token": `SELECT count(*), coalesce(sum(checksum), 0),
 			coalesce(sum(NOT EXISTS (SELECT 1 FROM token AS found WHERE found.id = token.id)), 0) FROM token NOT INDEXED`,
 	} {
-		var seen, written tally
+		var seen, written struct{ entries, total int64 }
 		var lost int64
 		err := database.QueryRowContext(ctx, query).Scan(&seen.entries, &seen.total, &lost)
 		if err == nil {
@@ -166,17 +171,17 @@ func checkLookups(ctx context.Context, database *sql.DB, path string) error {
 		}
 		switch {
 		case err != nil:
-			return unreadable(path, err)
+			return Unreadable(path, err)
 		case seen != written:
-			return damaged(path, damage{kind, "all rows", fmt.Sprintf("%d are there, and %d were written, or they are not the same", seen.entries, written.entries)}.Error())
+			return Damaged(path, Damage{Table: kind, Row: "all rows", Finding: fmt.Sprintf("%d are there, and %d were written, or they are not the same", seen.entries, written.entries)}.Error())
 		case lost > 0:
-			return damaged(path, damage{kind, "the index", fmt.Sprintf("it does not lead to %d of %d rows", lost, seen.entries)}.Error())
+			return Damaged(path, Damage{Table: kind, Row: "the index", Finding: fmt.Sprintf("it does not lead to %d of %d rows", lost, seen.entries)}.Error())
 		}
 	}
 	return nil
 }
 
-func damaged(path, finding string) error {
+func Damaged(path, finding string) error {
 	return problem.New(problem.Unavailable,
 		`the database %[1]s is damaged, so it is not served: %[2]s.
 What to do: check the disk, and make a new data folder from your last backup with "tandem restore BACKUP --data FOLDER"; "tandem verify" says all that is damaged in a folder.

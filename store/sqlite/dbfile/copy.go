@@ -1,10 +1,11 @@
-package sqlite
+package dbfile
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func copyInto(ctx context.Context, database *sql.DB, to string) (err error) {
 	partial := file.Name()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove(partial))
+			err = errors.Join(err, Remove(partial))
 		}
 	}()
 	if err := file.Close(); err != nil {
@@ -32,13 +33,13 @@ func copyInto(ctx context.Context, database *sql.DB, to string) (err error) {
 	if _, err := database.ExecContext(ctx, "VACUUM INTO ?", partial); err != nil {
 		return fmt.Errorf("copy the database to %s: %w", partial, err)
 	}
-	if err := syncFile(partial); err != nil {
+	if err := SyncFile(partial); err != nil {
 		return err
 	}
 	if err := os.Rename(partial, to); err != nil {
 		return fmt.Errorf("name the copy of the database: %w", err)
 	}
-	return syncFile(to)
+	return SyncFile(to)
 }
 
 // Copy writes the state that the database has now to a new file, durably. A
@@ -47,10 +48,31 @@ func Copy(ctx context.Context, path, to string) error {
 	if _, err := os.Stat(path); err != nil {
 		return problem.New(problem.Invalid, "there is no database: %w", err)
 	}
-	database := sql.OpenDB(connector{source(path, url.Values{"mode": {"ro"}})})
-	err := identify(ctx, database, path)
+	database := sql.OpenDB(Connector{Source: Source(path, url.Values{"mode": {"ro"}})})
+	err := Identify(ctx, database, path)
 	if err == nil {
-		err = explained(to, copyInto(ctx, database, to))
+		err = Explained(to, copyInto(ctx, database, to))
 	}
-	return explained(path, errors.Join(err, database.Close()))
+	return Explained(path, errors.Join(err, database.Close()))
+}
+
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// SyncFile makes the file and its name durable.
+func SyncFile(path string) error {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		file, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("make %s durable: %w", path, err)
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return fmt.Errorf("make %s durable: %w", path, err)
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package dbfile
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// row is a table's row as it is stored: its values and their checksum.
-func row(table string, values ...any) []any {
-	return append(values, checksum(table, values...))
+// Row is a table's row as it is stored: its values and their checksum.
+func Row(table string, values ...any) []any {
+	return append(values, Checksum(table, values...))
 }
 
 // castagnoli is the polynomial that processors have an instruction for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is the CRC-32C of a row: of its table's name and its values, each
+// Checksum is the CRC-32C of a row: of its table's name and its values, each
 // with its type and length. The values are of SQLite's types.
-func checksum(table string, values ...any) int64 {
+func Checksum(table string, values ...any) int64 {
 	// Enough for most rows; larger ones grow it once.
 	data := appendValue(make([]byte, 0, 1024), table)
 	for _, value := range values {
@@ -54,40 +54,40 @@ func appendValue(data []byte, value any) []byte {
 // rowDriver is SQLite with our function row_checksum(table, values...), which
 // migrations and checks of whole tables use.
 var rowDriver = &sqlite3.SQLiteDriver{ConnectHook: func(connection *sqlite3.SQLiteConn) error {
-	return connection.RegisterFunc("row_checksum", checksum, true)
+	return connection.RegisterFunc("row_checksum", Checksum, true)
 }}
 
-// connector opens connections to one database.
-type connector struct{ source string }
+// Connector opens connections to one database.
+type Connector struct{ Source string }
 
-func (c connector) Connect(context.Context) (driver.Conn, error) { return rowDriver.Open(c.source) }
-func (c connector) Driver() driver.Driver                        { return rowDriver }
+func (c Connector) Connect(context.Context) (driver.Conn, error) { return rowDriver.Open(c.Source) }
+func (c Connector) Driver() driver.Driver                        { return rowDriver }
 
-// damage is a row that is not what was written, or a list that lacks one.
-type damage struct {
-	table   string
-	row     string // names the row or the list to people
-	finding string
+// Damage is a row that is not what was written, or a list that lacks one.
+type Damage struct {
+	Table   string
+	Row     string // names the row or the list to people
+	Finding string
 }
 
-func (d damage) Error() string {
-	return fmt.Sprintf("table %s, %s: %s", d.table, d.row, d.finding)
+func (d Damage) Error() string {
+	return fmt.Sprintf("table %s, %s: %s", d.Table, d.Row, d.Finding)
 }
 
-// prove compares a row's checksum with the one that was stored with it. The
+// Prove compares a row's checksum with the one that was stored with it. The
 // words name the row.
-func prove(table string, stored, computed int64, words ...any) error {
+func Prove(table string, stored, computed int64, words ...any) error {
 	if stored == computed {
 		return nil
 	}
-	return damage{table, fmt.Sprint(words...), fmt.Sprintf("its checksum is %08x, and %08x was stored with it: it is not what was written", computed, stored)}
+	return Damage{Table: table, Row: fmt.Sprint(words...), Finding: fmt.Sprintf("its checksum is %08x, and %08x was stored with it: it is not what was written", computed, stored)}
 }
 
-// columns reads the present row. What does not fit into the columns' types was
+// Columns reads the present row. What does not fit into the columns' types was
 // never written.
-func columns(table string, rows *sql.Rows, into ...any) error {
+func Columns(table string, rows *sql.Rows, into ...any) error {
 	if err := rows.Scan(into...); err != nil {
-		return damage{table, "a row", err.Error()}
+		return Damage{Table: table, Row: "a row", Finding: err.Error()}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package dbfile
 
 import (
 	"context"
@@ -12,36 +12,36 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// acknowledged is a file beside the database with the number of the last commit
+// Acknowledged is a file beside the database with the number of the last commit
 // that callers were told of. A database that ends before it has lost something,
 // whatever lost it: SQLite takes a write-ahead log up to the first page that is
 // damaged, and an empty file for a new database, and says nothing.
 //
 // It is written without waiting for the disk, after the disk has the commit. So
 // after a power loss it may be behind the database, and never before it.
-type acknowledged struct{ file *os.File }
+type Acknowledged struct{ file *os.File }
 
 func acknowledgedPath(path string) string { return path + ".acknowledged" }
 
-func openAcknowledged(path string) (acknowledged, error) {
+func OpenAcknowledged(path string) (Acknowledged, error) {
 	file, err := os.OpenFile(acknowledgedPath(path), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return acknowledged{}, problem.New(problem.Unavailable, "open the file with the last acknowledged commit: %w", err)
+		return Acknowledged{}, problem.New(problem.Unavailable, "open the file with the last acknowledged commit: %w", err)
 	}
-	return acknowledged{file}, nil
+	return Acknowledged{file}, nil
 }
 
 // format has a fixed width, so that each number replaces the whole of another.
 const acknowledgedFormat = "%020d %08x\n"
 
-func (a acknowledged) write(commit int64) {
+func (a Acknowledged) Write(commit int64) {
 	text := fmt.Sprintf(acknowledgedFormat, commit, acknowledgedSum(commit))
 	// The commit is durable already. If this fails, less is noticed at the next
 	// start, and nothing is lost.
 	_, _ = a.file.WriteAt([]byte(text), 0)
 }
 
-func (a acknowledged) close() error { return a.file.Close() }
+func (a Acknowledged) Close() error { return a.file.Close() }
 
 func acknowledgedSum(commit int64) uint32 {
 	return crc32.Checksum(fmt.Append(nil, commit), castagnoli)
@@ -76,7 +76,7 @@ func checkAcknowledged(ctx context.Context, database *sql.DB, path string) error
 		err = database.QueryRowContext(ctx, "SELECT commits FROM server").Scan(&commits)
 	}
 	if err != nil {
-		return unreadable(path, err)
+		return Unreadable(path, err)
 	}
 	if commits >= last {
 		return nil

@@ -1,4 +1,4 @@
-package sqlite
+package dbfile
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/tandem-tune/tandem/store/filesystem"
 )
 
-// explained tells what the machine or another program kept from us apart from what is
+// Explained tells what the machine or another program kept from us apart from what is
 // wrong with the database.
-func explained(path string, err error) error {
+func Explained(path string, err error) error {
 	var fault sqlite3.Error
 	if errors.As(err, &fault) {
 		if inTheWay(fault) {
@@ -26,14 +26,14 @@ func explained(path string, err error) error {
 	return filesystem.Explain(path, err)
 }
 
-// unreadable is a database that cannot be read: it is damaged, unless it is only the
+// Unreadable is a database that cannot be read: it is damaged, unless it is only the
 // machine that does not let us.
-func unreadable(path string, err error) error {
+func Unreadable(path string, err error) error {
 	var fault sqlite3.Error
 	if errors.As(err, &fault) && (inTheWay(fault) || causeOf(path, fault) != nil) {
-		return explained(path, err)
+		return Explained(path, err)
 	}
-	return damaged(path, err.Error())
+	return Damaged(path, err.Error())
 }
 
 func inTheWay(fault sqlite3.Error) bool {

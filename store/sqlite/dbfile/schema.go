@@ -1,4 +1,4 @@
-package sqlite
+package dbfile
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 )
 
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
-// firstChecked is the first schema version that has a checksum.
-const firstChecked = 5
+// FirstChecked is the first schema version that has a checksum.
+const FirstChecked = 5
 
-// migrate brings the schema up to date, each step in a transaction, and
+// Migrate brings the schema up to date, each step in a transaction, and
 // refuses a schema this program is too old for. It keeps a copy of a database
 // that it changes.
-func migrate(ctx context.Context, database *sql.DB, path string) error {
-	provider, err := migrator(database)
+func Migrate(ctx context.Context, database *sql.DB, path string) error {
+	provider, err := Migrator(database)
 	if err != nil {
 		return err
 	}
@@ -31,11 +31,11 @@ func migrate(ctx context.Context, database *sql.DB, path string) error {
 	case err != nil:
 		return problem.New(problem.Unavailable, "read the schema version of %s: %w", path, err)
 	case current > newest:
-		return tooNew(path, current, newest)
+		return TooNew(path, current, newest)
 	case current == newest:
 		return checkSchema(ctx, database, path)
 	case current > 0:
-		if current >= firstChecked { // else what somebody changed would pass as ours behind it
+		if current >= FirstChecked { // else what somebody changed would pass as ours behind it
 			if err := checkSchema(ctx, database, path); err != nil {
 				return err
 			}
@@ -49,20 +49,20 @@ func migrate(ctx context.Context, database *sql.DB, path string) error {
 	if _, err := provider.Up(ctx); err != nil {
 		return problem.New(problem.Unavailable, "bring %s from schema version %d to %d: %w", path, current, newest, err)
 	}
-	if err := sealSchema(ctx, database); err != nil {
+	if err := SealSchema(ctx, database); err != nil {
 		return problem.New(problem.Unavailable, "complete the schema of %s: %w", path, err)
 	}
 	return nil
 }
 
-// sealSchema notes the schema as the one the migrations made.
-func sealSchema(ctx context.Context, database *sql.DB) error {
-	_, err := database.ExecContext(ctx, "UPDATE server SET schema_checksum = ("+schemaChecksum+")")
+// SealSchema notes the schema as the one the migrations made.
+func SealSchema(ctx context.Context, database *sql.DB) error {
+	_, err := database.ExecContext(ctx, "UPDATE server SET schema_checksum = ("+SchemaChecksum+")")
 	return err
 }
 
-func migrator(database *sql.DB) (*goose.Provider, error) {
-	files, err := fs.Sub(migrations, "migrations")
+func Migrator(database *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(Migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
@@ -77,31 +77,31 @@ func migrator(database *sql.DB) (*goose.Provider, error) {
 // olderPath is where the copy of a database is kept before its schema changes.
 func olderPath(path string, version int64) string { return fmt.Sprintf("%s.schema-%d", path, version) }
 
-func tooNew(path string, current, newest int64) error {
+func TooNew(path string, current, newest int64) error {
 	return problem.New(problem.Invalid,
 		"the database %s has schema version %d, and this program knows versions up to %d: run the version of tandem that wrote it, or a newer one",
 		path, current, newest)
 }
 
-// schemaChecksum is of all that the schema says.
-const schemaChecksum = `SELECT coalesce(sum(row_checksum(type, name, tbl_name, coalesce(sql, ''))), 0) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'`
+// SchemaChecksum is of all that the schema says.
+const SchemaChecksum = `SELECT coalesce(sum(row_checksum(type, name, tbl_name, coalesce(sql, ''))), 0) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'`
 
 // checkSchema refuses a schema that is not the one the migrations made: a flaw
 // in the text of a trigger, say, would make the tallies wrong one day.
 func checkSchema(ctx context.Context, database *sql.DB, path string) error {
 	var computed, stored int64
-	if err := database.QueryRowContext(ctx, schemaChecksum).Scan(&computed); err != nil {
-		return unreadable(path, err)
+	if err := database.QueryRowContext(ctx, SchemaChecksum).Scan(&computed); err != nil {
+		return Unreadable(path, err)
 	}
 	if err := database.QueryRowContext(ctx, "SELECT schema_checksum FROM server").Scan(&stored); err != nil {
-		return unreadable(path, err)
+		return Unreadable(path, err)
 	}
 	if stored == 0 { // the last start ended just behind the migration
 		_, err := database.ExecContext(ctx, "UPDATE server SET schema_checksum = ?", computed)
 		return err
 	}
 	if computed != stored {
-		return damaged(path, "its schema is not the one that tandem made (tables, indexes and triggers are not to be changed by hand)")
+		return Damaged(path, "its schema is not the one that tandem made (tables, indexes and triggers are not to be changed by hand)")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package dbfile
 
 import (
 	"context"
@@ -13,54 +13,54 @@ import (
 	"github.com/tandem-tune/tandem/store/record"
 )
 
-// health remembers the first failure after which the store is not to be
+// Health remembers the first failure after which the store is not to be
 // trusted. A disk that failed to write may pretend to have written at the next
 // try (Rebello et al., USENIX ATC 2020), so there is no way back from it.
-type health struct {
+type Health struct {
 	path   string // of the database
-	broken chan struct{}
+	Broken chan struct{}
 	mutex  sync.Mutex
 	cause  error
 }
 
-func newHealth(path string) *health {
-	return &health{path: path, broken: make(chan struct{})}
+func NewHealth(path string) *Health {
+	return &Health{path: path, Broken: make(chan struct{})}
 }
 
 // Err returns why the store is broken, nil while it is not.
-func (h *health) Err() error {
+func (h *Health) Err() error {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return h.cause
 }
 
-func (h *health) fail(cause error) error {
+func (h *Health) Fail(cause error) error {
 	return h.stop(problem.New(problem.Unavailable,
 		"the store has stopped because the database or its disk failed: %w; check the disk, then start the server again", cause))
 }
 
 // stop makes the first cause the answer to everything.
-func (h *health) stop(cause error) error {
+func (h *Health) stop(cause error) error {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if h.cause == nil {
 		h.cause = cause
-		close(h.broken)
+		close(h.Broken)
 	}
 	return h.cause
 }
 
-// explain turns an error of the driver into one a caller can act on, and
+// Explain turns an error of the driver into one a caller can act on, and
 // stops the store if it is one that does not pass.
-func (h *health) explain(err error) error {
+func (h *Health) Explain(err error) error {
 	var refusal *problem.Error
 	var fault sqlite3.Error
-	var found damage
+	var found Damage
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &found):
-		return h.stop(damaged(h.path, found.Error()))
+		return h.stop(Damaged(h.path, found.Error()))
 	case errors.As(err, &refusal):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -70,18 +70,18 @@ func (h *health) explain(err error) error {
 	case !errors.As(err, &fault):
 		return problem.New(problem.Internal, "the store: %w", err)
 	}
-	switch weigh(fault) {
+	switch Weigh(fault) {
 	case passing:
 		return problem.New(problem.Unavailable, "the database cannot be used right now: %w; try again", err)
 	case full:
 		return problem.New(problem.Unavailable, "%w (or its quota), so nothing can be stored: %w; free some space, no restart is needed", problem.ErrDiskFull, err)
-	case defect:
+	case Defect:
 		return problem.New(problem.Internal, "the store: %w", err)
 	}
 	if fault.Code == sqlite3.ErrCorrupt || fault.Code == sqlite3.ErrNotADB {
-		return h.stop(damaged(h.path, err.Error()))
+		return h.stop(Damaged(h.path, err.Error()))
 	}
-	return h.fail(err)
+	return h.Fail(err)
 }
 
 // weight is how far an error of SQLite reaches.
@@ -91,17 +91,17 @@ const (
 	fatal   weight = iota // the store cannot be trusted
 	full                  // no write fits
 	passing               // the transaction is over, the next may work
-	defect                // one statement was wrong, and only it failed
+	Defect                // one statement was wrong, and only it failed
 )
 
-func weigh(fault sqlite3.Error) weight {
+func Weigh(fault sqlite3.Error) weight {
 	switch fault.Code {
 	case sqlite3.ErrFull:
 		return full
 	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrNomem, sqlite3.ErrInterrupt:
 		return passing
 	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrMisuse, sqlite3.ErrRange:
-		return defect
+		return Defect
 	}
 	noRoom := fault.SystemErrno == syscall.ENOSPC || fault.SystemErrno == syscall.EDQUOT
 	if noRoom && (fault.ExtendedCode == sqlite3.ErrIoErrWrite || fault.ExtendedCode == sqlite3.ErrIoErrSHMSize) {
@@ -114,15 +114,15 @@ func weigh(fault sqlite3.Error) weight {
 	return fatal
 }
 
-// taken reports whether a row with the same key is there already.
-func taken(err error) bool {
+// Taken reports whether a row with the same key is there already.
+func Taken(err error) bool {
 	var fault sqlite3.Error
 	return errors.As(err, &fault) &&
 		(fault.ExtendedCode == sqlite3.ErrConstraintUnique || fault.ExtendedCode == sqlite3.ErrConstraintPrimaryKey)
 }
 
-// orphan reports whether the row that a row belongs to is missing.
-func orphan(err error) bool {
+// Orphan reports whether the row that a row belongs to is missing.
+func Orphan(err error) bool {
 	var fault sqlite3.Error
 	return errors.As(err, &fault) && fault.ExtendedCode == sqlite3.ErrConstraintForeignKey
 }

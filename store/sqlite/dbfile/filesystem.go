@@ -1,4 +1,4 @@
-package sqlite
+package dbfile
 
 import (
 	"path/filepath"
@@ -34,20 +34,17 @@ func networkFilesystem(number uint32) (name string, network bool) {
 	return "", false
 }
 
-// checkFilesystem refuses a database on a network file system.
-func checkFilesystem(path string, options Options) error {
-	if options.AllowNetworkFilesystem {
-		return nil
-	}
+// CheckFilesystem refuses a database on a network file system.
+func CheckFilesystem(path string) error {
 	folder := filepath.Dir(path)
 	number, known, err := filesystemNumber(folder)
 	if err != nil {
 		return problem.New(problem.Unavailable, "find out what file system %s is on: %w", folder, err)
 	}
-	return refuseNetwork(folder, number, known)
+	return RefuseNetwork(folder, number, known)
 }
 
-func refuseNetwork(folder string, number uint32, known bool) error {
+func RefuseNetwork(folder string, number uint32, known bool) error {
 	name, network := networkFilesystem(number)
 	if !known || !network {
 		return nil
