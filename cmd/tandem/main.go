@@ -12,8 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/poolcmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/truthcmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/workercmd"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -44,7 +49,7 @@ diff --exit-code" found a difference, 130 interrupted;
 "tandem profile" has the code of the command it ran.`,
 		Version: term.Version(),
 	})
-	root.AddCommand(serveCommand(), workerCommand(), workersCommand(), runCommand(), studycmd.Command(), groundTruthCommand(), quotaCommand(), reservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profileCommand(), eventsCommand(), edgeCommand(), poolCommand(),
+	root.AddCommand(serveCommand(), workercmd.Command(), poolcmd.WorkersCommand(), runCommand(), studycmd.Command(), truthcmd.Command(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profilecmd.Command(), profilecmd.EventsCommand(), edgecmd.Command(), poolcmd.Command(),
 		backupCommand(), restoreCommand(), verifyCommand())
 	return root
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/workercmd"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -37,7 +38,7 @@ const (
 // runFlags are the flags of "tandem run".
 type runFlags struct {
 	server      serverOptions
-	worker      workerOptions
+	worker      workercmd.Options
 	keepServing bool
 	json        bool
 	verbose     bool
@@ -68,8 +69,7 @@ number behind its name.`,
 		},
 	}
 	serverFlags(command, &flags.server)
-	workerFlags(command, &flags.worker)
-	slotsFlag(command, &flags.worker.slots)
+	workercmd.AddFlags(command, &flags.worker)
 	command.Flags().BoolVar(&flags.keepServing, "keep-serving", false, "keep the web page open until Ctrl-C (default on a terminal)")
 	command.Flags().BoolVar(&flags.json, "json", false, "print only the result, as JSON")
 	command.Flags().BoolVar(&flags.verbose, "verbose", false, "log every request and report")
@@ -195,11 +195,11 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 		return view, err
 	}
 	options := f.worker
-	options.study, options.name, options.protected = view.ID, term.HostName(), []string{f.server.data}
+	options.Study, options.Name, options.Protected = view.ID, term.HostName(), []string{f.server.data}
 	if view.Definition.Sandbox == protocol.StrictSandbox {
-		options.sandbox = sandboxMode(sandbox.Strict) // says at once what is missing for it
+		options.Sandbox = workercmd.SandboxMode(sandbox.Strict) // says at once what is missing for it
 	}
-	made, err := options.agent(client, f.server.logger)
+	made, err := options.Agent(client, f.server.logger)
 	if err != nil {
 		return view, err
 	}
@@ -207,10 +207,10 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	if err != nil {
 		return view, err
 	}
-	if options.slots == 0 {
+	if options.Slots == 0 {
 		fmt.Fprint(out, "As many trials at once as this machine has room for\n\n")
 	} else {
-		fmt.Fprintf(out, "%s at once on this machine\n\n", format.Count(int(options.slots), "trial"))
+		fmt.Fprintf(out, "%s at once on this machine\n\n", format.Count(int(options.Slots), "trial"))
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -1,0 +1,194 @@
+package edgecmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/tuning"
+)
+
+// deployFlags are the flags of "tandem edge deploy".
+type deployFlags struct {
+	devices      []string
+	deviceFiles  []string
+	calibrations []string
+	low, high    int
+	objective    string
+	constraints  []string
+	dimensions   map[string]string
+	program      bool
+	json         bool
+}
+
+func deployCommand() *cobra.Command {
+	var flags deployFlags
+	command := &cobra.Command{
+		Use:   "deploy MODEL.onnx",
+		Short: "Find the best batch, cores and clock for a model on each device",
+		Long: `Find the best batch, number of cores and clock for a model on each device, and
+say what an inference then takes, with a band around every estimate.
+
+Nothing is run. The estimates stand on what a device is made of, and on
+measurements from the device itself where --calibration names some ("tandem edge
+calibrate" makes such files): without any, the band is a factor of three to ten to
+either side. What is measured of the model itself goes before every estimate.
+
+The latency is that of a batch, so that the smallest batch has the least: for
+larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'.`,
+		Example: `  tandem edge deploy model.onnx
+  tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 16 --objective energy --constraint 'latency_ms <= 50'
+  tandem edge deploy model.onnx --device raspberry-pi-4 --program > infer.py
+  tandem edge deploy model.onnx --device my-board --device-file my-board.yaml --calibration my-board.json`,
+		Args: term.Arguments(1, "a file with an ONNX model"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if set := command.Flags(); set.Changed("batch-high") && flags.high < flags.low {
+				return term.Misuse("--batch-low %d --batch-high %d: the smallest batch is larger than the largest", flags.low, flags.high)
+			}
+			return flags.run(command.OutOrStdout(), args[0])
+		},
+	}
+	set := command.Flags()
+	set.StringSliceVar(&flags.devices, "device", nil, "device to deploy on (repeatable; default: all that are known)")
+	set.StringArrayVar(&flags.deviceFiles, "device-file", nil, "YAML `file` that describes a device of your own; may be repeated")
+	set.StringArrayVar(&flags.calibrations, "calibration", nil, "`file` with measurements on a device; may be repeated")
+	set.IntVar(&flags.low, "batch-low", 1, "smallest batch")
+	set.IntVar(&flags.high, "batch-high", 1, fmt.Sprintf("largest batch, at most %d", deployment.MaxBatch))
+	set.StringVar(&flags.objective, "objective", "latency", "latency, throughput or energy")
+	set.StringArrayVar(&flags.constraints, "constraint", nil, "what to keep to, such as 'latency_ms <= 50'; may be repeated")
+	set.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that the file leaves open, as `name=size`")
+	set.BoolVar(&flags.program, "program", false, "print the program that runs the model so, for one device")
+	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	return command
+}
+
+func (f *deployFlags) run(out io.Writer, path string) error {
+	settings, err := f.settings()
+	if err != nil {
+		return err
+	}
+	g, err := readModel(path, f.dimensions)
+	if err != nil {
+		return err
+	}
+	a := architectureOf(g)
+	targets, err := f.targets()
+	if err != nil {
+		return err
+	}
+	known, err := readCalibrations(f.calibrations)
+	if err != nil {
+		return err
+	}
+	if f.program && len(targets) != 1 {
+		return term.Misuse("--program is for one device: name it with --device")
+	}
+	found := make([]deployment.Deployment, 0, len(targets))
+	for _, target := range targets {
+		one, err := deployment.Find(a, target, known, settings)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", target.Device.Name, err)
+		}
+		found = append(found, one)
+	}
+	switch {
+	case f.program && !found[0].Runs():
+		return fmt.Errorf("there is no program: %s: %s", found[0].Device, strings.Join(found[0].Unmet, "; "))
+	case f.program:
+		_, err = io.WriteString(out, found[0].Code)
+		return err
+	case f.json:
+		return term.WriteJSON(out, found)
+	}
+	return show.PrintDeployments(out, found)
+}
+
+func (f *deployFlags) settings() (deployment.Settings, error) {
+	s := deployment.Settings{BatchLow: f.low, BatchHigh: max(f.low, f.high)}
+	if s.BatchLow < 1 || s.BatchHigh > deployment.MaxBatch {
+		return s, term.Misuse("--batch-low %d --batch-high %d: batches are from 1 to %d", f.low, f.high, deployment.MaxBatch)
+	}
+	metrics := map[string]tuning.Metric{"latency": tuning.Latency, "throughput": tuning.Throughput, "energy": tuning.Energy}
+	metric, known := metrics[f.objective]
+	if !known {
+		return s, term.Misuse("--objective %q: it is latency, throughput or energy", f.objective)
+	}
+	s.Objective = metric
+	for _, text := range f.constraints {
+		constraint, err := tuning.ParseConstraint(text)
+		if err != nil {
+			return s, term.Misuse("--constraint: %w", err)
+		}
+		s.Constraints = append(s.Constraints, constraint)
+	}
+	return s, nil
+}
+
+// targets are the devices to deploy on.
+func (f *deployFlags) targets() ([]deployment.Target, error) {
+	devices, err := knownDevices(f.deviceFiles)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.devices) > 0 {
+		var chosen []device.Device
+		for _, name := range f.devices {
+			one, err := findDevice(devices, name)
+			if err != nil {
+				return nil, err
+			}
+			chosen = append(chosen, one)
+		}
+		devices = chosen
+	}
+	var targets []deployment.Target
+	for _, one := range devices {
+		targets = append(targets, deployment.Target{Device: one, Machine: one.Name})
+	}
+	return targets, nil
+}
+
+// maxCalibrationBytes bounds a file of measurements.
+const maxCalibrationBytes = 64 << 20
+
+// readCalibrations reads what "tandem edge calibrate" wrote.
+func readCalibrations(paths []string) ([]emu.Architecture, error) {
+	var known []emu.Architecture
+	for _, path := range paths {
+		file, err := os.Open(filepath.Clean(path))
+		if err != nil {
+			return nil, term.Misuse("%w", err)
+		}
+		content, err := io.ReadAll(io.LimitReader(file, maxCalibrationBytes+1))
+		_ = file.Close() // it was only read
+		if err != nil {
+			return nil, err
+		}
+		if len(content) > maxCalibrationBytes {
+			return nil, term.Misuse("%s has more than %d bytes", path, maxCalibrationBytes)
+		}
+		var list []emu.Architecture
+		decoder := json.NewDecoder(strings.NewReader(string(content)))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&list); err != nil {
+			return nil, term.Misuse("%s: %w: it has to be a file that \"tandem edge calibrate --output\" wrote", path, err)
+		}
+		for i, one := range list {
+			if faults := append(one.Faults(), emu.RunFaults(one.Runs)...); len(faults) > 0 {
+				return nil, term.Misuse("%s: architecture %d: %s %s", path, i, faults[0].Path, faults[0].Message)
+			}
+		}
+		known = append(known, list...)
+	}
+	return known, nil
+}

@@ -1,0 +1,256 @@
+package edgecmd
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
+)
+
+const lenetModel = "../../../../inference_emu/onnx/testdata/lenet5.onnx"
+
+// said runs a command of "tandem edge" and returns what it printed.
+func said(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command := Command()
+	var out strings.Builder
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SetArgs(args)
+	command.SilenceUsage, command.SilenceErrors = true, true
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestAModelIsDeployedOnEveryDevice(t *testing.T) {
+	text, err := said(t, "deploy", lenetModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"raspberry-pi-4", "jetson-nano", "estimate: from what the device is made of", "Bands of estimates"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	text, err = said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--batch-high", "8", "--objective", "throughput", "--json")
+	var found []deployment.Deployment
+	if err != nil || json.Unmarshal([]byte(text), &found) != nil || len(found) != 1 || found[0].Configuration.BatchSize != 8 {
+		t.Errorf("%v, %s", err, text)
+	}
+	program, err := said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--batch-high", "8", "--objective", "throughput", "--program")
+	if err != nil || program != found[0].Code || !strings.Contains(program, "options.intra_op_num_threads = 4") || !strings.Contains(program, "\nbatch = 8\n") {
+		t.Errorf("%v, %s", err, program)
+	}
+}
+
+// One device that is too small keeps nobody from the answers of the others.
+func TestADeviceThatIsTooSmallIsOneLine(t *testing.T) {
+	content, err := os.ReadFile("../../../../inference_emu/device/testdata/my-board.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	board := filepath.Join(t.TempDir(), "board.yaml")
+	small := strings.Replace(string(content), "value: 2147483648", "value: 1048576", 1)
+	if err := os.WriteFile(board, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"deploy", lenetModel, "--device-file", board, "--batch-low", "100", "--batch-high", "100"}
+	text, err := said(t, args...)
+	for _, want := range []string{"it does not run there\n", "  my-board: no configuration can run the model: a batch of 100 needs", "more than the 1 MiB that the device has", "raspberry-pi-4"} {
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v, no %q in\n%s", err, want, text)
+		}
+	}
+	if _, err := said(t, append(args, "--device", "my-board", "--program")...); err == nil || !strings.Contains(err.Error(), "there is no program: my-board: no configuration") {
+		t.Errorf("a program for a device that is too small: %v", err)
+	}
+}
+
+// withPython is a Python that has ONNX Runtime, as scripts/test installs it, or skips.
+func withPython(t *testing.T) string {
+	t.Helper()
+	python, err := filepath.Abs("../../../../.venv-test/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.CommandContext(t.Context(), python, "-c", "import onnxruntime").Run(); err != nil {
+		t.Skip("there is no Python with ONNX Runtime: " + err.Error())
+	}
+	return python
+}
+
+// The program runs as it was printed: with the model's path, for several inputs, and
+// with a batch that the file fixes.
+func TestTheProgramOfADeploymentRuns(t *testing.T) {
+	python := withPython(t)
+	for name, test := range map[string]struct {
+		model string
+		batch string
+		want  string
+	}{
+		"open batch":        {lenetModel, "4", "a batch of 4 takes "},
+		"a fixed batch":     {"../../../../inference_emu/emulator/testdata/fixed.onnx", "1", "a batch of 1 takes "},
+		"another than that": {"../../../../inference_emu/emulator/testdata/fixed.onnx", "4", "fixed.onnx takes 1 at a time: export it with an open first dimension for batches of 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program, err := said(t, "deploy", test.model, "--device", "raspberry-pi-4", "--batch-low", test.batch, "--program")
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "infer.py")
+			if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), python, path, test.model).CombinedOutput()
+			if !strings.Contains(string(out), test.want) {
+				t.Errorf("%v, %s\n%s", err, out, program)
+			}
+		})
+	}
+}
+
+func TestDeployNamesWhatIsWrong(t *testing.T) {
+	for want, args := range map[string][]string{
+		"or raspberry-pi-4?":                 {"deploy", lenetModel, "--device", "raspberry-pi-5"},
+		"latency, throughput or energy":      {"deploy", lenetModel, "--objective", "speed"},
+		"batches are from 1 to 100":          {"deploy", lenetModel, "--batch-high", "101"},
+		"is for one device":                  {"deploy", lenetModel, "--program"},
+		"must be a metric":                   {"deploy", lenetModel, "--constraint", "fast"},
+		"the smallest batch is larger":       {"deploy", lenetModel, "--batch-low", "8", "--batch-high", "4"},
+		"no such file":                       {"deploy", lenetModel, "--calibration", "missing.json"},
+		"is no pair of a model and its runs": {"calibrate", "raspberry-pi-4", lenetModel},
+		"name a device, and models":          {"calibrate", "raspberry-pi-4"},
+	} {
+		if _, err := said(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// Measurements of two models, three times as slow as estimated, calibrate.
+func TestADeviceIsCalibrated(t *testing.T) {
+	folder := t.TempDir()
+	args := []string{"calibrate", "raspberry-pi-4"}
+	for _, name := range []string{"lenet5", "resnet", "mobilenet"} {
+		model := filepath.Join("../../../../inference_emu/onnx/testdata", name+".onnx")
+		info, err := os.Stat(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := edgeRun{Model: model, Result: emulator.Result{ModelBytes: info.Size()}}
+		for _, threads := range []string{"1", "4"} {
+			seconds := 3 * estimated(t, model)
+			if threads == "4" {
+				seconds *= 0.6
+			}
+			m := emulator.Measurement{Cell: emulator.Cell{Batch: 1, Threads: map[string]int{"1": 1, "4": 4}[threads]}, Runs: 10,
+				JoulesPerSample: 30, EnergyMethod: "estimate: 10 W per busy core, 1 W per core at rest", Latency: emulator.Latency{P50: seconds, P90: seconds, P99: seconds, MedianLow: seconds, MedianHigh: seconds}}
+			ran.Cells = append(ran.Cells, m)
+		}
+		content, err := json.Marshal(ran)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, name+".json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, model+"="+path)
+	}
+	output := filepath.Join(folder, "pi.json")
+	text, err := said(t, append(args, "--output", output, "--json")...)
+	var told calibrated
+	if err != nil || json.Unmarshal([]byte(text), &told) != nil {
+		t.Fatalf("%v, %s", err, text)
+	}
+	if told.Measurements != 6 || told.After == nil || told.After.Median >= told.Before.Median {
+		t.Errorf("%+v", told)
+	}
+	// What was measured of the model itself goes before every estimate.
+	table, err := said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--calibration", output)
+	if err != nil || !regexp.MustCompile(`(?m)^raspberry-pi-4 .* measured$`).MatchString(table) || !strings.Contains(table, "the joules are not measured: estimate: the latency times 2.7 to 5.2 W") {
+		t.Errorf("%v, %s", err, table)
+	}
+	text, err = said(t, args...)
+	for _, want := range []string{"with those of the other models", "6 measurements of 3 models", "The joules are not used, as no meter told them (estimate: 10 W", "Nothing was kept"} {
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v, no %q in %s", err, want, text)
+		}
+	}
+	// The same model twice is one model, and runs of another file are refused.
+	if text, err = said(t, append(args, args[2])...); err != nil || !strings.Contains(text, "6 measurements of 3 models") {
+		t.Errorf("%v, %s", err, text)
+	}
+	text, err = said(t, "calibrate", "raspberry-pi-4", longer(t, folder), "--dimension", "length=128")
+	if err == nil || !strings.Contains(err.Error(), "tokens ran as [2 5] in a batch of 2, and is [1 128] for a sample here: give both commands the same --dimension") {
+		t.Errorf("runs of another length: %v, %s", err, text)
+	}
+	swapped := smallModel + "=" + strings.SplitN(args[2], "=", 2)[1]
+	if _, err = said(t, "calibrate", "raspberry-pi-4", swapped); err == nil || !strings.Contains(err.Error(), "name the model that ran") {
+		t.Errorf("runs of another model: %v", err)
+	}
+}
+
+// Runs on another processor say nothing of the device.
+func TestRunsOnAnotherProcessorCalibrateNothing(t *testing.T) {
+	folder := t.TempDir()
+	ran := edgeRun{Result: emulator.Result{
+		Environment: emulator.Environment{CPUModel: "Intel(R) Xeon(R) Processor @ 2.10GHz"},
+		Cells:       []emulator.Measurement{{Cell: emulator.Cell{Batch: 1, Threads: 1}, Runs: 10, Latency: emulator.Latency{P50: 1, P90: 1, P99: 1, MedianLow: 1, MedianHigh: 1}}},
+	}}
+	content, err := json.Marshal(ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, output := filepath.Join(folder, "run.json"), filepath.Join(folder, "out.json")
+	if err := os.WriteFile(runs, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"calibrate", "raspberry-pi-4", lenetModel + "=" + runs, "--output", output}
+	want := runs + `: environment.cpu_model is "Intel(R) Xeon(R) Processor @ 2.10GHz", and the processor of raspberry-pi-4 is "Broadcom BCM2711": run "tandem edge run" on the device itself, name the device that ran, or take them all the same with --force`
+	if text, err := said(t, args...); err == nil || err.Error() != want {
+		t.Errorf("%v, %s", err, text)
+	}
+	if _, err := os.Stat(output); !os.IsNotExist(err) {
+		t.Errorf("measurements of another machine were written: %v", err)
+	}
+	if text, err := said(t, append(args, "--force")...); err != nil {
+		t.Errorf("with --force: %v, %s", err, text)
+	}
+	args[1] = "x86-server"
+	if text, err := said(t, args...); err != nil {
+		t.Errorf("of an Intel Xeon on one: %v, %s", err, text)
+	}
+}
+
+// longer is a model that leaves a length open, with runs of the length 5.
+func longer(t *testing.T, folder string) string {
+	t.Helper()
+	ran := edgeRun{Result: emulator.Result{Cells: []emulator.Measurement{{Cell: emulator.Cell{Batch: 2, Threads: 1}, Inputs: []emulator.Input{{Name: "tokens", Type: "int64", Shape: []int64{2, 5}}}}}}}
+	content, err := json.Marshal(ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "words.json")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "../../../../inference_emu/emulator/testdata/words.onnx=" + path
+}
+
+// estimated is the latency on one core of a Raspberry Pi 4, in seconds.
+func estimated(t *testing.T, model string) float64 {
+	t.Helper()
+	text, err := said(t, "deploy", model, "--device", "raspberry-pi-4", "--json", "--dimension", "N=1")
+	var found []deployment.Deployment
+	if err != nil || json.Unmarshal([]byte(text), &found) != nil {
+		t.Fatalf("%v, %s", err, text)
+	}
+	return found[0].LatencySeconds.Value
+}

@@ -1,0 +1,133 @@
+package edgecmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/profiler"
+)
+
+// printDevice prints all values of a device with their sources.
+func printDevice(out io.Writer, d device.Device) error {
+	fmt.Fprintf(out, "%s: %s\n", d.Name, format.Plain(d.Title))
+	for i, c := range d.Clusters {
+		fmt.Fprintf(out, "clusters[%d]: %s\n", i, format.Plain(c.Core))
+	}
+	for i, a := range d.Accelerators {
+		fmt.Fprintf(out, "accelerators[%d]: %s (%s)\n", i, format.Plain(a.Name), a.Kind)
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, fact := range d.Facts() {
+		kind := ""
+		if fact.Estimated {
+			kind = "estimate"
+		}
+		rows = append(rows, []string{fact.Name, shownFact(fact), kind, format.Plain(fact.Source)})
+	}
+	return term.Table(out, []string{"VALUE", "", "", "SOURCE"}, rows)
+}
+
+// shownFact writes a value with its unit, which is the end of its name.
+func shownFact(fact device.Fact) string {
+	unit := func(number float64) string {
+		switch {
+		case strings.HasSuffix(fact.Name, "_hertz"):
+			return hertz(number)
+		case strings.HasSuffix(fact.Name, "_watts"):
+			return fmt.Sprintf("%g W", number)
+		case strings.HasSuffix(fact.Name, "operations_per_second"):
+			return perSecond(number)
+		case strings.HasSuffix(fact.Name, "bytes_per_second"):
+			return byteRate(number)
+		}
+		return strconv.FormatFloat(number, 'g', -1, 64)
+	}
+	switch value := fact.Value.(type) {
+	case int64:
+		return format.Size(value)
+	case float64:
+		return unit(value)
+	case []float64:
+		return fmt.Sprintf("%d, %s to %s", len(value), unit(value[0]), unit(value[len(value)-1]))
+	}
+	return format.Plain(fmt.Sprint(fact.Value))
+}
+
+// ThisMachine finds out what the machine that the command runs on is made of.
+// What cannot be found out stays zero, and is named by [device.Machine.Device].
+func ThisMachine() device.Machine {
+	base := profiler.ThisMachine()
+	m := device.Machine{Processor: base.CPUModel, Cores: base.Cores, MemoryBytes: base.MemoryBytes, MemoryBytesPerSecond: copyRate()}
+	mega := 0.0
+	m.Features, mega = processorLines()
+	m.LowestHertz, m.HighestHertz = mega*1e6, mega*1e6
+	low, high := clockLimit("cpuinfo_min_freq"), clockLimit("cpuinfo_max_freq")
+	if low > 0 && high >= low {
+		m.LowestHertz, m.HighestHertz = low, high
+	}
+	return m
+}
+
+// processorLines reads the extensions of the first core, and the clock in
+// megahertz where the system tells it here.
+func processorLines() (features []string, megahertz float64) {
+	content, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return nil, 0 // no Linux: nothing is known
+	}
+	for line := range strings.SplitSeq(string(content), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(name) {
+		case "flags", "Features":
+			features = strings.Fields(value)
+		case "cpu MHz":
+			megahertz, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // a line that is no number tells no clock
+		}
+		if features != nil && megahertz > 0 {
+			break
+		}
+	}
+	return features, megahertz
+}
+
+// clockLimit is a limit of the first core's clock in hertz; 0 where the system
+// does not tell it, as in virtual machines.
+func clockLimit(name string) float64 {
+	text, err := os.ReadFile(filepath.Join("/sys/devices/system/cpu/cpu0/cpufreq", name))
+	if err != nil {
+		return 0
+	}
+	kilohertz, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	if err != nil {
+		return 0
+	}
+	return kilohertz * 1000
+}
+
+// copyRate is how many bytes a second one core reads and writes when it copies
+// a block that no cache holds: the best of a few copies.
+func copyRate() float64 {
+	const size, repeats = 128 << 20, 4
+	from, to := make([]byte, size), make([]byte, size)
+	for i := 0; i < size; i += 4096 {
+		from[i] = 1 // so that the pages exist
+	}
+	best := 0.0
+	for range repeats {
+		start := time.Now()
+		copy(to, from)
+		if seconds := time.Since(start).Seconds(); seconds > 0 {
+			best = max(best, 2*size/seconds)
+		}
+	}
+	return best
+}

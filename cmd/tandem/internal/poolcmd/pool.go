@@ -1,0 +1,277 @@
+// Package poolcmd holds the commands about what studies share: the pool of workers and
+// its GPUs, quotas and reservations.
+package poolcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Command is "tandem pool".
+func Command() *cobra.Command {
+	var flags term.Flags
+	var watching bool
+	command := &cobra.Command{
+		Use:   "pool",
+		Short: "Show who runs where and why, and what waits",
+		Long: `Show who runs where and why: each worker with its trials and the reason for which
+they are there, what studies have ready, how well their epochs are predicted on
+each type of machine, and which trials moved. docs/placement.md tells how it is
+decided. Seconds and joules that have not been spent yet are estimates.`,
+		Example: `  tandem pool
+  tandem pool --watch`,
+		Args: term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return term.Answer[protocol.Pool]{
+				JSON: flags.JSON, Watch: watching, List: listingOfPool,
+				Ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
+			}.Show(command, &flags.Server)
+		},
+	}
+	term.AddConnectionFlags(command, &flags.Server)
+	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
+	term.AddWatchFlag(command, &watching)
+	command.AddCommand(replayCommand())
+	for _, below := range []*cobra.Command{forecastCommand(&flags.Server), adviceCommand(&flags.Server), autoscaleCommand(&flags.Server), modelsCommand(&flags.Server)} {
+		term.AddConnectionFlags(below, &flags.Server)
+		command.AddCommand(below)
+	}
+	return command
+}
+
+// listingOfPool is the listing of a pool.
+func listingOfPool(pool protocol.Pool) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printPool(out, pool) }}
+	for _, machine := range pool.Machines {
+		for _, run := range machine.Running {
+			said := fmt.Sprintf("%s runs %s", format.Plain(machine.Name), shownRun(run))
+			if run.Placement != nil {
+				said += ": " + format.Plain(run.Placement.Why)
+			}
+			if run.Moves != "" {
+				said += "; " + format.Plain(run.Moves)
+			}
+			if run.GPU != nil && run.GPU.Share != nil {
+				said += "; it has " + shownPoolGPU(*run.GPU, machine.Running)
+			}
+			seen.Items = append(seen.Items, term.Item{Key: string(run.Trial), Text: said})
+		}
+	}
+	for _, one := range pool.Migrations {
+		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), Text: fmt.Sprintf("%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))})
+	}
+	if pool.Autoscale != nil {
+		for _, one := range slices.Backward(pool.Autoscale.Changes) {
+			seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s %s %s", one.At.Format(time.RFC3339Nano), one.Worker, one.Action), Text: shownChange(one)})
+		}
+	}
+	return seen
+}
+
+// shownRun names a trial that runs.
+func shownRun(run protocol.PoolRun) string {
+	return fmt.Sprintf("%s trial %d", format.Plain(run.Study), run.Number)
+}
+
+func printPool(out io.Writer, pool protocol.Pool) error {
+	if len(pool.Machines) == 0 {
+		_, err := fmt.Fprintln(out, "No worker is connected. Start one: tandem worker --server URL")
+		return err
+	}
+	for _, part := range []func(io.Writer, protocol.Pool) error{printPoolMachines, printPoolReasons, printPoolWaiting, printPoolModels, printPoolMigrations, printPoolAutoscale} {
+		if err := part(out, pool); err != nil {
+			return err
+		}
+	}
+	if pool.Saved != nil {
+		fmt.Fprintf(out, "\nAgainst the order in which workers asked, placement should have %s and %s (estimates).\n", shownGain(float64(pool.Saved.Seconds), "s"), shownGain(float64(pool.Saved.Joules), "J"))
+	}
+	return nil
+}
+
+// shownGain is what an amount came to against another order.
+func shownGain(amount float64, unit string) string {
+	if amount < 0 {
+		return fmt.Sprintf("cost %.3g %s more", -amount, unit)
+	}
+	return fmt.Sprintf("saved %.3g %s", amount, unit)
+}
+
+func printPoolMachines(out io.Writer, pool protocol.Pool) error {
+	var rows [][]string
+	for _, machine := range pool.Machines {
+		var runs []string
+		for _, run := range machine.Running {
+			runs = append(runs, shownRun(run))
+		}
+		if machine.Busy {
+			runs = append(runs, "busy for others")
+		}
+		state := "alive"
+		switch {
+		case !machine.Alive:
+			state = "silent"
+		case machine.Advised:
+			state = "drained by the forecast"
+		case machine.Drained:
+			state = "drained"
+		case machine.Waiting > 0:
+			state = "waits for " + format.Count(machine.Waiting, "trial")
+		}
+		if machine.Reserved != "" {
+			state += "; reserved for " + format.Plain(machine.Reserved)
+		}
+		rows = append(rows, []string{format.Plain(machine.Name), format.Plain(machine.Type), state, orNone(strings.Join(runs, ", "))})
+	}
+	return term.Table(out, []string{"WORKER", "TYPE", "STATE", "RUNS"}, rows)
+}
+
+// printPoolReasons says why trials are where they are, where there was a choice.
+func printPoolReasons(out io.Writer, pool protocol.Pool) error {
+	for _, machine := range pool.Machines {
+		for _, run := range machine.Running {
+			if run.Placement != nil {
+				fmt.Fprintf(out, "\n%s on %s: %s\n", shownRun(run), format.Plain(machine.Name), format.Plain(run.Placement.Why))
+			}
+			if run.Moves != "" {
+				fmt.Fprintf(out, "\n%s %s\n", shownRun(run), format.Plain(run.Moves))
+			}
+			if run.GPU != nil {
+				fmt.Fprintf(out, "\n%s on %s has %s\n", shownRun(run), format.Plain(machine.Name), shownPoolGPU(*run.GPU, machine.Running))
+			}
+		}
+	}
+	return nil
+}
+
+func printPoolWaiting(out io.Writer, pool protocol.Pool) error {
+	if len(pool.Waiting) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, one := range pool.Waiting {
+		what := fmt.Sprintf("up to %d new", one.New)
+		if one.Number != nil {
+			what = fmt.Sprintf("trial %d", *one.Number)
+		}
+		rows = append(rows, []string{format.Plain(one.Study), what, fmt.Sprint(one.Priority), fmt.Sprintf("%g", one.Energy), format.Plain(one.Why), shownOptions(one.Options)})
+	}
+	return term.Table(out, []string{"WAITS", "WHAT", "PRIORITY", "H", "WHY", "AN EPOCH (ESTIMATE)"}, rows)
+}
+
+// shownOptions are the scores of types of machine of which something is known.
+func shownOptions(options []trial.PlacementOption) string {
+	var list []string
+	for _, one := range options {
+		if one.Epoch != nil {
+			list = append(list, fmt.Sprintf("%s: %s, score %.2f", format.Plain(one.Machine), shownAmounts(float64(one.Epoch.Seconds), float64(one.Epoch.Joules)), float64(one.Score)))
+		}
+	}
+	if len(list) == 0 {
+		return "not known yet"
+	}
+	return strings.Join(list, "; ")
+}
+
+func shownAmounts(seconds, joules float64) string {
+	if joules == 0 {
+		return fmt.Sprintf("%.3g s", seconds)
+	}
+	return fmt.Sprintf("%.3g s and %.3g J", seconds, joules)
+}
+
+func printPoolModels(out io.Writer, pool protocol.Pool) error {
+	if len(pool.Models) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	basis := map[trial.Basis]string{trial.OwnEpochs: "its epochs there", trial.ProbesOnly: "its epochs elsewhere, and probes", trial.Unknown: "nothing yet"}
+	percent := func(value *trial.Float, estimated bool) string {
+		if value == nil {
+			return "-"
+		}
+		text := fmt.Sprintf("%.1f%%", 100*float64(*value))
+		if estimated {
+			text += " of estimates"
+		}
+		return text
+	}
+	var rows [][]string
+	for _, one := range pool.Models {
+		rows = append(rows, []string{format.Plain(one.Study), format.Plain(one.Machine), basis[one.Basis], fmt.Sprintf("%d of %d", one.Learned, one.Epochs), percent(one.SecondsError, false), percent(one.JoulesError, one.Estimated)})
+	}
+	return term.Table(out, []string{"STUDY", "ON", "PREDICTED FROM", "LEARNED FROM", "ERROR OF SECONDS", "ERROR OF JOULES"}, rows)
+}
+
+func printPoolMigrations(out io.Writer, pool protocol.Pool) error {
+	for _, one := range pool.Migrations {
+		fmt.Fprintf(out, "\n%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))
+		switch {
+		case one.Arrived == "":
+			fmt.Fprint(out, "; it has not gone on yet\n")
+		case one.Epochs == 0:
+			fmt.Fprintf(out, "; it went on on %s\n", format.Plain(one.Arrived))
+		default:
+			fmt.Fprintf(out, "; on %s %s really took %s\n", format.Plain(one.Arrived), format.Count(one.Epochs, "epoch"), shownAmounts(float64(one.Seconds), float64(one.Energy.Joules)))
+		}
+	}
+	return nil
+}
+
+// mostPrinted is how many changes are printed.
+const mostPrinted = 10
+
+// printPoolAutoscale says what the server drained by itself, and why.
+func printPoolAutoscale(out io.Writer, pool protocol.Pool) error {
+	told := pool.Autoscale
+	if told == nil || told.Mode == protocol.AutoscaleOff && len(told.Changes) == 0 {
+		return nil
+	}
+	bounds := fmt.Sprintf("At least %s", gpus(told.Least))
+	if told.Most > 0 {
+		bounds += fmt.Sprintf(" and at most %s", gpus(told.Most))
+	}
+	says := map[protocol.AutoscaleMode]string{
+		protocol.AutoscaleOn:     "The server drains workers by its forecast of the demand, and takes that back. " + bounds + " of all GPUs (or slots) take trials.",
+		protocol.AutoscaleDryRun: "The server says which workers it would drain by its forecast of the demand, and drains none (--autoscale dry-run). " + bounds + " of all GPUs (or slots) would take trials.",
+		protocol.AutoscaleOff:    "The server drains no workers by itself any more.",
+	}
+	fmt.Fprintf(out, "\n%s\n", says[told.Mode])
+	for i, one := range told.Changes {
+		if i == mostPrinted {
+			fmt.Fprintf(out, "  and %d before; --json has them\n", len(told.Changes)-mostPrinted)
+			break
+		}
+		fmt.Fprintf(out, "  %s\n", shownChange(one))
+	}
+	return nil
+}
+
+// shownChange says a change in a line.
+func shownChange(one protocol.PoolChange) string {
+	did := map[string]string{"drain": "drained", "wake": "given trials again", "slept": "asleep", "woke": "awake", "taken back": "undrained by a person", "forgotten": "forgotten"}[one.Action]
+	if one.Asleep {
+		did += ", once its machine is awake"
+	}
+	if one.Pretended {
+		did = "would be " + did
+	}
+	text := fmt.Sprintf("%s  %s %s", one.At.Local().Format("2006-01-02 15:04"), format.Plain(one.Worker), did)
+	if one.Reason != "" {
+		text += ": " + format.Plain(one.Reason)
+	}
+	return text
+}

@@ -1,0 +1,210 @@
+package poolcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// QuotaCommand is "tandem quota".
+func QuotaCommand() *cobra.Command {
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
+		Use:   "quota",
+		Short: "Bound what users have of the workers, and see what they have",
+		Long: `Bound what users have of the workers, and see what they have. A trial that would
+go beyond its user's quota waits, and its study says why. docs/sharing.md tells
+how users share what there is.`,
+	})
+	flags.Add(command)
+	command.AddCommand(quotaSetCommand(&flags), quotaListCommand(&flags), quotaRemoveCommand(&flags))
+	return command
+}
+
+func quotaSetCommand(flags *term.Flags) *cobra.Command {
+	var quota protocol.Quota
+	var hours float64
+	command := &cobra.Command{
+		Use:   "set USER",
+		Short: "Set a user's quota, in place of the one before",
+		Long: `Set a user's quota, in place of the one before: what is not given is not
+bounded. "admin" is the quota of the administrators' own studies.`,
+		Example: `  tandem quota set ada --gpus 4 --gpu-hours-a-day 24
+  tandem quota set bob --trials 8 --weight 2
+  tandem quota set carol --preempt`,
+		Args:              term.Arguments(1, "the name of a user"),
+		ValidArgsFunction: completeUser(&flags.Server),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := checkQuota(quota, hours); err != nil {
+				return err
+			}
+			quota.GPUSecondsADay = 3600 * hours
+			client, err := flags.Server.Open()
+			if err != nil {
+				return err
+			}
+			view, err := client.SetQuota(command.Context(), args[0], quota)
+			if err != nil {
+				return err
+			}
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), view)
+			}
+			said := fmt.Sprintf("User %s: %s\n", format.Plain(view.User), shownQuota(view.Quota))
+			if view.UserAbsent {
+				said += absentUser(view.User)
+			}
+			_, err = fmt.Fprint(command.OutOrStdout(), said)
+			return err
+		},
+	}
+	command.Flags().IntVar(&quota.Trials, "trials", 0, "trials at once; 0: no bound")
+	command.Flags().IntVar(&quota.GPUs, "gpus", 0, "GPUs at once; 0: no bound")
+	command.Flags().Float64Var(&hours, "gpu-hours-a-day", 0, "GPUs times hours in a day (UTC); 0: no bound")
+	command.Flags().Float64Var(&quota.JoulesADay, "joules-a-day", 0, "energy in a day (UTC), as workers report it; 0: no bound")
+	command.Flags().Float64Var(&quota.Weight, "weight", 0, "fair share against users with weight 1; 0: 1")
+	command.Flags().BoolVar(&quota.Preempt, "preempt", false, "let the user's studies say preempt: trials of lower priority then make way for theirs")
+	return command
+}
+
+// checkQuota refuses what is no bound.
+func checkQuota(quota protocol.Quota, hours float64) error {
+	for _, one := range []struct {
+		flag  string
+		value float64
+	}{
+		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight},
+	} {
+		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
+			return term.Misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
+		}
+	}
+	return nil
+}
+
+// absentUser says that nobody has the name.
+func absentUser(user string) string {
+	return fmt.Sprintf("No token is user %s's now ('tandem token list' says whose there are)\n", format.Plain(user))
+}
+
+// shownQuota is a quota in words.
+func shownQuota(quota *protocol.Quota) string {
+	if quota == nil {
+		return "no quota"
+	}
+	var parts []string
+	add := func(has bool, format string, value any) {
+		if has {
+			parts = append(parts, fmt.Sprintf(format, value))
+		}
+	}
+	add(quota.Trials > 0, "%s at once", format.Count(quota.Trials, "trial"))
+	add(quota.GPUs > 0, "%s at once", format.Count(quota.GPUs, "GPU"))
+	hours := "%.4g GPU-hours a day"
+	if quota.GPUSecondsADay == 3600 {
+		hours = "%.4g GPU-hour a day"
+	}
+	add(quota.GPUSecondsADay > 0, hours, quota.GPUSecondsADay/3600)
+	add(quota.JoulesADay > 0, "%.4g J a day", quota.JoulesADay)
+	add(quota.Weight > 0, "weight %g", quota.Weight)
+	if quota.Preempt {
+		parts = append(parts, "may preempt")
+	}
+	if len(parts) == 0 {
+		return "no bound"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shownLimits is a user's quota in the list.
+func shownLimits(one protocol.QuotaView) string {
+	if one.UserAbsent {
+		return shownQuota(one.Quota) + "; no token is the user's"
+	}
+	return shownQuota(one.Quota)
+}
+
+func quotaListCommand(flags *term.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the quotas, with what the users' trials have and used today",
+		Example: `  tandem quota list`,
+		Args:    term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := flags.Server.Open()
+			if err != nil {
+				return err
+			}
+			quotas, err := client.Quotas(command.Context())
+			if err != nil {
+				return err
+			}
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]any{"quotas": quotas})
+			}
+			return printQuotas(command.OutOrStdout(), quotas)
+		},
+	}
+}
+
+func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
+	if len(quotas) == 0 {
+		_, err := fmt.Fprintln(out, "No user has a quota, and no trial runs")
+		return err
+	}
+	rows := make([][]string, 0, len(quotas))
+	for _, one := range quotas {
+		uses := one.Uses
+		rows = append(rows, []string{
+			format.Plain(one.User), strconv.Itoa(uses.Trials), fmt.Sprintf("%.3g", uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
+			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownLimits(one),
+		})
+	}
+	return term.Table(out, []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}, rows)
+}
+
+func quotaRemoveCommand(flags *term.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove USER",
+		Short:             "Remove a user's quota",
+		Example:           `  tandem quota remove ada`,
+		Args:              term.Arguments(1, "the name of a user"),
+		ValidArgsFunction: completeUser(&flags.Server),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := flags.Server.Open()
+			if err != nil {
+				return err
+			}
+			if err := client.RemoveQuota(command.Context(), args[0]); err != nil {
+				return err
+			}
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s has no quota any more\n", format.Plain(args[0]))
+			return err
+		},
+	}
+}
+
+// completeUser offers the users that have a quota or something of the workers.
+func completeUser(server *term.Connection) term.Completion {
+	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
+		quotas, err := client.Quotas(ctx)
+		var users []string
+		for _, one := range quotas {
+			users = append(users, one.User)
+		}
+		return users, err
+	})
+}

@@ -1,0 +1,181 @@
+package poolcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// WorkersCommand is "tandem workers".
+func WorkersCommand() *cobra.Command {
+	var flags term.Flags
+	var watching, probes bool
+	command := &cobra.Command{
+		Use:   "workers",
+		Short: "List the workers of a server, what holds their commands, and what they refuse",
+		Example: `  tandem workers
+  tandem workers --probes
+  tandem workers --watch`,
+		Args: term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			printer := printWorkers
+			if probes {
+				printer = printProbes
+			}
+			return term.Answer[[]protocol.Worker]{
+				JSON: flags.JSON, Watch: watching,
+				Ask:  func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
+				List: func(workers []protocol.Worker) term.Listing { return listingOfWorkers(workers, printer) },
+			}.Show(command, &flags.Server)
+		},
+	}
+	term.AddConnectionFlags(command, &flags.Server)
+	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
+	command.Flags().BoolVar(&probes, "probes", false, "print what the probing tasks took on their machines (docs/probing.md)")
+	term.AddWatchFlag(command, &watching)
+	return command
+}
+
+// listingOfWorkers is the listing of these, in one of the forms.
+func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []protocol.Worker) error) term.Listing {
+	seen := term.Listing{Print: func(out io.Writer) error { return printer(out, workers) }}
+	for _, worker := range workers {
+		name := format.Plain(worker.Name)
+		trials := make([]string, len(worker.Trials))
+		for i, one := range worker.Trials {
+			trials[i] = string(one)
+		}
+		slices.Sort(trials)
+		seen.Items = append(seen.Items, term.Item{Key: name + " (" + format.Plain(worker.ID) + ")", Text: fmt.Sprintf("%s  %s  %s of %s: %s", name, shownLife(worker), format.Count(len(trials), "trial"), shownSlots(worker), orNone(strings.Join(trials, " ")))})
+	}
+	return seen
+}
+
+// shownLife says whether a worker is heard of, and given trials.
+func shownLife(worker protocol.Worker) string {
+	if worker.Alive && worker.Drained != nil {
+		return "drained"
+	}
+	if worker.Alive {
+		return "alive"
+	}
+	return "silent"
+}
+
+// shownSlots is how many trials a worker runs at once.
+func shownSlots(worker protocol.Worker) string {
+	if worker.Elastic {
+		return "auto"
+	}
+	return strconv.Itoa(worker.Slots)
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+func printWorkers(out io.Writer, workers []protocol.Worker) error {
+	if len(workers) == 0 {
+		_, err := fmt.Fprintln(out, "No worker is connected. Start one: tandem worker --server URL")
+		return err
+	}
+	var rows [][]string
+	for _, worker := range workers {
+		rows = append(rows, []string{
+			format.Plain(worker.Name), shownLife(worker), format.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
+		})
+	}
+	if err := term.Table(out, []string{"WORKER", "STATE", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
+		return err
+	}
+	for _, worker := range workers {
+		if account := worker.Sprint; account != nil {
+			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", format.Plain(worker.Name), account.Joules, account.Of)
+		}
+		if worker.Drained != nil && worker.Drained.Reason != "" {
+			fmt.Fprintf(out, "\n%s is drained: %s\n", format.Plain(worker.Name), format.Plain(worker.Drained.Reason))
+		}
+		for _, study := range slices.Sorted(maps.Keys(worker.Refuses)) {
+			fmt.Fprintf(out, "\n%s refuses study %s: %s\n", format.Plain(worker.Name), format.Plain(study), format.Plain(worker.Refuses[study]))
+		}
+		for _, study := range slices.Sorted(maps.Keys(worker.Excluded)) {
+			one := worker.Excluded[study]
+			fmt.Fprintf(out, "\n%s is excluded from study %s until %s: %s\n", format.Plain(worker.Name), format.Plain(study), one.Until.Local().Format(time.DateTime), format.Plain(one.Reason))
+		}
+	}
+	return nil
+}
+
+// shownCores is how many cores a worker has, and how much of their time where
+// that is limited.
+func shownCores(machine protocol.Machine) string {
+	if machine.CPUQuota > 0 {
+		return fmt.Sprintf("%d (%.3g of time)", machine.Cores, machine.CPUQuota)
+	}
+	return strconv.Itoa(machine.Cores)
+}
+
+// printProbes prints what the probing tasks took, worker by worker.
+func printProbes(out io.Writer, workers []protocol.Worker) error {
+	var rows [][]string
+	var without []string
+	for _, worker := range workers {
+		if len(worker.Probes) == 0 {
+			without = append(without, format.Plain(worker.Name))
+		}
+		for _, one := range worker.Probes {
+			setting := one.Setting
+			if setting == "" {
+				setting = "as it is"
+			}
+			rows = append(rows, []string{
+				format.Plain(worker.Name), format.Plain(one.Workload), format.Plain(setting), fmt.Sprintf("%.3g", one.Seconds), fmt.Sprintf("%.3g", one.Joules), format.Plain(one.Method),
+			})
+		}
+	}
+	if len(rows) > 0 {
+		if err := term.Table(out, []string{"WORKER", "TASK", "SETTING", "SECONDS", "JOULES", "JOULES ARE"}, rows); err != nil {
+			return err
+		}
+	}
+	if len(without) > 0 {
+		fmt.Fprintf(out, "\nNo probing task has run on %s (tandem worker --probe once).\n", strings.Join(without, ", "))
+	}
+	if len(workers) == 0 {
+		return printWorkers(out, workers)
+	}
+	return nil
+}
+
+// shownSandbox says what holds a worker's commands.
+func shownSandbox(sandbox *protocol.Sandbox) string {
+	switch {
+	case sandbox == nil:
+		return "not told"
+	case sandbox.Mode == "off":
+		return "off"
+	case sandbox.Complete():
+		return sandbox.Mode + ", all layers"
+	}
+	var missing []string
+	for _, one := range sandbox.Missing {
+		name, _, _ := strings.Cut(one, ":")
+		missing = append(missing, format.Plain(name))
+	}
+	return sandbox.Mode + ", without " + strings.Join(missing, ", ")
+}

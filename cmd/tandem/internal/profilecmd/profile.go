@@ -1,0 +1,231 @@
+// Package profilecmd is "tandem profile" and "tandem events": commands under the profiler
+// that workers use, and the choice of its events.
+package profilecmd
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// profileFlags are the flags of "tandem profile".
+type profileFlags struct {
+	interval     time.Duration
+	events       EventList
+	json         bool
+	direct       bool
+	wattsPerCore float64
+}
+
+// profiled is what "tandem profile" prints.
+type profiled struct {
+	Command         []string         `json:"command"`
+	ExitCode        int              `json:"exit_code"`
+	IntervalSeconds float64          `json:"interval_seconds"`
+	Profile         profiler.Profile `json:"profile"`
+	Energy          trial.Energy     `json:"energy"`
+	Epochs          []profiledEpoch  `json:"epochs"`
+}
+
+// profiledEpoch is the time from the report of the epoch before to its own.
+type profiledEpoch struct {
+	Epoch   int              `json:"epoch"`
+	Profile profiler.Profile `json:"profile"`
+	Energy  trial.Energy     `json:"energy"`
+}
+
+// Command is "tandem profile".
+func Command() *cobra.Command {
+	var flags profileFlags
+	command := &cobra.Command{
+		Use:   "profile [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run any command and say what it did to the machine, epoch by epoch",
+		Long: `Run a command under the profiler that workers use, without a server: events of
+the processor and the kernel, counted from the command's first instruction in
+it and all it starts; metrics of the host; and energy. A script that reports
+epochs (docs/training-scripts.md) gets a heat map of events over epochs.
+
+The command keeps the terminal and its exit code. The report goes to standard
+error; with --json it is the only thing on standard output, and the command's
+output goes to standard error.`,
+		Example: `  tandem profile -- python3 train.py
+  tandem profile --events software,instructions,'L1-dcache-*' -- ./a.out
+  tandem profile --events @events.txt -- ./a.out    # a list that "tandem events" wrote
+  tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'`,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return term.Misuse("give a command to run: tandem profile -- COMMAND [ARGUMENT...]")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			return flags.run(args, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	command.Flags().SetInterspersed(false)
+	command.Flags().DurationVar(&flags.interval, "interval", profiler.DefaultInterval, "time between samples")
+	AddEventsFlag(command, &flags.events)
+	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	command.Flags().BoolVar(&flags.direct, "no-epochs", false, "give the command this standard output itself, and look for no epochs in it")
+	command.Flags().Float64Var(&flags.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
+	return command
+}
+
+const shortestInterval = 10 * time.Millisecond
+
+func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
+	if f.interval < shortestInterval {
+		return term.Misuse("--interval must be at least %v, or the looking would be what is measured", shortestInterval)
+	}
+	if _, file := stderr.(*os.File); !file { // the command gets a file itself
+		stderr = &inTurn{to: stderr}
+	}
+	passed := stdout
+	if f.json {
+		passed = stderr
+	}
+	result, err := f.profile(args, f.events.chosen(), passed, stderr)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		err = term.WriteJSON(stdout, result)
+	} else {
+		err = printProfiled(stderr, result)
+	}
+	if err == nil && result.ExitCode != 0 {
+		return term.Ended{Code: result.ExitCode}
+	}
+	return err
+}
+
+// profile runs the command to its end.
+func (f *profileFlags) profile(args []string, wanted []profiler.Event, stdout, stderr io.Writer) (profiled, error) {
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdin, command.Stderr = os.Stdin, stderr
+	var output *epochReader
+	if f.direct {
+		command.Stdout = stdout
+	} else {
+		var err error
+		if output, err = newEpochReader(stdout); err != nil {
+			return profiled{}, err
+		}
+		command.Stdout = output.in
+		if os.Getenv("PYTHONUNBUFFERED") == "" { // an epoch counts when it is printed
+			command.Env = append(os.Environ(), "PYTHONUNBUFFERED=1")
+		}
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	launched, err := profiler.Launch(command, wanted, f.interval)
+	if err != nil {
+		output.drain()
+		return profiled{}, err
+	}
+	meter := newLapMeter(f.wattsPerCore, launched.Recorder)
+	defer meter.close()
+	result := profiled{Command: args, IntervalSeconds: f.interval.Seconds(), Epochs: []profiledEpoch{}}
+	output.follow(func(epoch int) {
+		if p := launched.Recorder.Lap(); p.Seconds > 0 { // else it was said after the end
+			result.Epochs = append(result.Epochs, profiledEpoch{epoch, p, meter.lap()})
+		}
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- launched.Wait() }()
+	waited := passSignals(command.Process, signals, ended)
+	output.drain()
+	if command.ProcessState == nil {
+		return result, waited
+	}
+	meter.lap()
+	result.ExitCode = codeOf(command.ProcessState)
+	result.Profile, result.Energy = launched.Recorder.Whole(), meter.sum
+	return result, nil
+}
+
+// passSignals hands signals on to the command until it has ended.
+func passSignals(process *os.Process, signals <-chan os.Signal, ended <-chan error) error {
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case one := <-signals:
+			fromTerminal := one == os.Interrupt || one == syscall.SIGQUIT
+			if !fromTerminal || !inForeground() {
+				_ = process.Signal(one) // it may have ended by itself
+			}
+		}
+	}
+}
+
+// inForeground reports whether Ctrl-C in the terminal has already reached the
+// command, which is in the same process group.
+func inForeground() bool {
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer terminal.Close()
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// codeOf is the exit code as shells give it.
+func codeOf(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// lapMeter measures energy the way a worker does.
+type lapMeter struct {
+	meter  *profiler.Meter
+	window *profiler.Window
+	ticker *time.Ticker
+	sum    trial.Energy
+}
+
+func newLapMeter(wattsPerCore float64, recorder *profiler.Recorder) *lapMeter {
+	m := &lapMeter{meter: profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: wattsPerCore, Cores: profiler.ThisMachine().Cores})}
+	opened := false
+	m.window = m.meter.Open(func() float64 {
+		if !opened { // what it has used since its start belongs to it
+			opened = true
+			return 0
+		}
+		return recorder.CPUSeconds()
+	})
+	m.ticker = time.NewTicker(time.Minute)
+	go func(meter *profiler.Meter, ticks <-chan time.Time) {
+		for range ticks {
+			meter.Sample()
+		}
+	}(m.meter, m.ticker.C)
+	return m
+}
+
+func (m *lapMeter) lap() trial.Energy {
+	energy := m.window.Lap()
+	lap := trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method}
+	m.sum = m.sum.Plus(lap)
+	return lap
+}
+
+func (m *lapMeter) close() {
+	m.ticker.Stop()
+	m.window.Close()
+	m.meter.Close()
+}

@@ -1,0 +1,158 @@
+// Package workercmd is "tandem worker": it runs trials on this machine.
+package workercmd
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/probe"
+	"github.com/tandem-tune/tandem/workers/sandbox"
+)
+
+var _ agent.Server = (*rest.Client)(nil)
+
+// Options are the flags that make a worker.
+type Options struct {
+	// Name is what people see the worker as; empty: this machine's name.
+	Name string
+	// Slots is how many trials run at once.
+	Slots SlotCount
+	// Study is the only study that it works for; empty: all.
+	Study            string
+	directory        string
+	scratch          string
+	path             []string
+	pass             []string
+	drain            time.Duration
+	wattsPerCore     float64 // of a busy core
+	idleWattsPerCore float64 // of a core at rest
+	sprint           knob.Budget
+	probe            probe.Mode
+	noProfile        bool
+	noModels         bool
+	library          string
+	events           profilecmd.EventList
+	// Sandbox is how commands are held.
+	Sandbox     SandboxMode
+	read, write []string
+	// Protected are files and folders that no command may read.
+	Protected   []string
+	commands    []string
+	directories []string
+	secrets     []string
+}
+
+// Command is "tandem worker".
+func Command() *cobra.Command {
+	var server term.Connection
+	var options Options
+	var log term.Logging
+	command := &cobra.Command{
+		Use:   "worker",
+		Short: "Run trials on this machine",
+		Long: `Run trials on this machine: pull them from the server, start their commands,
+report every epoch, keep checkpoints, and give the trials back on Ctrl-C.
+
+Commands start without a shell, in a process group of their own, with a clean
+environment, in the study's directory (relative to --directory), and in a
+sandbox: they read the system's programs and libraries, the study's folder and
+what --allow-read names, write to folders of their own, and see nothing of the
+worker and of each other. "tandem doctor" tells which layers of it this machine
+has; docs/sandbox.md tells what each does.`,
+		Example: `  TANDEM_TOKEN=... tandem worker --server http://127.0.0.1:7171
+  TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
+  TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
+  TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'`,
+		Args: term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := server.OpenWithToken("a worker takes a token")
+			if err != nil {
+				return err
+			}
+			if server.TokenFile != "" {
+				options.Protected = append(options.Protected, server.TokenFile)
+			}
+			logger, err := log.Logger(command.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			made, err := options.Agent(client, logger)
+			if err != nil {
+				return err
+			}
+			worker, err := agent.New(made)
+			if err != nil {
+				return err
+			}
+			return worker.Run(command.Context())
+		},
+	}
+	term.AddConnectionFlags(command, &server)
+	AddFlags(command, &options)
+	options.probe = probe.Once
+	command.Flags().Var(&options.probe, "probe", "run the probing tasks, which tell the server what this machine is good for (docs/probing.md): once (a machine like this), never, or always when the worker starts")
+	command.Flags().StringVar(&options.Name, "name", "", "what people see the worker as (default this machine's host name)")
+	command.Flags().StringVar(&options.Study, "study", "", "work for this study only, and end with it")
+	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
+	term.AddLogFlags(command, &log)
+	command.AddCommand(workerDrainCommand(&server), workerUndrainCommand(&server))
+	return command
+}
+
+// AddFlags adds the flags of every command that runs a worker.
+func AddFlags(command *cobra.Command, options *Options) {
+	flags := command.Flags()
+	flags.Var(&options.Slots, "slots", "how many trials run at once; auto: as many as their system configurations leave cores and memory for")
+	flags.StringSliceVar(&options.path, "path", nil, "folder to search for programs first, such as a .venv/bin (repeatable)")
+	flags.StringSliceVar(&options.pass, "pass-env", nil, "variable of this environment that commands get; a trailing * matches the rest (repeatable)")
+	flags.DurationVar(&options.drain, "drain", 20*time.Second, "how long commands have to checkpoint after Ctrl-C")
+	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
+	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter (default 10)")
+	flags.Float64Var(&options.idleWattsPerCore, "idle-watts-per-core", 0, "power of a core at rest, for energy estimates where there is no meter (default 1)")
+	flags.Float64Var(&options.sprint.Joules, "sprint-joules", 0, "energy that trials whose studies want it may take to sprint, in one go (default 0: none sprints)")
+	flags.Float64Var(&options.sprint.Watts, "sprint-watts", 0, "what that account is replenished by")
+	flags.Float64Var(&options.sprint.ExtraWatts, "sprint-extra-watts", 0, "what the machine takes more while a trial sprints, your estimate: what the account is charged")
+	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
+	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
+	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
+	profilecmd.AddEventsFlag(command, &options.events)
+	options.Sandbox = SandboxMode(sandbox.Auto)
+	flags.Var(&options.Sandbox, "sandbox", "how commands are held: auto (all layers there are), strict (none runs unless all layers are there, and without a network), off")
+	flags.StringSliceVar(&options.read, "allow-read", nil, "file or folder that commands may read, beside the study's folder (repeatable)")
+	flags.StringArrayVar(&options.commands, "allow-command", nil, "command line that studies may run, as patterns word by word, such as 'python train.py **'; ** at the end for any arguments (repeatable; default: all)")
+	flags.StringSliceVar(&options.directories, "allow-directory", nil, "folder in which studies may run (repeatable; default: all)")
+	flags.StringSliceVar(&options.secrets, "secret", nil, "NAME=FILE, or NAME of a variable of this environment: a secret that studies may ask for by name (repeatable)")
+	flags.StringSliceVar(&options.write, "allow-write", nil, "file or folder that commands may read and write (repeatable)")
+}
+
+// Agent is what the flags say, for the agent.
+func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options, error) {
+	secrets, err := agent.ReadSecrets(o.secrets)
+	if err != nil {
+		return agent.Options{}, term.Misuse("%w", err)
+	}
+	for _, one := range o.secrets {
+		if _, file, has := strings.Cut(one, "="); has {
+			o.Protected = append(o.Protected, file)
+		}
+	}
+	made := agent.Options{
+		Server: client, Name: o.Name, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Policy: agent.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
+		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
+	}
+	if !o.noModels {
+		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
+	}
+	return made, nil
+}
