@@ -103,7 +103,7 @@ func tryDelete(t *testing.T, s *stage, browser context.Context) {
 func tryViewer(_ *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
 	p := s.open(browser, 1280, 900, "light")
-	p.signIn(auth.Viewer)
+	p.carry(auth.Viewer)
 	p.visit("/studies/small")
 	p.click("#stop")
 	p.confirm("Stop the study")

@@ -134,7 +134,7 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 }
 
 func tryGallery(_ *testing.T, s *stage, browser context.Context) {
-	gallery(s)
+	beat(s)
 	p := s.enter(browser, "/studies")
 	p.see(`[...document.querySelectorAll("#studies tbody th a")].map(link => link.textContent)`,
 		[]string{"digits", "lenet-fashion-mnist", "boosted-or-linear", "broken-script"})

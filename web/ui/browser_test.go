@@ -116,15 +116,16 @@ func (p *tab) show(width, height int64, scheme string) {
 	}
 }
 
-// enter opens a tab and signs in as an admin, by the link that serve prints.
+// enter opens a tab with an admin's session.
 func (s *stage) enter(browser context.Context, path string) *tab {
 	s.t.Helper()
 	p := s.open(browser, 1280, 900, "light")
-	p.signIn(auth.Admin)
+	p.carry(auth.Admin)
 	p.visit(path)
 	return p
 }
 
+// signIn signs in by the link that serve prints.
 func (p *tab) signIn(scope auth.Scope) {
 	p.t.Helper()
 	p.visit("/login#token=" + p.stage.tokens[scope])

@@ -183,7 +183,7 @@ priority: 3
 
 func tryNewStudyAsViewer(_ *testing.T, s *stage, browser context.Context) {
 	p := s.open(browser, 1280, 900, "light")
-	p.signIn(auth.Viewer)
+	p.carry(auth.Viewer)
 	p.visit("/studies/new")
 	p.seeText("#refused", "This session cannot create studies: its token has the scope viewer")
 	p.see(`[document.getElementById("create").disabled, document.getElementById("form").disabled, document.getElementById("file").disabled]`, []bool{true, true, true})
@@ -302,7 +302,7 @@ func tryShare(_ *testing.T, s *stage, browser context.Context) {
 func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
 	p := s.open(browser, 390, 860, "light")
-	p.signIn(auth.Admin)
+	p.carry(auth.Admin)
 	p.visit("/studies/small")
 	p.see(`document.getElementById("actions").hidden`, false)
 	p.see(`["enqueue", "pause", "stop", "more"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})

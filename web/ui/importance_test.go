@@ -10,7 +10,6 @@ import (
 )
 
 func tryImportance(t *testing.T, s *stage, browser context.Context) {
-	gallery(s)
 	p := s.enter(browser, "/studies/broken-script")
 	p.seeText("#description", "No module named 'torch'")
 	p.see(`document.getElementById("importance").hidden`, true) // nothing was measured

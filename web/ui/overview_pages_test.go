@@ -94,11 +94,14 @@ func tryCompareStudies(t *testing.T, s *stage, browser context.Context) {
 	p.quiet()
 }
 
-func tryImpact(t *testing.T, s *stage, browser context.Context) {
+func tryNoImpact(_ *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/impact")
 	p.seeText("#empty", "There is no study yet")
-	gallery(s)
-	p.visit("/impact")
+	p.quiet()
+}
+
+func tryImpact(t *testing.T, s *stage, browser context.Context) {
+	p := s.enter(browser, "/impact")
 	// Without a choice, the newest study with trials enough.
 	p.see("location.search", "?study=lenet-fashion-mnist")
 	p.visit("/impact?study=boosted-or-linear")

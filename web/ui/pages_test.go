@@ -3,14 +3,24 @@ package ui_test
 import (
 	"context"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// TestPages tries the pages in one browser, each time on a server of its own.
+// TestPages tries the pages in one browser, each time on a server of its own, but
+// for those that only read what the gallery has.
 func TestPages(t *testing.T) {
 	browser := newBrowser(t)
+	played := sync.OnceValue(func() *stage {
+		s := newStage(t)
+		gallery(s)
+		return s
+	})
+	inGallery := func(try func(*testing.T, *stage, context.Context)) func(*testing.T, *stage, context.Context) {
+		return func(t *testing.T, _ *stage, browser context.Context) { try(t, played().with(t), browser) }
+	}
 	for _, one := range []struct {
 		name string
 		try  func(*testing.T, *stage, context.Context)
@@ -25,7 +35,7 @@ func TestPages(t *testing.T) {
 		{"the leaderboard shows what the filters leave", tryFilter},
 		{"the reader chooses the columns, and the browser remembers", tryColumns},
 		{"trials are compared side by side, and followed", tryCompare},
-		{"300 trials with conditions, failures and values that are none", tryGallery},
+		{"300 trials with conditions, failures and values that are none", inGallery(tryGallery)},
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
 		{"a study in which every trial failed is red, and says why", tryFailed},
 		{"a study is deleted with a question", tryDelete},
@@ -41,7 +51,7 @@ func TestPages(t *testing.T) {
 		{"a user sees and changes its own studies, an admin all", tryUsers},
 		{"a trial shows its curve, history and log, and follows them", tryTrial},
 		{"what is recommended can be copied", tryRecommendation},
-		{"what mattered is shown for each rung", tryImportance},
+		{"what mattered is shown for each rung", inGallery(tryImportance)},
 		{"several objectives have a front", tryFront},
 		{"repeated trials rank by their means", tryRepeats},
 		{"a study that waits for others says what it leaves out", tryPriorities},
@@ -49,7 +59,8 @@ func TestPages(t *testing.T) {
 		{"a model's deployments are shown for each device", tryDeploy},
 		{"what runs taught is shown by type of machine", tryGroundTruth},
 		{"studies are compared by what they found and spent", tryCompareStudies},
-		{"parameters have an impact, in classes and in numbers", tryImpact},
+		{"parameters have an impact, in classes and in numbers", inGallery(tryImpact)},
+		{"without a study there is no impact", tryNoImpact},
 		{"models are chosen by what they are worth and cost on devices", tryEdge},
 		{"what reuse saved is shown by study", tryReuse},
 		{"the pool shows demand, its forecast and the knob", tryPool},

@@ -137,7 +137,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 
 	// A user sees it too.
 	q := s.open(browser, 390, 860, "dark")
-	q.signIn(auth.User)
+	q.carry(auth.User)
 	q.visit("/pool")
 	q.seeText("#placement-count", "4 trials on 4 workers")
 	q.see("document.documentElement.scrollWidth - innerWidth", 0)

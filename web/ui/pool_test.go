@@ -172,7 +172,7 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 
 	// A user sees its own demand, and no knob.
 	q := s.open(browser, 1280, 900, "light")
-	q.signIn(auth.User)
+	q.carry(auth.User)
 	q.visit("/pool")
 	q.seeText("#demand-note", "The demand of browser alone.")
 	q.see(`["knob", "steps-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true})

@@ -18,7 +18,7 @@ import (
 func tryPrint(t *testing.T, s *stage, chromium context.Context) {
 	boosted(s)
 	p := s.open(chromium, 1280, 900, "dark")
-	p.signIn(auth.Admin)
+	p.carry(auth.Admin)
 	yes := true
 	for name, path := range map[string]string{"study": "/studies/boosted-or-linear", "charts": "/studies/boosted-or-linear/charts", "trial": "/studies/boosted-or-linear/trials/3", "workers": "/workers"} {
 		p.visit(path)

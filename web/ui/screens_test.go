@@ -3,7 +3,6 @@ package ui_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -84,7 +83,7 @@ func TestEveryPage(t *testing.T) {
 			beat(s.with(t))
 			there := one.stage.with(t)
 			p := there.open(browser, 1280, 1080, "light")
-			p.carry(there.session(there.tokens[auth.Admin]))
+			p.carry(auth.Admin)
 			p.visit(one.path)
 			p.atRest()
 			name := p.get("document.body.className")
@@ -105,8 +104,9 @@ func TestEveryPage(t *testing.T) {
 }
 
 // carry gives the tab a session, without the pages that lead to one.
-func (p *tab) carry(session *http.Cookie) {
+func (p *tab) carry(scope auth.Scope) {
 	p.t.Helper()
+	session := p.stage.session(p.stage.tokens[scope])
 	p.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 		_, err := cdp.Call(ctx, t, network.SetCookie, network.SetCookieParams{Name: session.Name, Value: session.Value, URL: p.stage.url})
 		return chromedp.Void{}, err

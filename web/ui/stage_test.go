@@ -63,6 +63,9 @@ type stage struct {
 	away     atomic.Bool                          // every connection is cut before an answer
 }
 
+// pages are the same on every stage; they are compressed once.
+var pages = sync.OnceValue(ui.Handler)
+
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, clock: &clock{}, store: memory.New(), tokens: map[auth.Scope]string{}}
@@ -87,7 +90,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := api.New(api.Config{Studies: api.All(s.studies), Artifacts: artifacts, Tokens: s.store, Forecasts: &s.foreseen, UI: ui.Handler(), Logger: slog.New(slog.DiscardHandler)})
+	handler := api.New(api.Config{Studies: api.All(s.studies), Artifacts: artifacts, Tokens: s.store, Forecasts: &s.foreseen, UI: pages(), Logger: slog.New(slog.DiscardHandler)})
 	s.server = httptest.NewUnstartedServer(s.breakable(handler))
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.server.Start()

@@ -61,7 +61,7 @@ func (p *tab) corner(selector string) place {
 func tryTouch(_ *testing.T, s *stage, chromium context.Context) {
 	boosted(s)
 	p := s.open(chromium, 390, 860, "light")
-	p.signIn(auth.Admin)
+	p.carry(auth.Admin)
 	p.fingers()
 	p.visit("/studies/boosted-or-linear/charts?rung=0")
 	rung := 0
