@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
@@ -320,7 +321,7 @@ func (m *mixture) change() {
 // TestAPlanIsTheOneFromScratch: whatever changed in between, and in whichever order.
 func TestAPlanIsTheOneFromScratch(t *testing.T) {
 	plans, placed, keptPlans := 0, 0, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(effort.Times(t, 15)) { // 300 in scripts/test long
 		m := newMixture(t, seed)
 		for step := range 60 {
 			m.change()
@@ -353,6 +354,7 @@ func TestAPlanIsTheOneFromScratch(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("%d plans, %d places, %d kept", plans, placed, keptPlans)
 	if plans < 500 || placed < 2000 || keptPlans < 50 {
 		t.Errorf("only %d plans with %d places and %d trials that are kept were compared", plans, placed, keptPlans)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
@@ -295,12 +296,13 @@ func TestStudiesSurviveEverything(t *testing.T) {
 	policies := []string{"policy: multi", "policy: epochs", "policy: dataset, growth: linear"}
 	promotions := []string{"asynchronous", "synchronous", "none", "population, population: 12"}
 	stoppings := []string{"", ", early_stopping: {rule: median, min_trials: 3}", ", early_stopping: {rule: percentile, percentile: 60, grace_epochs: 2, every_epochs: 2}"}
-	seeds := uint64(60)
+	seeds := uint64(effort.Times(t, 20)) // 400 in scripts/test long
 	if testing.Short() {
 		seeds = 10
 	}
 	total := map[string]int{}
-	for seed := range seeds {
+	for i := range seeds {
+		seed := i/60*60 + 7*i%60 // any 60 of them have all combinations, and any few have different ones
 		name := fmt.Sprintf("seed %d", seed)
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
