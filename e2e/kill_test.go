@@ -109,18 +109,18 @@ func until(t *testing.T, what string, condition func() bool) {
 
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t, "server-killed", threeRungs, "0.05", 20)
+	s := newStudy(t, "server-killed", threeRungs, "0.05", 12)
 	at := newSite(t)
 	at.worker("--slots", "2")
 	at.must("study", "create", s.file)
-	for _, epochs := range []int{5, 15, 25} {
+	for _, epochs := range []int{4, 10, 16} {
 		until(t, fmt.Sprintf("%d acknowledged epochs", epochs), func() bool { return len(s.entries("acknowledged")) >= epochs })
 		at.server.Kill()
 		time.Sleep(300 * time.Millisecond)
 		at.start()
 	}
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
-	if found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 20 {
+	if found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 12 {
 		t.Errorf("the study is %s after %d trials", found.Study.Status, found.Study.Progress.Created)
 	}
 	checkBooks(t, s, at.books(s.name))
@@ -156,7 +156,7 @@ func TestWorkerIsKilled(t *testing.T) {
 
 func TestRunIsKilled(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t, "run-killed", threeRungs, "0.05", 20)
+	s := newStudy(t, "run-killed", threeRungs, "0.05", 12)
 	data := t.TempDir()
 	args := []string{"run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--lease-seconds", "3", "--heartbeat-seconds", "1", "--scratch", filepath.Join(data, "scratch")}
 	args = append(args, opened(t)...)
@@ -171,7 +171,7 @@ func TestRunIsKilled(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	found := read[result](t, got.stdout)
-	if found.Study.Name != s.name || found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 20 {
+	if found.Study.Name != s.name || found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Created != 12 {
 		t.Errorf("study %s is %s after %d trials", found.Study.Name, found.Study.Status, found.Study.Progress.Created)
 	}
 	if trained, counted := len(s.entries("trained")), found.Study.Progress.Epochs; counted > trained {

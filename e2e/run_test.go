@@ -13,7 +13,7 @@ import (
 
 func TestRunFromOneCommand(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t, "one-command", threeRungs, "0.01", 20)
+	s := newStudy(t, "one-command", threeRungs, "0.01", 12)
 	data := filepath.Join(t.TempDir(), "data")
 	got := cli(t, nil, "run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--slots", "2", "--json")
 	if got.code != 0 {
@@ -21,7 +21,7 @@ func TestRunFromOneCommand(t *testing.T) {
 	}
 	found := read[result](t, got.stdout)
 	p := found.Study.Progress
-	if found.Study.Status != protocol.StudyCompleted || p.Created != 20 || len(found.Study.Rungs) != 3 {
+	if found.Study.Status != protocol.StudyCompleted || p.Created != 12 || len(found.Study.Rungs) != 3 {
 		t.Errorf("the study is %s with %d trials on %d rungs", found.Study.Status, p.Created, len(found.Study.Rungs))
 	}
 	if p.Promotions == 0 || p.Resumes < p.Promotions {
