@@ -15,8 +15,8 @@ build: ## build bin/tandem
 test: ## run every check (what CI runs)
 	scripts/test
 
-fast: ## run the Go tests without the long ones
-	go test -short ./...
+fast: ## check formatting, vet and the house rules, and test the fast packages
+	scripts/test quick
 
 fuzz: ## fuzz every parser for 30 seconds each
 	scripts/fuzz 30s

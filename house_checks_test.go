@@ -75,6 +75,15 @@ func TestSecurityThatWasNotCheckedIsNotGreen(t *testing.T) {
 	}
 }
 
+// A misspelt run must not pass for one that was made.
+func TestThereAreThreeRunsOfTheTests(t *testing.T) {
+	out, err := exec.Command("scripts/test", "quickly").CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 2 || !strings.Contains(string(out), "quickly is neither quick nor long") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // slow is a go command whose build goes on until somebody was told how far it is,
 // or which fails if FAILS says so.
 const slow = `#!/bin/sh
