@@ -28,13 +28,11 @@ var largePackages = map[string]int{
 }
 
 var largeTypes = map[string]int{
-	"clients/rest.Client":  78,
-	"store/memory.Store":   47,
-	"store/postgres.Store": 43,
-	"study.Service":        295,
-	"study.session":        83,
-	"study.transaction":    53,
-	"workers/agent.run":    63,
+	"clients/rest.Client": 78,
+	"study.Service":       295,
+	"study.session":       83,
+	"study.transaction":   53,
+	"workers/agent.run":   63,
 }
 
 var largeInterfaces = map[string]int{

@@ -37,7 +37,8 @@ type Store struct {
 	records    map[string]lesson    // by id
 	blueprints map[string]blueprint // by key
 	pool       map[poolKey][]byte   // documents
-	tokens     []access.Token
+
+	tokens
 }
 
 // studyRecord is a study with what belongs to it.

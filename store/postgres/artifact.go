@@ -69,7 +69,7 @@ func (a *Artifacts) begin(ctx context.Context) (int64, error) {
 	a.beginning.Lock()
 	defer a.beginning.Unlock()
 	var upload int64
-	err := a.store.database.reads.QueryRow(ctx, "INSERT INTO upload (term) VALUES ($1) RETURNING id", a.store.term).Scan(&upload)
+	err := a.store.database.reads.QueryRow(ctx, "INSERT INTO upload (term) VALUES ($1) RETURNING id", a.store.term.number).Scan(&upload)
 	if err != nil {
 		return 0, a.store.health.explain(err)
 	}
@@ -245,7 +245,7 @@ func (a *Artifacts) useless(ctx context.Context) ([]int64, error) {
 	a.beginning.Lock()
 	defer a.beginning.Unlock()
 	list, err := collect(ctx, a.store, pgx.RowTo[int64], `SELECT id FROM upload
-		WHERE term <= $1 AND NOT EXISTS (SELECT 1 FROM artifact WHERE artifact.upload = upload.id) ORDER BY id`, a.store.term)
+		WHERE term <= $1 AND NOT EXISTS (SELECT 1 FROM artifact WHERE artifact.upload = upload.id) ORDER BY id`, a.store.term.number)
 	var left []int64
 	for _, upload := range list {
 		if !a.uploads[upload] {

@@ -21,16 +21,12 @@ var (
 type Store struct {
 	database *Database
 	health   *health
+	term     *term
 	writer   *group.Writer[change]
-	// term is the number of the term; 0: a guest's, which no owner notices.
-	term int64
 	// owner is what the row says of this server.
 	owner Owner
 	// written counts the transactions of the term. Only the writer uses it.
 	written int64
-
-	mutex sync.Mutex // guards until
-	until time.Time  // the term is over then, without a heartbeat
 
 	closing        sync.Once
 	closed         chan struct{}
@@ -41,13 +37,14 @@ type Store struct {
 // beginTerm begins a term, of which the database had a heartbeat that was sent at
 // the time.
 func (d *Database) beginTerm(owner Owner, sent time.Time) *Store {
+	health := newHealth()
 	s := &Store{
-		database: d, health: newHealth(), term: owner.Term, owner: owner, until: sent.Add(leaseTimeout),
+		database: d, health: health, term: &term{database: d, health: health, number: owner.Term, until: sent.Add(leaseTimeout)}, owner: owner,
 		closed: make(chan struct{}), stopHeartbeats: make(chan struct{}),
 	}
 	s.writer = group.Start(s.commit, nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.heartbeats.Go(func() { s.sendHeartbeats(ctx) })
+	s.heartbeats.Go(func() { s.term.sendHeartbeats(ctx) })
 	s.heartbeats.Go(func() {
 		<-s.stopHeartbeats
 		cancel()
@@ -59,7 +56,8 @@ func (d *Database) beginTerm(owner Owner, sent time.Time) *Store {
 // commands that make the first token, or another one when the last was lost.
 // close ends its use.
 func (d *Database) Guest() (tokens access.Store, close func()) {
-	s := &Store{database: d, health: newHealth(), closed: make(chan struct{})}
+	health := newHealth()
+	s := &Store{database: d, health: health, term: &term{database: d, health: health}, closed: make(chan struct{})}
 	s.writer = group.Start(s.commit, nil)
 	return s, s.writer.Stop
 }
@@ -71,12 +69,7 @@ func (s *Store) Owner() Owner { return s.owner }
 func (s *Store) Broken() <-chan struct{} { return s.health.broken }
 
 // Err is why the store is broken; nil while it is not.
-func (s *Store) Err() error {
-	if err := s.health.Err(); err != nil {
-		return err
-	}
-	return s.checkTerm()
-}
+func (s *Store) Err() error { return s.term.err() }
 
 // Close stops the writer behind what is queued and ends the term, so that
 // another server can take over at once. Calls after it are refused as
@@ -87,7 +80,7 @@ func (s *Store) Close() error {
 		close(s.closed)
 		close(s.stopHeartbeats)
 		s.heartbeats.Wait()
-		s.resign()
+		s.term.resign()
 	})
 	return nil
 }

@@ -91,10 +91,10 @@ func late(ctx context.Context, err error) error {
 // which its outcome can be looked up. A guest has none.
 func (s *Store) fence(number int64) func(*session) {
 	return func(run *session) {
-		if s.term == 0 {
+		if s.term.number == 0 {
 			return
 		}
-		run.do(touching(s.depose), "UPDATE owner SET written = $1 WHERE term = $2", number, s.term)
+		run.do(touching(s.term.depose), "UPDATE owner SET written = $1 WHERE term = $2", number, s.term.number)
 	}
 }
 
@@ -108,14 +108,14 @@ func refused(err error) bool {
 // whether the transaction's number is in the owner's row, on another
 // connection. It ends with the term, at the latest.
 func (s *Store) settle(number int64, cause error) error {
-	if s.term == 0 {
+	if s.term.number == 0 {
 		return problem.New(problem.Unavailable, "the database did not say whether this was stored (%v): look before you try again", cause)
 	}
 	for {
 		written, err := s.newest()
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return s.depose()
+			return s.term.depose()
 		case err == nil && written == number:
 			return nil
 		case err == nil:
@@ -134,7 +134,7 @@ func (s *Store) newest() (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
 	var written int64
-	err := s.database.writes.QueryRow(ctx, "SELECT written FROM owner WHERE term = $1 FOR UPDATE", s.term).Scan(&written)
+	err := s.database.writes.QueryRow(ctx, "SELECT written FROM owner WHERE term = $1 FOR UPDATE", s.term.number).Scan(&written)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("look what became of a commit: %w", err)
 	}
