@@ -19,7 +19,6 @@ const (
 
 var largePackages = map[string]int{
 	"bench/search":  2515,
-	"cmd/tandem":    2550,
 	"profiler":      4428,
 	"study":         12998,
 	"study/search":  5722,

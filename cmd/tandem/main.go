@@ -1,6 +1,5 @@
 // Command tandem is the study server, the worker agent and the command line in
-// one binary. Its packages below do the work; this one reads flags, wires the
-// parts together and prints answers. It decides nothing about tuning.
+// one binary. The packages below it hold the commands; this one puts them together.
 package main
 
 import (
@@ -15,6 +14,8 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/poolcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/runcmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/servecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/truthcmd"
@@ -49,7 +50,11 @@ diff --exit-code" found a difference, 130 interrupted;
 "tandem profile" has the code of the command it ran.`,
 		Version: term.Version(),
 	})
-	root.AddCommand(serveCommand(), workercmd.Command(), poolcmd.WorkersCommand(), runCommand(), studycmd.Command(), truthcmd.Command(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(), tokenCommand(), auditCommand(), doctorCommand(), profilecmd.Command(), profilecmd.EventsCommand(), edgecmd.Command(), poolcmd.Command(),
-		backupCommand(), restoreCommand(), verifyCommand())
+	root.AddCommand(
+		runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
+		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
+		workercmd.Command(), workercmd.DoctorCommand(),
+		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),
+	)
 	return root
 }

@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"github.com/tandem-tune/tandem/store/backup"
 )
 
-func backupCommand() *cobra.Command {
+// BackupCommand is "tandem backup".
+func BackupCommand() *cobra.Command {
 	var data string
 	var asJSON bool
 	command := &cobra.Command{
@@ -44,7 +45,8 @@ everything that trials reported: keep it like the data folder.`,
 	return command
 }
 
-func restoreCommand() *cobra.Command {
+// RestoreCommand is "tandem restore".
+func RestoreCommand() *cobra.Command {
 	var data string
 	var asJSON bool
 	command := &cobra.Command{
@@ -75,7 +77,8 @@ checkpoints they had.`,
 	return command
 }
 
-func verifyCommand() *cobra.Command {
+// VerifyCommand is "tandem verify".
+func VerifyCommand() *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "verify [FOLDER]",

@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func serving(t *testing.T, data string, flags ...string) (greeting string, end f
 	var stdout, stderr heard
 	ended := make(chan int, 1)
 	go func() {
-		ended <- term.Execute(ctx, rootCommand(), append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
+		ended <- term.Execute(ctx, root(), append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...), &stdout, &stderr)
 	}()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -68,7 +68,7 @@ func serving(t *testing.T, data string, flags ...string) (greeting string, end f
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, wrong bytes.Buffer
-	code = term.Execute(t.Context(), rootCommand(), args, &out, &wrong)
+	code = term.Execute(t.Context(), root(), args, &out, &wrong)
 	return code, strings.TrimSpace(out.String()), wrong.String()
 }
 

@@ -1,4 +1,4 @@
-package main
+package workercmd
 
 import (
 	"fmt"
@@ -15,7 +15,8 @@ import (
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
-func doctorCommand() *cobra.Command {
+// DoctorCommand is "tandem doctor".
+func DoctorCommand() *cobra.Command {
 	var asJSON bool
 	var options profiler.DetectOptions
 	command := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -21,7 +21,8 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-func tokenCommand() *cobra.Command {
+// TokenCommand is "tandem token".
+func TokenCommand() *cobra.Command {
 	var flags term.Flags
 	command := term.Group(&cobra.Command{
 		Use:   "token",

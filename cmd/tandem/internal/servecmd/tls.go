@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"crypto/tls"
@@ -68,30 +68,30 @@ func onLoopback(listen string) bool {
 }
 
 // encrypt opens what the flags say, for a server that is addressed by the hosts.
-func (s *server) encrypt(hosts []string) error {
-	options := s.options.tls
+func (p *Process) encrypt(hosts []string) error {
+	options := p.options.tls
 	switch {
 	case options.own:
-		own, err := certificate.OpenOwn(filepath.Join(s.options.data, "tls"), ownNames(hosts), time.Now)
+		own, err := certificate.OpenOwn(filepath.Join(p.options.Data, "tls"), ownNames(hosts), time.Now)
 		if err != nil {
 			return err
 		}
 		const warnBefore = 180 * 24 * time.Hour
 		if ends := own.AuthorityExpires(); time.Until(ends) < warnBefore {
-			s.options.logger.Warn("the server's own authority ends soon: stop the server, delete the folder tls in its data folder, and give the new authority.pem to all clients", "ends", ends)
+			p.options.Logger.Warn("the server's own authority ends soon: stop the server, delete the folder tls in its data folder, and give the new authority.pem to all clients", "ends", ends)
 		}
-		s.own, s.certificates = own, own
+		p.own, p.certificates = own, own
 	case options.certificate != "":
-		files, err := certificate.OpenFiles(options.certificate, options.key, time.Now, s.options.logger)
+		files, err := certificate.OpenFiles(options.certificate, options.key, time.Now, p.options.Logger)
 		if err != nil {
 			return err
 		}
-		s.certificates = files
-	case options.plain && !onLoopback(s.options.listen):
-		s.options.logger.Warn("tokens and data cross the network in plain text: nobody but a TLS proxy may reach this address", "listen", s.options.listen)
+		p.certificates = files
+	case options.plain && !onLoopback(p.options.Listen):
+		p.options.Logger.Warn("tokens and data cross the network in plain text: nobody but a TLS proxy may reach this address", "listen", p.options.Listen)
 	}
-	if s.certificates != nil {
-		s.listener = tls.NewListener(s.listener, certificate.Config(s.certificates))
+	if p.certificates != nil {
+		p.listener = tls.NewListener(p.listener, certificate.Config(p.certificates))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 func TestTrustedProxiesThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"proxy.example.org", "10.0.0.300", "10.0.0.0/33", "0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96", "127.0.0.1,"} {
-		command := rootCommand()
+		command := root()
 		command.SetArgs([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--trusted-proxy", value})
 		command.SetOut(io.Discard)
 		command.SetErr(io.Discard)
@@ -34,7 +34,7 @@ func TestATrustedProxySaysWhoAsks(t *testing.T) {
 	for flag, others := range map[string]int{"127.0.0.1": http.StatusUnauthorized, "10.0.0.0/8,fd00::1": http.StatusTooManyRequests} {
 		ctx, stop := context.WithCancel(t.Context())
 		read, write := io.Pipe()
-		command := rootCommand()
+		command := root()
 		command.SetArgs([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--trusted-proxy", flag})
 		command.SetOut(write)
 		command.SetErr(io.Discard)

@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -90,29 +90,29 @@ func (s *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // openDatabase listens, and owns the database if nobody does.
-func (s *server) openDatabase(ctx context.Context) (err error) {
-	if s.database, err = s.options.database.open(ctx); err != nil {
+func (p *Process) openDatabase(ctx context.Context) (err error) {
+	if p.database, err = p.options.database.open(ctx); err != nil {
 		return err
 	}
-	if s.database.Unchecked() {
-		s.options.logger.Warn("the database's pages have no checksums, so that damage by its disk would go unnoticed: stop PostgreSQL and run pg_checksums --enable", "database", s.database.Place())
+	if p.database.Unchecked() {
+		p.options.Logger.Warn("the database's pages have no checksums, so that damage by its disk would go unnoticed: stop PostgreSQL and run pg_checksums --enable", "database", p.database.Place())
 	}
-	if err := s.listen(); err != nil {
+	if err := p.listen(); err != nil {
 		return err
 	}
-	if address, err := netip.ParseAddrPort(s.listener.Addr().String()); err == nil && address.Addr().IsUnspecified() && s.options.database.advertise == "" {
-		return term.Misuse("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", s.options.listen, address.Port())
+	if address, err := netip.ParseAddrPort(p.listener.Addr().String()); err == nil && address.Addr().IsUnspecified() && p.options.database.advertise == "" {
+		return term.Misuse("--listen %s is no address by which the other servers on the database can reach this one: add --advertise http://HOST:%d", p.options.Listen, address.Port())
 	}
-	authorities, err := term.ReadAuthorities(s.options.tls.ca)
+	authorities, err := term.ReadAuthorities(p.options.tls.ca)
 	if err != nil {
 		return err
 	}
-	proxies, _ := s.options.proxies() // which were checked
-	s.standby = api.NewStandby(api.StandbyConfig{Hosts: s.hosts(), Proxies: proxies, Authorities: authorities, Logger: s.options.logger})
-	s.switchboard.connect(s.standby)
+	proxies, _ := p.options.proxies() // which were checked
+	p.standby = api.NewStandby(api.StandbyConfig{Hosts: p.hosts(), Proxies: proxies, Authorities: authorities, Logger: p.options.Logger})
+	p.switchboard.connect(p.standby)
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
-	err = s.stand(looking, func(owner postgres.Owner) {
+	err = p.standBy(looking, func(owner postgres.Owner) {
 		if owner.Alive {
 			stop() // there is one: this server waits for its turn while it serves
 		}
@@ -124,30 +124,30 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 }
 
 // address is where the other servers reach this one.
-func (s *server) address() string {
-	if s.options.database.advertise != "" {
-		return strings.TrimSuffix(s.options.database.advertise, "/")
+func (p *Process) address() string {
+	if p.options.database.advertise != "" {
+		return strings.TrimSuffix(p.options.database.advertise, "/")
 	}
-	return s.url()
+	return p.URL()
 }
 
-// stand passes requests on until this server owns the database, and then lets
+// standBy passes requests on until this server owns the database, and then lets
 // them in. heard, if set, is told of each look at the owner.
-func (s *server) stand(ctx context.Context, heard func(postgres.Owner)) error {
-	s.switchboard.connect(s.standby)
+func (p *Process) standBy(ctx context.Context, heard func(postgres.Owner)) error {
+	p.switchboard.connect(p.standby)
 	var last postgres.Owner
-	store, err := s.database.Stand(ctx, postgres.Candidate{
-		Name: fmt.Sprintf("%s, process %d", term.HostName(), os.Getpid()), Address: s.address(),
+	store, err := p.database.Stand(ctx, postgres.Candidate{
+		Name: fmt.Sprintf("%s, process %d", term.HostName(), os.Getpid()), Address: p.address(),
 		Heard: func(owner postgres.Owner) {
 			if owner != last {
-				s.options.logger.Info("standing by", "owner", owner.Address, "term", owner.Term, "alive", owner.Alive)
+				p.options.Logger.Info("standing by", "owner", owner.Address, "term", owner.Term, "alive", owner.Alive)
 			}
 			last = owner
 			next := api.Owner{}
 			if owner.Alive {
 				next = api.Owner{URL: owner.Address, Secret: owner.Secret}
 			}
-			s.standby.Follow(next)
+			p.standby.Follow(next)
 			if heard != nil {
 				heard(owner)
 			}
@@ -156,30 +156,30 @@ func (s *server) stand(ctx context.Context, heard func(postgres.Owner)) error {
 	if err != nil {
 		return err
 	}
-	s.standby.Follow(api.Owner{}) // it is this one: whoever still asks there is to come back
+	p.standby.Follow(api.Owner{}) // it is this one: whoever still asks there is to come back
 	kept := store.Artifacts()
-	o := &office{server: s, store: store, artifacts: kept, tidy: kept.Tidy, peerSecret: store.Owner().Secret}
-	if err := o.open(ctx); err != nil {
+	s := &server{process: p, store: store, artifacts: kept, tidy: kept.Tidy, peerSecret: store.Owner().Secret}
+	if err := s.open(ctx); err != nil {
 		return errors.Join(err, store.Close())
 	}
-	s.options.logger.Info("this server owns the database now", "term", store.Owner().Term)
-	o.answerLocally()
-	s.office.Store(o)
-	s.switchboard.connect(s.during(o, o.handler()))
+	p.options.Logger.Info("this server owns the database now", "term", store.Owner().Term)
+	s.answerLocally()
+	p.server.Store(s)
+	p.switchboard.connect(p.during(s, s.handler()))
 	return nil
 }
 
-// during lets requests in for as long as the office lasts: with its end, those
-// under way end as well, and later ones are passed on to the next owner.
-func (s *server) during(o *office, handler http.Handler) http.Handler {
+// during lets requests in for as long as this server owns the database: after
+// that, those under way end as well, and later ones are passed on to the next owner.
+func (p *Process) during(s *server, handler http.Handler) http.Handler {
 	over, end := context.WithCancel(context.Background())
 	go func() {
-		<-o.store.Broken()
+		<-s.store.Broken()
 		end()
 	}()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o.store.Err() != nil {
-			s.standby.ServeHTTP(w, r)
+		if s.store.Err() != nil {
+			p.standby.ServeHTTP(w, r)
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())
@@ -193,25 +193,25 @@ func (s *server) during(o *office, handler http.Handler) http.Handler {
 const retryEvery = time.Second
 
 // share owns the database, stands by, and owns it again, until the context ends.
-func (s *server) share(ctx context.Context) {
+func (p *Process) share(ctx context.Context) {
 	for ctx.Err() == nil {
-		o := s.office.Load()
-		if o == nil {
-			if err := s.stand(ctx, nil); err != nil && ctx.Err() == nil {
-				s.options.logger.Error("this server cannot take the database over; trying again", "error", err)
+		s := p.server.Load()
+		if s == nil {
+			if err := p.standBy(ctx, nil); err != nil && ctx.Err() == nil {
+				p.options.Logger.Error("this server cannot take the database over; trying again", "error", err)
 				pauseFor(ctx, retryEvery)
 			}
 			continue
 		}
-		o.housekeep(ctx)
+		s.housekeep(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		s.options.logger.Warn("this server does not own the database any more", "error", o.store.Err())
-		s.office.Store(nil)
-		s.switchboard.connect(s.standby)
-		if err := o.close(ctx); err != nil {
-			s.options.logger.Warn("give the database up", "error", err)
+		p.options.Logger.Warn("this server does not own the database any more", "error", s.store.Err())
+		p.server.Store(nil)
+		p.switchboard.connect(p.standby)
+		if err := s.close(ctx); err != nil {
+			p.options.Logger.Warn("give the database up", "error", err)
 		}
 	}
 }

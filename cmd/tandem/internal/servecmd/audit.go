@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -22,7 +22,8 @@ import (
 // auditFolder is where the audit log is in the data folder.
 const auditFolder = "audit"
 
-func auditCommand() *cobra.Command {
+// AuditCommand is "tandem audit".
+func AuditCommand() *cobra.Command {
 	var data string
 	var asJSON bool
 	command := term.Group(&cobra.Command{
@@ -172,14 +173,14 @@ func issueLogged(ctx context.Context, store auth.Store, log *audit.Log, request 
 }
 
 // issue makes a token that no request has asked for.
-func (o *office) issue(ctx context.Context, request auth.Request) (string, auth.Token, error) {
-	return issueLogged(ctx, o.store, o.audit, request, maker{who: "the data folder's owner"})
+func (s *server) issue(ctx context.Context, request auth.Request) (string, auth.Token, error) {
+	return issueLogged(ctx, s.store, s.audit, request, maker{who: "the data folder's owner"})
 }
 
 // closeAudit ends the audit log, if it was opened.
-func (o *office) closeAudit() error {
-	if o.audit == nil {
+func (s *server) closeAudit() error {
+	if s.audit == nil {
 		return nil
 	}
-	return o.audit.Close()
+	return s.audit.Close()
 }

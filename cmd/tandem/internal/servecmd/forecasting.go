@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -72,18 +72,18 @@ func (o poolOptions) check() error {
 	return nil
 }
 
-// foresee makes what records and forecasts the demand.
-func (o *office) foresee(ctx context.Context) (err error) {
-	options := o.server.options
-	o.forecasts, err = forecasting.New(ctx, forecasting.Options{
-		Now: time.Now, Logger: options.logger, Log: study.NewDemandRecord(o.store), Look: o.studies.Demand,
+// openForecasts makes what records and forecasts the demand.
+func (s *server) openForecasts(ctx context.Context) (err error) {
+	options := s.process.options
+	s.forecasts, err = forecasting.New(ctx, forecasting.Options{
+		Now: time.Now, Logger: options.Logger, Log: study.NewDemandRecord(s.store), Look: s.studies.Demand,
 		Power: options.pool.power(), Performance: options.pool.performance, Total: options.pool.total,
 	})
 	if err != nil {
 		return err
 	}
-	o.autoscale, err = autoscale.New(autoscale.Options{
-		Now: time.Now, Logger: options.logger, Audit: o.audit, Studies: o.studies, Advice: o.forecasts.Advice,
+	s.autoscale, err = autoscale.New(autoscale.Options{
+		Now: time.Now, Logger: options.Logger, Audit: s.audit, Studies: s.studies, Advice: s.forecasts.Advice,
 		Settings: options.pool.scaling(), Delay: time.Duration(options.pool.wakeMinutes) * time.Minute,
 	})
 	return err
@@ -91,9 +91,9 @@ func (o *office) foresee(ctx context.Context) (err error) {
 
 // watch looks at the pool and acts on its forecast until the context ends. The
 // function that it returns waits for that.
-func (o *office) watch(ctx context.Context) (wait func()) {
+func (s *server) watch(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
-	running.Go(func() { o.forecasts.Run(ctx) })
-	running.Go(func() { o.autoscale.Run(ctx) })
+	running.Go(func() { s.forecasts.Run(ctx) })
+	running.Go(func() { s.autoscale.Run(ctx) })
 	return running.Wait
 }

@@ -1,4 +1,5 @@
-package main
+// Package runcmd is "tandem run": a server and a worker in one process, for one study.
+package runcmd
 
 import (
 	"context"
@@ -9,11 +10,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/servecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
@@ -27,24 +28,17 @@ import (
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
-const (
-	// runTokenName tells a run's tokens from others: one that was killed cannot
-	// delete them, so the next server on the data folder does.
-	runTokenName = "tandem run"
-	// runTokenLife bounds them if there is none.
-	runTokenLife = 7 * 24 * time.Hour
-)
-
 // runFlags are the flags of "tandem run".
 type runFlags struct {
-	server      serverOptions
+	server      servecmd.Options
 	worker      workercmd.Options
 	keepServing bool
 	json        bool
 	verbose     bool
 }
 
-func runCommand() *cobra.Command {
+// Command is "tandem run".
+func Command() *cobra.Command {
 	var flags runFlags
 	command := &cobra.Command{
 		Use:   "run FILE",
@@ -68,7 +62,7 @@ number behind its name.`,
 			return flags.run(command, args[0])
 		},
 	}
-	serverFlags(command, &flags.server)
+	servecmd.AddFlags(command, &flags.server)
 	workercmd.AddFlags(command, &flags.worker)
 	command.Flags().BoolVar(&flags.keepServing, "keep-serving", false, "keep the web page open until Ctrl-C (default on a terminal)")
 	command.Flags().BoolVar(&flags.json, "json", false, "print only the result, as JSON")
@@ -78,7 +72,7 @@ number behind its name.`,
 
 // local is a server in this process and what talks to it.
 type local struct {
-	server *server
+	server *servecmd.Process
 	client *rest.Client
 	tokens []auth.Token
 	secret string
@@ -99,10 +93,9 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if len(def.Command) == 0 {
 		return term.Misuse("%s has no command to run: give one, or drive the study from Python with ask and tell", path)
 	}
-	f.server.logger = term.NewLogger(command.ErrOrStderr(), slog.LevelWarn)
-	f.server.pool = usualPool()
+	f.server.Logger = term.NewLogger(command.ErrOrStderr(), slog.LevelWarn)
 	if f.verbose {
-		f.server.logger = term.NewLogger(command.ErrOrStderr(), slog.LevelDebug)
+		f.server.Logger = term.NewLogger(command.ErrOrStderr(), slog.LevelDebug)
 	}
 	here, err := f.open(ctx, command)
 	if err != nil {
@@ -117,7 +110,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	page := fmt.Sprintf("%s/studies/%s#token=%s", here.server.url(), view.ID, here.secret)
+	page := fmt.Sprintf("%s/studies/%s#token=%s", here.server.URL(), view.ID, here.secret)
 	fmt.Fprintf(notes, "Web page: %s\n", page)
 	if view, err = f.work(ctx, here, view, notes); err != nil {
 		return err
@@ -125,9 +118,9 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if err := show.PrintResult(ctx, here.client, view, f.json, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.data)
+	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.Data)
 	if !f.keepServing {
-		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: tandem serve --data %s\n", here.server.url(), view.ID, f.server.data)
+		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: tandem serve --data %s\n", here.server.URL(), view.ID, f.server.Data)
 		return nil
 	}
 	fmt.Fprintf(notes, "Web page: %s\n", page)
@@ -143,10 +136,10 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 
 // open starts the server on the data folder.
 func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, error) {
-	if !command.Flags().Changed("listen") && taken(f.server.listen) {
-		f.server.listen = "127.0.0.1:0" // another Tandem is there: any free port will do
+	if !command.Flags().Changed("listen") && taken(f.server.Listen) {
+		f.server.Listen = "127.0.0.1:0" // another Tandem is there: any free port will do
 	}
-	opened, err := openServer(ctx, f.server)
+	opened, err := servecmd.Open(ctx, f.server)
 	if problem.Is(err, problem.Conflict) {
 		return nil, fmt.Errorf("%w\nGive the study to that server: tandem study create FILE --watch; or run it in another --data folder", err)
 	}
@@ -157,32 +150,30 @@ func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, er
 	here := &local{server: opened, stop: stop, ended: make(chan error, 1)}
 	if here.client, here.secret, err = here.access(ctx, auth.Admin); err != nil {
 		stop()
-		return nil, errors.Join(err, opened.close(ctx))
+		return nil, errors.Join(err, opened.Close(ctx))
 	}
-	go func() { here.ended <- opened.serve(serving) }()
+	go func() { here.ended <- opened.Serve(serving) }()
 	return here, nil
 }
 
 // access makes a token of the scope and a client that shows it.
 func (l *local) access(ctx context.Context, scope auth.Scope) (*rest.Client, string, error) {
-	secret, token, err := l.server.office.Load().issue(ctx, auth.Request{Name: runTokenName, Scope: scope, Life: runTokenLife})
+	secret, token, err := l.server.IssueRunToken(ctx, scope)
 	if err != nil {
 		return nil, "", err
 	}
 	l.tokens = append(l.tokens, token)
-	client, err := rest.New(rest.Options{URL: l.server.url(), Token: secret, UserAgent: "tandem/" + term.Version()})
+	client, err := rest.New(rest.Options{URL: l.server.URL(), Token: secret, UserAgent: "tandem/" + term.Version()})
 	return client, secret, err
 }
 
 // close takes the run's tokens back and ends the server.
 func (l *local) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	ctx, cancel := context.WithTimeout(context.Background(), servecmd.DrainTime)
 	defer cancel()
 	var err error
 	for _, token := range l.tokens {
-		if deleted := l.server.office.Load().store.DeleteToken(ctx, token.ID); !problem.Is(deleted, problem.NotFound) {
-			err = errors.Join(err, deleted)
-		}
+		err = errors.Join(err, l.server.RevokeRunToken(ctx, token))
 	}
 	l.stop()
 	return errors.Join(err, <-l.ended)
@@ -195,11 +186,11 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 		return view, err
 	}
 	options := f.worker
-	options.Study, options.Name, options.Protected = view.ID, term.HostName(), []string{f.server.data}
+	options.Study, options.Name, options.Protected = view.ID, term.HostName(), []string{f.server.Data}
 	if view.Definition.Sandbox == protocol.StrictSandbox {
 		options.Sandbox = workercmd.SandboxMode(sandbox.Strict) // says at once what is missing for it
 	}
-	made, err := options.Agent(client, f.server.logger)
+	made, err := options.Agent(client, f.server.Logger)
 	if err != nil {
 		return view, err
 	}

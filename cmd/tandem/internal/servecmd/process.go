@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -30,10 +30,12 @@ import (
 	"github.com/tandem-tune/tandem/web/monitoring"
 )
 
-// serverOptions are the flags that make a server.
-type serverOptions struct {
-	listen           string
-	data             string
+// Options are the flags that make a server.
+type Options struct {
+	// Listen is the address to answer on.
+	Listen string
+	// Data is the folder that holds everything the server knows.
+	Data             string
 	leaseSeconds     float64
 	heartbeatSeconds float64
 	allowedHosts     []string
@@ -46,17 +48,18 @@ type serverOptions struct {
 	openMetrics      bool
 	similarity       string
 	pool             poolOptions
-	logger           *slog.Logger
+	// Logger takes what the server logs.
+	Logger *slog.Logger
 }
 
 // check refuses flags that cannot be meant: a timing under which workers that are
 // well lose their trials, a database that there cannot be, and tokens in plain
 // text on a network.
-func (o serverOptions) check() error {
+func (o Options) check() error {
 	if err := o.database.check(); err != nil {
 		return err
 	}
-	if err := o.tls.check(o.listen, o.database.chosen()); err != nil {
+	if err := o.tls.check(o.Listen, o.database.chosen()); err != nil {
 		return err
 	}
 	if err := o.pool.check(); err != nil {
@@ -78,15 +81,15 @@ func (o serverOptions) check() error {
 		o.heartbeatSeconds, o.leaseSeconds)
 }
 
-// server is everything one server process runs.
-type server struct {
-	options     serverOptions
+// Process is everything one server process runs.
+type Process struct {
+	options     Options
 	listener    net.Listener
 	http        *http.Server
 	switchboard switchboard
-	// office is what this server does as the owner of its data; nil while another
+	// server is what this server does as the owner of its data; nil while another
 	// one owns the database that they share.
-	office atomic.Pointer[office]
+	server atomic.Pointer[server]
 	// database is what several servers share, and standby passes requests on to
 	// the one that owns it; nil: this server has a data folder of its own.
 	database *postgres.Database
@@ -109,54 +112,55 @@ const (
 	// artifactGrace is how long an upload may wait for its commit.
 	artifactGrace = study.UploadLife + 5*time.Minute
 	receiptLife   = 24 * time.Hour
-	drainTime     = 10 * time.Second
+	// DrainTime is how long a server has to answer open requests when it ends.
+	DrainTime = 10 * time.Second
 	// maxLeaseSeconds bounds how long a vanished worker's trials may wait.
 	maxLeaseSeconds = 24 * 60 * 60
 )
 
-// openServer opens the data, recovers what was running and listens. A data
+// Open opens the data, recovers what was running and listens. A data
 // folder belongs to one server at a time; a server on a database that has an
 // owner stands by.
-func openServer(ctx context.Context, options serverOptions) (*server, error) {
+func Open(ctx context.Context, options Options) (*Process, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
 	tuneCollector()
-	s := &server{options: options}
-	s.monitor = monitoring.New(monitoring.Options{Version: term.Version(), State: s.state, Logger: options.logger})
-	open := s.openFolder
+	p := &Process{options: options}
+	p.monitor = monitoring.New(monitoring.Options{Version: term.Version(), State: p.state, Logger: options.Logger})
+	open := p.openFolder
 	if options.database.chosen() {
-		open = s.openDatabase
+		open = p.openDatabase
 	}
 	if err := open(ctx); err != nil {
-		return nil, errors.Join(err, s.close(ctx))
+		return nil, errors.Join(err, p.Close(ctx))
 	}
-	s.http = api.NewHTTPServer(options.listen, &s.switchboard, options.logger)
-	return s, nil
+	p.http = api.NewHTTPServer(options.Listen, &p.switchboard, options.Logger)
+	return p, nil
 }
 
 // openFolder opens the data folder and listens.
-func (s *server) openFolder(ctx context.Context) error {
-	o, err := s.openData(ctx)
+func (p *Process) openFolder(ctx context.Context) error {
+	s, err := p.openData(ctx)
 	if err != nil {
-		return filesystem.Explain(s.options.data, err)
+		return filesystem.Explain(p.options.Data, err)
 	}
-	if err := s.listen(); err != nil {
-		return errors.Join(err, o.store.Close())
+	if err := p.listen(); err != nil {
+		return errors.Join(err, s.store.Close())
 	}
-	o.answerLocally()
-	s.office.Store(o)
-	s.switchboard.connect(o.handler())
+	s.answerLocally()
+	p.server.Store(s)
+	p.switchboard.connect(s.handler())
 	return nil
 }
 
 // openData opens what is in the data folder.
-func (s *server) openData(ctx context.Context) (*office, error) {
-	data := s.options.data
+func (p *Process) openData(ctx context.Context) (*server, error) {
+	data := p.options.Data
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
-	store, err := sqlite.Open(ctx, filepath.Join(data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: s.options.allowNetworkDisk})
+	store, err := sqlite.Open(ctx, filepath.Join(data, "tandem.db"), sqlite.Options{AllowNetworkFilesystem: p.options.allowNetworkDisk})
 	if err != nil {
 		return nil, err
 	}
@@ -164,20 +168,20 @@ func (s *server) openData(ctx context.Context) (*office, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the artifact folder: %w", err), store.Close())
 	}
-	o := &office{server: s, store: store, artifacts: kept}
-	if err := o.open(ctx); err != nil {
+	s := &server{process: p, store: store, artifacts: kept}
+	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return o, nil
+	return s, nil
 }
 
-func (s *server) listen() (err error) {
-	if s.listener, err = net.Listen("tcp", s.options.listen); err != nil {
-		return fmt.Errorf("listen on %s: %w", s.options.listen, err)
+func (p *Process) listen() (err error) {
+	if p.listener, err = net.Listen("tcp", p.options.Listen); err != nil {
+		return fmt.Errorf("listen on %s: %w", p.options.Listen, err)
 	}
-	s.bound()
-	if err := s.encrypt(s.hosts()); err != nil {
-		return errors.Join(err, s.listener.Close())
+	p.bound()
+	if err := p.encrypt(p.hosts()); err != nil {
+		return errors.Join(err, p.listener.Close())
 	}
 	return nil
 }
@@ -195,24 +199,24 @@ func tuneCollector() {
 }
 
 // hosts are the names under which the server may be addressed.
-func (s *server) hosts() []string {
-	host, _, err := net.SplitHostPort(s.listener.Addr().String())
+func (p *Process) hosts() []string {
+	host, _, err := net.SplitHostPort(p.listener.Addr().String())
 	if err != nil {
-		return s.options.allowedHosts
+		return p.options.allowedHosts
 	}
-	if advertised, err := url.Parse(s.options.database.advertise); err == nil && advertised.Hostname() != "" {
-		return append([]string{host, advertised.Hostname()}, s.options.allowedHosts...)
+	if advertised, err := url.Parse(p.options.database.advertise); err == nil && advertised.Hostname() != "" {
+		return append([]string{host, advertised.Hostname()}, p.options.allowedHosts...)
 	}
-	return append([]string{host}, s.options.allowedHosts...)
+	return append([]string{host}, p.options.allowedHosts...)
 }
 
-// url is where the server answers.
-func (s *server) url() string {
+// URL is where the server answers.
+func (p *Process) URL() string {
 	scheme := "http"
-	if s.certificates != nil {
+	if p.certificates != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + s.listener.Addr().String()
+	return scheme + "://" + p.listener.Addr().String()
 }
 
 func random() uint64 {
@@ -221,67 +225,67 @@ func random() uint64 {
 	return binary.LittleEndian.Uint64(bits[:])
 }
 
-// serve answers until the context ends or the store can no longer be trusted,
+// Serve answers until the context ends or the store can no longer be trusted,
 // then drains: open requests end, searches are stored. A server on a database
 // that others share goes on as one that stands by instead.
-func (s *server) serve(ctx context.Context) error {
+func (p *Process) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, 1)
-	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	p.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	var background sync.WaitGroup
 	background.Go(func() {
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := p.http.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 			cancel()
 		}
 	})
-	err := s.work(ctx)
+	err := p.work(ctx)
 	select {
 	case late := <-failed:
 		err = errors.Join(err, late)
 	default:
 	}
-	s.ending.Store(true)
+	p.ending.Store(true)
 	cancel() // ends long polls and event streams, so that the drain is quick
-	drain, stop := context.WithTimeout(context.Background(), drainTime)
+	drain, stop := context.WithTimeout(context.Background(), DrainTime)
 	defer stop()
-	if late := s.http.Shutdown(drain); late != nil {
-		s.options.logger.Warn("some requests did not end and were cut off", "error", late)
-		err = errors.Join(err, s.http.Close())
+	if late := p.http.Shutdown(drain); late != nil {
+		p.options.Logger.Warn("some requests did not end and were cut off", "error", late)
+		err = errors.Join(err, p.http.Close())
 	}
 	background.Wait()
-	closing, stop := context.WithTimeout(context.Background(), drainTime)
+	closing, stop := context.WithTimeout(context.Background(), DrainTime)
 	defer stop()
-	return errors.Join(err, s.close(closing))
+	return errors.Join(err, p.Close(closing))
 }
 
 // work does what time makes due, until the context ends or the data folder
 // fails.
-func (s *server) work(ctx context.Context) error {
-	if s.database != nil {
-		s.share(ctx)
+func (p *Process) work(ctx context.Context) error {
+	if p.database != nil {
+		p.share(ctx)
 		return nil
 	}
-	o := s.office.Load()
-	o.housekeep(ctx)
+	s := p.server.Load()
+	s.housekeep(ctx)
 	if ctx.Err() == nil {
-		return fmt.Errorf("the store failed, so nothing more is acknowledged: %w", o.store.Err())
+		return fmt.Errorf("the store failed, so nothing more is acknowledged: %w", s.store.Err())
 	}
 	return nil
 }
 
-// close stores the searches and gives the data back.
-func (s *server) close(ctx context.Context) error {
+// Close stores the searches and gives the data back.
+func (p *Process) Close(ctx context.Context) error {
 	var err error
-	if o := s.office.Load(); o != nil {
-		err = o.close(ctx)
+	if s := p.server.Load(); s != nil {
+		err = s.close(ctx)
 	}
-	if s.database != nil {
-		s.database.Close()
+	if p.database != nil {
+		p.database.Close()
 	}
-	if s.listener != nil {
-		if closed := s.listener.Close(); !errors.Is(closed, net.ErrClosed) {
+	if p.listener != nil {
+		if closed := p.listener.Close(); !errors.Is(closed, net.ErrClosed) {
 			err = errors.Join(err, closed)
 		}
 	}
@@ -290,20 +294,20 @@ func (s *server) close(ctx context.Context) error {
 
 // firstToken makes the admin token of data that has none for good; empty when
 // there is one already, or another server owns the data.
-func (s *server) firstToken(ctx context.Context) (string, error) {
-	if o := s.office.Load(); o != nil {
-		return o.firstToken(ctx)
+func (p *Process) firstToken(ctx context.Context) (string, error) {
+	if s := p.server.Load(); s != nil {
+		return s.firstToken(ctx)
 	}
 	return "", nil
 }
 
 // place says where the data is.
-func (s *server) place() string {
+func (p *Process) place() string {
 	switch {
-	case s.database == nil:
-		return s.options.data
-	case s.office.Load() == nil:
-		return "the database " + s.database.Place() + "; another server owns it, and this one stands by"
+	case p.database == nil:
+		return p.options.Data
+	case p.server.Load() == nil:
+		return "the database " + p.database.Place() + "; another server owns it, and this one stands by"
 	}
-	return "the database " + s.database.Place()
+	return "the database " + p.database.Place()
 }

@@ -1,4 +1,6 @@
-package main
+// Package servecmd is the server: "tandem serve", and the commands about what a server
+// keeps, its tokens, its audit log and its backups.
+package servecmd
 
 import (
 	"fmt"
@@ -13,8 +15,9 @@ import (
 	"github.com/tandem-tune/tandem/similarity"
 )
 
-func serveCommand() *cobra.Command {
-	var options serverOptions
+// Command is "tandem serve".
+func Command() *cobra.Command {
+	var options Options
 	var log term.Logging
 	command := &cobra.Command{
 		Use:   "serve",
@@ -41,11 +44,11 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			var err error
-			if options.logger, err = log.Logger(command.ErrOrStderr()); err != nil {
+			if options.Logger, err = log.Logger(command.ErrOrStderr()); err != nil {
 				return err
 			}
 			options.database.resolve()
-			opened, err := openServer(command.Context(), options)
+			opened, err := Open(command.Context(), options)
 			if err != nil {
 				return err
 			}
@@ -54,10 +57,10 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 				return err
 			}
 			greet(command.OutOrStdout(), opened, token)
-			return opened.serve(command.Context())
+			return opened.Serve(command.Context())
 		},
 	}
-	serverFlags(command, &options)
+	AddFlags(command, &options)
 	poolFlags(command, &options.pool)
 	databaseFlags(command, &options.database,
 		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
@@ -68,11 +71,12 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 	return command
 }
 
-// serverFlags are the flags of every command that opens a server.
-func serverFlags(command *cobra.Command, options *serverOptions) {
+// AddFlags adds the flags of every command that opens a server.
+func AddFlags(command *cobra.Command, options *Options) {
+	options.pool = usualPool()
 	flags := command.Flags()
-	flags.StringVar(&options.listen, "listen", term.DefaultListen, "address to answer on; loopback unless you say otherwise")
-	flags.StringVar(&options.data, "data", defaultData(), "folder that holds everything the server knows")
+	flags.StringVar(&options.Listen, "listen", term.DefaultListen, "address to answer on; loopback unless you say otherwise")
+	flags.StringVar(&options.Data, "data", defaultData(), "folder that holds everything the server knows")
 	flags.Float64Var(&options.leaseSeconds, "lease-seconds", 60, "how long a silent worker keeps its trials")
 	flags.Float64Var(&options.heartbeatSeconds, "heartbeat-seconds", 10, "how often workers say that they are alive")
 	flags.StringSliceVar(&options.allowedHosts, "allow-host", nil, "further host name the server may be addressed by (repeatable)")
@@ -94,17 +98,17 @@ func defaultData() string {
 }
 
 // signIn says how who has no token gets one.
-func (s *server) signIn() string {
+func (p *Process) signIn() string {
 	how := ""
-	switch o := s.office.Load(); {
-	case o != nil && o.local != nil:
-		how = "tandem token create --scope admin --data " + shellWord(s.options.data)
-	case s.database != nil:
+	switch s := p.server.Load(); {
+	case s != nil && s.local != nil:
+		how = "tandem token create --scope admin --data " + shellWord(p.options.Data)
+	case p.database != nil:
 		how = "tandem token create --scope admin --database ..."
 	default:
-		how = "tandem token create --scope admin --data " + shellWord(s.options.data) + " while the server is stopped"
+		how = "tandem token create --scope admin --data " + shellWord(p.options.Data) + " while the server is stopped"
 	}
-	return fmt.Sprintf("Sign in at %s/login with a token. For a new one, on this machine as the server's user: %s\n", s.url(), how)
+	return fmt.Sprintf("Sign in at %s/login with a token. For a new one, on this machine as the server's user: %s\n", p.URL(), how)
 }
 
 // shellWord is a text as one word of a shell's line.
@@ -117,8 +121,8 @@ func shellWord(text string) string {
 
 // greet says where the server is, how to sign in, and the first token. It is one write: who
 // reads it from a pipe gets all of it or nothing.
-func greet(out io.Writer, opened *server, token string) {
-	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.url(), opened.place())
+func greet(out io.Writer, opened *Process, token string) {
+	text := fmt.Sprintf("Tandem answers at %s, with its data in %s\n", opened.URL(), opened.place())
 	trust := ""
 	if opened.own != nil {
 		trust = " --ca authority.pem"
@@ -134,7 +138,7 @@ Web page:   %s/login#token=%s
 A worker:   TANDEM_TOKEN=... tandem worker --server %s%s
 More tokens (for workers, for viewers): tandem token create --scope worker
 
-`, token, opened.url(), token, opened.url(), trust)
+`, token, opened.URL(), token, opened.URL(), trust)
 	}
 	if token == "" {
 		text += opened.signIn()

@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func openLocal(data string, handler http.Handler) (*localServer, error) {
 	return l, nil
 }
 
-// close ends it, and removes the socket.
+// Close ends it, and removes the socket.
 func (l *localServer) close(ctx context.Context) error {
 	err := l.http.Shutdown(ctx)
 	if err != nil {
@@ -183,15 +183,15 @@ func processOf(connection *net.UnixConn) (process *unix.Ucred, err error) {
 
 // answerLocally makes tokens for who owns the data folder; where that cannot be
 // done, the server does without.
-func (o *office) answerLocally() {
+func (s *server) answerLocally() {
 	var err error
-	if o.local, err = openLocal(o.server.options.data, o.localHandler()); err != nil {
-		o.server.options.logger.Warn("tokens cannot be made beside this server, without a token", "error", err)
+	if s.local, err = openLocal(s.process.options.Data, s.localHandler()); err != nil {
+		s.process.options.Logger.Warn("tokens cannot be made beside this server, without a token", "error", err)
 	}
 }
 
 // localHandler makes tokens, and nothing else.
-func (o *office) localHandler() http.Handler {
+func (s *server) localHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, known := r.Context().Value(peerKey{}).(peer)
 		if !known || r.Method != http.MethodPost || r.URL.Path != localTokens {
@@ -210,10 +210,10 @@ func (o *office) localHandler() http.Handler {
 			refuseLocal(w, err)
 			return
 		}
-		secret, token, err := issueLogged(r.Context(), o.store, o.audit, request,
+		secret, token, err := issueLogged(r.Context(), s.store, s.audit, request,
 			maker{who: fmt.Sprintf("user %d on the server's machine", from.process.Uid), from: fmt.Sprintf("process %d", from.process.Pid)})
 		if err != nil {
-			o.server.options.logger.Error("make a token", "error", err)
+			s.process.options.Logger.Error("make a token", "error", err)
 			refuseLocal(w, err)
 			return
 		}

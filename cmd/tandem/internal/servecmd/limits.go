@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 )
 
 // limitFlags are the flags about what clients may take, and who may watch.
-func limitFlags(command *cobra.Command, options *serverOptions) {
+func limitFlags(command *cobra.Command, options *Options) {
 	flags := command.Flags()
 	flags.IntVar(&options.maxConnections, "max-connections", defaultConnections, "open connections; further ones are answered 503 (over TLS: closed) at once")
 	flags.Float64Var(&options.limits.Requests, "requests-per-second", 10_000, "requests that one token may make a second; one address may make twice as many; 0: no bound")
@@ -38,7 +38,7 @@ func limitFlags(command *cobra.Command, options *serverOptions) {
 
 // proxies are the networks that --trusted-proxy names. None may be everybody's: then
 // each client could say that it is another.
-func (o serverOptions) proxies() ([]netip.Prefix, error) {
+func (o Options) proxies() ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for _, text := range o.trustedProxies {
 		network, err := netip.ParsePrefix(text)
@@ -55,7 +55,7 @@ func (o serverOptions) proxies() ([]netip.Prefix, error) {
 }
 
 // perSecond are the limits as the API takes them, to which 0 is its default.
-func (o serverOptions) perSecond() api.Limits {
+func (o Options) perSecond() api.Limits {
 	if o.limits.Requests == 0 {
 		return api.Limits{Requests: -1}
 	}
@@ -64,46 +64,46 @@ func (o serverOptions) perSecond() api.Limits {
 
 // bound bounds the connections, to what the kernel lets the process open as
 // well.
-func (s *server) bound() {
-	most := s.options.maxConnections
+func (p *Process) bound() {
+	most := p.options.maxConnections
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(most)+reservedFiles {
 		most = max(1, int(files.Cur)-reservedFiles)
-		s.options.logger.Warn("fewer connections than --max-connections are possible: raise the limit on open files (LimitNOFILE in a systemd unit, ulimit -n)",
+		p.options.Logger.Warn("fewer connections than --max-connections are possible: raise the limit on open files (LimitNOFILE in a systemd unit, ulimit -n)",
 			"connections", most, "open_files", files.Cur)
 	}
 	words := busyAnswer
-	if s.options.tls.on() {
+	if p.options.tls.on() {
 		words = ""
 	}
-	s.bounded = limit.Listen(s.listener, most, words)
-	s.listener = s.bounded
+	p.bounded = limit.Listen(p.listener, most, words)
+	p.listener = p.bounded
 }
 
 // errEnding is why a server that drains takes nothing new.
 var errEnding = errors.New("it is about to end")
 
 // ready returns why nobody should send work here any more.
-func (s *server) ready() error {
-	if s.ending.Load() {
+func (p *Process) ready() error {
+	if p.ending.Load() {
 		return errEnding
 	}
 	return nil
 }
 
 // state is what /metrics tells.
-func (s *server) state(context.Context) monitoring.State {
+func (p *Process) state(context.Context) monitoring.State {
 	state := monitoring.State{
-		Healthy: true, Connections: s.bounded.Open(), Shed: s.bounded.Shed(), FreeBytes: -1, DatabaseBytes: -1,
+		Healthy: true, Connections: p.bounded.Open(), Shed: p.bounded.Shed(), FreeBytes: -1, DatabaseBytes: -1,
 	}
-	if o := s.office.Load(); o != nil {
-		state.Census, state.Healthy = o.studies.Census(), o.store.Err() == nil
+	if s := p.server.Load(); s != nil {
+		state.Census, state.Healthy = s.studies.Census(), s.store.Err() == nil
 	}
-	if s.database == nil {
-		state.FreeBytes, state.DatabaseBytes = filesystem.Free(s.options.data), databaseBytes(s.options.data)
+	if p.database == nil {
+		state.FreeBytes, state.DatabaseBytes = filesystem.Free(p.options.Data), databaseBytes(p.options.Data)
 	}
-	if s.certificates != nil {
-		state.CertificateExpires = s.certificates.Expires()
+	if p.certificates != nil {
+		state.CertificateExpires = p.certificates.Expires()
 	}
 	return state
 }
