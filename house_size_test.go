@@ -18,12 +18,11 @@ const (
 )
 
 var largePackages = map[string]int{
-	"bench/search":  2515,
-	"profiler":      4428,
-	"study":         12998,
-	"study/search":  5722,
-	"web/api":       5566,
-	"workers/agent": 3965,
+	"bench/search": 2515,
+	"profiler":     4428,
+	"study":        12998,
+	"study/search": 5722,
+	"web/api":      5566,
 }
 
 var largeTypes = map[string]int{
@@ -31,7 +30,6 @@ var largeTypes = map[string]int{
 	"study.Service":       295,
 	"study.session":       83,
 	"study.transaction":   53,
-	"workers/agent.run":   63,
 }
 
 var largeInterfaces = map[string]int{

@@ -94,14 +94,15 @@ var mayImport = map[string][]string{
 	"store/backup":                   {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite", "store/sqlite/dbfile"},
 	"store/lossydisk":                {},
 	"profiler":                       {"internal/problem"},
-	"workers/agent":                  {"internal/failpoint", "internal/problem", "internal/protocol", "profiler", "study/system", "trial", "workers/agent/artifact", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
-	"workers/agent/agenttest":        {"internal/protocol", "profiler", "trial"},
+	"workers/agent":                  {"internal/failpoint", "internal/problem", "internal/protocol", "profiler", "trial", "workers/agent/artifact", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
+	"workers/agent/agenttest":        {"internal/protocol", "profiler", "trial", "workers/agent/cgroup"},
 	"workers/agent/artifact":         {"inference_emu", "inference_emu/graph", "internal/problem", "internal/protocol", "trial", "workers/agent/retry", "workers/agent/script"},
 	"workers/agent/cgroup":           {"profiler"},
 	"workers/agent/clock":            {},
 	"workers/agent/gpu":              {"profiler", "trial", "workers/agent/clock"},
 	"workers/agent/knob":             {"internal/protocol", "profiler", "study/space", "study/system", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu"},
 	"workers/agent/probe":            {"internal/protocol", "profiler", "study/space", "study/system", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/workspace", "workers/workload"},
+	"workers/agent/process":          {"internal/problem", "internal/protocol", "profiler", "study/system", "trial", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/script", "workers/agent/workspace", "workers/sandbox"},
 	"workers/agent/retry":            {"internal/problem", "workers/agent/clock"},
 	"workers/agent/script":           {"budget", "internal/problem", "internal/protocol", "study/space", "study/system", "trial", "workers/agent/clock"},
 	"workers/agent/workspace":        {"internal/protocol", "workers/agent/cgroup", "workers/agent/knob", "workers/sandbox"},
@@ -161,14 +162,14 @@ var mayImport = map[string][]string{
 	"cmd/tandem":                     {"cmd/tandem/internal/edgecmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd", "workers/sandbox"},
 	"cmd/tandem/internal/edgecmd":    {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "inference_emu", "inference_emu/backend", "inference_emu/batching", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/graph", "inference_emu/onnx", "inference_emu/tuning", "internal/format", "internal/problem", "profiler"},
 	"cmd/tandem/internal/poolcmd":    {"clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "trial", "web/report", "workers/demand", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/policies", "workers/replay/trace"},
-	"cmd/tandem/internal/profilecmd": {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "profiler", "trial", "workers/agent", "workers/agent/script"},
+	"cmd/tandem/internal/profilecmd": {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "profiler", "trial", "workers/agent/script", "workers/agent/process"},
 	"cmd/tandem/internal/runcmd":     {"clients/rest", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/show", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/workercmd", "internal/format", "internal/problem", "internal/protocol", "study/definition", "web/auth", "workers/agent", "workers/sandbox"},
 	"cmd/tandem/internal/servecmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "similarity", "store/artifact", "store/backup", "store/filesystem", "store/postgres", "store/sqlite", "study", "study/journal", "web/api", "web/audit", "web/auth", "web/autoscale", "web/certificate", "web/forecasting", "web/limit", "web/monitoring", "web/ui", "workers/forecast"},
 	"cmd/tandem/internal/show":       {"clients/rest", "cmd/tandem/internal/term", "inference_emu/deployment", "inference_emu/estimate", "inference_emu/tuning", "internal/format", "internal/protocol", "study/definition", "study/space", "trial"},
 	"cmd/tandem/internal/studycmd":   {"budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/comparison", "study/definition", "study/journal", "study/space", "study/studyfile", "trial", "web/report"},
 	"cmd/tandem/internal/term":       {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 	"cmd/tandem/internal/truthcmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/protocol", "study/system"},
-	"cmd/tandem/internal/workercmd":  {"clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/protocol", "profiler", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/probe", "workers/sandbox"},
+	"cmd/tandem/internal/workercmd":  {"clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/protocol", "profiler", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.
@@ -245,7 +246,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
-	"golang.org/x/sys":                 {"profiler", "workers/agent", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
+	"golang.org/x/sys":                 {"profiler", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests
 	"google.golang.org/protobuf":       {"bench/edgetune/zoo", "inference_emu/onnx/document"}, // one reads models, the other writes them
 	"pgregory.net/rapid":               {"study/search/searchtest", "store/storetest"},

@@ -30,6 +30,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
@@ -59,7 +60,8 @@ type Agent struct {
 	// hurry asks for a heartbeat now.
 	hurry   chan struct{}
 	company company
-	lot     lot
+	pool    process.IdlePool
+	rules   process.Rules
 	// deliveries tell the server what is left of leases that are over here, while
 	// alive lasts.
 	deliveries sync.WaitGroup
@@ -100,7 +102,7 @@ func New(options Options) (*Agent, error) {
 	}
 	options.Server = harmed{options.Server}
 	return &Agent{
-		options: options, id: newID(options.Name),
+		options: options, rules: options.rules(), id: newID(options.Name),
 		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{}, said: map[string]bool{},
 	}, nil
 }
@@ -129,6 +131,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.controls = knob.New(knob.Options{Root: a.options.Root, OpenGPUs: a.options.openGPUs})
 	a.sprints = knob.NewAccount(a.options.Sprint, clock.Now())
 	defer a.controls.Close()
+	a.pool.Host = process.Host{Controls: a.controls, Sandbox: a.sandbox, StopGrace: a.options.StopGrace, NextWait: a.options.NextWait, Logger: a.options.Logger}
 	if a.workspace, err = workspace.Open(a.options.Scratch, a.controls.Restore, a.options.Logger); err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		})
 	}
 	slots.Wait()
-	a.lot.close()
+	a.pool.Close()
 	stop()
 	background.Wait()
 	a.deliveries.Wait()

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
@@ -15,18 +16,18 @@ import (
 type calls struct {
 	*run
 	// process is where the run is when its socket is opened.
-	process *seat
+	process *process.Slot
 }
 
 // Admit refuses processes that are not the command's.
-func (c calls) Admit(ctx context.Context, pid int) error { return c.process.admits(ctx, pid) }
+func (c calls) Admit(ctx context.Context, pid int) error { return c.process.Admits(ctx, pid) }
 
 // Called notes that the script has a client. After it has asked for another trial
 // there is no other call.
 func (c calls) Called() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.client = true
+	c.orders.client = true
 	if c.asking == nil {
 		return nil
 	}
@@ -40,6 +41,12 @@ func (c calls) Trial() script.Trial {
 
 // Directive says what the server wants.
 func (c calls) Directive() protocol.Directive { return c.tell(protocol.Directive{}) }
+
+func (c calls) tell(answer protocol.Directive) protocol.Directive {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.orders.tell(answer)
+}
 
 // Begin marks the start of training.
 func (c calls) Begin(epoch int) error {
@@ -90,5 +97,5 @@ func (r *run) markBegin() {
 		return
 	}
 	r.setup = max(time.Duration(at-r.mark.at), shortestSetup)
-	r.seat.process.lap()
+	r.slot.Process.Lap()
 }

@@ -31,7 +31,10 @@ func (r *run) commit(epoch int) (script.Checkpoint, error) {
 		return script.Checkpoint{}, r.judged(err)
 	}
 	if err != nil {
-		return script.Checkpoint{}, r.answered(err)
+		if r.ctx.Err() == nil { // a refusal, unlike the end of the run, came from the server
+			r.reached()
+		}
+		return script.Checkpoint{}, err
 	}
 	r.reached()
 	r.logger.Debug("kept a checkpoint", "epoch", epoch, "bytes", packed.Bytes)
@@ -42,7 +45,7 @@ func (r *run) commit(epoch int) (script.Checkpoint, error) {
 func (r *run) unwanted() bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.directive.Action == protocol.Stop
+	return r.orders.directive.Action == protocol.Stop
 }
 
 // commitAtEnd publishes what a script that ended well left in its checkpoint
@@ -60,6 +63,6 @@ func (r *run) commitAtEnd(p progress) {
 		_, err = r.commit(p.last)
 	}
 	if err != nil {
-		r.log.note("the checkpoint of epoch %d was not kept: %v", p.last, err)
+		r.log.Note("the checkpoint of epoch %d was not kept: %v", p.last, err)
 	}
 }

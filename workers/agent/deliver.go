@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -93,20 +94,21 @@ func (a *Agent) deliverInherited(letters []workspace.Letter) {
 	}
 }
 
-// openOutbox begins to keep what this run reports. Without room on the disk it
+// openOutbox begins to keep what a run reports. Without room on the disk it
 // goes on all the same.
-func (r *run) openOutbox() {
-	var err error
-	if r.outbox, err = r.agent.workspace.OpenOutbox(protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch}); err != nil {
-		r.outbox.Remove()
-		r.outbox = nil
-		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
+func openOutbox(in *workspace.Workspace, lease protocol.Lease, logger *slog.Logger) *workspace.Outbox {
+	outbox, err := in.OpenOutbox(protocol.HeldLease{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch})
+	if err != nil {
+		outbox.Remove()
+		logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
+		return nil
 	}
+	return outbox
 }
 
-// keep notes a report before it is sent.
-func (r *run) keep(report protocol.Report) {
-	if err := r.outbox.Keep(report); err != nil && r.agent.news("outbox") {
+// noteOutbox warns once where the outbox has no room.
+func (r *run) noteOutbox(err error) {
+	if err != nil && r.agent.news("outbox") {
 		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
 // endKind is why a run is ended from our side.
@@ -50,7 +51,7 @@ func (r *run) end(kind endKind, reason string, grace time.Duration) {
 	r.ending = ending{kind, reason}
 	r.abandon()
 	if r.process != nil {
-		go r.process.terminate(grace)
+		go r.process.Terminate(grace)
 	}
 }
 
@@ -63,18 +64,18 @@ func (r *run) lose(reason string) {
 	}
 	r.ending = ending{lost, reason}
 	if r.process != nil {
-		r.process.kill()
+		r.process.Kill()
 	}
 	r.cancel(problem.New(problem.LeaseLost, "trial %s: %s", r.lease.Trial, reason))
 }
 
 // begin notes the started command, which may already be unwanted.
-func (r *run) begin(p *process) {
+func (r *run) begin(p *process.Process) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.process, r.sign = p, clock.Now()
 	if r.ending.kind != notEnded {
-		p.kill()
+		p.Kill()
 	}
 }
 
@@ -106,11 +107,14 @@ func (r *run) check(at clock.Moment) {
 	r.mutex.Lock()
 	fenced := at >= r.fence
 	over := r.asking != nil // and does nothing for the trial any more
-	stop := r.stopAt != 0 && at >= r.stopAt && !over
-	reason := r.directive.Reason
+	stop := r.orders.stopAt != 0 && at >= r.orders.stopAt && !over
+	reason := r.orders.directive.Reason
 	timeout := r.lease.EpochTimeoutSeconds
 	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && !over && at >= r.sign+clock.Moment(clock.Seconds(timeout))
-	lifeless := r.tellStall(at)
+	tell, stalled := r.watchdog.Check(r.quiet(at))
+	if tell {
+		r.agent.beatNow()
+	}
 	r.mutex.Unlock()
 	switch grace := r.agent.options.StopGrace; {
 	case fenced:
@@ -119,7 +123,7 @@ func (r *run) check(at clock.Moment) {
 		r.end(stopped, reason, grace)
 	case tooLong:
 		r.end(silent, fmt.Sprintf("no report for %g s (epoch_timeout_seconds)", timeout), grace)
-	case lifeless:
+	case stalled:
 		r.end(silent, fmt.Sprintf("stalled: no report, no output and next to no CPU time for %g s (stall_seconds)", r.lease.StallSeconds), grace)
 	}
 }

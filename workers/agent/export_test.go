@@ -8,7 +8,6 @@ import (
 	"github.com/tandem-tune/tandem/workers/workload"
 
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
-	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )
 
@@ -42,13 +41,4 @@ func (o Options) WithGPU(use func() profiler.GPUUse) Options {
 	one.Look = func(int) (profiler.GPUUse, error) { return use(), nil }
 	o.openGPUs, o.gpuInterval = func() (gpu.Control, error) { return one, nil }, 5*time.Millisecond
 	return o
-}
-
-// CanGroup tells the tests of the agent as a whole whether this user may make
-// control groups here.
-func CanGroup() bool {
-	c := cgroup.New("probe")
-	c.Kill()
-	c.Remove()
-	return c != nil
 }

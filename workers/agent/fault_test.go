@@ -271,7 +271,7 @@ func TestKilledAgentLeavesNothingBehind(t *testing.T) {
 	}
 	awaitNote(t, place, "ready") // the command runs and needs nothing from the agent
 	pids, groups := file(t, place, "pids"), notedGroups(t, scratch)
-	if agent.CanGroup() != (len(groups) == 1) {
+	if agenttest.CanGroup() != (len(groups) == 1) {
 		t.Errorf("the worker noted the control groups %q", groups)
 	}
 	if err := doomed.Process.Kill(); err != nil {
@@ -329,7 +329,7 @@ func notedGroups(t *testing.T, scratch string) []string {
 // control group can hold where there are any.
 func spawning(place string) map[string]string {
 	environment := as("spawn", place)
-	if agent.CanGroup() {
+	if agenttest.CanGroup() {
 		environment["HIDDEN"] = "1"
 	}
 	return environment

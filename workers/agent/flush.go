@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
@@ -15,8 +17,18 @@ const (
 	lastFlush = 5 * time.Second
 )
 
-// flushRegularly sends the log while the command runs.
-func (r *run) flushRegularly(ctx context.Context) {
+// logSender sends a run's log to the server.
+type logSender struct {
+	log    *process.Log
+	server Server
+	lease  protocol.Lease
+	// givenAway is called when the server says that the lease is lost.
+	givenAway func()
+	logger    *slog.Logger
+}
+
+// regularly sends the log while the command runs.
+func (s logSender) regularly(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
 	for {
@@ -24,38 +36,38 @@ func (r *run) flushRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			r.flush(ctx)
+			s.send(ctx)
 		}
 	}
 }
 
-// flushLast sends the rest of the log, if the server takes it soon.
-func (r *run) flushLast() {
-	ctx, cancel := context.WithTimeout(r.ctx, lastFlush)
+// last sends the rest of the log, if the server takes it soon.
+func (s logSender) last(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastFlush)
 	defer cancel()
-	r.flush(ctx)
+	s.send(ctx)
 }
 
-// flush sends what there is. A log is a convenience: what the server does not
+// send sends what there is. A log is a convenience: what the server does not
 // want is dropped.
-func (r *run) flush(ctx context.Context) {
+func (s logSender) send(ctx context.Context) {
 	for {
-		text, offset := r.log.chunk()
+		text, offset := s.log.Chunk()
 		if text == "" {
 			return
 		}
 		err := retry.Do(ctx, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
-			return r.agent.options.Server.AppendLog(ctx, r.lease.Trial, protocol.LogChunk{LeaseEpoch: r.lease.LeaseEpoch, Offset: offset, Text: text})
+			return s.server.AppendLog(ctx, s.lease.Trial, protocol.LogChunk{LeaseEpoch: s.lease.LeaseEpoch, Offset: offset, Text: text})
 		})
 		switch {
 		case ctx.Err() != nil:
 			return
 		case problem.Is(err, problem.LeaseLost):
-			r.givenAway()
+			s.givenAway()
 			return
 		case err != nil:
-			r.logger.Warn("the server refused a piece of the log", "error", err)
+			s.logger.Warn("the server refused a piece of the log", "error", err)
 		}
-		r.log.sent(len(text))
+		s.log.Sent(len(text))
 	}
 }

@@ -82,7 +82,9 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 			r.noticed()
 		}
 		r.sprint.Hurry(slices.Contains(reply.Hurried, r.lease.Trial))
-		r.direct(reply.Directives[r.lease.Trial])
+		r.mutex.Lock()
+		r.orders.direct(reply.Directives[r.lease.Trial])
+		r.mutex.Unlock()
 	}
 	return nil
 }

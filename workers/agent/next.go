@@ -7,7 +7,10 @@ import (
 
 // ask ends the run on the script's behalf; nil if its process can have no other.
 func (r *run) ask() *script.Asking {
-	if !r.reusable() {
+	r.reporting.Lock() // held while it is started, and while its memory is bounded
+	movable := r.slot.Subject.MemoryMovable()
+	r.reporting.Unlock()
+	if !movable || !r.slot.Alone() { // what is left could not be told from the next trial
 		return nil
 	}
 	r.mutex.Lock()
@@ -20,15 +23,6 @@ func (r *run) ask() *script.Asking {
 	return r.asking
 }
 
-// reusable reports whether the process may have another run: nothing that it
-// started is left, and its memory can be bounded anew.
-func (r *run) reusable() bool {
-	r.reporting.Lock() // held while it is started, and while its memory is bounded
-	movable := r.seat.subject.MemoryMovable()
-	r.reporting.Unlock()
-	return movable && r.seat.alone()
-}
-
 // over reports whether the script has asked for another trial.
 func (r *run) over() bool {
 	r.mutex.Lock()
@@ -39,7 +33,7 @@ func (r *run) over() bool {
 // vacate lets go of the process when the run is over: it waits for another one,
 // or ends.
 func (r *run) vacate() {
-	if r.seat == nil {
+	if r.slot == nil {
 		return
 	}
 	if err := r.place.Remove(); err != nil {
@@ -49,12 +43,12 @@ func (r *run) vacate() {
 	asking, wanted := r.asking, r.ending.kind == notEnded
 	r.process = nil // nothing that is said of this run concerns it any more
 	r.mutex.Unlock()
-	switch r.seat.asking = asking; {
+	switch r.slot.Asking = asking; {
 	case asking == nil:
-		r.seat.end()
+		r.slot.End()
 	case wanted:
-		r.agent.lot.park(r.seat)
+		r.agent.pool.Park(r.slot)
 	default:
-		r.seat.dismiss()
+		r.slot.Dismiss()
 	}
 }

@@ -15,7 +15,7 @@ func (a *Agent) occupants(count int) []gpu.Occupant {
 		r.mutex.Lock()
 		p := r.process
 		r.mutex.Unlock()
-		if p == nil || p.ended() || len(one.Places) == 0 {
+		if p == nil || p.Ended() || len(one.Places) == 0 {
 			continue
 		}
 		one.Members = p.Members()

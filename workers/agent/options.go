@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 	"github.com/tandem-tune/tandem/workers/workload"
@@ -83,7 +84,7 @@ type Options struct {
 	// Models looks at the models that scripts save; nil: nobody does.
 	Models artifact.Models
 	// Policy is what studies may run here.
-	Policy Policy
+	Policy process.Policy
 	// Secrets are what studies may ask for by name. Commands get them in their
 	// environment; they are taken out of what goes to the server of a log.
 	Secrets map[string]string
@@ -104,6 +105,11 @@ type Options struct {
 	// meanwhile; tests have others.
 	tasks       []workload.Task
 	coreSeconds func() (busy, all float64)
+}
+
+// rules are what commands may do and get.
+func (o Options) rules() process.Rules {
+	return process.Rules{Worker: o.Name, Directory: o.Directory, Path: o.Path, Pass: o.PassEnvironment, Slots: o.Slots, Elastic: o.Elastic, Policy: o.Policy, Secrets: o.Secrets}
 }
 
 // mostElastic bounds the trials, and so the open requests, of a large machine.
@@ -159,7 +165,7 @@ func (o Options) complete() (Options, error) {
 	if err := o.completeProbing(); err != nil {
 		return o, err
 	}
-	if o.Policy, err = o.Policy.complete(); err != nil {
+	if o.Policy, err = o.Policy.Complete(); err != nil {
 		return o, err
 	}
 	o.Path, err = absolute(o.Path)

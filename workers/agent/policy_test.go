@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
 // tell prints its secret in pieces, on both streams, and fails.
@@ -33,7 +34,7 @@ func TestTheOwnerDecidesWhatRuns(t *testing.T) {
 	}
 	program := command[0]
 	for name, test := range map[string]struct {
-		policy    agent.Policy
+		policy    process.Policy
 		pass      []string
 		arguments []string
 		directory string
@@ -41,30 +42,30 @@ func TestTheOwnerDecidesWhatRuns(t *testing.T) {
 		refused   string   // part of the reason; empty: it runs
 	}{
 		"everything":              {},
-		"the program":             {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}},
-		"a pattern of programs":   {policy: agent.Policy{Commands: []string{filepath.Dir(program) + "/*"}}, pass: []string{"*"}},
-		"another program":         {policy: agent.Policy{Commands: []string{"python train.py"}}, pass: []string{"*"}, refused: "--allow-command"},
-		"more arguments":          {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}, arguments: []string{"x"}, refused: "--allow-command"},
-		"any arguments":           {policy: agent.Policy{Commands: []string{program + " **"}}, pass: []string{"*"}, arguments: []string{"x", "y"}},
-		"one of several":          {policy: agent.Policy{Commands: []string{"python", program + " x"}}, pass: []string{"*"}, arguments: []string{"x"}},
-		"variables of the study":  {policy: agent.Policy{Commands: []string{program}}, pass: []string{"ROLE", "PLACE"}, refused: "--pass-env GORACE"},
-		"the folder":              {policy: agent.Policy{Directories: []string{folder}}, directory: inside},
-		"another folder":          {policy: agent.Policy{Directories: []string{inside}}, directory: folder, refused: "--allow-directory"},
-		"a folder through a link": {policy: agent.Policy{Directories: []string{inside}}, directory: filepath.Join(inside, "out"), refused: "--allow-directory"},
+		"the program":             {policy: process.Policy{Commands: []string{program}}, pass: []string{"*"}},
+		"a pattern of programs":   {policy: process.Policy{Commands: []string{filepath.Dir(program) + "/*"}}, pass: []string{"*"}},
+		"another program":         {policy: process.Policy{Commands: []string{"python train.py"}}, pass: []string{"*"}, refused: "--allow-command"},
+		"more arguments":          {policy: process.Policy{Commands: []string{program}}, pass: []string{"*"}, arguments: []string{"x"}, refused: "--allow-command"},
+		"any arguments":           {policy: process.Policy{Commands: []string{program + " **"}}, pass: []string{"*"}, arguments: []string{"x", "y"}},
+		"one of several":          {policy: process.Policy{Commands: []string{"python", program + " x"}}, pass: []string{"*"}, arguments: []string{"x"}},
+		"variables of the study":  {policy: process.Policy{Commands: []string{program}}, pass: []string{"ROLE", "PLACE"}, refused: "--pass-env GORACE"},
+		"the folder":              {policy: process.Policy{Directories: []string{folder}}, directory: inside},
+		"another folder":          {policy: process.Policy{Directories: []string{inside}}, directory: folder, refused: "--allow-directory"},
+		"a folder through a link": {policy: process.Policy{Directories: []string{inside}}, directory: filepath.Join(inside, "out"), refused: "--allow-directory"},
 		"a program that is missing": {
-			policy: agent.Policy{Commands: []string{"trainer-that-is-missing **"}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing", "x"},
+			policy: process.Policy{Commands: []string{"trainer-that-is-missing **"}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing", "x"},
 			refused: `"trainer-that-is-missing" is in no folder of the PATH`,
 		},
 		"a path that is missing": {
-			policy: agent.Policy{Commands: []string{folder + "/trainer"}}, pass: []string{"*"}, command: []string{folder + "/trainer"},
+			policy: process.Policy{Commands: []string{folder + "/trainer"}}, pass: []string{"*"}, command: []string{folder + "/trainer"},
 			refused: folder + "/trainer does not exist",
 		},
-		"missing, and not allowed": {policy: agent.Policy{Commands: []string{program}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing"}, refused: "--allow-command"},
-		"a folder that is missing": {policy: agent.Policy{Directories: []string{folder}}, directory: filepath.Join(inside, "later"), refused: "later does not exist"},
+		"missing, and not allowed": {policy: process.Policy{Commands: []string{program}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing"}, refused: "--allow-command"},
+		"a folder that is missing": {policy: process.Policy{Directories: []string{folder}}, directory: filepath.Join(inside, "later"), refused: "later does not exist"},
 		"missing, in another folder": {
-			policy: agent.Policy{Directories: []string{inside}}, directory: filepath.Join(folder, "later"), refused: "--allow-directory",
+			policy: process.Policy{Directories: []string{inside}}, directory: filepath.Join(folder, "later"), refused: "--allow-directory",
 		},
-		"a name that begins alike": {policy: agent.Policy{Directories: []string{inside}}, directory: inside + "-not", refused: "--allow-directory"},
+		"a name that begins alike": {policy: process.Policy{Directories: []string{inside}}, directory: inside + "-not", refused: "--allow-directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.directory == inside+"-not" {
@@ -90,7 +91,7 @@ func TestTheOwnerDecidesWhatRuns(t *testing.T) {
 			}
 		})
 	}
-	for flag, policy := range map[string]agent.Policy{
+	for flag, policy := range map[string]process.Policy{
 		"--allow-command":   {Commands: []string{"python [a"}},
 		"begin with":        {Commands: []string{"**"}},
 		"--allow-directory": {Directories: []string{filepath.Join(folder, "missing")}},
@@ -130,12 +131,12 @@ func TestReadSecrets(t *testing.T) {
 	}
 	t.Setenv("FROM_HERE", "from-the-environment")
 	t.Setenv("SHORT", "abc")
-	got, err := agent.ReadSecrets([]string{"TOKEN=" + file, "FROM_HERE"})
+	got, err := process.ReadSecrets([]string{"TOKEN=" + file, "FROM_HERE"})
 	if err != nil || got["TOKEN"] != "from-a-file" || got["FROM_HERE"] != "from-the-environment" || len(got) != 2 {
 		t.Errorf("got %d secrets, %v", len(got), err)
 	}
 	for _, wrong := range []string{"MISSING_HERE", "TOKEN=" + file + "-not", "SHORT", "", "=" + file, "TANDEM_TOKEN=" + file} {
-		if _, err := agent.ReadSecrets([]string{wrong}); err == nil || !strings.Contains(err.Error(), "--secret") {
+		if _, err := process.ReadSecrets([]string{wrong}); err == nil || !strings.Contains(err.Error(), "--secret") {
 			t.Errorf("%q: got %v", wrong, err)
 		}
 	}

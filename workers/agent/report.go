@@ -2,9 +2,6 @@ package agent
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -26,7 +23,11 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	if r.sealed {
 		return protocol.Directive{}, problem.New(problem.LeaseLost, "the run is over")
 	}
-	defer r.noteAnswer(said.Epoch)
+	defer func() {
+		if r.ctx.Err() == nil { // else it is sent again
+			r.noteOutbox(r.outbox.Answered(said.Epoch))
+		}
+	}()
 	p := r.soFar()
 	if p.reported && (said.Epoch == p.last || r.lease.Budget.Measured() && p.complete()) {
 		return p.answer, nil // a script may go on before it hears that its budget is spent
@@ -35,7 +36,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	var directive protocol.Directive
 	if err == nil {
 		report := r.measured(said, arrived)
-		r.keep(report)
+		r.noteOutbox(r.outbox.Keep(report))
 		r.emulation.Await(r.ctx)
 		err = retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
 			directive, err = r.agent.options.Server.Report(ctx, r.lease.Trial, report)
@@ -56,7 +57,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	r.progress.last, r.progress.reported, r.progress.answer = said.Epoch, true, directive
 	r.progress.refusal = ""
 	r.mark, r.setup = r.agent.company.stand(), 0
-	r.take(directive)
+	r.orders.take(directive)
 	return directive, nil
 }
 
@@ -69,18 +70,7 @@ func (r *run) resolve(directive protocol.Directive) {
 	if len(directive.System) > 0 {
 		r.settings.Want(directive.System)
 	}
-	r.settings.Apply(r.seat.subject)
-}
-
-// noteAnswer notes that the report needs not be sent again, unless the run has
-// ended before it was answered.
-func (r *run) noteAnswer(epoch int) {
-	if r.ctx.Err() != nil {
-		return
-	}
-	if err := r.outbox.Answered(epoch); err != nil && r.agent.news("outbox") {
-		r.logger.Warn("reports that wait for the server cannot be kept on the disk", "error", err)
-	}
+	r.settings.Apply(r.slot.Subject)
 }
 
 func (r *run) soFar() progress {
@@ -108,9 +98,9 @@ func (r *run) measured(said script.Outcome, arrived stand) protocol.Report {
 		LeaseEpoch: r.lease.LeaseEpoch, Epoch: said.Epoch, Metrics: said.Metrics,
 		Seconds:      trial.Float(took.Seconds()),
 		Energy:       &trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method},
-		Profile:      r.seat.process.profile(),
+		Profile:      r.slot.Process.Profile(),
 		SetupSeconds: trial.Float(r.setup.Seconds()),
-		System:       r.settings.InForce(r.seat.subject, said.System),
+		System:       r.settings.InForce(r.slot.Subject, said.System),
 		Neighbours:   trial.Float(arrived.others(r.mark)),
 		GPUUse:       r.gpu.Take(),
 
@@ -149,14 +139,6 @@ func (r *run) reached() {
 	r.progress.unreachable = false
 }
 
-// answered notes that a refusal, unlike the end of the run, came from the server.
-func (r *run) answered(err error) error {
-	if r.ctx.Err() == nil {
-		r.reached()
-	}
-	return err
-}
-
 // working stops the clock of epoch_timeout_seconds while the script waits for
 // us; the returned function starts it anew.
 func (r *run) working() (done func()) {
@@ -168,104 +150,5 @@ func (r *run) working() (done func()) {
 		defer r.mutex.Unlock()
 		r.busy--
 		r.sign = clock.Now()
-	}
-}
-
-// direct takes what a heartbeat brought; no action means to continue.
-func (r *run) direct(directive protocol.Directive) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if directive.Action == "" {
-		directive.Action = protocol.Continue
-	}
-	// A report's answer to continue has the system configuration as well.
-	if directive.Action == protocol.Continue && r.directive.Action == protocol.Continue {
-		return
-	}
-	r.take(directive)
-}
-
-// take remembers what the server wants. Stop and finish are final, and so is a
-// pause the script knows of: it may be taking its checkpoint. The caller holds
-// the mutex.
-func (r *run) take(directive protocol.Directive) {
-	switch current := r.directive.Action; {
-	case current == protocol.Stop, current == protocol.Finish && directive.Action != protocol.Stop:
-		return
-	case current == protocol.Pause && r.told && directive.Action == protocol.Continue:
-		return
-	}
-	r.directive, r.told = directive, false
-	if directive.Action == protocol.Stop {
-		r.stopAt = clock.Now()
-		if r.client { // it learns of it by itself, at its next call
-			r.stopAt += clock.Moment(r.agent.options.StopGrace)
-		}
-	}
-}
-
-// tell returns what the server wants, to a script that asks or has reported
-// and got the answer. What a heartbeat brought may be newer than an answer to
-// continue; any other answer stands.
-func (r *run) tell(answer protocol.Directive) protocol.Directive {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if answer.Action == protocol.Pause && r.directive.Action == protocol.Continue {
-		r.directive = answer
-	}
-	r.told = true
-	if answer.Action == "" || answer.Action == protocol.Continue && r.directive.Action != protocol.Continue {
-		return r.directive
-	}
-	return answer
-}
-
-// readLines reports what a script without a client prints, in order.
-func (r *run) readLines() {
-	looked := false
-	for line := range r.lines {
-		if err := r.ctx.Err(); err != nil {
-			continue // the reader of the output must not be held up
-		}
-		if !looked && line.Epoch < r.lease.Budget.Epochs {
-			r.noteLacking(line)
-		}
-		looked = true
-		directive, err := r.report(script.Outcome{Epoch: line.Epoch, Metrics: line.Metrics})
-		if err != nil {
-			r.log.note("the report of epoch %d was refused: %v", line.Epoch, err)
-			continue
-		}
-		if !line.Checkpoint {
-			r.endSpent(directive)
-			continue
-		}
-		if _, err := r.commit(line.Epoch); err != nil {
-			r.log.note("the checkpoint of epoch %d was not kept: %v", line.Epoch, err)
-		} else if directive.Action == protocol.Pause {
-			// It cannot be told otherwise, and all it has done is kept.
-			r.end(paused, directive.Reason, r.agent.options.StopGrace)
-		}
-		r.endSpent(directive)
-	}
-}
-
-// noteLacking says at the first report, and not when the whole budget has been
-// trained, that the last one must have a metric which this one lacks.
-func (r *run) noteLacking(line script.Line) {
-	for _, objective := range r.lease.Objectives {
-		if _, has := line.Metrics[objective]; !has {
-			r.log.note("epoch %d was reported without %s (but with %s), which the study needs: the report of epoch %d, the last of the budget, must have it, or the trial fails",
-				line.Epoch, objective, strings.Join(slices.Sorted(maps.Keys(line.Metrics)), ", "), r.lease.Budget.Epochs)
-			return
-		}
-	}
-}
-
-// endSpent ends a script without a client whose budget is an amount of time or
-// energy: it cannot know at which epoch it is spent.
-func (r *run) endSpent(directive protocol.Directive) {
-	if directive.Action == protocol.Finish && r.lease.Budget.Measured() {
-		r.end(spent, directive.Reason, r.agent.options.StopGrace)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
@@ -26,14 +27,14 @@ type run struct {
 	agent  *Agent
 	lease  protocol.Lease
 	logger *slog.Logger
-	seat   *seat // nil before there is a process for it, or a place for one
+	slot   *process.Slot // nil before there is a process for it, or a place for one
 	// directory is where its command runs, secrets what its log does not show.
 	directory string
-	secrets   *mask
+	secrets   *process.Redactor
 	place     workspace.Run
 	socket    *script.Socket
-	log       *logBook
-	output    *capture
+	log       *process.Log
+	output    *process.Capture
 	lines     chan script.Line
 	// reading ends when all lines are dealt with.
 	reading sync.WaitGroup
@@ -48,18 +49,15 @@ type run struct {
 
 	mutex     sync.Mutex
 	fence     clock.Moment
-	process   *process       // nil when there is none to end
-	asking    *script.Asking // nil as long as the script has not asked for another trial
-	ended     bool           // the command ended without asking
+	process   *process.Process // nil when there is none to end
+	asking    *script.Asking   // nil as long as the script has not asked for another trial
+	ended     bool             // the command ended without asking
 	ending    ending
 	finishing bool
-	directive protocol.Directive
-	told      bool         // the script knows the directive
-	client    bool         // the script uses the socket
+	orders    orders
 	free      bool         // the lease was let go of without the server's word
 	busy      int          // calls of the script that we have not answered
 	sign      clock.Moment // the script's last sign of life
-	stopAt    clock.Moment // when a stop that is ignored is enforced; 0: not wanted
 	progress  progress
 
 	reporting  sync.Mutex     // held while an epoch is on its way
@@ -73,7 +71,7 @@ type run struct {
 	checkpoint *artifact.Checkpoint
 	publishes  atomic.Bool
 	outbox     *workspace.Outbox
-	vigil      vigil
+	watchdog   process.Watchdog
 	gpu        gpu.Use
 	emulation  *artifact.Emulation
 }
@@ -85,7 +83,7 @@ type progress struct {
 	// answered.
 	reported bool
 	answer   protocol.Directive
-	// refusal is the newest report's refusal; unreachable says that the server
+	// Refusal is the newest report's refusal; unreachable says that the server
 	// is not there to take one.
 	refusal     string
 	unreachable bool
@@ -105,22 +103,23 @@ func (p progress) complete() bool {
 // run carries a lease out, and reports whether this worker is fit for another.
 func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment) (fit bool) {
 	r := &run{
-		agent: a, lease: lease, log: newLogBook(), fence: fence(sent, lease.Timing.LeaseSeconds),
-		logger:    a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
-		directive: protocol.Directive{Action: protocol.Continue},
-		progress:  progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
-		lines:     make(chan script.Line, 1024), asked: make(chan struct{}),
+		agent: a, lease: lease, log: process.NewLog(), fence: fence(sent, lease.Timing.LeaseSeconds),
+		logger:   a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
+		orders:   orders{directive: protocol.Directive{Action: protocol.Continue}, grace: a.options.StopGrace},
+		progress: progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
+		lines:    make(chan script.Line, 1024), asked: make(chan struct{}),
 	}
 	if lease.Timing.LeaseSeconds <= 0 {
 		r.fence = fence(sent, a.times().LeaseSeconds)
 	}
 	r.settings = knob.NewSettings(a.controls, knob.Wanted(lease), r.noteSystem)
-	r.sprint = &knob.Sprint{Account: a.sprints, Controls: a.controls, Runner: r.sprinter, Note: r.log.note}
+	r.sprint = &knob.Sprint{Account: a.sprints, Controls: a.controls, Runner: r.sprinter, Note: r.log.Note}
 	if lease.Sprint != nil {
 		r.sprint.Wanted, r.sprint.After = true, clock.Seconds(lease.Sprint.AfterSeconds)
 	}
-	r.emulation = &artifact.Emulation{Models: a.options.Models, Server: a.options.Server, Lease: lease, Note: r.log.note, News: a.news, Stalled: r.stalled, Logger: r.logger}
-	r.openOutbox()
+	r.emulation = &artifact.Emulation{Models: a.options.Models, Server: a.options.Server, Lease: lease, Note: r.log.Note, News: a.news, Stalled: r.stalled, Logger: r.logger}
+	r.watchdog.Seconds, r.watchdog.Ends = lease.StallSeconds, lease.StallEnds
+	r.outbox = openOutbox(a.workspace, lease, r.logger)
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.preparing, r.abandon = context.WithCancel(r.ctx)
 	defer r.cancel(nil)
@@ -130,13 +129,14 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	defer context.AfterFunc(ctx, r.drain)()
 	r.logger.Info("leased", "rung", lease.Rung, "from", lease.FirstEpoch, "to", lease.Budget.Epochs)
 
+	sender := logSender{r.log, a.options.Server, lease, r.givenAway, r.logger}
 	var background sync.WaitGroup
 	flushing, stopFlushing := context.WithCancel(r.ctx)
-	background.Go(func() { r.flushRegularly(flushing) })
+	background.Go(func() { sender.regularly(flushing) })
 	request, fit := r.carryOut()
 	stopFlushing()
 	background.Wait()
-	r.finish(request)
+	r.finish(request, sender)
 	r.vacate()
 	return fit
 }
@@ -144,7 +144,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 // carryOut starts the command and stays with it until it has ended, or asks for
 // another trial, and all it wrote is handed on.
 func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
-	if err := r.startCommand(); err != nil {
+	if err := (starting{r}).start(); err != nil {
 		return r.notStarted(err)
 	}
 	defer r.hangUp()
@@ -154,51 +154,46 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	// all it reported is handed on.
 	cutOff := r.soFar().unreachable
 	if r.over() {
-		r.output.stop(0)
+		r.output.Stop(0)
 	} else {
-		r.output.stop(pipeLinger)
+		r.output.Stop(process.PipeLinger)
 	}
 	close(r.lines)
 	r.reading.Wait()
 	r.emulation.End()
 	r.agent.company.change(-1)
 	if !r.over() {
-		if stray := r.seat.killStray(); stray > 0 {
-			r.log.note("ended %d processes that had left the command's group", stray)
+		if orphans := r.slot.KillOrphans(); orphans > 0 {
+			r.log.Note("ended %d processes that had left the command's group", orphans)
 		}
 	}
 	p := r.settled()
 	result = r.remembered(result)
 	endSprint()
 	r.release()
-	if result.ok() {
+	if result.OK() {
 		r.commitAtEnd(p)
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
-	lastErrors := r.output.errors.lines(lastErrorLines)
-	request = r.explain(verdict(result, r.ending, r.directive, r.progress, lastErrors), lastErrors)
+	lastErrors := r.output.Errors.Lines(process.LastErrorLines)
+	request = r.agent.pool.Host.Explain(verdict(result, r.ending, r.orders.directive, r.progress, lastErrors), lastErrors, r.directory)
 	return request, request.Outcome != protocol.Vanished
 }
 
 // remembered adds what the kernel tells of the command's memory.
-func (r *run) remembered(result exit) exit {
+func (r *run) remembered(result process.Exit) process.Exit {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	ended, peak, bounded := r.seat.subject.Shortage()
-	if !bounded {
-		return result
-	}
-	result.outOfMemory = ended > r.seat.shortages
-	result.peak = max(result.peak, peak)
-	r.seat.shortages = ended
+	more, peak := r.slot.MoreShortage()
+	result.OutOfMemory, result.Peak = more, max(result.Peak, peak)
 	return result
 }
 
 // noteSystem writes to the trial's log and the agent's.
 func (r *run) noteSystem(level slog.Level, what string) {
-	r.log.note("%s", what)
+	r.log.Note("%s", what)
 	r.logger.Log(r.ctx, level, what)
 }
 
@@ -206,7 +201,7 @@ func (r *run) noteSystem(level slog.Level, what string) {
 func (r *run) sprinter() *knob.Subject {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	return &knob.Subject{Environment: slices.Clone(r.seat.subject.Environment), Cores: slices.Clone(r.seat.subject.Cores)}
+	return &knob.Subject{Environment: slices.Clone(r.slot.Subject.Environment), Cores: slices.Clone(r.slot.Subject.Cores)}
 }
 
 // release takes everything back that was applied to the run and not to its
@@ -214,25 +209,25 @@ func (r *run) sprinter() *knob.Subject {
 func (r *run) release() {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
-	r.agent.controls.Release(r.seat.subject, false)
+	r.agent.controls.Release(r.slot.Subject, false)
 }
 
 // awaitEnd returns how the command ended. One that asks for another trial has
 // done what ends with code 0.
-func (r *run) awaitEnd() exit {
+func (r *run) awaitEnd() process.Exit {
 	select {
 	case <-r.asked:
-		return exit{}
-	case <-r.seat.process.done:
+		return process.Exit{}
+	case <-r.slot.Process.Done:
 	}
 	r.mutex.Lock()
 	r.ended = r.asking == nil
 	ended := r.ended
 	r.mutex.Unlock()
 	if !ended { // it asked, and was gone at once
-		return exit{}
+		return process.Exit{}
 	}
-	return r.seat.process.exit()
+	return r.slot.Process.Exit()
 }
 
 // hangUp ends what runs beside the command. A script that has asked for another
@@ -240,7 +235,7 @@ func (r *run) awaitEnd() exit {
 func (r *run) hangUp() {
 	r.window.Close()
 	if r.over() {
-		r.seat.retire(r.socket)
+		r.slot.Retire(r.socket)
 	} else {
 		r.socket.Close()
 	}
@@ -249,19 +244,19 @@ func (r *run) hangUp() {
 // notStarted says how to give back a trial whose command never ran. What the
 // study got wrong is its failure; everything else is this worker's.
 func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
-	r.log.note("%v", err)
+	r.log.Note("%v", err)
 	r.mutex.Lock()
 	ended := r.ending
 	r.mutex.Unlock()
 	if ended.kind != notEnded {
 		return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: ended.reason}, true
 	}
-	if errors.As(err, new(refusal)) {
+	if errors.As(err, new(process.Refusal)) {
 		r.logger.Warn("the study is not run here", "study", r.lease.Study, "reason", err)
 		return protocol.FinishRequest{Outcome: protocol.Refused, Reason: fmt.Sprintf("worker %s does not run it: %v", r.agent.options.Name, err)}, true
 	}
 	r.logger.Warn("the command was not started", "error", err)
-	if errors.As(err, new(studyFault)) {
+	if errors.As(err, new(process.StudyFault)) {
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: err.Error()}, true
 	}
 	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: protocol.CannotRun + err.Error()}
@@ -272,7 +267,7 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 }
 
 // finish sends the rest of the log and ends the lease, unless it is lost.
-func (r *run) finish(request protocol.FinishRequest) {
+func (r *run) finish(request protocol.FinishRequest, sender logSender) {
 	r.mutex.Lock()
 	gone := r.ending.kind == lost
 	r.finishing = true
@@ -282,8 +277,8 @@ func (r *run) finish(request protocol.FinishRequest) {
 		r.leaveBehind(protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: "the worker let go of it, as no heartbeat was answered for nine tenths of a lease"})
 		return
 	}
-	r.log.close()
-	r.flushLast()
+	r.log.Close()
+	sender.last(r.ctx)
 	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.Take()
 	request.Reason = script.Truncate(request.Reason, 4096)
 	var reply protocol.FinishReply

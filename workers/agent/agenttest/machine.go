@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 )
 
 // FrequencyTree makes the kernel's files for the frequency of this process's
@@ -75,4 +77,12 @@ func ChildRuns(pid int) bool {
 	var status syscall.WaitStatus
 	ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 	return err == nil && ended == 0
+}
+
+// CanGroup reports whether this user may make control groups here.
+func CanGroup() bool {
+	c := cgroup.New("probe")
+	c.Kill()
+	c.Remove()
+	return c != nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
 func printProfiled(out io.Writer, result profiled) error {
@@ -34,7 +34,7 @@ func printProfiled(out io.Writer, result profiled) error {
 	var profiles []trial.Profile
 	for _, epoch := range result.Epochs {
 		columns = append(columns, strconv.Itoa(epoch.Epoch))
-		profiles = append(profiles, *agent.CompactProfile(epoch.Profile))
+		profiles = append(profiles, *process.CompactProfile(epoch.Profile))
 	}
 	fmt.Fprintln(out)
 	return show.PrintHeatMap(out, columns, show.HeatRows(profiles), show.Coloured(out))

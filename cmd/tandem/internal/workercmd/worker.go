@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -136,7 +137,7 @@ func AddFlags(command *cobra.Command, options *Options) {
 
 // Agent is what the flags say, for the agent.
 func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options, error) {
-	secrets, err := agent.ReadSecrets(o.secrets)
+	secrets, err := process.ReadSecrets(o.secrets)
 	if err != nil {
 		return agent.Options{}, term.Misuse("%w", err)
 	}
@@ -148,7 +149,7 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 	made := agent.Options{
 		Server: client, Name: o.Name, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
-		Policy: agent.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
+		Policy: process.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
 	}
 	if !o.noModels {

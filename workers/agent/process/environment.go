@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )
 
 // passed are the variables every command gets from the worker's environment.
@@ -31,19 +32,19 @@ var threadVariables = [...]string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLA
 // to themselves, they take nearly all of it at once.
 var frugal = [...][2]string{{"TF_FORCE_GPU_ALLOW_GROWTH", "true"}, {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"}}
 
-// environment is what a lease's command gets beside the trial's own variables,
+// Environment is what a lease's command gets beside the trial's own variables,
 // later entries winning: what the worker passes, the threads, the study's own
 // variables.
-func (o Options) environment(lease protocol.Lease, cores int) map[string]string {
+func (r Rules) Environment(lease protocol.Lease, cores int) map[string]string {
 	values := map[string]string{"PYTHONUNBUFFERED": "1"}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
-		if o.passes(name) {
+		if r.passes(name) {
 			values[name] = value
 		}
 	}
 	for _, name := range threadVariables {
-		values[name] = strconv.Itoa(threads(lease, o.share(cores)))
+		values[name] = strconv.Itoa(threads(lease, r.share(cores)))
 	}
 	if lease.GPUShared {
 		for _, variable := range frugal {
@@ -53,16 +54,25 @@ func (o Options) environment(lease protocol.Lease, cores int) map[string]string 
 	for name, value := range lease.Environment {
 		values[name] = value
 	}
-	values["PATH"] = o.searchPath(lease)
+	values["PATH"] = r.searchPath(lease)
 	return values
 }
 
-// variables is an environment as a command takes it.
-func variables(values map[string]string) ([]string, error) {
+// Threads are those of the environment's variables that bound threads.
+func Threads(environment map[string]string) map[string]string {
+	threads := map[string]string{}
+	for _, name := range threadVariables {
+		threads[name] = environment[name]
+	}
+	return threads
+}
+
+// Variables is an environment as a command takes it.
+func Variables(values map[string]string) ([]string, error) {
 	list := make([]string, 0, len(values))
 	for name, value := range values {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return nil, fmt.Errorf("the environment variable %q cannot be set: no = in a name, and no zero byte", name)
+			return nil, StudyFault{fmt.Sprintf("the environment variable %q cannot be set: no = in a name, and no zero byte", name)}
 		}
 		list = append(list, name+"="+value)
 	}
@@ -72,8 +82,8 @@ func variables(values map[string]string) ([]string, error) {
 
 // searchPath is the PATH of a lease's command: the worker's owner's folders,
 // then what the study says, else what the worker has.
-func (o Options) searchPath(lease protocol.Lease) string {
-	folders := slices.Clone(o.Path)
+func (r Rules) searchPath(lease protocol.Lease) string {
+	folders := slices.Clone(r.Path)
 	rest, given := lease.Environment["PATH"]
 	if !given {
 		rest = os.Getenv("PATH")
@@ -84,21 +94,21 @@ func (o Options) searchPath(lease protocol.Lease) string {
 	return strings.Join(folders, string(filepath.ListSeparator))
 }
 
-func (o Options) passes(name string) bool {
+func (r Rules) passes(name string) bool {
 	if slices.Contains(secret[:], name) {
 		return false
 	}
 	allows := func(pattern string) bool { return covers(pattern, name) }
-	return slices.ContainsFunc(passed[:], allows) || slices.ContainsFunc(o.PassEnvironment, allows)
+	return slices.ContainsFunc(passed[:], allows) || slices.ContainsFunc(r.Pass, allows)
 }
 
 // share is how many cores a trial may count on that says nothing of them. An
 // elastic worker gets no second one beside it.
-func (o Options) share(cores int) int {
-	if o.Elastic {
+func (r Rules) share(cores int) int {
+	if r.Elastic {
 		return max(1, cores)
 	}
-	return max(1, cores/o.Slots)
+	return max(1, cores/r.Slots)
 }
 
 // threads is the system configuration's cpu_threads, else its cores, else those
@@ -113,4 +123,23 @@ func threads(lease protocol.Lease, share int) int {
 		return lease.Cores
 	}
 	return share
+}
+
+// Settle gives a command in a sandbox folders of its own for temporary files and
+// in place of the user's, unless its study or the worker's owner says which.
+func (r Rules) Settle(environment map[string]string, folder *workspace.Folder, lease protocol.Lease) {
+	set := func(name, value string) {
+		_, chosen := lease.Environment[name]
+		if !chosen && !slices.Contains(r.Pass, name) {
+			environment[name] = value
+		}
+	}
+	set("TMPDIR", folder.Temporary())
+	set("HOME", folder.User())
+	// Python looks for what its user has installed below HOME.
+	if user, err := os.UserHomeDir(); err == nil {
+		if _, err := os.Stat(filepath.Join(user, ".local", "lib")); err == nil {
+			set("PYTHONUSERBASE", filepath.Join(user, ".local"))
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"slices"
@@ -12,43 +12,43 @@ const shortestSecret = 6
 // hidden stands for a secret in what a command writes.
 const hidden = "***"
 
-// mask takes secrets out of a text that comes in pieces. It holds back what may
+// Redactor takes secrets out of a text that comes in pieces. It holds back what may
 // be the beginning of one.
-type mask struct {
-	secrets []string // the longest first
+type Redactor struct {
+	Secrets []string // the longest first
 	rest    string
 }
 
-// newMask takes out the values, and their lines where they have several: a log
+// NewRedactor takes out the values, and their lines where they have several: a log
 // shows them apart.
-func newMask(values map[string]string) *mask {
-	m := &mask{}
+func NewRedactor(values map[string]string) *Redactor {
+	m := &Redactor{}
 	for _, value := range values {
-		m.secrets = append(m.secrets, value)
+		m.Secrets = append(m.Secrets, value)
 		for line := range strings.SplitSeq(value, "\n") {
 			if line = strings.TrimSpace(line); len(line) >= shortestSecret {
-				m.secrets = append(m.secrets, line)
+				m.Secrets = append(m.Secrets, line)
 			}
 		}
 	}
-	slices.SortFunc(m.secrets, func(a, b string) int {
+	slices.SortFunc(m.Secrets, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(b) - len(a)
 		}
 		return strings.Compare(a, b)
 	})
-	m.secrets = slices.Compact(m.secrets)
+	m.Secrets = slices.Compact(m.Secrets)
 	return m
 }
 
 // text is what of the piece, and of what was held back, can be shown.
-func (m *mask) text(piece string) string {
-	if len(m.secrets) == 0 {
+func (m *Redactor) text(piece string) string {
+	if len(m.Secrets) == 0 {
 		return piece
 	}
 	text := m.clean(m.rest + piece)
 	keep := 0
-	for _, secret := range m.secrets {
+	for _, secret := range m.Secrets {
 		for length := min(len(secret)-1, len(text)); length > keep; length-- {
 			if strings.HasSuffix(text, secret[:length]) {
 				keep = length
@@ -61,14 +61,14 @@ func (m *mask) text(piece string) string {
 }
 
 // end is what was held back.
-func (m *mask) end() string {
+func (m *Redactor) end() string {
 	rest := m.rest
 	m.rest = ""
 	return rest
 }
 
-func (m *mask) clean(text string) string {
-	for _, secret := range m.secrets {
+func (m *Redactor) clean(text string) string {
+	for _, secret := range m.Secrets {
 		text = strings.ReplaceAll(text, secret, hidden)
 	}
 	return text

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 		letters := rapid.StringOfN(rapid.SampledFrom([]rune("ab")), shortestSecret, 10, -1)
 		values := map[string]string{"A": letters.Draw(t, "a"), "B": letters.Draw(t, "b")}
 		text := strings.Join(rapid.SliceOf(rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("abc\n"))), rapid.Just(values["A"]), rapid.Just(values["B"]))).Draw(t, "text"), "")
-		m, shown := newMask(values), ""
+		m, shown := NewRedactor(values), ""
 		for rest := text; rest != ""; {
 			length := rapid.IntRange(1, len(rest)).Draw(t, "length")
 			shown += m.text(rest[:length])
@@ -32,11 +32,11 @@ func TestNoSecretGetsThrough(t *testing.T) {
 }
 
 func TestMaskOfSeveralLines(t *testing.T) {
-	m := newMask(map[string]string{"KEY": "-----BEGIN-----\nabcdefgh\nxyz\n-----END-----"})
+	m := NewRedactor(map[string]string{"KEY": "-----BEGIN-----\nabcdefgh\nxyz\n-----END-----"})
 	if got := m.text("the second line is abcdefgh, the third xyz\n") + m.end(); got != "the second line is ***, the third xyz\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := newMask(nil).text("as it is"); got != "as it is" {
+	if got := NewRedactor(nil).text("as it is"); got != "as it is" {
 		t.Errorf("without a secret: %q", got)
 	}
 }

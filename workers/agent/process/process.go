@@ -1,4 +1,7 @@
-package agent
+// Package process starts commands and stays with them: slots whose process serves
+// one run after the other, standard streams, the log, signs of life, and how a
+// command ended. It also decides what a command may be and what it gets.
+package process
 
 import (
 	"fmt"
@@ -23,9 +26,9 @@ import (
 // says otherwise.
 const privateMask = 0o077
 
-// process is a command running as the leader of a process group of its own, and
+// Process is a command running as the leader of a process group of its own, and
 // in a control group of its own where there can be one.
-type process struct {
+type Process struct {
 	pid   int
 	group *cgroup.Group
 	// mark is in the environment of what it starts.
@@ -40,7 +43,7 @@ type process struct {
 	// held is the launcher that becomes the command; nil without a sandbox.
 	held     *sandbox.Held
 	recorder *profiler.Recorder
-	done     chan struct{} // closed when the leader has ended and the group is killed
+	Done     chan struct{} // closed when the leader has ended and the group is killed
 
 	mutex  sync.Mutex
 	reaped bool
@@ -50,8 +53,8 @@ type process struct {
 
 // start starts the command. It dies with this process: the kernel kills it when
 // the thread that started it ends, so one thread stays with it.
-func (p *process) start(command *exec.Cmd) (*process, error) {
-	p.done = make(chan struct{})
+func (p *Process) start(command *exec.Cmd) (*Process, error) {
+	p.Done = make(chan struct{})
 	started := make(chan error, 1)
 	go p.launch(command, started)
 	if err := <-started; err != nil {
@@ -60,7 +63,7 @@ func (p *process) start(command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-func (p *process) launch(command *exec.Cmd, started chan<- error) {
+func (p *Process) launch(command *exec.Cmd, started chan<- error) {
 	// Never unlocked: the thread has its own umask and must not be used again.
 	runtime.LockOSThread()
 	if unix.Unshare(unix.CLONE_FS) == nil { // refused in some containers
@@ -101,18 +104,18 @@ func (p *process) launch(command *exec.Cmd, started chan<- error) {
 	p.group.Kill()
 	_ = command.Wait() // says how it ended, as ProcessState does
 	p.state, p.reaped = command.ProcessState, true
-	close(p.done)
+	close(p.Done)
 }
 
 // become returns when the launcher, if it was started, is the command. What it
 // did before is not the command's.
-func (p *process) become(launcher *exec.Cmd, err error) error {
+func (p *Process) become(launcher *exec.Cmd, err error) error {
 	defer p.held.Close()
 	if err != nil {
 		return err
 	}
 	if err = p.held.Await(); err == nil {
-		p.lap()
+		p.Lap()
 		return nil
 	}
 	if p.recorder != nil {
@@ -125,7 +128,7 @@ func (p *process) become(launcher *exec.Cmd, err error) error {
 
 // record begins to look at the started command; without one it gives the
 // counters back.
-func (p *process) record(counters *profiler.Counters, started bool, environment []string) {
+func (p *Process) record(counters *profiler.Counters, started bool, environment []string) {
 	switch {
 	case counters == nil:
 	case !started:
@@ -139,17 +142,17 @@ func (p *process) record(counters *profiler.Counters, started bool, environment 
 	}
 }
 
-// profile is what the command did since it was asked last; nil when it is not
+// Profile is what the command did since it was asked last; nil when it is not
 // profiled.
-func (p *process) profile() *trial.Profile {
+func (p *Process) Profile() *trial.Profile {
 	if p.recorder == nil {
 		return nil
 	}
 	return CompactProfile(p.recorder.Lap())
 }
 
-// lap lets the next profile begin now.
-func (p *process) lap() {
+// Lap lets the next profile begin now.
+func (p *Process) Lap() {
 	if p.recorder != nil {
 		p.recorder.Lap()
 	}
@@ -176,9 +179,9 @@ func startIn(command *exec.Cmd, in *cgroup.Group) (started *exec.Cmd, grouped bo
 	return command, false, command.Start()
 }
 
-// cpuSeconds is the CPU time the command and all it started have used. Without
+// CPUSeconds is the CPU time the command and all it started have used. Without
 // a control group, what was orphaned before it ended is not in it.
-func (p *process) cpuSeconds() float64 {
+func (p *Process) CPUSeconds() float64 {
 	if p.grouped {
 		if used, ok := p.group.CPUSeconds(); ok {
 			return used
@@ -188,7 +191,7 @@ func (p *process) cpuSeconds() float64 {
 }
 
 // Members are the processes of the command that run now. None once it has ended.
-func (p *process) Members() []int {
+func (p *Process) Members() []int {
 	p.mutex.Lock()
 	reaped := p.reaped
 	p.mutex.Unlock()
@@ -202,11 +205,11 @@ func (p *process) Members() []int {
 }
 
 // Grouped reports whether it runs in a control group of its own.
-func (p *process) Grouped() bool { return p.grouped }
+func (p *Process) Grouped() bool { return p.grouped }
 
 // owns reports whether the process is one of the command's, by what the process
 // itself cannot choose: its control group, its session, its parents.
-func (p *process) owns(pid int) bool {
+func (p *Process) owns(pid int) bool {
 	if p.grouped {
 		return slices.Contains(cgroup.Processes(p.group.Directory), pid)
 	}
@@ -220,23 +223,24 @@ func preferAsVictim(pid int) {
 }
 
 // send signals the whole group. The caller holds the mutex.
-func (p *process) send(signal unix.Signal) {
+func (p *Process) send(signal unix.Signal) {
 	if !p.reaped {
 		_ = unix.Kill(-p.pid, signal) // fails only when nobody is left
 	}
 }
 
-// ended reports whether the command has.
-func (p *process) ended() bool {
+// Ended reports whether the command has.
+func (p *Process) Ended() bool {
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return true
 	default:
 		return false
 	}
 }
 
-func (p *process) kill() {
+// Kill ends the group and all that is in the control group.
+func (p *Process) Kill() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.reaped {
@@ -246,8 +250,8 @@ func (p *process) kill() {
 	}
 }
 
-// terminate asks the group to end and kills it after the grace.
-func (p *process) terminate(grace time.Duration) {
+// Terminate asks the group to end and kills it after the grace.
+func (p *Process) Terminate(grace time.Duration) {
 	p.mutex.Lock()
 	p.send(unix.SIGTERM)
 	p.send(unix.SIGCONT) // a stopped process cannot obey
@@ -255,34 +259,22 @@ func (p *process) terminate(grace time.Duration) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case <-p.done:
+	case <-p.Done:
 	case <-timer.C:
-		p.kill()
+		p.Kill()
 	}
 }
 
-// exit is how a command ended.
-type exit struct {
-	code   int            // -1 when it was ended by a signal
-	signal syscall.Signal // 0 when it ended by itself
-	killed bool           // by us
-	peak   int64          // most memory that it, or one of its processes, had, in bytes
-	// outOfMemory says that the kernel ended a process of it at its limit.
-	outOfMemory bool
-}
-
-// exit is valid once done is closed.
-func (p *process) exit() exit {
+// Exit is valid once done is closed.
+func (p *Process) Exit() Exit {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	e := exit{code: p.state.ExitCode(), killed: p.killed}
+	e := Exit{Code: p.state.ExitCode(), Killed: p.killed}
 	if status, ok := p.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		e.signal = status.Signal()
+		e.Signal = status.Signal()
 	}
 	if usage, ok := p.state.SysUsage().(*syscall.Rusage); ok {
-		e.peak = usage.Maxrss << 10
+		e.Peak = usage.Maxrss << 10
 	}
 	return e
 }
-
-func (e exit) ok() bool { return e.code == 0 }

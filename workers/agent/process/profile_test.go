@@ -1,4 +1,4 @@
-package agent_test
+package process_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
 // TestAProfileFitsIntoAReport: of a machine with many events all metrics of the
@@ -19,7 +19,7 @@ func TestAProfileFitsIntoAReport(t *testing.T) {
 	for i := range 38 {
 		p.Host = append(p.Host, profiler.HostMetric{Name: fmt.Sprintf("tree.%03d", i), Value: float64(i)})
 	}
-	compact := agent.CompactProfile(p)
+	compact := process.CompactProfile(p)
 	if faults := compact.Faults(); len(faults) > 0 {
 		t.Errorf("the server would refuse it: %v", faults)
 	}
@@ -34,10 +34,10 @@ func TestAProfileFitsIntoAReport(t *testing.T) {
 	for i := range 200 {
 		p.Host = append(p.Host, profiler.HostMetric{Name: fmt.Sprintf("machine.%03d", i)})
 	}
-	if faults := agent.CompactProfile(p).Faults(); len(faults) > 0 {
+	if faults := process.CompactProfile(p).Faults(); len(faults) > 0 {
 		t.Errorf("the server would refuse it: %v", faults)
 	}
-	if agent.CompactProfile(profiler.Profile{}) != nil {
+	if process.CompactProfile(profiler.Profile{}) != nil {
 		t.Error("a profile of no time at all")
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 )
 
 // read takes a log as the server gets it.
-func read(t interface{ Fatalf(string, ...any) }, book *logBook) string {
+func read(t interface{ Fatalf(string, ...any) }, book *Log) string {
 	var log strings.Builder
 	for {
-		text, offset := book.chunk()
+		text, offset := book.Chunk()
 		if text == "" {
 			return log.String()
 		}
@@ -24,14 +24,14 @@ func read(t interface{ Fatalf(string, ...any) }, book *logBook) string {
 			t.Fatalf("a piece of %d bytes at %d behind %d bytes", len(text), offset, log.Len())
 		}
 		log.WriteString(text)
-		book.sent(len(text))
+		book.Sent(len(text))
 	}
 }
 
 func TestLogIsTheOutputAsText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		output := rapid.SliceOfN(rapid.SampledFrom([]byte("a\n\x00\xff\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80")), 0, 200).Draw(t, "output")
-		book, stream := newLogBook(), textStream{}
+		book, stream := NewLog(), textStream{}
 		early := ""
 		for rest := output; len(rest) > 0; {
 			cut := rapid.IntRange(1, len(rest)).Draw(t, "cut")
@@ -39,7 +39,7 @@ func TestLogIsTheOutputAsText(t *testing.T) {
 			rest = rest[cut:]
 		}
 		book.write(stream.end())
-		book.close()
+		book.Close()
 		got := early + read(t, book)
 		if want := printable(string(output)); flat(got) != flat(want) {
 			t.Fatalf("got %q, want %q", got, want)
@@ -59,7 +59,7 @@ func flat(text string) string {
 func TestLogKeepsBothEnds(t *testing.T) {
 	for _, size := range []int{0, 1, logHead, logHead + 1, logHead + logTail, logHead + logTail + 1, 5 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			book := newLogBook()
+			book := NewLog()
 			written := make([]byte, 0, size)
 			for i := 0; len(written) < size; i++ {
 				line := fmt.Sprintf("%d é\n", i)
@@ -70,7 +70,7 @@ func TestLogKeepsBothEnds(t *testing.T) {
 				written = append(written, line...)
 				book.write(line)
 			}
-			book.close()
+			book.Close()
 			book.write("too late")
 			got := read(t, book)
 			head, tail := min(len(written), logHead-3), max(0, len(written)-logTail+3)
@@ -127,7 +127,7 @@ func TestLastLines(t *testing.T) {
 	last := &lastBytes{}
 	last.write(bytes.Repeat([]byte("noise "), 10_000))
 	last.write([]byte("\n10%\r20%\n\nValueError: no\xff \n\n"))
-	if got := fmt.Sprintf("%q", last.lines(3)); got != "[\"10%\" \"20%\" \"ValueError: no\uFFFD\"]" {
+	if got := fmt.Sprintf("%q", last.Lines(3)); got != "[\"10%\" \"20%\" \"ValueError: no\uFFFD\"]" {
 		t.Errorf("got %s", got)
 	}
 }

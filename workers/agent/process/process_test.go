@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
@@ -12,21 +12,21 @@ import (
 // TestOrphansCountInAControlGroup: what a command started and did not wait for
 // has used the CPU all the same.
 func TestOrphansCountInAControlGroup(t *testing.T) {
-	if !CanGroup() {
+	if !agenttest.CanGroup() {
 		t.Skip("this user may not make control groups here")
 	}
 	outer := cgroup.New("orphans")
 	t.Cleanup(outer.Remove)
 	const work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
-	p, err := (&process{group: outer.Inner("1")}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c '" + work + "; echo done' & wait"}})
+	p, err := (&Process{group: outer.Inner("1")}).start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c '" + work + "; echo done' & wait"}})
 	if err != nil {
 		t.Skipf("no sh: %v", err)
 	}
-	<-p.done
+	<-p.Done
 	if !p.grouped {
 		t.Skip("the kernel refused to start a command in the control group")
 	}
-	if used := p.cpuSeconds(); used <= 0.01 {
+	if used := p.CPUSeconds(); used <= 0.01 {
 		t.Errorf("%g s of CPU time are counted, and the orphan used more", used)
 	}
 	p.group.Remove()
@@ -50,10 +50,10 @@ func TestANumberThatMeansAnotherProcessIsLeftAlone(t *testing.T) {
 	})
 	number := stranger.Process.Pid
 
-	ended := &process{pid: number, mark: cgroup.MarkVariable + t.TempDir(), reaped: true, done: make(chan struct{})}
-	close(ended.done)
-	ended.kill()
-	ended.terminate(time.Millisecond)
+	ended := &Process{pid: number, mark: cgroup.MarkVariable + t.TempDir(), reaped: true, Done: make(chan struct{})}
+	close(ended.Done)
+	ended.Kill()
+	ended.Terminate(time.Millisecond)
 	if members := ended.Members(); len(members) > 0 {
 		t.Errorf("the ended command is thought to have the processes %v", members)
 	}
@@ -69,12 +69,12 @@ func TestCommandRunsWithoutItsGroup(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no true")
 	}
-	p, err := (&process{group: &cgroup.Group{Directory: t.TempDir()}}).start(&exec.Cmd{Path: program, Args: []string{"true"}})
+	p, err := (&Process{group: &cgroup.Group{Directory: t.TempDir()}}).start(&exec.Cmd{Path: program, Args: []string{"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-p.done
-	if !p.exit().ok() {
-		t.Errorf("got %+v", p.exit())
+	<-p.Done
+	if !p.Exit().OK() {
+		t.Errorf("got %+v", p.Exit())
 	}
 }

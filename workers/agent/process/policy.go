@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// refusal is something a study wants that this worker's owner has not allowed, or
+// Refusal is something a study wants that this worker's owner has not allowed, or
 // not given. The trial is none the worse for it: another worker may take it.
-type refusal struct{ reason string }
+type Refusal struct{ reason string }
 
-func (f refusal) Error() string { return f.reason }
+func (f Refusal) Error() string { return f.reason }
 
 // Policy is what the worker's owner lets studies run. The zero value allows
 // every command in every folder.
@@ -31,10 +31,28 @@ type Policy struct {
 	Directories []string
 }
 
+// Rules say what commands may run for whom, and what they get of this machine.
+type Rules struct {
+	Worker string // the name that people know
+	// Directory is what a study's directory is relative to.
+	Directory string
+	// Path are folders that come first on the PATH of commands.
+	Path []string
+	// Pass names variables that commands get from this process's environment; a
+	// trailing * matches the rest of a name.
+	Pass []string
+	// Slots share the cores, unless Elastic.
+	Slots   int
+	Elastic bool
+	Policy  Policy
+	Secrets map[string]string
+}
+
 // anything stands for the rest of a command line.
 const anything = "**"
 
-func (p Policy) complete() (Policy, error) {
+// Complete returns the policy with absolute folders, or what is wrong with it.
+func (p Policy) Complete() (Policy, error) {
 	for _, pattern := range p.Commands {
 		words := strings.Fields(pattern)
 		if len(words) == 0 || words[0] == anything {
@@ -83,9 +101,9 @@ func matches(pattern string, command *exec.Cmd) bool {
 	return true
 }
 
-// allows refuses a lease whose command this worker's owner has not allowed.
-func (o Options) allows(command *exec.Cmd, lease protocol.Lease) error {
-	if folders := o.Policy.Directories; len(folders) > 0 {
+// Allows refuses a lease whose command this worker's owner has not allowed.
+func (r Rules) Allows(command *exec.Cmd, lease protocol.Lease) error {
+	if folders := r.Policy.Directories; len(folders) > 0 {
 		where, err := filepath.EvalSymlinks(command.Dir)
 		if err != nil {
 			where = filepath.Clean(command.Dir) // it is not there, and nothing will run in it
@@ -93,31 +111,31 @@ func (o Options) allows(command *exec.Cmd, lease protocol.Lease) error {
 		if !slices.ContainsFunc(folders, func(folder string) bool {
 			return where == folder || strings.HasPrefix(where, strings.TrimSuffix(folder, "/")+"/")
 		}) {
-			return refusal{fmt.Sprintf("its owner does not let studies run in %s, only in %s (--allow-directory)", command.Dir, strings.Join(folders, ", "))}
+			return Refusal{fmt.Sprintf("its owner does not let studies run in %s, only in %s (--allow-directory)", command.Dir, strings.Join(folders, ", "))}
 		}
 	}
-	if len(o.Policy.Commands) == 0 {
+	if len(r.Policy.Commands) == 0 {
 		return nil
 	}
-	if !slices.ContainsFunc(o.Policy.Commands, func(pattern string) bool { return matches(pattern, command) }) {
-		return refusal{fmt.Sprintf("its owner does not allow the command %q, only %q (--allow-command)", command.Args, o.Policy.Commands)}
+	if !slices.ContainsFunc(r.Policy.Commands, func(pattern string) bool { return matches(pattern, command) }) {
+		return Refusal{fmt.Sprintf("its owner does not allow the command %q, only %q (--allow-command)", command.Args, r.Policy.Commands)}
 	}
 	// What a program does depends on its environment as well.
 	for name := range lease.Environment {
-		if !slices.ContainsFunc(o.PassEnvironment, func(pattern string) bool { return covers(pattern, name) }) {
-			return refusal{fmt.Sprintf("its owner allows certain commands only, and not that the study sets the variable %s (--pass-env %s allows it)", name, name)}
+		if !slices.ContainsFunc(r.Pass, func(pattern string) bool { return covers(pattern, name) }) {
+			return Refusal{fmt.Sprintf("its owner allows certain commands only, and not that the study sets the variable %s (--pass-env %s allows it)", name, name)}
 		}
 	}
 	return nil
 }
 
-// spares makes a refusal of a program or folder that is missing, where the owner
+// Spares makes a refusal of a program or folder that is missing, where the owner
 // chose what runs: a worker that is set up for some studies says nothing about the
 // others.
-func (p Policy) spares(err error) error {
-	var fault studyFault
+func (p Policy) Spares(err error) error {
+	var fault StudyFault
 	if len(p.Commands)+len(p.Directories) > 0 && errors.As(err, &fault) {
-		return refusal(fault)
+		return Refusal(fault)
 	}
 	return err
 }
@@ -128,13 +146,13 @@ func covers(pattern, name string) bool {
 	return name == pattern || open && strings.HasPrefix(name, prefix)
 }
 
-// secrets are the values of what a lease's study asks for by name.
-func (o Options) secrets(lease protocol.Lease) (map[string]string, error) {
+// SecretsOf are the values of what a lease's study asks for by name.
+func (r Rules) SecretsOf(lease protocol.Lease) (map[string]string, error) {
 	values := map[string]string{}
 	for _, name := range lease.Secrets {
-		value, has := o.Secrets[name]
+		value, has := r.Secrets[name]
 		if !has {
-			return nil, refusal{fmt.Sprintf("it has no secret %s: its owner gives it one with --secret %s=FILE", name, name)}
+			return nil, Refusal{fmt.Sprintf("it has no secret %s: its owner gives it one with --secret %s=FILE", name, name)}
 		}
 		values[name] = value
 	}

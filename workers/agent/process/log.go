@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ const (
 	logChunk = 64 << 10
 )
 
-// logBook collects a run's output as text: valid UTF-8 without zero bytes.
-type logBook struct {
+// Log collects a run's output as text: valid UTF-8 without zero bytes.
+type Log struct {
 	mutex   sync.Mutex
 	pending []byte // not sent yet
 	offset  int64  // of pending in the log
@@ -28,7 +28,8 @@ type logBook struct {
 	closed  bool
 }
 
-func newLogBook() *logBook { return &logBook{head: logHead} }
+// NewLog is an empty log.
+func NewLog() *Log { return &Log{head: logHead} }
 
 // textStream is one of the streams that go into a log; it holds back a
 // character whose bytes have not all arrived.
@@ -60,7 +61,7 @@ func printable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func (l *logBook) write(text string) {
+func (l *Log) write(text string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.closed {
@@ -82,13 +83,13 @@ func (l *logBook) write(text string) {
 	}
 }
 
-// note adds a line of our own.
-func (l *logBook) note(format string, args ...any) {
+// Note adds a line of our own.
+func (l *Log) Note(format string, args ...any) {
 	l.write("tandem: " + printable(fmt.Sprintf(format, args...)) + "\n")
 }
 
-// close makes the end of the log ready to be sent; nothing can be added then.
-func (l *logBook) close() {
+// Close makes the end of the log ready to be sent; nothing can be added then.
+func (l *Log) Close() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.closed {
@@ -111,17 +112,17 @@ func (l *logBook) close() {
 	l.tail = nil
 }
 
-// chunk is the next piece to send, and where in the log it starts; empty when
+// Chunk is the next piece to send, and where in the log it starts; empty when
 // all is sent.
-func (l *logBook) chunk() (text string, offset int64) {
+func (l *Log) Chunk() (text string, offset int64) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	piece := string(l.pending[:min(len(l.pending), logChunk+utf8.UTFMax)])
 	return script.Truncate(piece, logChunk), l.offset
 }
 
-// sent forgets a piece that has arrived.
-func (l *logBook) sent(bytes int) {
+// Sent forgets a piece that has arrived.
+func (l *Log) Sent(bytes int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.pending = append(l.pending[:0], l.pending[bytes:]...)

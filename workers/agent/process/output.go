@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"bytes"
@@ -15,40 +15,40 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 
-// pipeLinger is how long output is awaited from processes that hold the pipe
+// PipeLinger is how long output is awaited from processes that hold the pipe
 // open after the command's group was killed.
-const pipeLinger = 2 * time.Second
+const PipeLinger = 2 * time.Second
 
-// capture reads a command's output: everything into the log, lines of standard
+// Capture reads a command's output: everything into the log, lines of standard
 // output to whoever looks for reports, and the end of standard error.
-type capture struct {
-	log     *logBook
-	heard   *atomic.Int64 // moment of the last output; nil: nobody wants to know
-	secrets []string      // see mask
-	line    func([]byte)
+type Capture struct {
+	Log     *Log
+	Heard   *atomic.Int64 // moment of the last output; nil: nobody wants to know
+	Secrets []string      // see redactor
+	Line    func([]byte)
 	readers sync.WaitGroup
-	from    outlets
-	errors  lastBytes
+	from    Streams
+	Errors  lastBytes
 }
 
-// outlets are the ends that we read of a command's standard output and error.
-type outlets struct{ output, errors *os.File }
+// Streams are the ends that we read of a command's standard output and error.
+type Streams struct{ output, errors *os.File }
 
-// openOutlets returns the ends a command writes to as well. The caller closes
+// openStreams returns the ends a command writes to as well. The caller closes
 // those when the command has them.
-func openOutlets() (o outlets, stdout, stderr *os.File, err error) {
+func openStreams() (o Streams, stdout, stderr *os.File, err error) {
 	if o.output, stdout, err = os.Pipe(); err != nil {
-		return outlets{}, nil, nil, err
+		return Streams{}, nil, nil, err
 	}
 	if o.errors, stderr, err = os.Pipe(); err != nil {
 		_ = stdout.Close() // nothing is in it
 		o.close()
-		return outlets{}, nil, nil, err
+		return Streams{}, nil, nil, err
 	}
 	return o, stdout, stderr, nil
 }
 
-func (o outlets) close() {
+func (o Streams) close() {
 	_, _ = o.output.Close(), o.errors.Close() // read-only: nothing can be lost
 }
 
@@ -58,24 +58,24 @@ type sink interface {
 	end()
 }
 
-// read begins to read.
-func (c *capture) read(from outlets) {
+// Read begins to read.
+func (c *Capture) Read(from Streams) {
 	c.from = from
-	for pipe, to := range map[*os.File]sink{from.output: &lineSplitter{line: c.line}, from.errors: &c.errors} {
+	for pipe, to := range map[*os.File]sink{from.output: &lineSplitter{line: c.Line}, from.errors: &c.Errors} {
 		_ = pipe.SetReadDeadline(time.Time{}) // pipes have deadlines
 		c.readers.Go(func() { c.copy(pipe, to) })
 	}
 }
 
-func (c *capture) copy(pipe *os.File, to sink) {
-	stream, masked, buffer := textStream{}, mask{secrets: c.secrets}, make([]byte, 64<<10)
+func (c *Capture) copy(pipe *os.File, to sink) {
+	stream, masked, buffer := textStream{}, Redactor{Secrets: c.Secrets}, make([]byte, 64<<10)
 	take := func(p []byte) {
-		if c.heard != nil {
-			c.heard.Store(int64(clock.Now()))
+		if c.Heard != nil {
+			c.Heard.Store(int64(clock.Now()))
 		}
 		text := masked.text(stream.text(p))
-		c.log.write(text)
-		if len(c.secrets) > 0 {
+		c.Log.write(text)
+		if len(c.Secrets) > 0 {
 			p = []byte(text)
 		}
 		to.write(p)
@@ -92,8 +92,8 @@ func (c *capture) copy(pipe *os.File, to sink) {
 			takeRest(pipe, buffer, take)
 		}
 		rest := masked.text(stream.end()) + masked.end()
-		c.log.write(rest)
-		if len(c.secrets) > 0 {
+		c.Log.write(rest)
+		if len(c.Secrets) > 0 {
 			to.write([]byte(rest))
 		}
 		to.end()
@@ -129,9 +129,9 @@ func takeRest(pipe *os.File, buffer []byte, take func([]byte)) {
 	})
 }
 
-// stop returns when all is read that comes within the patience, or was written
+// Stop returns when all is read that comes within the patience, or was written
 // before where there is none.
-func (c *capture) stop(patience time.Duration) {
+func (c *Capture) Stop(patience time.Duration) {
 	deadline := time.Now().Add(patience)
 	_, _ = c.from.output.SetReadDeadline(deadline), c.from.errors.SetReadDeadline(deadline)
 	c.readers.Wait()
@@ -191,9 +191,9 @@ func (l *lastBytes) write(p []byte) {
 
 func (l *lastBytes) end() {}
 
-// lines are the last ones with anything in them, at most so many. Progress
+// Lines are the last ones with anything in them, at most so many. Progress
 // bars return the carriage instead of ending the line.
-func (l *lastBytes) lines(most int) []string {
+func (l *lastBytes) Lines(most int) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	text := strings.ReplaceAll(printable(string(l.kept)), "\r", "\n")
