@@ -57,11 +57,11 @@ type Agent struct {
 	cores  int
 	// events are what is counted in commands; nil when they are not profiled.
 	events []profiler.Event
-	// hurry asks for a heartbeat now.
-	hurry   chan struct{}
-	company company
-	pool    process.IdlePool
-	rules   process.Rules
+	// soon asks for a heartbeat now.
+	soon      chan struct{}
+	colocated colocated
+	pool      process.IdlePool
+	rules     process.Rules
 	// deliveries tell the server what is left of leases that are over here, while
 	// alive lasts.
 	deliveries sync.WaitGroup
@@ -100,10 +100,10 @@ func New(options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Server = harmed{options.Server}
+	options.Server = faulty{options.Server}
 	return &Agent{
 		options: options, rules: options.rules(), id: newID(options.Name),
-		hurry: make(chan struct{}, 1), runs: map[trial.ID]*run{}, said: map[string]bool{},
+		soon: make(chan struct{}, 1), runs: map[trial.ID]*run{}, said: map[string]bool{},
 	}, nil
 }
 
@@ -278,7 +278,7 @@ func (a *Agent) add(r *run) {
 // beatNow asks for a heartbeat at once.
 func (a *Agent) beatNow() {
 	select {
-	case a.hurry <- struct{}{}:
+	case a.soon <- struct{}{}:
 	default:
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/workers/sandbox"
-
 	"github.com/tandem-tune/tandem/workers/agent/script"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // confinement is how commands are held, with what the agent knows.

@@ -5,10 +5,9 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/workers/workload"
-
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
+	"github.com/tandem-tune/tandem/workers/workload"
 )
 
 // WithProbingTask gives the agent one small probing task, counts its runs, and

@@ -28,7 +28,7 @@ func (a *Agent) beat(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-a.hurry:
+		case <-a.soon:
 			timer.Stop()
 		case <-timer.C:
 		}
@@ -81,7 +81,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 		if quiet[r] > 0 {
 			r.noticed()
 		}
-		r.sprint.Hurry(slices.Contains(reply.Hurried, r.lease.Trial))
+		r.sprint.Trigger(slices.Contains(reply.Hurried, r.lease.Trial))
 		r.mutex.Lock()
 		r.orders.direct(reply.Directives[r.lease.Trial])
 		r.mutex.Unlock()

@@ -4,10 +4,9 @@ import (
 	"os/exec"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/workers/sandbox"
-
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/script"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // launch starts the prepared command and the measurement of its first epoch.
@@ -59,8 +58,8 @@ func (r starting) measure() {
 		used = max(used, p.CPUSeconds()) // what was orphaned does not count backwards
 		return used
 	})
-	r.agent.company.change(1)
-	r.mark = r.agent.company.stand()
+	r.agent.colocated.change(1)
+	r.mark = r.agent.colocated.snapshot()
 	r.settings.Apply(r.slot.Subject)
 	r.begin(p)
 }

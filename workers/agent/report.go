@@ -17,7 +17,7 @@ import (
 // reported again gets its answer again.
 func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	defer r.working()()
-	arrived := r.agent.company.stand()
+	arrived := r.agent.colocated.snapshot()
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
 	if r.sealed {
@@ -56,7 +56,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	}
 	r.progress.last, r.progress.reported, r.progress.answer = said.Epoch, true, directive
 	r.progress.refusal = ""
-	r.mark, r.setup = r.agent.company.stand(), 0
+	r.mark, r.setup = r.agent.colocated.snapshot(), 0
 	r.orders.take(directive)
 	return directive, nil
 }
@@ -91,7 +91,7 @@ func (r *run) settled() progress {
 // measured adds what the worker measured of the epoch: the time since the one
 // before was answered, and the energy, the profile and the use of GPUs since the one
 // before was measured.
-func (r *run) measured(said script.Outcome, arrived stand) protocol.Report {
+func (r *run) measured(said script.Outcome, arrived snapshot) protocol.Report {
 	energy := r.window.Lap()
 	took := max(0, time.Duration(arrived.at-r.mark.at))
 	return protocol.Report{

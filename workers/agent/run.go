@@ -62,7 +62,7 @@ type run struct {
 
 	reporting  sync.Mutex     // held while an epoch is on its way
 	sealed     bool           // no report and no start of training counts any more
-	mark       stand          // when the present epoch began
+	mark       snapshot       // when the present epoch began
 	setup      time.Duration  // of the first epoch, before the training began; 0: the script did not say
 	settings   *knob.Settings // its Apply and InForce are called with the reports held
 	window     *profiler.Window
@@ -83,7 +83,7 @@ type progress struct {
 	// answered.
 	reported bool
 	answer   protocol.Directive
-	// Refusal is the newest report's refusal; unreachable says that the server
+	// refusal is the newest report's refusal; unreachable says that the server
 	// is not there to take one.
 	refusal     string
 	unreachable bool
@@ -161,7 +161,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	close(r.lines)
 	r.reading.Wait()
 	r.emulation.End()
-	r.agent.company.change(-1)
+	r.agent.colocated.change(-1)
 	if !r.over() {
 		if orphans := r.slot.KillOrphans(); orphans > 0 {
 			r.log.Note("ended %d processes that had left the command's group", orphans)
@@ -178,7 +178,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	lastErrors := r.output.Errors.Lines(process.LastErrorLines)
-	request = r.agent.pool.Host.Explain(verdict(result, r.ending, r.orders.directive, r.progress, lastErrors), lastErrors, r.directory)
+	request = r.agent.pool.Host.Explain(outcomeOf(result, r.ending, r.orders.directive, r.progress, lastErrors), lastErrors, r.directory)
 	return request, request.Outcome != protocol.Vanished
 }
 

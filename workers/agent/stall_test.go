@@ -6,7 +6,6 @@ import (
 
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/process"
-
 	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestNoCageIsNoFault(t *testing.T) {
-	none := makeGroup(filepath.Join(t.TempDir(), "missing", "cage"))
+	none := makeGroup(filepath.Join(t.TempDir(), "missing", "group"))
 	if none != nil || none.Inner("1") != nil || none.Open() >= 0 {
 		t.Errorf("got %+v", none)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Control groups end most strays before this is needed; elsewhere it is all
+// Control groups end most orphans before this is needed; elsewhere it is all
 // there is.
 func TestKillMarked(t *testing.T) {
 	start := func(environment ...string) *exec.Cmd {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/profiler"
-
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 

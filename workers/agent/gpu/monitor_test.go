@@ -9,7 +9,6 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/trial"
-
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 )
 

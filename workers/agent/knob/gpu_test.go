@@ -9,7 +9,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
-
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 )

@@ -121,12 +121,12 @@ type Sprint struct {
 	// Note adds a line to the trial's log.
 	Note func(format string, args ...any)
 
-	hurried  atomic.Bool
-	sprinted stopwatch // since it was taken last
+	triggered atomic.Bool
+	sprinted  stopwatch // since it was taken last
 }
 
-// Hurry says whether a trial of a higher priority waits for the machine.
-func (s *Sprint) Hurry(waits bool) { s.hurried.Store(waits) }
+// Trigger says whether a trial of a higher priority waits for the machine.
+func (s *Sprint) Trigger(waits bool) { s.triggered.Store(waits) }
 
 // Take is for how long the command sprinted since this was last asked.
 func (s *Sprint) Take(at clock.Moment) time.Duration { return s.sprinted.take(at) }
@@ -168,7 +168,7 @@ func (s *Sprint) due(began clock.Moment) string {
 	switch {
 	case s.Wanted && time.Duration(clock.Now()-began) >= s.After:
 		return fmt.Sprintf("after %s", s.After)
-	case s.hurried.Load():
+	case s.triggered.Load():
 		return "as a trial of a higher priority waits for this machine"
 	}
 	return ""

@@ -1,13 +1,13 @@
 package knob
 
 import (
-	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
 func TestTheAccountOfSprints(t *testing.T) {

@@ -15,11 +15,10 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/study/system"
-	"github.com/tandem-tune/tandem/workers/workload"
-
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/workload"
 )
 
 // watched is a task that notes what was set of the machine while it ran.

@@ -18,8 +18,9 @@ type StudyFault struct{ reason string }
 
 func (f StudyFault) Error() string { return f.reason }
 
-// Find finds the program and the folder of a lease's command. Nothing is passed through a shell. What
-// it looked for is returned beside the error that it is not there.
+// Find finds the program and the folder of a lease's command. Nothing is passed
+// through a shell. If it is not there, the command is returned with the error.
+// Faults of the study are StudyFault.
 func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 	if len(lease.Command) == 0 {
 		return nil, StudyFault{"the study has no command: its trials are run by the process that asks for them"}

@@ -1,11 +1,11 @@
 package process
 
 import (
-	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
 )

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"golang.org/x/sys/unix"
 
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 )
 

@@ -1,12 +1,13 @@
 package process
 
 import (
-	"github.com/tandem-tune/tandem/workers/agent/agenttest"
-	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"os/exec"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tandem-tune/tandem/workers/agent/agenttest"
+	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 )
 
 // TestOrphansCountInAControlGroup: what a command started and did not wait for

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
-	"golang.org/x/sys/unix"
 )
 
 // StateDirectory is where the user's programs keep state that can be lost.

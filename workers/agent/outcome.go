@@ -8,11 +8,11 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
-// verdict says how a lease ended, from how its command did. A trial that
+// outcomeOf says how a lease ended, from how its command did. A trial that
 // reached its budget did so whatever ended it afterwards; what we or the server
 // ended is given back, and so is what a broken GPU ended; everything else is
 // the command's failure.
-func verdict(result process.Exit, ended ending, directive protocol.Directive, p progress, lastErrors []string) protocol.FinishRequest {
+func outcomeOf(result process.Exit, ended ending, directive protocol.Directive, p progress, lastErrors []string) protocol.FinishRequest {
 	interrupted := func(reason string) protocol.FinishRequest {
 		return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: reason}
 	}

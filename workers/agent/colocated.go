@@ -1,12 +1,13 @@
 package agent
 
 import (
-	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"sync"
+
+	"github.com/tandem-tune/tandem/workers/agent/clock"
 )
 
-// company is how many commands run on this worker, over time.
-type company struct {
+// colocated is how many commands run on this worker, over time.
+type colocated struct {
 	mutex   sync.Mutex
 	running int
 	since   clock.Moment
@@ -15,36 +16,36 @@ type company struct {
 }
 
 // change adds to the number of running commands.
-func (c *company) change(by int) {
+func (c *colocated) change(by int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.advance()
 	c.running += by
 }
 
-func (c *company) advance() {
+func (c *colocated) advance() {
 	at := clock.Now()
 	c.area += float64(c.running) * float64(at-c.since)
 	c.since = at
 }
 
-// stand is where company is at a moment.
-type stand struct {
+// snapshot is the count at a moment.
+type snapshot struct {
 	at      clock.Moment
 	running int
 	area    float64
 }
 
-func (c *company) stand() stand {
+func (c *colocated) snapshot() snapshot {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.advance()
-	return stand{at: c.since, running: c.running, area: c.area}
+	return snapshot{at: c.since, running: c.running, area: c.area}
 }
 
 // others is how many commands ran between the two moments beside the one that
 // asks, on average over time.
-func (s stand) others(since stand) float64 {
+func (s snapshot) others(since snapshot) float64 {
 	if s.at <= since.at { // a quick script may report before its command is counted
 		return max(0, float64(since.running-1))
 	}

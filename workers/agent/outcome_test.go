@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
-func TestVerdict(t *testing.T) {
+func TestOutcome(t *testing.T) {
 	none := protocol.Directive{Action: protocol.Continue}
 	pause := protocol.Directive{Action: protocol.Pause, Reason: "the study is paused"}
 	stop := protocol.Directive{Action: protocol.Stop, Reason: "the study was stopped"}
@@ -49,7 +49,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := verdict(test.exit, test.ended, test.directive, test.progress, test.errors)
+			got := outcomeOf(test.exit, test.ended, test.directive, test.progress, test.errors)
 			if got.Outcome != test.outcome || !strings.Contains(got.Reason, test.say) {
 				t.Errorf("got %+v, want %s: %s", got, test.outcome, test.say)
 			}
@@ -82,7 +82,7 @@ func TestMemoryOfAGPUIsToldFromOther(t *testing.T) {
 		"something else":       {process.Exit{Code: 1}, []string{"ValueError"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := verdict(test.exit, ending{}, protocol.Directive{Action: protocol.Continue}, progress{last: 1, epochs: 3}, test.errors)
+			got := outcomeOf(test.exit, ending{}, protocol.Directive{Action: protocol.Continue}, progress{last: 1, epochs: 3}, test.errors)
 			if got.OutOfGPUMemory != test.want || got.Outcome != protocol.CommandFailed {
 				t.Errorf("got %+v", got)
 			}
