@@ -45,13 +45,10 @@ type Line struct {
 	weights []float64
 }
 
-// lineTerms is how many terms there are.
-const lineTerms = 7
-
 // terms are what the regression sees of one training beside another.
 func terms(own, other Profile) []float64 {
 	a, b := own.mean(), other.mean()
-	return []float64{ // lineTerms
+	return []float64{
 		1, a.Utilization, b.Utilization, a.Utilization * b.Utilization, max(0, a.Utilization+b.Utilization-1),
 		math.Log1p(a.MemoryBytes / gigabyte), math.Log1p(b.MemoryBytes / gigabyte),
 	}
