@@ -75,6 +75,7 @@ var mayImport = map[string][]string{
 	"workers/replay/policies":        {"workers/gpushare/packing", "workers/placement", "workers/replay"},
 	"workers/replay/trace":           {"internal/problem", "trial", "workers/placement", "workers/pool", "workers/replay"},
 	"internal/gate":                  {},
+	"internal/handclock":             {},
 	"study/spending":                 {"budget", "study/definition", "trial"},
 	"study/ranking":                  {"internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "trial"},
 	"study/analysis":                 {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},

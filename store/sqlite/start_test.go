@@ -13,23 +13,9 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/store/lossydisk"
 	"github.com/tandem-tune/tandem/store/sqlite"
 )
-
-// smallDisk is a real file system of 8 MiB.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return folder
-}
 
 // fill leaves so many bytes of room on the disk.
 func fill(t *testing.T, disk string, left int) {
@@ -70,7 +56,7 @@ func TestAStartOnAFullDiskIsNoVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			disk := smallDisk(t)
+			disk := lossydisk.Small(t)
 			refused, opened := 0, 0
 			for left := 0; opened < 3 && left < 4<<20; left += max(4096, left/4>>12<<12) {
 				path := filepath.Join(disk, "tandem.db")
@@ -163,7 +149,7 @@ func emptied(t *testing.T, folder string) {
 // TestAStartOnAFileSystemThatCanOnlyBeRead says so.
 func TestAStartOnAFileSystemThatCanOnlyBeRead(t *testing.T) {
 	t.Parallel()
-	disk := smallDisk(t)
+	disk := lossydisk.Small(t)
 	path := filepath.Join(disk, "tandem.db")
 	served(t, path, 3)
 	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {

@@ -15,26 +15,12 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/lossydisk"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
-
-// smallDisk is a real file system of 8 MiB.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return folder
-}
 
 // fill takes all the room there is.
 func fill(t *testing.T, path string) {
@@ -62,7 +48,7 @@ func fill(t *testing.T, path string) {
 // are done, without a restart.
 func TestFullDiskIsToldAndPasses(t *testing.T) {
 	t.Parallel()
-	disk := smallDisk(t)
+	disk := lossydisk.Small(t)
 	store, err := sqlite.Open(t.Context(), filepath.Join(disk, "tandem.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)

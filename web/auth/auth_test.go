@@ -12,30 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/handclock"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/web/auth"
 )
-
-// clock is a time that only the test moves.
-type clock struct {
-	mutex sync.Mutex
-	at    time.Time
-}
-
-func newClock() *clock { return &clock{at: time.Now()} }
-
-func (c *clock) now() time.Time {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(span time.Duration) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.at = c.at.Add(span)
-}
 
 // counting counts the look-ups of tokens.
 type counting struct {
@@ -149,17 +130,17 @@ func refused(t *testing.T, authenticator *auth.Authenticator, secret string) {
 
 func TestTokensExpire(t *testing.T) {
 	t.Parallel()
-	store, watch := memory.New(), newClock()
-	authenticator := auth.NewAuthenticator(store, watch.now)
+	store, watch := memory.New(), handclock.New()
+	authenticator := auth.NewAuthenticator(store, watch.Now)
 	secret, token := issue(t, store, auth.Admin, time.Hour)
 	if _, err := authenticator.Token(t.Context(), auth.Secret(secret)); err != nil {
 		t.Fatal(err)
 	}
-	watch.pass(token.Expires.Sub(watch.now()) - 1)
+	watch.Pass(token.Expires.Sub(watch.Now()) - 1)
 	if _, err := authenticator.Token(t.Context(), auth.Secret(secret)); err != nil {
 		t.Fatalf("a moment before its end: %v", err)
 	}
-	watch.pass(1)
+	watch.Pass(1)
 	refused(t, authenticator, secret)
 	if err := authenticator.Valid(t.Context(), token.ID); !problem.Is(err, problem.Unauthorized) {
 		t.Errorf("still valid: %v", err)
@@ -168,8 +149,8 @@ func TestTokensExpire(t *testing.T) {
 
 func TestDeletedTokensAreForgottenAtOnce(t *testing.T) {
 	t.Parallel()
-	store, watch := &counting{Store: memory.New()}, newClock()
-	authenticator := auth.NewAuthenticator(store, watch.now)
+	store, watch := &counting{Store: memory.New()}, handclock.New()
+	authenticator := auth.NewAuthenticator(store, watch.Now)
 	keep, _ := issue(t, store, auth.Admin, 0)
 	secret, token := issue(t, store, auth.Viewer, 0)
 	for range 10 {
@@ -258,8 +239,8 @@ func TestTheLastAdminStays(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	store, watch := memory.New(), newClock()
-	authenticator := auth.NewAuthenticator(store, watch.now)
+	store, watch := memory.New(), handclock.New()
+	authenticator := auth.NewAuthenticator(store, watch.Now)
 	_, viewer := issue(t, store, auth.Viewer, 0)
 	_, worker := issue(t, store, auth.Worker, 0)
 	if _, _, err := authenticator.StartSession(t.Context(), worker); !problem.Is(err, problem.Forbidden) {
@@ -272,17 +253,17 @@ func TestSessions(t *testing.T) {
 	if _, err := authenticator.Token(t.Context(), first); !problem.Is(err, problem.Unauthorized) {
 		t.Errorf("a session's secret is a token: %v", err)
 	}
-	watch.pass(auth.SessionLife - 1)
+	watch.Pass(auth.SessionLife - 1)
 	if _, err := authenticator.Session(t.Context(), first); err != nil {
 		t.Errorf("a moment before its end: %v", err)
 	}
-	watch.pass(1)
+	watch.Pass(1)
 	refused(t, authenticator, first.Reveal())
 	for range 40 {
 		if _, _, err := authenticator.StartSession(t.Context(), viewer); err != nil {
 			t.Fatal(err)
 		}
-		watch.pass(1)
+		watch.Pass(1)
 	}
 	tokens, err := store.Tokens(t.Context())
 	if err != nil {
@@ -360,8 +341,8 @@ func FuzzToken(f *testing.F) {
 
 func TestUsesAreWrittenDownLater(t *testing.T) {
 	t.Parallel()
-	store, watch := memory.New(), newClock()
-	authenticator := auth.NewAuthenticator(store, watch.now)
+	store, watch := memory.New(), handclock.New()
+	authenticator := auth.NewAuthenticator(store, watch.Now)
 	secret, token := issue(t, store, auth.Admin, 0)
 	gone, revoked := issue(t, store, auth.Viewer, 0)
 	used := func(tokens []auth.Token, err error) *time.Time {
@@ -378,16 +359,16 @@ func TestUsesAreWrittenDownLater(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		watch.pass(time.Minute)
+		watch.Pass(time.Minute)
 		for _, one := range []string{secret, gone} {
 			if _, err := authenticator.Token(t.Context(), auth.Secret(one)); err != nil && one == secret {
 				t.Fatal(err)
 			}
 		}
-		if at := used(authenticator.Tokens(t.Context())); at == nil || !at.Equal(watch.now()) {
-			t.Errorf("used at %v, shown as %v", watch.now(), at)
+		if at := used(authenticator.Tokens(t.Context())); at == nil || !at.Equal(watch.Now()) {
+			t.Errorf("used at %v, shown as %v", watch.Now(), at)
 		}
-		if at := used(store.Tokens(t.Context())); at != nil && at.Equal(watch.now()) {
+		if at := used(store.Tokens(t.Context())); at != nil && at.Equal(watch.Now()) {
 			t.Error("a request has waited for it to be stored")
 		}
 		if err := store.DeleteToken(t.Context(), revoked.ID); err != nil && !problem.Is(err, problem.NotFound) {
@@ -396,8 +377,8 @@ func TestUsesAreWrittenDownLater(t *testing.T) {
 		if err := authenticator.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if at := used(store.Tokens(t.Context())); at == nil || !at.Equal(watch.now()) {
-			t.Errorf("used at %v, stored as %v", watch.now(), at)
+		if at := used(store.Tokens(t.Context())); at == nil || !at.Equal(watch.Now()) {
+			t.Errorf("used at %v, stored as %v", watch.Now(), at)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/handclock"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -13,8 +14,8 @@ import (
 
 func TestSessionsOfALinkOpenItsStudyOnly(t *testing.T) {
 	t.Parallel()
-	store, watch := memory.New(), newClock()
-	authenticator := auth.NewAuthenticator(store, watch.now)
+	store, watch := memory.New(), handclock.New()
+	authenticator := auth.NewAuthenticator(store, watch.Now)
 	secret, link := issue(t, store, auth.Link, time.Hour)
 	shown, err := authenticator.Token(t.Context(), auth.Secret(secret))
 	if err != nil || shown.Study != "s1" {

@@ -17,29 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/handclock"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/certificate"
 )
-
-// clock is a time that only the test moves.
-type clock struct {
-	mutex sync.Mutex
-	at    time.Time
-}
-
-func newClock() *clock { return &clock{at: time.Now()} }
-
-func (c *clock) now() time.Time {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(span time.Duration) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.at = c.at.Add(span)
-}
 
 // shake lets a client that trusts the pool talk to a server with the source,
 // and returns what was agreed on.
@@ -62,9 +43,9 @@ func shake(source certificate.Source, client *tls.Config) (tls.ConnectionState, 
 	return state, err
 }
 
-func open(t *testing.T, folder string, watch *clock, names ...string) *certificate.Own {
+func open(t *testing.T, folder string, watch *handclock.Clock, names ...string) *certificate.Own {
 	t.Helper()
-	own, err := certificate.OpenOwn(folder, names, watch.now)
+	own, err := certificate.OpenOwn(folder, names, watch.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +63,11 @@ func pool(t *testing.T, own *certificate.Own) *x509.CertPool {
 
 func TestClientsThatHaveTheAuthorityBelieveTheServer(t *testing.T) {
 	t.Parallel()
-	watch := newClock()
+	watch := handclock.New()
 	own := open(t, filepath.Join(t.TempDir(), "tls"), watch, "tuning.example.org", "127.0.0.1", "::1")
 	trusted := pool(t, own)
 	for _, name := range []string{"tuning.example.org", "127.0.0.1", "::1"} {
-		state, err := shake(own, &tls.Config{RootCAs: trusted, ServerName: name, Time: watch.now, NextProtos: []string{"h2", "http/1.1"}})
+		state, err := shake(own, &tls.Config{RootCAs: trusted, ServerName: name, Time: watch.Now, NextProtos: []string{"h2", "http/1.1"}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -94,17 +75,17 @@ func TestClientsThatHaveTheAuthorityBelieveTheServer(t *testing.T) {
 			t.Errorf("agreed on version %x and %q", state.Version, state.NegotiatedProtocol)
 		}
 	}
-	if _, err := shake(own, &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: watch.now, MaxVersion: tls.VersionTLS12}); err == nil {
+	if _, err := shake(own, &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: watch.Now, MaxVersion: tls.VersionTLS12}); err == nil {
 		t.Error("TLS 1.2 is answered")
 	}
 	for name, c := range map[string]struct {
 		config *tls.Config
 		says   string
 	}{
-		"nobody trusted": {&tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1", Time: watch.now}, "--ca FILE"},
-		"another server": {&tls.Config{RootCAs: pool(t, open(t, filepath.Join(t.TempDir(), "tls"), watch, "127.0.0.1")), ServerName: "127.0.0.1", Time: watch.now}, "--ca FILE"},
-		"another name":   {&tls.Config{RootCAs: trusted, ServerName: "evil.test", Time: watch.now}, "--allow-host evil.test"},
-		"a late clock":   {&tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: func() time.Time { return watch.now().Add(100 * 24 * time.Hour) }}, "clocks"},
+		"nobody trusted": {&tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1", Time: watch.Now}, "--ca FILE"},
+		"another server": {&tls.Config{RootCAs: pool(t, open(t, filepath.Join(t.TempDir(), "tls"), watch, "127.0.0.1")), ServerName: "127.0.0.1", Time: watch.Now}, "--ca FILE"},
+		"another name":   {&tls.Config{RootCAs: trusted, ServerName: "evil.test", Time: watch.Now}, "--allow-host evil.test"},
+		"a late clock":   {&tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: func() time.Time { return watch.Now().Add(100 * 24 * time.Hour) }}, "clocks"},
 	} {
 		_, err := shake(own, c.config)
 		told, about := certificate.Explain(err, "the server")
@@ -119,7 +100,7 @@ func TestClientsThatHaveTheAuthorityBelieveTheServer(t *testing.T) {
 
 func TestTheAuthorityStaysAndItsKeyIsPrivate(t *testing.T) {
 	t.Parallel()
-	watch, folder := newClock(), filepath.Join(t.TempDir(), "tls")
+	watch, folder := handclock.New(), filepath.Join(t.TempDir(), "tls")
 	first := open(t, folder, watch, "127.0.0.1")
 	trusted := pool(t, first)
 	key := filepath.Join(folder, "authority-key.pem")
@@ -151,13 +132,13 @@ func TestTheAuthorityStaysAndItsKeyIsPrivate(t *testing.T) {
 	if again, err := os.ReadFile(second.File()); err != nil || string(again) != string(public) {
 		t.Fatalf("%s: %v", again, err)
 	}
-	if _, err := shake(second, &tls.Config{RootCAs: trusted, ServerName: "new.example.org", Time: watch.now}); err != nil {
+	if _, err := shake(second, &tls.Config{RootCAs: trusted, ServerName: "new.example.org", Time: watch.Now}); err != nil {
 		t.Errorf("a client from before: %v", err)
 	}
 
 	refused := func(why string) {
 		t.Helper()
-		if _, err := certificate.OpenOwn(folder, nil, watch.now); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), why) {
+		if _, err := certificate.OpenOwn(folder, nil, watch.Now); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), why) {
 			t.Errorf("want an error that says %q: %v", why, err)
 		}
 	}
@@ -181,31 +162,31 @@ func TestTheAuthorityStaysAndItsKeyIsPrivate(t *testing.T) {
 	if err := os.WriteFile(key, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	watch.pass(11 * 365 * 24 * time.Hour)
+	watch.Pass(11 * 365 * 24 * time.Hour)
 	refused("ended on")
 }
 
 func TestCertificatesAreRenewedWhileTheServerRuns(t *testing.T) {
 	t.Parallel()
-	watch := newClock()
+	watch := handclock.New()
 	own := open(t, filepath.Join(t.TempDir(), "tls"), watch, "127.0.0.1")
 	trusted, seen := pool(t, own), map[string]bool{}
 	for range 20 { // 400 days
-		state, err := shake(own, &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: watch.now})
+		state, err := shake(own, &tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: watch.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
 		leaf := state.PeerCertificates[0]
 		seen[leaf.SerialNumber.String()] = true
-		if left := leaf.NotAfter.Sub(watch.now()); left < 29*24*time.Hour || !own.Expires().Equal(leaf.NotAfter) {
+		if left := leaf.NotAfter.Sub(watch.Now()); left < 29*24*time.Hour || !own.Expires().Equal(leaf.NotAfter) {
 			t.Fatalf("shows a certificate that ends in %v; Expires says %v", left, own.Expires())
 		}
-		watch.pass(20 * 24 * time.Hour)
+		watch.Pass(20 * 24 * time.Hour)
 	}
 	if len(seen) < 5 || len(seen) > 8 {
 		t.Errorf("%d certificates in 400 days", len(seen))
 	}
-	watch.pass(own.AuthorityExpires().Sub(watch.now()) - 10*24*time.Hour)
+	watch.Pass(own.AuthorityExpires().Sub(watch.Now()) - 10*24*time.Hour)
 	if _, err := own.Certificate(nil); err != nil || own.Expires().After(own.AuthorityExpires()) {
 		t.Errorf("a certificate outlives its authority: %v, %v", own.Expires(), err)
 	}
@@ -259,16 +240,16 @@ func save(t *testing.T, path string, content []byte) {
 
 func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	t.Parallel()
-	watch, folder := newClock(), t.TempDir()
-	year := watch.now().Add(365 * 24 * time.Hour)
+	watch, folder := handclock.New(), t.TempDir()
+	year := watch.Now().Add(365 * 24 * time.Hour)
 	public, private, first := write(t, folder, "one.test", year)
-	files, err := certificate.OpenFiles(public, private, watch.now, slog.New(slog.DiscardHandler))
+	files, err := certificate.OpenFiles(public, private, watch.Now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	shows := func(wanted *x509.Certificate) {
 		t.Helper()
-		watch.pass(time.Minute)
+		watch.Pass(time.Minute)
 		shown, err := files.Certificate(nil)
 		if err != nil || !shown.Leaf.Equal(wanted) || !files.Expires().Equal(wanted.NotAfter) {
 			t.Fatalf("shows %v, want %v: %v", shown.Leaf.SerialNumber, wanted.SerialNumber, err)
@@ -284,7 +265,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	// What cannot be used leaves the old one in force; what follows counts.
 	save(t, public, []byte("nonsense"))
 	shows(second)
-	write(t, folder, "over.test", watch.now().Add(-time.Hour))
+	write(t, folder, "over.test", watch.Now().Add(-time.Hour))
 	shows(second)
 	if err := os.Remove(private); err != nil {
 		t.Fatal(err)
@@ -296,12 +277,12 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 
 func TestFilesThatCannotBeUsedSayWhy(t *testing.T) {
 	t.Parallel()
-	watch, folder := newClock(), t.TempDir()
-	year := watch.now().Add(365 * 24 * time.Hour)
+	watch, folder := handclock.New(), t.TempDir()
+	year := watch.Now().Add(365 * 24 * time.Hour)
 	_, foreign, _ := write(t, t.TempDir(), "other.test", year)
 	open := func(public, private string) string {
 		t.Helper()
-		_, err := certificate.OpenFiles(public, private, watch.now, slog.New(slog.DiscardHandler))
+		_, err := certificate.OpenFiles(public, private, watch.Now, slog.New(slog.DiscardHandler))
 		if !problem.Is(err, problem.Invalid) {
 			t.Fatalf("%s, %s: %v", public, private, err)
 		}
@@ -322,7 +303,7 @@ func TestFilesThatCannotBeUsedSayWhy(t *testing.T) {
 	if told := open(public, private); !strings.Contains(told, "chmod o-rwx") {
 		t.Error(told)
 	}
-	public, private, _ = write(t, t.TempDir(), "over.test", watch.now().Add(-time.Hour))
+	public, private, _ = write(t, t.TempDir(), "over.test", watch.Now().Add(-time.Hour))
 	if told := open(public, private); !strings.Contains(told, "ended on") {
 		t.Error(told)
 	}
@@ -331,7 +312,7 @@ func TestFilesThatCannotBeUsedSayWhy(t *testing.T) {
 func TestAuthoritiesThatCannotBeReadSayWhy(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	own := open(t, filepath.Join(folder, "tls"), newClock(), "localhost")
+	own := open(t, filepath.Join(folder, "tls"), handclock.New(), "localhost")
 	empty, long := filepath.Join(folder, "empty"), filepath.Join(folder, "long")
 	damaged := filepath.Join(folder, "damaged")
 	save(t, empty, []byte("no certificate here"))

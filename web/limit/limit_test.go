@@ -15,33 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/handclock"
 	"github.com/tandem-tune/tandem/web/limit"
 )
 
-// clock is a time that only the test moves.
-type clock struct {
-	mutex sync.Mutex
-	at    time.Time
-}
-
-func newClock() *clock { return &clock{at: time.Now()} }
-
-func (c *clock) now() time.Time {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(span time.Duration) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.at = c.at.Add(span)
-}
-
 func TestRatesAreKeptForEachKey(t *testing.T) {
 	t.Parallel()
-	watch := newClock()
-	rates := limit.NewRates(10, 30, 100, watch.now)
+	watch := handclock.New()
+	rates := limit.NewRates(10, 30, 100, watch.Now)
 	taken := func(key string, wanted int) {
 		t.Helper()
 		count := 0
@@ -62,29 +43,29 @@ func TestRatesAreKeptForEachKey(t *testing.T) {
 	if wait := rates.Take("a", 20); wait <= 1900*time.Millisecond || wait > 2*time.Second {
 		t.Errorf("the next 20 are due in %v", wait)
 	}
-	watch.pass(2 * time.Second)
+	watch.Pass(2 * time.Second)
 	taken("a", 20)
-	watch.pass(time.Hour)
+	watch.Pass(time.Hour)
 	taken("a", 30)
-	watch.pass(time.Hour)
+	watch.Pass(time.Hour)
 	if wait := rates.Take("a", 1000); wait != 0 { // more than there can ever be
 		t.Errorf("a huge amount waits for %v", wait)
 	}
 	if wait := rates.Take("a", 1000); wait <= 0 || wait > 3*time.Second {
 		t.Errorf("another one waits for %v", wait)
 	}
-	if wait := limit.NewRates(0, 0, 1, watch.now).Take("a", 1<<30); wait != 0 {
+	if wait := limit.NewRates(0, 0, 1, watch.Now).Take("a", 1<<30); wait != 0 {
 		t.Errorf("no rate is a rate: %v", wait)
 	}
 }
 
 func TestRatesForgetThoseThatUseNothing(t *testing.T) {
 	t.Parallel()
-	watch := newClock()
-	rates := limit.NewRates(1, 2, 10, watch.now)
+	watch := handclock.New()
+	rates := limit.NewRates(1, 2, 10, watch.Now)
 	rates.Take("busy", 2)
 	for i := range 5000 {
-		watch.pass(time.Millisecond) // "busy" has not recovered, the others hardly used anything
+		watch.Pass(time.Millisecond) // "busy" has not recovered, the others hardly used anything
 		rates.Take(fmt.Sprint(i), 0)
 		if i < 900 && rates.Take("busy", 1) == 0 {
 			t.Fatalf("a key that is in use was forgotten after %d others", i)
@@ -94,8 +75,8 @@ func TestRatesForgetThoseThatUseNothing(t *testing.T) {
 
 func TestFailuresByOrigin(t *testing.T) {
 	t.Parallel()
-	watch := newClock()
-	limiter := limit.NewFailures(watch.now)
+	watch := handclock.New()
+	limiter := limit.NewFailures(watch.Now)
 	for i := range 10 {
 		if wait := limiter.Wait("192.0.2.1:99"); wait != 0 {
 			t.Fatalf("attempt %d waits for %v", i, wait)
@@ -116,7 +97,7 @@ func TestFailuresByOrigin(t *testing.T) {
 	for i := range 30000 {
 		limiter.Failed(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
 	}
-	watch.pass(time.Minute)
+	watch.Pass(time.Minute)
 	if wait := limiter.Wait("192.0.2.1:1"); wait != 0 {
 		t.Errorf("a minute later it waits for %v", wait)
 	}
@@ -124,8 +105,8 @@ func TestFailuresByOrigin(t *testing.T) {
 
 func TestTheDelayOfFailuresGrows(t *testing.T) {
 	t.Parallel()
-	watch := newClock()
-	limiter := limit.NewFailures(watch.now)
+	watch := handclock.New()
+	limiter := limit.NewFailures(watch.Now)
 	for range 10 {
 		limiter.Failed("192.0.2.1:1")
 	}
@@ -134,20 +115,20 @@ func TestTheDelayOfFailuresGrows(t *testing.T) {
 		if wait != time.Duration(minutes)*time.Minute {
 			t.Fatalf("waits for %v, want %d minutes", wait, minutes)
 		}
-		watch.pass(wait)
+		watch.Pass(wait)
 		if left := limiter.Wait("192.0.2.1:1"); left != 0 {
 			t.Fatalf("after the wait there are %v left", left)
 		}
 		limiter.Failed("192.0.2.1:1")
 	}
-	watch.pass(time.Hour + time.Second)
+	watch.Pass(time.Hour + time.Second)
 	limiter.Failed("192.0.2.1:1")
 	if wait := limiter.Wait("192.0.2.1:1"); wait != 0 {
 		t.Errorf("an hour of quiet is not forgiven: %v", wait)
 	}
 	// Somebody who errs now and then never waits.
 	for range 100 {
-		watch.pass(10 * time.Second)
+		watch.Pass(10 * time.Second)
 		limiter.Failed("192.0.2.9:1")
 		if wait := limiter.Wait("192.0.2.9:1"); wait != 0 {
 			t.Fatalf("six failures a minute wait for %v", wait)
