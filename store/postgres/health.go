@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,31 +13,9 @@ import (
 
 // health remembers why the store is not to be trusted any more: its term is
 // over, or the database found its own data damaged.
-type health struct {
-	broken chan struct{}
-	mutex  sync.Mutex
-	cause  error
-}
+type health struct{ *record.Health }
 
-func newHealth() *health { return &health{broken: make(chan struct{})} }
-
-// Err returns why the store is broken, nil while it is not.
-func (h *health) Err() error {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	return h.cause
-}
-
-// fail breaks the store; only the first cause counts.
-func (h *health) fail(cause *problem.Error) error {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.cause == nil {
-		h.cause = cause
-		close(h.broken)
-	}
-	return h.cause
-}
+func newHealth() *health { return &health{record.NewHealth()} }
 
 // explain turns an error of the driver into one a caller can act on, and
 // breaks the store if it is one that does not pass.
@@ -63,7 +40,7 @@ func (h *health) explain(err error) error {
 	case defect:
 		return problem.New(problem.Internal, "the store: %w", err)
 	}
-	return h.fail(problem.New(problem.Unavailable,
+	return h.Break(problem.New(problem.Unavailable,
 		"the store has stopped because the database reports that its data or its disk is damaged: %w; check the disk and restore a backup, then start the server again", err))
 }
 

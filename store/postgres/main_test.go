@@ -14,9 +14,6 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/store/postgres"
-	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 // shared is the PostgreSQL server of these tests; nil where there is none.
@@ -149,36 +146,4 @@ func own(t testing.TB, database *postgres.Database) *postgres.Store {
 		}
 	})
 	return store
-}
-
-// newStudy is a change that inserts a study to write to.
-func newStudy(id string) journal.Change {
-	return journal.Change{Insert: &journal.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}}
-}
-
-// step is a change as a worker causes it: a trial, its report and its event.
-func step(id string, number int) journal.Change {
-	t := trial.Trial{ID: trial.ID(fmt.Sprintf("%s-%d", id, number)), Study: id, Number: number, State: trial.Queued}
-	return journal.Change{
-		Trials:  []journal.TrialWrite{{Trial: t}},
-		Reports: []trial.Report{{Trial: t.ID, Epoch: 1, Metrics: map[string]trial.Float{"loss": 1}}},
-		Events:  []journal.Event{{Study: id, Sequence: int64(number) + 1, Kind: journal.TrialState, Trial: t.ID, State: "queued"}},
-	}
-}
-
-func apply(t testing.TB, store *postgres.Store, change journal.Change) {
-	t.Helper()
-	if err := store.Apply(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// broken reports whether the store has said that it stopped.
-func broken(store *postgres.Store) bool {
-	select {
-	case <-store.Broken():
-		return true
-	default:
-		return false
-	}
 }

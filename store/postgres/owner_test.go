@@ -59,7 +59,7 @@ func TestOneOfManyOwnsTheDatabase(t *testing.T) {
 		if err != nil || seen != store.Owner() || seen.Term != int64(turn)+1 || !seen.Alive {
 			t.Errorf("turn %d: the database says %+v, %v; its owner %+v", turn, seen, err, store.Owner())
 		}
-		apply(t, store, newStudy(fmt.Sprintf("s%d", turn)))
+		storetest.Apply(t, store, storetest.NewStudy(fmt.Sprintf("s%d", turn)))
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
@@ -75,17 +75,17 @@ func TestAServerThatWasReplacedAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	before := own(t, connect(t, address))
-	apply(t, before, newStudy("s1"))
+	storetest.Apply(t, before, storetest.NewStudy("s1"))
 	before.Mute()
 	execute(t, address, "UPDATE pulse SET at = '-infinity'") // as if it had been silent for long
 	next := await(t, stand(t, connect(t, address)))
 	picture := storetest.Picture(t, next)
 	for i := range 3 {
-		if err := before.Apply(t.Context(), step("s1", i)); !problem.Is(err, problem.Unavailable) {
+		if err := before.Apply(t.Context(), storetest.Step("s1", i)); !problem.Is(err, problem.Unavailable) {
 			t.Errorf("write %d of a server that was replaced: %v", i, err)
 		}
 	}
-	if !broken(before) || before.Err() == nil {
+	if !storetest.Broken(before) || before.Err() == nil {
 		t.Error("it does not know that its term is over")
 	}
 	if _, err := before.Study(t.Context(), "s1"); !problem.Is(err, problem.Unavailable) {
@@ -94,7 +94,7 @@ func TestAServerThatWasReplacedAcknowledgesNothing(t *testing.T) {
 	if got := storetest.Picture(t, next); got != picture {
 		t.Errorf("it wrote:\n%s\nwant\n%s", got, picture)
 	}
-	apply(t, next, step("s1", 0))
+	storetest.Apply(t, next, storetest.Step("s1", 0))
 }
 
 // TestAnOwnerThatCannotReachItsDatabaseGivesUp cuts it off: what it cannot say
@@ -104,10 +104,10 @@ func TestAnOwnerThatCannotReachItsDatabaseGivesUp(t *testing.T) {
 	address := fresh(t)
 	cable, cabled := through(t, address)
 	store := own(t, connect(t, cabled))
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	cable.cut.Store(true)
 	cable.breakAll()
-	if err := store.Apply(t.Context(), step("s1", 0)); !problem.Is(err, problem.Unavailable) {
+	if err := store.Apply(t.Context(), storetest.Step("s1", 0)); !problem.Is(err, problem.Unavailable) {
 		t.Errorf("a write without a database: %v", err)
 	}
 	select {
@@ -137,10 +137,10 @@ func TestACommitInDoubtIsLookedUp(t *testing.T) {
 			address := fresh(t)
 			cable, cabled := through(t, address)
 			store := own(t, connect(t, cabled))
-			apply(t, store, newStudy("s1"))
+			storetest.Apply(t, store, storetest.NewStudy("s1"))
 			for i := range 3 {
 				cable.next.Store(int32(c.fate))
-				err := store.Apply(t.Context(), step("s1", i))
+				err := store.Apply(t.Context(), storetest.Step("s1", i))
 				if c.stored && err != nil || !c.stored && !problem.Is(err, problem.Unavailable) {
 					t.Errorf("commit %d: %v", i, err)
 				}
@@ -188,14 +188,14 @@ func TestTheDatabaseCrashesWhileOthersWrite(t *testing.T) {
 	server, address := ownServer(t)
 	database := connect(t, address)
 	store := own(t, database)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	acknowledged, doubt := 0, false
 	write := func() error {
 		if store.Err() != nil {
 			_ = store.Close()
 			store, doubt = own(t, database), true // its last write may have been made
 		}
-		err := store.Apply(t.Context(), step("s1", acknowledged))
+		err := store.Apply(t.Context(), storetest.Step("s1", acknowledged))
 		if doubt && problem.Is(err, problem.Conflict) {
 			err = nil
 		}
@@ -241,9 +241,9 @@ func TestADamagedPageIsNotServed(t *testing.T) {
 	server, address := ownServer(t)
 	database := connect(t, address)
 	store := own(t, database)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	for i := range 5 {
-		apply(t, store, step("s1", i))
+		storetest.Apply(t, store, storetest.Step("s1", i))
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestADamagedPageIsNotServed(t *testing.T) {
 	if events, err := store.Events(t.Context(), "s1", 0, 100); !problem.Is(err, problem.Unavailable) || store.Err() == nil {
 		t.Errorf("%d events, %v; the store says %v", len(events), err, store.Err())
 	}
-	if err := store.Apply(t.Context(), step("s1", 5)); !problem.Is(err, problem.Unavailable) {
+	if err := store.Apply(t.Context(), storetest.Step("s1", 5)); !problem.Is(err, problem.Unavailable) {
 		t.Errorf("a write to the damaged database: %v", err)
 	}
 }

@@ -51,13 +51,13 @@ func TestTheNextOwnerHasEverything(t *testing.T) {
 func TestClosedStoreRefusesEverything(t *testing.T) {
 	t.Parallel()
 	store := own(t, connect(t, fresh(t)))
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"Apply":  func() error { return store.Apply(ctx, step("s1", 0)) },
+		"Apply":  func() error { return store.Apply(ctx, storetest.Step("s1", 0)) },
 		"Study":  func() error { _, err := store.Study(ctx, "s1"); return err },
 		"Trials": func() error { _, err := store.Trials(ctx, "s1"); return err },
 		"Append": func() error { return store.AppendLog(ctx, "s1-0", 0, 0, "x") },
@@ -75,13 +75,13 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 func TestTextThatPostgreSQLRefuses(t *testing.T) {
 	t.Parallel()
 	store := own(t, connect(t, fresh(t)))
-	apply(t, store, newStudy("s1"))
-	change := step("s1", 0)
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
+	change := storetest.Step("s1", 0)
 	change.Events[0].Reason, change.Events[0].Worker = "a\x00b\xff", "w\x00"
 	change.Trials[0].Trial.Reason = "a\x00b\xff"
 	change.Trials[0].Trial.Last = map[string]trial.Float{"a\x00": 1}
 	change.Receipt = &journal.Receipt{Key: "k", Request: "\x00", Answer: []byte(`"\u0000"`)}
-	apply(t, store, change)
+	storetest.Apply(t, store, change)
 	events, err := store.Events(t.Context(), "s1", 0, 10)
 	if err != nil || len(events) != 1 || events[0].Reason != "a\uFFFDb\uFFFD" || events[0].Worker != "w\uFFFD" {
 		t.Errorf("the events are %+v, %v", events, err)
@@ -110,11 +110,11 @@ func TestRefusalsOfAGroupAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	store := own(t, connect(t, address))
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	const changes = 300
 	var group sync.WaitGroup
 	for i := range changes {
-		change := step("s1", i)
+		change := storetest.Step("s1", i)
 		if i%10 == 3 {
 			change.Update = &journal.Study{ID: "missing"}
 		}
@@ -216,8 +216,8 @@ func TestAGuestMakesTokensBesideTheOwner(t *testing.T) {
 	if seen, err := store.Token(t.Context(), token.ID); err != nil || seen.Hash != token.Hash {
 		t.Errorf("the owner sees %+v, %v", seen, err)
 	}
-	apply(t, store, newStudy("s1"))
-	if broken(store) {
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
+	if storetest.Broken(store) {
 		t.Errorf("the owner has stopped: %v", store.Err())
 	}
 }

@@ -66,7 +66,7 @@ func (d *Database) Guest() (tokens access.Store, close func()) {
 func (s *Store) Owner() Owner { return s.owner }
 
 // Broken is closed when the store can no longer be trusted with a write.
-func (s *Store) Broken() <-chan struct{} { return s.health.broken }
+func (s *Store) Broken() <-chan struct{} { return s.health.Broken() }
 
 // Err is why the store is broken; nil while it is not.
 func (s *Store) Err() error { return s.term.err() }

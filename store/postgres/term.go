@@ -28,7 +28,7 @@ func (t *term) sendHeartbeats(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.health.broken:
+		case <-t.health.Broken():
 			return
 		case <-ticker.C:
 		}
@@ -64,7 +64,7 @@ func (t *term) resign() {
 
 // depose ends the term: another server has taken over.
 func (t *term) depose() error {
-	return t.health.fail(problem.New(problem.Unavailable, "another server has taken the database over: ask again, and that one answers"))
+	return t.health.Break(problem.New(problem.Unavailable, "another server has taken the database over: ask again, and that one answers"))
 }
 
 // extend notes that the database had a heartbeat that was sent at the time.
@@ -87,6 +87,6 @@ func (t *term) err() error {
 	if late < 0 {
 		return nil
 	}
-	return t.health.fail(problem.New(problem.Unavailable,
+	return t.health.Break(problem.New(problem.Unavailable,
 		"the database has not answered for %v, so another server may own it now: ask again", (late + leaseTimeout).Round(100*time.Millisecond)))
 }

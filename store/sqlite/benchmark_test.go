@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 // BenchmarkApply makes the change of a step (a trial, a report, an event), by
@@ -15,7 +17,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			store := open(b, filepath.Join(b.TempDir(), "tandem.db"))
 			for writer := range writers {
-				apply(b, store, newStudy(fmt.Sprintf("s%d", writer)))
+				storetest.Apply(b, store, storetest.NewStudy(fmt.Sprintf("s%d", writer)))
 			}
 			before := store.Statistics()
 			var next atomic.Int64
@@ -25,7 +27,7 @@ func BenchmarkApply(b *testing.B) {
 				group.Go(func() {
 					id := fmt.Sprintf("s%d", writer)
 					for number := 0; next.Add(1) <= int64(b.N); number++ {
-						if err := store.Apply(b.Context(), step(id, number)); err != nil {
+						if err := store.Apply(b.Context(), storetest.Step(id, number)); err != nil {
 							b.Error(err)
 							return
 						}

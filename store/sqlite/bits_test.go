@@ -143,16 +143,16 @@ func wellFilled(t *testing.T) (*sqlite.Store, string) {
 	path := fresh(t)
 	store := open(t, path)
 	storetest.Fill(t, store)
-	apply(t, store, newStudy("s3"))
+	storetest.Apply(t, store, storetest.NewStudy("s3"))
 	for number := range 60 {
-		apply(t, store, step("s3", number))
+		storetest.Apply(t, store, storetest.Step("s3", number))
 	}
 	for number := range 20 {
 		if err := store.AppendLog(t.Context(), "s3-0", 0, int64(number*500), string(bytes.Repeat([]byte{byte('a' + number)}, 500))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	apply(t, store, journal.Change{Delete: "s2"}) // leaves free pages behind
+	storetest.Apply(t, store, journal.Change{Delete: "s2"}) // leaves free pages behind
 	return store, path
 }
 
@@ -339,7 +339,7 @@ func TestDamagedRowsAreNamed(t *testing.T) {
 					t.Fatal("the server starts")
 				}
 				refused = one.read(store)
-				if !broken(store) {
+				if !storetest.Broken(store) {
 					t.Error("the store goes on")
 				}
 			}
@@ -402,7 +402,7 @@ func TestLostCommitsAreNoticed(t *testing.T) {
 func TestListsAreProvenWhileTheyGrow(t *testing.T) {
 	t.Parallel()
 	store := open(t, fresh(t))
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	done := make(chan struct{})
 	var group sync.WaitGroup
 	for range 3 {
@@ -423,9 +423,9 @@ func TestListsAreProvenWhileTheyGrow(t *testing.T) {
 		})
 	}
 	for number := range 50 {
-		apply(t, store, step("s1", number))
+		storetest.Apply(t, store, storetest.Step("s1", number))
 	}
-	apply(t, store, journal.Change{Delete: "s1"})
+	storetest.Apply(t, store, journal.Change{Delete: "s1"})
 	close(done)
 	group.Wait()
 }

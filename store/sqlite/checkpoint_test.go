@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 func logBytes(t *testing.T, path string) int64 {
@@ -21,7 +22,7 @@ func logBytes(t *testing.T, path string) int64 {
 func write(t *testing.T, store *sqlite.Store, from, to int) {
 	t.Helper()
 	for number := from; number < to; number++ {
-		apply(t, store, large("s1", number))
+		storetest.Apply(t, store, large("s1", number))
 	}
 }
 
@@ -30,7 +31,7 @@ func TestLogStaysShort(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	write(t, store, 0, 400)
 	if bytes := logBytes(t, path); bytes > 8<<20 {
 		t.Errorf("the log has %d bytes", bytes)
@@ -44,7 +45,7 @@ func TestLogStaysShortUnderReaders(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	done := make(chan struct{})
 	var reading sync.WaitGroup
 	for range 3 {
@@ -77,7 +78,7 @@ func TestLogBeginsAnewBehindALongReader(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	write(t, store, 0, 10)
 	reader := raw(t, path)
 	execute(t, reader, "BEGIN")

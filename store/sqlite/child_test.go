@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
@@ -76,9 +77,9 @@ func childWrites(store *sqlite.Store) error {
 	for writer := range childWriters {
 		group.Go(func() {
 			id := fmt.Sprintf("r%s-w%d", round, writer)
-			err := store.Apply(context.Background(), newStudy(id))
+			err := store.Apply(context.Background(), storetest.NewStudy(id))
 			for number := 0; err == nil; number++ {
-				if err = store.Apply(context.Background(), step(id, number)); err == nil {
+				if err = store.Apply(context.Background(), storetest.Step(id, number)); err == nil {
 					fmt.Printf("ack %s %d\n", id, number) // one write, which the pipe keeps whole
 				}
 			}
@@ -100,7 +101,7 @@ func childMeetsLimit(store *sqlite.Store) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return err
 	}
-	if err := store.Apply(context.Background(), newStudy("s1")); err != nil {
+	if err := store.Apply(context.Background(), storetest.NewStudy("s1")); err != nil {
 		return err
 	}
 	var err error
@@ -112,12 +113,12 @@ func childMeetsLimit(store *sqlite.Store) error {
 			fmt.Printf("ack s1 %d\n", number)
 		}
 	}
-	if !broken(store) {
+	if !storetest.Broken(store) {
 		return fmt.Errorf("a change was refused, but the store goes on: %w", err)
 	}
 	fmt.Println("broken:", store.Err())
 	for number := range 10 {
-		if err := store.Apply(context.Background(), newStudy(fmt.Sprintf("late %d", number))); err == nil {
+		if err := store.Apply(context.Background(), storetest.NewStudy(fmt.Sprintf("late %d", number))); err == nil {
 			return errors.New("a change was acknowledged after the failure")
 		}
 		if _, err := store.Studies(context.Background()); err == nil {
@@ -132,7 +133,7 @@ func childMeetsLimit(store *sqlite.Store) error {
 
 // large is a step of 64 KiB.
 func large(id string, number int) journal.Change {
-	change := step(id, number)
+	change := storetest.Step(id, number)
 	change.Events[0].Data = []byte(`"` + strings.Repeat("x", 64<<10) + `"`)
 	return change
 }

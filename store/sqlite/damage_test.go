@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 // filled makes a database of some pages, closed as it should be.
@@ -15,9 +16,9 @@ func filled(t *testing.T) (path string) {
 	t.Helper()
 	path = fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	for number := range 20 {
-		apply(t, store, large("s1", number))
+		storetest.Apply(t, store, large("s1", number))
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -81,10 +82,10 @@ func TestDamageThatIsFoundLaterStopsTheStore(t *testing.T) {
 	if _, err := store.Events(t.Context(), "s1", 0, 1000); !problem.Is(err, problem.Unavailable) {
 		t.Fatalf("damaged events were read: %v", err)
 	}
-	if !broken(store) {
+	if !storetest.Broken(store) {
 		t.Fatal("the store goes on")
 	}
-	if err := store.Apply(t.Context(), newStudy("s2")); !problem.Is(err, problem.Unavailable) || err.Error() != store.Err().Error() {
+	if err := store.Apply(t.Context(), storetest.NewStudy("s2")); !problem.Is(err, problem.Unavailable) || err.Error() != store.Err().Error() {
 		t.Errorf("a change was answered %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 // A file that cannot grow stands for a disk that fails: once in the log, where
@@ -54,7 +55,7 @@ func TestFullDiskRefusesUntilThereIsRoom(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	limit := func(pages int) {
 		t.Helper()
 		if _, err := store.Pragma(t.Context(), fmt.Sprintf("max_page_count = %d", pages)); err != nil {
@@ -79,9 +80,9 @@ func TestFullDiskRefusesUntilThereIsRoom(t *testing.T) {
 	if trials, err := store.Trials(t.Context(), "s1"); err != nil || len(trials) != made {
 		t.Errorf("%d trials, want the %d acknowledged: %v", len(trials), made, err)
 	}
-	if broken(store) {
+	if storetest.Broken(store) {
 		t.Errorf("a full disk broke the store: %v", store.Err())
 	}
 	limit(100_000)
-	apply(t, store, large("s1", made))
+	storetest.Apply(t, store, large("s1", made))
 }

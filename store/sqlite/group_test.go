@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 // crowd lets the calls come while the disk is held up, so that all of them wait
@@ -36,11 +37,11 @@ func TestChangesThatWaitShareACommit(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	before := store.Statistics()
 	var calls []func() error
 	for i := range 64 {
-		calls = append(calls, func() error { return store.Apply(t.Context(), step("s1", i)) })
+		calls = append(calls, func() error { return store.Apply(t.Context(), storetest.Step("s1", i)) })
 	}
 	for i, err := range crowd(t, path, store, calls) {
 		if err != nil {
@@ -64,13 +65,13 @@ func TestRefusedChangeDoesNotHarmItsNeighbours(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
-	apply(t, store, step("s1", 1000))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
+	storetest.Apply(t, store, storetest.Step("s1", 1000))
 	before := store.Statistics()
 	var calls []func() error
 	for i := range 60 {
 		calls = append(calls, func() error {
-			change := step("s1", i)
+			change := storetest.Step("s1", i)
 			switch i % 3 {
 			case 1: // fails at its last part
 				change.Events[0].Sequence = 1001
@@ -109,10 +110,10 @@ func TestLockedDatabaseIsAPassingFault(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	other := raw(t, path)
 	execute(t, other, "BEGIN IMMEDIATE")
-	if err := store.Apply(t.Context(), step("s1", 0)); !problem.Is(err, problem.Unavailable) {
+	if err := store.Apply(t.Context(), storetest.Step("s1", 0)); !problem.Is(err, problem.Unavailable) {
 		t.Errorf("the change was answered %v", err)
 	}
 	if _, err := store.Study(t.Context(), "s1"); err != nil {
@@ -122,5 +123,5 @@ func TestLockedDatabaseIsAPassingFault(t *testing.T) {
 	if err := store.Err(); err != nil {
 		t.Errorf("the store is broken: %v", err)
 	}
-	apply(t, store, step("s1", 0))
+	storetest.Apply(t, store, storetest.Step("s1", 0))
 }

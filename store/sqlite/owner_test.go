@@ -45,21 +45,21 @@ func TestServerThatWasReplacedStops(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
 	first := open(t, path)
-	apply(t, first, newStudy("s1"))
+	storetest.Apply(t, first, storetest.NewStudy("s1"))
 	if err := os.Remove(path + ".lock"); err != nil {
 		t.Fatal(err)
 	}
 	second := open(t, path)
-	apply(t, second, step("s1", 0))
+	storetest.Apply(t, second, storetest.Step("s1", 0))
 	for range 2 {
-		if err := first.Apply(t.Context(), step("s1", 1)); !problem.Is(err, problem.Unavailable) {
+		if err := first.Apply(t.Context(), storetest.Step("s1", 1)); !problem.Is(err, problem.Unavailable) {
 			t.Errorf("the first server was told %v", err)
 		}
 	}
-	if err := first.Err(); !broken(first) || err == nil || !strings.Contains(err.Error(), "another server") {
+	if err := first.Err(); !storetest.Broken(first) || err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("the first server stopped because of %v", err)
 	}
-	apply(t, second, step("s1", 1))
+	storetest.Apply(t, second, storetest.Step("s1", 1))
 	if err := second.Err(); err != nil {
 		t.Error(err)
 	}

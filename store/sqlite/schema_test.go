@@ -95,8 +95,8 @@ func TestDatabasesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
 				t.Errorf("the database has %+v, %v", contents, err)
 			}
 			store := open(t, path) // it can be written to
-			apply(t, store, newStudy("s9"))
-			apply(t, store, step("s9", 0))
+			storetest.Apply(t, store, storetest.NewStudy("s9"))
+			storetest.Apply(t, store, storetest.Step("s9", 0))
 			if _, err := storetest.Look(t.Context(), store); err != nil {
 				t.Error(err)
 			}

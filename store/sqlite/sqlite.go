@@ -106,7 +106,7 @@ func (s *Store) close() error {
 }
 
 // Broken is closed when the store can no longer be trusted with a write.
-func (s *Store) Broken() <-chan struct{} { return s.health.Broken }
+func (s *Store) Broken() <-chan struct{} { return s.health.Broken() }
 
 // Err is why the store is broken; nil while it is not.
 func (s *Store) Err() error { return s.health.Err() }

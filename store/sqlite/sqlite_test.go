@@ -14,9 +14,6 @@ import (
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
 	"github.com/tandem-tune/tandem/store/storetest/model"
-	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 // open opens the store and closes it when the test ends.
@@ -65,38 +62,6 @@ func execute(t *testing.T, database *sql.DB, statements ...string) {
 	}
 }
 
-// newStudy is a change that inserts a study to write to.
-func newStudy(id string) journal.Change {
-	return journal.Change{Insert: &journal.Study{ID: id, Definition: definition.Definition{Name: id}, Created: time.Unix(1, 0)}}
-}
-
-// step is a change as a worker causes it: a trial, its report and its event.
-func step(id string, number int) journal.Change {
-	t := trial.Trial{ID: trial.ID(fmt.Sprintf("%s-%d", id, number)), Study: id, Number: number, State: trial.Queued}
-	return journal.Change{
-		Trials:  []journal.TrialWrite{{Trial: t}},
-		Reports: []trial.Report{{Trial: t.ID, Epoch: 1, Metrics: map[string]trial.Float{"loss": 1}}},
-		Events:  []journal.Event{{Study: id, Sequence: int64(number) + 1, Kind: journal.TrialState, Trial: t.ID, State: "queued"}},
-	}
-}
-
-func apply(t testing.TB, store *sqlite.Store, change journal.Change) {
-	t.Helper()
-	if err := store.Apply(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// broken reports whether the store has said that it stopped.
-func broken(store *sqlite.Store) bool {
-	select {
-	case <-store.Broken():
-		return true
-	default:
-		return false
-	}
-}
-
 func TestSQLiteIsAStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) model.Everything { return open(t, fresh(t)) })
@@ -129,13 +94,13 @@ func TestReopenedStoreHasEverything(t *testing.T) {
 func TestClosedStoreRefusesEverything(t *testing.T) {
 	t.Parallel()
 	store := open(t, fresh(t))
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"Apply":  func() error { return store.Apply(ctx, step("s1", 0)) },
+		"Apply":  func() error { return store.Apply(ctx, storetest.Step("s1", 0)) },
 		"Study":  func() error { _, err := store.Study(ctx, "s1"); return err },
 		"Trials": func() error { _, err := store.Trials(ctx, "s1"); return err },
 		"Append": func() error { return store.AppendLog(ctx, "s1-0", 0, 0, "x") },
@@ -161,10 +126,10 @@ func TestCloseKeepsWhatItAcknowledged(t *testing.T) {
 	for writer := range acknowledged {
 		group.Go(func() {
 			id := fmt.Sprintf("s%d", writer)
-			err := store.Apply(t.Context(), newStudy(id))
+			err := store.Apply(t.Context(), storetest.NewStudy(id))
 			for ; err == nil; acknowledged[writer]++ {
 				started.Add(1)
-				err = store.Apply(t.Context(), step(id, acknowledged[writer]))
+				err = store.Apply(t.Context(), storetest.Step(id, acknowledged[writer]))
 			}
 			acknowledged[writer]-- // the loop counted the one that was refused
 			if !problem.Is(err, problem.Unavailable) {
@@ -210,7 +175,7 @@ func TestFilesBelongToTheOwnerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := open(t, path)
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	files, err := filepath.Glob(path + "*")
 	if err != nil || len(files) != 6 { // the database, its log and index, the lock, the mark, the last commit
 		t.Errorf("files %v, %v", files, err)
@@ -226,7 +191,7 @@ func TestAnyPathWillDo(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "a?b", "a#b", "a%20b", "a&mode=memory", "ünïcode", "a:b", "'quoted'"} {
 		path := filepath.Join(t.TempDir(), name)
-		apply(t, open(t, path), newStudy("s1"))
+		storetest.Apply(t, open(t, path), storetest.NewStudy("s1"))
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/lossydisk"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 // fill leaves so many bytes of room on the disk.
@@ -66,8 +67,8 @@ func TestAStartOnAFullDiskIsNoVerdict(t *testing.T) {
 					store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 					if err == nil {
 						opened++
-						err = store.Apply(t.Context(), newStudy("late"))
-						if err != nil && !errors.Is(err, problem.ErrDiskFull) || broken(store) {
+						err = store.Apply(t.Context(), storetest.NewStudy("late"))
+						if err != nil && !errors.Is(err, problem.ErrDiskFull) || storetest.Broken(store) {
 							t.Errorf("with %d bytes of room it starts, and a change is refused with %v", left, err)
 						}
 						_ = store.Close()
@@ -106,9 +107,9 @@ func TestAStartOnAFullDiskIsNoVerdict(t *testing.T) {
 
 func fillStudy(t *testing.T, store *sqlite.Store, changes int) {
 	t.Helper()
-	apply(t, store, newStudy("s1"))
+	storetest.Apply(t, store, storetest.NewStudy("s1"))
 	for number := range changes {
-		apply(t, store, large("s1", number))
+		storetest.Apply(t, store, large("s1", number))
 	}
 }
 

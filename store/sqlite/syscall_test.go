@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/storetest"
 )
 
 // requireStrace skips where system calls cannot be made to fail.
@@ -43,16 +44,16 @@ func childFails() error {
 			switch {
 			case err == nil:
 				return true, nil
-			case broken(store):
+			case storetest.Broken(store):
 				return false, nil
 			case !errors.Is(err, problem.ErrDiskFull) || attempts > 1000:
 				return false, fmt.Errorf("a change was refused, and the store goes on: %w", err)
 			}
 		}
 	}
-	goes, err := try(func() error { return store.Apply(ctx, newStudy("s1")) })
+	goes, err := try(func() error { return store.Apply(ctx, storetest.NewStudy("s1")) })
 	for number := 0; goes && number < changes; number++ {
-		goes, err = try(func() error { return store.Apply(ctx, step("s1", number)) })
+		goes, err = try(func() error { return store.Apply(ctx, storetest.Step("s1", number)) })
 		if goes {
 			fmt.Println("ack s1", number)
 		}
@@ -60,8 +61,8 @@ func childFails() error {
 	if err != nil {
 		return err
 	}
-	if broken(store) {
-		if store.Apply(ctx, newStudy("late")) == nil {
+	if storetest.Broken(store) {
+		if store.Apply(ctx, storetest.NewStudy("late")) == nil {
 			return errors.New("a change was acknowledged after the failure")
 		}
 		if _, err := store.Studies(ctx); err == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync"
 	"syscall"
 
 	"github.com/mattn/go-sqlite3"
@@ -17,37 +16,17 @@ import (
 // trusted. A disk that failed to write may pretend to have written at the next
 // try (Rebello et al., USENIX ATC 2020), so there is no way back from it.
 type Health struct {
-	path   string // of the database
-	Broken chan struct{}
-	mutex  sync.Mutex
-	cause  error
+	*record.Health
+	path string // of the database
 }
 
-func NewHealth(path string) *Health {
-	return &Health{path: path, Broken: make(chan struct{})}
-}
+// NewHealth is that of a database that works.
+func NewHealth(path string) *Health { return &Health{record.NewHealth(), path} }
 
-// Err returns why the store is broken, nil while it is not.
-func (h *Health) Err() error {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	return h.cause
-}
-
+// Fail stops the store because the database or its disk failed.
 func (h *Health) Fail(cause error) error {
-	return h.stop(problem.New(problem.Unavailable,
+	return h.Break(problem.New(problem.Unavailable,
 		"the store has stopped because the database or its disk failed: %w; check the disk, then start the server again", cause))
-}
-
-// stop makes the first cause the answer to everything.
-func (h *Health) stop(cause error) error {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.cause == nil {
-		h.cause = cause
-		close(h.Broken)
-	}
-	return h.cause
 }
 
 // Explain turns an error of the driver into one a caller can act on, and
@@ -60,7 +39,7 @@ func (h *Health) Explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &found):
-		return h.stop(Damaged(h.path, found.Error()))
+		return h.Break(Damaged(h.path, found.Error()))
 	case errors.As(err, &refusal):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -79,7 +58,7 @@ func (h *Health) Explain(err error) error {
 		return problem.New(problem.Internal, "the store: %w", err)
 	}
 	if fault.Code == sqlite3.ErrCorrupt || fault.Code == sqlite3.ErrNotADB {
-		return h.stop(Damaged(h.path, err.Error()))
+		return h.Break(Damaged(h.path, err.Error()))
 	}
 	return h.Fail(err)
 }
