@@ -369,6 +369,32 @@ func TestPurePackagesDoNoInputOrOutput(t *testing.T) {
 	}
 }
 
+// TestWhatIsTestedWithoutTheRaceDetectorIsThere: a test whose name is another now
+// would take long again, and nobody would know why.
+func TestWhatIsTestedWithoutTheRaceDetectorIsThere(t *testing.T) {
+	script, err := os.ReadFile("scripts/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^serial='\^\((.+)\)\$.*'$`).FindSubmatch(script)
+	if line == nil {
+		t.Fatal("scripts/test has no line serial='^(...)$...'")
+	}
+	there := map[string]bool{}
+	for _, one := range sources(t) {
+		for _, declared := range one.file.Decls {
+			if function, is := declared.(*ast.FuncDecl); is && one.test {
+				there[function.Name.Name] = true
+			}
+		}
+	}
+	for name := range strings.SplitSeq(string(line[1]), "|") {
+		if !there[name] {
+			t.Errorf("scripts/test names %s, which is no test", name)
+		}
+	}
+}
+
 // sequential are the folders that scripts/test tests without the race detector.
 func sequential(t *testing.T) *regexp.Regexp {
 	t.Helper()
