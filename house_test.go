@@ -246,6 +246,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
+	"gorgonia.org":                     {"internal/nn"},
 	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search"},
 	"golang.org/x/sys":                 {"profiler", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,8 +21,8 @@ type forecastOptions struct {
 }
 
 // forecasts trains on the first 70% of each trace, chooses the knob on the next
-// 10%, and judges on the last 20%. Two trainings run at once; what they take is
-// the processor's time of their own thread.
+// 10%, and judges on the last 20%. Trainings run one after the other; what they take
+// is the processor's time of the process, on one processor.
 func forecasts(o forecastOptions) error {
 	chosen := slices.DeleteFunc(traces(), func(t trace) bool { return !strings.Contains(strings.ToLower(t.name), strings.ToLower(o.trace)) })
 	if len(chosen) == 0 {
@@ -100,77 +99,47 @@ func (t trace) judge(runs, samples int) ([][]outcome, error) {
 	n := len(t.demand)
 	all := candidates(t.demand[:n*7/10], samples)
 	results := make([][]outcome, len(all))
-	var work []func() error
+	runtime.GOMAXPROCS(1)
 	for i, one := range all {
-		if !one.drawn {
-			results[i] = make([]outcome, 1)
-		} else {
+		results[i] = make([]outcome, 1)
+		if one.drawn {
 			results[i] = make([]outcome, runs)
 		}
 		for run := range results[i] {
-			work = append(work, func() (err error) {
-				results[i][run], err = one.measure(t.demand, uint64(run)) //nolint:gosec // a small number
-				return err
-			})
+			var err error
+			if results[i][run], err = one.measure(t.demand, uint64(run)); err != nil { //nolint:gosec // a small number
+				return nil, err
+			}
 		}
 	}
-	return results, twoAtOnce(work)
+	return results, nil
 }
 
-// twoAtOnce does the work on two threads.
-func twoAtOnce(work []func() error) error {
-	queue := make(chan func() error)
-	failures := make(chan error, len(work))
-	var workers sync.WaitGroup
-	for range 2 {
-		workers.Go(func() {
-			runtime.LockOSThread() // its processor's time is its own
-			defer runtime.UnlockOSThread()
-			for do := range queue {
-				if err := do(); err != nil {
-					failures <- err
-				}
-			}
-		})
-	}
-	for _, do := range work {
-		queue <- do
-	}
-	close(queue)
-	workers.Wait()
-	select {
-	case err := <-failures:
-		return err
-	default:
-		return nil
-	}
-}
-
-// measure trains it once and lets it forecast. The caller keeps to one thread.
+// measure trains it once and lets it forecast, with nothing beside it.
 func (c candidate) measure(series []float64, seed uint64) (outcome, error) {
 	n := len(series)
 	o := outcome{candidate: c}
-	begin := threadSeconds()
+	begin := processSeconds()
 	f, err := c.train(seed)
 	if err != nil {
 		return o, err
 	}
-	o.trained = threadSeconds() - begin
+	o.trained = processSeconds() - begin
 	if o.choosing, err = forecast.Collect(f, series[:n*8/10], n*7/10, forecast.Horizon); err != nil {
 		return o, err
 	}
-	begin = threadSeconds()
+	begin = processSeconds()
 	if o.testing, err = forecast.Collect(f, series, n*8/10, 1); err != nil {
 		return o, err
 	}
-	o.each = (threadSeconds() - begin) / float64(len(o.testing))
+	o.each = (processSeconds() - begin) / float64(len(o.testing))
 	return o, nil
 }
 
-// threadSeconds is the processor's time that this thread has used.
-func threadSeconds() float64 {
+// processSeconds is the processor's time that this process has used.
+func processSeconds() float64 {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &usage); err != nil {
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return float64(time.Now().UnixNano()) / 1e9
 	}
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9

@@ -24,27 +24,22 @@ func tune(t trace, o forecastOptions) error {
 		return fmt.Errorf("-encoder %q is none: %s, %s or %s", o.encoder, forecast.GRU, forecast.BiLSTM, forecast.Convolutional)
 	}
 	results := make([][]outcome, len(grid))
-	var work []func() error
 	for i, settings := range grid {
 		results[i] = make([]outcome, o.runs)
 		for run := range o.runs {
-			work = append(work, func() error {
-				seeded := settings
-				seeded.Seed = uint64(run) //nolint:gosec // a small number
-				begin := threadSeconds()
-				f, err := forecast.Train(t.demand[:n*7/10], seeded)
-				if err != nil {
-					return err
-				}
-				trained := threadSeconds() - begin
-				all, err := forecast.Collect(f, t.demand[:n*8/10], n*7/10, 1)
-				results[i][run] = outcome{trained: trained, testing: all}
+			settings.Seed = uint64(run) //nolint:gosec // a small number
+			begin := processSeconds()
+			f, err := forecast.Train(t.demand[:n*7/10], settings)
+			if err != nil {
 				return err
-			})
+			}
+			trained := processSeconds() - begin
+			all, err := forecast.Collect(f, t.demand[:n*8/10], n*7/10, 1)
+			if err != nil {
+				return err
+			}
+			results[i][run] = outcome{trained: trained, testing: all}
 		}
-	}
-	if err := twoAtOnce(work); err != nil {
-		return err
 	}
 	fmt.Println("| encoder | hidden | rate | trained, CPU s | pinball | coverage off by | under at 0.9 |\n|---|---|---|---|---|---|---|")
 	for i, settings := range grid {

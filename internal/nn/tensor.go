@@ -1,14 +1,12 @@
-// Package nn has the layers that our small networks are made of: weights
-// with their gradients, Adam, gated recurrent units.
+// Package nn has the layers of our networks over time: weights with their
+// gradients, Adam, gated recurrent units, and the graphs from which Gorgonia finds
+// the gradients ([Graph]).
 //
-// It is our own because of size and order: the networks of the pool have some
-// thousand weights, train in seconds on one core, and every sum has one order on
-// every machine, so that what was trained can be trained again from its seed
-// (docs/decisions/0005 has the reasons for the networks of inference_emu/backend, which
-// hold here too). Its one invariant: a backward pass adds to the gradients what
-// the last forward pass says, which the tests hold against differences of the
-// loss. It does no I/O; what is random comes from the generator that it is
-// given. Nothing here is safe for concurrent use.
+// What a network says is computed without a graph, since one sample is faster so;
+// tests hold that against the graph. Its one invariant: [Graph.Learn] adds to the
+// gradients the derivatives of the loss, which tests hold against differences. It
+// does no I/O; what is random comes from the generator that it is given. Nothing
+// here is safe for concurrent use.
 package nn
 
 import (
@@ -43,6 +41,12 @@ func (t *Tensor) Row(i int) []float64 { return t.Value[i*t.Columns : (i+1)*t.Col
 
 func (t *Tensor) slope(i int) []float64 { return t.Gradient[i*t.Columns : (i+1)*t.Columns] }
 
+// Cut is the rows from one to another, as a tensor that shares its memory.
+func (t *Tensor) Cut(from, to int) *Tensor {
+	from, to = from*t.Columns, to*t.Columns
+	return &Tensor{Rows: (to - from) / t.Columns, Columns: t.Columns, Value: t.Value[from:to], Gradient: t.Gradient[from:to]}
+}
+
 // Apply adds the product with x to out, which may have fewer values than there
 // are rows.
 func (t *Tensor) Apply(x, out []float64) {
@@ -53,26 +57,6 @@ func (t *Tensor) Apply(x, out []float64) {
 			sum += row[j] * v
 		}
 		out[i] += sum
-	}
-}
-
-// Learn adds what the blame of each output means for the weights, and to back
-// what it means for x; back may be nil.
-func (t *Tensor) Learn(x, blame, back []float64) {
-	for i, b := range blame {
-		if b == 0 {
-			continue
-		}
-		slope := t.slope(i)
-		for j, v := range x {
-			slope[j] += b * v
-		}
-		if back != nil {
-			row := t.Row(i)
-			for j := range back {
-				back[j] += b * row[j]
-			}
-		}
 	}
 }
 

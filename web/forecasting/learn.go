@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// training is how long a network learns; it is told to stop at twice that.
-	training = time.Minute
+	// training is how long a network learns, and longest when it has to stop.
+	training = 90 * time.Second
+	longest  = 2 * time.Minute
 	// tasted is how many windows it learns from first, to see how fast that goes
 	// here; leastSamples and mostSamples bound what follows from it.
 	tasted       = 256
@@ -51,8 +52,13 @@ func (s *Service) learn(ctx context.Context, series []float64) (*model, error) {
 // pace measures how fast a network learns here, and gives it as many windows as
 // there is time for.
 func (s *Service) pace(ctx context.Context, series []float64) (*forecast.Settings, error) {
-	began := time.Now()
-	settings := forecast.Settings{Hidden: s.options.Hidden, Samples: tasted, Seed: 1, Stop: func() bool { return ctx.Err() != nil }}
+	var began time.Time // of the first step: what is made before it is made once
+	settings := forecast.Settings{Hidden: s.options.Hidden, Samples: tasted, Seed: 1, Stop: func() bool {
+		if began.IsZero() {
+			began = time.Now()
+		}
+		return ctx.Err() != nil
+	}}
 	if s.options.Windows > 0 {
 		settings.Samples = s.options.Windows
 		return &settings, nil
@@ -62,7 +68,7 @@ func (s *Service) pace(ctx context.Context, series []float64) (*forecast.Setting
 	}
 	each := max(time.Since(began)/tasted, time.Microsecond)
 	settings.Samples = min(max(int(training/each), leastSamples), mostSamples)
-	late := time.Now().Add(2 * training)
+	late := time.Now().Add(longest)
 	settings.Stop = func() bool { return ctx.Err() != nil || time.Now().After(late) }
 	return &settings, nil
 }

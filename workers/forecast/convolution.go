@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/nn"
 )
@@ -11,11 +12,6 @@ import (
 type convolutional struct {
 	channels int
 	layers   []*nn.Tensor // out × (kernel × in + 1)
-	// of each layer: its input, with the channels of a step beside each other,
-	// and its output before what is negative is cut off.
-	inputs, outputs [][]float64
-	context         []float64
-	steps           int
 }
 
 const (
@@ -35,7 +31,7 @@ func newConvolutional(channels int, random *rand.Rand) *convolutional {
 	return c
 }
 
-func (c *convolutional) width() int          { return kept * c.channels }
+func (c *convolutional) widths() []int       { return slices.Repeat([]int{c.channels}, kept) }
 func (c *convolutional) parts() []*nn.Tensor { return c.layers }
 
 // patch is what an output sees: kernel steps that end at step 2·to+1, zeros
@@ -51,7 +47,6 @@ func patch(input []float64, in, to int, into []float64) {
 }
 
 func (c *convolutional) forward(sequence []float64) []float64 {
-	c.inputs, c.outputs = c.inputs[:0], c.outputs[:0]
 	input, in, steps := sequence, 1, len(sequence)
 	for _, layer := range c.layers {
 		steps /= 2
@@ -60,44 +55,41 @@ func (c *convolutional) forward(sequence []float64) []float64 {
 			patch(input, in, to, seen)
 			layer.Apply(seen, output[to*c.channels:(to+1)*c.channels])
 		}
-		c.inputs, c.outputs = append(c.inputs, input), append(c.outputs, output)
-		cut := make([]float64, len(output))
 		for i, x := range output {
-			cut[i] = max(x, 0)
+			output[i] = max(x, 0)
 		}
-		input, in = cut, c.channels
+		input, in = output, c.channels
 	}
-	c.steps = steps
-	c.context = append(c.context[:0], input[(steps-kept)*c.channels:]...)
-	return c.context
+	return input[(steps-kept)*c.channels:]
 }
 
-func (c *convolutional) backward(blame []float64) {
-	ofOutput := make([]float64, c.steps*c.channels)
-	copy(ofOutput[(c.steps-kept)*c.channels:], blame)
-	for i := len(c.layers) - 1; i >= 0; i-- {
-		layer, input, in := c.layers[i], c.inputs[i], c.channels
+func (c *convolutional) build(g *nn.Graph, sequence []*nn.Node) []*nn.Node {
+	var layers []nn.Layer
+	for i, layer := range c.layers {
+		in := c.channels
 		if i == 0 {
 			in = 1
 		}
-		for j, x := range c.outputs[i] {
-			if x <= 0 {
-				ofOutput[j] = 0
-			}
-		}
-		ofInput, seen, through := make([]float64, len(input)), make([]float64, kernel*in+1), make([]float64, kernel*in+1)
-		for to := range len(ofOutput) / c.channels {
-			patch(input, in, to, seen)
-			clear(through)
-			layer.Learn(seen, ofOutput[to*c.channels:(to+1)*c.channels], through)
-			for k := range kernel {
-				if from := 2*to + 1 - (kernel - 1) + k; from >= 0 {
-					for j := range in {
-						ofInput[from*in+j] += through[k*in+j]
-					}
-				}
-			}
-		}
-		ofOutput = ofInput
+		layers = append(layers, g.Dense(layer, kernel, slices.Repeat([]int{in}, kernel)...))
 	}
+	made := map[[2]int]*nn.Node{}
+	var output func(layer, to int) *nn.Node
+	output = func(layer, to int) *nn.Node {
+		if layer < 0 {
+			return sequence[to]
+		}
+		if made[[2]int{layer, to}] == nil {
+			var seen []*nn.Node
+			for from := 2*to + 2 - kernel; from < 2*to+2; from++ {
+				seen = append(seen, output(layer-1, from))
+			}
+			made[[2]int{layer, to}] = g.Rectify(g.Apply(layers[layer], seen...))
+		}
+		return made[[2]int{layer, to}]
+	}
+	var context []*nn.Node
+	for to := len(sequence)>>depth - kept; to < len(sequence)>>depth; to++ {
+		context = append(context, output(depth-1, to)) // none sees what is before the sequence
+	}
+	return context
 }

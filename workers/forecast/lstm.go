@@ -20,8 +20,8 @@ func newBidirectional(hidden int, random *rand.Rand) *bidirectional {
 	return &bidirectional{onward: newLSTM(hidden, random), back: newLSTM(hidden, random)}
 }
 
-func (b *bidirectional) width() int          { return 2 * b.onward.hidden }
-func (b *bidirectional) parts() []*nn.Tensor { return append(b.onward.parts(), b.back.parts()...) }
+func (b *bidirectional) widths() []int       { return []int{b.onward.hidden, b.back.hidden} }
+func (b *bidirectional) parts() []*nn.Tensor { return []*nn.Tensor{b.onward.gates, b.back.gates} }
 
 func (b *bidirectional) forward(sequence []float64) []float64 {
 	b.reversed = append(b.reversed[:0], sequence...)
@@ -30,78 +30,66 @@ func (b *bidirectional) forward(sequence []float64) []float64 {
 	return b.context
 }
 
-func (b *bidirectional) backward(blame []float64) {
-	b.onward.backward(blame[:b.onward.hidden])
-	b.back.backward(blame[b.onward.hidden:])
+func (b *bidirectional) build(g *nn.Graph, sequence []*nn.Node) []*nn.Node {
+	reversed := slices.Clone(sequence)
+	slices.Reverse(reversed)
+	return []*nn.Node{b.onward.build(g, sequence), b.back.build(g, reversed)}
 }
 
 // lstm is one of the layers.
 type lstm struct {
-	hidden int
-	gates  *nn.Tensor // input, forget, output, candidate: of the input, 1 and the state
-	// of each step
-	seen, open    [][]float64
-	cells, states [][]float64
+	hidden      int
+	gates       *nn.Tensor // input, forget, output, candidate: of the input, 1 and the state
+	seen, open  []float64
+	cell, state []float64
 }
 
 func newLSTM(hidden int, random *rand.Rand) *lstm {
-	l := &lstm{hidden: hidden, gates: nn.NewTensor(4*hidden, hidden+2, random)}
+	l := &lstm{
+		hidden: hidden, gates: nn.NewTensor(4*hidden, hidden+2, random), seen: make([]float64, hidden+2), open: make([]float64, 4*hidden),
+		cell: make([]float64, hidden), state: make([]float64, hidden),
+	}
 	for i := hidden; i < 2*hidden; i++ {
 		l.gates.Row(i)[1] = 1 // to forget nothing at first (Jozefowicz and others, 2015)
 	}
 	return l
 }
 
-func (l *lstm) parts() []*nn.Tensor { return []*nn.Tensor{l.gates} }
-
-func (l *lstm) room(steps int) {
-	for len(l.seen) < steps {
-		l.seen, l.open = append(l.seen, make([]float64, l.hidden+2)), append(l.open, make([]float64, 4*l.hidden))
-	}
-	for len(l.states) < steps+1 {
-		l.states, l.cells = append(l.states, make([]float64, l.hidden)), append(l.cells, make([]float64, l.hidden))
-	}
-	l.seen, l.open, l.states, l.cells = l.seen[:steps], l.open[:steps], l.states[:steps+1], l.cells[:steps+1]
-}
-
 func (l *lstm) forward(sequence []float64) []float64 {
-	l.room(len(sequence))
-	clear(l.states[0])
-	clear(l.cells[0])
+	clear(l.state)
+	clear(l.cell)
 	h := l.hidden
-	for t, x := range sequence {
-		seen, open := l.seen[t], l.open[t]
-		seen[0], seen[1] = x, 1
-		copy(seen[2:], l.states[t])
-		clear(open)
-		l.gates.Apply(seen, open)
+	for _, x := range sequence {
+		l.seen[0], l.seen[1] = x, 1
+		copy(l.seen[2:], l.state)
+		clear(l.open)
+		l.gates.Apply(l.seen, l.open)
 		for i := range h {
-			open[i], open[h+i], open[2*h+i], open[3*h+i] = nn.Sigmoid(open[i]), nn.Sigmoid(open[h+i]), nn.Sigmoid(open[2*h+i]), math.Tanh(open[3*h+i])
-			l.cells[t+1][i] = open[h+i]*l.cells[t][i] + open[i]*open[3*h+i]
-			l.states[t+1][i] = open[2*h+i] * math.Tanh(l.cells[t+1][i])
+			in, forget, out, candidate := nn.Sigmoid(l.open[i]), nn.Sigmoid(l.open[h+i]), nn.Sigmoid(l.open[2*h+i]), math.Tanh(l.open[3*h+i])
+			l.cell[i] = forget*l.cell[i] + in*candidate
+			l.state[i] = out * math.Tanh(l.cell[i])
 		}
 	}
-	return l.states[len(sequence)]
+	return l.state
 }
 
-func (l *lstm) backward(blame []float64) {
-	h := l.hidden
-	ofState, ofCell := append([]float64(nil), blame...), make([]float64, h)
-	ofGates, through := make([]float64, 4*h), make([]float64, h+2)
-	for t := len(l.seen) - 1; t >= 0; t-- {
-		open := l.open[t]
-		for i := range h {
-			squashed := math.Tanh(l.cells[t+1][i])
-			in, forget, out, candidate := open[i], open[h+i], open[2*h+i], open[3*h+i]
-			ofCell[i] += ofState[i] * out * (1 - squashed*squashed)
-			ofGates[i] = ofCell[i] * candidate * in * (1 - in)
-			ofGates[h+i] = ofCell[i] * l.cells[t][i] * forget * (1 - forget)
-			ofGates[2*h+i] = ofState[i] * squashed * out * (1 - out)
-			ofGates[3*h+i] = ofCell[i] * in * (1 - candidate*candidate)
-			ofCell[i] *= forget
-		}
-		clear(through)
-		l.gates.Learn(l.seen[t], ofGates, through)
-		copy(ofState, through[2:])
+func (l *lstm) build(g *nn.Graph, sequence []*nn.Node) (state *nn.Node) {
+	var gates [4]nn.Layer
+	for i := range gates {
+		gates[i] = g.Dense(l.gates.Cut(i*l.hidden, (i+1)*l.hidden), 1, 1, l.hidden)
 	}
+	var cell *nn.Node
+	for _, x := range sequence {
+		seen := []*nn.Node{x}
+		if state != nil {
+			seen = append(seen, state)
+		}
+		made := g.Scale(g.Sigmoid(g.Apply(gates[0], seen...)), g.Tanh(g.Apply(gates[3], seen...)))
+		if cell != nil {
+			made = g.Add(made, g.Scale(g.Sigmoid(g.Apply(gates[1], seen...)), cell))
+		}
+		cell = made
+		state = g.Scale(g.Sigmoid(g.Apply(gates[2], seen...)), g.Tanh(cell))
+	}
+	return state
 }

@@ -113,21 +113,26 @@ func Train(series []float64, settings Settings) (*Network, error) {
 		return nil, err
 	}
 	n.measure(series)
+	l, err := n.lesson(settings.Batch)
+	if err != nil {
+		return nil, err
+	}
+	defer l.graph.Close()                             //nolint:errcheck // it holds memory alone
 	random := rand.New(rand.NewPCG(settings.Seed, 1)) //nolint:gosec // what is drawn has to repeat
 	optimizer := nn.Adam{}
 	parts := n.parts()
 	steps := (settings.Samples + settings.Batch - 1) / settings.Batch
-	blame := make([]float64, n.last.Rows)
 	for step := range steps {
 		if settings.Stop != nil && settings.Stop() {
 			return nil, ErrStopped
 		}
 		optimizer.Rate = settings.Rate * (1 + math.Cos(math.Pi*float64(step)/float64(steps))) / 2
-		for range settings.Batch {
+		for sample := range settings.Batch {
 			now := Lookback - 1 + random.IntN(len(series)-Lookback-Horizon+1)
-			said := n.forward(series[now-Lookback+1 : now+1])
-			n.loss(said, series[now:now+Horizon+1], blame, float64(settings.Batch))
-			n.backward(blame)
+			l.fill(sample, series[now-Lookback+1:now+1+Horizon])
+		}
+		if _, err := l.graph.Learn(); err != nil {
+			return nil, err
 		}
 		optimizer.Step(parts)
 	}
@@ -152,7 +157,11 @@ func newNetwork(settings Settings) (*Network, error) {
 	default:
 		return nil, fmt.Errorf("the encoder %q is none of %s, %s and %s", settings.Encoder, GRU, BiLSTM, Convolutional)
 	}
-	n.middle = nn.NewTensor(middleUnits, n.encoder.width()+extras, random)
+	width := extras
+	for _, part := range n.encoder.widths() {
+		width += part
+	}
+	n.middle = nn.NewTensor(middleUnits, width, random)
 	n.last = nn.NewTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
 	for i := range n.last.Rows {
 		if i%len(settings.Quantiles) != n.median {
@@ -191,20 +200,25 @@ func orOne(x float64) float64 {
 	return x
 }
 
-// forward is what the last layer says of a window: the median of each minute,
-// and beside it how far the quantiles are from each other, before softplus.
-func (n *Network) forward(window []float64) []float64 {
+// see turns a window into what the network reads: the sequence, the level, and how
+// restless the window was.
+func (n *Network) see(window, into []float64) (sequence []float64, level, restless float64) {
 	now := window[len(window)-1]
-	n.sequence = n.sequence[:0]
-	restless := 0.0
 	for i, x := range window {
-		n.sequence = append(n.sequence, math.Asinh((x-now)/n.scale)) // bursts are large: their order counts
+		into = append(into, math.Asinh((x-now)/n.scale)) // bursts are large: their order counts
 		if i > 0 {
 			restless += math.Abs(x-window[i-1]) / n.scale / float64(len(window)-1)
 		}
 	}
-	context := n.encoder.forward(n.sequence)
-	n.input = append(append(n.input[:0], context...), (now-n.mean)/n.spread, math.Log(0.01+restless)/3, 1)
+	return into, (now - n.mean) / n.spread, math.Log(0.01+restless) / 3
+}
+
+// forward is what the last layer says of a window: the median of each minute,
+// and beside it how far the quantiles are from each other, before softplus.
+func (n *Network) forward(window []float64) []float64 {
+	sequence, level, restless := n.see(window, n.sequence[:0])
+	n.sequence = sequence
+	n.input = append(append(n.input[:0], n.encoder.forward(sequence)...), level, restless, 1)
 	n.active = slices.Grow(n.active[:0], middleUnits+1)[:middleUnits+1]
 	clear(n.active)
 	n.middle.Apply(n.input, n.active[:middleUnits])
@@ -228,61 +242,6 @@ func (n *Network) unfold(said, quantiles []float64) {
 	for i := n.median - 1; i >= 0; i-- {
 		quantiles[i] = quantiles[i+1] - nn.Softplus(said[i])
 	}
-}
-
-// loss fills in the blame of what was said: the derivative of the loss, which
-// it returns. The actual demand begins with that of now.
-func (n *Network) loss(said, actual, blame []float64, share float64) float64 {
-	width := len(n.settings.Quantiles)
-	quantiles, slope := make([]float64, width), make([]float64, width)
-	total := 0.0
-	for minute := range Horizon {
-		part := said[minute*width : (minute+1)*width]
-		n.unfold(part, quantiles)
-		truth := (actual[minute+1] - actual[0]) / n.scale
-		weight := 1 / (share * Horizon * float64(width))
-		for i, q := range n.settings.Quantiles {
-			switch {
-			case n.settings.Point:
-				total += weight * (quantiles[i] - truth) * (quantiles[i] - truth)
-				slope[i] = weight * 2 * (quantiles[i] - truth)
-			case truth > quantiles[i]:
-				total += weight * Pinball(q, truth, quantiles[i])
-				slope[i] = -weight * q
-			default:
-				total += weight * Pinball(q, truth, quantiles[i])
-				slope[i] = weight * (1 - q)
-			}
-		}
-		// A distance moves all quantiles beyond it.
-		into := blame[minute*width : (minute+1)*width]
-		into[n.median] = 0
-		for _, s := range slope {
-			into[n.median] += s
-		}
-		beyond := 0.0
-		for i := width - 1; i > n.median; i-- {
-			beyond += slope[i]
-			into[i] = beyond * nn.Sigmoid(part[i])
-		}
-		beyond = 0
-		for i := range n.median {
-			beyond += slope[i]
-			into[i] = -beyond * nn.Sigmoid(part[i])
-		}
-	}
-	return total
-}
-
-func (n *Network) backward(blame []float64) {
-	ofActive := make([]float64, middleUnits+1)
-	n.last.Learn(n.active, blame, ofActive)
-	for i := range middleUnits {
-		ofActive[i] *= 1 - n.active[i]*n.active[i]
-	}
-	ofInput := make([]float64, len(n.input))
-	n.middle.Learn(n.input, ofActive[:middleUnits], ofInput)
-	n.encoder.backward(ofInput[:n.encoder.width()])
 }
 
 // Forecast needs two hours of history. It is not safe for concurrent use.

@@ -85,49 +85,30 @@ func look(own, other Profile, ownDone, otherDone float64, into []float64) {
 	into[3], into[7], into[8] = ownDone, otherDone, math.Log(shared(a.Utilization, b.Utilization))
 }
 
-// encode reads both as they are alone, and returns the state behind it.
+// alone is what the encoder reads in a period: both as they are alone.
+func alone(own, other Profile, step int, into []float64) {
+	seconds := (float64(step) + 0.5) * max(own.Seconds, other.Seconds) / periods
+	look(own, other, min(1, seconds/own.Seconds), min(1, seconds/other.Seconds), into)
+}
+
+// encode reads both as they are alone, and returns the state after it.
 func (n *Network) encode(own, other Profile) []float64 {
 	n.encoder.Begin(nil)
 	x := make([]float64, inputs)
 	var state []float64
-	longer := max(own.Seconds, other.Seconds)
 	for step := range periods {
-		seconds := (float64(step) + 0.5) * longer / periods
-		look(own, other, min(1, seconds/own.Seconds), min(1, seconds/other.Seconds), x)
+		alone(own, other, step, x)
 		state = n.encoder.Next(x)
 	}
 	return state
 }
 
-// answer is what the decoder says of a period, and what it was made of.
-type answer struct {
-	state       []float64 // and 1
-	raw         [told]float64
-	own         float64 // utilization alone
-	speed, busy float64
-}
-
-func (n *Network) decode(decoder *nn.GRU, x []float64) answer {
-	one := answer{state: append(slices.Clone(decoder.Next(x)), 1), own: x[0]}
-	n.last.Apply(one.state, one.raw[:])
-	for i := range one.raw {
-		one.raw[i] = math.Tanh(one.raw[i])
-	}
-	one.speed = math.Exp(x[8] + strongest*one.raw[0])
-	one.busy = one.own*one.speed + farthest*one.raw[1]
-	return one
-}
-
-// blame takes the derivatives by speed and utilization back to the state.
-func (n *Network) blame(one answer, ofSpeed, ofBusy float64) []float64 {
-	ofSpeed += ofBusy * one.own
-	ofRaw := []float64{
-		ofSpeed * one.speed * strongest * (1 - one.raw[0]*one.raw[0]),
-		ofBusy * farthest * (1 - one.raw[1]*one.raw[1]),
-	}
-	back := make([]float64, len(one.state))
-	n.last.Learn(one.state, ofRaw, back)
-	return back[:len(back)-1]
+// decode is how fast the training is in the next period, and what it keeps busy.
+func (n *Network) decode(decoder *nn.GRU, x []float64) (speed, busy float64) {
+	var raw [told]float64
+	n.last.Apply(append(slices.Clone(decoder.Next(x)), 1), raw[:])
+	speed = math.Exp(x[8] + strongest*math.Tanh(raw[0]))
+	return speed, x[0]*speed + farthest*math.Tanh(raw[1])
 }
 
 // view is a pair from the side of one training, with what was seen of it in each
@@ -155,30 +136,6 @@ func viewOf(p Pair, k int) view {
 	return v
 }
 
-// weightOfBusy is what an error of utilization counts beside one of speed.
-const weightOfBusy = 0.5
-
-// learn adds the gradients of one view and returns its loss: the mean squared
-// error of the speeds and utilizations, told where the training really was.
-func (n *Network) learn(v view, share float64) (loss float64) {
-	if len(v.inputs) == 0 {
-		return 0
-	}
-	n.decoder.Begin(n.encode(v.own, v.other))
-	weight := share / float64(len(v.inputs))
-	blames := make([][]float64, len(v.inputs))
-	for i, x := range v.inputs {
-		one := n.decode(n.decoder, x)
-		offSpeed, offBusy := one.speed-v.speed[i], one.busy-v.busy[i]
-		loss += weight * (offSpeed*offSpeed + weightOfBusy*offBusy*offBusy)
-		blames[i] = n.blame(one, 2*weight*offSpeed, 2*weight*weightOfBusy*offBusy)
-	}
-	ofEncoder := make([][]float64, periods)
-	ofEncoder[periods-1] = n.decoder.Backward(blames)
-	n.encoder.Backward(ofEncoder)
-	return loss
-}
-
 // Train learns from pairs that ran.
 func Train(pairs []Pair, settings Settings) (*Network, error) {
 	settings, err := settings.complete()
@@ -197,6 +154,11 @@ func Train(pairs []Pair, settings Settings) (*Network, error) {
 	}
 	random := rand.New(rand.NewPCG(settings.Seed, 5)) //nolint:gosec // what is drawn has to repeat
 	n := newNetwork(settings.Hidden, random)
+	l, err := n.lesson(settings.Batch, views)
+	if err != nil {
+		return nil, err
+	}
+	defer l.graph.Close() //nolint:errcheck // it holds memory alone
 	optimizer, parts := nn.Adam{}, n.parts()
 	batches := (len(views) + settings.Batch - 1) / settings.Batch
 	for step := range settings.Epochs * batches {
@@ -204,9 +166,9 @@ func Train(pairs []Pair, settings Settings) (*Network, error) {
 			random.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
 		}
 		from := step % batches * settings.Batch
-		batch := views[from:min(from+settings.Batch, len(views))]
-		for _, one := range batch {
-			n.learn(one, 1/float64(len(batch)))
+		l.fill(views[from:min(from+settings.Batch, len(views))])
+		if _, err := l.graph.Learn(); err != nil {
+			return nil, err
 		}
 		optimizer.Rate = settings.Rate * (1 + math.Cos(math.Pi*float64(step)/float64(settings.Epochs*batches))) / 2
 		optimizer.Step(parts)
@@ -234,8 +196,8 @@ func (n *Network) Predict(a, b Profile) (Colocation, error) {
 	return play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
 		for k, decoder := range decoders {
 			look(both[k], both[1-k], completion[k], completion[1-k], x)
-			one := n.decode(decoder, x)
-			speed[k], busy[k] = one.speed, min(max(one.busy, 0), 1)
+			speed[k], busy[k] = n.decode(decoder, x)
+			busy[k] = min(max(busy[k], 0), 1)
 		}
 		return speed, busy
 	}), nil
