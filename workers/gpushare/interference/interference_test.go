@@ -96,7 +96,7 @@ func wrong(t *testing.T, by interference.Predictor, pairs []interference.Pair) (
 
 func TestTheNetworkLearnsWhatNoSumKnows(t *testing.T) {
 	training, testing := drawnPairs(40, 3), drawnPairs(15, 4)
-	network, err := interference.Train(training, interference.Settings{Hidden: 8, Epochs: 40, Seed: 1})
+	network, err := interference.Train(training, interference.Settings{Hidden: 8, Epochs: 40, Batch: 40, Rate: 0.03, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
