@@ -35,19 +35,13 @@ func devicesCommand() *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
-				if asJSON {
-					return term.WriteJSON(out, devices)
-				}
-				return printDevices(out, devices)
+				return term.PrintAnswer(out, asJSON, devices, printDevices)
 			}
 			one, err := findDevice(devices, args[0])
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return term.WriteJSON(out, one)
-			}
-			return printDevice(out, one)
+			return term.PrintAnswer(out, asJSON, one, printDevice)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -135,10 +135,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 }
 
 func (f *edgeRunFlags) print(out io.Writer, answer edgeRun) error {
-	if f.json {
-		return term.WriteJSON(out, answer)
-	}
-	return printEdgeRun(out, answer)
+	return term.PrintAnswer(out, f.json, answer, printEdgeRun)
 }
 
 // cells are all pairs of a batch size and a number of threads, each once.

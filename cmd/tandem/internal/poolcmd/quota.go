@@ -140,20 +140,16 @@ func quotaListCommand(flags *term.Flags) *cobra.Command {
 		Short:   "List the quotas, with what the users' trials have and used today",
 		Example: `  tandem quota list`,
 		Args:    term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			quotas, err := client.Quotas(command.Context())
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			quotas, err := client.Quotas(ctx)
 			if err != nil {
 				return err
 			}
 			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]any{"quotas": quotas})
+				return term.WriteJSON(out, map[string]any{"quotas": quotas})
 			}
-			return printQuotas(command.OutOrStdout(), quotas)
-		},
+			return printQuotas(out, quotas)
+		}),
 	}
 }
 
@@ -180,20 +176,12 @@ func quotaRemoveCommand(flags *term.Flags) *cobra.Command {
 		Example:           `  tandem quota remove ada`,
 		Args:              term.Arguments(1, "the name of a user"),
 		ValidArgsFunction: completeUser(&flags.Server),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			if err := client.RemoveQuota(ctx, args[0]); err != nil {
 				return err
 			}
-			if err := client.RemoveQuota(command.Context(), args[0]); err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "User %s has no quota any more\n", format.Plain(args[0]))
-			return err
-		},
+			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "User %s has no quota any more\n", format.Plain(args[0]))
+		}),
 	}
 }
 

@@ -1,6 +1,7 @@
 package poolcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -51,11 +53,7 @@ func reservationMakeCommand(flags *term.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), made)
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), term.FormatTime(&made.From, ""), term.FormatTime(&made.To, ""), shownAbsent(made))
-			return err
+			return term.SayAnswer(command.OutOrStdout(), flags.JSON, made, "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), term.FormatTime(&made.From, ""), term.FormatTime(&made.To, ""), shownAbsent(made))
 		},
 	}
 	command.Flags().StringVar(&ask.User, "user", "", "the user it is for")
@@ -132,20 +130,16 @@ func reservationListCommand(flags *term.Flags) *cobra.Command {
 		Short:   "List the reservations that hold or will, by when they begin",
 		Example: `  tandem reservation list`,
 		Args:    term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			list, err := client.Reservations(command.Context())
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			list, err := client.Reservations(ctx)
 			if err != nil {
 				return err
 			}
 			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]any{"reservations": list})
+				return term.WriteJSON(out, map[string]any{"reservations": list})
 			}
-			return printReservations(command.OutOrStdout(), list)
-		},
+			return printReservations(out, list)
+		}),
 	}
 }
 
@@ -180,19 +174,11 @@ func reservationRemoveCommand(flags *term.Flags) *cobra.Command {
 		Short:   "End a reservation before its time",
 		Example: `  tandem reservation remove k3vqh8w2mz`,
 		Args:    term.Arguments(1, "the id of a reservation, as 'tandem reservation list' shows it"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			if err := client.Unreserve(ctx, args[0]); err != nil {
 				return err
 			}
-			if err := client.Unreserve(command.Context(), args[0]); err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]string{"removed": args[0]})
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Reservation %s is over\n", strings.TrimSpace(args[0]))
-			return err
-		},
+			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "Reservation %s is over\n", strings.TrimSpace(args[0]))
+		}),
 	}
 }

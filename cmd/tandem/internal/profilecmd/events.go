@@ -122,10 +122,7 @@ machine that you run them on.`,
 					return fmt.Errorf("write the list of events: %w", err)
 				}
 			}
-			if asJSON {
-				return term.WriteJSON(command.OutOrStdout(), choice)
-			}
-			return printChoice(command.OutOrStdout(), choice)
+			return term.PrintAnswer(command.OutOrStdout(), asJSON, choice, printChoice)
 		},
 	}
 	command.Flags().StringVar(&write, "write", "", "file for the list of events, for --events @FILE of 'tandem worker', 'tandem run' and 'tandem profile'")

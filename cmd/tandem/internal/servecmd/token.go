@@ -68,11 +68,7 @@ by default, if no token and no --server is given), whether it runs or not. With
 			if database.chosen() {
 				fmt.Fprintf(command.ErrOrStderr(), "Token %s was made in the database itself: it is in no server's audit log, and 'tandem token list' shows it\n", issued.ID)
 			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), issued)
-			}
-			_, err = fmt.Fprintln(command.OutOrStdout(), issued.Token)
-			return err
+			return term.SayAnswer(command.OutOrStdout(), flags.JSON, issued, "%s\n", issued.Token)
 		},
 	}
 	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker or viewer")
@@ -178,20 +174,16 @@ func tokenListCommand(flags *term.Flags) *cobra.Command {
 		Short:   "List the tokens; their secrets are not known any more",
 		Example: `  tandem token list`,
 		Args:    term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			tokens, err := client.Tokens(command.Context())
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			tokens, err := client.Tokens(ctx)
 			if err != nil {
 				return err
 			}
 			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]any{"tokens": tokens})
+				return term.WriteJSON(out, map[string]any{"tokens": tokens})
 			}
-			return printTokens(command.OutOrStdout(), tokens)
-		},
+			return printTokens(out, tokens)
+		}),
 	}
 }
 
@@ -221,23 +213,15 @@ func tokenRevokeCommand(flags *term.Flags) *cobra.Command {
 		Example:           `  tandem token revoke 3fX9kQ2mLp0a`,
 		Args:              term.Arguments(1, "the id of a token, as 'tandem token list' shows it"),
 		ValidArgsFunction: completeToken(&flags.Server),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			if strings.HasPrefix(args[0], "tandem_") {
 				return term.Misuse("give the token's id, not the token: see 'tandem token list'")
 			}
-			if err := client.DeleteToken(command.Context(), args[0]); err != nil {
+			if err := client.DeleteToken(ctx, args[0]); err != nil {
 				return err
 			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]string{"revoked": args[0]})
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Token %s was revoked\n", args[0])
-			return err
-		},
+			return term.SayAnswer(out, flags.JSON, map[string]string{"revoked": args[0]}, "Token %s was revoked\n", args[0])
+		}),
 	}
 }
 

@@ -45,11 +45,7 @@ func changing(flags *term.Flags, command *cobra.Command, change func(*rest.Clien
 		if err != nil {
 			return err
 		}
-		if flags.JSON {
-			return term.WriteJSON(out, view)
-		}
-		_, err = fmt.Fprintf(out, "Study %s is %s\n", format.Plain(view.Name), view.Status)
-		return err
+		return term.SayAnswer(out, flags.JSON, view, "Study %s is %s\n", format.Plain(view.Name), view.Status)
 	})
 }
 
@@ -79,11 +75,7 @@ func deleteCommand(flags *term.Flags) *cobra.Command {
 			if err := client.DeleteStudy(command.Context(), view.ID); err != nil {
 				return err
 			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]string{"deleted": view.ID})
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s was deleted\n", format.Plain(view.Name))
-			return err
+			return term.SayAnswer(command.OutOrStdout(), flags.JSON, map[string]string{"deleted": view.ID}, "Study %s was deleted\n", format.Plain(view.Name))
 		},
 	}
 	command.Flags().BoolVarP(&sure, "yes", "y", false, "do not ask")

@@ -82,11 +82,7 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if f.watch {
 		return f.follow(ctx, client, view, out)
 	}
-	if f.JSON {
-		return term.WriteJSON(out, view)
-	}
-	_, err = fmt.Fprintf(out, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
-	return err
+	return term.SayAnswer(out, f.JSON, view, "Created study %s (%s): %s/studies/%s\n", format.Plain(view.Name), view.ID, client.URL(), view.ID)
 }
 
 func (f *createFlags) follow(ctx context.Context, client *rest.Client, view protocol.StudyView, out io.Writer) error {

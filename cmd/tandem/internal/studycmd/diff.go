@@ -31,14 +31,11 @@ their definitions differ in more than the name.`,
   tandem study diff nightly-1 nightly-2 --exit-code > /dev/null || echo "not the same study"`,
 		Args:              term.Arguments(2, "the names or the ids of two studies"),
 		ValidArgsFunction: completeStudies(&flags.Server, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			var sides [2]comparison.Side
 			for i, name := range args {
-				if sides[i], err = sideOf(command.Context(), client, name); err != nil {
+				var err error
+				if sides[i], err = sideOf(ctx, client, name); err != nil {
 					return err
 				}
 			}
@@ -46,14 +43,14 @@ their definitions differ in more than the name.`,
 			if err != nil {
 				return err
 			}
-			if err := term.PrintAnswer(command.OutOrStdout(), flags.JSON, found, printDifference); err != nil {
+			if err := term.PrintAnswer(out, flags.JSON, found, printDifference); err != nil {
 				return err
 			}
 			if code && len(found.Definition) > 0 {
 				return term.ErrDiffers
 			}
 			return nil
-		},
+		}),
 	}
 	command.Flags().BoolVar(&code, "exit-code", false, "end with the exit code 5 where the definitions differ")
 	return command

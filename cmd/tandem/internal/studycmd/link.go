@@ -62,11 +62,7 @@ that readers reach. It ends after --expires, at most 366 days from now.`,
 			return err
 		}
 		link := sharedLink{issued, client.URL() + issued.Path}
-		if flags.JSON {
-			return term.WriteJSON(out, link)
-		}
-		_, err = fmt.Fprintln(out, link.URL)
-		return err
+		return term.SayAnswer(out, flags.JSON, link, "%s\n", link.URL)
 	})
 	command.Flags().StringVar(&name, "name", "", "for whom the link is; the list of links and the audit log show it")
 	command.Flags().DurationVar(&life, "expires", linkLife, "how long it opens the study, such as 24h: a minute to 366 days")
@@ -115,23 +111,15 @@ func linkRevokeCommand(flags *term.Flags) *cobra.Command {
 		Example:           `  tandem study link revoke lenet-fashion-mnist 3fX9kQ2mLp0a`,
 		Args:              term.Arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
 		ValidArgsFunction: completeInStudy(&flags.Server, linkIDs),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			if strings.Contains(args[1], "tandem_") {
 				return term.Misuse("give the link's id, not the link: see 'tandem study link list'")
 			}
-			if err := client.DeleteLink(command.Context(), args[0], args[1]); err != nil {
+			if err := client.DeleteLink(ctx, args[0], args[1]); err != nil {
 				return err
 			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]string{"revoked": args[1]})
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "Link %s was revoked\n", format.Plain(args[1]))
-			return err
-		},
+			return term.SayAnswer(out, flags.JSON, map[string]string{"revoked": args[1]}, "Link %s was revoked\n", format.Plain(args[1]))
+		}),
 	}
 }
 

@@ -43,13 +43,9 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 func onStudy(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, study string, out io.Writer) error) *cobra.Command {
 	command.Args = term.Arguments(1, "the name or the id of a study")
 	command.ValidArgsFunction = completeStudies(&flags.Server, 1)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		client, err := flags.Server.Open()
-		if err != nil {
-			return err
-		}
-		return run(command.Context(), client, args[0], command.OutOrStdout())
-	}
+	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+		return run(ctx, client, args[0], out)
+	})
 	return command
 }
 

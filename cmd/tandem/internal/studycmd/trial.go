@@ -53,10 +53,7 @@ func trialCommand(flags *term.Flags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if flags.JSON {
-			return term.WriteJSON(out, detail)
-		}
-		return printTrial(out, detail)
+		return term.PrintAnswer(out, flags.JSON, detail, printTrial)
 	})
 }
 

@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 	"crypto/x509"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -69,6 +70,17 @@ func (c *Connection) Open() (*rest.Client, error) {
 		return nil, err
 	}
 	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: "tandem/" + Version()})
+}
+
+// Run is what a command runs that asks the server something.
+func (c *Connection) Run(ask func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		client, err := c.Open()
+		if err != nil {
+			return err
+		}
+		return ask(command.Context(), client, args, command.OutOrStdout())
+	}
 }
 
 // ReadAuthorities reads whom the client trusts; nil: whom the machine trusts.

@@ -2,6 +2,7 @@ package term
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -28,6 +29,15 @@ func PrintAnswer[T any](out io.Writer, asJSON bool, answer T, text func(io.Write
 		return WriteJSON(out, answer)
 	}
 	return text(out, answer)
+}
+
+// SayAnswer writes an answer as JSON, or says it to people with a text as of fmt.Fprintf.
+func SayAnswer(out io.Writer, asJSON bool, answer any, text string, arguments ...any) error {
+	if asJSON {
+		return WriteJSON(out, answer)
+	}
+	_, err := fmt.Fprintf(out, text, arguments...)
+	return err
 }
 
 // FormatTime is a time to the minute, or what is said when there is none.

@@ -2,6 +2,7 @@
 package truthcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -70,20 +71,16 @@ func truthListCommand(flags *truthFlags) *cobra.Command {
 		Short:   "List the types of machine that something is known of",
 		Example: `  tandem ground-truth list`,
 		Args:    term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			machines, err := client.GroundTruthMachines(command.Context())
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			machines, err := client.GroundTruthMachines(ctx)
 			if err != nil {
 				return err
 			}
 			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), map[string]any{"machines": append([]protocol.GroundTruthMachine{}, machines...)})
+				return term.WriteJSON(out, map[string]any{"machines": append([]protocol.GroundTruthMachine{}, machines...)})
 			}
-			return printMachines(command.OutOrStdout(), machines)
-		},
+			return printMachines(out, machines)
+		}),
 	}
 	flags.asJSON(command)
 	return command
@@ -145,9 +142,5 @@ func (f *truthFlags) forget(command *cobra.Command, client *rest.Client, sure bo
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return term.WriteJSON(command.OutOrStdout(), reply)
-	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of %s forgotten\n", format.Count(reply.Forgotten, "record"), what)
-	return err
+	return term.SayAnswer(command.OutOrStdout(), f.JSON, reply, "%s of %s forgotten\n", format.Count(reply.Forgotten, "record"), what)
 }

@@ -113,11 +113,7 @@ A large file is sent in parts, each of which is taken whole or not at all.`,
 			if err != nil {
 				return err
 			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), reply)
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s imported, %d skipped\n", format.Count(reply.Imported, "record"), reply.Skipped)
-			return err
+			return term.SayAnswer(command.OutOrStdout(), flags.JSON, reply, "%s imported, %d skipped\n", format.Count(reply.Imported, "record"), reply.Skipped)
 		},
 	}
 	flags.asJSON(command)

@@ -36,20 +36,13 @@ epoch's seconds are over the whole data; of a run on a part of it, scaled up.`,
 		Example: `  tandem ground-truth show
   tandem ground-truth show --machine "AMD EPYC 7763 64-Core Processor, 128 cores" --configuration cpu_threads=2`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.Server.Open()
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			known, err := showTruth(ctx, client, flags.machine, key)
 			if err != nil {
 				return err
 			}
-			known, err := showTruth(command.Context(), client, flags.machine, key)
-			if err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), known)
-			}
-			return printTruth(command.OutOrStdout(), known)
-		},
+			return term.PrintAnswer(out, flags.JSON, known, printTruth)
+		}),
 	}
 	flags.ofMachine(command, "the type of machine; not needed where only one is known")
 	command.Flags().StringVar(&key, "configuration", "", "group the runs by their profiles under this configuration; by default that of most runs")

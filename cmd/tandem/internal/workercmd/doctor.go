@@ -35,10 +35,7 @@ is an estimate.`,
 			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
-			if asJSON {
-				return term.WriteJSON(command.OutOrStdout(), found)
-			}
-			return printCapabilities(command.OutOrStdout(), found)
+			return term.PrintAnswer(command.OutOrStdout(), asJSON, found, printCapabilities)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")

@@ -49,20 +49,16 @@ func onWorker(server *term.Connection, command *cobra.Command, change func(conte
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	command.Args = term.Arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
 	command.ValidArgsFunction = completeWorker(server)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		client, err := server.Open()
-		if err != nil {
-			return err
-		}
-		answer, err := change(command.Context(), client, args[0])
+	command.RunE = server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+		answer, err := change(ctx, client, args[0])
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return term.WriteJSON(command.OutOrStdout(), answer)
+			return term.WriteJSON(out, answer)
 		}
-		return printDrained(command.OutOrStdout(), answer, done)
-	}
+		return printDrained(out, answer, done)
+	})
 	return command
 }
 
