@@ -21,7 +21,6 @@ var largePackages = map[string]int{
 	"bench/search": 2515,
 	"profiler":     4428,
 	"study":        12998,
-	"study/search": 5722,
 	"web/api":      5566,
 }
 

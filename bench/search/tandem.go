@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 )
 
 // longLease is no shorter than any recorded epoch: nobody vanishes here, and a
@@ -88,7 +88,7 @@ func (s setup) apply(def definition.Definition) definition.Definition {
 			def.Search.Brackets = 0
 		}
 		if stops {
-			early := search.DefaultStopping(search.StoppingRule(rule), def.Budget.Eta)
+			early := stopping.Default(stopping.Rule(rule), def.Budget.Eta)
 			def.Search.EarlyStopping = &early
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/cmaes"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -71,10 +73,10 @@ type Search struct {
 	// What one lacks is drawn when the study is created.
 	Initial []space.Configuration `json:"initial,omitempty"`
 	// EarlyStopping stops trials while they train, by their reports; nil: never.
-	EarlyStopping *search.EarlyStopping `json:"early_stopping,omitempty"`
+	EarlyStopping *stopping.EarlyStopping `json:"early_stopping,omitempty"`
 	// Restarts is how cma-es goes on when it has arrived somewhere; empty with
 	// other methods unless it was given.
-	Restarts search.Restarts `json:"restarts,omitempty"`
+	Restarts cmaes.Restarts `json:"restarts,omitempty"`
 	// Widen sends more trials up from a rung that ranks unlike the next one
 	// (asynchronous promotion). Studies that were stored without it do not.
 	Widen bool `json:"widen,omitempty"`

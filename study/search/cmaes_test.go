@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/cmaes"
 	"github.com/tandem-tune/tandem/study/search/searchtest"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
@@ -62,13 +63,13 @@ func TestRestartsLeaveATroughThatIsNotTheDeepest(t *testing.T) {
 		}
 		return -loss
 	}
-	regret := func(restarts search.Restarts) float64 {
+	regret := func(restarts cmaes.Restarts) float64 {
 		settings := cmaesSettings(numbers(2), 1_000)
 		settings.Restarts = restarts
 		return compare(t, settings, on(4, waves), waves, "cma-es")["cma-es"]
 	}
-	stays := regret(search.NoRestarts)
-	for restarts, share := range map[search.Restarts]float64{search.IPOP: 0.2, search.BIPOP: 0.5} {
+	stays := regret(cmaes.NoRestarts)
+	for restarts, share := range map[cmaes.Restarts]float64{cmaes.IPOP: 0.2, cmaes.BIPOP: 0.5} {
 		if leaves := regret(restarts); leaves > share*stays {
 			t.Errorf("the regret with %s is %v, with none %v", restarts, leaves, stays)
 		}
@@ -78,8 +79,8 @@ func TestRestartsLeaveATroughThatIsNotTheDeepest(t *testing.T) {
 // The runs' populations: ipop doubles them, bipop has small ones in between,
 // and none goes on with the first.
 func TestRestartsChangeThePopulation(t *testing.T) {
-	for restarts, check := range map[search.Restarts]func(sizes []int) bool{
-		search.IPOP: func(sizes []int) bool {
+	for restarts, check := range map[cmaes.Restarts]func(sizes []int) bool{
+		cmaes.IPOP: func(sizes []int) bool {
 			for i := 1; i < len(sizes); i++ {
 				if sizes[i] != 2*sizes[i-1] {
 					return false
@@ -87,14 +88,14 @@ func TestRestartsChangeThePopulation(t *testing.T) {
 			}
 			return len(sizes) >= 3
 		},
-		search.BIPOP: func(sizes []int) bool {
+		cmaes.BIPOP: func(sizes []int) bool {
 			smaller := false
 			for i := 1; i < len(sizes); i++ {
 				smaller = smaller || sizes[i] < sizes[i-1] || sizes[i] == sizes[0]
 			}
 			return len(sizes) >= 4 && smaller
 		},
-		search.NoRestarts: func(sizes []int) bool { return len(sizes) == 1 },
+		cmaes.NoRestarts: func(sizes []int) bool { return len(sizes) == 1 },
 	} {
 		settings := cmaesSettings(numbers(1), 800)
 		settings.Restarts = restarts
@@ -145,7 +146,7 @@ func TestCMAESDoesNotDecideStepsTooEarly(t *testing.T) {
 		return -(far*(1+4*on) + 0.05*(float64(len(switches))-on))
 	}
 	settings := cmaesSettings(s, 600)
-	settings.Restarts = search.NoRestarts // another run would decide anew
+	settings.Restarts = cmaes.NoRestarts // another run would decide anew
 	seeds := map[string]int{}
 	for seed := range uint64(12) {
 		settings.Seed = seed

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/tandem-tune/tandem/study/search/ladder"
+	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -14,34 +16,28 @@ type composite struct {
 	parts []*part
 }
 
-// shareOf is what a part's method has to find again in a record.
-type shareOf struct {
-	Origin string `json:"origin"`
-	Draw   *draw  `json:"draw,omitempty"`
-}
-
-func (c *composite) propose(h *history, r *rand.Rand) (proposal, bool) {
-	for range redraws {
-		whole := proposal{configuration: space.Configuration{}, parts: map[string]shareOf{}}
+func (c *composite) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
+	for range propose.Redraws {
+		whole := ladder.Proposal{Configuration: space.Configuration{}, Parts: map[string]ladder.Share{}}
 		var reasons []string
 		for _, one := range c.parts {
-			p, ok := one.proposer.propose(one.view(h), r)
+			p, ok := one.proposer.Propose(one.view(h), r)
 			if !ok {
 				return c.uniform(h, r)
 			}
-			for name, value := range p.configuration {
-				whole.configuration[name] = value
+			for name, value := range p.Configuration {
+				whole.Configuration[name] = value
 			}
-			whole.parts[one.key] = shareOf{Origin: p.origin, Draw: p.draw}
-			whole.origin = joined(whole.origin, p.origin)
-			reasons = append(reasons, one.name+": "+p.reason)
+			whole.Parts[one.key] = ladder.Share{Origin: p.Origin, Draw: p.Draw}
+			whole.Origin = joined(whole.Origin, p.Origin)
+			reasons = append(reasons, one.name+": "+p.Reason)
 		}
-		point := h.cube.Encode(whole.configuration)
-		if h.cube.Forbids(point) {
+		point := h.Cube.Encode(whole.Configuration)
+		if h.Cube.Forbids(point) {
 			continue
 		}
-		if _, ok := fresh(h, point); ok {
-			whole.reason = strings.Join(reasons, "; ")
+		if _, ok := propose.Fresh(h, point); ok {
+			whole.Reason = strings.Join(reasons, "; ")
 			return whole, true
 		}
 	}
@@ -49,12 +45,8 @@ func (c *composite) propose(h *history, r *rand.Rand) (proposal, bool) {
 }
 
 // uniform gives up on the groups for one trial.
-func (c *composite) uniform(h *history, r *rand.Rand) (proposal, bool) {
-	configuration, ok := drawRandom(h, r)
-	return proposal{
-		configuration: configuration, origin: originRandom,
-		reason: "drawn uniformly: what the groups' methods propose was tried before together, is too close to a trial that is out, or is forbidden",
-	}, ok
+func (c *composite) uniform(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
+	return propose.Uniform(h, r, "drawn uniformly: what the groups' methods propose was tried before together, is too close to a trial that is out, or is forbidden")
 }
 
 // joined is the origin of a configuration whose parts have these.
@@ -62,55 +54,20 @@ func joined(a, b string) string {
 	if a == "" || a == b {
 		return b
 	}
-	return originGroups
+	return propose.OriginGroups
 }
 
 // view is the history as the part's method sees it.
-func (p *part) view(h *history) *history {
-	if len(p.points) > len(h.points) {
+func (p *part) view(h *ladder.History) *ladder.History {
+	if len(p.points) > len(h.Points) {
 		p.points = nil
 	}
-	for number := len(p.points); number < len(h.points); number++ {
+	for number := len(p.points); number < len(h.Points); number++ {
 		point := make([]float64, len(p.at))
 		for i, d := range p.at {
-			point[i] = h.points[number][d]
+			point[i] = h.Points[number][d]
 		}
 		p.points = append(p.points, point)
 	}
-	view := *h
-	view.cube, view.points, view.taken = p.cube, p.points, nil
-	view.part, view.partial = p.key, true
-	return &view
-}
-
-// cycle takes the points of a grid in the order of newGrid, again and again:
-// the other groups go on when it is through.
-type cycle struct {
-	grid  *grid
-	valid []int // the places in the grid's order that have a configuration
-	known bool
-}
-
-func newCycle(settings Settings) (proposer, error) {
-	g, err := newGrid(settings)
-	if err != nil {
-		return nil, err
-	}
-	return &cycle{grid: g.(*grid)}, nil
-}
-
-func (c *cycle) propose(h *history, _ *rand.Rand) (proposal, bool) {
-	if !c.known {
-		for _, place := range c.grid.order {
-			if _, ok := c.grid.points.At(place); ok {
-				c.valid = append(c.valid, place)
-			}
-		}
-		c.known = true
-	}
-	if len(c.valid) == 0 {
-		return proposal{}, false
-	}
-	configuration, ok := c.grid.points.At(c.valid[len(h.trials)%len(c.valid)])
-	return proposal{configuration: configuration, origin: originGrid, reason: "the next grid point, in shuffled order"}, ok
+	return h.View(p.key, p.cube, p.points)
 }

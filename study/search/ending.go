@@ -1,5 +1,7 @@
 package search
 
+import "github.com/tandem-tune/tandem/study/search/promotion"
+
 // Ender is a [Method] that can tell that it has come to its end. All methods that
 // [New] returns can.
 type Ender interface {
@@ -10,7 +12,7 @@ type Ender interface {
 
 // Ended implements [Ender].
 func (m *machine) Ended() bool {
-	if m.history.out > 0 || m.repeats.out > 0 || len(m.queue) > 0 {
+	if m.history.Out > 0 || m.repeats.out > 0 || len(m.queue) > 0 {
 		return false
 	}
 	if _, _, again := m.repeats.next(m.history); again {
@@ -23,28 +25,28 @@ func (m *machine) Ended() bool {
 		return false
 	}
 	bound := m.settings.MaxTrials
-	o := outlook{room: bound == 0 || len(m.history.trials) < bound, last: true}
-	if _, up := m.promotion.earned(m.history, o); up {
+	o := promotion.Outlook{Room: bound == 0 || len(m.history.Trials) < bound, Last: true}
+	if _, up := m.promotion.Earned(m.history, o); up {
 		return false
 	}
-	_, up := m.history.finalPromotion()
+	_, up := finalPromotion(m.history)
 	return !up
 }
 
 // proposes reports whether there would be another configuration. Only a grid is used
 // up before the study's bound is: for other methods nothing is computed.
 func (m *machine) proposes() bool {
-	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.trials) >= bound {
+	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.Trials) >= bound {
 		return false
 	}
-	if m.dry || m.promotion.full(m.history) {
+	if m.dry || m.promotion.Full(m.history) {
 		return false
 	}
 	if !m.settings.uses("grid") {
 		return true
 	}
 	before := *m.source
-	_, more := m.propose()
+	_, more := m.proposeNext()
 	*m.source = before
 	return more
 }

@@ -2,12 +2,12 @@ package search
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/search/grid"
+	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -42,51 +42,6 @@ func (s Settings) uses(method string) bool {
 	return slices.ContainsFunc(s.Space.Parameters, func(p space.Parameter) bool { return s.method(s.group(p)) == method })
 }
 
-// requirement notes a fault unless it is ok.
-type requirement func(ok bool, path string, value any, format string, args ...any)
-
-// validateGroups checks that every group is known, has parameters and a method,
-// and that no condition goes from one group to another: what a group's method
-// proposes must be a configuration by itself.
-func (s Settings) validateGroups(require requirement) {
-	filled, groups := map[string]bool{}, map[string]string{}
-	for _, p := range s.Space.Parameters {
-		group := s.group(p)
-		filled[group], groups[p.Name] = true, group
-		_, known := s.Groups[group]
-		require(known || group == "", "space."+p.Name+".group", p.Group, "must be one of search.groups, which has %s", s.groupNames())
-	}
-	for _, p := range s.Space.Parameters {
-		for k, condition := range p.When {
-			parent, exists := groups[condition.Parameter]
-			require(!exists || parent == groups[p.Name], fmt.Sprintf("space.%s.when[%d].parameter", p.Name, k), condition.Parameter,
-				"must be in the same search group, as %s exists by it: %s is in %s, and %s in %s",
-				p.Name, p.Name, said(groups[p.Name]), condition.Parameter, said(parent))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		path := "search.groups." + name
-		_, known := methods()[s.Groups[name].Method]
-		require(known, path+".method", s.Groups[name].Method, "must be one of %s", strings.Join(Names(), ", "))
-		s.requireTakesSeveral(require, path+".method", s.Groups[name].Method)
-		require(filled[name], path, nil, "has no parameter: write group: %s at one, or leave it out", name)
-	}
-}
-
-func (s Settings) groupNames() string {
-	if len(s.Groups) == 0 {
-		return "none"
-	}
-	return strings.Join(slices.Sorted(maps.Keys(s.Groups)), ", ")
-}
-
-func said(group string) string {
-	if group == "" {
-		return "none"
-	}
-	return group
-}
-
 // part is a share of the space with a proposer of its own.
 type part struct {
 	key      string // its name in records
@@ -96,7 +51,7 @@ type part struct {
 	cube     *space.Cube
 	at       []int // its parameters in the whole space
 	points   [][]float64
-	proposer proposer
+	proposer propose.Proposer
 }
 
 // parts divides the space. Groups whose methods learn have each a part of their
@@ -159,7 +114,7 @@ func (p *part) finish(whole Settings) {
 }
 
 // newProposer makes the proposer of valid settings.
-func newProposer(settings Settings) (proposer, error) {
+func newProposer(settings Settings) (propose.Proposer, error) {
 	parts := settings.parts()
 	if len(parts) == 1 {
 		p, err := methods()[parts[0].settings.Method](parts[0].settings)
@@ -168,7 +123,7 @@ func newProposer(settings Settings) (proposer, error) {
 	for _, one := range parts {
 		make := methods()[one.settings.Method]
 		if one.settings.Method == "grid" {
-			make = newCycle
+			make = func(s Settings) (propose.Proposer, error) { return grid.NewCycle(s.Space, s.Seed, s.GridPoints) }
 		}
 		p, err := make(one.settings)
 		if err != nil {

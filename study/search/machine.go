@@ -7,6 +7,11 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/search/ladder"
+	"github.com/tandem-tune/tandem/study/search/prior"
+	"github.com/tandem-tune/tandem/study/search/promotion"
+	"github.com/tandem-tune/tandem/study/search/propose"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -21,14 +26,14 @@ const stream = 0x7365617263680001
 // docs/search.md tells the rules, docs/decisions/0001 and 0003 why they are so.
 type machine struct {
 	settings  Settings
-	promotion promotion
-	proposer  proposer
+	promotion promotion.Promotion
+	proposer  propose.Proposer
 	source    *rand.PCG
-	history   *history
+	history   *ladder.History
 	// queue has the enqueued configurations that no trial was created for yet,
 	// complete, the first to go first.
 	queue []space.Configuration
-	prior prior
+	prior prior.Prior
 	// repeats are the trainings again of the best, once all else is done.
 	repeats repeats
 	// dry remembers that the proposer has nothing for the present state. It is
@@ -36,15 +41,25 @@ type machine struct {
 	dry bool
 }
 
-func newMachine(settings Settings, p proposer) *machine {
+func newMachine(settings Settings, p propose.Proposer) *machine {
 	return &machine{
 		settings:  settings,
-		promotion: promotionOf(settings),
+		promotion: settings.newPromotion(),
 		proposer:  p,
 		source:    rand.NewPCG(settings.Seed, stream),
-		history:   newHistory(settings),
+		history:   settings.newHistory(),
 		repeats:   repeats{settings: settings.Repeats},
 	}
+}
+
+func (s Settings) newHistory() *ladder.History {
+	return ladder.New(s.Space, s.Rungs, s.Eta, s.Maximize, s.EarlyStopping != nil && s.EarlyStopping.Rule == stopping.Halving)
+}
+
+func (s Settings) newPromotion() promotion.Promotion {
+	return promotion.New(promotion.Rules{
+		Promotion: s.Promotion, Rungs: len(s.Rungs), Eta: s.Eta, Brackets: s.Brackets, Widen: s.Widen, Population: s.Population,
+	})
 }
 
 // Handle implements [Method].
@@ -74,9 +89,9 @@ func (m *machine) observe(e Event) error {
 		return nil
 	}
 	if e.Kind == Measured {
-		m.history.measure(e.Trial, slices.Clone(e.Values), e.Violation)
+		m.history.Measure(e.Trial, slices.Clone(e.Values), e.Violation)
 	} else {
-		m.history.fail(e.Trial)
+		m.history.Fail(e.Trial)
 	}
 	m.dry = false
 	return nil
@@ -92,17 +107,17 @@ func (m *machine) report(e Event) ([]Action, error) {
 	if err := m.possible(e); err != nil || m.at(e.Trial) != nil {
 		return nil, err
 	}
-	if m.history.trials[e.Trial].known(moment{e.Rung, e.Epoch}) {
+	if m.history.Trials[e.Trial].Known(ladder.Moment{Rung: e.Rung, Epoch: e.Epoch}) {
 		return nil, nil
 	}
-	o := observation{Rung: e.Rung, Epoch: e.Epoch, Values: slices.Clone(e.Values)}
-	m.history.report(e.Trial, o)
+	o := ladder.Observation{Rung: e.Rung, Epoch: e.Epoch, Values: slices.Clone(e.Values)}
+	m.history.Report(e.Trial, o)
 	m.dry = false
-	reason, stop := rule.judge(m.history, e.Trial, o)
+	reason, stop := stopping.Judge(*rule, m.history, e.Trial, o)
 	if !stop {
 		return nil, nil
 	}
-	m.history.stop(e.Trial)
+	m.history.Stop(e.Trial)
 	return []Action{{Kind: Stop, Trial: e.Trial, Rung: e.Rung, Reason: reason}}, nil
 }
 
@@ -112,61 +127,61 @@ func (m *machine) answer() Action {
 		return m.finish()
 	}
 	bound := m.settings.MaxTrials
-	o := outlook{room: bound == 0 || len(m.history.trials)+len(m.queue) < bound}
-	if s, ok := m.promotion.earned(m.history, o); ok {
+	o := promotion.Outlook{Room: bound == 0 || len(m.history.Trials)+len(m.queue) < bound}
+	if s, ok := m.promotion.Earned(m.history, o); ok {
 		return m.take(s)
 	}
 	if action, ok := m.creation(); ok {
 		return action
 	}
-	o.last = true
-	if s, ok := m.promotion.earned(m.history, o); ok {
+	o.Last = true
+	if s, ok := m.promotion.Earned(m.history, o); ok {
 		return m.take(s)
 	}
-	if m.history.out > 0 && m.promotion.full(m.history) {
+	if m.history.Out > 0 && m.promotion.Full(m.history) {
 		return Action{Kind: Wait, Reason: "the population is complete; the next decision needs the outcome of one that is out"}
 	}
-	if m.history.out > 0 {
+	if m.history.Out > 0 {
 		return Action{Kind: Wait, Reason: "all trials are created; the next decision needs the outcome of one that is out"}
 	}
-	if s, ok := m.history.finalPromotion(); ok {
+	if s, ok := finalPromotion(m.history); ok {
 		return m.promote(s)
 	}
 	return m.finish()
 }
 
 // take takes a trial one rung up, or a child in its place.
-func (m *machine) take(s step) Action {
-	if s.parents > 0 {
+func (m *machine) take(s promotion.Step) Action {
+	if s.Parents > 0 {
 		return m.replace(s)
 	}
 	return m.promote(s)
 }
 
-func (m *machine) promote(s step) Action {
-	m.history.promote(s.trial)
+func (m *machine) promote(s promotion.Step) Action {
+	m.history.Promote(s.Trial)
 	m.dry = false
-	return Action{Kind: Promote, Trial: s.trial, Rung: m.history.trials[s.trial].Rung, Reason: s.reason}
+	return Action{Kind: Promote, Trial: s.Trial, Rung: m.history.Trials[s.Trial].Rung, Reason: s.Reason}
 }
 
 // creation starts a new trial, if the study allows one and the proposer has one.
 func (m *machine) creation() (Action, bool) {
-	if m.settings.MaxTrials > 0 && len(m.history.trials) >= m.settings.MaxTrials {
+	if m.settings.MaxTrials > 0 && len(m.history.Trials) >= m.settings.MaxTrials {
 		return Action{}, false
 	}
 	p, ok := m.dequeue()
 	if !ok {
-		p, ok = m.propose()
+		p, ok = m.proposeNext()
 	}
 	if !ok {
 		return Action{}, false
 	}
-	at := m.promotion.start(m.history)
-	number := m.history.create(p, at)
+	at := m.promotion.Start(m.history)
+	number := m.history.Create(p, at)
 	m.dry = false // one that was enqueued may be what the next proposal waited for
 	return Action{
-		Kind: Create, Trial: number, Rung: at.rung,
-		Configuration: p.configuration, Origin: p.origin, Reason: p.reason,
+		Kind: Create, Trial: number, Rung: at.Rung,
+		Configuration: p.Configuration, Origin: p.Origin, Reason: p.Reason,
 	}, true
 }
 
@@ -176,50 +191,69 @@ func (m *machine) random() *rand.Rand { return rand.New(m.source) }
 // footing is where the next trial starts, and whether the method, and that of
 // every group, proposes by what it learned. The others would no longer be what
 // they are called.
-func (m *machine) footing() footing {
+func (m *machine) footing() prior.Footing {
 	fixed := []string{"random", "sobol", "grid"}
 	models := !slices.Contains(fixed, m.settings.Method)
 	for _, group := range m.settings.Groups {
 		models = models && !slices.Contains(fixed, group.Method)
 	}
-	return footing{
-		models: models,
-		cheap:  m.settings.Promotion == budget.NoPromotion || m.promotion.start(m.history).rung == 0,
+	return prior.Footing{
+		Models: models,
+		Cheap:  m.settings.Promotion == budget.NoPromotion || m.promotion.Start(m.history).Rung == 0,
 	}
 }
 
-// propose asks what is known from elsewhere, and then the proposer, unless it
+// proposeNext asks what is known from elsewhere, and then the proposer, unless it
 // had nothing and nothing happened since, or nobody is wanted.
-func (m *machine) propose() (proposal, bool) {
-	if m.dry || m.promotion.full(m.history) {
-		return proposal{}, false
+func (m *machine) proposeNext() (ladder.Proposal, bool) {
+	if m.dry || m.promotion.Full(m.history) {
+		return ladder.Proposal{}, false
 	}
 	before := *m.source
-	if p, ok := m.prior.propose(m.history, m.random(), m.footing()); ok {
+	if p, ok := m.prior.Propose(m.history, m.random(), m.footing()); ok {
 		return p, true
 	}
-	p, ok := m.proposer.propose(m.history, m.random())
+	p, ok := m.proposer.Propose(m.history, m.random())
 	if !ok {
 		*m.source, m.dry = before, true
 	}
-	p.reason += m.prior.remark(m.history)
+	p.Reason += m.prior.Remark(m.history)
 	return p, ok
 }
 
 // finalPromotion ends a search that has nothing else to do with a winner that
 // was trained on the full budget: as long as no trial has a value at the top
 // rung, the best one of the highest rung that has a candidate goes up.
-func (h *history) finalPromotion() (step, bool) {
-	top := len(h.rungs) - 1
-	if h.rungs[top].usable() > 0 {
-		return step{}, false
+func finalPromotion(h *ladder.History) (promotion.Step, bool) {
+	top := len(h.Rungs) - 1
+	if h.Rungs[top].Usable() > 0 {
+		return promotion.Step{}, false
 	}
 	for from := top - 1; from >= 0; from-- {
-		r := &h.rungs[from]
-		if place := r.best(len(r.entries)); place >= 0 {
+		r := &h.Rungs[from]
+		if place := r.Best(len(r.Entries)); place >= 0 {
 			reason := fmt.Sprintf("final promotion: the best left at rung %d, as no trial has a result at the top rung", from)
-			return step{trial: r.entries[place].trial, reason: reason}, true
+			return promotion.Step{Trial: r.Entries[place].Trial, Reason: reason}, true
 		}
 	}
-	return step{}, false
+	return promotion.Step{}, false
+}
+
+// replace creates a child that takes a loser's place, one rung up.
+func (m *machine) replace(s promotion.Step) Action {
+	h := m.history
+	at := h.Trials[s.Trial].Rung
+	random := m.random()
+	place := random.IntN(s.Parents)
+	parent := h.Rungs[at].Entries[place].Trial
+	h.Replace(s.Trial)
+	p := ladder.Proposal{Configuration: promotion.Explore(h, m.settings.Space, parent, random), Origin: propose.OriginPopulation}
+	number := h.Create(p, ladder.Slot{Rung: at + 1, Child: true})
+	h.Adopt(number, parent)
+	m.dry = false
+	loser := s.Trial
+	return Action{
+		Kind: Create, Trial: number, Rung: at + 1, Configuration: p.Configuration, Origin: p.Origin, Parent: &parent, Replaces: &loser,
+		Reason: fmt.Sprintf("takes the place of trial %d (%s) with the parameters of trial %d (rank %d), changed a little", loser, s.Reason, parent, place+1),
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/search/ladder"
+	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -12,12 +14,11 @@ import (
 // moody has configurations only at times.
 type moody struct{ dry bool }
 
-func (m *moody) propose(h *history, r *rand.Rand) (proposal, bool) {
+func (m *moody) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
 	if m.dry {
-		return proposal{}, false
+		return ladder.Proposal{}, false
 	}
-	configuration, ok := drawRandom(h, r)
-	return proposal{configuration: configuration, origin: originRandom, reason: "in the mood"}, ok
+	return propose.Uniform(h, r, "in the mood")
 }
 
 // A bracket that went on without its last trials is not joined by later ones:

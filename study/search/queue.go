@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/search/ladder"
+	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -18,13 +20,13 @@ func (m *machine) enqueue(given space.Configuration) error {
 		return problem.New(problem.Conflict,
 			"nothing more can be enqueued: the search is over and its best trials are trained again (search.repeats); create a study with the configurations as search.initial")
 	}
-	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.trials)+len(m.queue) >= bound {
+	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.Trials)+len(m.queue) >= bound {
 		return problem.New(problem.Conflict,
 			"nothing more can be enqueued: stop.trials is %d, %d are created and %d wait in the queue; create a study with a larger stop.trials and give it the configurations as search.initial",
-			bound, len(m.history.trials), len(m.queue))
+			bound, len(m.history.Trials), len(m.queue))
 	}
 	before := *m.source
-	complete, err := m.history.cube.Complete(given, rand.New(m.source))
+	complete, err := m.history.Cube.Complete(given, rand.New(m.source))
 	if err != nil {
 		*m.source = before
 		return err
@@ -34,9 +36,9 @@ func (m *machine) enqueue(given space.Configuration) error {
 }
 
 // dequeue proposes the configuration that waits longest.
-func (m *machine) dequeue() (proposal, bool) {
+func (m *machine) dequeue() (ladder.Proposal, bool) {
 	if len(m.queue) == 0 {
-		return proposal{}, false
+		return ladder.Proposal{}, false
 	}
 	first := m.queue[0]
 	m.queue = m.queue[1:]
@@ -44,5 +46,5 @@ func (m *machine) dequeue() (proposal, bool) {
 	if left := len(m.queue); left > 0 {
 		reason = fmt.Sprintf("enqueued by a user; %d more wait", left)
 	}
-	return proposal{configuration: first, origin: originEnqueued, reason: reason}, true
+	return ladder.Proposal{Configuration: first, Origin: propose.OriginEnqueued, Reason: reason}, true
 }

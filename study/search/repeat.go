@@ -3,8 +3,9 @@ package search
 import (
 	"fmt"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/search/ladder"
+	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -26,23 +27,11 @@ const (
 	MaxRepeatedTimes  = 100
 )
 
-func (s Settings) validateRepeats(require requirement) {
-	if s.Repeats == nil {
-		return
-	}
-	require(s.Promotion != budget.Population, "search.repeats", nil,
-		"must be left out with promotion: population: parameters change while its trials train, and a repeat would train one set of them from scratch")
-	require(s.Repeats.Trials >= 1 && s.Repeats.Trials <= MaxRepeatedTrials, "search.repeats.trials", s.Repeats.Trials,
-		"must be between 1 and %d", MaxRepeatedTrials)
-	require(s.Repeats.Times >= 2 && s.Repeats.Times <= MaxRepeatedTimes, "search.repeats.times", s.Repeats.Times,
-		"must be between 2 and %d", MaxRepeatedTimes)
-}
-
 // repeat is a training of another trial's configuration. It is no record of the
 // history: nothing is ranked, promoted or learnt by it.
 type repeat struct {
-	Of     int    `json:"of"`
-	Status status `json:"status"` // out, measured or failed
+	Of     int           `json:"of"`
+	Status ladder.Status `json:"status"` // out, measured or failed
 }
 
 // repeats are the trainings again of the best, which begin when the search has
@@ -69,24 +58,24 @@ func (r *repeats) begun() bool { return len(r.list) > 0 }
 
 // choose returns the best configurations at the top rung that keep to the
 // constraints, the best first.
-func (r *repeats) choose(h *history) []favourite {
+func (r *repeats) choose(h *ladder.History) []favourite {
 	if r.begun() && r.chosen != nil {
 		return r.chosen
 	}
 	var chosen []favourite
 	places := make(map[string]int) // in chosen, by configuration
-	ranking := h.rungs[len(h.rungs)-1].entries
+	ranking := h.Rungs[len(h.Rungs)-1].Entries
 	for place, e := range ranking {
-		key := string(h.trials[e.trial].Params)
+		key := string(h.Trials[e.Trial].Params)
 		if at, again := places[key]; again {
-			if !e.failed {
+			if !e.Failed {
 				chosen[at].has++
 			}
 			continue
 		}
-		if len(chosen) < r.settings.Trials && !e.failed && !e.diverged() && e.violation == 0 {
+		if len(chosen) < r.settings.Trials && !e.Failed && !e.Diverged() && e.Violation == 0 {
 			places[key] = len(chosen)
-			chosen = append(chosen, favourite{trial: e.trial, place: place, has: 1})
+			chosen = append(chosen, favourite{trial: e.Trial, place: place, has: 1})
 		}
 	}
 	r.chosen = chosen
@@ -103,7 +92,7 @@ func (r *repeats) tally(c favourite) (begun, owed int) {
 		if one.Of != c.trial {
 			continue
 		}
-		if begun < wanted && one.Status == failed {
+		if begun < wanted && one.Status == ladder.Failed {
 			owed++
 		}
 		begun++
@@ -113,7 +102,7 @@ func (r *repeats) tally(c favourite) (begun, owed int) {
 
 // next is the favourite that is trained next: the one with the fewest trainings,
 // of equals the best one, so that the same was spent on all whenever it ends.
-func (r *repeats) next(h *history) (next favourite, nth int, ok bool) {
+func (r *repeats) next(h *ladder.History) (next favourite, nth int, ok bool) {
 	if r.settings == nil {
 		return favourite{}, 0, false
 	}
@@ -145,22 +134,22 @@ func (m *machine) finish() Action {
 func (m *machine) again(c favourite, nth int) Action {
 	h, r := m.history, &m.repeats
 	reason := fmt.Sprintf("trains trial %d again, number %d of %d at the top rung: training %d of %d", c.trial, c.place+1,
-		len(h.rungs[len(h.rungs)-1].entries), nth, r.settings.Times)
+		len(h.Rungs[len(h.Rungs)-1].Entries), nth, r.settings.Times)
 	if nth > r.settings.Times {
 		reason += ", in place of one that failed"
 	}
-	r.list = append(r.list, repeat{Of: c.trial, Status: out})
+	r.list = append(r.list, repeat{Of: c.trial, Status: ladder.Out})
 	r.out++
 	of := c.trial
 	return Action{
-		Kind: Create, Trial: len(h.trials) + len(r.list) - 1, Rung: len(h.rungs) - 1, RepeatOf: &of,
-		Configuration: h.configuration(c.trial), Origin: originRepeat, Reason: reason,
+		Kind: Create, Trial: len(h.Trials) + len(r.list) - 1, Rung: len(h.Rungs) - 1, RepeatOf: &of,
+		Configuration: h.Configuration(c.trial), Origin: propose.OriginRepeat, Reason: reason,
 	}
 }
 
 // at is the repeat with the number of a trial; nil if there is none.
 func (m *machine) at(number int) *repeat {
-	if place := number - len(m.history.trials); place >= 0 && place < len(m.repeats.list) {
+	if place := number - len(m.history.Trials); place >= 0 && place < len(m.repeats.list) {
 		return &m.repeats.list[place]
 	}
 	return nil
@@ -170,29 +159,48 @@ func (m *machine) at(number int) *repeat {
 func (m *machine) possible(e Event) error {
 	h := m.history
 	if again := m.at(e.Trial); again != nil {
-		return h.fits(e, again.Status, len(h.rungs)-1)
+		return checkOutcome(h, e, again.Status, len(h.Rungs)-1)
 	}
-	if e.Trial < 0 || e.Trial >= len(h.trials) {
-		return problem.New(problem.NotFound, "the search knows no trial %d: it has created %d", e.Trial, len(h.trials)+len(m.repeats.list))
+	if e.Trial < 0 || e.Trial >= len(h.Trials) {
+		return problem.New(problem.NotFound, "the search knows no trial %d: it has created %d", e.Trial, len(h.Trials)+len(m.repeats.list))
 	}
-	return h.fits(e, h.trials[e.Trial].Status, h.trials[e.Trial].Rung)
+	return checkOutcome(h, e, h.Trials[e.Trial].Status, h.Trials[e.Trial].Rung)
+}
+
+// checkOutcome returns why the event of a trial with the status at the rung cannot be,
+// if it cannot.
+func checkOutcome(h *ladder.History, e Event, now ladder.Status, rung int) error {
+	switch {
+	case now != ladder.Out:
+		return problem.New(problem.Conflict, "trial %d is %s at rung %d already: it is not out with a worker", e.Trial, now, rung)
+	case rung != e.Rung:
+		return problem.New(problem.Conflict, "trial %d is at rung %d, not at rung %d", e.Trial, rung, e.Rung)
+	case e.Kind == Reported && (e.Epoch < 1 || e.Epoch >= h.Ladder[rung].Budget.Epochs):
+		return problem.New(problem.Conflict, "trial %d has no epoch %d before the end of rung %d, which is epoch %d",
+			e.Trial, e.Epoch, rung, h.Ladder[rung].Budget.Epochs)
+	case e.Kind != Failed && len(e.Values) != len(h.Maximize):
+		return problem.New(problem.Invalid, "trial %d has %d values for %d objectives", e.Trial, len(e.Values), len(h.Maximize))
+	case !(e.Violation >= 0):
+		return problem.New(problem.Invalid, "trial %d has the violation %v: it must be 0 or more", e.Trial, float64(e.Violation))
+	}
+	return nil
 }
 
 // over notes the outcome of a repeat. What it came to is not the search's concern.
 func (r *repeats) over(again *repeat, kind EventKind) {
-	again.Status = measured
+	again.Status = ladder.Measured
 	if kind == Failed {
-		again.Status = failed
+		again.Status = ladder.Failed
 	}
 	r.out--
 }
 
 // restore puts recorded repeats behind a history, with which they must agree.
-func (r *repeats) restore(h *history, queue []space.Configuration, list []repeat) error {
+func (r *repeats) restore(h *ladder.History, queue []space.Configuration, list []repeat) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if r.settings == nil || h.out > 0 || len(queue) > 0 {
+	if r.settings == nil || h.Out > 0 || len(queue) > 0 {
 		return problem.New(problem.Invalid, "the snapshot has %d repeats, which begin only in a search with search.repeats that has nothing else left to do", len(list))
 	}
 	chosen := r.choose(h)
@@ -210,9 +218,9 @@ func (r *repeats) restore(h *history, queue []space.Configuration, list []repeat
 	}
 	for i, one := range list {
 		switch one.Status {
-		case out:
+		case ladder.Out:
 			r.out++
-		case measured, failed:
+		case ladder.Measured, ladder.Failed:
 		default:
 			return problem.New(problem.Invalid, "the snapshot's repeat %d is %q, which it cannot be", i, one.Status)
 		}

@@ -16,6 +16,9 @@ import (
 	"encoding/json"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/study/search/cmaes"
+	"github.com/tandem-tune/tandem/study/search/prior"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -40,7 +43,7 @@ type Settings struct {
 	Brackets int `json:"brackets"`
 	// EarlyStopping stops trials while they train; nil means never, and then
 	// the search takes no [Reported].
-	EarlyStopping *EarlyStopping `json:"early_stopping,omitempty"`
+	EarlyStopping *stopping.EarlyStopping `json:"early_stopping,omitempty"`
 	// Widen lets asynchronous promotion send up more than one in Eta from a rung
 	// whose ranking turns out to say little about the next one's.
 	Widen bool `json:"widen,omitempty"`
@@ -58,7 +61,7 @@ type Settings struct {
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`
 	// Restarts is how cma-es goes on when it has arrived; not set, it is IPOP.
-	Restarts Restarts `json:"restarts,omitempty"`
+	Restarts cmaes.Restarts `json:"restarts,omitempty"`
 	// Groups has the methods of parameters that are not searched with Method:
 	// those that name the group, or, without a group, those of the kind.
 	Groups map[string]Group `json:"groups,omitempty"`
@@ -108,6 +111,9 @@ type Event struct {
 	// Prior belongs to Prior; all such events of a search have at most MaxPrior.
 	Prior []Observation `json:"prior,omitempty"`
 }
+
+// Observation is a result that was measured elsewhere.
+type Observation = prior.Observation
 
 // ActionKind names an action.
 type ActionKind string

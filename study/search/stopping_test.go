@@ -12,11 +12,12 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/searchtest"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // reporting is a search of ten trials that all train nine epochs, with a rule.
-func reporting(rule search.EarlyStopping) search.Settings {
+func reporting(rule stopping.EarlyStopping) search.Settings {
 	settings := sha(1, 3, 10)
 	settings.Rungs = []budget.Rung{{Budget: budget.Budget{Epochs: 9, DataFraction: 1}}}
 	settings.EarlyStopping = &rule
@@ -43,32 +44,32 @@ func TestRulesStopWhoIsBeaten(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		name string
-		rule search.EarlyStopping
+		rule stopping.EarlyStopping
 		// earlier has the values of trials 0, 1, ... after epoch 2; then the next
 		// trial reports the values of its epochs from 1 on.
 		earlier, then []float64
 		stops         int // the epoch at which it is stopped, 0: never
 		says          string
 	}{
-		{"below the median", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 4, EveryEpochs: 1},
+		{"below the median", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 1, MinTrials: 4, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.25}, 2, "2 of 4 other trials had a better value than its best so far: the best 50% go on"},
-		{"at the median", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 4, EveryEpochs: 1},
+		{"at the median", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 1, MinTrials: 4, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.3}, 0, ""},
-		{"its best so far counts", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 4, EveryEpochs: 1},
+		{"its best so far counts", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 1, MinTrials: 4, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.35, 0.1}, 0, ""},
-		{"too few to compare with", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		{"too few to compare with", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.05}, 0, ""},
-		{"within its grace", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 2, MinTrials: 1, EveryEpochs: 1},
+		{"within its grace", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 2, MinTrials: 1, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.05}, 0, ""},
-		{"between two comparisons", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 1, EveryEpochs: 2},
+		{"between two comparisons", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 1, MinTrials: 1, EveryEpochs: 2},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.05}, 0, ""},
-		{"the best quarter goes on", search.EarlyStopping{Rule: search.PercentileRule, Percentile: 25, MinTrials: 1, EveryEpochs: 1},
+		{"the best quarter goes on", stopping.EarlyStopping{Rule: stopping.Percentile, Percentile: 25, MinTrials: 1, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.35}, 2, "1 of 4 other trials had a better value than its best so far: the best 25% go on"},
-		{"the best of all goes on", search.EarlyStopping{Rule: search.PercentileRule, Percentile: 1, MinTrials: 1, EveryEpochs: 1},
+		{"the best of all goes on", stopping.EarlyStopping{Rule: stopping.Percentile, Percentile: 1, MinTrials: 1, EveryEpochs: 1},
 			[]float64{0.1, 0.2, 0.3, 0.4}, []float64{0.05, 0.5}, 0, ""},
-		{"no number, at once", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 9, EveryEpochs: 4},
+		{"no number, at once", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 1, MinTrials: 9, EveryEpochs: 4},
 			nil, []float64{0.9, nan}, 2, "diverged"},
-		{"no number, within its grace", search.EarlyStopping{Rule: search.MedianRule, GraceEpochs: 2, MinTrials: 9, EveryEpochs: 4},
+		{"no number, within its grace", stopping.EarlyStopping{Rule: stopping.Median, GraceEpochs: 2, MinTrials: 9, EveryEpochs: 4},
 			nil, []float64{0.9, nan, 0.9}, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestRulesStopWhoIsBeaten(t *testing.T) {
 func TestReportsCompareWithinTheirRung(t *testing.T) {
 	t.Parallel()
 	settings := sha(2, 4, 10)
-	settings.EarlyStopping = &search.EarlyStopping{Rule: search.MedianRule, MinTrials: 1, EveryEpochs: 1}
+	settings.EarlyStopping = &stopping.EarlyStopping{Rule: stopping.Median, MinTrials: 1, EveryEpochs: 1}
 	settings.Brackets = 0
 	settings.Rungs[0].Budget = budget.Budget{Epochs: 4, DataFraction: 0.5}
 	method := start(t, settings)
@@ -129,7 +130,7 @@ func TestHalvingStopsAtTheRungsAndFeedsTheModel(t *testing.T) {
 	settings := sha(3, 2, 40) // 1, 2 and 4 epochs
 	settings.Method, settings.RandomFraction, settings.Brackets = "bohb", 0, 0
 	settings.Promotion = budget.NoPromotion
-	settings.EarlyStopping = &search.EarlyStopping{Rule: search.HalvingRule, MinTrials: 1}
+	settings.EarlyStopping = &stopping.EarlyStopping{Rule: stopping.Halving, MinTrials: 1}
 	method := start(t, settings)
 	for number, value := range []float64{0.5, 0.6, 0.4, 0.55} {
 		tell(t, method, fmt.Sprintf("request -> create %d at 2", number))
@@ -180,7 +181,7 @@ func TestAStoppedTrialIsOver(t *testing.T) {
 			settings.Rungs = []budget.Rung{
 				{Index: 0, Budget: budget.Budget{Epochs: 3, DataFraction: 1}}, {Index: 1, Budget: budget.Budget{Epochs: 6, DataFraction: 1}},
 			}
-			settings.Promotion, settings.EarlyStopping = promotion, &search.EarlyStopping{Rule: search.MedianRule, MinTrials: 1, EveryEpochs: 1}
+			settings.Promotion, settings.EarlyStopping = promotion, &stopping.EarlyStopping{Rule: stopping.Median, MinTrials: 1, EveryEpochs: 1}
 			at := 0
 			if promotion == budget.NoPromotion {
 				settings.Brackets, at = 0, 1
@@ -216,24 +217,24 @@ func TestRulesThatCannotBe(t *testing.T) {
 		{"nothing to compare with", func(s *search.Settings) { s.EarlyStopping.MinTrials, s.EarlyStopping.EveryEpochs = 0, 0 }, []string{"min_trials", "every_epochs"}},
 		{"a percentile of a median", func(s *search.Settings) { s.EarlyStopping.Percentile = 25 }, []string{"percentile"}},
 		{"a percentile of all", func(s *search.Settings) {
-			s.EarlyStopping.Rule, s.EarlyStopping.Percentile = search.PercentileRule, 100
+			s.EarlyStopping.Rule, s.EarlyStopping.Percentile = stopping.Percentile, 100
 		}, []string{"percentile"}},
 		{"halving beside promotion", func(s *search.Settings) {
-			*s.EarlyStopping = search.EarlyStopping{Rule: search.HalvingRule, MinTrials: 1}
+			*s.EarlyStopping = stopping.EarlyStopping{Rule: stopping.Halving, MinTrials: 1}
 		}, []string{"rule"}},
 		{"halving without rungs", func(s *search.Settings) {
-			*s.EarlyStopping = search.EarlyStopping{Rule: search.HalvingRule, MinTrials: 1}
+			*s.EarlyStopping = stopping.EarlyStopping{Rule: stopping.Halving, MinTrials: 1}
 			s.Promotion, s.Brackets, s.Rungs = budget.NoPromotion, 0, s.Rungs[:1]
 		}, []string{"rule"}},
 		{"halving while the data grows", func(s *search.Settings) {
-			*s.EarlyStopping = search.EarlyStopping{Rule: search.HalvingRule, MinTrials: 1, EveryEpochs: 2}
+			*s.EarlyStopping = stopping.EarlyStopping{Rule: stopping.Halving, MinTrials: 1, EveryEpochs: 2}
 			s.Promotion, s.Brackets, s.Rungs = budget.NoPromotion, 0, half
 		}, []string{"every_epochs", "rule"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			settings := sha(3, 3, 10)
-			settings.EarlyStopping = &search.EarlyStopping{Rule: search.MedianRule, MinTrials: 5, EveryEpochs: 1}
+			settings.EarlyStopping = &stopping.EarlyStopping{Rule: stopping.Median, MinTrials: 5, EveryEpochs: 1}
 			c.change(&settings)
 			_, err := search.New(settings)
 			var told *problem.Error
@@ -251,7 +252,7 @@ func TestRulesThatCannotBe(t *testing.T) {
 
 func TestSnapshotsWithReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	settings := reporting(search.EarlyStopping{Rule: search.MedianRule, MinTrials: 5, EveryEpochs: 1})
+	settings := reporting(stopping.EarlyStopping{Rule: stopping.Median, MinTrials: 5, EveryEpochs: 1})
 	method := start(t, settings)
 	tell(t, method, "request -> create 0 at 0")
 	report(t, method, 0, 0, 3, 0.5)

@@ -1,6 +1,11 @@
 package search
 
-import "math"
+import (
+	"math"
+
+	"github.com/tandem-tune/tandem/study/search/grid"
+	"github.com/tandem-tune/tandem/study/search/ladder"
+)
 
 // Supply is a [Method] that can say how many requests in a row it would answer with
 // a trial, if nothing were measured meanwhile. Where nobody knows how many
@@ -15,11 +20,11 @@ type Supply interface {
 func (m *machine) Startable() int {
 	h := m.history
 	if m.repeats.begun() {
-		return max(m.repeats.owed(h), ending(h.out+m.repeats.out))
+		return max(m.repeats.owed(h), ending(h.Out+m.repeats.out))
 	}
 	fresh := m.fresh()
-	count := fresh + m.promotion.earnable(h, fresh, m.room()-fresh)
-	if count > 0 || h.out > 0 {
+	count := fresh + m.promotion.Earnable(h, fresh, m.room()-fresh)
+	if count > 0 || h.Out > 0 {
 		return count
 	}
 	return max(m.repeats.owed(h), ending(0))
@@ -37,13 +42,13 @@ func ending(out int) int {
 // fresh is how many new trials may start, at most.
 func (m *machine) fresh() int {
 	left := math.MaxInt32
-	if g, limited := m.proposer.(*grid); limited {
-		left = len(g.order) - g.next
+	if g, limited := m.proposer.(*grid.Grid); limited {
+		left = g.Left()
 	}
-	if p, limited := m.promotion.(population); limited {
-		left = min(left, max(0, p.size-m.history.originals-len(m.queue)))
+	if size := m.settings.Population; size > 0 {
+		left = min(left, max(0, size-m.history.Originals-len(m.queue)))
 	}
-	if m.dry || m.promotion.full(m.history) {
+	if m.dry || m.promotion.Full(m.history) {
 		left = 0
 	}
 	return min(left+len(m.queue), m.room())
@@ -54,11 +59,11 @@ func (m *machine) room() int {
 	if m.settings.MaxTrials == 0 {
 		return math.MaxInt
 	}
-	return max(0, m.settings.MaxTrials-len(m.history.trials))
+	return max(0, m.settings.MaxTrials-len(m.history.Trials))
 }
 
 // owed is how many trainings again of the best may start now.
-func (r *repeats) owed(h *history) int {
+func (r *repeats) owed(h *ladder.History) int {
 	if r.settings == nil {
 		return 0
 	}
@@ -66,72 +71,6 @@ func (r *repeats) owed(h *history) int {
 	for _, c := range r.choose(h) {
 		begun, owed := r.tally(c)
 		count += max(0, owed-begun)
-	}
-	return count
-}
-
-// promotable counts the entries among the first limit that may go up.
-func (r *rung) promotable(limit int) int {
-	count := 0
-	for at := r.gone; at < min(limit, len(r.entries)); at++ {
-		if r.entries[at].promotable() {
-			count++
-		}
-	}
-	return count
-}
-
-func (none) earnable(*history, int, int) int { return 0 }
-
-func (a asynchronous) earnable(h *history, _, _ int) int {
-	count := 0
-	for from := range len(h.rungs) - 1 {
-		limit := h.rungs[from].top(a.eta)
-		if a.widen {
-			limit, _ = h.widened(from, limit, a.eta)
-		}
-		count += h.rungs[from].promotable(limit)
-	}
-	return count
-}
-
-func (s synchronous) earnable(h *history, fresh, _ int) int {
-	count := 0
-	for i := h.firstOpen; i < len(h.brackets); i++ {
-		b := &h.brackets[i]
-		if b.over || i == len(h.brackets)-1 && !s.isFull(b) && fresh > 0 {
-			continue
-		}
-		expected := b.created
-		for from := range len(b.rungs) - 1 {
-			r := &b.rungs[from]
-			if len(r.entries) < expected {
-				break
-			}
-			quota := b.quota(from, s.eta)
-			count += r.promotable(quota)
-			expected = min(quota, r.usable())
-		}
-	}
-	return count
-}
-
-func (population) earnable(h *history, _, room int) int {
-	count := 0
-	for from := range len(h.rungs) - 1 {
-		r := &h.rungs[from]
-		n, fifth := len(r.entries), len(r.entries)/exploitShare
-		parents := min(fifth, r.usable()) > 0
-		for place, e := range r.entries {
-			switch {
-			case e.promoted:
-			case (place >= n-fifth || !e.promotable()) && parents && room > 0:
-				room--
-				count++
-			case e.promotable():
-				count++
-			}
-		}
 	}
 	return count
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
 )
@@ -64,14 +65,14 @@ func TestDefaults(t *testing.T) {
 
 func TestEarlyStoppingHasDefaults(t *testing.T) {
 	t.Parallel()
-	for yaml, want := range map[string]*search.EarlyStopping{
+	for yaml, want := range map[string]*stopping.EarlyStopping{
 		"{}":                               nil,
-		"{early_stopping: median}":         {Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
-		"{early_stopping: {rule: median}}": {Rule: search.MedianRule, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
-		"{early_stopping: percentile}":     {Rule: search.PercentileRule, Percentile: 25, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
-		"{early_stopping: {rule: percentile, percentile: 40, grace_epochs: 0, min_trials: 2, every_epochs: 3}}": {Rule: search.PercentileRule, Percentile: 40, MinTrials: 2, EveryEpochs: 3},
-		"{promotion: none, early_stopping: halving}":                                                            {Rule: search.HalvingRule, MinTrials: 2},
-		"{promotion: none, early_stopping: {rule: halving, grace_epochs: 3}}":                                   {Rule: search.HalvingRule, GraceEpochs: 3, MinTrials: 2},
+		"{early_stopping: median}":         {Rule: stopping.Median, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		"{early_stopping: {rule: median}}": {Rule: stopping.Median, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		"{early_stopping: percentile}":     {Rule: stopping.Percentile, Percentile: 25, GraceEpochs: 1, MinTrials: 5, EveryEpochs: 1},
+		"{early_stopping: {rule: percentile, percentile: 40, grace_epochs: 0, min_trials: 2, every_epochs: 3}}": {Rule: stopping.Percentile, Percentile: 40, MinTrials: 2, EveryEpochs: 3},
+		"{promotion: none, early_stopping: halving}":                                                            {Rule: stopping.Halving, MinTrials: 2},
+		"{promotion: none, early_stopping: {rule: halving, grace_epochs: 3}}":                                   {Rule: stopping.Halving, GraceEpochs: 3, MinTrials: 2},
 	} {
 		if got := parse(t, sound+"\nbudget: {epochs: {min: 1, max: 9}}\nsearch: "+yaml).Search.EarlyStopping; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s means %+v, want %+v", yaml, got, want)

@@ -15,6 +15,9 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/cmaes"
+	"github.com/tandem-tune/tandem/study/search/promotion"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/study/system"
@@ -111,7 +114,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 		case budget.NoPromotion:
 			def.Search.Brackets = 0
 		case budget.Population:
-			def.Search.Brackets, def.Search.Population = 0, rapid.IntRange(search.MinPopulation, 40).Draw(t, "population")
+			def.Search.Brackets, def.Search.Population = 0, rapid.IntRange(promotion.MinPopulation, 40).Draw(t, "population")
 			def.Budget = budget.Settings{Growth: budget.Linear, Epochs: budget.EpochRange{Min: 1, Max: 10}, DataFraction: budget.FractionRange{Min: 1, Max: 1}}.WithDefaults()
 		}
 		if rapid.Bool().Draw(t, "with groups") {
@@ -125,11 +128,11 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.ResponseSeconds = &definition.ResponseSeconds{Mean: rapid.Float64Range(0, 1e6).Draw(t, "mean response"), Tail: rapid.Float64Range(1, 1e6).Draw(t, "tail response")}
 			def.Sprint = &definition.Sprint{AfterSeconds: rapid.Float64Range(0, 1e6).Draw(t, "timeout of sprints")}
 		}
-		def.Search.EarlyStopping = stopping(def).Draw(t, "early stopping")
+		def.Search.EarlyStopping = stoppingRule(def).Draw(t, "early stopping")
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
-			def.Search.Restarts = rapid.SampledFrom([]search.Restarts{search.IPOP, search.BIPOP, search.NoRestarts}).Draw(t, "restarts")
+			def.Search.Restarts = rapid.SampledFrom([]cmaes.Restarts{cmaes.IPOP, cmaes.BIPOP, cmaes.NoRestarts}).Draw(t, "restarts")
 		}
-		if rule := def.Search.EarlyStopping; def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != search.HalvingRule) {
+		if rule := def.Search.EarlyStopping; def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != stopping.Halving) {
 			def.Budget = anyAmounts().Draw(t, "amounts")
 		}
 		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")
@@ -169,23 +172,23 @@ func definitions() *rapid.Generator[definition.Definition] {
 	})
 }
 
-// stopping draws an early-stopping rule, complete, or none.
-func stopping(def definition.Definition) *rapid.Generator[*search.EarlyStopping] {
-	return rapid.Custom(func(t *rapid.T) *search.EarlyStopping {
-		rules := []search.StoppingRule{"", search.MedianRule, search.PercentileRule}
+// stoppingRule draws an early-stopping rule, complete, or none.
+func stoppingRule(def definition.Definition) *rapid.Generator[*stopping.EarlyStopping] {
+	return rapid.Custom(func(t *rapid.T) *stopping.EarlyStopping {
+		rules := []stopping.Rule{"", stopping.Median, stopping.Percentile}
 		if def.Search.Promotion == budget.NoPromotion && len(def.Ladder()) > 1 {
-			rules = append(rules, search.HalvingRule)
+			rules = append(rules, stopping.Halving)
 		}
-		rule := search.EarlyStopping{
+		rule := stopping.EarlyStopping{
 			Rule: rapid.SampledFrom(rules).Draw(t, "rule"), GraceEpochs: rapid.IntRange(0, 3).Draw(t, "grace"), MinTrials: rapid.IntRange(1, 9).Draw(t, "least"),
 		}
 		switch rule.Rule {
 		case "":
 			return nil
-		case search.PercentileRule:
+		case stopping.Percentile:
 			rule.Percentile = rapid.Float64Range(1, 99).Draw(t, "percentile")
 			fallthrough
-		case search.MedianRule:
+		case stopping.Median:
 			rule.EveryEpochs = rapid.IntRange(1, 5).Draw(t, "every")
 		}
 		return &rule

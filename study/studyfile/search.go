@@ -5,7 +5,8 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/cmaes"
+	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 	"slices"
 )
@@ -58,14 +59,14 @@ func readSearch(s tree.Section, eta int) definition.Search {
 // readRestarts reads how cma-es goes on when it has arrived.
 func readRestarts(s tree.Section, target *definition.Search) {
 	if target.Has("cma-es") {
-		target.Restarts = search.IPOP
+		target.Restarts = cmaes.IPOP
 	}
 	n, at := s.Get("restarts")
 	if n == nil {
 		return
 	}
 	const wanted = "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)"
-	switch r := search.Restarts(n.Raw); {
+	switch r := cmaes.Restarts(n.Raw); {
 	case n.Kind != tree.Text:
 		s.Wrong(at, n, wanted)
 	case !r.Known():
@@ -98,7 +99,7 @@ func readPopulation(s tree.Section, target *definition.Search) {
 	n, at := s.Get("population")
 	if target.Promotion == budget.Population {
 		target.Population = 20
-		s.Whole("population", search.MinPopulation, maxPopulation, &target.Population)
+		s.Whole("population", promotion.MinPopulation, maxPopulation, &target.Population)
 	} else if n != nil {
 		s.Fault(at, n, "belongs to promotion: population; leave it out")
 	}

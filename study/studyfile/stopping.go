@@ -3,13 +3,13 @@ package studyfile
 import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
 // readEarlyStopping reads by which rule trials are stopped while they train: its
 // name, or a mapping with its settings. Nil: none is. eta is the ladder's.
-func readEarlyStopping(s tree.Section, eta int) *search.EarlyStopping {
+func readEarlyStopping(s tree.Section, eta int) *stopping.EarlyStopping {
 	n, at := s.Get("early_stopping")
 	if n == nil {
 		return nil
@@ -21,7 +21,7 @@ func readEarlyStopping(s tree.Section, eta int) *search.EarlyStopping {
 		if !checkStoppingRule(s.Decoder, at, n) {
 			return nil
 		}
-		rule := search.DefaultStopping(search.StoppingRule(n.Raw), eta)
+		rule := stopping.Default(stopping.Rule(n.Raw), eta)
 		return &rule
 	case tree.Mapping:
 	default:
@@ -36,7 +36,7 @@ func readEarlyStopping(s tree.Section, eta int) *search.EarlyStopping {
 	if which == nil || !checkStoppingRule(s.Decoder, at, which) {
 		return nil
 	}
-	rule := search.DefaultStopping(search.StoppingRule(which.Raw), eta)
+	rule := stopping.Default(stopping.Rule(which.Raw), eta)
 	s.Number("percentile", 0, 100, &rule.Percentile)
 	s.Whole("grace_epochs", 0, budget.MaxEpochs, &rule.GraceEpochs)
 	s.Whole("min_trials", 1, definition.MaxTrials, &rule.MinTrials)
@@ -45,8 +45,8 @@ func readEarlyStopping(s tree.Section, eta int) *search.EarlyStopping {
 }
 
 func checkStoppingRule(d *tree.Decoder, at string, n *tree.Node) bool {
-	switch search.StoppingRule(n.Raw) {
-	case search.MedianRule, search.PercentileRule, search.HalvingRule:
+	switch stopping.Rule(n.Raw) {
+	case stopping.Median, stopping.Percentile, stopping.Halving:
 		if n.Kind == tree.Text {
 			return true
 		}

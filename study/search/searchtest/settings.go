@@ -7,13 +7,15 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/promotion"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
 // anySettings draws a small study, the same for every method.
 //
 // One draw in three has several objectives.
-func anySettings(t *rapid.T, made Subject, promotion budget.Promotion) search.Settings {
+func anySettings(t *rapid.T, made Subject, by budget.Promotion) search.Settings {
 	objectives := rapid.SampledFrom([]int{1, 1, 3}).Draw(t, "objectives")
 	if made.One {
 		objectives = 1
@@ -29,45 +31,45 @@ func anySettings(t *rapid.T, made Subject, promotion budget.Promotion) search.Se
 		RandomFraction: rapid.SampledFrom([]float64{0, 1. / 3, 1}).Draw(t, "random fraction"),
 		GridPoints:     rapid.IntRange(1, 3).Draw(t, "grid points"),
 		Maximize:       rapid.SliceOfN(rapid.Bool(), 1, objectives).Draw(t, "maximize"),
-		Promotion:      promotion,
+		Promotion:      by,
 	}
-	if times := rapid.IntRange(1, 3).Draw(t, "times"); times > 1 && promotion != budget.Population {
+	if times := rapid.IntRange(1, 3).Draw(t, "times"); times > 1 && by != budget.Population {
 		settings.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 4).Draw(t, "repeated"), Times: times}
 	}
-	switch promotion {
+	switch by {
 	case budget.NoPromotion:
 		settings.Brackets = 0
 	case budget.Population:
 		settings.Brackets = 0
 		settings.Rungs = Ladder(rapid.IntRange(2, 5).Draw(t, "rungs of the population"), 2)
 		settings.Space = rapid.SampledFrom(changeable()).Draw(t, "space of the population")
-		settings.Population = rapid.IntRange(search.MinPopulation, 12).Draw(t, "population")
+		settings.Population = rapid.IntRange(promotion.MinPopulation, 12).Draw(t, "population")
 	}
 	if len(settings.Maximize) == 1 {
 		settings.EarlyStopping = anyStopping(t, settings)
 	}
-	if promotion.OrDefault() == budget.Asynchronous && len(settings.Maximize) == 1 {
+	if by.OrDefault() == budget.Asynchronous && len(settings.Maximize) == 1 {
 		settings.Widen = rapid.Bool().Draw(t, "widen")
 	}
 	return settings
 }
 
 // anyStopping draws an early-stopping rule that goes with the settings, or none.
-func anyStopping(t *rapid.T, settings search.Settings) *search.EarlyStopping {
-	rules := []search.StoppingRule{"", search.MedianRule, search.PercentileRule}
+func anyStopping(t *rapid.T, settings search.Settings) *stopping.EarlyStopping {
+	rules := []stopping.Rule{"", stopping.Median, stopping.Percentile}
 	if settings.Promotion == budget.NoPromotion && len(settings.Rungs) > 1 {
-		rules = append(rules, search.HalvingRule)
+		rules = append(rules, stopping.Halving)
 	}
-	rule := search.EarlyStopping{Rule: rapid.SampledFrom(rules).Draw(t, "early stopping")}
+	rule := stopping.EarlyStopping{Rule: rapid.SampledFrom(rules).Draw(t, "early stopping")}
 	if rule.Rule == "" {
 		return nil
 	}
 	rule.GraceEpochs = rapid.IntRange(0, 2).Draw(t, "grace")
 	rule.MinTrials = rapid.IntRange(1, 4).Draw(t, "least trials")
-	if rule.Rule == search.PercentileRule {
+	if rule.Rule == stopping.Percentile {
 		rule.Percentile = rapid.SampledFrom([]float64{10, 25, 100. / 3, 80}).Draw(t, "percentile")
 	}
-	if rule.Rule != search.HalvingRule {
+	if rule.Rule != stopping.Halving {
 		rule.EveryEpochs = rapid.IntRange(1, 2).Draw(t, "every")
 	}
 	return &rule

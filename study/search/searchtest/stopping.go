@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/search/stopping"
 )
 
 // moment is an epoch of a rung.
@@ -49,7 +50,7 @@ func (r *referee) loses(e search.Event) bool {
 		return false
 	}
 	best := own
-	if rule.Rule == search.HalvingRule {
+	if rule.Rule == stopping.Halving {
 		at := false
 		for _, rung := range r.settings.Rungs[:r.top()] {
 			at = at || rung.Budget.Epochs == e.Epoch
@@ -87,9 +88,9 @@ func (r *referee) loses(e search.Event) bool {
 		return false
 	}
 	switch rule.Rule {
-	case search.HalvingRule: // of equals the older one is the better one
+	case stopping.Halving: // of equals the older one is the better one
 		return better+older >= max(1, (others+1)/r.settings.Eta)
-	case search.PercentileRule:
+	case stopping.Percentile:
 		return better > 0 && float64(better) > rule.Percentile/100*float64(others)-1e-6
 	default:
 		return better > 0 && 2*better >= others

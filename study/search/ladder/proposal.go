@@ -1,0 +1,26 @@
+package ladder
+
+import "github.com/tandem-tune/tandem/study/space"
+
+// Proposal is a configuration that a method proposes, and where it comes from.
+type Proposal struct {
+	Configuration space.Configuration
+	Origin        string
+	Reason        string
+	Draw          *Draw // what the proposer needs to see again, if anything
+	// Parts has origin and draw of each group, if there are several.
+	Parts map[string]Share
+}
+
+// Share is what a part's method has to find again in a record.
+type Share struct {
+	Origin string `json:"origin"`
+	Draw   *Draw  `json:"draw,omitempty"`
+}
+
+// Slot is a place on the ladder for a new trial.
+type Slot struct {
+	Bracket int // counted from 1; 0 where trials of all brackets share the rungs
+	Rung    int
+	Child   bool // continues another trial
+}

@@ -1,0 +1,176 @@
+package search
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/search/promotion"
+	"github.com/tandem-tune/tandem/study/search/stopping"
+)
+
+// ofOneValue are the methods that learn from the value of one objective.
+func ofOneValue() []string { return []string{"cma-es", "gp"} }
+
+func (s Settings) requireTakesSeveral(require requirement, path, method string) {
+	require(!slices.Contains(ofOneValue(), method) || len(s.Maximize) <= 1, path, method,
+		"needs one objective, as it learns from values and not from ranks: bohb, tpe, sobol, random and grid take several")
+}
+
+// The bounds within which Hyperband's weights are finite.
+const (
+	maxRungs = 100
+	maxEta   = 1_000
+)
+
+func (s Settings) validate() []problem.Field {
+	var faults []problem.Field
+	require := func(ok bool, path string, value any, format string, args ...any) {
+		if !ok {
+			faults = append(faults, problem.Field{Path: path, Message: fmt.Sprintf(format, args...), Value: value})
+		}
+	}
+	_, known := methods()[s.Method]
+	require(known, "search.method", s.Method, "must be one of %s", strings.Join(Names(), ", "))
+	require(s.Promotion.OrDefault().Known(), "search.promotion", string(s.Promotion), "must be asynchronous, synchronous, none or population")
+	require(s.Restarts.OrDefault().Known(), "search.restarts", string(s.Restarts), "must be ipop, bipop or none")
+	s.validatePopulation(require)
+	require(s.Promotion != budget.NoPromotion || s.Brackets <= 0, "search.brackets", s.Brackets,
+		"must be left out with promotion: none, as every trial then starts at the top rung")
+	require(!s.Widen || s.Promotion.OrDefault() == budget.Asynchronous, "search.widen", s.Widen,
+		"must be left out with promotion: %s: only asynchronous promotion can send up more than its share", s.Promotion)
+	require(len(s.Rungs) == 0 || !s.Rungs[0].Budget.Measured() || s.EarlyStopping == nil || s.EarlyStopping.Rule != stopping.Halving,
+		"search.early_stopping", "halving", "cannot be halving with a budget in seconds or joules, as its rungs are no epochs: use median or percentile")
+	require(len(s.Rungs) > 0 && len(s.Rungs) <= maxRungs, "budget", len(s.Rungs), "must give a ladder of 1 to %d rungs", maxRungs)
+	for i, rung := range s.Rungs {
+		require(rung.Index == i, "budget", rung.Index, "must count its rungs from 0 without gaps: rung %d", i)
+	}
+	require(s.Eta >= 2 && s.Eta <= maxEta, "budget.eta", s.Eta, "must be between 2 and %d", maxEta)
+	require(s.Brackets >= 0, "search.brackets", s.Brackets, "must be at least 0 (0 means all)")
+	require(s.MaxTrials >= 0, "stop.trials", s.MaxTrials, "must be at least 0 (0 means no bound)")
+	require(s.RandomFraction >= 0 && s.RandomFraction <= 1, "search.random_fraction", fmt.Sprint(s.RandomFraction), "must be between 0 and 1")
+	require(!s.uses("grid") || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
+	s.validateStopping(require)
+	s.validateRepeats(require)
+	s.validateGroups(require)
+	require(!s.Widen || len(s.Maximize) <= 1, "search.widen", s.Widen, "must be left out with several objectives, as only one can be correlated")
+	s.requireTakesSeveral(require, "search.method", s.Method)
+	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
+	return append(faults, s.Space.Validate("space")...)
+}
+
+// requirement notes a fault unless it is ok.
+type requirement func(ok bool, path string, value any, format string, args ...any)
+
+// validateGroups checks that every group is known, has parameters and a method,
+// and that no condition goes from one group to another: what a group's method
+// proposes must be a configuration by itself.
+func (s Settings) validateGroups(require requirement) {
+	filled, groups := map[string]bool{}, map[string]string{}
+	for _, p := range s.Space.Parameters {
+		group := s.group(p)
+		filled[group], groups[p.Name] = true, group
+		_, known := s.Groups[group]
+		require(known || group == "", "space."+p.Name+".group", p.Group, "must be one of search.groups, which has %s", s.groupNames())
+	}
+	for _, p := range s.Space.Parameters {
+		for k, condition := range p.When {
+			parent, exists := groups[condition.Parameter]
+			require(!exists || parent == groups[p.Name], fmt.Sprintf("space.%s.when[%d].parameter", p.Name, k), condition.Parameter,
+				"must be in the same search group, as %s exists by it: %s is in %s, and %s in %s",
+				p.Name, p.Name, said(groups[p.Name]), condition.Parameter, said(parent))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
+		path := "search.groups." + name
+		_, known := methods()[s.Groups[name].Method]
+		require(known, path+".method", s.Groups[name].Method, "must be one of %s", strings.Join(Names(), ", "))
+		s.requireTakesSeveral(require, path+".method", s.Groups[name].Method)
+		require(filled[name], path, nil, "has no parameter: write group: %s at one, or leave it out", name)
+	}
+}
+
+func (s Settings) groupNames() string {
+	if len(s.Groups) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(s.Groups)), ", ")
+}
+
+func said(group string) string {
+	if group == "" {
+		return "none"
+	}
+	return group
+}
+
+// validateStopping says what is wrong with the rule and how it goes with the
+// rest of the settings.
+func (s Settings) validateStopping(require requirement) {
+	e := s.EarlyStopping
+	if e == nil {
+		return
+	}
+	const path = "search.early_stopping"
+	require(slices.Contains(stopping.Rules(), e.Rule), path+".rule", string(e.Rule), "must be median, percentile or halving")
+	require(len(s.Maximize) == 1, path, nil, "needs one objective: what a trial has before it is measured is not ranked by several; leave it out")
+	require(e.GraceEpochs >= 0, path+".grace_epochs", e.GraceEpochs, "must be at least 0")
+	require(e.MinTrials >= 1, path+".min_trials", e.MinTrials, "must be at least 1")
+	if e.Rule == stopping.Percentile {
+		require(e.Percentile > 0 && e.Percentile < 100, path+".percentile", fmt.Sprint(e.Percentile), "must be above 0 and below 100: how many of a hundred go on")
+	} else {
+		require(e.Percentile == 0, path+".percentile", fmt.Sprint(e.Percentile), "belongs to rule: percentile; leave it out")
+	}
+	if e.Rule != stopping.Halving {
+		require(e.EveryEpochs >= 1, path+".every_epochs", e.EveryEpochs, "must be at least 1")
+		return
+	}
+	require(e.EveryEpochs == 0, path+".every_epochs", e.EveryEpochs, "must be left out with rule: halving, which compares at the epochs of the ladder's rungs")
+	require(s.Promotion == budget.NoPromotion, path+".rule", string(e.Rule),
+		"needs promotion: none, as trials go on by themselves until they are stopped; promotion: asynchronous is the same with trials that pause")
+	require(len(s.Rungs) >= 2, path+".rule", string(e.Rule), "needs a ladder of two rungs or more to compare at: give budget.epochs a min below its max")
+	for i := 1; i < len(s.Rungs); i++ {
+		if s.Rungs[i].Budget.DataFraction != s.Rungs[0].Budget.DataFraction {
+			require(false, path+".rule", string(e.Rule),
+				"needs a ladder whose data fraction does not grow, as a trial trains on one share of the data from its first epoch: write budget.policy: epochs")
+			return
+		}
+	}
+}
+
+// validatePopulation says what is wrong with a population and how it goes with
+// the rest of the settings.
+func (s Settings) validatePopulation(require func(ok bool, path string, value any, format string, args ...any)) {
+	if s.Promotion != budget.Population {
+		require(s.Population == 0, "search.population", s.Population, "belongs to promotion: population; leave it out")
+		return
+	}
+	require(s.Population >= promotion.MinPopulation, "search.population", s.Population, "must be at least %d, so that a fifth of it is somebody", promotion.MinPopulation)
+	require(s.Brackets == 0, "search.brackets", s.Brackets, "must be left out with promotion: population, as every trial starts at the first rung")
+	require(len(s.Rungs) >= 2, "search.promotion", string(s.Promotion), "needs a ladder of two rungs or more, at which trials are replaced: give budget.epochs a min below its max, and growth: linear")
+	require(len(s.Rungs) == 0 || !s.Rungs[0].Budget.Measured(), "search.promotion", string(s.Promotion),
+		"needs a budget in epochs, as a child has spent none of its parent's seconds and joules: write budget.policy: epochs")
+	for _, rung := range s.Rungs {
+		if rung.FromScratch {
+			require(false, "search.promotion", string(s.Promotion), "needs a ladder whose epochs grow at every rung, as a child goes on from its parent's checkpoint: write budget.policy: epochs")
+			break
+		}
+	}
+	require(slices.Contains(promotion.Explorable(s.Space), true), "search.promotion", string(s.Promotion),
+		"needs a parameter of kind training or system that may change while a trial trains, and on which no parameter of another kind depends")
+}
+
+func (s Settings) validateRepeats(require requirement) {
+	if s.Repeats == nil {
+		return
+	}
+	require(s.Promotion != budget.Population, "search.repeats", nil,
+		"must be left out with promotion: population: parameters change while its trials train, and a repeat would train one set of them from scratch")
+	require(s.Repeats.Trials >= 1 && s.Repeats.Trials <= MaxRepeatedTrials, "search.repeats.trials", s.Repeats.Trials,
+		"must be between 1 and %d", MaxRepeatedTrials)
+	require(s.Repeats.Times >= 2 && s.Repeats.Times <= MaxRepeatedTimes, "search.repeats.times", s.Repeats.Times,
+		"must be between 2 and %d", MaxRepeatedTimes)
+}
