@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/bench/pool/colocated"
 	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
@@ -31,11 +32,11 @@ func interferences(path, data string, runs int) error {
 	}
 	bad := 0
 	for _, one := range pairs {
-		truth, err := one.Outcome()
+		truth, err := colocated.OutcomeOf(one.Pair)
 		if err != nil {
 			return fmt.Errorf("%v: %w", one.names, err)
 		}
-		if (interference.Limits{}).Refuses(truth) {
+		if (colocated.Limits{}).Refuses(truth) {
 			bad++
 		}
 	}
@@ -65,11 +66,11 @@ type pairPredictor struct {
 func predictors() []pairPredictor {
 	type list = []interference.Pair
 	return []pairPredictor{
-		{"no slowdown", false, func(list, uint64) (interference.Predictor, error) { return interference.NoSlowdown{}, nil }},
-		{"sum of utilizations", false, func(list, uint64) (interference.Predictor, error) { return interference.Sharing{}, nil }},
+		{"no slowdown", false, func(list, uint64) (interference.Predictor, error) { return colocated.NoSlowdown{}, nil }},
+		{"sum of utilizations", false, func(list, uint64) (interference.Predictor, error) { return colocated.Sharing{}, nil }},
 		{"linear", true, func(pairs list, _ uint64) (interference.Predictor, error) { return interference.TrainLine(pairs) }},
 		{"GRU encoder and decoder", true, func(pairs list, seed uint64) (interference.Predictor, error) {
-			return interference.Train(pairs, interference.Settings{Seed: seed})
+			return colocated.Train(pairs, colocated.Settings{Seed: seed})
 		}},
 	}
 }
@@ -116,7 +117,7 @@ func (s *pairScore) add(predictor interference.Predictor, pair interference.Pair
 	if err != nil {
 		return err
 	}
-	truth, err := pair.Outcome()
+	truth, err := colocated.OutcomeOf(pair)
 	if err != nil {
 		return err
 	}
@@ -128,8 +129,8 @@ func (s *pairScore) add(predictor interference.Predictor, pair interference.Pair
 			s.busy = append(s.busy, math.Abs(is.Utilization[i]-was.Utilization[i]))
 		}
 	}
-	refuse := (interference.Limits{}).Refuses(said)
-	if (interference.Limits{}).Refuses(truth) {
+	refuse := (colocated.Limits{}).Refuses(said)
+	if (colocated.Limits{}).Refuses(truth) {
 		s.bad++
 		if refuse {
 			s.found++

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/colocated"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // twoPhases is a training of 10 s: 100 small steps in the first 4 s, 12 large
@@ -96,8 +96,8 @@ func TestRecordingsAreKept(t *testing.T) {
 	if err != nil || len(pairs) != 1 || !slices.Equal(seconds["a"], []float64{2}) {
 		t.Fatalf("%v, %v, %v", pairs, seconds, err)
 	}
-	truth, err := pairs[0].Outcome()
-	if err != nil || truth.Jobs[0].Slowdown() != 1 || !(interference.Limits{}).Refuses(truth) {
+	truth, err := colocated.OutcomeOf(pairs[0].Pair)
+	if err != nil || truth.Jobs[0].Slowdown() != 1 || !(colocated.Limits{}).Refuses(truth) {
 		t.Errorf("%+v, %v", truth, err)
 	}
 	read.Alone = nil

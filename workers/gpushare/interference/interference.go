@@ -1,15 +1,9 @@
 // Package interference answers: if two trainings share a machine, how much
 // slower does each become, when does each end, and should they?
 //
-// It follows the work on sequence-to-sequence models for workload interference
-// (D. Buchaca and others, IEEE Access 2020, as told in Z. Zhou's reading notes,
-// section 4.1.3): from what each of two was seen to use over time when it ran
-// alone, an encoder and a decoder of gated recurrent units predict what both use
-// together, with the percentage completion of each as input and output, which
-// says when each ends ([Network]). Beside it is what any such model has to beat:
-// no slowdown at all ([NoSlowdown]), shares of what both want ([Sharing]), and a
-// linear regression ([Line]). Where nothing but slowdowns of pairs is known,
-// [Factors] completes the table.
+// A linear regression ([Line]) predicts two trainings by what each uses alone;
+// where nothing but slowdowns of pairs is known, [Factors] completes the table. What
+// it is compared with, networks over time among that, is in bench/pool/colocated.
 //
 // Its one invariant: completion never falls, and a training runs as fast as
 // alone from when the other has ended. It does no I/O and knows no clock.
@@ -37,8 +31,8 @@ type Profile struct {
 	Points  []Point `json:"points"`
 }
 
-// at is the profile where a share of the work is done.
-func (p Profile) at(completion float64) Point {
+// At is the profile where a share of the work is done.
+func (p Profile) At(completion float64) Point {
 	return p.Points[min(int(completion*float64(len(p.Points))), len(p.Points)-1)]
 }
 
@@ -94,24 +88,6 @@ func (c Colocation) Gain() float64 {
 	return (c.Jobs[0].Alone + c.Jobs[1].Alone) / max(c.Jobs[0].Seconds, c.Jobs[1].Seconds)
 }
 
-// Limits say which pairs are bad. The zero value refuses those that lose.
-type Limits struct {
-	// LeastGain is what [Colocation.Gain] has to be; 1.05 when 0, so that an
-	// estimate on the edge is no reason to share.
-	LeastGain float64
-	// MostSlowdown bounds that of either; none when 0.
-	MostSlowdown float64
-}
-
-// Refuses reports whether the pair is bad.
-func (l Limits) Refuses(c Colocation) bool {
-	if l.LeastGain == 0 {
-		l.LeastGain = 1.05
-	}
-	worst := max(c.Jobs[0].Slowdown(), c.Jobs[1].Slowdown())
-	return c.Gain() < l.LeastGain || l.MostSlowdown > 0 && worst > l.MostSlowdown
-}
-
 // Predictor tells what becomes of two trainings; the error says what is wrong
 // with a profile.
 type Predictor interface {
@@ -119,20 +95,20 @@ type Predictor interface {
 }
 
 const (
-	// periods is into how many the longer of the two is cut.
-	periods = 32
+	// Periods is into how many the longer of the two is cut.
+	Periods = 32
 	// slowest and fastest bound a speed, in parts of that alone.
 	slowest, fastest = 0.05, 100.0
 	// longest bounds a prediction, in periods.
-	longest = periods * 2 / slowest
+	longest = Periods * 2 / slowest
 )
 
-// play runs two trainings by what is said of a period: the speeds of both while
+// Play runs two trainings by what is said of a period: the speeds of both while
 // they share, of those alone, and what they keep busy. A training whose partner
 // has ended runs as it does alone.
-func play(a, b Profile, say func(completion [2]float64) (speed, busy [2]float64)) Colocation {
+func Play(a, b Profile, say func(completion [2]float64) (speed, busy [2]float64)) Colocation {
 	alone := [2]Profile{a, b}
-	c := Colocation{Period: max(a.Seconds, b.Seconds) / periods}
+	c := Colocation{Period: max(a.Seconds, b.Seconds) / Periods}
 	var completion [2]float64
 	for k := range alone {
 		c.Jobs[k].Alone = alone[k].Seconds
@@ -144,7 +120,7 @@ func play(a, b Profile, say func(completion [2]float64) (speed, busy [2]float64)
 			speed, busy = say(completion)
 		} else {
 			for k := range alone {
-				busy[k] = alone[k].at(completion[k]).Utilization
+				busy[k] = alone[k].At(completion[k]).Utilization
 			}
 		}
 		// A period is cut where one of the two ends: the other is alone from there.
@@ -178,7 +154,8 @@ func play(a, b Profile, say func(completion [2]float64) (speed, busy [2]float64)
 	return c
 }
 
-func checkBoth(a, b Profile) error {
+// CheckBoth says what is wrong with one of two profiles.
+func CheckBoth(a, b Profile) error {
 	for _, one := range []Profile{a, b} {
 		if err := one.check(); err != nil {
 			return err

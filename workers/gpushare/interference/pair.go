@@ -24,8 +24,9 @@ type Reading struct {
 	Utilization float64 `json:"utilization"`
 }
 
-func (p Pair) check() error {
-	if err := checkBoth(p.Alone[0], p.Alone[1]); err != nil {
+// Check says what is wrong with the pair.
+func (p Pair) Check() error {
+	if err := CheckBoth(p.Alone[0], p.Alone[1]); err != nil {
 		return err
 	}
 	for k, list := range p.Together {
@@ -42,12 +43,12 @@ func (p Pair) check() error {
 	return nil
 }
 
-// ended is when a training ended.
-func (p Pair) ended(k int) float64 { return p.Together[k][len(p.Together[k])-1].Seconds }
+// Ended is when a training ended.
+func (p Pair) Ended(k int) float64 { return p.Together[k][len(p.Together[k])-1].Seconds }
 
-// at is the completion of a training at a time, between readings on a line, and
+// At is the completion of a training at a time, between readings on a line, and
 // the utilization that was read next.
-func (p Pair) at(k int, seconds float64) (completion, utilization float64) {
+func (p Pair) At(k int, seconds float64) (completion, utilization float64) {
 	list := p.Together[k]
 	i, _ := slices.BinarySearchFunc(list, seconds, func(one Reading, at float64) int {
 		if one.Seconds < at {
@@ -68,24 +69,7 @@ func (p Pair) at(k int, seconds float64) (completion, utilization float64) {
 
 // meanSpeed is how fast a training was while both ran, of its speed alone.
 func (p Pair) meanSpeed(k int) float64 {
-	both := min(p.ended(0), p.ended(1))
-	completion, _ := p.at(k, both)
+	both := min(p.Ended(0), p.Ended(1))
+	completion, _ := p.At(k, both)
 	return max(completion*p.Alone[k].Seconds/both, slowest)
-}
-
-// Outcome is what became of the two, as a predictor tells it.
-func (p Pair) Outcome() (Colocation, error) {
-	if err := p.check(); err != nil {
-		return Colocation{}, err
-	}
-	c := Colocation{Period: max(p.Alone[0].Seconds, p.Alone[1].Seconds) / periods}
-	last := max(p.ended(0), p.ended(1))
-	for k := range p.Alone {
-		c.Jobs[k].Seconds, c.Jobs[k].Alone = p.ended(k), p.Alone[k].Seconds
-		for step := 1; float64(step-1)*c.Period < last; step++ {
-			completion, utilization := p.at(k, float64(step)*c.Period)
-			c.Jobs[k].Completion, c.Jobs[k].Utilization = append(c.Jobs[k].Completion, completion), append(c.Jobs[k].Utilization, utilization)
-		}
-	}
-	return c, nil
 }

@@ -1,6 +1,10 @@
-package interference
+package colocated
 
-import "github.com/tandem-tune/tandem/internal/nn"
+import (
+	"github.com/tandem-tune/tandem/internal/nn"
+
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
+)
 
 // lesson is the graph that a network learns from, of a batch of views. It has as many
 // periods as the longest view; those that a view lacks weigh nothing.
@@ -30,7 +34,7 @@ func (n *Network) lesson(batch int, views []view) (*lesson, error) {
 		return node
 	}
 	var seen []*nn.Node
-	for range periods {
+	for range interference.Periods {
 		seen = append(seen, input(&l.encoder, inputs))
 	}
 	states := g.GRU(n.encoder, seen, nil)
@@ -66,7 +70,7 @@ func (l *lesson) fill(views []view) {
 		clear(l.ofBusy[step])
 	}
 	for i, v := range views {
-		for step := range periods {
+		for step := range interference.Periods {
 			alone(v.own, v.other, step, l.encoder[step][i*inputs:(i+1)*inputs])
 		}
 		for step, x := range v.inputs {

@@ -7,38 +7,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/regression"
 )
 
-// NoSlowdown predicts that nothing disturbs.
-type NoSlowdown struct{}
-
-// Predict says that both run as alone.
-func (NoSlowdown) Predict(a, b Profile) (Colocation, error) {
-	if err := checkBoth(a, b); err != nil {
-		return Colocation{}, err
-	}
-	return play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
-		return [2]float64{1, 1}, [2]float64{a.at(completion[0]).Utilization, b.at(completion[1]).Utilization}
-	}), nil
-}
-
-// Sharing predicts that two that want more of the machine than there is each get
-// it in proportion, and that there is no other disturbance.
-type Sharing struct{}
-
-// Predict shares the machine by utilization.
-func (Sharing) Predict(a, b Profile) (Colocation, error) {
-	if err := checkBoth(a, b); err != nil {
-		return Colocation{}, err
-	}
-	return play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
-		ua, ub := a.at(completion[0]).Utilization, b.at(completion[1]).Utilization
-		s := shared(ua, ub)
-		return [2]float64{s, s}, [2]float64{s * ua, s * ub}
-	}), nil
-}
-
-// shared is the speed of two that share a machine in proportion.
-func shared(ua, ub float64) float64 { return 1 / max(1, ua+ub) }
-
 // Line is a linear regression of the logarithm of a training's mean speed beside
 // another, on what both use in the mean.
 type Line struct {
@@ -68,7 +36,7 @@ func TrainLine(pairs []Pair) (*Line, error) {
 	var inputs [][]float64
 	var values []float64
 	for i, pair := range pairs {
-		if err := pair.check(); err != nil {
+		if err := pair.Check(); err != nil {
 			return nil, fmt.Errorf("pair %d: %w", i, err)
 		}
 		for k := range pair.Alone {
@@ -81,11 +49,11 @@ func TrainLine(pairs []Pair) (*Line, error) {
 
 // Predict gives both one speed for as long as they share.
 func (l *Line) Predict(a, b Profile) (Colocation, error) {
-	if err := checkBoth(a, b); err != nil {
+	if err := CheckBoth(a, b); err != nil {
 		return Colocation{}, err
 	}
 	speed := [2]float64{math.Exp(regression.Dot(l.weights, terms(a, b))), math.Exp(regression.Dot(l.weights, terms(b, a)))}
-	return play(a, b, func(completion [2]float64) (_, busy [2]float64) {
-		return speed, [2]float64{speed[0] * a.at(completion[0]).Utilization, speed[1] * b.at(completion[1]).Utilization}
+	return Play(a, b, func(completion [2]float64) (_, busy [2]float64) {
+		return speed, [2]float64{speed[0] * a.At(completion[0]).Utilization, speed[1] * b.At(completion[1]).Utilization}
 	}), nil
 }

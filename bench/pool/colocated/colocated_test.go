@@ -1,4 +1,4 @@
-package interference_test
+package colocated_test
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/colocated"
 	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
@@ -83,7 +84,7 @@ func wrong(t *testing.T, by interference.Predictor, pairs []interference.Pair) (
 		if err != nil {
 			t.Fatal(err)
 		}
-		truth, err := pair.Outcome()
+		truth, err := colocated.OutcomeOf(pair)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func wrong(t *testing.T, by interference.Predictor, pairs []interference.Pair) (
 
 func TestTheNetworkLearnsWhatNoSumKnows(t *testing.T) {
 	training, testing := drawnPairs(40, 3), drawnPairs(15, 4)
-	network, err := interference.Train(training, interference.Settings{Hidden: 8, Epochs: 40, Batch: 40, Rate: 0.03, Seed: 1})
+	network, err := colocated.Train(training, colocated.Settings{Hidden: 8, Epochs: 40, Batch: 40, Rate: 0.03, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestTheNetworkLearnsWhatNoSumKnows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, sharing := wrong(t, interference.NoSlowdown{}, testing), wrong(t, interference.Sharing{}, testing)
+	none, sharing := wrong(t, colocated.NoSlowdown{}, testing), wrong(t, colocated.Sharing{}, testing)
 	learned, straight := wrong(t, network, testing), wrong(t, line, testing)
 	t.Logf("none %.3f, sharing %.3f, line %.3f, network %.3f", none, sharing, straight, learned)
 	if !(learned < 0.5*sharing) || !(learned < 0.5*none) || !(straight < sharing) || learned > 0.1 {
@@ -116,7 +117,7 @@ func TestTheSameSeedMakesTheSameNetwork(t *testing.T) {
 	pairs := drawnPairs(6, 5)
 	var ends [2]float64
 	for i := range ends {
-		network, err := interference.Train(pairs, interference.Settings{Hidden: 4, Epochs: 3, Seed: 2})
+		network, err := colocated.Train(pairs, colocated.Settings{Hidden: 4, Epochs: 3, Seed: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func TestTheSameSeedMakesTheSameNetwork(t *testing.T) {
 // prediction says so, and the order of a pair does not matter.
 func TestOutcomesAreConsistent(t *testing.T) {
 	pairs := drawnPairs(8, 6)
-	network, err := interference.Train(pairs, interference.Settings{Hidden: 4, Epochs: 5, Seed: 2})
+	network, err := colocated.Train(pairs, colocated.Settings{Hidden: 4, Epochs: 5, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestOutcomesAreConsistent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, by := range map[string]interference.Predictor{"none": interference.NoSlowdown{}, "sharing": interference.Sharing{}, "line": line, "network": network} {
+	for name, by := range map[string]interference.Predictor{"none": colocated.NoSlowdown{}, "sharing": colocated.Sharing{}, "line": line, "network": network} {
 		for _, pair := range pairs {
 			said, err := by.Predict(pair.Alone[0], pair.Alone[1])
 			if err != nil {
@@ -180,7 +181,7 @@ func flat(seconds, utilization float64) interference.Profile {
 func TestSharingByHand(t *testing.T) {
 	// Both want 0.8 of the machine: 1/1.6 of the speed. The short one, 30 s alone,
 	// ends at 48 s; the long one has done 30 s of its 90 then and ends at 108 s.
-	said, err := interference.Sharing{}.Predict(flat(30, 0.8), flat(90, 0.8))
+	said, err := colocated.Sharing{}.Predict(flat(30, 0.8), flat(90, 0.8))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestSharingByHand(t *testing.T) {
 	if got := said.Gain(); math.Abs(got-120.0/108) > 1e-9 {
 		t.Errorf("a gain of %g", got)
 	}
-	none, err := interference.NoSlowdown{}.Predict(flat(30, 0.8), flat(90, 0.8))
+	none, err := colocated.NoSlowdown{}.Predict(flat(30, 0.8), flat(90, 0.8))
 	if err != nil || math.Abs(none.Jobs[0].Seconds-30) > 1e-9 || math.Abs(none.Jobs[1].Seconds-90) > 1e-9 {
 		t.Errorf("%+v, %v", none, err)
 	}
@@ -204,16 +205,16 @@ func TestLimits(t *testing.T) {
 		return interference.Colocation{Jobs: [2]interference.Outcome{{Seconds: a, Alone: 10}, {Seconds: b, Alone: 10}}}
 	}
 	for name, one := range map[string]struct {
-		limits  interference.Limits
+		limits  colocated.Limits
 		said    interference.Colocation
 		refused bool
 	}{
-		"a good pair":               {interference.Limits{}, pair(12, 13), false},
-		"one that loses":            {interference.Limits{}, pair(22, 21), true},
-		"one on the edge":           {interference.Limits{}, pair(19.5, 19.5), true},
-		"on the edge, but accepted": {interference.Limits{LeastGain: 1}, pair(19.5, 19.5), false},
-		"one suffers too much":      {interference.Limits{MostSlowdown: 0.5}, pair(16, 10), true},
-		"neither does":              {interference.Limits{MostSlowdown: 0.7}, pair(16, 10), false},
+		"a good pair":               {colocated.Limits{}, pair(12, 13), false},
+		"one that loses":            {colocated.Limits{}, pair(22, 21), true},
+		"one on the edge":           {colocated.Limits{}, pair(19.5, 19.5), true},
+		"on the edge, but accepted": {colocated.Limits{LeastGain: 1}, pair(19.5, 19.5), false},
+		"one suffers too much":      {colocated.Limits{MostSlowdown: 0.5}, pair(16, 10), true},
+		"neither does":              {colocated.Limits{MostSlowdown: 0.7}, pair(16, 10), false},
 	} {
 		if got := one.limits.Refuses(one.said); got != one.refused {
 			t.Errorf("%s: refused %t", name, got)
@@ -230,7 +231,7 @@ func TestOddProfilesAndPairsAreRefused(t *testing.T) {
 		"NaN":             flat(10, math.NaN()),
 		"negative memory": {Seconds: 3, Points: []interference.Point{{MemoryBytes: -1}}},
 	} {
-		for _, by := range []interference.Predictor{interference.NoSlowdown{}, interference.Sharing{}, &interference.Line{}, &interference.Network{}} {
+		for _, by := range []interference.Predictor{colocated.NoSlowdown{}, colocated.Sharing{}, &interference.Line{}, &colocated.Network{}} {
 			if _, err := by.Predict(good, bad); err == nil {
 				t.Errorf("%s was predicted by %T", name, by)
 			}
@@ -247,22 +248,22 @@ func TestOddProfilesAndPairsAreRefused(t *testing.T) {
 	} {
 		broken := whole
 		change(&broken)
-		_, first := interference.Train([]interference.Pair{broken}, interference.Settings{})
+		_, first := colocated.Train([]interference.Pair{broken}, colocated.Settings{})
 		_, second := interference.TrainLine([]interference.Pair{broken})
-		_, third := broken.Outcome()
+		_, third := colocated.OutcomeOf(broken)
 		for _, err := range []error{first, second, third} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
 		}
 	}
-	if _, err := interference.Train(nil, interference.Settings{}); err == nil {
+	if _, err := colocated.Train(nil, colocated.Settings{}); err == nil {
 		t.Error("learned from nothing")
 	}
 	if _, err := interference.TrainLine(nil); err == nil {
 		t.Error("a line was learned from nothing")
 	}
-	if _, err := interference.Train([]interference.Pair{whole}, interference.Settings{Hidden: -1}); err == nil {
+	if _, err := colocated.Train([]interference.Pair{whole}, colocated.Settings{Hidden: -1}); err == nil {
 		t.Error("a negative width was taken")
 	}
 }
