@@ -88,31 +88,6 @@ func (n network) backward(values [][]float64, output, gradient []float64) []floa
 	return output
 }
 
-// adam is the optimizer of Kingma and Ba (2015), with a little decay of the
-// weights (Loshchilov and Hutter 2019).
-type adam struct {
-	first, second []float64
-	steps         int
-}
-
-const (
-	learningRate = 0.01
-	decay        = 0.01
-)
-
-func (a *adam) step(weights, gradient []float64) {
-	if a.first == nil {
-		a.first, a.second = make([]float64, len(weights)), make([]float64, len(weights))
-	}
-	a.steps++
-	one, two := 1-math.Pow(0.9, float64(a.steps)), 1-math.Pow(0.999, float64(a.steps))
-	for i, slope := range gradient {
-		a.first[i] = 0.9*a.first[i] + 0.1*slope
-		a.second[i] = 0.999*a.second[i] + 0.001*slope*slope
-		weights[i] -= learningRate * (a.first[i]/one/(math.Sqrt(a.second[i]/two)+1e-8) + decay*weights[i])
-	}
-}
-
 // loss is how targets of different units are made one number (DOPE-ML, section
 // 6.1.3): the squared error in units of the target's spread, and the percentage
 // error of what the target stands for. The percentage is smoothed near 0, where

@@ -3,6 +3,8 @@ package backend
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/tandem-tune/tandem/internal/nn"
 )
 
 // How networks are trained: a fit takes fitSteps, a new run learnSteps, each on
@@ -17,6 +19,9 @@ const (
 	leastRows = 4
 	// forget is the weight of the newest error in the mean of the squared errors.
 	forget = 0.05
+	// learningRate and decay are Adam's.
+	learningRate = 0.01
+	decay        = 0.01
 )
 
 // online makes a predictor of networks: an ensemble (Lakshminarayanan and
@@ -31,7 +36,8 @@ type online struct {
 	fitted    int
 	scale     scale
 	members   []learner
-	optimizer []*adam
+	optimizer []*nn.Adam
+	weights   []*nn.Tensor // those of the members
 	random    *rand.Rand
 	residual  []float64 // in units of the scale, squared
 }
@@ -68,10 +74,11 @@ func (n *online) refit() {
 	n.fitted = n.seen
 	n.scale = newScale(rows, n.shape)
 	n.random = rand.New(rand.NewPCG(n.shape.Seed, uint64(n.seen)))
-	n.members, n.optimizer = nil, nil
+	n.members, n.optimizer, n.weights = nil, nil, nil
 	for range members {
 		n.members = append(n.members, n.build(loss{scale: n.scale, logarithmic: n.shape.Logarithmic}, n.random))
-		n.optimizer = append(n.optimizer, &adam{})
+		n.optimizer = append(n.optimizer, &nn.Adam{Rate: learningRate, Decay: decay})
+		n.weights = append(n.weights, nn.Vector(n.members[len(n.members)-1].weights()))
 	}
 	if n.residual == nil {
 		n.residual = make([]float64, len(n.shape.Logarithmic))
@@ -117,7 +124,7 @@ func (n *online) train(rows []Row, steps int, newest *Row) {
 	}
 	for m, member := range n.members {
 		for range steps {
-			gradient := make([]float64, len(member.weights()))
+			gradient := n.weights[m].Gradient
 			count := batchRows
 			if newest != nil {
 				member.gradient(n.scale.input(newest.Features), n.scale.target(newest.Targets), gradient)
@@ -130,7 +137,7 @@ func (n *online) train(rows []Row, steps int, newest *Row) {
 			for i := range gradient {
 				gradient[i] /= batchRows
 			}
-			n.optimizer[m].step(member.weights(), gradient)
+			n.optimizer[m].Step(n.weights[m : m+1])
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestAGraphReportsShapesThatDoNotFit(t *testing.T) {
 }
 
 func TestAdamFindsTheBottom(t *testing.T) {
-	weights, optimizer := nn.NewTensor(1, 3, nil), nn.Adam{}
+	weights, optimizer := nn.NewTensor(1, 3, nil), nn.Adam{Longest: nn.LongestStep}
 	bottom := []float64{2, -1, 0.5}
 	for step := range 2000 {
 		optimizer.Rate = 0.05 / math.Sqrt(1+float64(step)/50)
@@ -150,6 +150,20 @@ func TestAdamFindsTheBottom(t *testing.T) {
 		}
 		if weights.Gradient[i] != 0 {
 			t.Error("a step leaves its gradient behind")
+		}
+	}
+}
+
+// The first step goes by the rate, whatever the length of the gradient; where it is
+// 0, the weight decays alone.
+func TestTheFirstStepOfAdam(t *testing.T) {
+	values := []float64{2, 2, 4}
+	weights, optimizer := nn.Vector(values), nn.Adam{Rate: 0.1, Decay: 0.01}
+	copy(weights.Gradient, []float64{5e4, -3, 0})
+	optimizer.Step([]*nn.Tensor{weights})
+	for i, want := range []float64{2 - 0.1 - 0.002, 2 + 0.1 - 0.002, 4 - 0.004} {
+		if math.Abs(values[i]-want) > 1e-8 {
+			t.Errorf("weight %d is %g, not %g", i, values[i], want)
 		}
 	}
 }

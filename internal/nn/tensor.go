@@ -25,8 +25,8 @@ type Tensor struct {
 // NewTensor draws weights so that outputs vary about as inputs do (Glorot and
 // Bengio, 2010); without a generator they are 0.
 func NewTensor(rows, columns int, random *rand.Rand) *Tensor {
-	n := rows * columns
-	t := &Tensor{Rows: rows, Columns: columns, Value: make([]float64, n), Gradient: make([]float64, n), first: make([]float64, n), second: make([]float64, n)}
+	t := Vector(make([]float64, rows*columns))
+	t.Rows, t.Columns = rows, columns
 	if random != nil {
 		bound := math.Sqrt(6 / float64(rows+columns))
 		for i := range t.Value {
@@ -34,6 +34,12 @@ func NewTensor(rows, columns int, random *rand.Rand) *Tensor {
 		}
 	}
 	return t
+}
+
+// Vector has the values, whose memory it shares, in one row.
+func Vector(values []float64) *Tensor {
+	n := len(values)
+	return &Tensor{Rows: 1, Columns: n, Value: values, Gradient: make([]float64, n), first: make([]float64, n), second: make([]float64, n)}
 }
 
 // Row is the weights of an output.
@@ -62,16 +68,19 @@ func (t *Tensor) Apply(x, out []float64) {
 
 // Adam is the optimizer of Kingma and Ba, 2015. Set the rate before each step.
 type Adam struct {
-	Rate  float64
-	steps int
+	Rate float64
+	// Decay is by what share of the rate weights shrink (Loshchilov and Hutter, 2019).
+	Decay float64
+	// Longest bounds the length of a gradient, since recurrent networks have slopes
+	// that explode (Pascanu and others, 2013); 0: no bound.
+	Longest float64
+	steps   int
 }
 
-const (
-	adamFirst, adamSecond, adamSmall = 0.9, 0.999, 1e-8
-	// longestStep bounds the length of a batch's gradient: recurrent networks
-	// have slopes that explode (Pascanu and others, 2013).
-	longestStep = 1.0
-)
+const adamFirst, adamSecond, adamSmall = 0.9, 0.999, 1e-8
+
+// LongestStep is the bound that our networks over time have.
+const LongestStep = 1.0
 
 // Step moves the weights against their gradients, and clears these.
 func (a *Adam) Step(parts []*Tensor) {
@@ -83,8 +92,8 @@ func (a *Adam) Step(parts []*Tensor) {
 		}
 	}
 	shrink := 1.0
-	if length = math.Sqrt(length); length > longestStep {
-		shrink = longestStep / length
+	if length = math.Sqrt(length); a.Longest > 0 && length > a.Longest {
+		shrink = a.Longest / length
 	}
 	firstBias, secondBias := 1-math.Pow(adamFirst, float64(a.steps)), 1-math.Pow(adamSecond, float64(a.steps))
 	for _, t := range parts {
@@ -92,7 +101,7 @@ func (a *Adam) Step(parts []*Tensor) {
 			g *= shrink
 			t.first[i] = adamFirst*t.first[i] + (1-adamFirst)*g
 			t.second[i] = adamSecond*t.second[i] + (1-adamSecond)*g*g
-			t.Value[i] -= a.Rate * (t.first[i] / firstBias) / (math.Sqrt(t.second[i]/secondBias) + adamSmall)
+			t.Value[i] -= a.Rate * (t.first[i]/firstBias/(math.Sqrt(t.second[i]/secondBias)+adamSmall) + a.Decay*t.Value[i])
 			t.Gradient[i] = 0
 		}
 	}

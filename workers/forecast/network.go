@@ -119,7 +119,7 @@ func Train(series []float64, settings Settings) (*Network, error) {
 	}
 	defer l.graph.Close()                             //nolint:errcheck // it holds memory alone
 	random := rand.New(rand.NewPCG(settings.Seed, 1)) //nolint:gosec // what is drawn has to repeat
-	optimizer := nn.Adam{}
+	optimizer := nn.Adam{Longest: nn.LongestStep}
 	parts := n.parts()
 	steps := (settings.Samples + settings.Batch - 1) / settings.Batch
 	for step := range steps {

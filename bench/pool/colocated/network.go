@@ -169,7 +169,7 @@ func Train(pairs []interference.Pair, settings Settings) (*Network, error) {
 		return nil, err
 	}
 	defer l.graph.Close() //nolint:errcheck // it holds memory alone
-	optimizer, parts := nn.Adam{}, n.parts()
+	optimizer, parts := nn.Adam{Longest: nn.LongestStep}, n.parts()
 	batches := (len(views) + settings.Batch - 1) / settings.Batch
 	for step := range settings.Epochs * batches {
 		if step%batches == 0 {
