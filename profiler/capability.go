@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,7 +36,7 @@ type DetectOptions struct {
 // Measurable looks only at what trials are measured with, which takes no other
 // program: one entry each, always the same ones in the same order.
 func Measurable(root string) []Capability {
-	h := newHost(root)
+	h := proc.NewHost(root)
 	return []Capability{detectPerf(h), detectRAPL(h), detectGPU(), detectCgroups(h), detectFrequency(h)}
 }
 
@@ -43,7 +44,7 @@ func Measurable(root string) []Capability {
 // the same ones in the same order. It never fails: what cannot be found out is
 // not available, with the reason.
 func Detect(ctx context.Context, options DetectOptions) []Capability {
-	h := newHost(options.Root)
+	h := proc.NewHost(options.Root)
 	python, torch := detectPython(ctx, orElseText(options.Python, "python3"))
 	return []Capability{
 		detectCPU(h), detectMemory(h), detectDisk(orElseText(options.DataDirectory, ".")),
@@ -59,9 +60,9 @@ func orElseText(text, otherwise string) string {
 	return text
 }
 
-func detectCPU(h host) Capability {
+func detectCPU(h proc.Host) Capability {
 	c := Capability{Name: "cpu", Available: true}
-	cores := allowedCores()
+	cores := proc.AllowedCores()
 	c.Detail = fmt.Sprintf("%s, %s", orElseText(cpuModel(h), "model not given by the kernel"), count(cores, "logical core"))
 	if cores == 0 {
 		c.Available, c.Reason = false, "the kernel does not tell which cores this process may use"
@@ -69,8 +70,8 @@ func detectCPU(h host) Capability {
 	return c
 }
 
-func detectMemory(h host) Capability {
-	total, available, err := memory(h)
+func detectMemory(h proc.Host) Capability {
+	total, available, err := proc.Memory(h)
 	if err != nil {
 		return Capability{Name: "memory", Reason: "the kernel does not tell its memory: " + err.Error(), Remedy: "mount /proc"}
 	}

@@ -8,8 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/tandem-tune/tandem/profiler/proc"
+	"github.com/tandem-tune/tandem/profiler/proctest"
 )
 
 func TestDetectOnThisMachine(t *testing.T) {
@@ -42,7 +44,7 @@ func TestDetectKernelFiles(t *testing.T) {
 	tests := []struct {
 		name      string
 		files     map[string]string
-		detect    func(host) Capability
+		detect    func(proc.Host) Capability
 		available bool
 		say       string
 	}{
@@ -66,7 +68,7 @@ func TestDetectKernelFiles(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := test.detect(newHost(write(t, test.files)))
+			got := test.detect(proc.NewHost(proctest.Write(t, test.files)))
 			if said := got.Detail + got.Reason + got.Remedy; got.Available != test.available || !strings.Contains(said, test.say) {
 				t.Errorf("got %+v, want available %v and %q", got, test.available, test.say)
 			}
@@ -105,12 +107,12 @@ func TestDetectOnOddMachines(t *testing.T) {
 		for _, file := range files {
 			all[file] = content
 		}
-		machines[name] = write(t, all)
+		machines[name] = proctest.Write(t, all)
 		// A zone of the right name is looked at further.
 		all["sys/class/powercap/intel-rapl:0/name"] = "package-0"
 		all["sys/bus/event_source/devices/power/type"] = "1"
 		all["sys/bus/event_source/devices/power/cpumask"] = "0"
-		machines[name+", with RAPL"] = write(t, all)
+		machines[name+", with RAPL"] = proctest.Write(t, all)
 	}
 	for name, root := range machines {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +138,7 @@ func TestDetectOnOddMachines(t *testing.T) {
 }
 
 func TestDetectRAPLFound(t *testing.T) {
-	c := detectRAPL(newHost(packages(t)))
+	c := detectRAPL(proc.NewHost(packages(t)))
 	if !c.Available || c.Detail != "package-0, dram, package-1 (powercap)" {
 		t.Errorf("got %+v", c)
 	}
@@ -189,37 +191,5 @@ func TestDetectDisk(t *testing.T) {
 	}
 	if c := detectDisk("/proc"); c.Available {
 		t.Errorf("nothing can be stored in /proc: got %+v", c)
-	}
-}
-
-func TestGroupCPUSeconds(t *testing.T) {
-	command := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read line")
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Skipf("no shell: %v", err)
-	}
-	if _, err := out.Read(make([]byte, 16)); err != nil {
-		t.Fatal(err)
-	}
-	if used := GroupCPUSeconds(command.Process.Pid); used <= 0 {
-		t.Errorf("a group that computed has used %g s", used)
-	}
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_ = command.Wait() // read fails at the end of input: that is how it ends
-	if used := GroupCPUSeconds(command.Process.Pid); used != 0 {
-		t.Errorf("a group that is gone has used %g s", used)
-	}
-	if busySeconds(newHost("")) <= 0 {
-		t.Error("this machine was never busy")
 	}
 }

@@ -6,14 +6,9 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
-
-// Missing is something that could not be measured, and why.
-type Missing struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-}
 
 // Level is how much of a process its user may count.
 type Level string
@@ -40,7 +35,7 @@ type Counters struct {
 	kernel  kernel
 	level   Level
 	groups  []*eventGroup
-	missing []Missing
+	missing []proc.Missing
 	// most bounds how many events are counted; none when 0.
 	most, opened int
 	// ungrouped says that this kernel does not read inherited events as groups.
@@ -208,14 +203,14 @@ func (c *Counters) attributes(event Event, leader int, grouped bool) *unix.PerfE
 }
 
 func (c *Counters) miss(name, reason string) {
-	c.missing = append(c.missing, Missing{name, reason})
+	c.missing = append(c.missing, proc.Missing{Name: name, Reason: reason})
 }
 
 // Level is how much is counted.
 func (c *Counters) Level() Level { return c.level }
 
 // Missing are the events that are not counted.
-func (c *Counters) Missing() []Missing { return slices.Clone(c.missing) }
+func (c *Counters) Missing() []proc.Missing { return slices.Clone(c.missing) }
 
 // Events are the events that are counted, in the order of their groups.
 func (c *Counters) Events() []Event {

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/profiler/proc"
+	"github.com/tandem-tune/tandem/profiler/proctest"
 )
 
 // fakeKernel counts what the test says it does.
@@ -166,7 +169,7 @@ func TestWhatIsRefusedIsMissingWithItsReason(t *testing.T) {
 			if c.Level() != test.level || len(c.Events()) != test.counted || len(c.Missing()) != 62-test.counted {
 				t.Errorf("level %q with %d events, %d missing; want %q with %d", c.Level(), len(c.Events()), len(c.Missing()), test.level, test.counted)
 			}
-			at := slices.IndexFunc(c.Missing(), func(m Missing) bool { return m.Name == test.missing })
+			at := slices.IndexFunc(c.Missing(), func(m proc.Missing) bool { return m.Name == test.missing })
 			if at < 0 || !strings.Contains(c.Missing()[at].Reason, test.cause) {
 				t.Errorf("%s is not missing because of %q: %v", test.missing, test.cause, c.Missing())
 			}
@@ -223,12 +226,12 @@ func TestSharedCountersAreScaled(t *testing.T) {
 	k := newFakeKernel()
 	events := named(t, "instructions", "cpu-cycles", "cache-misses", "task-clock")
 	c := openCounters(k, events, 0)
-	s := newSpan(c.read(), newObservation())
+	s := newSpan(c.read(), proc.NewObservation())
 	window := func(enabled, running, instructions, misses uint64) {
 		k.times[unix.PERF_TYPE_HARDWARE] = [2]uint64{enabled, running}
 		k.set(t, events[0], instructions)
 		k.set(t, events[2], misses)
-		s.observe(1, c.read(), newObservation())
+		s.observe(1, c.read(), proc.NewObservation())
 	}
 	window(100, 100, 1000, 10)
 	window(200, 110, 1300, 11) // 300 × 10 and 1 × 10
@@ -251,7 +254,7 @@ func TestSharedCountersAreScaled(t *testing.T) {
 	if _, has := p.Event("instructions"); has {
 		t.Error("an event that never had a counter in the span has a value")
 	}
-	if !slices.ContainsFunc(p.Missing, func(m Missing) bool {
+	if !slices.ContainsFunc(p.Missing, func(m proc.Missing) bool {
 		return m.Name == "instructions" && strings.Contains(m.Reason, "never had a counter")
 	}) {
 		t.Errorf("it is not missing: %v", p.Missing)
@@ -265,7 +268,7 @@ func TestSharedCountersAreScaled(t *testing.T) {
 
 func TestDriversEventsAreDiscovered(t *testing.T) {
 	const cpu = "sys/bus/event_source/devices/cpu/"
-	root := write(t, map[string]string{
+	root := proctest.Write(t, map[string]string{
 		cpu + "type": "4\n", cpu + "format/event": "config:0-7,32-35\n", cpu + "format/umask": "config:8-15\n",
 		cpu + "format/ldlat": "config1:0-15\n", cpu + "format/inv": "config:23\n",
 		cpu + "events/mem-loads": "event=0xcd,umask=0x1,ldlat=3\n", cpu + "events/topdown": "event=0x1c2,inv\n",
@@ -274,7 +277,7 @@ func TestDriversEventsAreDiscovered(t *testing.T) {
 		"sys/bus/event_source/devices/power/type":              "9\n",
 		"sys/bus/event_source/devices/power/events/energy-pkg": "event=0x02\n",
 	})
-	got := pmuEvents(newHost(root))
+	got := pmuEvents(proc.NewHost(root))
 	want := []Event{
 		{Name: "cpu/mem-loads", Kind: PMU, source: 4, config: 0x1cd, config1: 3},
 		{Name: "cpu/topdown", Kind: PMU, source: 4, config: 0xc2 | 1<<32 | 1<<23},

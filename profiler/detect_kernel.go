@@ -11,19 +11,20 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
 
 // detectPerf opens the events that a trial's profile has, as they are opened
 // for a training process.
-func detectPerf(h host) Capability {
+func detectPerf(h proc.Host) Capability {
 	c := Capability{Name: "perf counters"}
 	runtime.LockOSThread() // nothing is started while the events are on this thread
 	defer runtime.UnlockOSThread()
 	wanted := events(h)
 	counters := OpenCounters(wanted)
 	defer counters.Close()
-	paranoid, err := h.text("proc/sys/kernel/perf_event_paranoid")
+	paranoid, err := h.Text("proc/sys/kernel/perf_event_paranoid")
 	if err != nil {
 		paranoid = "unknown"
 	}
@@ -74,7 +75,7 @@ func tryCounter(kind uint32, config uint64) error {
 	return unix.Close(descriptor)
 }
 
-func detectRAPL(h host) Capability {
+func detectRAPL(h proc.Host) Capability {
 	c := Capability{Name: "rapl"}
 	counter, err := openCPUCounter(h)
 	switch {
@@ -98,13 +99,13 @@ func firstLine(err error) string {
 	return line
 }
 
-func detectCgroups(h host) Capability {
+func detectCgroups(h proc.Host) Capability {
 	const mount = "sys/fs/cgroup"
 	c := Capability{Name: "cgroups"}
-	if controllers, err := h.text(filepath.Join(mount, "cgroup.controllers")); err == nil {
+	if controllers, err := h.Text(filepath.Join(mount, "cgroup.controllers")); err == nil {
 		c.Detail = "v2 with " + orElseText(controllers, "no controllers")
 		own := filepath.Join(mount, ownCgroup(h))
-		c.Available = controllers != "" && writable(h.path(own))
+		c.Available = controllers != "" && writable(h.Path(own))
 		if !c.Available {
 			c.Reason = "this process may not make groups below its own, /" + own
 			c.Remedy = "start the worker with: systemd-run --user --scope -p Delegate=yes tandem worker ..."
@@ -113,10 +114,10 @@ func detectCgroups(h host) Capability {
 	}
 	var found, denied []string
 	for _, controller := range []string{"cpu", "cpuset", "memory"} {
-		switch directory := h.path(filepath.Join(mount, controller)); {
+		switch directory := h.Path(filepath.Join(mount, controller)); {
 		case writable(directory):
 			found = append(found, controller)
-		case exists(directory):
+		case proc.Exists(directory):
 			denied = append(denied, controller)
 		}
 	}
@@ -132,8 +133,8 @@ func detectCgroups(h host) Capability {
 }
 
 // ownCgroup is this process's group in the v2 tree.
-func ownCgroup(h host) string {
-	content, err := h.text("proc/self/cgroup")
+func ownCgroup(h proc.Host) string {
+	content, err := h.Text("proc/self/cgroup")
 	if err != nil {
 		return ""
 	}
@@ -145,33 +146,33 @@ func ownCgroup(h host) string {
 	return ""
 }
 
-func detectFrequency(h host) Capability {
+func detectFrequency(h proc.Host) Capability {
 	const policy = "sys/devices/system/cpu/cpu0/cpufreq"
 	c := Capability{Name: "cpu frequency"}
-	governor, err := h.text(filepath.Join(policy, "scaling_governor"))
+	governor, err := h.Text(filepath.Join(policy, "scaling_governor"))
 	if err != nil {
 		c.Reason = "the kernel has no control over the CPU's frequency, as in most virtual machines"
 		c.Remedy = "on bare metal, load the processor's cpufreq driver"
 		return c
 	}
-	available, err := h.text(filepath.Join(policy, "scaling_available_governors"))
+	available, err := h.Text(filepath.Join(policy, "scaling_available_governors"))
 	if err != nil {
 		available = "unknown"
 	}
 	c.Detail = fmt.Sprintf("governor %s (of %s)%s", governor, available, frequencyRange(h, policy))
-	c.Available = writable(h.path(filepath.Join(policy, "scaling_max_freq")))
+	c.Available = writable(h.Path(filepath.Join(policy, "scaling_max_freq")))
 	if !c.Available {
 		c.Reason, c.Remedy = "it can be read, but only root may change it", "run the worker as root if trials should tune the frequency"
 	}
 	return c
 }
 
-func frequencyRange(h host, policy string) string {
-	low, err := readNumber(h.path(filepath.Join(policy, "cpuinfo_min_freq")))
+func frequencyRange(h proc.Host, policy string) string {
+	low, err := readNumber(h.Path(filepath.Join(policy, "cpuinfo_min_freq")))
 	if err != nil {
 		return ""
 	}
-	high, err := readNumber(h.path(filepath.Join(policy, "cpuinfo_max_freq")))
+	high, err := readNumber(h.Path(filepath.Join(policy, "cpuinfo_max_freq")))
 	if err != nil {
 		return ""
 	}
@@ -208,8 +209,3 @@ func detectLandlock() Capability {
 }
 
 func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}

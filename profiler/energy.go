@@ -3,6 +3,7 @@ package profiler
 import (
 	"errors"
 	"fmt"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"runtime"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type MeterOptions struct {
 // concurrent use.
 type Meter struct {
 	options MeterOptions
-	host    host
+	host    proc.Host
 	cpu     *cpuCounter // nil: estimated
 	gpu     gpuReader   // nil: none
 	mutex   sync.Mutex
@@ -69,7 +70,7 @@ func OpenMeter(options MeterOptions) *Meter {
 	}
 	options.Cores = orElse(options.Cores, runtime.NumCPU())
 	options.Slots = orElse(options.Slots, 1)
-	m := &Meter{options: options, host: newHost(options.Root), restAt: time.Now(), owned: owned}
+	m := &Meter{options: options, host: proc.NewHost(options.Root), restAt: time.Now(), owned: owned}
 	if cpu, err := openCPUCounter(m.host); err == nil {
 		m.cpu = cpu
 	}
@@ -216,7 +217,7 @@ func (w *Window) read() reading {
 	now.rest = w.meter.restOf(now.at)
 	if w.meter.cpu != nil {
 		now.cpu, now.cpuErr = w.meter.cpu.joules()
-		now.machineBusy = busySeconds(w.meter.host)
+		now.machineBusy = proc.BusySeconds(w.meter.host)
 	}
 	now.gpuErr = w.gpuErr
 	for _, gpu := range w.gpus {

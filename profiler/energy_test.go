@@ -2,35 +2,16 @@ package profiler
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tandem-tune/tandem/profiler/proc"
+	"github.com/tandem-tune/tandem/profiler/proctest"
 )
 
 // write puts the files of a fake machine below a new root.
-func write(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, content := range files {
-		put(t, root, name, content)
-	}
-	return root
-}
-
-func put(t *testing.T, root, name, content string) {
-	t.Helper()
-	path := filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // packages is a machine of two packages with 100 J and 50 J on their counters,
 // memory of 10 J, and zones that must not be added.
 func packages(t *testing.T) string {
@@ -46,7 +27,7 @@ func packages(t *testing.T) string {
 	zone(files, "intel-rapl:1", "package-1", "50000000")
 	zone(files, "intel-rapl:2", "psys", "900000000")
 	zone(files, "intel-rapl-mmio:0", "package-0", "100000000")
-	return write(t, files)
+	return proctest.Write(t, files)
 }
 
 func near(got, want float64) bool { return math.Abs(got-want) < 1e-6 }
@@ -57,11 +38,11 @@ func TestRAPLAddsPackagesAndMemory(t *testing.T) {
 	defer meter.Close()
 	window := meter.Open(func() float64 { return 0 })
 	defer window.Close()
-	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "103000000")  // + 3 J
-	put(t, root, "sys/class/powercap/intel-rapl:0:0/energy_uj", "62000000") // a part of the package
-	put(t, root, "sys/class/powercap/intel-rapl:0:1/energy_uj", "10500000") // + 0.5 J
-	put(t, root, "sys/class/powercap/intel-rapl:1/energy_uj", "1000000")    // wrapped: + 151 J
-	put(t, root, "sys/class/powercap/intel-rapl:2/energy_uj", "990000000")  // covers all once more
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "103000000")  // + 3 J
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0:0/energy_uj", "62000000") // a part of the package
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0:1/energy_uj", "10500000") // + 0.5 J
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:1/energy_uj", "1000000")    // wrapped: + 151 J
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:2/energy_uj", "990000000")  // covers all once more
 	energy := window.Lap()
 	if !near(energy.Joules, 154.5) || !strings.HasPrefix(energy.Method, "rapl") {
 		t.Errorf("got %+v, want 154.5 J by rapl", energy)
@@ -79,7 +60,7 @@ func TestCounterThatWrapsTwiceIsSeenBySampling(t *testing.T) {
 	defer window.Close()
 	for range 2 { // each round is a whole range: 200 J
 		for _, value := range []string{"190000000", "100000000"} {
-			put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", value)
+			proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", value)
 			meter.Sample()
 		}
 	}
@@ -90,18 +71,18 @@ func TestCounterThatWrapsTwiceIsSeenBySampling(t *testing.T) {
 
 func TestCounterThatGoesBackIsNotCounted(t *testing.T) {
 	root := packages(t)
-	put(t, root, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000") // less than is on the counter
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000") // less than is on the counter
 	meter := OpenMeter(MeterOptions{Root: root, Cores: 4})
 	defer meter.Close()
 	window := meter.Open(func() float64 { return 0 })
 	defer window.Close()
-	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "5000000")
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "5000000")
 	if energy := window.Lap(); !strings.HasPrefix(energy.Method, "estimate") || energy.Joules > 1000 {
 		t.Errorf("got %+v, want an estimate", energy)
 	}
-	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "6000000")
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "6000000")
 	window.Lap() // its beginning was not measured either
-	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "8000000")
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "8000000")
 	if energy := window.Lap(); energy.Method != "rapl" || !near(energy.Joules, 2) {
 		t.Errorf("got %+v, want 2 J by rapl", energy)
 	}
@@ -114,9 +95,9 @@ func TestSlotsShareRAPLByCPUTime(t *testing.T) {
 	defer meter.Close()
 	window := meter.Open(func() float64 { return own })
 	defer window.Close()
-	own += 1                                                               // of the
-	put(t, root, "proc/stat", "cpu  1300 0 100 9000 0 0 0 0 0 0\n")        // four seconds used
-	put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "108000000") // + 8 J
+	own += 1                                                                        // of the
+	proctest.Put(t, root, "proc/stat", "cpu  1300 0 100 9000 0 0 0 0 0 0\n")        // four seconds used
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:0/energy_uj", "108000000") // + 8 J
 	energy := window.Lap()
 	if !near(energy.Joules, 2) {
 		t.Errorf("got %g J, want a quarter of 8 J", energy.Joules)
@@ -133,7 +114,7 @@ func TestUnreadableCounterBecomesAnEstimate(t *testing.T) {
 	defer meter.Close()
 	window := meter.Open(func() float64 { return own })
 	defer window.Close()
-	put(t, root, "sys/class/powercap/intel-rapl:1/energy_uj", "?")
+	proctest.Put(t, root, "sys/class/powercap/intel-rapl:1/energy_uj", "?")
 	own = 3
 	energy := window.Lap()
 	if !strings.HasPrefix(energy.Method, "estimate: 7 W") || energy.Joules < 21 {
@@ -180,7 +161,7 @@ func TestEstimate(t *testing.T) {
 // The power PMU is played by the software PMU's CPU clock, in nanoseconds of
 // one CPU: a joule a second.
 func TestPowerPMU(t *testing.T) {
-	h := newHost(write(t, map[string]string{
+	h := proc.NewHost(proctest.Write(t, map[string]string{
 		"sys/bus/event_source/devices/power/type":                    "1\n",
 		"sys/bus/event_source/devices/power/cpumask":                 "0\n",
 		"sys/bus/event_source/devices/power/events/energy-pkg":       "event=0x00\n",
@@ -224,56 +205,12 @@ func TestPowerEvent(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			config, unit, err := powerEvent(newHost(write(t, map[string]string{"e": test.event, "e.scale": test.scale})), "e")
+			config, unit, err := powerEvent(proc.NewHost(proctest.Write(t, map[string]string{"e": test.event, "e.scale": test.scale})), "e")
 			if (err != nil) != (test.unit == 0) || config != test.config || unit != test.unit {
 				t.Errorf("got %d, %g, %v", config, unit, err)
 			}
 		})
 	}
-}
-
-func TestParseCPUList(t *testing.T) {
-	tests := []struct {
-		text string
-		want int
-		bad  bool
-	}{{text: "0", want: 1}, {text: "0,28", want: 2}, {text: "0-3,8", want: 5}, {text: "", bad: true}, {text: "3-1", bad: true}, {text: "0-99999999", bad: true}}
-	for _, test := range tests {
-		cpus, err := parseCPUList(test.text)
-		if (err != nil) != test.bad || len(cpus) != test.want && !test.bad {
-			t.Errorf("%q: got %v, %v", test.text, cpus, err)
-		}
-	}
-}
-
-func TestParseStat(t *testing.T) {
-	tests := []struct {
-		name, line string
-		want       process
-		bad        bool
-	}{
-		{"plain", "7 (train) S 1 42 42 0 -1 4194560 1 2 0 0 150 50 200 100 20 0 1 0 99 0", process{42, 5}, false},
-		{"brackets in the name", "7 (a) b (c) R 1 9 42 0 -1 4194560 1 2 0 0 1 0 0 0 20 0 1 0 99 0", process{9, 0.01}, false},
-		{"cut off", "7 (train) S 1 42", process{}, true},
-		{"empty", "", process{}, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := parseStat(test.line)
-			if (err != nil) != test.bad || got != test.want {
-				t.Errorf("got %+v, %v", got, err)
-			}
-		})
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add("7 (a) b (c) R 1 9 42 0 -1 4194560 1 2 0 0 1 0 0 0 20 0 1 0 99 0")
-	f.Fuzz(func(t *testing.T, line string) {
-		if _, err := parseStat(line); err == nil && !strings.Contains(line, ")") {
-			t.Errorf("%q is no line of /proc/PID/stat", line)
-		}
-	})
 }
 
 // On an elastic meter the trials that run split what the cores use at rest.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -104,9 +105,9 @@ func cacheEvents() []Event {
 
 // Events are the events that this machine's kernel has names for, whether it
 // can count them or not.
-func Events() []Event { return events(newHost("")) }
+func Events() []Event { return events(proc.NewHost("")) }
 
-func events(h host) []Event { return append(knownEvents(), pmuEvents(h)...) }
+func events(h proc.Host) []Event { return append(knownEvents(), pmuEvents(h)...) }
 
 // SelectEvents are the events of this machine with one of the names; a name may
 // also be a kind ("software") or begin one with a trailing * ("L1-*"). Names of

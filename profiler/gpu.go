@@ -3,6 +3,7 @@ package profiler
 import (
 	"errors"
 	"fmt"
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
 // gpuReader asks the GPUs of a machine, which are numbered as NVML numbers
@@ -72,7 +73,7 @@ func gpuMetrics() [gpuMetricCount]gpuMetric {
 
 // observeGPUs asks the chosen GPUs and tells them together. A metric that one of
 // them does not tell is missing: the others' sum would mean something else.
-func observeGPUs(gpus gpuReader, chosen []int) (states map[string]float64, missing []Missing) {
+func observeGPUs(gpus gpuReader, chosen []int) (states map[string]float64, missing []proc.Missing) {
 	states = map[string]float64{}
 	devices := gpus.devices()
 	readings := make([]rawGPU, len(chosen))
@@ -83,7 +84,7 @@ func observeGPUs(gpus gpuReader, chosen []int) (states map[string]float64, missi
 		sum, told := 0.0, true
 		for i, device := range chosen {
 			if code := readings[i].code[at]; code != 0 {
-				missing = append(missing, Missing{metric.name, fmt.Sprintf("GPU %d (%s): %v", device, devices[device].model, nvmlFault(code))})
+				missing = append(missing, proc.Missing{Name: metric.name, Reason: fmt.Sprintf("GPU %d (%s): %v", device, devices[device].model, nvmlFault(code))})
 				told = false
 				break
 			}

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"errors"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,7 @@ func TestGPUsAreInTheProfileOfEachEpoch(t *testing.T) {
 				t.Errorf("%s is %g, want %g", name, got, want)
 			}
 		}
-		if slices.ContainsFunc(lap.Missing, func(m Missing) bool { return strings.HasPrefix(m.Name, "gpu") }) {
+		if slices.ContainsFunc(lap.Missing, func(m proc.Missing) bool { return strings.HasPrefix(m.Name, "gpu") }) {
 			t.Errorf("missing %v", lap.Missing)
 		}
 		time.Sleep(time.Second / 4)
@@ -156,7 +157,7 @@ func TestWhyThereAreNoGPUs(t *testing.T) {
 				r.Lap()
 				time.Sleep(time.Second)
 				p := r.Lap() // does not wait for the driver
-				at := slices.IndexFunc(p.Missing, func(m Missing) bool { return m.Name == "gpu" })
+				at := slices.IndexFunc(p.Missing, func(m proc.Missing) bool { return m.Name == "gpu" })
 				if at < 0 || !strings.Contains(p.Missing[at].Reason, test.reason) {
 					t.Errorf("missing %v, want a reason with %q", p.Missing, test.reason)
 				}
@@ -229,7 +230,7 @@ func FuzzVisibleGPUs(f *testing.F) {
 func TestEnergyOfVisibleGPUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := packages(t)
-		m := &Meter{options: MeterOptions{Slots: 3, Cores: 1}, host: newHost(root)}
+		m := &Meter{options: MeterOptions{Slots: 3, Cores: 1}, host: proc.NewHost(root)}
 		cpu, err := openCPUCounter(m.host)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"slices"
 	"sync"
 	"time"
@@ -19,12 +20,12 @@ type gpuWatch struct {
 	at      time.Time // when the states were read; zero before
 	states  map[string]float64
 	fresh   []map[string]float64 // the states that were not taken yet
-	missing []Missing
+	missing []proc.Missing
 }
 
 // watchGPUs begins to look once an interval, until the stop channel is closed.
 func watchGPUs(open func() (gpuReader, error), environment []string, interval time.Duration) *gpuWatch {
-	w := &gpuWatch{interval: interval, stop: make(chan struct{}), missing: []Missing{{"gpu", "the driver had not answered yet"}}}
+	w := &gpuWatch{interval: interval, stop: make(chan struct{}), missing: []proc.Missing{{Name: "gpu", Reason: "the driver had not answered yet"}}}
 	go w.run(open, environment)
 	return w
 }
@@ -64,7 +65,7 @@ func (w *gpuWatch) run(open func() (gpuReader, error), environment []string) {
 func (w *gpuWatch) miss(reason string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.missing = []Missing{{"gpu", reason}}
+	w.missing = []proc.Missing{{Name: "gpu", Reason: reason}}
 }
 
 // patience is how many intervals old what is told may be.
@@ -85,11 +86,11 @@ func (w *gpuWatch) take(now time.Time) (fresh []map[string]float64, last map[str
 func (w *gpuWatch) stale(now time.Time) bool { return now.Sub(w.at) > patience*w.interval }
 
 // absent is what the GPUs do not tell.
-func (w *gpuWatch) absent(now time.Time) []Missing {
+func (w *gpuWatch) absent(now time.Time) []proc.Missing {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if !w.at.IsZero() && w.stale(now) {
-		return []Missing{{"gpu", fmt.Sprintf("the NVIDIA driver has not answered for %.0f s", now.Sub(w.at).Seconds())}}
+		return []proc.Missing{{Name: "gpu", Reason: fmt.Sprintf("the NVIDIA driver has not answered for %.0f s", now.Sub(w.at).Seconds())}}
 	}
 	return slices.Clone(w.missing)
 }

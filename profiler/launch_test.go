@@ -186,10 +186,3 @@ func TestLapsAddUpToTheWhole(t *testing.T) {
 }
 
 func sleeping() *exec.Cmd { return exec.Command("/bin/sh", "-c", "sleep 0.5") }
-
-func remove(t *testing.T, root, name string) {
-	t.Helper()
-	if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
-		t.Fatal(err)
-	}
-}

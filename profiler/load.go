@@ -1,6 +1,9 @@
 package profiler
 
-import "time"
+import (
+	"github.com/tandem-tune/tandem/profiler/proc"
+	"time"
+)
 
 // leastSpan is the shortest span a load is told of: over a shorter one the
 // kernel's ticks are too coarse.
@@ -41,7 +44,7 @@ func (m *Meter) Gauge() *Gauge { return &Gauge{meter: m, last: m.reading()} }
 
 func (m *Meter) reading() gaugeReading {
 	now := gaugeReading{at: time.Now()}
-	now.busy, now.all = machineSeconds(m.host)
+	now.busy, now.all = proc.MachineSeconds(m.host)
 	if m.cpu != nil {
 		now.cpu, now.cpuErr = m.cpu.joules()
 	}
@@ -72,7 +75,7 @@ func (m *Meter) between(before, now gaugeReading) (Load, bool) {
 	}
 	busy := max(0, now.busy-before.busy)
 	load := Load{CPUUtilization: min(1, busy/all)}
-	if total, available, err := memory(m.host); err == nil {
+	if total, available, err := proc.Memory(m.host); err == nil {
 		load.MemoryUtilization = float64(total-available) / float64(total)
 	}
 	cpu := m.cpu != nil && before.cpuErr == nil && now.cpuErr == nil

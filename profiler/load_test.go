@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tandem-tune/tandem/profiler/proctest"
 )
 
 func TestLoadIsWhatHappenedInBetween(t *testing.T) {
-	root := write(t, map[string]string{"proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 250 kB\n"})
+	root := proctest.Write(t, map[string]string{"proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 250 kB\n"})
 	m := OpenMeter(MeterOptions{Root: root, WattsPerCore: 8, IdleWattsPerCore: 2, Cores: 4})
 	m.cpu, m.gpu = nil, nil
 	at := time.Now()
@@ -36,7 +38,7 @@ func TestLoadIsWhatHappenedInBetween(t *testing.T) {
 }
 
 func TestGaugeTellsNothingAtOnce(t *testing.T) {
-	m := OpenMeter(MeterOptions{Root: write(t, map[string]string{"proc/stat": "cpu  1000 0 0 5000 0 0 0 0 0 0\n"})})
+	m := OpenMeter(MeterOptions{Root: proctest.Write(t, map[string]string{"proc/stat": "cpu  1000 0 0 5000 0 0 0 0 0 0\n"})})
 	defer m.Close()
 	if load, ok := m.Gauge().Read(); ok {
 		t.Errorf("right after it began: %+v", load)

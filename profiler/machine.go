@@ -1,13 +1,11 @@
 package profiler
 
 import (
-	"fmt"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Machine is what there is to say of the machine in a line, and of what this
@@ -39,7 +37,7 @@ type Machine struct {
 // ThisMachine describes the machine this process runs on; what cannot be told is
 // left empty.
 func ThisMachine() Machine {
-	m := machineOf(newHost(""), coreNumbers())
+	m := machineOf(proc.NewHost(""), proc.CoreNumbers())
 	if gpu, err := openGPUs(); err == nil {
 		m.GPUs, m.GPUPowerCapWatts = models(gpu), gpuPowerCap(gpu)
 		for device := range m.GPUs {
@@ -51,26 +49,26 @@ func ThisMachine() Machine {
 }
 
 // machineOf is what the kernel's files say, for a process on these cores.
-func machineOf(h host, cores []int) Machine {
+func machineOf(h proc.Host, cores []int) Machine {
 	m := Machine{CPUModel: cpuModel(h), Cores: len(cores), Governor: governor(h, cores)}
-	limited := limitsOf(h)
-	if limited.cores > 0 && limited.cores < float64(m.Cores) {
-		m.CPUQuota, m.Cores = limited.cores, int(math.Ceil(limited.cores))
+	limited := proc.LimitsOf(h)
+	if limited.Cores > 0 && limited.Cores < float64(m.Cores) {
+		m.CPUQuota, m.Cores = limited.Cores, int(math.Ceil(limited.Cores))
 	}
-	if total, _, err := memory(h); err == nil {
+	if total, _, err := proc.Memory(h); err == nil {
 		m.MemoryBytes = total
-		if limited.memory > 0 && limited.memory < total {
-			m.MemoryBytes, m.MemoryLimitBytes = limited.memory, limited.memory
+		if limited.Memory > 0 && limited.Memory < total {
+			m.MemoryBytes, m.MemoryLimitBytes = limited.Memory, limited.Memory
 		}
 	}
 	return m
 }
 
 // governor is that of the cores.
-func governor(h host, cores []int) string {
+func governor(h proc.Host, cores []int) string {
 	found := ""
 	for _, core := range cores {
-		one, err := h.text(filepath.Join("sys/devices/system/cpu", "cpu"+strconv.Itoa(core), "cpufreq/scaling_governor"))
+		one, err := h.Text(filepath.Join("sys/devices/system/cpu", "cpu"+strconv.Itoa(core), "cpufreq/scaling_governor"))
 		switch {
 		case err != nil:
 			return ""
@@ -110,29 +108,10 @@ func gpuPowerCap(gpus gpuReader) float64 {
 	return watts
 }
 
-// allowedCores is how many logical cores this process may run on.
-func allowedCores() int { return len(coreNumbers()) }
-
-// coreNumbers are the logical cores that this process may run on.
-func coreNumbers() []int {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil
-	}
-	var cores []int
-	for core, left := 0, set.Count(); left > 0; core++ {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-			left--
-		}
-	}
-	return cores
-}
-
 // cpuModel is the first model name of /proc/cpuinfo; empty on processors that
 // give none, such as many ARM ones.
-func cpuModel(h host) string {
-	content, err := h.text("proc/cpuinfo")
+func cpuModel(h proc.Host) string {
+	content, err := h.Text("proc/cpuinfo")
 	if err != nil {
 		return ""
 	}
@@ -143,26 +122,4 @@ func cpuModel(h host) string {
 		}
 	}
 	return ""
-}
-
-// memory is the machine's memory and what of it is available, in bytes.
-func memory(h host) (total, available int64, err error) {
-	content, err := h.text("proc/meminfo")
-	if err != nil {
-		return 0, 0, err
-	}
-	values := map[string]int64{}
-	for line := range strings.SplitSeq(content, "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 3 || fields[2] != "kB" {
-			continue
-		}
-		if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
-			values[strings.TrimSuffix(fields[0], ":")] = kib << 10
-		}
-	}
-	if values["MemTotal"] == 0 {
-		return 0, 0, fmt.Errorf("no MemTotal in /proc/meminfo")
-	}
-	return values["MemTotal"], values["MemAvailable"], nil
 }

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,16 +17,16 @@ var perProcess = [...]string{"cpu", "msr", "armv8_", "armv9_"}
 // pmuEvents are the events that the processor's drivers name in sysfs. Those
 // that ask for an argument, or are spelled in a way not known here, are left
 // out: nothing says what they would count.
-func pmuEvents(h host) []Event {
+func pmuEvents(h proc.Host) []Event {
 	var list []Event
-	for _, file := range h.glob("sys/bus/event_source/devices/*/type") {
-		folder, err := filepath.Rel(h.root, filepath.Dir(file))
+	for _, file := range h.Glob("sys/bus/event_source/devices/*/type") {
+		folder, err := filepath.Rel(h.Root, filepath.Dir(file))
 		if err != nil {
 			continue
 		}
 		name := filepath.Base(folder)
 		ours := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		text, err := h.text(filepath.Join(folder, "type"))
+		text, err := h.Text(filepath.Join(folder, "type"))
 		if err != nil || !slices.ContainsFunc(perProcess[:], ours) {
 			continue
 		}
@@ -38,21 +39,21 @@ func pmuEvents(h host) []Event {
 	return list
 }
 
-func driverEvents(h host, folder, driver string, source uint32) []Event {
+func driverEvents(h proc.Host, folder, driver string, source uint32) []Event {
 	formats := map[string]string{}
-	for _, file := range h.glob(filepath.Join(folder, "format", "*")) {
+	for _, file := range h.Glob(filepath.Join(folder, "format", "*")) {
 		name := filepath.Base(file)
-		if text, err := h.text(filepath.Join(folder, "format", name)); err == nil {
+		if text, err := h.Text(filepath.Join(folder, "format", name)); err == nil {
 			formats[name] = text
 		}
 	}
 	var list []Event
-	for _, file := range h.glob(filepath.Join(folder, "events", "*")) {
+	for _, file := range h.Glob(filepath.Join(folder, "events", "*")) {
 		name := filepath.Base(file)
 		if strings.HasSuffix(name, ".scale") || strings.HasSuffix(name, ".unit") || strings.HasSuffix(name, ".snapshot") {
 			continue
 		}
-		text, err := h.text(filepath.Join(folder, "events", name))
+		text, err := h.Text(filepath.Join(folder, "events", name))
 		if err != nil {
 			continue
 		}
@@ -113,7 +114,7 @@ func configNumber(field string) (int, error) {
 
 // place spreads a value's bits over ranges such as "0-7,32-35", lowest first.
 func place(value uint64, ranges string) (uint64, error) {
-	bits, err := parseCPUList(ranges) // the same notation
+	bits, err := proc.ParseCPUList(ranges) // the same notation
 	if err != nil {
 		return 0, err
 	}

@@ -9,15 +9,16 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
 
 // powerPMUDomains opens RAPL through the kernel's perf events, which ask for
 // CAP_PERFMON where powercap's files ask for root. Its counters have 64 bits
 // and count for a whole package, so there is one on each package's first CPU.
-func powerPMUDomains(h host) ([]*energyDomain, error) {
+func powerPMUDomains(h proc.Host) ([]*energyDomain, error) {
 	const pmu = "sys/bus/event_source/devices/power"
-	kind, err := h.text(filepath.Join(pmu, "type"))
+	kind, err := h.Text(filepath.Join(pmu, "type"))
 	if err != nil {
 		return nil, errNoRAPL
 	}
@@ -25,11 +26,11 @@ func powerPMUDomains(h host) ([]*energyDomain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the power PMU's type: %w", err)
 	}
-	mask, err := h.text(filepath.Join(pmu, "cpumask"))
+	mask, err := h.Text(filepath.Join(pmu, "cpumask"))
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := parseCPUList(mask)
+	cpus, err := proc.ParseCPUList(mask)
 	if err != nil {
 		return nil, fmt.Errorf("the power PMU's cpumask: %w", err)
 	}
@@ -56,8 +57,8 @@ func powerPMUDomains(h host) ([]*energyDomain, error) {
 }
 
 // powerEvent reads an event's number and its joules per count.
-func powerEvent(h host, file string) (config uint64, unit float64, err error) {
-	text, err := h.text(file)
+func powerEvent(h proc.Host, file string) (config uint64, unit float64, err error) {
+	text, err := h.Text(file)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -68,7 +69,7 @@ func powerEvent(h host, file string) (config uint64, unit float64, err error) {
 	if config, err = strconv.ParseUint(number, 0, 64); err != nil {
 		return 0, 0, err
 	}
-	scale, err := h.text(file + ".scale")
+	scale, err := h.Text(file + ".scale")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -98,30 +99,4 @@ func openPowerEvent(kind uint32, config uint64, cpu int) (*energyDomain, error) 
 			return binary.NativeEndian.Uint64(count[:]), err
 		},
 	}, nil
-}
-
-// parseCPUList reads the kernel's lists of CPUs, such as "0,28-30".
-func parseCPUList(text string) ([]int, error) {
-	var cpus []int
-	for part := range strings.SplitSeq(text, ",") {
-		low, high, ranged := strings.Cut(part, "-")
-		if !ranged {
-			high = low
-		}
-		first, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, err
-		}
-		last, err := strconv.Atoi(high)
-		if err != nil {
-			return nil, err
-		}
-		if first < 0 || last < first || last > 1<<16 {
-			return nil, fmt.Errorf("bad range %q", part)
-		}
-		for cpu := first; cpu <= last; cpu++ {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return cpus, nil
 }

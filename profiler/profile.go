@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"cmp"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type Profile struct {
 	// ("machine.") and of the GPUs that the command may use ("gpu."), by name.
 	Host []HostMetric `json:"host"`
 	// Missing is what could not be measured.
-	Missing []Missing `json:"missing"`
+	Missing []proc.Missing `json:"missing"`
 }
 
 // EventProfile is one event over the span.
@@ -93,27 +94,27 @@ type state struct {
 	samples      int
 }
 
-func newSpan(counts []counted, at observation) *span {
-	s := &span{first: maps.Clone(at.sums), highest: maps.Clone(at.sums), states: map[string]*state{}}
+func newSpan(counts []counted, at proc.Observation) *span {
+	s := &span{first: maps.Clone(at.Sums), highest: maps.Clone(at.Sums), states: map[string]*state{}}
 	for _, one := range counts {
 		s.tallies = append(s.tallies, newTally(one))
 	}
 	return s
 }
 
-func (s *span) observe(seconds float64, counts []counted, at observation) {
+func (s *span) observe(seconds float64, counts []counted, at proc.Observation) {
 	s.seconds += seconds
 	s.samples++
 	for i, one := range counts {
 		s.tallies[i].observe(one)
 	}
-	for name, value := range at.sums {
+	for name, value := range at.Sums {
 		if _, known := s.first[name]; !known {
 			s.first[name], s.highest[name] = value, value
 		}
 		s.highest[name] = max(s.highest[name], value)
 	}
-	s.add(at.states)
+	s.add(at.States)
 }
 
 // add counts a sample of states in.
@@ -140,12 +141,12 @@ func (s *span) restart() {
 }
 
 // profile is the span so far. Events are those of the tallies.
-func (s *span) profile(events []Event, level Level, missing []Missing) Profile {
+func (s *span) profile(events []Event, level Level, missing []proc.Missing) Profile {
 	p := Profile{Seconds: s.seconds, Samples: s.samples, Level: level, Missing: slices.Clone(missing)}
 	for i, event := range events {
 		total, fraction, known := s.tallies[i].sum()
 		if !known {
-			p.Missing = append(p.Missing, Missing{event.Name, "it never had a counter: more events than counters for too short a time"})
+			p.Missing = append(p.Missing, proc.Missing{Name: event.Name, Reason: "it never had a counter: more events than counters for too short a time"})
 			continue
 		}
 		p.Events = append(p.Events, EventProfile{

@@ -3,6 +3,7 @@ package profiler
 import (
 	"errors"
 	"fmt"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ type energyDomain struct {
 	total float64 // joules since it was opened
 }
 
-func openCPUCounter(h host) (*cpuCounter, error) {
+func openCPUCounter(h proc.Host) (*cpuCounter, error) {
 	domains, err := powercapDomains(h)
 	source := "powercap"
 	if err != nil {
@@ -100,10 +101,10 @@ func (c *cpuCounter) close() {
 // powercapDomains finds the zones that can be added up: packages, and the
 // memory beside them. Cores and uncore are parts of their package, psys covers
 // everything once more, and the mmio zones repeat the packages.
-func powercapDomains(h host) ([]*energyDomain, error) {
+func powercapDomains(h proc.Host) ([]*energyDomain, error) {
 	const zones = "sys/class/powercap/intel-rapl:*"
 	var domains []*energyDomain
-	for _, zone := range h.glob(zones) {
+	for _, zone := range h.Glob(zones) {
 		name, err := readTrimmed(filepath.Join(zone, "name"))
 		if err != nil || !strings.HasPrefix(name, "package") && name != "dram" {
 			continue
@@ -127,7 +128,7 @@ func powercapDomains(h host) ([]*energyDomain, error) {
 	return domains, nil
 }
 
-func readTrimmed(file string) (string, error) { return host{}.text(file) }
+func readTrimmed(file string) (string, error) { return proc.Host{}.Text(file) }
 
 func readNumber(file string) (uint64, error) {
 	text, err := readTrimmed(file)

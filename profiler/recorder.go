@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,8 +37,8 @@ type RecorderOptions struct {
 type Recorder struct {
 	counters *Counters
 	events   []Event
-	host     host
-	tree     *tree
+	host     proc.Host
+	tree     *proc.Tree
 	gpus     *gpuWatch
 	stop     chan struct{}
 	ended    chan struct{}
@@ -47,7 +48,7 @@ type Recorder struct {
 	at         time.Time
 	lap, whole *span
 	gpusInLap  bool // the lap has states of the GPUs
-	missing    []Missing
+	missing    []proc.Missing
 	stopped    bool
 }
 
@@ -62,20 +63,20 @@ func record(counters *Counters, options RecorderOptions, open func() (gpuReader,
 	if stretch {
 		options.Interval = DefaultInterval
 	}
-	h := newHost(options.Root)
+	h := proc.NewHost(options.Root)
 	r := &Recorder{
-		counters: counters, events: counters.Events(), host: h, tree: newTree(h, options.Leader, options.Cgroup),
+		counters: counters, events: counters.Events(), host: h, tree: proc.NewTree(h, options.Leader, options.Cgroup),
 		stop: make(chan struct{}), ended: make(chan struct{}), at: time.Now(),
 	}
 	counts := counters.read()
 	// What the command has done between its start and now belongs to it.
 	begun := make([]counted, len(counts))
 	r.missing = counters.Missing()
-	machine, missing := observeMachine(h)
+	machine, missing := proc.ObserveMachine(h)
 	r.missing = append(r.missing, missing...)
-	seen := r.tree.observe(false)
-	for name := range seen.sums {
-		machine.sums[name] = 0
+	seen := r.tree.Observe(false)
+	for name := range seen.Sums {
+		machine.Sums[name] = 0
 	}
 	r.lap, r.whole = newSpan(begun, machine), newSpan(begun, machine)
 	r.lap.observe(0, counts, seen)
@@ -140,10 +141,10 @@ func (r *Recorder) sample(thorough bool) {
 	}
 	now := time.Now()
 	counts := r.counters.read()
-	both, _ := observeMachine(r.host) // what is missing was told at the start
-	seen := r.tree.observe(thorough)
-	maps.Copy(both.sums, seen.sums)
-	maps.Copy(both.states, seen.states)
+	both, _ := proc.ObserveMachine(r.host) // what is missing was told at the start
+	seen := r.tree.Observe(thorough)
+	maps.Copy(both.Sums, seen.Sums)
+	maps.Copy(both.States, seen.States)
 	seconds := now.Sub(r.at).Seconds()
 	r.at = now
 	r.lap.observe(seconds, counts, both)
@@ -160,7 +161,7 @@ func (r *Recorder) sample(thorough bool) {
 }
 
 // absent is what is not measured at all.
-func (r *Recorder) absent() []Missing { return slices.Concat(r.missing, r.gpus.absent(r.at)) }
+func (r *Recorder) absent() []proc.Missing { return slices.Concat(r.missing, r.gpus.absent(r.at)) }
 
 // Lap returns what happened since the start or the last Lap.
 func (r *Recorder) Lap() Profile {

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -25,26 +26,26 @@ func BenchmarkSample(b *testing.B) {
 	if _, err := out.Read(make([]byte, 8)); err != nil {
 		b.Fatal(err)
 	}
-	h := newHost("")
-	tree := newTree(h, command.Process.Pid, "")
+	h := proc.NewHost("")
+	tree := proc.NewTree(h, command.Process.Pid, "")
 	b.Run("tree", func(b *testing.B) {
 		for b.Loop() {
-			tree.observe(false)
+			tree.Observe(false)
 		}
 	})
 	b.Run("tree and strays", func(b *testing.B) {
 		for b.Loop() {
-			tree.observe(true)
+			tree.Observe(true)
 		}
 	})
 	b.Run("machine", func(b *testing.B) {
 		for b.Loop() {
-			observeMachine(h)
+			proc.ObserveMachine(h)
 		}
 	})
 	b.Run("group CPU", func(b *testing.B) {
 		for b.Loop() {
-			GroupCPUSeconds(command.Process.Pid)
+			proc.GroupCPUSeconds(command.Process.Pid)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
 // Limits are what a group leaves; 0: all there is.
@@ -50,7 +50,7 @@ func NewGroup(name string, wanted Limits) (*Group, error) {
 
 // makeModern makes one group of version 2.
 func (g *Group) makeModern(name string, wanted Limits) error {
-	own := profiler.ControlGroup()
+	own := proc.ControlGroup()
 	if own == "" {
 		return errors.New("it is not mounted")
 	}
@@ -82,7 +82,7 @@ func (g *Group) makeOld(name string, wanted Limits) error {
 		if settings == nil {
 			continue
 		}
-		own := profiler.OldControlGroup(controller)
+		own := proc.OldControlGroup(controller)
 		if own == "" {
 			return fmt.Errorf("the controller %s is not mounted", controller)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -180,7 +181,7 @@ func (o *Options) completeProbing() error {
 		o.tasks = workload.Tasks()
 	}
 	if o.coreSeconds == nil {
-		o.coreSeconds = profiler.CoreSeconds
+		o.coreSeconds = proc.CoreSeconds
 	}
 	if err := new(probe.Mode).Set(string(o.Probe)); err != nil || o.ProbesFile != "" {
 		return err

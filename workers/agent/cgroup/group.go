@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
 // Group is a control group (v2). What a command starts stays in it, whatever it
@@ -31,7 +31,7 @@ const (
 
 // New makes a group below the one this process is in; nil where it cannot.
 func New(name string) *Group {
-	own := profiler.ControlGroup()
+	own := proc.ControlGroup()
 	if own == "" {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
 func TestNoCageIsNoFault(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEmptyGroupsOfDeadAgentsAreRemoved(t *testing.T) {
 		t.Skipf("there is no true: %v", err)
 	}
 	group := func(pid int, name string) string {
-		path := filepath.Join(profiler.ControlGroup(), fmt.Sprintf("%s%d-%s", Prefix, pid, name))
+		path := filepath.Join(proc.ControlGroup(), fmt.Sprintf("%s%d-%s", Prefix, pid, name))
 		if err := os.MkdirAll(filepath.Join(path, "1"), 0o755); err != nil {
 			t.Fatal(err)
 		}

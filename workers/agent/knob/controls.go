@@ -6,7 +6,7 @@ package knob
 import (
 	"sync"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
@@ -104,7 +104,7 @@ func New(options Options) *Controls {
 	c.policies = frequency.policies(allowed)
 	c.knobs = map[string]knob{
 		system.Cores:           &coresKnob{allowed: allowed, taken: map[*Subject][]int{}},
-		system.MemoryGiB:       &memoryKnob{folder: profiler.OldControlGroup("memory")},
+		system.MemoryGiB:       &memoryKnob{folder: proc.OldControlGroup("memory")},
 		system.CPUFrequencyMHz: &deviceKnob{name: system.CPUFrequencyMHz, devices: c.devices, places: frequency.places(allowed, frequencyText)},
 		system.CPUGovernor:     &deviceKnob{name: system.CPUGovernor, devices: c.devices, places: governor.places(allowed, governorText)},
 		system.GPUs:            &gpusKnob{driver: c.gpus, own: ownDevices},

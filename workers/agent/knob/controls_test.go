@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
@@ -307,7 +307,7 @@ func TestMemoryOfEachProcess(t *testing.T) {
 }
 
 func TestMemoryGroupOfVersion1(t *testing.T) {
-	k := &memoryKnob{folder: profiler.OldControlGroup("memory")}
+	k := &memoryKnob{folder: proc.OldControlGroup("memory")}
 	run := &Subject{}
 	_, err := k.set(run, space.Int(1))
 	if err != nil || run.memory == nil {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -187,7 +188,7 @@ func (p *Process) CPUSeconds() float64 {
 			return used
 		}
 	}
-	return profiler.GroupCPUSeconds(p.pid)
+	return proc.GroupCPUSeconds(p.pid)
 }
 
 // Members are the processes of the command that run now. None once it has ended.

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 )
@@ -141,7 +142,7 @@ func shownGPU(metric string, value float64) string {
 }
 
 // printMissing names what could not be measured, once for each reason.
-func printMissing(out io.Writer, missing []profiler.Missing) {
+func printMissing(out io.Writer, missing []proc.Missing) {
 	var reasons []string
 	names := map[string][]string{}
 	for _, one := range missing {

@@ -1,4 +1,4 @@
-package profiler
+package proc
 
 import (
 	"path/filepath"
@@ -62,11 +62,11 @@ func parseKilobytes(text, name string) (bytes float64, has bool) {
 }
 
 // readThreads reads the threads of a member, and what children they started.
-func (t *tree) readThreads(pid int, u *usage, threads map[int]threadUsage) (children []int) {
+func (t *Tree) readThreads(pid int, u *usage, threads map[int]threadUsage) (children []int) {
 	for _, thread := range t.threadsOf(pid, *u) {
 		folder := processFile(pid, "task/"+strconv.Itoa(thread))
-		if status, err := t.host.text(filepath.Join(folder, "status")); err == nil {
-			schedule, _ := t.host.text(filepath.Join(folder, "schedstat")) // not in every kernel
+		if status, err := t.host.Text(filepath.Join(folder, "status")); err == nil {
+			schedule, _ := t.host.Text(filepath.Join(folder, "schedstat")) // not in every kernel
 			one, accounts := parseThread(status, schedule, thread == pid)
 			u.accountsContextChanges = u.accountsContextChanges || accounts
 			if size, has := parseKilobytes(status, "RssFile"); has {
@@ -77,7 +77,7 @@ func (t *tree) readThreads(pid int, u *usage, threads map[int]threadUsage) (chil
 		if t.cgroup != "" {
 			continue // the group knows them
 		}
-		text, _ := t.host.text(filepath.Join(folder, "children")) // not in every kernel
+		text, _ := t.host.Text(filepath.Join(folder, "children")) // not in every kernel
 		for field := range strings.FieldsSeq(text) {
 			if child, err := strconv.Atoi(field); err == nil {
 				children = append(children, child)

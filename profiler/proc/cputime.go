@@ -1,4 +1,4 @@
-package profiler
+package proc
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ type process struct {
 // GroupCPUSeconds is the CPU time that the processes of a process group and
 // the children they waited for have used, in seconds. Processes that were
 // orphaned before they ended are not in it.
-func GroupCPUSeconds(group int) float64 { return groupCPUSeconds(newHost(""), group) }
+func GroupCPUSeconds(group int) float64 { return groupCPUSeconds(NewHost(""), group) }
 
-func groupCPUSeconds(h host, group int) float64 {
+func groupCPUSeconds(h Host, group int) float64 {
 	sum := 0.0
 	for _, pid := range h.members(group) {
-		line, err := h.text(processFile(pid, "stat"))
+		line, err := h.Text(processFile(pid, "stat"))
 		if err != nil {
 			continue // it ended meanwhile
 		}
@@ -61,15 +61,15 @@ func parseStat(line string) (process, error) {
 	return p, nil
 }
 
-// busySeconds is the CPU time that the whole machine has used since it was
+// BusySeconds is the CPU time that the whole machine has used since it was
 // started; 0 when it cannot be told.
-func busySeconds(h host) float64 {
-	busy, _ := machineSeconds(h)
+func BusySeconds(h Host) float64 {
+	busy, _ := MachineSeconds(h)
 	return busy
 }
 
-// machineSeconds is that time, and the time that all cores had for it.
-func machineSeconds(h host) (busy, all float64) {
+// MachineSeconds is that time, and the time that all cores had for it.
+func MachineSeconds(h Host) (busy, all float64) {
 	return statSeconds(h, func(name string) bool { return name == "cpu" })
 }
 
@@ -77,9 +77,9 @@ func machineSeconds(h host) (busy, all float64) {
 // on have been busy since the machine was started, with whatever it was, and the
 // time that they had, in seconds; 0 and 0 where the kernel does not tell. What a
 // hypervisor took of a core counts as busy.
-func CoreSeconds() (busy, all float64) { return coreSeconds(newHost(""), coreNumbers()) }
+func CoreSeconds() (busy, all float64) { return coreSeconds(NewHost(""), CoreNumbers()) }
 
-func coreSeconds(h host, cores []int) (busy, all float64) {
+func coreSeconds(h Host, cores []int) (busy, all float64) {
 	wanted := map[string]bool{}
 	for _, core := range cores {
 		wanted["cpu"+strconv.Itoa(core)] = true
@@ -88,8 +88,8 @@ func coreSeconds(h host, cores []int) (busy, all float64) {
 }
 
 // statSeconds adds up the lines of /proc/stat with these names.
-func statSeconds(h host, wanted func(name string) bool) (busy, all float64) {
-	content, err := h.text("proc/stat")
+func statSeconds(h Host, wanted func(name string) bool) (busy, all float64) {
+	content, err := h.Text("proc/stat")
 	if err != nil {
 		return 0, 0
 	}

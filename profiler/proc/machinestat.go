@@ -1,4 +1,4 @@
-package profiler
+package proc
 
 import (
 	"errors"
@@ -11,20 +11,27 @@ import (
 // sectorBytes is the unit of /proc/diskstats, whatever the disk's own is.
 const sectorBytes = 512
 
-// observation is what was seen of the machine or of a process tree at one
-// moment: sums since some start, and states.
-type observation struct {
-	sums, states map[string]float64
+// Missing is something that could not be measured, and why.
+type Missing struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
-func newObservation() observation {
-	return observation{sums: map[string]float64{}, states: map[string]float64{}}
+// Observation is what was seen of the machine or of a process tree at one
+// moment: sums since some start, and states.
+type Observation struct {
+	Sums, States map[string]float64
+}
+
+// NewObservation has seen nothing.
+func NewObservation() Observation {
+	return Observation{Sums: map[string]float64{}, States: map[string]float64{}}
 }
 
 // source is one file of the kernel's and the reader of it.
 type source struct {
 	file  string
-	parse func(text string, into observation) error
+	parse func(text string, into Observation) error
 }
 
 // machineSources are what vmstat, iostat and ifstat read too.
@@ -35,13 +42,13 @@ func machineSources() []source {
 	}
 }
 
-// observeMachine reads the sources; what cannot be read is left out, with the
+// ObserveMachine reads the sources; what cannot be read is left out, with the
 // reason.
-func observeMachine(h host) (observation, []Missing) {
-	o := newObservation()
+func ObserveMachine(h Host) (Observation, []Missing) {
+	o := NewObservation()
 	var missing []Missing
 	for _, one := range machineSources() {
-		text, err := h.text(one.file)
+		text, err := h.Text(one.file)
 		if err == nil {
 			err = one.parse(text, o)
 		}
@@ -54,7 +61,7 @@ func observeMachine(h host) (observation, []Missing) {
 
 // parseMachineStat reads CPU times, in seconds, context switches, and the
 // processes that run, or wait for a disk.
-func parseMachineStat(text string, into observation) error {
+func parseMachineStat(text string, into Observation) error {
 	found := false
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -68,15 +75,15 @@ func parseMachineStat(text string, into observation) error {
 				return err
 			}
 		case "ctxt":
-			if err := store(into.sums, "machine.context_switches", fields[1], 1); err != nil {
+			if err := store(into.Sums, "machine.context_switches", fields[1], 1); err != nil {
 				return err
 			}
 		case "procs_running":
-			if err := store(into.states, "machine.run_queue", fields[1], 1); err != nil {
+			if err := store(into.States, "machine.run_queue", fields[1], 1); err != nil {
 				return err
 			}
 		case "procs_blocked":
-			if err := store(into.states, "machine.blocked", fields[1], 1); err != nil {
+			if err := store(into.States, "machine.blocked", fields[1], 1); err != nil {
 				return err
 			}
 		}
@@ -87,7 +94,7 @@ func parseMachineStat(text string, into observation) error {
 	return nil
 }
 
-func machineCPU(fields []string, into observation) error {
+func machineCPU(fields []string, into Observation) error {
 	// user nice system idle iowait irq softirq steal
 	names := [...]string{"cpu_user", "cpu_user", "cpu_system", "", "cpu_iowait", "cpu_system", "cpu_system", "cpu_steal"}
 	for i, name := range names {
@@ -98,7 +105,7 @@ func machineCPU(fields []string, into observation) error {
 		if err != nil {
 			return err
 		}
-		into.sums["machine."+name] += float64(ticks) / ticksPerSecond
+		into.Sums["machine."+name] += float64(ticks) / ticksPerSecond
 	}
 	return nil
 }
@@ -113,7 +120,7 @@ func store(to map[string]float64, name, digits string, scale float64) error {
 	return nil
 }
 
-func parseVMStat(text string, into observation) error {
+func parseVMStat(text string, into Observation) error {
 	page := float64(os.Getpagesize())
 	wanted := map[string]struct {
 		name  string
@@ -125,7 +132,7 @@ func parseVMStat(text string, into observation) error {
 	for line := range strings.Lines(text) {
 		name, digits, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if to, ok := wanted[name]; ok {
-			if err := store(into.sums, to.name, digits, to.scale); err != nil {
+			if err := store(into.Sums, to.name, digits, to.scale); err != nil {
 				return err
 			}
 		}
@@ -135,9 +142,9 @@ func parseVMStat(text string, into observation) error {
 
 // parseDiskStats adds up the disks. Their partitions, and what is stacked upon
 // them, would count the same bytes again.
-func parseDiskStats(text string, into observation) error {
+func parseDiskStats(text string, into Observation) error {
 	disks := map[string]bool{}
-	into.sums["machine.disk_read_bytes"], into.sums["machine.disk_write_bytes"] = 0, 0
+	into.Sums["machine.disk_read_bytes"], into.Sums["machine.disk_write_bytes"] = 0, 0
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 10 {
@@ -148,10 +155,10 @@ func parseDiskStats(text string, into observation) error {
 			continue
 		}
 		disks[name] = true
-		if err := store(into.sums, "machine.disk_read_bytes", fields[5], sectorBytes); err != nil {
+		if err := store(into.Sums, "machine.disk_read_bytes", fields[5], sectorBytes); err != nil {
 			return err
 		}
-		if err := store(into.sums, "machine.disk_write_bytes", fields[9], sectorBytes); err != nil {
+		if err := store(into.Sums, "machine.disk_write_bytes", fields[9], sectorBytes); err != nil {
 			return err
 		}
 	}
@@ -176,25 +183,25 @@ func partition(name string, disks map[string]bool) bool {
 
 // parseNetDev adds up the interfaces of the network namespace, without the one
 // that leads back to the machine itself.
-func parseNetDev(text string, into observation) error {
-	into.sums["machine.network_receive_bytes"], into.sums["machine.network_send_bytes"] = 0, 0
+func parseNetDev(text string, into Observation) error {
+	into.Sums["machine.network_receive_bytes"], into.Sums["machine.network_send_bytes"] = 0, 0
 	for line := range strings.Lines(text) {
 		name, numbers, found := strings.Cut(line, ":")
 		fields := strings.Fields(numbers)
 		if !found || len(fields) < 9 || strings.TrimSpace(name) == "lo" {
 			continue
 		}
-		if err := store(into.sums, "machine.network_receive_bytes", fields[0], 1); err != nil {
+		if err := store(into.Sums, "machine.network_receive_bytes", fields[0], 1); err != nil {
 			return err
 		}
-		if err := store(into.sums, "machine.network_send_bytes", fields[8], 1); err != nil {
+		if err := store(into.Sums, "machine.network_send_bytes", fields[8], 1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func parseMemInfo(text string, into observation) error {
+func parseMemInfo(text string, into Observation) error {
 	values := map[string]float64{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -208,6 +215,6 @@ func parseMemInfo(text string, into observation) error {
 	if total == 0 {
 		return errors.New("no MemTotal")
 	}
-	into.states["machine.memory_used_bytes"] = max(0, total-available)
+	into.States["machine.memory_used_bytes"] = max(0, total-available)
 	return nil
 }

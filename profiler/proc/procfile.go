@@ -1,4 +1,4 @@
-package profiler
+package proc
 
 import (
 	"errors"
@@ -40,8 +40,8 @@ func readText(path string) (string, error) {
 }
 
 // numbered are the entries of a folder that are numbers: processes, or threads.
-func (h host) numbered(folder string) []int {
-	directory, err := os.Open(h.path(folder))
+func (h Host) numbered(folder string) []int {
+	directory, err := os.Open(h.Path(folder))
 	if err != nil {
 		return nil // it ended meanwhile
 	}
@@ -57,7 +57,7 @@ func (h host) numbered(folder string) []int {
 }
 
 // members are the processes of a process group.
-func (h host) members(group int) []int {
+func (h Host) members(group int) []int {
 	var list []int
 	for _, pid := range h.numbered("proc") {
 		if h.group(pid) == group {
@@ -68,15 +68,15 @@ func (h host) members(group int) []int {
 }
 
 // group is the process group of a process; 0 when it has ended.
-func (h host) group(pid int) int {
-	if h.root == "/" {
+func (h Host) group(pid int) int {
+	if h.Root == "/" {
 		group, err := unix.Getpgid(pid)
 		if err != nil {
 			return 0
 		}
 		return group
 	}
-	line, err := h.text(processFile(pid, "stat"))
+	line, err := h.Text(processFile(pid, "stat"))
 	if err != nil {
 		return 0
 	}

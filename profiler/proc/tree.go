@@ -1,4 +1,4 @@
-package profiler
+package proc
 
 import (
 	"errors"
@@ -77,9 +77,9 @@ func parseColumn(text, name string) (float64, bool) {
 	return 0, false
 }
 
-// tree follows a process and everything it starts.
-type tree struct {
-	host   host
+// Tree follows a process and everything it starts.
+type Tree struct {
+	host   Host
 	leader int
 	// group is the process group that is theirs alone; 0: none is.
 	group int
@@ -94,9 +94,11 @@ type tree struct {
 	endedThreads threadUsage
 }
 
-func newTree(h host, leader int, cgroup string) *tree {
-	t := &tree{host: h, leader: leader, cgroup: cgroup, members: map[int]usage{}, threads: map[int]threadUsage{}}
-	if line, err := h.text(processFile(leader, "stat")); err == nil {
+// NewTree follows the leader and all it starts. cgroup is the folder of a control
+// group that is theirs alone; empty: there is none.
+func NewTree(h Host, leader int, cgroup string) *Tree {
+	t := &Tree{host: h, leader: leader, cgroup: cgroup, members: map[int]usage{}, threads: map[int]threadUsage{}}
+	if line, err := h.Text(processFile(leader, "stat")); err == nil {
 		if u, err := parseUsage(line); err == nil && u.group == leader {
 			t.group = leader
 		}
@@ -108,10 +110,10 @@ func processFile(pid int, name string) string {
 	return filepath.Join("proc", strconv.Itoa(pid), name)
 }
 
-// observe looks at the tree. Thorough, it also finds members whose parents
+// Observe looks at the tree. Thorough, it also finds members whose parents
 // ended before they were seen.
-func (t *tree) observe(thorough bool) observation {
-	o := newObservation()
+func (t *Tree) Observe(thorough bool) Observation {
+	o := NewObservation()
 	now := t.look(thorough)
 	for pid, before := range t.members {
 		if after, alive := now[pid]; (!alive || after.started != before.started) && !t.waitedFor(before, now) {
@@ -127,32 +129,32 @@ func (t *tree) observe(thorough bool) observation {
 		sum.residentFileBytes += one.residentFileBytes
 		sum.accountsFiles = sum.accountsFiles || one.accountsFiles
 	}
-	o.sums["tree.cpu_user"], o.sums["tree.cpu_system"] = sum.userSeconds, sum.systemSeconds
-	o.sums["tree.page_faults_minor"], o.sums["tree.page_faults_major"] = sum.minorFaults, sum.majorFaults
+	o.Sums["tree.cpu_user"], o.Sums["tree.cpu_system"] = sum.userSeconds, sum.systemSeconds
+	o.Sums["tree.page_faults_minor"], o.Sums["tree.page_faults_major"] = sum.minorFaults, sum.majorFaults
 	if len(now) == 0 {
 		return o // its memory, files and threads are gone
 	}
 	if sum.accountsIO {
-		o.sums["tree.disk_read_bytes"], o.sums["tree.disk_write_bytes"] = sum.readBytes, sum.writeBytes
+		o.Sums["tree.disk_read_bytes"], o.Sums["tree.disk_write_bytes"] = sum.readBytes, sum.writeBytes
 	}
 	t.observeThreads(o, sum.accountsContextChanges)
 	if sum.accountsFiles {
-		o.states["tree.resident_file_bytes"] = sum.residentFileBytes
+		o.States["tree.resident_file_bytes"] = sum.residentFileBytes
 	}
-	o.states["tree.resident_bytes"], o.states["tree.threads"], o.states["tree.processes"] = sum.residentBytes, sum.threads, float64(len(now))
+	o.States["tree.resident_bytes"], o.States["tree.threads"], o.States["tree.processes"] = sum.residentBytes, sum.threads, float64(len(now))
 	return o
 }
 
-func (t *tree) observeThreads(o observation, accountsContextChanges bool) {
+func (t *Tree) observeThreads(o Observation, accountsContextChanges bool) {
 	all := t.endedThreads
 	for _, one := range t.threads {
 		all.add(one)
 	}
 	if accountsContextChanges {
-		o.sums["tree.context_switches"], o.sums["tree.context_switches_forced"] = all.switches, all.forced
+		o.Sums["tree.context_switches"], o.Sums["tree.context_switches_forced"] = all.switches, all.forced
 	}
 	if all.accountsWaiting {
-		o.sums["tree.cpu_first_threads"], o.sums["tree.cpu_waiting"] = all.firstSeconds, all.waitingSeconds
+		o.Sums["tree.cpu_first_threads"], o.Sums["tree.cpu_waiting"] = all.firstSeconds, all.waitingSeconds
 	}
 }
 
@@ -169,7 +171,7 @@ func (u *usage) add(other usage) {
 
 // waitedFor reports whether what a member used is taken to be in the sums of an
 // ancestor that is still there.
-func (t *tree) waitedFor(gone usage, now map[int]usage) bool {
+func (t *Tree) waitedFor(gone usage, now map[int]usage) bool {
 	for range len(t.members) + 1 {
 		if _, alive := now[gone.parent]; alive {
 			return true
@@ -184,7 +186,7 @@ func (t *tree) waitedFor(gone usage, now map[int]usage) bool {
 }
 
 // look reads every member there is.
-func (t *tree) look(thorough bool) map[int]usage {
+func (t *Tree) look(thorough bool) map[int]usage {
 	found := map[int]usage{}
 	waiting := t.candidates(thorough)
 	threads := map[int]threadUsage{}
@@ -211,7 +213,7 @@ func (t *tree) look(thorough bool) map[int]usage {
 }
 
 // candidates are where to look for members.
-func (t *tree) candidates(thorough bool) []int {
+func (t *Tree) candidates(thorough bool) []int {
 	list := []int{t.leader}
 	for pid := range maps.Keys(t.members) {
 		list = append(list, pid)
@@ -243,15 +245,15 @@ func cgroupProcesses(folder string) []int {
 }
 
 // process reads one member and the children its threads have started.
-func (t *tree) process(pid int, threads map[int]threadUsage) (u usage, children []int, ok bool) {
-	line, err := t.host.text(processFile(pid, "stat"))
+func (t *Tree) process(pid int, threads map[int]threadUsage) (u usage, children []int, ok bool) {
+	line, err := t.host.Text(processFile(pid, "stat"))
 	if err != nil {
 		return u, nil, false
 	}
 	if u, err = parseUsage(line); err != nil {
 		return u, nil, false
 	}
-	if text, err := t.host.text(processFile(pid, "io")); err == nil {
+	if text, err := t.host.Text(processFile(pid, "io")); err == nil {
 		read, hasRead := parseColumn(text, "read_bytes")
 		written, hasWritten := parseColumn(text, "write_bytes")
 		u.readBytes, u.writeBytes, u.accountsIO = read, written, hasRead && hasWritten
@@ -262,7 +264,7 @@ func (t *tree) process(pid int, threads map[int]threadUsage) (u usage, children 
 
 // threadsOf are the threads of a process. One with a single thread need not be
 // asked: it has the process's number.
-func (t *tree) threadsOf(pid int, u usage) []int {
+func (t *Tree) threadsOf(pid int, u usage) []int {
 	if u.threads == 1 {
 		return []int{pid}
 	}

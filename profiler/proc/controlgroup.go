@@ -1,4 +1,4 @@
-package profiler
+package proc
 
 import (
 	"path/filepath"
@@ -10,13 +10,13 @@ import (
 // ControlGroup is the folder of the control group (v2) that this process is in;
 // empty where there is no v2 tree, or this process is outside of what it sees of
 // it.
-func ControlGroup() string { return controlGroup(newHost("")) }
+func ControlGroup() string { return controlGroup(NewHost("")) }
 
 // OldControlGroup is the folder of the group (v1) of a controller, such as
 // "memory", that this process is in; empty where there is none.
-func OldControlGroup(controller string) string { return oldControlGroup(newHost(""), controller) }
+func OldControlGroup(controller string) string { return oldControlGroup(NewHost(""), controller) }
 
-func controlGroup(h host) string {
+func controlGroup(h Host) string {
 	mounts, groups, known := groupTexts(h)
 	if !known {
 		return ""
@@ -24,7 +24,7 @@ func controlGroup(h host) string {
 	return groupFolder(mounts, groups)
 }
 
-func oldControlGroup(h host, controller string) string {
+func oldControlGroup(h Host, controller string) string {
 	mounts, groups, known := groupTexts(h)
 	if !known {
 		return ""
@@ -32,9 +32,9 @@ func oldControlGroup(h host, controller string) string {
 	return oldGroupFolder(mounts, groups, controller)
 }
 
-func groupTexts(h host) (mounts, groups string, known bool) {
-	mounts, mountErr := h.text("proc/self/mountinfo")
-	groups, groupErr := h.text("proc/self/cgroup")
+func groupTexts(h Host) (mounts, groups string, known bool) {
+	mounts, mountErr := h.Text("proc/self/mountinfo")
+	groups, groupErr := h.Text("proc/self/cgroup")
 	return mounts, groups, mountErr == nil && groupErr == nil
 }
 
@@ -95,32 +95,32 @@ func oldGroupFolder(mounts, groups, controller string) string {
 // limits are what the control groups around this process leave it of the
 // machine, the tightest of each; 0 where there is no limit.
 type limits struct {
-	cores  float64 // time, in cores
-	memory int64   // bytes
+	Cores  float64 // time, in cores
+	Memory int64   // bytes
 }
 
-// limitsOf looks at the groups from this process's own one outwards, as far as
+// LimitsOf looks at the groups from this process's own one outwards, as far as
 // it sees them: a group outside of its container may limit it more.
-func limitsOf(h host) limits {
+func LimitsOf(h Host) limits {
 	var found limits
 	outwards(h, controlGroup(h), func(folder string) {
-		if text, err := h.text(filepath.Join(folder, "cpu.max")); err == nil {
+		if text, err := h.Text(filepath.Join(folder, "cpu.max")); err == nil {
 			quota, period, _ := strings.Cut(text, " ")
 			found.limitCores(quota, period)
 		}
-		if text, err := h.text(filepath.Join(folder, "memory.max")); err == nil {
+		if text, err := h.Text(filepath.Join(folder, "memory.max")); err == nil {
 			found.limitMemory(text)
 		}
 	})
 	outwards(h, oldControlGroup(h, "cpu"), func(folder string) {
-		quota, quotaErr := h.text(filepath.Join(folder, "cpu.cfs_quota_us"))
-		period, periodErr := h.text(filepath.Join(folder, "cpu.cfs_period_us"))
+		quota, quotaErr := h.Text(filepath.Join(folder, "cpu.cfs_quota_us"))
+		period, periodErr := h.Text(filepath.Join(folder, "cpu.cfs_period_us"))
 		if quotaErr == nil && periodErr == nil {
 			found.limitCores(quota, period)
 		}
 	})
 	outwards(h, oldControlGroup(h, "memory"), func(folder string) {
-		if text, err := h.text(filepath.Join(folder, "memory.limit_in_bytes")); err == nil {
+		if text, err := h.Text(filepath.Join(folder, "memory.limit_in_bytes")); err == nil {
 			found.limitMemory(text)
 		}
 	})
@@ -129,8 +129,8 @@ func limitsOf(h host) limits {
 
 // outwards visits a group's folder and those around it, as far as they are
 // groups.
-func outwards(h host, folder string, visit func(folder string)) {
-	for ; len(folder) > 1 && exists(h.path(filepath.Join(folder, "cgroup.procs"))); folder = filepath.Dir(folder) {
+func outwards(h Host, folder string, visit func(folder string)) {
+	for ; len(folder) > 1 && Exists(h.Path(filepath.Join(folder, "cgroup.procs"))); folder = filepath.Dir(folder) {
 		visit(folder)
 	}
 }
@@ -143,8 +143,8 @@ func (l *limits) limitCores(quota, period string) {
 	if quotaErr != nil || periodErr != nil || !(used > 0) || !(of > 0) {
 		return
 	}
-	if cores := used / of; l.cores == 0 || cores < l.cores {
-		l.cores = cores
+	if cores := used / of; l.Cores == 0 || cores < l.Cores {
+		l.Cores = cores
 	}
 }
 
@@ -152,7 +152,7 @@ func (l *limits) limitCores(quota, period string) {
 // hold, is none; what is more than the machine has is up to the caller.
 func (l *limits) limitMemory(text string) {
 	bytes, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && bytes > 0 && (l.memory == 0 || bytes < l.memory) {
-		l.memory = bytes
+	if err == nil && bytes > 0 && (l.Memory == 0 || bytes < l.Memory) {
+		l.Memory = bytes
 	}
 }

@@ -1,0 +1,76 @@
+package proc
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// AllowedCores is how many logical cores this process may run on.
+func AllowedCores() int { return len(CoreNumbers()) }
+
+// CoreNumbers are the logical cores that this process may run on.
+func CoreNumbers() []int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	var cores []int
+	for core, left := 0, set.Count(); left > 0; core++ {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+			left--
+		}
+	}
+	return cores
+}
+
+// Memory is the machine's memory and what of it is available, in bytes.
+func Memory(h Host) (total, available int64, err error) {
+	content, err := h.Text("proc/meminfo")
+	if err != nil {
+		return 0, 0, err
+	}
+	values := map[string]int64{}
+	for line := range strings.SplitSeq(content, "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[2] != "kB" {
+			continue
+		}
+		if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			values[strings.TrimSuffix(fields[0], ":")] = kib << 10
+		}
+	}
+	if values["MemTotal"] == 0 {
+		return 0, 0, fmt.Errorf("no MemTotal in /proc/meminfo")
+	}
+	return values["MemTotal"], values["MemAvailable"], nil
+}
+
+// ParseCPUList reads the kernel's lists of CPUs, such as "0,28-30".
+func ParseCPUList(text string) ([]int, error) {
+	var cpus []int
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, ranged := strings.Cut(part, "-")
+		if !ranged {
+			high = low
+		}
+		first, err := strconv.Atoi(low)
+		if err != nil {
+			return nil, err
+		}
+		last, err := strconv.Atoi(high)
+		if err != nil {
+			return nil, err
+		}
+		if first < 0 || last < first || last > 1<<16 {
+			return nil, fmt.Errorf("bad range %q", part)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
