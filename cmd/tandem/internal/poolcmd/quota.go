@@ -187,12 +187,5 @@ func quotaRemoveCommand(flags *term.Flags) *cobra.Command {
 
 // completeUser offers the users that have a quota or something of the workers.
 func completeUser(server *term.Connection) term.Completion {
-	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
-		quotas, err := client.Quotas(ctx)
-		var users []string
-		for _, one := range quotas {
-			users = append(users, one.User)
-		}
-		return users, err
-	})
+	return term.CompleteOne(server, (*rest.Client).Quotas, func(one protocol.QuotaView) string { return one.User })
 }

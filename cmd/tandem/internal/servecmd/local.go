@@ -65,7 +65,7 @@ func openLocal(data string, handler http.Handler) (*localServer, error) {
 	return l, nil
 }
 
-// Close ends it, and removes the socket.
+// close ends it, and removes the socket.
 func (l *localServer) close(ctx context.Context) error {
 	err := l.http.Shutdown(ctx)
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *server) handler() http.Handler {
 	})
 }
 
-// Close stores the searches and gives the data up. A store that is broken is
+// close stores the searches and gives the data up. A store that is broken is
 // told nothing: whoever owns the data now has its own truth.
 func (s *server) close(ctx context.Context) error {
 	var err error
@@ -152,8 +152,8 @@ func (s *server) housekeep(ctx context.Context) {
 	}
 }
 
-// learn learns from trainings beside everything else, until the context ends; the
-// channel is closed behind the last lesson.
+// learn learns from trainings on GPUs until the context ends. The channel that it
+// returns is closed after that.
 func (s *server) learn(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {

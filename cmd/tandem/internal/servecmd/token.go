@@ -227,12 +227,7 @@ func tokenRevokeCommand(flags *term.Flags) *cobra.Command {
 
 // completeToken offers the ids of tokens, with whose they are.
 func completeToken(server *term.Connection) term.Completion {
-	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
-		tokens, err := client.Tokens(ctx)
-		ids := make([]string, 0, len(tokens))
-		for _, token := range tokens {
-			ids = append(ids, token.ID+"\t"+format.Plain(token.Name)+", "+token.Scope)
-		}
-		return ids, err
+	return term.CompleteOne(server, (*rest.Client).Tokens, func(one protocol.TokenView) string {
+		return one.ID + "\t" + format.Plain(one.Name) + ", " + one.Scope
 	})
 }

@@ -118,12 +118,19 @@ func (c *Connection) Offer(command *cobra.Command, words func(ctx context.Contex
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// CompleteOne offers words for the only argument.
-func (c *Connection) CompleteOne(words func(ctx context.Context, client *rest.Client) ([]string, error)) Completion {
+// CompleteOne offers, for the only argument, a word for each thing that the server lists.
+func CompleteOne[T any](c *Connection, ask func(*rest.Client, context.Context) ([]T, error), word func(T) string) Completion {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return c.Offer(command, words)
+		return c.Offer(command, func(ctx context.Context, client *rest.Client) ([]string, error) {
+			list, err := ask(client, ctx)
+			words := make([]string, 0, len(list))
+			for _, one := range list {
+				words = append(words, word(one))
+			}
+			return words, err
+		})
 	}
 }

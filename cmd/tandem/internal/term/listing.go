@@ -135,7 +135,7 @@ func (f *frame) show(seen Listing) error {
 		fmt.Fprintf(&drawing, "\x1b[%dF", f.drawn)
 	}
 	for _, line := range lines {
-		fmt.Fprintf(&drawing, "%s\x1b[K\n", Shorten(line, columns))
+		fmt.Fprintf(&drawing, "%s\x1b[K\n", shorten(line, columns))
 	}
 	drawing.WriteString("\x1b[J")
 	f.drawn = len(lines)

@@ -27,7 +27,7 @@ func (l *Line) Redraws() bool { return l.screen != nil }
 
 // Draw puts a text in the place of the one before.
 func (l *Line) Draw(text string) {
-	fmt.Fprintf(l.Out, "\r\x1b[K%s", Shorten(text, l.screen.columns()-1))
+	fmt.Fprintf(l.Out, "\r\x1b[K%s", shorten(text, l.screen.columns()-1))
 	l.shown = true
 }
 

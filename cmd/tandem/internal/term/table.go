@@ -45,7 +45,7 @@ func layout(heading []string, rows [][]string, columns int) string {
 	line := func(cell func(column) string) {
 		var said strings.Builder
 		for _, one := range shown {
-			piece := Shorten(cell(one), one.width)
+			piece := shorten(cell(one), one.width)
 			said.WriteString(piece)
 			said.WriteString(strings.Repeat(" ", one.width-displayWidth(piece)+between))
 		}
@@ -156,7 +156,7 @@ func wrapped(text string, columns int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		word = Shorten(word, columns)
+		word = shorten(word, columns)
 		switch {
 		case line == "":
 			line = word

@@ -42,7 +42,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 		}
 		for column, cell := range map[int]string{1: "k3vqh8w2mz", 2: "0.91234 (estimate)", 4: "0.00012346"} {
 			_, left, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), "has them): ")
-			name := Shorten(someHeading[column]+",", columns)
+			name := shorten(someHeading[column]+",", columns)
 			if !strings.Contains(text, cell) && !strings.Contains(left+",", strings.TrimRight(name, ",…")) {
 				t.Fatalf("in %d columns %s is cut, and nothing says that %s is left out:\n%s", columns, cell, someHeading[column], text)
 			}
@@ -65,7 +65,7 @@ func TestWideLettersCountTwice(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"abcdef": "abcd…", "模型模型": "模型…", "abc": "abc", "ab cdefg": "ab c…", "abc defg": "abc…"} {
-		if got := Shorten(text, 5); got != want {
+		if got := shorten(text, 5); got != want {
 			t.Errorf("%q in 5 columns is %q, want %q", text, got, want)
 		}
 	}

@@ -90,8 +90,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Shorten is the text in at most so many columns, with a … where it was cut.
-func Shorten(text string, columns int) string {
+// shorten is the text in at most so many columns, with a … where it was cut.
+func shorten(text string, columns int) string {
 	if displayWidth(text) <= columns {
 		return text
 	}

@@ -48,7 +48,7 @@ func onWorker(server *term.Connection, command *cobra.Command, change func(conte
 	var asJSON bool
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	command.Args = term.Arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
-	command.ValidArgsFunction = completeWorker(server)
+	command.ValidArgsFunction = term.CompleteOne(server, (*rest.Client).Workers, func(one protocol.Worker) string { return one.Name })
 	command.RunE = server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 		answer, err := change(ctx, client, args[0])
 		if err != nil {
@@ -76,16 +76,4 @@ func printDrained(out io.Writer, answer protocol.Drained, done string) error {
 	}
 	_, err := fmt.Fprintln(out, text)
 	return err
-}
-
-// completeWorker offers the names of workers.
-func completeWorker(server *term.Connection) term.Completion {
-	return server.CompleteOne(func(ctx context.Context, client *rest.Client) ([]string, error) {
-		workers, err := client.Workers(ctx)
-		var names []string
-		for _, worker := range workers {
-			names = append(names, worker.Name)
-		}
-		return names, err
-	})
 }
