@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -45,7 +46,7 @@ func (s *Service) needOf(r *session, t *trial.Trial, machine int) pool.Need {
 		if t != nil {
 			expected = s.expectedUse(r, t)
 		}
-		share := expected.share()
+		share := expected.Share()
 		need.GPUShare = &share
 	}
 	if asked.Cores > 0 {
@@ -123,7 +124,7 @@ func (r *session) gpuCount(t trial.Trial) *int {
 // to use.
 func (r *session) takes(t trial.Trial, machine int, memory int64) pool.Need {
 	asked := r.resources()
-	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: shareOf(t), Cores: r.occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
+	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: gpushare.ShareOf(t), Cores: r.occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
 	switch {
 	case asked.Cores > 0 && t.Setting == nil:
 		taken.Cores = asked.Cores
@@ -178,7 +179,7 @@ func (s *Service) withheld(r *session, member pool.Member, need pool.Need, back 
 		}
 		return refused{protocol.WaitGang, fmt.Sprintf("trials on worker %s are making way for a study of %s (%d)", member.Registration.Name, of, claim.Priority)}
 	}
-	if opens(member, held, need) {
+	if pool.RoomOf(member, held).Opens(need) {
 		asker.Need.GPUs = 1 // nobody has the GPU yet that it would take a part of
 	}
 	if reason := s.gpusReserved(asker, back, now); reason != "" {

@@ -216,7 +216,7 @@ func (r *session) fresh() int {
 // where they are tuned or shared.
 func (r *session) places() (each float64, constant bool) {
 	if r.study.Definition.SharesGPUs() {
-		return max(leastPlace, r.typicalFraction()), false
+		return max(leastPlace, r.gpuStudy().Fraction()), false
 	}
 	least, most := r.gpus()
 	return float64(max(1, least)), least == most

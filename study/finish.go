@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -30,7 +31,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 		}
 		return reply, err
 	}
-	if faults := gpuUseFaults(request.GPUUse); len(faults) > 0 {
+	if faults := gpushare.Faults(request.GPUUse); len(faults) > 0 {
 		return protocol.FinishReply{}, problem.WithFields("the end of the lease of trial "+string(t.ID)+" is not valid", faults)
 	}
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
@@ -60,10 +61,10 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.Trial, request protocol.FinishRequest) {
 	s.judged(tx)
 	if request.GPUUse != nil {
-		s.sawGPU(ctx, tx.session, was, epochSeen{use: request.GPUUse})
+		s.observeGPU(ctx, was, request.GPUUse, 0)
 	}
 	if now.State.Terminal() {
-		s.leftGPU(now.ID)
+		s.gpus.Left(now.ID)
 	}
 	if now.MeasuredAt(now.Rung) {
 		s.approximation.Ended(now.ID, request.LeaseEpoch, tx.now)
@@ -116,7 +117,8 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 	case request.Outcome == protocol.BudgetReached:
 		return tx.failedStart(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
 	case request.OutOfGPUMemory && tx.crowding.beside:
-		return tx.crowdedOut(t, request)
+		t, reason := gpushare.AfterShortage(t, tx.crowding.gpuBytes, orElse(request.Reason, "the command failed"))
+		return tx.state(t, trial.Queued, reason)
 	default:
 		return tx.failedStart(t, orElse(request.Reason, "the command failed"))
 	}

@@ -1,14 +1,12 @@
 package study
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -16,7 +14,7 @@ import (
 type sharer struct {
 	// number is that of a queued trial, or next.
 	number   int
-	expected expectation
+	expected gpushare.Estimate
 }
 
 // sharers are the trials of which a worker may have one, in the order in which it
@@ -38,7 +36,7 @@ func (s *Service) sharers(r *session, worker string, meant int, kept awaiting) [
 			continue
 		}
 		one := sharer{number: number, expected: s.expectedUse(r, &r.trials[number])}
-		if _, _, _, fits := empty.GPUFor(one.expected.share()); fits {
+		if _, _, _, fits := empty.GPUFor(one.expected.Share()); fits {
 			runs = true
 		}
 		if moved || number == meant {
@@ -54,7 +52,7 @@ func (s *Service) sharers(r *session, worker string, meant int, kept awaiting) [
 }
 
 // firstSharer is what the study's next trial is expected to use.
-func (s *Service) firstSharer(r *session) expectation {
+func (s *Service) firstSharer(r *session) gpushare.Estimate {
 	now := s.options.Now()
 	for _, number := range r.queue {
 		if until, rests := r.resting[number]; !rests || !now.Before(until) {
@@ -64,34 +62,11 @@ func (s *Service) firstSharer(r *session) expectation {
 	return s.expectedUse(r, nil)
 }
 
-// opens reports whether a trial with the need would take a part of a GPU of the
-// worker that no trial has yet.
-func opens(member pool.Member, held []pool.Lease, need pool.Need) bool {
-	if need.GPUShare == nil {
-		return false
-	}
-	_, _, joins, fits := pool.RoomOf(member, held).GPUFor(*need.GPUShare)
-	return fits && !joins
-}
-
 // part is the part of a GPU that is kept for a trial which is being chosen.
 type part struct {
 	// number is that of the queued trial that it is for, or next.
 	number int
-	place  int
-	share  pool.GPUShare
-	room   pool.Room
-}
-
-// holds reports whether the part is enough for a trial of which that is expected.
-// One that is kept as a whole GPU is, as far as the memory goes.
-func (p part) holds(expected expectation) bool {
-	needs := p.room.OnGPU(p.place, expected.share())
-	if p.share.Utilization < 0 {
-		return needs.MemoryBytes <= p.room.GPUBytes(p.place) || p.room.GPUBytes(p.place) == 0
-	}
-	const rounding = 1e-9
-	return expected.known() && needs.Utilization <= p.share.Utilization+rounding && needs.MemoryBytes <= p.share.MemoryBytes
+	gpushare.Part
 }
 
 // fitting reports whether the room is enough for the need, or for one of the
@@ -109,7 +84,7 @@ func (s *Service) fitting(r *session, member pool.Member, room pool.Room, need p
 func (s *Service) sharePart(r *session, member pool.Member, room pool.Room, need pool.Need, sharers []sharer) *part {
 	for _, one := range sharers {
 		for _, joins := range []bool{false, true} { // idle GPUs may be kept for others
-			share := one.expected.share()
+			share := one.expected.Share()
 			share.Joins = joins
 			need.GPUShare = &share
 			if !room.Fits(need) || s.withheld(r, member, need, s.lockedKept(r, member.Registration.ID)).reason != "" {
@@ -117,7 +92,7 @@ func (s *Service) sharePart(r *session, member pool.Member, room pool.Room, need
 			}
 			place, taken, _, _ := room.GPUFor(share)
 			taken.Joins = false
-			return &part{number: one.number, place: place, share: taken, room: room}
+			return &part{one.number, gpushare.Part{Place: place, Share: taken, Room: room}}
 		}
 	}
 	return nil
@@ -128,22 +103,17 @@ func (s *Service) sharePart(r *session, member pool.Member, room pool.Room, need
 // the part was chosen.
 func (tx *transaction) takePart(t *trial.Trial) bool {
 	expected := tx.expects(*t)
-	tx.apart = ""
-	for _, resident := range tx.part.room.Residents(tx.part.place) {
-		tx.apart = orElse(tx.apart, expected.refuses(resident))
-	}
-	if tx.apart != "" || !tx.part.holds(expected) {
+	if tx.apart = tx.part.Refuses(expected); tx.apart != "" || !tx.part.Holds(expected) {
 		return false
 	}
-	t.GPUs = []int{tx.part.place}
-	t.GPUShare = expected.noted(tx.part.room.OnGPU(tx.part.place, expected.share()).MemoryBytes)
+	t.GPUs, t.GPUShare = []int{tx.part.Place}, tx.part.Noted(expected)
 	return true
 }
 
 // postpone queues a trial that needs a larger part of a GPU than was kept.
 func (tx *transaction) postpone(t trial.Trial) error {
 	tx.postponed = true
-	why := "waits for a larger part of a GPU: " + tx.expects(t).basis
+	why := "waits for a larger part of a GPU: " + tx.expects(t).Basis
 	if tx.apart != "" {
 		why = "waits for another GPU: " + tx.apart
 	}
@@ -162,10 +132,10 @@ func (tx *transaction) reshared(t trial.Trial) trial.Trial {
 		return t
 	}
 	expected, memory := tx.expects(t), int64(0)
-	if expected.memoryPart > 0 {
+	if expected.MemoryPart > 0 {
 		memory = t.GPUShare.MemoryBytes
 	}
-	t.GPUShare = expected.noted(max(memory, expected.memoryBytes))
+	t.GPUShare = expected.Noted(max(memory, expected.MemoryBytes))
 	return t
 }
 
@@ -176,8 +146,8 @@ func (s *Service) reshare(r *session, t trial.Trial) {
 		return
 	}
 	expected := s.expectedUse(r, &t)
-	share := expected.share()
-	if expected.memoryPart > 0 {
+	share := expected.Share()
+	if expected.MemoryPart > 0 {
 		share.MemoryBytes, share.MemoryPart = max(share.MemoryBytes, t.GPUShare.MemoryBytes), 0
 	}
 	s.poolMutex.Lock()
@@ -191,7 +161,7 @@ func (s *Service) noteGPU(r *session, t trial.Trial, use *trial.GPUUse) {
 	if t.GPUShare == nil || !t.State.Held() {
 		return
 	}
-	opened := r.watch(t, use)
+	opened := r.gpuStudy().Watch(t, use)
 	s.reshare(r, t)
 	if opened {
 		s.notify()
@@ -223,58 +193,13 @@ func (s *Service) crowdingOf(t trial.Trial) crowding {
 	return one
 }
 
-// mostCrowded is how often a trial may run out of memory beside others: then it
-// has the GPU to itself.
-const mostCrowded = 3
-
-// wantsItsOwn reports whether the trial has GPUs to itself, after what it learned from
-// running out of memory beside others: of whichever size they are.
-func wantsItsOwn(t trial.Trial) bool {
-	learned := t.GPUShortage
-	return learned != nil && (learned.Times >= mostCrowded || learned.GPUMemoryBytes > 0 && learned.NeedBytes >= learned.GPUMemoryBytes)
-}
-
-// crowdedOut puts a trial back into the queue that ran out of memory on a GPU
-// which it shared: that is no failure of its own. It comes back with a need that
-// is larger (packing.Resubmit), and alone in the end.
-func (tx *transaction) crowdedOut(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
-	shortage := trial.GPUShortage{}
-	if t.GPUShortage != nil {
-		shortage = *t.GPUShortage
-	}
-	shortage.Times++
-	if tx.crowding.gpuBytes > 0 { // else its worker has not registered again yet
-		shortage.GPUMemoryBytes = tx.crowding.gpuBytes
-	}
-	held := int64(0)
-	if t.GPUUse != nil {
-		held = t.GPUUse.MemoryBytes
-	}
-	job := packing.Job{Name: string(t.ID), MemoryBytes: max(t.GPUShare.MemoryBytes, shortage.NeedBytes)}
-	again, err := packing.Resubmit(job, held, cmp.Or(shortage.GPUMemoryBytes, mostGPUBytes))
-	if err != nil || shortage.Times >= mostCrowded {
-		again.MemoryBytes = max(shortage.GPUMemoryBytes, again.MemoryBytes)
-	}
-	shortage.NeedBytes = again.MemoryBytes
-	t.GPUShortage = &shortage
-	how := fmt.Sprintf("%.3g GiB are kept for it from now on", float64(shortage.NeedBytes)/gibibyte)
-	if wantsItsOwn(t) {
-		how = "it has a GPU to itself from now on"
-	}
-	return tx.state(t, trial.Queued, fmt.Sprintf("ran out of GPU memory beside other trials (%d of at most %d times), which is no failure of its own: %s; %s",
-		shortage.Times, mostCrowded, how, orElse(request.Reason, "the command failed")))
-}
-
 // poolGPU is what a running trial has of its machine's GPUs, as the caller sees
 // it; nil for none. The study's lock is held.
 func (s *Service) poolGPU(ctx context.Context, r *session, t trial.Trial) *protocol.PoolGPU {
 	if len(t.GPUs) == 0 {
 		return nil
 	}
-	one := &protocol.PoolGPU{Places: t.GPUs, Share: t.GPUShare}
-	if use := r.observed(&t); use != nil {
-		one.Use = &use.GPUUse
-	}
+	one := &protocol.PoolGPU{Places: t.GPUs, Share: t.GPUShare, Use: r.gpuStudy().Observed(t)}
 	s.poolMutex.Lock()
 	lease, _ := s.leases.Lease(t.ID)
 	sharers := s.leases.Sharers(lease)

@@ -152,7 +152,7 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 		return reply, false, false, r.broken
 	}
 	kept := s.awaitingOf(r)
-	s.foresee(ctx, r)
+	s.gpus.Prepare(ctx, r.gpuStudy())
 	if r.full(kept.besides(worker)) || !s.suits(r, worker) {
 		return reply, false, false, nil
 	}
@@ -213,7 +213,7 @@ func (s *Service) grant(ctx context.Context, r *session, worker string, here sit
 			lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
 			lease.Deadline = tx.now.Add(s.leaseTerm())
 			s.granted(r, lease, here.ticket)
-			s.beganOnGPU(r, *leased)
+			s.gpus.Began(r.gpuStudy(), *leased, s.gpuPlace(*leased))
 			s.approximation.Began(*leased, r.study.Definition, waited, tx.now)
 		})
 	} else {

@@ -2,11 +2,8 @@ package study
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
 
-	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // neighbourEntry is the kind of what is stored of leases that have, or had, others
@@ -14,21 +11,11 @@ import (
 // also behind a restart of the server before which the others had left.
 const neighbourEntry = "neighbour"
 
-// entry names the lease in the store.
-func (h holding) entry() string { return fmt.Sprintf("%s@%d", h.trial, h.lease) }
-
-// holdingNamed is the lease that the entry names.
-func holdingNamed(entry string) (holding, bool) {
-	id, epoch, cut := strings.Cut(entry, "@")
-	number, err := strconv.ParseInt(epoch, 10, 64)
-	return holding{trial.ID(id), trial.LeaseEpoch(number)}, cut && err == nil
-}
-
 // loadNeighbours reads which leases had others beside them.
 func (s *Service) loadNeighbours(ctx context.Context) error {
-	found := map[holding]bool{}
+	found := map[pool.LeaseID]bool{}
 	if err := eachEntry(ctx, s.store, neighbourEntry, func(name string, _ bool) {
-		if one, known := holdingNamed(name); known {
+		if one, known := pool.ParseLeaseID(name); known {
 			found[one] = true
 		}
 	}); err != nil {
@@ -44,13 +31,13 @@ func (s *Service) loadNeighbours(ctx context.Context) error {
 // those to remove of leases that are over. The pool's lock is held.
 func (s *Service) neighbours() (entries []PoolEntry) {
 	for _, lease := range s.leases.All() {
-		if one := (holding{lease.Trial, lease.Epoch}); lease.Beside && !s.neighboured[one] {
-			entries = append(entries, poolEntry(neighbourEntry, one.entry(), true))
+		if one := (pool.LeaseID{Trial: lease.Trial, Epoch: lease.Epoch}); lease.Beside && !s.neighboured[one] {
+			entries = append(entries, poolEntry(neighbourEntry, one.String(), true))
 		}
 	}
 	for one := range s.neighboured {
-		if !s.leases.Has(one.trial, one.lease) {
-			entries = append(entries, PoolEntry{Kind: neighbourEntry, Name: one.entry()})
+		if !s.leases.Has(one.Trial, one.Epoch) {
+			entries = append(entries, PoolEntry{Kind: neighbourEntry, Name: one.String()})
 		}
 	}
 	return entries

@@ -31,7 +31,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpuModels(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
+	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
 	stands := s.standing("", Caller{})
 	q := question{field: fieldOf(stands), types: types, probes: s.probesByType(), most: mostWaiting, explain: true, caller: caller}
 	running := map[string][]protocol.PoolRun{}

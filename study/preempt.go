@@ -112,7 +112,7 @@ func (s *Service) hostFor(r *session, member pool.Member, need pool.Need) pool.H
 	joins, share := need, *need.GPUShare
 	share.Joins, joins.GPUShare = true, &share
 	host.Allows = func(left []pool.Lease) bool {
-		if !opens(member, left, need) || pool.RoomOf(member, left).Fits(joins) {
+		if room := pool.RoomOf(member, left); !room.Opens(need) || room.Fits(joins) {
 			return true
 		}
 		then := s.holdings()

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -92,7 +93,7 @@ func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report pr
 		s.spend(r.owner, 0, float64(report.Energy.Joules))
 		s.poolMutex.Unlock()
 	}
-	s.sawGPU(ctx, r, t, epochOf(t, report))
+	s.observeGPU(ctx, t, report.GPUUse, float64(report.Seconds-report.SetupSeconds)/fractionAt(t, t.Rung))
 }
 
 // report stages what comes of a report.
@@ -180,7 +181,7 @@ func (r *session) checkReport(t trial.Trial, report protocol.Report) error {
 			faults = append(faults, problem.Field{Path: "profile", Message: fault})
 		}
 	}
-	faults = append(faults, gpuUseFaults(report.GPUUse)...)
+	faults = append(faults, gpushare.Faults(report.GPUUse)...)
 	faults = append(faults, unmeasured(t.Budget, report)...)
 	if t.Budget.Measured() || report.Epoch == t.Budget.Epochs { // of a measured budget any report may be the last
 		missing, err := r.missing(t, report)

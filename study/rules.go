@@ -206,7 +206,7 @@ func (s *Service) applied(entries []PoolEntry, stored bool) {
 		case entry.Kind == exclusionEntry && stored:
 			s.forgetExclusion(entry.Name)
 		case entry.Kind == neighbourEntry && stored:
-			if one, _ := holdingNamed(entry.Name); entry.Document != nil {
+			if one, _ := pool.ParseLeaseID(entry.Name); entry.Document != nil {
 				s.neighboured[one] = true
 			} else {
 				delete(s.neighboured, one)

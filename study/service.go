@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -76,7 +77,9 @@ type Service struct {
 	uploads uploads // what was sent, and may be committed
 
 	approximation *approximation.Controller
-	gpuLessons    *lessons // what trainings use of GPUs
+	gpus          *gpushare.Model
+	// learning lets one model of GPUs be fitted at a time.
+	learning gate.Gate
 
 	// governing lets one change of the pool's rules be made at a time.
 	governing gate.Gate
@@ -93,7 +96,7 @@ type Service struct {
 	vacancies map[string]vacancy
 	departing map[string]storedMove // what is stored of moves, by name
 	// neighboured are the leases of which it is stored that others were beside them.
-	neighboured map[holding]bool
+	neighboured map[pool.LeaseID]bool
 	rules       rules
 	gangs       pool.Gangs
 	counted     counted
@@ -118,9 +121,10 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	s := &Service{
 		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), rules: newRules(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), gpuLessons: newLessons(), uploads: uploads{sent: make(map[string][]upload)},
-		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[holding]bool),
+		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), rules: newRules(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
+		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[pool.LeaseID]bool),
 	}
+	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
 	s.inference = inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Now: options.Now})
 	s.ranked = ranked{ranking.New(store, s.Look, options.Now)}
 	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: leaderOf, Gate: s.analyses, Now: options.Now})}
@@ -142,7 +146,7 @@ func (s *Service) Start(ctx context.Context) error {
 	if err := s.loadExclusions(ctx); err != nil {
 		return err
 	}
-	if err := s.loadLessons(ctx); err != nil {
+	if err := s.loadGPUs(ctx); err != nil {
 		return err
 	}
 	if err := s.loadResponses(ctx); err != nil {
@@ -210,7 +214,7 @@ func (s *Service) Close(ctx context.Context) error {
 	if err := s.keepRules(ctx, now, now, true); err != nil {
 		failures = append(failures, err)
 	}
-	if err := s.saveLessons(ctx, true); err != nil {
+	if err := s.saveGPUs(ctx, true); err != nil {
 		failures = append(failures, err)
 	}
 	if err := s.keepResponses(ctx, now, true); err != nil {

@@ -19,6 +19,8 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/gpushare"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // session is a study's state in memory: what the store has or is about to
@@ -50,10 +52,7 @@ type session struct {
 
 	// resident is the most memory a trial was seen to use since it was loaded.
 	resident int64
-	// watched is what heartbeats said of trials' GPUs since their last reports, by
-	// number; seen sums up what all trials were seen to use: nil until somebody asks.
-	watched map[int]*trial.GPUUse
-	seen    *usualUse
+	gpuUsage gpushare.Usage // of GPUs, by all trials
 	// sought is when a machine was last looked for that could be cleared for a trial.
 	sought time.Time
 
@@ -61,11 +60,6 @@ type session struct {
 
 	// outlook is what epochs should take where; nil until somebody asks.
 	outlook *outlook
-	// designs are what trials train, by their parameters; nil until somebody asks, and
-	// when a script has said something new. relatives are trials of earlier studies
-	// that train the same models; nil before they are looked for.
-	designs   *designs
-	relatives *[]trial.Trial
 
 	method search.Method // nil when the study is over or the search broken
 	// broken is why the search cannot be continued by this program. The study
@@ -201,14 +195,12 @@ func (s *Service) refresh(ctx context.Context, r *session) error {
 	}
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
-	r.method, r.broken, r.designs = nil, nil, nil
+	r.method, r.broken = nil, nil
 	r.spending, r.held, r.use = spending.Spending{}, 0, use{}
-	if r.seen = nil; r.durable.at == 0 { // nothing has changed since it was first loaded
+	if r.durable.at == 0 { // nothing has changed since it was first loaded
 		r.durable.starts = startsOf(trials)
 	}
-	maps.DeleteFunc(r.watched, func(number int, _ *trial.GPUUse) bool {
-		return number >= len(trials) || !trials[number].State.Held()
-	})
+	r.gpuUsage.Reload(trials)
 	for _, t := range trials {
 		r.spending = r.spending.Plus(r.spent(t))
 		r.use.replace(nil, t.SystemUse)
@@ -257,7 +249,7 @@ func (s *Service) regrant(r *session) {
 				granted = *t.Started
 			}
 			lease := r.leaseRecord(t, r.takes(t, 0, 0), granted)
-			lease.Deadline, lease.Beside = now.Add(s.leaseTerm()), s.neighboured[holding{t.ID, t.LeaseEpoch}]
+			lease.Deadline, lease.Beside = now.Add(s.leaseTerm()), s.neighboured[pool.LeaseID{Trial: t.ID, Epoch: t.LeaseEpoch}]
 			s.leases.Grant(lease)
 		}
 	}

@@ -29,7 +29,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	}
 	s.lastTick = now
 	s.workers.Forget(now.Add(-forgetWorkersAfter))
-	s.noteGPUTypes()
+	s.gpus.Connect(s.connectedGPUs())
 	expired := s.leases.Expired(now)
 	s.poolMutex.Unlock()
 

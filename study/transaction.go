@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 )
 
 // transaction gathers what one use case writes. Nothing of it is visible, in
@@ -30,7 +31,7 @@ type transaction struct {
 	// trial should take of one, and postponed says that one needs more than its part,
 	// or apart, that it must not run beside who is there.
 	part      *part
-	expects   func(trial.Trial) expectation
+	expects   func(trial.Trial) gpushare.Estimate
 	postponed bool
 	apart     string
 	// crowding is whether a trial that ends its lease shares its GPU.
@@ -77,7 +78,7 @@ type transaction struct {
 func (s *Service) begin(r *session) *transaction {
 	return &transaction{
 		session: r, now: s.options.Now(), trials: make(map[int]trial.Trial),
-		expects: func(t trial.Trial) expectation { return s.expectedUse(r, &t) },
+		expects: func(t trial.Trial) gpushare.Estimate { return s.expectedUse(r, &t) },
 	}
 }
 
@@ -346,12 +347,11 @@ func (tx *transaction) show() {
 		if number < len(r.trials) {
 			r.spending = r.spending.Replacing(r.spent(r.trials[number]), r.spent(staged))
 			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
-			tx.forgetUse(r.trials[number], staged)
+			if undo := r.gpuUsage.Replace(r.trials[number], staged); undo != nil {
+				tx.undo = append(tx.undo, undo)
+			}
 			if r.trials[number].State.Held() {
 				r.held--
-			}
-			if newlyModelled(r.trials[number], staged) {
-				r.designs = nil
 			}
 			r.trials[number] = staged
 		} else {

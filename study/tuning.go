@@ -100,7 +100,7 @@ func (s *Service) reserve(r *session, worker string, sharers ...sharer) (here si
 	_, most := r.gpus()
 	here.gpus = here.room.GPUs[:min(most, len(here.room.GPUs))]
 	if here.part != nil {
-		here.gpus, need.GPUShare = []int{here.part.place}, &here.part.share
+		here.gpus, need.GPUShare = []int{here.part.Place}, &here.part.Share
 	}
 	here.ticket = s.leases.Pend(pool.Lease{
 		Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: worker,

@@ -95,7 +95,11 @@ func (s *Service) waitsForWorkers(r *session, members []pool.Member) []protocol.
 	case leaving > 0 && r.study.Definition.Preempt:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitPreempted, Reason: "trials are making way on " + numbered(leaving, "worker", "workers")})
 	case busy > 0 && r.study.Definition.SharesGPUs():
-		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("none of the %d workers that suit it has room for a part of a GPU: its next trial %s%s", busy, s.firstSharer(r).words(), s.keptApart(r.id))})
+		refusal := s.gpus.Refusal(r.id)
+		if refusal != "" {
+			refusal = "; " + refusal
+		}
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("none of the %d workers that suit it has room for a part of a GPU: its next trial %s%s", busy, s.firstSharer(r), refusal)})
 	case busy > 0 && r.held == 0:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: numbered(busy, "worker that suits it is", "workers that suit it are") + " busy" + s.mayNotPreempt(r)})
 	case len(waits) == 0 && busy == 0:

@@ -199,7 +199,7 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 		if one.Owner != caller.Owner || !caller.sees(one.ID, one.Owner) || named(warm.Studies, one) {
 			continue
 		}
-		if _, err := objectivesIn(one.Definition, def); err != nil || !sameParameters(one.Definition.Space, def.Space) {
+		if _, err := objectivesIn(one.Definition, def); err != nil || !one.Definition.Space.SameParameters(def.Space) {
 			continue
 		}
 		found := gathered{space: def.Space}
@@ -220,19 +220,6 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 // named reports whether the study is among those that its owner names.
 func named(refs []string, one Study) bool {
 	return slices.Contains(refs, one.ID) || slices.Contains(refs, one.Definition.Name) || slices.Contains(refs, one.Reference())
-}
-
-// sameParameters reports whether two spaces have the same parameters, whatever their ranges.
-func sameParameters(a, b space.Space) bool {
-	if len(a.Parameters) != len(b.Parameters) {
-		return false
-	}
-	for _, p := range a.Parameters {
-		if other, ok := b.Parameter(p.Name); !ok || other.Type != p.Type {
-			return false
-		}
-	}
-	return true
 }
 
 // objectivesIn finds each objective of the new study in the earlier one.

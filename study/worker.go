@@ -25,7 +25,7 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 	}
 	s.workers.Register(registration, caller.Holder, s.options.Now())
 	s.counted = counted{}
-	s.noteGPUTypes()
+	s.gpus.Connect(s.connectedGPUs())
 	return s.timing(), nil
 }
 

@@ -82,3 +82,17 @@ func (s Space) Parameter(name string) (Parameter, bool) {
 	}
 	return Parameter{}, false
 }
+
+// SameParameters reports whether the spaces have the same parameters, whatever their
+// ranges.
+func (s Space) SameParameters(other Space) bool {
+	if len(s.Parameters) != len(other.Parameters) {
+		return false
+	}
+	for _, p := range s.Parameters {
+		if theirs, ok := other.Parameter(p.Name); !ok || theirs.Type != p.Type {
+			return false
+		}
+	}
+	return true
+}

@@ -168,3 +168,13 @@ func (r Room) OnGPU(place int, share GPUShare) GPUShare { return share.on(r.GPUB
 // CoresOf is how many of the machine's cores a trial with the need keeps busy,
 // where it says none by itself too.
 func (r Room) CoresOf(need Need) int { return r.cores(need.Cores, need.GPUShare) }
+
+// Opens reports whether a trial with the need would take a part of a GPU that no trial
+// has yet.
+func (r Room) Opens(need Need) bool {
+	if need.GPUShare == nil {
+		return false
+	}
+	_, _, joins, fits := r.GPUFor(*need.GPUShare)
+	return fits && !joins
+}

@@ -8,12 +8,29 @@
 package pool
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/trial"
 )
+
+// LeaseID names a lease: a trial, and which of its leases.
+type LeaseID struct {
+	Trial trial.ID
+	Epoch trial.LeaseEpoch
+}
+
+func (l LeaseID) String() string { return fmt.Sprintf("%s@%d", l.Trial, l.Epoch) }
+
+// ParseLeaseID is the inverse of [LeaseID.String].
+func ParseLeaseID(text string) (LeaseID, bool) {
+	id, epoch, cut := strings.Cut(text, "@")
+	number, err := strconv.ParseInt(epoch, 10, 64)
+	return LeaseID{trial.ID(id), trial.LeaseEpoch(number)}, cut && err == nil
+}
 
 // Lease is one trial in a worker's hands.
 type Lease struct {

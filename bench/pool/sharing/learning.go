@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/gpushare/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
@@ -47,7 +47,7 @@ type toldScore struct {
 // shown has the scores of each span of how many were seen before.
 func shown(profiles []profile, seed uint64, until []int) []toldScore {
 	scores := make([]toldScore, len(until)-1)
-	var gpu experience.GPU
+	var gpu gpushare.GPU
 	sum := 0.0
 	for n, i := range rand.New(rand.NewPCG(seed, 23)).Perm(len(profiles)) { //nolint:gosec // what is drawn has to repeat
 		one := profiles[i].Sample
@@ -56,15 +56,15 @@ func shown(profiles []profile, seed uint64, until []int) []toldScore {
 			scores[at].add(&gpu, one, sum/float64(n))
 		}
 		sum += math.Log1p(100 * one.Utilization)
-		gpu.See(experience.Profile{Training: fmt.Sprint(i), Sample: one, Seconds: 60, At: time.Unix(int64(n), 0)})
+		gpu.See(gpushare.Profile{Training: fmt.Sprint(i), Sample: one, Seconds: 60, At: time.Unix(int64(n), 0)})
 		if gpu.Due() {
-			gpu.Adopt(gpu.Lesson().Learn())
+			gpu.Adopt(gpu.TrainingSet().Fit())
 		}
 	}
 	return scores
 }
 
-func (s *toldScore) add(gpu *experience.GPU, one utilization.Sample, mean float64) {
+func (s *toldScore) add(gpu *gpushare.GPU, one utilization.Sample, mean float64) {
 	s.all++
 	said, _, err := gpu.Expect(one.Features, one.Family)
 	if err != nil {

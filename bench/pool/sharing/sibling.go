@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/gpushare/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
@@ -56,11 +56,11 @@ func siblings(r *recording, runs int) {
 // nextOf shows a study's trainings one by one, in an order that is drawn, to a server
 // that has seen all others, and tells what either way expects of each before.
 func nextOf(all []profile, study []int, run uint64, tell func(seen int, usual, said utilization.Sample, was profile)) {
-	var gpu experience.GPU
+	var gpu gpushare.GPU
 	see := func(i int) {
 		one := all[i].Sample
 		one.Family = all[i].Architecture
-		gpu.See(experience.Profile{Training: fmt.Sprint(i), Sample: one, Seconds: 60, At: time.Unix(int64(i), 0)})
+		gpu.See(gpushare.Profile{Training: fmt.Sprint(i), Sample: one, Seconds: 60, At: time.Unix(int64(i), 0)})
 	}
 	for i := range all {
 		if !slices.Contains(study, i) {
@@ -73,7 +73,7 @@ func nextOf(all []profile, study []int, run uint64, tell func(seen int, usual, s
 	var bytes []int64
 	for seen, i := range order[:min(len(order), mostSiblings+1)] {
 		if seen > 0 {
-			gpu.Adopt(gpu.Lesson().Learn())
+			gpu.Adopt(gpu.TrainingSet().Fit())
 			if said, _, err := gpu.Expect(all[i].Features, all[i].Architecture); err == nil {
 				at := int(math.Ceil(cautious*float64(seen))) - 1
 				usual := utilization.Sample{Utilization: slices.Sorted(slices.Values(shares))[at], MemoryBytes: slices.Sorted(slices.Values(bytes))[at]}

@@ -1,15 +1,4 @@
-// Package experience keeps what a server has seen of trainings on one type of
-// GPU, alone and together, and what it learned from that: how much of the GPU a
-// training will use ([GPU.Expect], by workers/gpushare/utilization), and how fast two
-// will be that share one ([GPU.Beside], by workers/interference).
-//
-// Its one invariant: nothing is told before there is enough to learn from, and
-// what is told comes with how far it was off where it had to tell what was
-// hidden. Learning takes seconds and is done on a copy ([GPU.Lesson],
-// [Lesson.Learn], [GPU.Adopt]), so that nobody waits for it; the same
-// observations teach the same. It does no I/O and knows no clock. Nothing here
-// is safe for concurrent use.
-package experience
+package gpushare
 
 import (
 	"cmp"
@@ -40,10 +29,10 @@ type GPU struct {
 	profiles map[string]Profile
 	learned  *utilization.Learned
 	// reason is why nothing is learned; fresh is how many trainings are new since
-	// the last lesson.
+	// the last fit.
 	reason string
 	fresh  int
-	together
+	colocations
 }
 
 // See takes in a training that was seen alone, again perhaps. Beyond
@@ -124,67 +113,67 @@ func (g *GPU) relearn() int {
 
 // Due reports whether there is enough new to learn again.
 func (g *GPU) Due() bool {
-	return len(g.profiles) >= utilization.LeastToLearn && g.fresh >= g.relearn() || g.together.due()
+	return len(g.profiles) >= utilization.LeastToLearn && g.fresh >= g.relearn() || g.colocations.due()
 }
 
-// Lesson is what there is to learn from, apart from the GPU that it is of.
-type Lesson struct {
+// TrainingSet is what there is to learn from, apart from the GPU that it is of.
+type TrainingSet struct {
 	samples []utilization.Sample
 	uses    bool
 	pairs   []pair
 	fresh   [2]int
 }
 
-// Lesson is a copy of all that is new, in an order that depends on nothing but
+// TrainingSet is a copy of all that is new, in an order that depends on nothing but
 // what was seen.
-func (g *GPU) Lesson() Lesson {
-	l := Lesson{uses: len(g.profiles) >= utilization.LeastToLearn && g.fresh >= g.relearn(), fresh: [2]int{g.fresh, g.together.fresh}}
+func (g *GPU) TrainingSet() TrainingSet {
+	l := TrainingSet{uses: len(g.profiles) >= utilization.LeastToLearn && g.fresh >= g.relearn(), fresh: [2]int{g.fresh, g.colocations.fresh}}
 	for _, name := range slices.Sorted(maps.Keys(g.profiles)) {
 		l.samples = append(l.samples, g.profiles[name].Sample)
 	}
-	if g.together.due() {
-		l.pairs = g.together.pairs()
+	if g.colocations.due() {
+		l.pairs = g.colocations.pairs()
 	}
 	return l
 }
 
-// Lore is what came of a lesson.
-type Lore struct {
+// Fitted is what was learned from a training set.
+type Fitted struct {
 	uses    bool
 	learned *utilization.Learned
 	reason  string
-	paces   *paces
+	models  *pairModels
 	fresh   [2]int
 }
 
 // seed is that of every model: what is the same is learned the same.
 const seed = 1
 
-// Learn makes the models; it takes seconds.
-func (l Lesson) Learn() Lore {
-	lore := Lore{uses: l.uses, fresh: l.fresh}
+// Fit makes the models; it takes seconds.
+func (l TrainingSet) Fit() Fitted {
+	fitted := Fitted{uses: l.uses, fresh: l.fresh}
 	if l.uses {
 		var err error
-		if lore.learned, err = utilization.Learn(l.samples, seed); err != nil {
-			lore.reason = err.Error()
+		if fitted.learned, err = utilization.Learn(l.samples, seed); err != nil {
+			fitted.reason = err.Error()
 		}
 	}
 	if l.pairs != nil {
-		made := learnPaces(l.pairs)
-		lore.paces = &made
+		made := learnPairs(l.pairs)
+		fitted.models = &made
 	}
-	return lore
+	return fitted
 }
 
-// Adopt puts what was learned into force. Where the newest lesson taught nothing,
+// Adopt puts what was learned into force. Where the newest training set taught nothing,
 // the model before it goes: it would not stand today.
-func (g *GPU) Adopt(lore Lore) {
-	if lore.uses {
-		g.learned, g.reason = lore.learned, lore.reason
-		g.fresh = max(0, g.fresh-lore.fresh[0])
+func (g *GPU) Adopt(fitted Fitted) {
+	if fitted.uses {
+		g.learned, g.reason = fitted.learned, fitted.reason
+		g.fresh = max(0, g.fresh-fitted.fresh[0])
 	}
-	if lore.paces != nil {
-		g.together.paces = *lore.paces
-		g.together.fresh = max(0, g.together.fresh-lore.fresh[1])
+	if fitted.models != nil {
+		g.colocations.models = *fitted.models
+		g.colocations.fresh = max(0, g.colocations.fresh-fitted.fresh[1])
 	}
 }

@@ -1,4 +1,4 @@
-package study
+package gpushare
 
 import (
 	"context"
@@ -8,22 +8,23 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// designs say what a study's trials train, by their parameters, before a script
+// architectures say what a study's trials train, by their parameters, before a script
 // has said so: trials whose parameters differ in nothing that changes the model
 // share an architecture (Rocha, section 7.3.4).
-type designs struct {
+type architectures struct {
 	// deciding are the parameters that change the model, as far as is known.
 	deciding []string
 	// known has the architecture by the values of these; conflicts counts the trials
 	// that have the same ones as others and train different models.
 	known     map[string]string
 	conflicts int
-	// looked says that all of these are at hand: see Service.foresee.
-	looked bool
+	// prepared says that all of these are in memory: see [Model.Prepare].
+	prepared bool
 }
 
 // batchNames are the names that a parameter has which says how many samples a
@@ -45,12 +46,12 @@ func batchOf(configuration space.Configuration) int64 {
 	return 0
 }
 
-// designsOf finds what decides the architecture. Where the study tells parameters
+// architecturesOf finds what decides the architecture. Where the study tells parameters
 // of the model from others (kind: model), these do. Where it does not, or where
 // trials contradict that, all do but those in which two trials differ that train
 // the same model; and where trials contradict that, too (a parameter may change the
 // model together with another one only), as many of the latter as settle it.
-func designsOf(of space.Space, trials []trial.Trial) designs {
+func architecturesOf(of space.Space, trials []trial.Trial) architectures {
 	var all, declared []string
 	for _, p := range of.Parameters {
 		all = append(all, p.Name)
@@ -98,11 +99,6 @@ func modelled(trials []trial.Trial) (met []trial.Trial) {
 		}
 	}
 	return met
-}
-
-// newlyModelled reports whether it became known what the trial trains.
-func newlyModelled(before, now trial.Trial) bool {
-	return now.Inference != nil && (before.Inference == nil || before.Inference.Architecture != now.Inference.Architecture)
 }
 
 // valueTable is trials' values of each parameter, and what they train, as numbers: of
@@ -166,8 +162,8 @@ func (c valueTable) split(groups []int, name string) (finer []int, conflicts, kn
 	return finer, conflicts, len(last)
 }
 
-func tableOf(deciding []string, met []trial.Trial) designs {
-	d := designs{deciding: deciding, known: map[string]string{}}
+func tableOf(deciding []string, met []trial.Trial) architectures {
+	d := architectures{deciding: deciding, known: map[string]string{}}
 	for _, t := range met {
 		values := valuesOf(deciding, t.Configuration)
 		if other, known := d.known[values]; known && other != t.Inference.Architecture {
@@ -193,7 +189,7 @@ func valuesOf(names []string, configuration space.Configuration) string {
 
 // architecture is what a trial with the parameters trains, and how that is known;
 // empty where it is not, and the words say why.
-func (d designs) architecture(configuration space.Configuration) (key, how string) {
+func (d architectures) architecture(configuration space.Configuration) (key, how string) {
 	if len(d.known) == 0 {
 		return "", "no script has said yet what it trains: call trial.save_model"
 	}
@@ -210,58 +206,94 @@ func (d designs) architecture(configuration space.Configuration) (key, how strin
 	return key, "trials with the same " + strings.Join(d.deciding, ", ") + " train this model"
 }
 
-// architectureOf is what the trial trains, or will, and how that is known; empty
+// Prepare reads what is asked of a study's trials later, while locks are held under
+// which nothing may be read: what they train.
+func (m *Model) Prepare(ctx context.Context, of Study) {
+	if !of.Definition.SharesGPUs() || !m.fitted() {
+		return
+	}
+	if of.architectures == nil {
+		m.architecture(ctx, of, trial.Trial{})
+	}
+	if of.architectures.prepared {
+		return
+	}
+	of.architectures.prepared = true
+	for _, key := range of.architectures.known {
+		m.features(ctx, key, 1)
+	}
+}
+
+// architecture is what the trial trains, or will, and how that is known; empty
 // where it is not. The trial may be one that the search has not started.
-func (s *Service) architectureOf(ctx context.Context, r *session, t trial.Trial) (key, how string) {
+func (m *Model) architecture(ctx context.Context, of Study, t trial.Trial) (key, how string) {
 	if t.Inference != nil && t.Inference.Architecture != "" {
 		return t.Inference.Architecture, "its script has said so"
 	}
-	if r.designs == nil {
-		made := designsOf(r.study.Definition.Space, slices.Concat(s.relatives(ctx, r), r.trials))
-		r.designs = &made
+	if of.architectures == nil {
+		made := architecturesOf(of.Definition.Space, slices.Concat(m.earlierTrials(ctx, of), of.Trials))
+		of.architectures = &made
 	}
-	return r.designs.architecture(t.Configuration)
+	return of.architectures.architecture(t.Configuration)
 }
 
-// mostRelatives is of how many earlier studies the models are looked at.
-const mostRelatives = 3
+// architectureOf is what the trial trains, as far as it is in memory; empty where it is
+// not.
+func (s Study) architectureOf(t trial.Trial) string {
+	if t.Inference != nil && t.Inference.Architecture != "" {
+		return t.Inference.Architecture
+	}
+	if s.architectures == nil {
+		return ""
+	}
+	key, _ := s.architectures.architecture(t.Configuration)
+	return key
+}
 
-// relatives are trials of the newest earlier studies of the same owner that run the
+// mostEarlier is of how many earlier studies the models are looked at.
+const mostEarlier = 3
+
+// earlierTrials are trials of the newest earlier studies of the same owner that run the
 // same command with the same parameters: they train the same models. They are read
 // once.
-func (s *Service) relatives(ctx context.Context, r *session) []trial.Trial {
-	if r.relatives != nil {
-		return *r.relatives
+func (m *Model) earlierTrials(ctx context.Context, of Study) []trial.Trial {
+	if of.earlier != nil {
+		return *of.earlier
 	}
 	var found []trial.Trial
-	studies, err := s.store.Studies(ctx)
-	left := mostRelatives
+	studies, err := m.store.Studies(ctx)
+	left := mostEarlier
 	for _, one := range studies {
 		if left == 0 || err != nil {
 			break
 		}
-		if one.ID == r.id || one.Owner != r.owner || !sameScript(one, r.study) {
+		if one.ID == of.ID || one.Owner != of.Owner || !sameScript(one, of) {
 			continue
 		}
 		left--
 		var trials []trial.Trial
-		if trials, err = s.store.Trials(ctx, one.ID); err == nil {
+		if trials, err = m.store.Trials(ctx, one.ID); err == nil {
 			found = append(found, modelled(trials)...)
 		}
 	}
 	if err != nil {
-		s.options.Logger.Warn("what earlier studies train is not known", "study", r.study.Definition.Name, "error", err)
+		m.options.Logger.Warn("what earlier studies train is not known", "study", of.Definition.Name, "error", err)
 		return nil // it is tried again the next time
 	}
-	r.relatives = &found
+	of.earlier = &found
 	return found
 }
 
 // sameScript reports whether two studies run the same command with the same
 // parameters.
-func sameScript(a, b Study) bool {
+func sameScript(a journal.Study, b Study) bool {
 	one, other := a.Definition, b.Definition
-	return len(one.Command) > 0 && slices.Equal(one.Command, other.Command) && one.Directory == other.Directory && sameParameters(one.Space, other.Space)
+	return len(one.Command) > 0 && slices.Equal(one.Command, other.Command) && one.Directory == other.Directory && one.Space.SameParameters(other.Space)
+}
+
+// kindOf is the kind of training that the trial is, as far as it is in memory.
+func (s Study) kindOf(t trial.Trial) string {
+	return kindOf(s.ID, s.architectureOf(t), batchOf(t.Configuration))
 }
 
 // kindOf names trainings that take as long as each other, of one study: those of

@@ -1,4 +1,4 @@
-package experience
+package gpushare
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // The grounds on which two trainings are told about.
 const (
-	Seen      = "seen"    // such two were seen together
+	Measured  = "seen"    // such two were seen together
 	ByFactors = "factors" // each was seen beside others: a table is completed
 	ByUse     = "use"     // by what both use of the GPU, from other pairs
 )
@@ -24,8 +24,8 @@ const (
 	parts = 5
 )
 
-// paces are what was learned of pairs; nil is not learned.
-type paces struct {
+// pairModels are what was learned of pairs; nil is not learned.
+type pairModels struct {
 	factors *interference.Factors
 	line    *interference.Line
 	// in is in how many pairs a kind was; off is by how much the speeds of pairs
@@ -46,8 +46,8 @@ type PairModel struct {
 	Off, PlainOff float64
 }
 
-// Told is what is known of trainings that share such a GPU.
-type Told struct {
+// PairSummary is what is known of trainings that share such a GPU.
+type PairSummary struct {
 	// Kinds is how many kinds of trainings were seen, Seen how many pairs of them
 	// often enough to count.
 	Kinds, Seen int
@@ -56,27 +56,27 @@ type Told struct {
 	Reason string
 }
 
-// Told is what is known of trainings that share such a GPU.
-func (g *GPU) Told() Told {
-	t := &g.together
-	told := Told{Kinds: len(t.alone), Seen: len(t.pairs()), Learned: t.paces.told}
+// PairSummary is what is known of trainings that share such a GPU.
+func (g *GPU) Pairs() PairSummary {
+	t := &g.colocations
+	told := PairSummary{Kinds: len(t.alone), Seen: len(t.pairs()), Learned: t.models.told}
 	switch {
 	case len(told.Learned) > 0:
 	case told.Seen < leastForFactors:
 		told.Reason = fmt.Sprintf("%d pairs were seen for long enough: at least %d are needed to tell others", told.Seen, leastForFactors)
-	case t.paces.pairs == 0:
+	case t.models.pairs == 0:
 		told.Reason = "what was seen is being learned"
 	default:
-		told.Reason = fmt.Sprintf("of %d pairs, what was hidden is told no better than by their mean: more are needed", t.paces.pairs)
+		told.Reason = fmt.Sprintf("of %d pairs, what was hidden is told no better than by their mean: more are needed", t.models.pairs)
 	}
 	return told
 }
 
-// Beside is how fast two trainings should be that share a GPU, each in parts of
+// Speeds is how fast two trainings should be that share a GPU, each in parts of
 // its speed alone.
-type Beside struct {
+type Speeds struct {
 	Own, Other float64
-	// Basis is Seen, ByFactors or ByUse; only the first was measured. Off is by
+	// Basis is Measured, ByFactors or ByUse; only the first was measured. Off is by
 	// how much such speeds were wrong where they were hidden, for half of them,
 	// and Pairs from how many pairs that was learned.
 	Basis string
@@ -86,20 +86,20 @@ type Beside struct {
 
 // Gain is what both do together, in parts of what one does alone: below 1, they
 // would be done sooner one after the other.
-func (b Beside) Gain() float64 { return b.Own + b.Other }
+func (b Speeds) Gain() float64 { return b.Own + b.Other }
 
 // leastGain is what both must do together, so that an estimate on the edge is no
 // reason to share (interference.Limits).
 const leastGain = 1.05
 
 // Loses reports whether both would be done as soon, or sooner, one after the other.
-func (b Beside) Loses() bool { return b.Gain() < leastGain }
+func (b Speeds) Loses() bool { return b.Gain() < leastGain }
 
 // String says in words how fast both should be.
-func (b Beside) String() string {
+func (b Speeds) String() string {
 	said := fmt.Sprintf("one runs at %.2f of its speed and the other at %.2f", b.Own, b.Other)
 	switch b.Basis {
-	case Seen:
+	case Measured:
 		return "such two were seen together: " + said
 	case ByFactors:
 		return fmt.Sprintf("%s by what each did beside others (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
@@ -107,47 +107,47 @@ func (b Beside) String() string {
 	return fmt.Sprintf("%s by what both use of the GPU (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
 }
 
-// Beside is how fast the two should be beside each other; false where nothing is
+// Colocated is how fast the two should be beside each other; false where nothing is
 // known of such two. Utilization and memory are asked only where the kinds were
 // never seen.
-func (g *GPU) Beside(own, other Alone) (Beside, bool) {
-	t := &g.together
+func (g *GPU) Colocated(own, other Training) (Speeds, bool) {
+	t := &g.colocations
 	first, one := t.measured(own.Kind, other.Kind)
 	second, two := t.measured(other.Kind, own.Kind)
 	if one && two {
-		return Beside{Own: first, Other: second, Basis: Seen, Pairs: 1}, true
+		return Speeds{Own: first, Other: second, Basis: Measured, Pairs: 1}, true
 	}
-	p := t.paces
+	p := t.models
 	// A kind that was in one pair only is known by nothing but that pair.
 	if p.factors != nil && p.in[own.Kind] > 1 && p.in[other.Kind] > 1 {
 		first, one = p.factors.Speed(own.Kind, other.Kind)
 		second, two = p.factors.Speed(other.Kind, own.Kind)
 		if one && two {
-			return Beside{Own: clip(first), Other: clip(second), Basis: ByFactors, Off: p.factorsOff, Pairs: p.pairs}, true
+			return Speeds{Own: clip(first), Other: clip(second), Basis: ByFactors, Off: p.factorsOff, Pairs: p.pairs}, true
 		}
 	}
 	if p.line != nil && own.used() && other.used() {
 		first, one = speedBy(p.line, own, other)
 		second, two = speedBy(p.line, other, own)
 		if one && two {
-			return Beside{Own: clip(first), Other: clip(second), Basis: ByUse, Off: p.lineOff, Pairs: p.pairs}, true
+			return Speeds{Own: clip(first), Other: clip(second), Basis: ByUse, Off: p.lineOff, Pairs: p.pairs}, true
 		}
 	}
-	return Beside{}, false
+	return Speeds{}, false
 }
 
-func (a Alone) used() bool { return a.Utilization > 0 && a.MemoryBytes > 0 }
+func (a Training) used() bool { return a.Utilization > 0 && a.MemoryBytes > 0 }
 
 // clip holds that nobody is told to be faster beside another than alone.
 func clip(speed float64) float64 { return min(max(speed, 0), 1) }
 
 // profile is a training that uses as much from its begin to its end.
-func (a Alone) profile() interference.Profile {
+func (a Training) profile() interference.Profile {
 	return interference.Profile{Seconds: 1, Points: []interference.Point{{Utilization: min(1, a.Utilization), MemoryBytes: a.MemoryBytes}}}
 }
 
 // speedBy is the line's for one training beside another that lasts.
-func speedBy(line *interference.Line, own, other Alone) (float64, bool) {
+func speedBy(line *interference.Line, own, other Training) (float64, bool) {
 	lasting := other.profile()
 	lasting.Seconds = 1e3
 	said, err := line.Predict(own.profile(), lasting)
@@ -157,10 +157,10 @@ func speedBy(line *interference.Line, own, other Alone) (float64, bool) {
 	return 1 / said.Jobs[0].Seconds, true
 }
 
-// learnPaces learns factors, and a line where it is known what both use, and keeps
+// learnPairs learns factors, and a line where it is known what both use, and keeps
 // what tells hidden pairs better than the mean of the others.
-func learnPaces(pairs []pair) paces {
-	p := paces{in: map[string]int{}, pairs: len(pairs)}
+func learnPairs(pairs []pair) pairModels {
+	p := pairModels{in: map[string]int{}, pairs: len(pairs)}
 	for _, one := range pairs {
 		p.in[one.kinds[0].Kind]++
 		if one.kinds[1].Kind != one.kinds[0].Kind {
@@ -171,7 +171,7 @@ func learnPaces(pairs []pair) paces {
 	if len(pairs) >= leastForFactors {
 		off, plain := hide(pairs, func(rest []pair) (teller, error) {
 			factors, err := factorsOf(rest)
-			return func(own, other Alone) (float64, bool) { return factors.Speed(own.Kind, other.Kind) }, err
+			return func(own, other Training) (float64, bool) { return factors.Speed(own.Kind, other.Kind) }, err
 		})
 		if factors, err := factorsOf(pairs); err == nil && off < plain {
 			p.factors, p.factorsOff = factors, off
@@ -181,7 +181,7 @@ func learnPaces(pairs []pair) paces {
 	if len(used) >= leastForUse {
 		off, plain := hide(used, func(rest []pair) (teller, error) {
 			line, err := lineOf(rest)
-			return func(own, other Alone) (float64, bool) { return speedBy(line, own, other) }, err
+			return func(own, other Training) (float64, bool) { return speedBy(line, own, other) }, err
 		})
 		if line, err := lineOf(used); err == nil && off < plain {
 			p.line, p.lineOff = line, off
@@ -192,7 +192,7 @@ func learnPaces(pairs []pair) paces {
 }
 
 // teller is how fast one should be beside the other; false where that is not known.
-type teller func(own, other Alone) (float64, bool)
+type teller func(own, other Training) (float64, bool)
 
 func factorsOf(pairs []pair) (*interference.Factors, error) {
 	var speeds []interference.Speed

@@ -1,4 +1,4 @@
-package experience_test
+package gpushare_test
 
 import (
 	"encoding/json"
@@ -10,32 +10,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/workers/gpushare/experience"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // profile is a training whose utilization follows its work in a layer.
-func profile(i int) experience.Profile {
+func profile(i int) gpushare.Profile {
 	random := rand.New(rand.NewPCG(uint64(i), 1)) //nolint:gosec // a small number
 	layers := 4 + random.IntN(20)
 	f := utilization.Features{Convolutions: layers, Linear: 1, Activations: layers, ModelBytes: 1 << 22, Operations: int64(math.Exp(18 + 6*random.Float64())), KeptBytes: 1 << 24, MovedBytes: 1 << 25, Batch: 32}
 	work := float64(f.Operations) / float64(2*layers+1)
-	return experience.Profile{
+	return gpushare.Profile{
 		Training: fmt.Sprint("training-", i), Seconds: 60, At: noon.Add(time.Duration(i) * time.Minute),
 		Sample: utilization.Sample{Features: f, Family: fmt.Sprint("family-", i%5), Utilization: 0.1 + 0.85*work/(work+3e7), MemoryBytes: 1<<29 + f.Operations/100},
 	}
 }
 
-func teach(g *experience.GPU) {
+func teach(g *gpushare.GPU) {
 	for g.Due() {
-		g.Adopt(g.Lesson().Learn())
+		g.Adopt(g.TrainingSet().Fit())
 	}
 }
 
 func TestNothingIsExpectedBeforeEnoughWasSeen(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	for i := range utilization.LeastToLearn - 1 {
 		g.See(profile(i))
 		g.See(profile(i)) // again
@@ -61,7 +61,7 @@ func TestNothingIsExpectedBeforeEnoughWasSeen(t *testing.T) {
 }
 
 func TestItIsLearnedAgainWhenATenthIsNew(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	for i := range 60 {
 		g.See(profile(i))
 	}
@@ -72,28 +72,28 @@ func TestItIsLearnedAgainWhenATenthIsNew(t *testing.T) {
 			t.Fatalf("after %d new trainings", i+1)
 		}
 	}
-	lesson := g.Lesson() // nothing new enough
+	lesson := g.TrainingSet() // nothing new enough
 	g.See(profile(65))
 	if !g.Due() {
 		t.Fatal("not after a tenth")
 	}
-	g.Adopt(lesson.Learn())
+	g.Adopt(lesson.Fit())
 	if !g.Due() {
 		t.Error("a lesson in which there was nothing to learn was taken for one")
 	}
 	// What is seen while it learns is new behind it.
-	late := g.Lesson()
+	late := g.TrainingSet()
 	for i := range 7 {
 		g.See(profile(66 + i))
 	}
-	g.Adopt(late.Learn())
+	g.Adopt(late.Fit())
 	if got := g.Learned().Model.Samples; got != 66 || !g.Due() {
 		t.Errorf("learned from %d; due again: %v", got, g.Due())
 	}
 }
 
 func TestWhatWasSeenLongestAgoGoes(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	for i := range utilization.MostToLearn {
 		if gone := g.See(profile(i)); gone != "" {
 			t.Fatalf("%s went for the %dth", gone, i)
@@ -111,7 +111,7 @@ func TestWhatWasSeenLongestAgoGoes(t *testing.T) {
 }
 
 func TestALessonTheMeanWouldPassTeachesNothing(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	for i := range 20 {
 		one := profile(i)
 		one.Sample.Features = profile(0).Sample.Features
@@ -124,7 +124,7 @@ func TestALessonTheMeanWouldPassTeachesNothing(t *testing.T) {
 }
 
 func TestARestoredModelSaysTheSame(t *testing.T) {
-	var g, restored experience.GPU
+	var g, restored gpushare.GPU
 	for i := range 30 {
 		g.See(profile(i))
 		restored.See(profile(i))
@@ -149,8 +149,8 @@ func TestARestoredModelSaysTheSame(t *testing.T) {
 }
 
 // kind is the kind with the number: the higher, the more it uses.
-func kind(i int) experience.Alone {
-	return experience.Alone{Kind: fmt.Sprint("kind-", i), Utilization: 0.15 + 0.08*float64(i), MemoryBytes: 1e9 * float64(1+i%3)}
+func kind(i int) gpushare.Training {
+	return gpushare.Training{Kind: fmt.Sprint("kind-", i), Utilization: 0.15 + 0.08*float64(i), MemoryBytes: 1e9 * float64(1+i%3)}
 }
 
 // speed is the law of a made-up GPU: two that want more than there is get it in
@@ -164,7 +164,7 @@ func speed(own, other int) float64 {
 }
 
 // runs has kinds run alone, and the pairs together.
-func runs(g *experience.GPU, kinds int, pairs func(a, b int) bool) {
+func runs(g *gpushare.GPU, kinds int, pairs func(a, b int) bool) {
 	at := noon
 	for a := range kinds {
 		for range 3 {
@@ -183,10 +183,10 @@ func runs(g *experience.GPU, kinds int, pairs func(a, b int) bool) {
 }
 
 func TestTwoThatWereSeenTogetherAreKnown(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	runs(&g, 2, func(a, b int) bool { return true })
-	said, known := g.Beside(kind(0), kind(1))
-	if !known || said.Basis != experience.Seen || math.Abs(said.Own-speed(0, 1)) > 1e-9 || math.Abs(said.Other-speed(1, 0)) > 1e-9 {
+	said, known := g.Colocated(kind(0), kind(1))
+	if !known || said.Basis != gpushare.Measured || math.Abs(said.Own-speed(0, 1)) > 1e-9 || math.Abs(said.Other-speed(1, 0)) > 1e-9 {
 		t.Errorf("%+v (%v), want %g and %g", said, known, speed(0, 1), speed(1, 0))
 	}
 	if !strings.Contains(said.String(), "were seen together: one runs at 0.85") {
@@ -194,31 +194,31 @@ func TestTwoThatWereSeenTogetherAreKnown(t *testing.T) {
 	}
 	// Of three kinds nothing is learned about others.
 	teach(&g)
-	if said, known := g.Beside(kind(0), kind(5)); known {
+	if said, known := g.Colocated(kind(0), kind(5)); known {
 		t.Errorf("of a kind that was never seen: %+v", said)
 	}
 }
 
 func TestTooFewEpochsTellNothing(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	for range 2 {
 		g.Ran(kind(0), "", 10, noon)
 		g.Ran(kind(1), "", 10, noon)
 		g.Ran(kind(0), kind(1).Kind, 20, noon)
 		g.Ran(kind(1), kind(0).Kind, 20, noon)
 	}
-	if said, known := g.Beside(kind(0), kind(1)); known {
+	if said, known := g.Colocated(kind(0), kind(1)); known {
 		t.Errorf("of two epochs: %+v", said)
 	}
 	for _, bad := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		g.Ran(kind(0), kind(1).Kind, bad, noon)
 	}
-	if said, known := g.Beside(kind(0), kind(1)); known {
+	if said, known := g.Colocated(kind(0), kind(1)); known {
 		t.Errorf("of no epoch: %+v", said)
 	}
 	g.Ran(kind(0), kind(1).Kind, 20, noon)
 	g.Ran(kind(1), kind(0).Kind, 20, noon)
-	if said, known := g.Beside(kind(0), kind(1)); !known || math.Abs(said.Gain()-1) > 1e-9 {
+	if said, known := g.Colocated(kind(0), kind(1)); !known || math.Abs(said.Gain()-1) > 1e-9 {
 		t.Errorf("%+v, want half of the speed for each", said)
 	}
 }
@@ -226,7 +226,7 @@ func TestTooFewEpochsTellNothing(t *testing.T) {
 func TestPairsThatWereNeverSeenAreTold(t *testing.T) {
 	const kinds = 9
 	hidden := func(a, b int) bool { return (a+2*b)%4 == 0 }
-	var g experience.GPU
+	var g gpushare.GPU
 	runs(&g, kinds, func(a, b int) bool { return !hidden(a, b) })
 	teach(&g)
 	off, plain, count := 0.0, 0.0, 0
@@ -235,8 +235,8 @@ func TestPairsThatWereNeverSeenAreTold(t *testing.T) {
 			if !hidden(min(a, b), max(a, b)) {
 				continue
 			}
-			said, known := g.Beside(kind(a), kind(b))
-			if !known || said.Basis == experience.Seen || said.Pairs < 8 || said.Off <= 0 {
+			said, known := g.Colocated(kind(a), kind(b))
+			if !known || said.Basis == gpushare.Measured || said.Pairs < 8 || said.Off <= 0 {
 				t.Fatalf("%d beside %d: %+v (%v)", a, b, said, known)
 			}
 			off, plain, count = off+math.Abs(said.Own-speed(a, b)), plain+math.Abs(0.85-speed(a, b)), count+1
@@ -249,37 +249,37 @@ func TestPairsThatWereNeverSeenAreTold(t *testing.T) {
 	// that is known is not.
 	stranger := kind(6)
 	stranger.Kind = "stranger"
-	if said, known := g.Beside(stranger, kind(8)); !known || said.Basis != experience.ByUse || math.Abs(said.Own-speed(6, 8)) > 0.15 || !strings.Contains(said.String(), "an estimate from") {
+	if said, known := g.Colocated(stranger, kind(8)); !known || said.Basis != gpushare.ByUse || math.Abs(said.Own-speed(6, 8)) > 0.15 || !strings.Contains(said.String(), "an estimate from") {
 		t.Errorf("%+v (%v), want about %g", said, known, speed(6, 8))
 	}
 	stranger.Utilization = 0
-	if said, known := g.Beside(stranger, kind(8)); known {
+	if said, known := g.Colocated(stranger, kind(8)); known {
 		t.Errorf("of nothing: %+v", said)
 	}
 }
 
 func TestPacesAreBoundedAndReadBack(t *testing.T) {
-	var g experience.GPU
+	var g gpushare.GPU
 	runs(&g, 6, func(a, b int) bool { return true })
-	document, err := json.Marshal(g.Paces())
+	document, err := json.Marshal(g.EpochTimes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var read experience.Paces
+	var read gpushare.EpochTimes
 	if err := json.Unmarshal(document, &read); err != nil {
 		t.Fatal(err)
 	}
-	var restored experience.GPU
-	restored.RestorePaces(read)
-	if !reflect.DeepEqual(g.Paces(), restored.Paces()) {
+	var restored gpushare.GPU
+	restored.RestoreEpochTimes(read)
+	if !reflect.DeepEqual(g.EpochTimes(), restored.EpochTimes()) {
 		t.Error("what was read back is not what was written")
 	}
 	teach(&g)
 	teach(&restored)
 	for a := range 6 {
 		for b := range 6 {
-			before, _ := g.Beside(kind(a), kind(b))
-			if after, _ := restored.Beside(kind(a), kind(b)); after != before {
+			before, _ := g.Colocated(kind(a), kind(b))
+			if after, _ := restored.Colocated(kind(a), kind(b)); after != before {
 				t.Fatalf("%d beside %d: %+v, before %+v", a, b, after, before)
 			}
 		}
@@ -289,7 +289,7 @@ func TestPacesAreBoundedAndReadBack(t *testing.T) {
 			g.Ran(kind(i), kind(j).Kind, 10, noon.Add(time.Duration(i)*time.Hour))
 		}
 	}
-	if p := g.Paces(); len(p.Alone) != 256 || len(p.Together) != 1024 || p.Together[0].At.Before(noon.Add(50*time.Hour)) {
+	if p := g.EpochTimes(); len(p.Alone) != 256 || len(p.Together) != 1024 || p.Together[0].At.Before(noon.Add(50*time.Hour)) {
 		t.Errorf("%d kinds and %d pairs, the first met at %v", len(p.Alone), len(p.Together), p.Together[0].At)
 	}
 }

@@ -1,0 +1,161 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/gpushare"
+	"github.com/tandem-tune/tandem/workers/pool"
+)
+
+// gpuStudy is the study as the model of GPUs sees it. The study's lock is held for as
+// long as it is used.
+func (r *session) gpuStudy() gpushare.Study {
+	return gpushare.Study{ID: r.id, Owner: r.owner, Definition: &r.study.Definition, Trials: r.trials, Usage: &r.gpuUsage}
+}
+
+// expectedUse is what a trial of the study should use of a GPU that it shares; nil
+// stands for one that the search has not begun yet. The study's lock is held.
+func (s *Service) expectedUse(r *session, t *trial.Trial) gpushare.Estimate {
+	return s.gpus.Expect(r.gpuStudy(), t)
+}
+
+// loadGPUs reads what was seen of GPUs before the server was started.
+func (s *Service) loadGPUs(ctx context.Context) error {
+	var entries []PoolEntry
+	for _, kind := range gpushare.Kinds() {
+		some, err := s.store.PoolEntries(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("load what is kept of the pool: %w", err)
+		}
+		entries = append(entries, some...)
+	}
+	return s.gpus.Load(entries)
+}
+
+// Learn learns from what was seen of trainings on GPUs, where enough of it is new,
+// and stores what was seen and learned. It takes seconds: the caller runs it now
+// and then in addition to everything else, once at a time.
+func (s *Service) Learn(ctx context.Context) error {
+	if err := s.learning.Enter(ctx); err != nil {
+		return err
+	}
+	defer s.learning.Leave()
+	learned := s.gpus.Learn()
+	if err := s.saveGPUs(ctx, false); err != nil {
+		return err
+	}
+	if learned {
+		s.notify() // whoever waits may share a GPU now
+	}
+	return nil
+}
+
+// saveGPUs stores what is new of GPUs. What could not be stored is tried again.
+func (s *Service) saveGPUs(ctx context.Context, closing bool) error {
+	entries, err := s.gpus.Entries(s.options.Now(), closing)
+	if err == nil && len(entries) > 0 {
+		err = s.store.Apply(ctx, Change{Pool: entries})
+	}
+	if err != nil {
+		s.gpus.Again(entries)
+		return fmt.Errorf("store what was seen of GPUs: %w", err)
+	}
+	return nil
+}
+
+// observeGPU learns from what a trial was seen to use and how long its epoch took: a
+// pass over all of the data, without what came before the training. The study's lock is
+// held.
+func (s *Service) observeGPU(ctx context.Context, t trial.Trial, use *trial.GPUUse, seconds float64) {
+	s.gpus.Observe(ctx, t, s.gpuPlace(t), gpushare.Epoch{Use: use, Seconds: seconds})
+}
+
+// gpuPlace is the GPU on which the trial runs; the zero value where it has none, or it
+// is not known of which type.
+func (s *Service) gpuPlace(t trial.Trial) gpushare.Place {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	member, _ := s.workers.Member(t.Worker)
+	names := member.Registration.Machine.GPUs
+	if len(names) == 0 {
+		return gpushare.Place{}
+	}
+	if len(t.GPUs) != 1 {
+		for _, name := range names {
+			if name != names[0] {
+				return gpushare.Place{}
+			}
+		}
+		return gpushare.Place{GPU: names[0]}
+	}
+	gpu := t.GPUs[0]
+	if gpu < 0 || gpu >= len(names) {
+		return gpushare.Place{}
+	}
+	at := gpushare.Place{GPU: names[gpu], Exact: true}
+	for _, lease := range s.leases.Of(t.Worker) {
+		if lease.Trial != t.ID && slices.Contains(lease.GPUs, gpu) {
+			at.Colocated = append(at.Colocated, pool.LeaseID{Trial: lease.Trial, Epoch: lease.Epoch})
+		}
+	}
+	slices.SortFunc(at.Colocated, func(a, b pool.LeaseID) int { return cmp.Compare(a.Trial, b.Trial) })
+	return at
+}
+
+// gpuExpected is what the trial should use of the GPU that it is on, or else of
+// those of the workers that are connected; nil where there are none. The study's
+// lock is held.
+func (s *Service) gpuExpected(ctx context.Context, r *session, t trial.Trial) *protocol.GPUExpected {
+	if callerOf(ctx).Sight == Shared {
+		return nil // who came by a link hears nothing of workers
+	}
+	types := s.gpuTypes()
+	if at := s.gpuPlace(t); at.GPU != "" && t.State.Held() {
+		types = []string{at.GPU}
+	}
+	return s.gpus.Predict(ctx, r.gpuStudy(), t, types)
+}
+
+// gpuTypes are the types of GPU of the workers that are heard of, sorted.
+func (s *Service) gpuTypes() []string {
+	s.poolMutex.Lock()
+	defer s.poolMutex.Unlock()
+	return s.connectedGPUs()
+}
+
+// connectedGPUs is gpuTypes for who holds the pool's lock.
+func (s *Service) connectedGPUs() []string {
+	now := s.options.Now()
+	types := map[string]bool{}
+	for member := range s.workers.All() {
+		if now.Sub(member.LastSeen) < s.leaseTerm() {
+			for _, name := range member.Registration.Machine.GPUs {
+				types[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(types))
+}
+
+// sharersCores is how many cores the command of a lease counts on: those that are
+// kept for it, or, beside others on an elastic worker, its part of the machine.
+func (r *session) sharersCores(lease protocol.Lease, here site) int {
+	if lease.Cores > 0 || here.part == nil || !here.room.Elastic {
+		return lease.Cores
+	}
+	return here.room.CoresOf(pool.Need{Cores: r.demands(here.room.Machine), GPUShare: &here.part.Share})
+}
+
+// saysCores reports whether the configuration says how many cores it keeps busy.
+func saysCores(configuration system.Configuration) bool {
+	_, threads := configuration[system.CPUThreads]
+	_, cores := configuration[system.Cores]
+	return threads || cores
+}
