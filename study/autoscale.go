@@ -17,12 +17,8 @@ const (
 	// changesEntry is the kind and the name of what is stored of the drains by
 	// advice.
 	changesEntry = "changes"
-	// mostChanges is how many are kept, and mostChangesShown how many are listed. Of
-	// so many workers what was last done stays known, however long ago: whether their
-	// drains were taken back follows from that.
-	mostChanges      = 200
+	// mostChangesShown is how many of them are listed.
 	mostChangesShown = 50
-	mostRemembered   = 2000
 )
 
 // notWanted is why a worker is drained by advice, as everybody is told.
@@ -60,7 +56,7 @@ func (s *Service) Situation() demand.Situation {
 // heard of before one that sleeps. The study's lock is held.
 func (s *Service) seeks(r *session) (key drainKey, some bool) {
 	want := r.ask()
-	if r.stale || want.running == 0 && want.ready == 0 {
+	if r.stale || want.Running == 0 && want.Ready == 0 {
 		return drainKey{}, false
 	}
 	s.poolMutex.Lock()
@@ -95,7 +91,7 @@ func (s *Service) seeks(r *session) (key drainKey, some bool) {
 			offer(one, 2)
 		}
 	}
-	if best != awake && (want.ready == 0 || r.full(0)) {
+	if best != awake && (want.Ready == 0 || r.full(0)) {
 		return drainKey{}, false
 	}
 	return key, some
@@ -146,33 +142,13 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 	if len(kept) == 0 {
 		return nil, full
 	}
-	all := remembered(slices.Concat(past, kept))
+	all := demand.Remember(slices.Concat(past, kept))
 	entries = append(entries, poolEntry(changesEntry, changesEntry, storedChanges{all}))
 	var nothing struct{}
 	if err := govern(unkeyed(ctx), s, &nothing, entries, func(r *rules) { r.drains, r.changes = drains, all }); err != nil {
 		return nil, err
 	}
 	return kept, full
-}
-
-// remembered are the newest changes, and of those before them the last of each
-// worker.
-func remembered(all []demand.Change) []demand.Change {
-	type whose struct {
-		drainKey
-		pretended bool
-	}
-	known := make(map[whose]bool)
-	var list []demand.Change
-	for i, one := range slices.Backward(all) {
-		key := whose{drainKey{one.Worker, one.Holder}, one.Pretended}
-		if len(all)-i <= mostChanges || !known[key] && len(list) < mostRemembered {
-			list = append(list, one)
-		}
-		known[key] = true
-	}
-	slices.Reverse(list)
-	return list
 }
 
 // autoscale is what the server drains by itself, the newest first. A caller who

@@ -1,11 +1,9 @@
 package study
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
@@ -27,84 +25,32 @@ func (s *Service) Demand() demand.Look {
 	asks := s.asks()
 	s.poolMutex.Lock()
 	defer s.poolMutex.Unlock()
-	look := demand.Look{Owners: make(map[string]demand.Want), Hosts: s.hosts()}
-	for _, one := range asks {
-		if one.running > 0 {
-			look.Owners[one.owner] = look.Owners[one.owner].Plus(demand.Want{Running: one.running})
-		}
+	accounts := make(map[string]demand.Account, len(s.rules.quotas))
+	for owner, quota := range s.rules.quotas {
+		accounts[owner] = demand.Account{Quota: quota, Held: s.holdings().ByOwner[owner], Spent: s.spentBy(owner)}
 	}
-	books, free := s.quotaBooks(), look.Reach()-look.Want().Total()
-	for _, one := range asks {
-		free -= s.await(&look, books, one, one.ready)
-	}
-	for _, one := range asks {
-		if one.more > 0 && free >= one.each {
-			free -= s.await(&look, books, one, min(one.more, int(free/one.each)))
-		}
-	}
-	return look
+	return demand.Sum(asks, s.hosts(), accounts)
 }
 
-// ask is what a study takes and could start now.
-type ask struct {
-	owner, study string
-	priority     int
-	// running is what its trials have, in GPUs or slots.
-	running float64
-	// ready is how many trials wait, whatever there is, and more how many beside them
-	// take what is left. Each takes so many GPUs or slots.
-	ready, more int
-	each        float64
-	need        pool.Need
-}
-
-// asks are those of all studies, those of the highest priority first.
-func (s *Service) asks() []ask {
-	var asks []ask
+// asks are those of all studies.
+func (s *Service) asks() []demand.Ask {
+	var asks []demand.Ask
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		one := r.ask()
-		if one.ready > 0 {
+		if one.Ready > 0 {
 			s.poolMutex.Lock()
-			if one.need = s.need(r, 1); !s.runnable(r) {
-				one.ready, one.more = 0, 0
+			if one.Need = s.need(r, 1); !s.runnable(r) {
+				one.Ready, one.More = 0, 0
 			}
 			s.poolMutex.Unlock()
 		}
 		r.mutex.Unlock()
-		if one.running > 0 || one.ready > 0 {
+		if one.Running > 0 || one.Ready > 0 {
 			asks = append(asks, one)
 		}
 	}
-	slices.SortFunc(asks, func(a, b ask) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.study, b.study))
-	})
 	return asks
-}
-
-// await adds so many trials of the study to what its owner waits for, as far as the
-// owner's quota lets them start. It returns what that is in GPUs or slots. The pool's
-// lock is held.
-func (s *Service) await(look *demand.Look, books map[string]pool.Amount, one ask, trials int) float64 {
-	if quota, has := s.rules.quotas[one.owner]; has {
-		trials = min(trials, quota.More(books[one.owner], s.spentBy(one.owner), one.need))
-	}
-	if trials <= 0 {
-		return 0
-	}
-	books[one.owner] = books[one.owner].Plus(pool.Amount{Trials: trials, GPUs: float64(trials) * one.need.HeldGPUs()})
-	waiting := float64(trials) * one.each
-	look.Owners[one.owner] = look.Owners[one.owner].Plus(demand.Want{Waiting: waiting})
-	return waiting
-}
-
-// quotaBooks are what the owners have that have a quota. The pool's lock is held.
-func (s *Service) quotaBooks() map[string]pool.Amount {
-	books := make(map[string]pool.Amount, len(s.rules.quotas))
-	for owner := range s.rules.quotas {
-		books[owner] = s.holdings().ByOwner[owner]
-	}
-	return books
 }
 
 // runnable reports whether a worker that is known could run a trial of the study if it
@@ -131,50 +77,37 @@ func (s *Service) runnable(r *session) bool {
 func (s *Service) hosts() []demand.Host {
 	now := s.options.Now()
 	var hosts []demand.Host
-	here := make(map[drainKey]bool)
 	for _, member := range s.workers.Members() {
-		hosts = append(hosts, s.host(member, now))
-		here[drainKey{member.Registration.Name, member.Holder}] = true
-	}
-	away := func(key drainKey, capacity float64, drained time.Time) {
-		if advised := !drained.IsZero(); !here[key] {
-			hosts = append(hosts, demand.Host{ID: key.Name, Name: key.Name, Holder: key.Holder, Capacity: capacity, Silent: true, Draining: advised, Advised: advised, Drained: drained})
+		one := demand.HostOf(member, len(s.leases.HeldBy(member.Registration.ID)), now.Sub(member.LastSeen) >= s.leaseTerm())
+		if drain := s.drainOf(member); drain != nil {
+			one.Draining, one.Advised = true, drain.Advised
+			if drain.Advised {
+				one.Drained = drain.Since
+			}
 		}
+		hosts = append(hosts, one)
 	}
+	drains := make(map[demand.Workers]demand.Drained, len(s.rules.drains))
 	for key, drain := range s.rules.drains {
-		if drain.Advised {
-			away(key, drain.Capacity, drain.Since)
-		}
+		drains[demand.Workers(key)] = demand.Drained{Since: drain.Since, Advised: drain.Advised, Capacity: drain.Capacity}
 	}
-	last := make(map[drainKey]demand.Change)
-	for _, one := range s.rules.changes {
-		if !one.Pretended {
-			last[drainKey{one.Worker, one.Holder}] = one
-		}
-	}
-	for key, one := range last {
-		if _, drained := s.rules.drains[key]; !drained && one.Action == demand.Wake && one.Asleep && now.Sub(one.At) < forgetWorkersAfter {
-			away(key, one.Capacity, time.Time{})
-		}
-	}
-	slices.SortStableFunc(hosts, func(a, b demand.Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	return hosts
+	return demand.WithAbsent(hosts, drains, s.rules.changes, now, forgetWorkersAfter)
 }
 
 // ask is what the study takes and could start now, whatever workers there are.
-func (r *session) ask() ask {
-	one := ask{owner: r.owner, study: r.id, priority: r.study.Definition.Priority}
+func (r *session) ask() demand.Ask {
+	one := demand.Ask{Owner: r.owner, Study: r.id, Priority: r.study.Definition.Priority}
 	if r.study.Status.Over() && r.held == 0 {
 		return one
 	}
 	each, constant := r.places()
-	one.each = each
+	one.Each = each
 	if constant {
-		one.running = float64(r.held) * each
+		one.Running = float64(r.held) * each
 	} else {
 		for _, t := range r.trials {
 			if t.State.Held() {
-				one.running += placesOf(t)
+				one.Running += placesOf(t)
 			}
 		}
 	}
@@ -183,11 +116,11 @@ func (r *session) ask() ask {
 	}
 	all := len(r.queue) + r.fresh()
 	if most := r.study.Definition.Parallel; most > 0 {
-		one.ready = min(all, max(0, most-r.held)) // more would not run at once
+		one.Ready = min(all, max(0, most-r.held)) // more would not run at once
 		return one
 	}
-	one.ready = max(len(r.queue), min(1, all))
-	one.more = all - one.ready
+	one.Ready = max(len(r.queue), min(1, all))
+	one.More = all - one.Ready
 	return one
 }
 
@@ -232,31 +165,4 @@ func placesOf(t trial.Trial) float64 {
 		return max(leastPlace, t.GPUShare.Fraction)
 	}
 	return float64(max(1, len(t.GPUs)))
-}
-
-// host is a worker as far as its room goes. The pool's lock is held.
-//
-// An elastic worker without GPUs has room for what it runs and, unless a trial
-// was ready that it had no room for, for one more.
-func (s *Service) host(member pool.Member, now time.Time) demand.Host {
-	registration, held := member.Registration, s.leases.HeldBy(member.Registration.ID)
-	host := demand.Host{
-		ID: registration.ID, Name: registration.Name, Holder: member.Holder, Trials: len(held), Silent: now.Sub(member.LastSeen) >= s.leaseTerm(),
-		Capacity: float64(max(1, registration.Slots)),
-	}
-	if drain := s.drainOf(member); drain != nil {
-		host.Draining, host.Advised = true, drain.Advised
-		if drain.Advised {
-			host.Drained = drain.Since
-		}
-	}
-	switch {
-	case len(registration.Machine.GPUs) > 0:
-		host.Capacity, host.GPUs = float64(len(registration.Machine.GPUs)), true
-	case registration.Elastic && member.Short:
-		host.Capacity = float64(max(1, len(held)))
-	case registration.Elastic:
-		host.Capacity = float64(min(len(held)+1, max(1, registration.Slots)))
-	}
-	return host
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/tandem-tune/tandem/store/backup"
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/store/storetest"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -333,7 +333,7 @@ func entries(t *testing.T, file string) (list []string) {
 func TestRecordedDemandIsInTheBackup(t *testing.T) {
 	t.Parallel()
 	live := open(t, filepath.Join(t.TempDir(), "live"))
-	record, now := study.NewDemandRecord(live.store), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	record, now := forecasting.NewRecord(live.store), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var want []demand.Minute
 	for i := range 130 {
 		one := demand.Minute{At: now.Add(time.Duration(i) * time.Minute), Want: demand.Want{Running: float64(i % 7)}, Capacity: 8, Told: []float64{1, 2}}
@@ -347,7 +347,7 @@ func TestRecordedDemandIsInTheBackup(t *testing.T) {
 	if _, err := backup.Restore(t.Context(), file, restored); err != nil {
 		t.Fatal(err)
 	}
-	got, err := study.NewDemandRecord(open(t, restored).store).Read(t.Context(), now)
+	got, err := forecasting.NewRecord(open(t, restored).store).Read(t.Context(), now)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%d minutes of %d: %v", len(got), len(want), err)
 	}

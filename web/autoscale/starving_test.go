@@ -42,7 +42,7 @@ func newNight(t *testing.T, workers ...string) *night {
 	}
 	var err error
 	n.forecast, err = forecasting.New(t.Context(), forecasting.Options{
-		Now: n.now, Logger: slog.New(slog.DiscardHandler), Log: study.NewDemandRecord(kept), Look: n.studies.Demand,
+		Now: n.now, Logger: slog.New(slog.DiscardHandler), Log: forecasting.NewRecord(kept), Look: n.studies.Demand,
 		Power: forecast.Power{AwakeWatts: 50, AsleepWatts: 10, DelayMinutes: 1}, Performance: 0.98, Windows: 64, Hidden: 2,
 	})
 	if err != nil {

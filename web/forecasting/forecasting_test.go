@@ -43,7 +43,7 @@ func (p *pool) restart() {
 	p.t.Helper()
 	var err error
 	p.service, err = forecasting.New(p.t.Context(), forecasting.Options{
-		Now: p.now, Logger: slog.New(slog.DiscardHandler), Log: study.NewDemandRecord(p.store), Look: p.seen,
+		Now: p.now, Logger: slog.New(slog.DiscardHandler), Log: forecasting.NewRecord(p.store), Look: p.seen,
 		Power: forecast.Power{AwakeWatts: 50, AsleepWatts: 10, DelayMinutes: 1}, Performance: 0.98, Windows: 64, Hidden: 2,
 	})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/forecast"
@@ -76,7 +75,7 @@ func (o poolOptions) check() error {
 func (s *server) openForecasts(ctx context.Context) (err error) {
 	options := s.process.options
 	s.forecasts, err = forecasting.New(ctx, forecasting.Options{
-		Now: time.Now, Logger: options.Logger, Log: study.NewDemandRecord(s.store), Look: s.studies.Demand,
+		Now: time.Now, Logger: options.Logger, Log: forecasting.NewRecord(s.store), Look: s.studies.Demand,
 		Power: options.pool.power(), Performance: options.pool.performance, Total: options.pool.total,
 	})
 	if err != nil {

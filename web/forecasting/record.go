@@ -1,13 +1,16 @@
-package study
+package forecasting
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -28,10 +31,16 @@ type recordedMinutes struct {
 	Minutes []demand.Minute `json:"minutes"`
 }
 
-// DemandRecord keeps the minutes of demand in the store, an entry for ten of them.
+// Store keeps entries of the pool.
+type Store interface {
+	PoolEntries(ctx context.Context, kind string) ([]journal.PoolEntry, error)
+	Apply(ctx context.Context, change journal.Change) error
+}
+
+// Record keeps the minutes of demand in the store, an entry for ten of them.
 // So they are in its backups, and go with it from one server to the next. It is safe
 // for concurrent use.
-type DemandRecord struct {
+type Record struct {
 	store Store
 
 	mutex sync.Mutex
@@ -42,21 +51,26 @@ type DemandRecord struct {
 	late map[string]recordedMinutes
 }
 
-// NewDemandRecord makes one on a store.
-func NewDemandRecord(store Store) *DemandRecord { return &DemandRecord{store: store} }
+// NewRecord returns the record in a store.
+func NewRecord(store Store) *Record { return &Record{store: store} }
 
 // Read returns the minutes that are kept, by time.
-func (d *DemandRecord) Read(ctx context.Context, now time.Time) ([]demand.Minute, error) {
+func (d *Record) Read(ctx context.Context, now time.Time) ([]demand.Minute, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	var minutes []demand.Minute
 	d.spans = make(map[string]bool)
-	err := eachEntry(ctx, d.store, demandEntry, func(span string, stored recordedMinutes) {
-		d.spans[span], d.span, d.last = true, span, stored
-		minutes = append(minutes, stored.Minutes...)
-	})
+	entries, err := d.store.PoolEntries(ctx, demandEntry)
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded demand: %w", err)
+	}
+	for _, entry := range entries {
+		var stored recordedMinutes
+		if err := json.Unmarshal(entry.Document, &stored); err != nil {
+			return nil, problem.New(problem.Internal, "read the recorded demand of %s: %w", entry.Name, err)
+		}
+		d.spans[entry.Name], d.span, d.last = true, entry.Name, stored
+		minutes = append(minutes, stored.Minutes...)
 	}
 	oldest := now.Add(-demand.Kept)
 	return slices.DeleteFunc(minutes, func(one demand.Minute) bool { return one.At.Before(oldest) }), nil
@@ -65,7 +79,7 @@ func (d *DemandRecord) Read(ctx context.Context, now time.Time) ([]demand.Minute
 // Append keeps a minute, which is later than those before, and lets go of what is
 // older than [demand.Kept] by then. After an error the minute is kept with the next
 // one, for a day.
-func (d *DemandRecord) Append(ctx context.Context, one demand.Minute) error {
+func (d *Record) Append(ctx context.Context, one demand.Minute) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	span := nameOfSpan(one.At)
@@ -80,17 +94,21 @@ func (d *DemandRecord) Append(ctx context.Context, one demand.Minute) error {
 	if len(d.late) > mostLate {
 		delete(d.late, slices.Min(slices.Collect(maps.Keys(d.late))))
 	}
-	var entries []PoolEntry
+	var entries []journal.PoolEntry
 	for _, name := range slices.Sorted(maps.Keys(d.late)) {
-		entries = append(entries, poolEntry(demandEntry, name, d.late[name]))
+		document, err := json.Marshal(d.late[name])
+		if err != nil {
+			return problem.New(problem.Internal, "encode a minute of demand: %w", err)
+		}
+		entries = append(entries, journal.PoolEntry{Kind: demandEntry, Name: name, Document: document})
 	}
 	oldest := nameOfSpan(one.At.Add(-demand.Kept))
 	for _, stored := range slices.Sorted(maps.Keys(d.spans)) {
 		if stored < oldest {
-			entries = append(entries, PoolEntry{Kind: demandEntry, Name: stored})
+			entries = append(entries, journal.PoolEntry{Kind: demandEntry, Name: stored})
 		}
 	}
-	if err := d.store.Apply(ctx, Change{Pool: entries}); err != nil {
+	if err := d.store.Apply(ctx, journal.Change{Pool: entries}); err != nil {
 		return fmt.Errorf("keep a minute of demand: %w", err)
 	}
 	if d.spans == nil {

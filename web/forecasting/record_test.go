@@ -1,4 +1,4 @@
-package study_test
+package forecasting_test
 
 import (
 	"context"
@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/store/memory"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -20,7 +21,7 @@ type fullStore struct {
 	full error
 }
 
-func (f *fullStore) Apply(ctx context.Context, change study.Change) error {
+func (f *fullStore) Apply(ctx context.Context, change journal.Change) error {
 	if f.full != nil {
 		return f.full
 	}
@@ -40,7 +41,7 @@ func TestRecordedDemandIsInTheStore(t *testing.T) {
 	store := &fullStore{Store: memory.New()}
 	var want []demand.Minute
 	for run := range 3 { // over midnight, behind a restart each
-		record := study.NewDemandRecord(store)
+		record := forecasting.NewRecord(store)
 		if _, err := record.Read(t.Context(), recordedMinute(0).At); err != nil {
 			t.Fatal(err)
 		}
@@ -51,11 +52,11 @@ func TestRecordedDemandIsInTheStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := study.NewDemandRecord(store).Read(t.Context(), recordedMinute(0).At); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := forecasting.NewRecord(store).Read(t.Context(), recordedMinute(0).At); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v, want %+v: %v", got, want, err)
 		}
 	}
-	record := study.NewDemandRecord(store)
+	record := forecasting.NewRecord(store)
 	if _, err := record.Read(t.Context(), recordedMinute(0).At); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestRecordedDemandIsInTheStore(t *testing.T) {
 func TestOldDemandIsLetGoOf(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
-	record := study.NewDemandRecord(store)
+	record := forecasting.NewRecord(store)
 	for _, number := range []int{0, 10 * 24 * 60, 29 * 24 * 60} {
 		if err := record.Append(t.Context(), recordedMinute(number)); err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestOldDemandIsLetGoOf(t *testing.T) {
 func TestTheRecordedDemandIsWrittenInSmallParts(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
-	record := study.NewDemandRecord(store)
+	record := forecasting.NewRecord(store)
 	owners := map[string]demand.Want{}
 	for i := range demand.MaxOwners {
 		owners[fmt.Sprintf("somebody-%03d", i)] = demand.Want{Running: 1.0 / 3, Waiting: float64(i) / 7}
@@ -141,10 +142,10 @@ func TestDemandOfEarlierVersionsIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Apply(t.Context(), study.Change{Pool: []study.PoolEntry{{Kind: "demand", Name: "2026-03-02T00", Document: document}}}); err != nil {
+	if err := store.Apply(t.Context(), journal.Change{Pool: []journal.PoolEntry{{Kind: "demand", Name: "2026-03-02T00", Document: document}}}); err != nil {
 		t.Fatal(err)
 	}
-	record := study.NewDemandRecord(store)
+	record := forecasting.NewRecord(store)
 	if _, err := record.Read(t.Context(), recordedMinute(4).At); err != nil {
 		t.Fatal(err)
 	}
