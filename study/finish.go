@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
@@ -169,7 +170,7 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 		return t, err
 	}
 	result := t.Results[len(t.Results)-1]
-	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: r.withAll(result), Violation: result.Violation}); err != nil {
+	if _, err := tx.search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: approximation.Corrected(r.study.Definition, result), Violation: result.Violation}); err != nil {
 		return t, err
 	}
 	if t.RepeatOf != nil { // the search is over already: what is left of it is to see how lucky its best were

@@ -189,7 +189,7 @@ func (s *Service) grant(ctx context.Context, r *session, worker string, here sit
 	tx := s.begin(r)
 	tx.gpus, tx.part = here.gpus, here.part
 	tx.awaiting = s.leftTo(r, worker, s.awaitingOf(r))
-	tx.deflation, _ = s.approximation.Of(r.study.ID)
+	tx.approximation, _ = s.approximation.Of(r.study.ID)
 	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
 	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
 	holder := callerOf(ctx).Holder
@@ -207,7 +207,7 @@ func (s *Service) grant(ctx context.Context, r *session, worker string, here sit
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
 		reply.Lease.Cores = r.sharersCores(*reply.Lease, here)
-		reply.Lease.Sprint = tx.deflation.Sprinting(r.study.Definition.Sprint)
+		reply.Lease.Sprint = tx.approximation.Sprinting(r.study.Definition.Sprint)
 		waited := r.waited(tx.now)
 		tx.then(func() {
 			lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
@@ -268,7 +268,7 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 			Configuration: action.Configuration, Origin: action.Origin, RepeatOf: action.RepeatOf, Seed: trialSeed(r.study.Definition.Search.Seed, action.Trial),
 			State: trial.Queued, Results: []trial.Result{}, Created: tx.now,
 		}
-		t, why, err := tx.inherit(tx.leaveOut(t, action.Rung), action)
+		t, why, err := tx.inherit(tx.atRung(t, action.Rung), action)
 		if err != nil {
 			return nil, err
 		}
@@ -277,7 +277,7 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 	case search.Promote:
 		t := tx.trial(action.Trial)
 		t.Promotions++
-		t = tx.leaveOut(t, action.Rung)
+		t = tx.atRung(t, action.Rung)
 		t.LastEpoch = t.NextEpoch(r.ladder[action.Rung]) - 1
 		return tx.lease(t, worker, action.Reason)
 	case search.Wait:
@@ -285,6 +285,12 @@ func (tx *transaction) follow(action search.Action, worker string) (*trial.Trial
 	default: // search.Finish
 		return nil, tx.conclude(protocol.StudyCompleted, searchEnded)
 	}
+}
+
+// atRung is the trial with its budget at the rung.
+func (tx *transaction) atRung(t trial.Trial, rung int) trial.Trial {
+	t.Rung = rung
+	return tx.approximation.LeaveOut(t, tx.session.ladder[rung].Budget)
 }
 
 func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial, error) {

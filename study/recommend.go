@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
 // Recommendation is the study's answer so far: the leading trial, what it cost,
@@ -69,7 +70,7 @@ func (r *session) recommendation() protocol.Recommendation {
 	}
 	answer.Metrics, answer.Checkpoint = winner.Last, winner.Checkpoint
 	answer.Seconds, answer.Energy = winner.Seconds, winner.Energy
-	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1 && leftOutAt(winner, answer.Best.Rung) == 0
+	answer.FullBudget = answer.Best.Rung == len(r.ladder)-1 && approximation.LeftOutAt(winner, answer.Best.Rung) == 0
 	if !answer.FullBudget {
 		top := r.ladder[len(r.ladder)-1].Budget
 		if top.Measured() {
@@ -86,7 +87,7 @@ func (r *session) recommendation() protocol.Recommendation {
 	if winner.Energy.Estimated() {
 		answer.Notes = append(answer.Notes, "the joules are an estimate, not a measurement ("+winner.Energy.Method+")")
 	}
-	answer.Notes = append(append(answer.Notes, r.deflationNotes(answer.Best)...), r.repeatNotes(answer.Best)...)
+	answer.Notes = append(append(answer.Notes, r.approximated().Notes(answer.Best)...), r.repeatNotes(answer.Best)...)
 	if measured := r.measuredAt(answer.Best.Rung); measured == 1 {
 		answer.Notes = append(answer.Notes, "it is the only trial measured with that budget")
 	}

@@ -42,7 +42,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	}
 	s.wake(now)
 	s.uploads.forget(now.Add(-UploadLife))
-	s.deflateAll(now)
+	s.approximate(now)
 	s.preempt(now)
 	if err := s.keepRules(ctx, before, now, false); err != nil {
 		failures = append(failures, err)

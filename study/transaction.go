@@ -57,8 +57,8 @@ type transaction struct {
 	start starting
 	// holder is to whom the lease of a trial that is leased belongs.
 	holder string
-	// deflation is what a trial that is leased leaves out.
-	deflation approximation.Choice
+	// approximation is what a trial that is leased leaves out.
+	approximation approximation.Choice
 	// beginning chooses the system configuration of a trial that is leased.
 	beginning func(trial.Trial) (*trial.Setting, error)
 	// regret is the bound that this transaction computed, if it did.

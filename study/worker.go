@@ -164,7 +164,7 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 			reply.Directives[held.Trial] = directive
 		}
 	}
-	reply.Hurried = s.hurried(worker)
+	reply.Hurried = s.sprinting(worker)
 	return reply, nil
 }
 

@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tandem-tune/tandem/workers/deflate"
+	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 // setting is a row of the tables: the jobs that come, lowest class first, and
@@ -20,8 +21,8 @@ type setting struct {
 	load    float64
 	drops   [][]float64
 	// sprint is that of the highest class; the zero value: none is measured.
-	sprint     deflate.Sprint
-	account    deflate.Account
+	sprint     approximation.Sprint
+	account    approximation.Account
 	busy, idle float64
 }
 
@@ -94,20 +95,20 @@ func chapter() []setting {
 	two := [][]float64{{0.1, 0}, {0.2, 0}, {0.4, 0}}
 	three := [][]float64{{0.2, 0.1, 0}, {0.4, 0.2, 0}}
 	small := [][]float64{{0.1, 0}, {0.2, 0}}
-	sprint := deflate.Sprint{Speed: 2.5, Watts: 90}
+	sprint := approximation.Sprint{Speed: 2.5, Watts: 90}
 	return []setting{
 		{name: "reference: 9 low to 1 high, sizes 2.36 to 1", rates: []float64{9, 1}, service: list(low, high), load: 0.8, drops: two,
-			sprint: sprint, account: deflate.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
+			sprint: sprint, account: approximation.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
 		{name: "the same in waves", rates: []float64{9, 1}, service: list(waves(1.117), waves(0.473)), load: 0.8, drops: two,
-			sprint: sprint, account: deflate.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
+			sprint: sprint, account: approximation.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
 		{name: "same sizes", rates: []float64{9, 1}, service: list(high, high), load: 0.8, drops: two},
 		{name: "1 low to 9 high", rates: []float64{1, 9}, service: list(low, high), load: 0.8, drops: two},
 		{name: "load 50%", rates: []float64{9, 1}, service: list(low, high), load: 0.5, drops: two},
 		{name: "three classes, 5-4-1", rates: []float64{5, 4, 1}, service: list(low, low, high), load: 0.8, drops: three},
 		{name: "triangle count, 7 to 3, limited sprint (22 kJ, after 65 s)", rates: []float64{7, 3}, service: list(triangles, triangles), load: 0.8, drops: small,
-			sprint: deflate.Sprint{Speed: sprint.Speed, Watts: sprint.Watts, TimeoutSeconds: 65}, account: deflate.Account{Joules: 22_000, Watts: 9}, busy: 180, idle: 54},
+			sprint: approximation.Sprint{Speed: sprint.Speed, Watts: sprint.Watts, TimeoutSeconds: 65}, account: approximation.Account{Joules: 22_000, Watts: 9}, busy: 180, idle: 54},
 		{name: "triangle count, 7 to 3, unlimited sprint", rates: []float64{7, 3}, service: list(triangles, triangles), load: 0.8, drops: small,
-			sprint: sprint, account: deflate.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
+			sprint: sprint, account: approximation.Account{Joules: math.Inf(1)}, busy: 180, idle: 54},
 	}
 }
 
@@ -150,7 +151,7 @@ func chapterPlayed(runs, jobs int) error {
 // variant is a way to treat the jobs.
 type variant struct {
 	name    string
-	policy  deflate.Policy
+	policy  queueing.Policy
 	drop    []float64
 	sprints bool
 	helps   bool
@@ -159,19 +160,19 @@ type variant struct {
 func (s setting) variants() []variant {
 	none := make([]float64, len(s.rates))
 	list := []variant{
-		{"preemptive", deflate.Evicting, none, false, false}, {"preemptive, with checkpoints", deflate.Resuming, none, false, false}, {"non-preemptive", deflate.NonPreemptive, none, false, false},
+		{"preemptive", queueing.Evicting, none, false, false}, {"preemptive, with checkpoints", queueing.Resuming, none, false, false}, {"non-preemptive", queueing.NonPreemptive, none, false, false},
 	}
 	for _, drop := range s.drops {
-		list = append(list, variant{"DA " + percents(drop), deflate.NonPreemptive, drop, false, false})
+		list = append(list, variant{"DA " + percents(drop), queueing.NonPreemptive, drop, false, false})
 	}
 	if s.sprint.Speed <= 1 {
 		return list
 	}
 	for _, helps := range []bool{false, true} {
 		too := map[bool]string{true: ", low ones too while high ones wait"}[helps]
-		list = append(list, variant{"non-preemptive, sprint" + too, deflate.NonPreemptive, none, true, helps})
+		list = append(list, variant{"non-preemptive, sprint" + too, queueing.NonPreemptive, none, true, helps})
 		for _, drop := range s.drops {
-			list = append(list, variant{"DiAS " + percents(drop) + too, deflate.NonPreemptive, drop, true, helps})
+			list = append(list, variant{"DiAS " + percents(drop) + too, queueing.NonPreemptive, drop, true, helps})
 		}
 	}
 	return list
@@ -189,7 +190,7 @@ func percents(drop []float64) string {
 // measure plays every variant in each run and prints a table.
 func (s setting) measure(runs, jobs int) error {
 	fmt.Printf("\n**%s**\n\n| | %s wasted | joules |\n|---|%s---|---|\n", s.name, headings(len(s.rates)), dashes(len(s.rates)))
-	var base []deflate.Played
+	var base []queueing.Played
 	for _, v := range s.variants() {
 		played, err := s.play(v, runs, jobs)
 		if err != nil {
@@ -217,30 +218,30 @@ func (s setting) rated() []float64 {
 }
 
 // drawn are jobs that come at random.
-func (s setting) drawn(drop []float64, jobs int, random *rand.Rand) []deflate.Job {
+func (s setting) drawn(drop []float64, jobs int, random *rand.Rand) []queueing.Job {
 	rates, total := s.rated(), 0.0
 	for _, rate := range rates {
 		total += rate
 	}
-	all, at := make([]deflate.Job, jobs), 0.0
+	all, at := make([]queueing.Job, jobs), 0.0
 	for i := range all {
 		at += random.ExpFloat64() / total
 		class, draw := 0, random.Float64()*total
 		for ; class < len(rates)-1 && draw >= rates[class]; class++ {
 			draw -= rates[class]
 		}
-		all[i] = deflate.Job{Class: class, At: at, Seconds: s.service[class](drop[class]).draw(random)}
+		all[i] = queueing.Job{Class: class, At: at, Seconds: s.service[class](drop[class]).draw(random)}
 	}
 	return all
 }
 
-func (s setting) play(v variant, runs, jobs int) ([]deflate.Played, error) {
-	engine := deflate.Engine{Slots: 1, Policy: v.policy, BusyWatts: s.busy, IdleWatts: s.idle, Helps: v.helps}
+func (s setting) play(v variant, runs, jobs int) ([]queueing.Played, error) {
+	engine := queueing.Engine{Slots: 1, Policy: v.policy, BusyWatts: s.busy, IdleWatts: s.idle, Helps: v.helps}
 	if v.sprints {
-		engine.Sprints, engine.Account = make([]deflate.Sprint, len(s.rates)), s.account
+		engine.Sprints, engine.Account = make([]approximation.Sprint, len(s.rates)), s.account
 		engine.Sprints[len(s.rates)-1] = s.sprint
 	}
-	var all []deflate.Played
+	var all []queueing.Played
 	for run := range runs {
 		random := rand.New(rand.NewPCG(uint64(run), 11)) //nolint:gosec // what is drawn has to repeat
 		played, err := engine.Replay(s.drawn(v.drop, jobs, random), len(s.rates), 0.1)
@@ -257,9 +258,9 @@ func (s setting) control(runs, jobs int) error {
 	none := make([]float64, len(s.rates))
 	var without, limits, met, kept, share, low, idle []float64
 	for run := range runs {
-		play := func(drop []float64, control *deflate.Control) (deflate.Played, error) {
+		play := func(drop []float64, control *queueing.Control) (queueing.Played, error) {
 			random := rand.New(rand.NewPCG(uint64(run), 11)) //nolint:gosec // what is drawn has to repeat
-			return deflate.Engine{Slots: 1, Control: control}.Replay(s.drawn(drop, jobs, random), 2, 0.1)
+			return queueing.Engine{Slots: 1, Control: control}.Replay(s.drawn(drop, jobs, random), 2, 0.1)
 		}
 		plain, err := play(none, nil)
 		if err != nil {
@@ -270,8 +271,8 @@ func (s setting) control(runs, jobs int) error {
 			return err
 		}
 		limit := (plain.Classes[1].Mean + deep.Classes[1].Mean) / 2
-		with := func(limit float64) (deflate.Played, error) {
-			return play(none, &deflate.Control{Limits: deflate.Limits{Mean: limit}, Most: 0.4, Every: limit / 50, Next: deflate.Next})
+		with := func(limit float64) (queueing.Played, error) {
+			return play(none, &queueing.Control{Limits: approximation.Limits{Mean: limit}, Most: 0.4, Every: limit / 50, Next: approximation.NextShare})
 		}
 		played, err := with(limit)
 		if err != nil {
@@ -294,11 +295,11 @@ func (s setting) control(runs, jobs int) error {
 
 // against are a row's cells: responses against those of the base in the same
 // run.
-func against(base, played []deflate.Played, joules bool) string {
+func against(base, played []queueing.Played, joules bool) string {
 	text := ""
 	for k := range base[0].Classes {
-		mean := relative(base, played, func(p deflate.Played) float64 { return p.Classes[k].Mean })
-		last := relative(base, played, func(p deflate.Played) float64 { return p.Classes[k].Tail })
+		mean := relative(base, played, func(p queueing.Played) float64 { return p.Classes[k].Mean })
+		last := relative(base, played, func(p queueing.Played) float64 { return p.Classes[k].Tail })
 		text += fmt.Sprintf("%+.0f%% (%+.0f%%)", middle(mean), middle(last))
 		if k == 0 {
 			text += fmt.Sprintf(", %+.0f to %+.0f%%", slices.Min(mean), slices.Max(mean))
@@ -313,11 +314,11 @@ func against(base, played []deflate.Played, joules bool) string {
 	if !joules {
 		return text + "- |"
 	}
-	return text + fmt.Sprintf("%+.1f%% |", middle(relative(base, played, func(p deflate.Played) float64 { return p.Joules })))
+	return text + fmt.Sprintf("%+.1f%% |", middle(relative(base, played, func(p queueing.Played) float64 { return p.Joules })))
 }
 
 // relative is the difference from the base in percent, run by run.
-func relative(base, played []deflate.Played, of func(deflate.Played) float64) []float64 {
+func relative(base, played []queueing.Played, of func(queueing.Played) float64) []float64 {
 	var list []float64
 	for run := range base {
 		list = append(list, 100*(of(played[run])/of(base[run])-1))

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tandem-tune/tandem/workers/deflate"
+	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
 // table is a CSV file by the names of its columns.
@@ -160,12 +160,12 @@ func (t lossTable) winner(drop float64) (retrained, kept float64) {
 
 // learned is the curve that a study makes of the results of its best
 // configurations at two rungs, a quarter and half of the data.
-func (t lossTable) learned() (deflate.Curve, error) {
-	var pairs []deflate.Pair
+func (t lossTable) learned() (approximation.Curve, error) {
+	var pairs []approximation.Pair
 	for _, c := range t.best(0.25) {
-		pairs = append(pairs, deflate.Pair{Less: 9 * 0.25, More: 9 * 0.5, Low: t.accuracy[c][2], High: t.accuracy[c][3]})
+		pairs = append(pairs, approximation.Pair{Less: 9 * 0.25, More: 9 * 0.5, Low: t.accuracy[c][2], High: t.accuracy[c][3]})
 	}
-	return deflate.Learn(pairs)
+	return approximation.FitCurve(pairs)
 }
 
 func (t lossTable) print() {

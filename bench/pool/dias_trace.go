@@ -11,13 +11,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/workers/deflate"
+	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 // recorded is a trace of jobs: when they come and what they take.
 type recorded struct {
 	name  string
-	jobs  []deflate.Job
+	jobs  []queueing.Job
 	given bool // the classes are the trace's
 }
 
@@ -129,7 +130,7 @@ func readGavel(data, name string) (recorded, error) {
 		if stepsErr != nil || atErr != nil {
 			return r, fmt.Errorf("%s has %q", name, line)
 		}
-		r.jobs = append(r.jobs, deflate.Job{At: at, Seconds: steps / speed})
+		r.jobs = append(r.jobs, queueing.Job{At: at, Seconds: steps / speed})
 	}
 	return r, nil
 }
@@ -139,12 +140,12 @@ func readMuri(data, name string) (recorded, error) {
 	r := recorded{name: "Muri, " + name + ", its priorities", given: true}
 	t, err := readTable(filepath.Join(data, "muri_traces", name+".csv"))
 	for _, row := range t.rows {
-		r.jobs = append(r.jobs, deflate.Job{
+		r.jobs = append(r.jobs, queueing.Job{
 			Class: int(t.number(row, "priority")), At: t.number(row, "submit_time") / 1000,
 			Seconds: t.number(row, "iterations") * t.number(row, "iteration_time") / 1000,
 		})
 	}
-	slices.SortStableFunc(r.jobs, func(a, b deflate.Job) int { return compare(a.At, b.At) })
+	slices.SortStableFunc(r.jobs, func(a, b queueing.Job) int { return compare(a.At, b.At) })
 	return r, err
 }
 
@@ -158,7 +159,7 @@ type replayer struct {
 }
 
 // classes draws who is of the high class, one in ten, unless the trace says so.
-func (r replayer) classes(run int) []deflate.Job {
+func (r replayer) classes(run int) []queueing.Job {
 	random := rand.New(rand.NewPCG(uint64(run), 13)) //nolint:gosec // what is drawn has to repeat
 	jobs, work := slices.Clone(r.trace.jobs), 0.0
 	for i := range jobs {
@@ -179,7 +180,7 @@ func (r replayer) classes(run int) []deflate.Job {
 }
 
 // turned begins with a later job; those before it come behind the last.
-func turned(jobs []deflate.Job, by int) []deflate.Job {
+func turned(jobs []queueing.Job, by int) []queueing.Job {
 	span, first := jobs[len(jobs)-1].At, jobs[by].At
 	list := slices.Concat(jobs[by:], jobs[:by])
 	for i := range list {
@@ -193,7 +194,7 @@ func turned(jobs []deflate.Job, by int) []deflate.Job {
 
 // dropped takes a share of the low class's work out: a training on less data
 // takes less in proportion.
-func dropped(jobs []deflate.Job, drop float64) []deflate.Job {
+func dropped(jobs []queueing.Job, drop float64) []queueing.Job {
 	list := slices.Clone(jobs)
 	for i := range list {
 		if list[i].Class == 0 {
@@ -206,27 +207,27 @@ func dropped(jobs []deflate.Job, drop float64) []deflate.Job {
 // way is a row of a trace's table.
 type way struct {
 	name   string
-	engine deflate.Engine
+	engine queueing.Engine
 	drop   float64
 }
 
 // plainWays are the rows without a sprint and without a controller.
 func (r replayer) plainWays() []way {
-	engine := func(policy deflate.Policy) deflate.Engine {
-		return deflate.Engine{Slots: slots, Policy: policy, BusyWatts: r.sprint.low, IdleWatts: 40}
+	engine := func(policy queueing.Policy) queueing.Engine {
+		return queueing.Engine{Slots: slots, Policy: policy, BusyWatts: r.sprint.low, IdleWatts: 40}
 	}
-	list := []way{{"preemptive", engine(deflate.Evicting), 0}, {"preemptive, with checkpoints", engine(deflate.Resuming), 0}, {"non-preemptive", engine(deflate.NonPreemptive), 0}}
+	list := []way{{"preemptive", engine(queueing.Evicting), 0}, {"preemptive, with checkpoints", engine(queueing.Resuming), 0}, {"non-preemptive", engine(queueing.NonPreemptive), 0}}
 	for _, drop := range []float64{0.1, 0.2, 0.4} {
-		list = append(list, way{fmt.Sprintf("DA (0,%.0f)", 100*drop), engine(deflate.NonPreemptive), drop})
+		list = append(list, way{fmt.Sprintf("DA (0,%.0f)", 100*drop), engine(queueing.NonPreemptive), drop})
 	}
 	return list
 }
 
 // sprints are the engines with a sprint for one run: with an account, whose timeout
 // is the least that it pays for, and without a limit.
-func (r replayer) sprints(jobs []deflate.Job) (limited, free deflate.Engine) {
+func (r replayer) sprints(jobs []queueing.Job) (limited, free queueing.Engine) {
 	extra := r.sprint.high - r.sprint.low
-	sprint, account := deflate.Sprint{Speed: r.sprint.speed, Watts: extra}, deflate.Account{Watts: slots * extra / 10, Joules: slots * extra * 360}
+	sprint, account := approximation.Sprint{Speed: r.sprint.speed, Watts: extra}, approximation.Account{Watts: slots * extra / 10, Joules: slots * extra * 360}
 	var high []float64
 	for _, job := range jobs {
 		if job.Class == 1 {
@@ -234,14 +235,14 @@ func (r replayer) sprints(jobs []deflate.Job) (limited, free deflate.Engine) {
 		}
 	}
 	paid := sprint.Paid(high, float64(len(high))/jobs[len(jobs)-1].At, account)
-	free = deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40, Sprints: []deflate.Sprint{{}, sprint}, Account: deflate.Account{Joules: math.Inf(1)}}
+	free = queueing.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40, Sprints: []approximation.Sprint{{}, sprint}, Account: approximation.Account{Joules: math.Inf(1)}}
 	limited = free
-	limited.Sprints, limited.Account = []deflate.Sprint{{}, paid}, account
+	limited.Sprints, limited.Account = []approximation.Sprint{{}, paid}, account
 	return limited, free
 }
 
 // ways are all rows, for one run.
-func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
+func (r replayer) ways(jobs []queueing.Job) ([]way, error) {
 	limited, free := r.sprints(jobs)
 	limitedToo, freeToo := limited, free
 	limitedToo.Helps, freeToo.Helps = true, true
@@ -250,8 +251,8 @@ func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
 		list = append(list, way{fmt.Sprintf("DiAS (0,%.0f), limited sprint", 100*drop), limited, drop}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint", 100*drop), free, drop},
 			way{fmt.Sprintf("DiAS (0,%.0f), limited sprint, low ones too while high ones wait", 100*drop), limitedToo, drop}, way{fmt.Sprintf("DiAS (0,%.0f), unlimited sprint, low ones too while high ones wait", 100*drop), freeToo, drop})
 	}
-	plain := deflate.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40}
-	alone, err := r.high(plain, slices.DeleteFunc(slices.Clone(jobs), func(job deflate.Job) bool { return job.Class == 0 }))
+	plain := queueing.Engine{Slots: slots, BusyWatts: r.sprint.low, IdleWatts: 40}
+	alone, err := r.high(plain, slices.DeleteFunc(slices.Clone(jobs), func(job queueing.Job) bool { return job.Class == 0 }))
 	if err != nil {
 		return nil, err
 	}
@@ -259,36 +260,36 @@ func (r replayer) ways(jobs []deflate.Job) ([]way, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := deflate.Limits{Mean: (alone + without) / 2}
+	limits := approximation.Limits{Mean: (alone + without) / 2}
 	return append(list,
-		way{"controlled, limit twice what is met without", r.controlled(plain, deflate.Limits{Mean: 2 * without}), 0},
+		way{"controlled, limit twice what is met without", r.controlled(plain, approximation.Limits{Mean: 2 * without}), 0},
 		way{"controlled, limit half way to alone", r.controlled(plain, limits), 0},
 		way{"controlled, limit half way to alone, limited sprint", r.controlled(limited, limits), 0},
 		way{"controlled, limit half way to alone, unlimited sprint", r.controlled(free, limits), 0},
-		way{"controlled, limit as if alone", r.controlled(plain, deflate.Limits{Mean: alone}), 0},
+		way{"controlled, limit as if alone", r.controlled(plain, approximation.Limits{Mean: alone}), 0},
 	), nil
 }
 
 // high is the mean response of the high class.
-func (r replayer) high(engine deflate.Engine, jobs []deflate.Job) (float64, error) {
+func (r replayer) high(engine queueing.Engine, jobs []queueing.Job) (float64, error) {
 	played, err := engine.Replay(jobs, 2, 0.1)
 	return played.Classes[1].Mean, err
 }
 
 // controlled is the engine with the controller, for a point of accuracy at most.
-func (r replayer) controlled(engine deflate.Engine, limits deflate.Limits) deflate.Engine {
+func (r replayer) controlled(engine queueing.Engine, limits approximation.Limits) queueing.Engine {
 	most := 0.0
 	for drop := 0.05; drop <= 0.5+1e-9 && r.losses.mean(drop) <= 0.01; drop += 0.05 {
 		most = drop
 	}
-	engine.Control = &deflate.Control{Limits: limits, Most: most, Every: limits.Mean / 50, Next: deflate.Next}
+	engine.Control = &queueing.Control{Limits: limits, Most: most, Every: limits.Mean / 50, Next: approximation.NextShare}
 	return engine
 }
 
 // table plays all ways in each run and prints them.
 func (r replayer) table() error {
 	var names []string
-	rows, drops, kept := map[string][]deflate.Played{}, map[string][]float64{}, map[string][]float64{}
+	rows, drops, kept := map[string][]queueing.Played{}, map[string][]float64{}, map[string][]float64{}
 	for run := range r.runs {
 		jobs := r.classes(run)
 		all, err := r.ways(jobs)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/workers/deflate"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -18,10 +17,10 @@ type Study struct {
 	ID       string
 	Priority int
 	Accepts  *definition.Approximation
-	Limits   deflate.Limits
+	Limits   Limits
 	Sprint   *definition.Sprint
 	// Curve is what leaving data out costs; Unknown says why there is none.
-	Curve   deflate.Curve
+	Curve   Curve
 	Unknown error
 	// Waits is for how many seconds a worker could have had its next trial, were it
 	// not for others; 0: nothing waits.
@@ -31,7 +30,7 @@ type Study struct {
 }
 
 // limited reports whether it is said how long the study's trials may take.
-func (c Study) limited() bool { return c.Limits != deflate.Limits{} }
+func (c Study) limited() bool { return c.Limits != Limits{} }
 
 // Choose says anew what trials of low priority leave out, and which of them sprint for
 // those that wait. The studies come with the highest priority first, the leases are
@@ -94,7 +93,7 @@ func (d *Controller) leaveOutAll(studies []Study, leases []pool.Lease, chosen ma
 		}
 		chosen[c.ID] = one
 	}
-	worst := map[string]deflate.Verdict{}
+	worst := map[string]Verdict{}
 	for _, c := range studies {
 		if !c.limited() {
 			continue
@@ -123,11 +122,11 @@ func (d *Controller) leaveOutAll(studies []Study, leases []pool.Lease, chosen ma
 
 // ask asks the controller of a study's limits. The others are those of the
 // studies below it which run on the same workers.
-func (d *Controller) ask(c Study, below []Study, leases []pool.Lease, chosen map[string]Choice, now time.Time) (deflate.Decision, []Study) {
+func (d *Controller) ask(c Study, below []Study, leases []pool.Lease, chosen map[string]Choice, now time.Time) (Decision, []Study) {
 	at, record := inSeconds(now), d.recordOf(c.ID)
-	o := deflate.Observations{Now: at, Limits: c.Limits, Ended: record.Runs.Runs(), Oldest: at}
+	o := Observations{Now: at, Limits: c.Limits, Ended: record.Runs.Runs(), Oldest: at}
 	if c.Waits > 0 {
-		o.Open = append(o.Open, deflate.Run{Began: at, Waited: c.Waits})
+		o.Open = append(o.Open, Run{Began: at, Waited: c.Waits})
 	}
 	others, leavesOut := []Study{}, map[string]bool{}
 	for _, other := range below {
@@ -140,12 +139,12 @@ func (d *Controller) ask(c Study, below []Study, leases []pool.Lease, chosen map
 		began := inSeconds(lease.Granted)
 		switch {
 		case lease.Study == c.ID:
-			o.Open = append(o.Open, deflate.Run{Began: began, Waited: d.waited(lease.Trial), Seconds: max(1e-3, at-began)})
+			o.Open = append(o.Open, Run{Began: began, Waited: d.waited(lease.Trial), Seconds: max(1e-3, at-began)})
 		case leavesOut[lease.Study] && c.Workers[lease.Worker]:
 			o.Below, o.Oldest = o.Below+1, min(o.Oldest, began)
 		}
 	}
-	state, decision := deflate.Next(record.State, o)
+	state, decision := NextShare(record.State, o)
 	d.controlled(c.ID, state)
 	return decision, others
 }

@@ -1,8 +1,14 @@
 // Package approximation chooses what trials of low priority leave out of their data,
 // and when trials sprint, so that studies of a higher priority keep their limits on
-// response times (DiAS: Rocha, chapter 4; docs/decisions/0014).
+// response times (DiAS: I. Rocha's thesis, Neuchâtel 2021, chapter 4;
+// docs/decisions/0014).
 //
-// A Controller is told what trainings took. It decides on values alone.
+// The thesis predicts responses by a queueing model (section 4.3); [NextShare] looks at
+// those that were met. It begins at nothing left out, takes a step up while a limit is
+// broken, and a step down while there is room. Where the limits are kept with nothing
+// left out, nothing ever is.
+//
+// A [Controller] is told what trainings took. It decides on values alone.
 package approximation
 
 import (
@@ -13,7 +19,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
 // Every is how often it is chosen anew what trials leave out.
@@ -44,8 +49,8 @@ type Controller struct {
 // Record is what is known of a study: what its trainings took, and the state of
 // the controller of its limits.
 type Record struct {
-	Runs  deflate.History `json:"runs"`
-	State deflate.State   `json:"state"`
+	Runs  History `json:"runs"`
+	State State   `json:"state"`
 }
 
 // newest is when something was last learned.
@@ -86,7 +91,7 @@ type Choice struct {
 	// LimitsWhy says how it is with the limits of the study; empty: it has none. Met
 	// is what was met with, what still waits or runs included.
 	LimitsWhy string
-	Met       deflate.Met
+	Met       Met
 	// Sprint is after how many seconds a trial sprints, where that is chosen; nil: it
 	// does not. SprintWhy says why, Speed what is known of sprints; 0: nothing.
 	Sprint    *float64
@@ -143,7 +148,7 @@ func (d *Controller) Ended(id trial.ID, epoch trial.LeaseEpoch, now time.Time) {
 	}
 	delete(d.under, id)
 	known := d.known[one.study]
-	known.Runs.Add(deflate.Run{
+	known.Runs.Add(Run{
 		Began: inSeconds(one.began), Waited: one.waited.Seconds(), Seconds: now.Sub(one.began).Seconds(), Sprinted: one.sprinted, Speed: one.speed(),
 	})
 	d.known[one.study] = known
@@ -171,7 +176,7 @@ func (d *Controller) Of(study string) (Choice, bool) {
 }
 
 // Responses are those of a study's runs that ended at a time or later.
-func (d *Controller) Responses(study string, since time.Time) deflate.Met {
+func (d *Controller) Responses(study string, since time.Time) Met {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	return d.known[study].Runs.Responses(inSeconds(since))
@@ -206,7 +211,7 @@ func (d *Controller) waited(id trial.ID) float64 {
 }
 
 // controlled keeps the state of the controller of a study's limits.
-func (d *Controller) controlled(study string, state deflate.State) {
+func (d *Controller) controlled(study string, state State) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if known := d.known[study]; known.State != state {
@@ -234,4 +239,4 @@ func (d *Controller) AwaitedOn(worker string) (priority int, awaited bool) {
 
 // Paused forgets the state of the controller of a study's limits, which begins anew
 // when the study goes on.
-func (d *Controller) Paused(study string) { d.controlled(study, deflate.State{}) }
+func (d *Controller) Paused(study string) { d.controlled(study, State{}) }

@@ -3,13 +3,11 @@ package approximation
 import (
 	"fmt"
 	"strings"
-
-	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
 // leftOutReason says how much is left out for a study of a higher priority, what that
 // met with and what it wants, and why it is so much.
-func leftOutReason(share float64, decision deflate.Decision, of Study) string {
+func leftOutReason(share float64, decision Decision, of Study) string {
 	text := "nothing is left out"
 	if share > 0 {
 		text = fmt.Sprintf("%.3g%% of the data is left out", 100*share)
@@ -19,26 +17,26 @@ func leftOutReason(share float64, decision deflate.Decision, of Study) string {
 
 // limitsReason says how it is with a study's limits: what was met with, what it wants,
 // and what is done about it.
-func limitsReason(decision deflate.Decision, of Study) string {
+func limitsReason(decision Decision, of Study) string {
 	near := "no limit is broken for certain"
 	if decision.Share > 0 {
 		near += ", and there is no room to leave less out"
 	}
-	return fmt.Sprintf("%s; %s", metWith(decision.Met, of), map[deflate.Verdict]string{
-		deflate.Kept:     "its limits are kept",
-		deflate.Near:     near,
-		deflate.Settling: "trials of a lower priority still run that began before the last step",
-		deflate.Lowered:  "its limits were kept with room to spare, so less is left out",
-		deflate.Raised:   "a limit was broken, so more is left out",
-		deflate.Deepest:  "a limit is broken, and no more may be left out",
-		deflate.Nobody:   "a limit is broken, and no trial of a lower priority that may leave data out runs on its workers",
-		deflate.Alone:    "a limit is broken, and its trials take longer than that without any waiting",
-		deflate.Useless:  "a limit is broken, and leaving data out has not shortened the waiting: it is tried again later",
+	return fmt.Sprintf("%s; %s", metWith(decision.Met, of), map[Verdict]string{
+		Kept:     "its limits are kept",
+		Near:     near,
+		Settling: "trials of a lower priority still run that began before the last step",
+		Lowered:  "its limits were kept with room to spare, so less is left out",
+		Raised:   "a limit was broken, so more is left out",
+		Deepest:  "a limit is broken, and no more may be left out",
+		Nobody:   "a limit is broken, and no trial of a lower priority that may leave data out runs on its workers",
+		Alone:    "a limit is broken, and its trials take longer than that without any waiting",
+		Useless:  "a limit is broken, and leaving data out has not shortened the waiting: it is tried again later",
 	}[decision.Verdict])
 }
 
 // metWith says what trials of a study met with, and its limits.
-func metWith(met deflate.Met, of Study) string {
+func metWith(met Met, of Study) string {
 	var wanted []string
 	if of.Limits.Mean > 0 {
 		wanted = append(wanted, fmt.Sprintf("%.4g s in the mean", of.Limits.Mean))

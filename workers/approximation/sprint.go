@@ -6,7 +6,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/workers/deflate"
 )
 
 const (
@@ -32,7 +31,7 @@ func (d *Controller) sprintAll(studies []Study, account protocol.SprintAccount, 
 		default:
 			runs := d.recordOf(c.ID).Runs
 			speed, _ := runs.Speed()
-			own := deflate.Sprint{TimeoutSeconds: c.Sprint.AfterSeconds, Speed: speed, Watts: account.ExtraWatts}
+			own := Sprint{TimeoutSeconds: c.Sprint.AfterSeconds, Speed: speed, Watts: account.ExtraWatts}
 			left -= own.Takes(runs.Plain(), runs.Rate(at))
 		}
 	}
@@ -51,7 +50,7 @@ func (d *Controller) sprintAll(studies []Study, account protocol.SprintAccount, 
 
 // sprints notes after how long trials of the study sprint with what it may take, and
 // why. It returns the watts that this takes.
-func (d *Choice) sprints(c Study, runs deflate.History, at float64, may protocol.SprintAccount) (takes float64) {
+func (d *Choice) sprints(c Study, runs History, at float64, may protocol.SprintAccount) (takes float64) {
 	speed, known := runs.Speed()
 	if known {
 		d.Speed = speed
@@ -71,7 +70,7 @@ func (d *Choice) sprints(c Study, runs deflate.History, at float64, may protocol
 	case may.Watts <= 0:
 		d.SprintWhy = "trials do not sprint: those of other studies take all that the workers may"
 	default:
-		sprint := deflate.Sprint{Speed: speed, Watts: may.ExtraWatts}.Paid(runs.Plain(), runs.Rate(at), deflate.Account{Joules: may.Of, Watts: may.Watts})
+		sprint := Sprint{Speed: speed, Watts: may.ExtraWatts}.Paid(runs.Plain(), runs.Rate(at), Account{Joules: may.Of, Watts: may.Watts})
 		d.Sprint, d.SprintWhy = &sprint.TimeoutSeconds, fmt.Sprintf("trials sprint after %.3g s, as early as what the workers may take pays for in the next hour, with %.3g times the speed", sprint.TimeoutSeconds, speed)
 		return sprint.Takes(runs.Plain(), runs.Rate(at))
 	}

@@ -1,4 +1,4 @@
-package deflate
+package approximation
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package deflate
+package approximation
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ const leastPairs = 3
 // ErrFewPairs is of too few results to know what data are worth.
 var ErrFewPairs = fmt.Errorf("fewer than %d configurations have results with different amounts of data", leastPairs)
 
-// Learn is the curve of the pairs. The thesis measures what dropping costs
+// FitCurve is the curve of the pairs. The thesis measures what dropping costs
 // offline (figure 4.5); here it is read from the results that a search has of one
 // configuration with several budgets. The error is ErrFewPairs, or names the
 // pair that makes no sense.
@@ -35,7 +35,7 @@ var ErrFewPairs = fmt.Errorf("fewer than %d configurations have results with dif
 // Learning curves flatten, so that the slope between smaller budgets is larger
 // than that at the budget in question: the loss comes out too high rather than
 // too low, as long as the pairs are not from above it.
-func Learn(pairs []Pair) (Curve, error) {
+func FitCurve(pairs []Pair) (Curve, error) {
 	if len(pairs) < leastPairs {
 		return Curve{}, ErrFewPairs
 	}

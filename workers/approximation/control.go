@@ -1,15 +1,4 @@
-// Package deflate answers: how much of their data must trials of low priority leave
-// out, so that those of a higher one are answered in time without an eviction?
-//
-// It is the question of DiAS (I. Rocha's thesis, Neuchâtel 2021, section 4.2), and
-// not its answer: section 4.3 predicts responses by a queueing model, and [Next]
-// looks at those that were met. It begins at nothing left out, takes a step up while
-// a limit is broken, and a step down while there is room. Its one invariant: where
-// the limits are kept with nothing left out, nothing ever is.
-//
-// [Engine.Replay] plays jobs event by event, with evictions, accounts of energy for
-// sprints and such a controller. The package does no I/O and knows no clock.
-package deflate
+package approximation
 
 import (
 	"math"
@@ -98,15 +87,15 @@ const (
 	fewest = 5
 	// hysteresis is the part of a limit that is kept free before a step down.
 	hysteresis = 0.2
-	// trial is from which share on it is looked whether it helped.
-	trial = 0.3
+	// judged is from which share on it is looked whether it helped.
+	judged = 0.3
 	// mostPatience bounds how many windows with room a step down takes.
 	mostPatience = 4
 )
 
-// Next is the controller: what follows from the state and what was met since. It is
+// NextShare is the controller: what follows from the state and what was met since. It is
 // to be asked every few seconds; a step is taken at most once in a window.
-func Next(s State, o Observations) (State, Decision) {
+func NextShare(s State, o Observations) (State, Decision) {
 	verdict := Near
 	if o.Most > 0 && s.Share > o.Most { // with nobody there for a moment it is kept
 		s.move(o.Most, o.Now)
@@ -145,7 +134,7 @@ func (s *State) raise(w window, o Observations) Verdict {
 		return Useless
 	case s.Share == 0:
 		s.Waited = w.mean(Run.waiting)
-	case s.Share >= min(trial, o.Most):
+	case s.Share >= min(judged, o.Most):
 		if len(w) < 2*fewest && o.Now-s.From < o.span() {
 			return Near
 		}

@@ -1,4 +1,4 @@
-package deflate_test
+package queueing_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/deflate"
+	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 // load is a part of a story: jobs of two classes that come at random for so long.
@@ -21,9 +22,9 @@ const lowSeconds, highSeconds = 300, 60
 
 // jobs are those of the parts, one after the other. What they take varies from half
 // to one and a half times the mean.
-func jobs(seed uint64, parts ...load) []deflate.Job {
+func jobs(seed uint64, parts ...load) []queueing.Job {
 	random := rand.New(rand.NewPCG(seed, 41))
-	var list []deflate.Job
+	var list []queueing.Job
 	begin := 0.0
 	for _, part := range parts {
 		end := begin + 3600*part.hours
@@ -32,12 +33,12 @@ func jobs(seed uint64, parts ...load) []deflate.Job {
 				continue
 			}
 			for at := begin + 3600/rate*random.ExpFloat64(); at < end; at += 3600 / rate * random.ExpFloat64() {
-				list = append(list, deflate.Job{Class: class, At: at, Seconds: []float64{lowSeconds, highSeconds}[class] * (0.5 + random.Float64())})
+				list = append(list, queueing.Job{Class: class, At: at, Seconds: []float64{lowSeconds, highSeconds}[class] * (0.5 + random.Float64())})
 			}
 		}
 		begin = end
 	}
-	slices.SortFunc(list, func(a, b deflate.Job) int {
+	slices.SortFunc(list, func(a, b queueing.Job) int {
 		if a.At < b.At {
 			return -1
 		}
@@ -49,26 +50,26 @@ func jobs(seed uint64, parts ...load) []deflate.Job {
 // step is a moment at which a controller was asked.
 type step struct {
 	at float64
-	deflate.Decision
+	approximation.Decision
 }
 
 // story is what a controller decided and what became of the jobs.
 type story struct {
 	steps  []step
-	ended  []deflate.Run
-	played deflate.Played
+	ended  []approximation.Run
+	played queueing.Played
 }
 
 // controlled plays the jobs on four slots with a controller that each change of
 // its state and each decision pass through.
-func controlled(t *testing.T, limits deflate.Limits, list []deflate.Job, through func(at float64, s deflate.State, d deflate.Decision) (deflate.State, deflate.Decision)) story {
+func controlled(t *testing.T, limits approximation.Limits, list []queueing.Job, through func(at float64, s approximation.State, d approximation.Decision) (approximation.State, approximation.Decision)) story {
 	t.Helper()
 	var told story
-	control := &deflate.Control{Limits: limits, Most: 0.5, Every: 20}
-	control.Next = func(s deflate.State, o deflate.Observations) (deflate.State, deflate.Decision) {
-		s, d := deflate.Next(s, o)
+	control := &queueing.Control{Limits: limits, Most: 0.5, Every: 20}
+	control.Next = func(s approximation.State, o approximation.Observations) (approximation.State, approximation.Decision) {
+		s, d := approximation.NextShare(s, o)
 		told.steps = append(told.steps, step{o.Now, d})
-		newer := slices.IndexFunc(o.Ended, func(run deflate.Run) bool {
+		newer := slices.IndexFunc(o.Ended, func(run approximation.Run) bool {
 			return len(told.ended) == 0 || run.Began+run.Seconds > told.ended[len(told.ended)-1].Began+told.ended[len(told.ended)-1].Seconds
 		})
 		if newer >= 0 {
@@ -79,7 +80,7 @@ func controlled(t *testing.T, limits deflate.Limits, list []deflate.Job, through
 		}
 		return s, d
 	}
-	played, err := deflate.Engine{Slots: 4, Control: control}.Replay(list, 2, 0)
+	played, err := queueing.Engine{Slots: 4, Control: control}.Replay(list, 2, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +118,8 @@ func (s story) met(from, to float64) float64 {
 	return sum / max(1, count)
 }
 
-func (s story) verdicts() map[deflate.Verdict]int {
-	counts := map[deflate.Verdict]int{}
+func (s story) verdicts() map[approximation.Verdict]int {
+	counts := map[approximation.Verdict]int{}
 	for _, one := range s.steps {
 		counts[one.Verdict]++
 	}
@@ -126,9 +127,9 @@ func (s story) verdicts() map[deflate.Verdict]int {
 }
 
 func (s story) String() string {
-	text, last := "", deflate.Decision{Share: -1}
+	text, last := "", approximation.Decision{Share: -1}
 	for _, one := range s.steps {
-		if one.Share != last.Share || one.Verdict >= deflate.Raised && one.Verdict != last.Verdict {
+		if one.Share != last.Share || one.Verdict >= approximation.Raised && one.Verdict != last.Verdict {
 			text += fmt.Sprintf("%.2fh %.2f v%d met %.0f/%.0f (%d)\n", one.at/3600, one.Share, one.Verdict, one.Met.Mean, one.Met.Tail, one.Met.Runs)
 		}
 		last = one.Decision
@@ -139,7 +140,7 @@ func (s story) String() string {
 // Where the limits are kept with nothing left out, nothing ever is.
 func TestNothingIsLeftOutWhileLimitsAreKept(t *testing.T) {
 	for seed := range uint64(8) {
-		told := controlled(t, deflate.Limits{Mean: 250, Tail: 500}, jobs(seed, load{24, 40, 20}), nil)
+		told := controlled(t, approximation.Limits{Mean: 250, Tail: 500}, jobs(seed, load{24, 40, 20}), nil)
 		if _, most, _ := told.between(0, 24); most > 0 || told.played.Dropped > 0 {
 			t.Errorf("seed %d: up to %g was left out\n%v", seed, most, told)
 		}
@@ -152,8 +153,8 @@ func TestAsMuchIsLeftOutAsKeepsTheLimit(t *testing.T) {
 	const limit = 85
 	for seed := range uint64(4) {
 		list := jobs(seed, load{4, 5, 5}, load{20, 44, 20}, load{8, 2, 8})
-		free := controlled(t, deflate.Limits{Mean: 1e6}, list, nil)
-		told := controlled(t, deflate.Limits{Mean: limit}, list, nil)
+		free := controlled(t, approximation.Limits{Mean: 1e6}, list, nil)
+		told := controlled(t, approximation.Limits{Mean: limit}, list, nil)
 		if _, most, _ := told.between(0, 4); most > 0 {
 			t.Errorf("seed %d: up to %g was left out before the load came\n%v", seed, most, told)
 		}
@@ -170,17 +171,17 @@ func TestAsMuchIsLeftOutAsKeepsTheLimit(t *testing.T) {
 // A limit that leaving data out cannot mend: those below ignore it, or the trainings
 // take too long by themselves.
 func TestNothingIsLeftOutForNothing(t *testing.T) {
-	ignored := func(_ float64, s deflate.State, d deflate.Decision) (deflate.State, deflate.Decision) {
+	ignored := func(_ float64, s approximation.State, d approximation.Decision) (approximation.State, approximation.Decision) {
 		d.Share = 0
 		return s, d
 	}
 	for seed := range uint64(4) {
-		told := controlled(t, deflate.Limits{Mean: 85}, jobs(seed, load{48, 44, 20}), ignored)
-		if mean, _, _ := told.between(12, 48); mean > 0.12 || told.verdicts()[deflate.Useless] == 0 {
+		told := controlled(t, approximation.Limits{Mean: 85}, jobs(seed, load{48, 44, 20}), ignored)
+		if mean, _, _ := told.between(12, 48); mean > 0.12 || told.verdicts()[approximation.Useless] == 0 {
 			t.Errorf("seed %d: %g was left out, for nothing\n%v", seed, mean, told)
 		}
-		told = controlled(t, deflate.Limits{Mean: 50}, jobs(seed, load{24, 44, 20}), nil)
-		if _, most, _ := told.between(0, 24); most > 0.3 || told.played.Dropped > 0.02 || told.verdicts()[deflate.Alone] == 0 {
+		told = controlled(t, approximation.Limits{Mean: 50}, jobs(seed, load{24, 44, 20}), nil)
+		if _, most, _ := told.between(0, 24); most > 0.3 || told.played.Dropped > 0.02 || told.verdicts()[approximation.Alone] == 0 {
 			t.Errorf("seed %d: up to %g was left out though trainings take longer alone\n%v", seed, most, told)
 		}
 	}
@@ -195,8 +196,8 @@ func TestBurstsMoveTheShareStepByStep(t *testing.T) {
 			parts = append(parts, load{1, 60, 30}, load{1, 2, 6})
 		}
 		list := jobs(seed, parts...)
-		free := controlled(t, deflate.Limits{Mean: 1e6}, list, nil)
-		told := controlled(t, deflate.Limits{Mean: 90}, list, nil)
+		free := controlled(t, approximation.Limits{Mean: 1e6}, list, nil)
+		told := controlled(t, approximation.Limits{Mean: 90}, list, nil)
 		last := told.steps[0]
 		for _, one := range told.steps {
 			if one.Share == last.Share {
@@ -208,7 +209,7 @@ func TestBurstsMoveTheShareStepByStep(t *testing.T) {
 					came++
 				}
 			}
-			if math.Abs(one.Share-last.Share) > deflate.Step+1e-9 && one.Verdict != deflate.Useless && one.Verdict != deflate.Alone {
+			if math.Abs(one.Share-last.Share) > approximation.Step+1e-9 && one.Verdict != approximation.Useless && one.Verdict != approximation.Alone {
 				t.Errorf("seed %d: from %g to %g at once\n%v", seed, last.Share, one.Share, told)
 			}
 			if came < 2 && one.at-last.at < 600 {
@@ -226,7 +227,7 @@ func TestBurstsMoveTheShareStepByStep(t *testing.T) {
 // What is remembered is what is stored: read back at any time it goes on the same.
 func TestAControllerGoesOnBehindARestart(t *testing.T) {
 	list := jobs(3, load{12, 44, 20}, load{4, 2, 8})
-	restarted := func(_ float64, s deflate.State, d deflate.Decision) (read deflate.State, _ deflate.Decision) {
+	restarted := func(_ float64, s approximation.State, d approximation.Decision) (read approximation.State, _ approximation.Decision) {
 		document, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +237,7 @@ func TestAControllerGoesOnBehindARestart(t *testing.T) {
 		}
 		return read, d
 	}
-	straight, again := controlled(t, deflate.Limits{Mean: 85}, list, nil), controlled(t, deflate.Limits{Mean: 85}, list, restarted)
+	straight, again := controlled(t, approximation.Limits{Mean: 85}, list, nil), controlled(t, approximation.Limits{Mean: 85}, list, restarted)
 	if straight.played.Dropped == 0 || straight.String() != again.String() {
 		t.Errorf("without a restart\n%v\nwith restarts\n%v", straight, again)
 	}
@@ -244,36 +245,3 @@ func TestAControllerGoesOnBehindARestart(t *testing.T) {
 
 // A training that waits breaks a limit before it has ended, whatever the short ones
 // took that ended meanwhile; and one alone that waited a little does not.
-func TestWhatStillWaitsCounts(t *testing.T) {
-	var short []deflate.Run
-	for i := range 4 {
-		short = append(short, deflate.Run{Began: float64(900 + 10*i), Seconds: 2})
-	}
-	below := deflate.Observations{Now: 1000, Limits: deflate.Limits{Mean: 10}, Most: 0.5, Below: 1, Oldest: 1000}
-	for name, test := range map[string]struct {
-		limits      deflate.Limits
-		ended, open []deflate.Run
-		want        deflate.Verdict
-	}{
-		"one waits for long":                 {deflate.Limits{Mean: 10}, short, []deflate.Run{{Began: 1000, Waited: 200}}, deflate.Raised},
-		"one waits for long, tail":           {deflate.Limits{Tail: 10}, short, []deflate.Run{{Began: 1000, Waited: 200}}, deflate.Raised},
-		"one waits for long, and none ended": {deflate.Limits{Mean: 10}, nil, []deflate.Run{{Began: 1000, Waited: 200}}, deflate.Raised},
-		"one waits for a little":             {deflate.Limits{Mean: 10}, short, []deflate.Run{{Began: 1000, Waited: 12}}, deflate.Near},
-		"one took long, the others do not":   {deflate.Limits{Mean: 10}, append(slices.Clone(short), deflate.Run{Began: 950, Waited: 40, Seconds: 10}), nil, deflate.Near},
-		"those that run waited for long":     {deflate.Limits{Mean: 10}, short, []deflate.Run{{Began: 990, Waited: 30, Seconds: 10}, {Began: 990, Waited: 31, Seconds: 10}, {Began: 990, Waited: 32, Seconds: 10}}, deflate.Raised},
-		"those that run take long":           {deflate.Limits{Mean: 10}, slices.Repeat([]deflate.Run{{Began: 900, Waited: 1, Seconds: 20}}, 5), nil, deflate.Alone},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := below
-			o.Limits, o.Ended, o.Open = test.limits, test.ended, test.open
-			if _, d := deflate.Next(deflate.State{}, o); d.Verdict != test.want {
-				t.Errorf("the verdict is %d, want %d: %+v", d.Verdict, test.want, d)
-			}
-		})
-	}
-	// Nobody is in its way: nothing is left out, however long it waits.
-	below.Below, below.Open = 0, []deflate.Run{{Began: 1000, Waited: 500}}
-	if s, d := deflate.Next(deflate.State{}, below); d.Share != 0 || s.Share != 0 || d.Verdict != deflate.Nobody {
-		t.Errorf("%+v", d)
-	}
-}

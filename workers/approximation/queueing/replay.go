@@ -1,10 +1,18 @@
-package deflate
+// Package queueing replays jobs of several priorities on slots, event by event, with
+// evictions, sprints that an account of energy pays for, and a controller of what is
+// left out (DiAS: I. Rocha's thesis, Neuchâtel 2021, chapter 4).
+//
+// It is for benchmarks and tests of workers/approximation. It does no I/O and knows no
+// clock.
+package queueing
 
 import (
 	"cmp"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
 // Policy is how the engine treats a job of higher priority that comes while all
@@ -37,8 +45,8 @@ type Engine struct {
 	Slots  int
 	Policy Policy
 	// Sprints has one entry for each class, or none at all; Account pays for them.
-	Sprints []Sprint
-	Account Account
+	Sprints []approximation.Sprint
+	Account approximation.Account
 	// Helps has running jobs sprint for the waiting: for each job that waits and
 	// whose class sprints, one of a lower class does that runs, the one that has least
 	// left (a training says how many epochs that is), with the sprint of the one that
@@ -145,10 +153,10 @@ type play struct {
 	sprinted     float64
 	joules       float64
 
-	state   State
-	share   float64 // that is left out now
-	asked   float64 // when the controller is to be asked next
-	met     History // of the highest class
+	state   approximation.State
+	share   float64               // that is left out now
+	asked   float64               // when the controller is to be asked next
+	met     approximation.History // of the highest class
 	dropped float64
 }
 
@@ -172,23 +180,23 @@ func (p *play) step() bool {
 }
 
 // sprint is that of a running job's class; without speed where there is none.
-func (p *play) sprint(r running) Sprint {
+func (p *play) sprint(r running) approximation.Sprint {
 	if len(p.engine.Sprints) == 0 {
-		return Sprint{}
+		return approximation.Sprint{}
 	}
 	return p.engine.Sprints[p.jobs[r.number].Class]
 }
 
 // active is the sprint that speeds a running job up now, its own or that of one that
 // waits; false where none does.
-func (p *play) active(r running) (Sprint, bool) {
+func (p *play) active(r running) (approximation.Sprint, bool) {
 	switch {
 	case r.sprinting:
 		return p.sprint(r), true
 	case r.helps > 0:
 		return p.engine.Sprints[r.helps], true
 	}
-	return Sprint{Speed: 1}, false
+	return approximation.Sprint{Speed: 1}, false
 }
 
 func (p *play) speed(r running) float64 {
@@ -247,6 +255,9 @@ func (p *play) advance(span float64) {
 // tiny is what rounding leaves of a job or an account.
 const tiny = 1e-9
 
+// tail is the share of responses that [Outcome] names as the tail.
+const tail = 0.95
+
 // settle ends what is done, and begins and ends sprints.
 func (p *play) settle() {
 	p.slots = slices.DeleteFunc(p.slots, func(r running) bool {
@@ -259,7 +270,7 @@ func (p *play) settle() {
 			p.runs[job.Class] += r.ran
 		}
 		if p.engine.Control != nil && job.Class == len(p.waiting)-1 {
-			p.met.Add(Run{Began: r.began, Waited: r.began - job.At, Seconds: max(r.ran, tiny)})
+			p.met.Add(approximation.Run{Began: r.began, Waited: r.began - job.At, Seconds: max(r.ran, tiny)})
 		}
 		return true
 	})
