@@ -120,6 +120,18 @@ func (s *Service) enter(ctx context.Context, key string) (leave func(), err erro
 	return func() { one.gate.Leave(); done() }, nil
 }
 
+// begin enters the architecture for the worker that holds the trial, and says what
+// the study is and what machine that is. leave has to be called if there is no error.
+func (s *Service) begin(ctx context.Context, key string, id trial.ID, epoch trial.LeaseEpoch) (def definition.Definition, machine string, leave func(), err error) {
+	if leave, err = s.enter(ctx, key); err != nil {
+		return def, "", nil, err
+	}
+	if def, machine, err = s.holder(ctx, id, epoch); err != nil {
+		leave()
+	}
+	return def, machine, leave, err
+}
+
 // Architecture takes in what a trial trains. The answer has the best deployments
 // as far as they are known, and what the worker shall run itself. Telling the
 // same again changes nothing.
@@ -128,15 +140,11 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	if faults := architectureFaults(report); len(faults) > 0 {
 		return reply, problem.WithFields("the architecture of trial "+string(id)+" is not valid", faults)
 	}
-	leave, err := s.enter(ctx, report.Key)
+	def, machine, leave, err := s.begin(ctx, report.Key, id, report.LeaseEpoch)
 	if err != nil {
 		return reply, err
 	}
 	defer leave()
-	def, machine, err := s.holder(ctx, id, report.LeaseEpoch)
-	if err != nil {
-		return reply, err
-	}
 	a, err := s.store.Architecture(ctx, report.Key)
 	switch {
 	case err == nil:
@@ -174,15 +182,11 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	if faults := emu.RunFaults(report.Runs); len(faults) > 0 {
 		return reply, problem.WithFields("the inferences of trial "+string(id)+" are not valid", faults)
 	}
-	leave, err := s.enter(ctx, report.Key)
+	def, machine, leave, err := s.begin(ctx, report.Key, id, report.LeaseEpoch)
 	if err != nil {
 		return reply, err
 	}
 	defer leave()
-	def, machine, err := s.holder(ctx, id, report.LeaseEpoch)
-	if err != nil {
-		return reply, err
-	}
 	a, err := s.store.Architecture(ctx, report.Key)
 	if problem.Is(err, problem.NotFound) {
 		return reply, problem.WithFields("the inferences of trial "+string(id)+" are not valid", []problem.Field{{Path: "key", Value: report.Key,
