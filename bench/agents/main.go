@@ -20,12 +20,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/program"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/launch"
 )
@@ -56,12 +56,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "", "folder on the disk to measure; the system's temporary folder when empty")
 	flag.Parse()
 	debug.SetGCPercent(400) // the agents share the processors with what is measured
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/agents:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/agents", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 func run(ctx context.Context, o options) error {

@@ -19,12 +19,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/program"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -46,12 +46,7 @@ func main() {
 	rounds := flag.Int("n", 20, "how many owners are lost")
 	how := flag.String("how", "kill", "how they are lost: kill (SIGKILL), stop (SIGTERM) or freeze (SIGSTOP)")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := measure(ctx, *rounds, *how); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/failover:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/failover", func(ctx context.Context) error { return measure(ctx, *rounds, *how) })
 }
 
 func measure(ctx context.Context, rounds int, how string) (err error) {

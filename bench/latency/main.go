@@ -18,13 +18,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/program"
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
@@ -41,16 +41,13 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		err = run(ctx, o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench/latency:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/latency", func(ctx context.Context) error {
+		o, err := parse(os.Args[1:])
+		if err != nil {
+			return err
+		}
+		return run(ctx, o)
+	})
 }
 
 func parse(arguments []string) (options, error) {

@@ -18,11 +18,11 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/program"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -67,12 +67,7 @@ func main() {
 	runs := flag.Int("runs", 5, "studies at once")
 	lease := flag.Float64("lease-seconds", 60, "how long a lease lives without a heartbeat")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := measure(ctx, *runs, *lease); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/recovery:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/recovery", func(ctx context.Context) error { return measure(ctx, *runs, *lease) })
 }
 
 func measure(ctx context.Context, runs int, lease float64) error {

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/program"
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
@@ -55,16 +55,13 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		err = run(ctx, o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench/search:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/search", func(ctx context.Context) error {
+		o, err := parse(os.Args[1:])
+		if err != nil {
+			return err
+		}
+		return run(ctx, o)
+	})
 }
 
 func parse(arguments []string) (options, error) {

@@ -16,10 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+
+	"github.com/tandem-tune/tandem/bench/program"
 )
 
 type options struct {
@@ -43,12 +44,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "", "folder on the disk to measure; the system's temporary folder when empty")
 	flag.Parse()
 	debug.SetGCPercent(400) // the clients share the processors with what is measured
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/server:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/server", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 func run(ctx context.Context, o options) error {

@@ -16,11 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/program"
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -32,16 +32,13 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		err = run(ctx, o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench/ui:", err)
-		os.Exit(1)
-	}
+	program.Run("bench/ui", func(ctx context.Context) error {
+		o, err := parse(os.Args[1:])
+		if err != nil {
+			return err
+		}
+		return run(ctx, o)
+	})
 }
 
 func parse(arguments []string) (options, error) {
