@@ -25,9 +25,10 @@ var assetFiles embed.FS
 // asset is one embedded file, ready to be sent.
 type asset struct {
 	content []byte
-	packed  []byte // the same, compressed with gzip; nil where that makes it no smaller
-	kind    string // its Content-Type
-	tag     string // its ETag: embedded files have no modification time
+	packed  []byte   // the same, compressed with gzip; nil where that makes it no smaller
+	kind    string   // its Content-Type
+	tag     string   // its ETag: embedded files have no modification time
+	imports []string // the modules that it imports, by their path under /assets/
 }
 
 // assets are all embedded files.
@@ -56,8 +57,9 @@ func newAssets() *assets {
 		sum := sha256.Sum256(content)
 		all.Write([]byte(name))
 		all.Write(sum[:])
-		list.files[strings.TrimPrefix(name, "assets/")] = asset{
-			content: content, packed: pack(content), kind: kindOf(name), tag: hex.EncodeToString(sum[:16]),
+		name = strings.TrimPrefix(name, "assets/")
+		list.files[name] = asset{
+			content: content, packed: pack(content), kind: kindOf(name), tag: hex.EncodeToString(sum[:16]), imports: importsOf(name, content),
 		}
 		return nil
 	})
@@ -145,9 +147,14 @@ func (a *assets) modules(name string) []string {
 			continue
 		}
 		list = append(list, one)
-		for _, match := range importOf.FindAllSubmatch(file.content, -1) {
-			next = append(next, path.Join(path.Dir(one), string(match[1])))
-		}
+		next = append(next, file.imports...)
 	}
 	return list
+}
+
+func importsOf(name string, content []byte) (imports []string) {
+	for _, match := range importOf.FindAllSubmatch(content, -1) {
+		imports = append(imports, path.Join(path.Dir(name), string(match[1])))
+	}
+	return imports
 }

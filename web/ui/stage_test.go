@@ -63,7 +63,7 @@ type stage struct {
 	away     atomic.Bool                          // every connection is cut before an answer
 }
 
-// pages are the same on every stage; they are compressed once.
+// pages are the same on every stage; they are parsed once.
 var pages = sync.OnceValue(ui.Handler)
 
 func newStage(t *testing.T) *stage {
