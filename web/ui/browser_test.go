@@ -48,6 +48,9 @@ func browserPath(t *testing.T) string {
 // newBrowser starts a browser that ends with the test.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the pages take minutes in a browser: left out with -short")
+	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(browserPath(t)), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),

@@ -33,6 +33,7 @@ type screen struct {
 // a rule of accessibility that axe-core checks. Where TANDEM_SCREENSHOTS names a
 // folder, it writes pictures of them into it.
 func TestEveryPage(t *testing.T) {
+	browser := newBrowser(t)
 	s, none := newStage(t), newStage(t)
 	survivor := gallery(s)
 	const learned = "AMD EPYC 7763 64-Core Processor, 64 cores"
@@ -53,7 +54,6 @@ func TestEveryPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expected.Store(expectedHere())
-	browser := newBrowser(t)
 	var mutex sync.Mutex
 	seen, looked := make(map[string]bool), 0 // by the page's name
 	var screens []screen
