@@ -19,7 +19,6 @@ const (
 
 var largePackages = map[string]int{
 	"bench/search": 2512,
-	"profiler":     3404,
 	"study":        11330,
 	"web/api":      5566,
 }

@@ -63,7 +63,7 @@ func orElseText(text, otherwise string) string {
 func detectCPU(h proc.Host) Capability {
 	c := Capability{Name: "cpu", Available: true}
 	cores := proc.AllowedCores()
-	c.Detail = fmt.Sprintf("%s, %s", orElseText(cpuModel(h), "model not given by the kernel"), count(cores, "logical core"))
+	c.Detail = fmt.Sprintf("%s, %s", orElseText(proc.CPUModel(h), "model not given by the kernel"), count(cores, "logical core"))
 	if cores == 0 {
 		c.Available, c.Reason = false, "the kernel does not tell which cores this process may use"
 	}

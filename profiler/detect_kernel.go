@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
@@ -21,15 +22,15 @@ func detectPerf(h proc.Host) Capability {
 	c := Capability{Name: "perf counters"}
 	runtime.LockOSThread() // nothing is started while the events are on this thread
 	defer runtime.UnlockOSThread()
-	wanted := events(h)
-	counters := OpenCounters(wanted)
+	wanted := perf.EventsOf(h)
+	counters := perf.OpenCounters(wanted)
 	defer counters.Close()
 	paranoid, err := h.Text("proc/sys/kernel/perf_event_paranoid")
 	if err != nil {
 		paranoid = "unknown"
 	}
 	opened := counters.Events()
-	kinds := map[EventKind]int{}
+	kinds := map[perf.EventKind]int{}
 	for _, event := range opened {
 		kinds[event.Kind]++
 	}
@@ -37,18 +38,18 @@ func detectPerf(h proc.Host) Capability {
 	hardware := tryCounter(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS)
 	level := fmt.Sprintf("%d of %d events in %s; perf_event_paranoid is %s", len(opened), len(wanted), counters.Level(), paranoid)
 	switch {
-	case len(opened) > kinds[Software]+kinds[PMU]:
+	case len(opened) > kinds[perf.Software]+kinds[perf.PMU]:
 		c.Available, c.Detail = true, "hardware and software events: "+level
 	case len(opened) > 0:
 		c.Available, c.Detail = true, "software events only: "+level
 		c.Reason, c.Remedy = hardwareCounterFault(hardware)
-	case denied(probe):
+	case perf.Denied(probe):
 		c.Reason = fmt.Sprintf("the kernel refuses them to this user (%v; perf_event_paranoid is %s): profiles hold host metrics only", probe, paranoid)
 		c.Remedy = "sudo sysctl kernel.perf_event_paranoid=2; in a container, its seccomp profile must also allow perf_event_open"
 	default:
 		c.Reason, c.Remedy = fmt.Sprintf("perf_event_open: %v: profiles hold host metrics only", probe), "use a kernel built with CONFIG_PERF_EVENTS"
 	}
-	if c.Available && counters.Level() == UserLevel && c.Reason == "" {
+	if c.Available && counters.Level() == perf.UserLevel && c.Reason == "" {
 		c.Reason = "what happens in kernel mode is not counted for this user; context switches come from /proc"
 		c.Remedy = "sudo sysctl kernel.perf_event_paranoid=1, or give the worker the right: sudo setcap cap_perfmon=ep \"$(command -v tandem)\""
 	}
@@ -105,7 +106,7 @@ func detectCgroups(h proc.Host) Capability {
 	if controllers, err := h.Text(filepath.Join(mount, "cgroup.controllers")); err == nil {
 		c.Detail = "v2 with " + orElseText(controllers, "no controllers")
 		own := filepath.Join(mount, ownCgroup(h))
-		c.Available = controllers != "" && writable(h.Path(own))
+		c.Available = controllers != "" && proc.Writable(h.Path(own))
 		if !c.Available {
 			c.Reason = "this process may not make groups below its own, /" + own
 			c.Remedy = "start the worker with: systemd-run --user --scope -p Delegate=yes tandem worker ..."
@@ -115,7 +116,7 @@ func detectCgroups(h proc.Host) Capability {
 	var found, denied []string
 	for _, controller := range []string{"cpu", "cpuset", "memory"} {
 		switch directory := h.Path(filepath.Join(mount, controller)); {
-		case writable(directory):
+		case proc.Writable(directory):
 			found = append(found, controller)
 		case proc.Exists(directory):
 			denied = append(denied, controller)
@@ -160,7 +161,7 @@ func detectFrequency(h proc.Host) Capability {
 		available = "unknown"
 	}
 	c.Detail = fmt.Sprintf("governor %s (of %s)%s", governor, available, frequencyRange(h, policy))
-	c.Available = writable(h.Path(filepath.Join(policy, "scaling_max_freq")))
+	c.Available = proc.Writable(h.Path(filepath.Join(policy, "scaling_max_freq")))
 	if !c.Available {
 		c.Reason, c.Remedy = "it can be read, but only root may change it", "run the worker as root if trials should tune the frequency"
 	}
@@ -207,5 +208,3 @@ func detectLandlock() Capability {
 	c.Available, c.Detail = true, "ABI "+strconv.Itoa(int(abi))
 	return c
 }
-
-func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }

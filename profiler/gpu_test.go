@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"errors"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"os"
 	"path/filepath"
@@ -81,7 +82,7 @@ func recordGPUs(t *testing.T, s *series, environment ...string) *Recorder {
 	t.Helper()
 	open := func() (gpuReader, error) { return s, nil }
 	options := RecorderOptions{Leader: 10, Root: t.TempDir(), Environment: append([]string{"HOME=/"}, environment...)}
-	return record(&Counters{level: HostLevel}, options, open)
+	return record(perf.OpenCounters(nil), options, open)
 }
 
 func TestGPUsAreInTheProfileOfEachEpoch(t *testing.T) {
@@ -152,7 +153,7 @@ func TestWhyThereAreNoGPUs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := play(t)
 				options := RecorderOptions{Leader: 10, Root: t.TempDir(), Environment: []string{test.environment}}
-				r := record(&Counters{level: HostLevel}, options, func() (gpuReader, error) { return test.open(s) })
+				r := record(perf.OpenCounters(nil), options, func() (gpuReader, error) { return test.open(s) })
 				time.Sleep(20 * time.Second)
 				r.Lap()
 				time.Sleep(time.Second)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,13 +20,13 @@ type Launched struct {
 
 // Launch starts the command and counts the events in it and in all it starts,
 // looking at it once an interval (0: [DefaultInterval]).
-func Launch(command *exec.Cmd, wanted []Event, interval time.Duration) (*Launched, error) {
+func Launch(command *exec.Cmd, wanted []perf.Event, interval time.Duration) (*Launched, error) {
 	l := &Launched{ended: make(chan error, 1)}
 	started := make(chan error, 1)
 	go func() {
 		// Never unlocked: what is started from this thread is counted too.
 		runtime.LockOSThread()
-		counters := OpenCounters(wanted)
+		counters := perf.OpenCounters(wanted)
 		if err := command.Start(); err != nil {
 			counters.Close()
 			started <- err

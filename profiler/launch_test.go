@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ func launchShell(t *testing.T, script string) (*Launched, *exec.Cmd) {
 	t.Helper()
 	command := exec.Command("/bin/sh", "-c", script)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	launched, err := Launch(command, Events(), time.Hour)
+	launched, err := Launch(command, perf.Events(), time.Hour)
 	if err != nil {
 		t.Skipf("no sh: %v", err)
 	}
@@ -56,7 +57,7 @@ func countsAllOf(t *testing.T, launched *Launched, command *exec.Cmd) {
 	}
 	usage := command.ProcessState.SysUsage().(*syscall.Rusage)
 	faults := float64(usage.Minflt + usage.Majflt)
-	if counted := event(t, p, "page-faults").Total; p.Level == KernelLevel && (counted < 0.75*faults || counted > 1.25*faults) {
+	if counted := event(t, p, "page-faults").Total; p.Level == perf.KernelLevel && (counted < 0.75*faults || counted > 1.25*faults) {
 		t.Errorf("%g page faults were counted, %g happened", counted, faults)
 	}
 }
@@ -91,7 +92,7 @@ func TestThreadsOfACommand(t *testing.T) {
 func TestThreadsAreCounted(t *testing.T) {
 	command := exec.Command(os.Args[0], "-test.run=^TestThreadsOfACommand$")
 	command.Env = append(os.Environ(), "PROFILER_TEST_THREADS=1")
-	launched, err := Launch(command, Events(), time.Hour)
+	launched, err := Launch(command, perf.Events(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,6 @@ package profiler
 import (
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"math"
-	"path/filepath"
-	"strconv"
-	"strings"
 )
 
 // Machine is what there is to say of the machine in a line, and of what this
@@ -50,7 +47,7 @@ func ThisMachine() Machine {
 
 // machineOf is what the kernel's files say, for a process on these cores.
 func machineOf(h proc.Host, cores []int) Machine {
-	m := Machine{CPUModel: cpuModel(h), Cores: len(cores), Governor: governor(h, cores)}
+	m := Machine{CPUModel: proc.CPUModel(h), Cores: len(cores), Governor: proc.Governor(h, cores)}
 	limited := proc.LimitsOf(h)
 	if limited.Cores > 0 && limited.Cores < float64(m.Cores) {
 		m.CPUQuota, m.Cores = limited.Cores, int(math.Ceil(limited.Cores))
@@ -62,23 +59,6 @@ func machineOf(h proc.Host, cores []int) Machine {
 		}
 	}
 	return m
-}
-
-// governor is that of the cores.
-func governor(h proc.Host, cores []int) string {
-	found := ""
-	for _, core := range cores {
-		one, err := h.Text(filepath.Join("sys/devices/system/cpu", "cpu"+strconv.Itoa(core), "cpufreq/scaling_governor"))
-		switch {
-		case err != nil:
-			return ""
-		case found == "":
-			found = one
-		case found != one:
-			return "mixed"
-		}
-	}
-	return found
 }
 
 // powerLimited is a gpuReader that tells the power limits, in milliwatts.
@@ -106,20 +86,4 @@ func gpuPowerCap(gpus gpuReader) float64 {
 		}
 	}
 	return watts
-}
-
-// cpuModel is the first model name of /proc/cpuinfo; empty on processors that
-// give none, such as many ARM ones.
-func cpuModel(h proc.Host) string {
-	content, err := h.Text("proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.SplitSeq(content, "\n") {
-		name, value, found := strings.Cut(line, ":")
-		if found && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

@@ -68,7 +68,7 @@ func TestGovernorOfTheCores(t *testing.T) {
 	file := func(core string) string { return "sys/devices/system/cpu/cpu" + core + "/cpufreq/scaling_governor" }
 	h := proc.NewHost(proctest.Write(t, map[string]string{file("0"): "powersave\n", file("1"): "powersave\n", file("2"): "performance\n"}))
 	for want, cores := range map[string][]int{"powersave": {0, 1}, "mixed": {0, 1, 2}, "performance": {2}, "": {0, 3}} {
-		if got := governor(h, cores); got != want {
+		if got := proc.Governor(h, cores); got != want {
 			t.Errorf("the governor of the cores %v is %q, want %q", cores, got, want)
 		}
 	}

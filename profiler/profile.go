@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"cmp"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"maps"
 	"slices"
@@ -12,9 +13,9 @@ import (
 // what the machine did meanwhile.
 type Profile struct {
 	// Seconds is the length of the span, Samples how often it was looked at.
-	Seconds float64 `json:"seconds"`
-	Samples int     `json:"samples"`
-	Level   Level   `json:"level"`
+	Seconds float64    `json:"seconds"`
+	Samples int        `json:"samples"`
+	Level   perf.Level `json:"level"`
 	// Events are the events that were counted, in the order of the tables.
 	Events []EventProfile `json:"events"`
 	// Host are metrics of the process tree ("tree."), of the whole machine
@@ -26,8 +27,8 @@ type Profile struct {
 
 // EventProfile is one event over the span.
 type EventProfile struct {
-	Name string    `json:"name"`
-	Kind EventKind `json:"kind"`
+	Name string         `json:"name"`
+	Kind perf.EventKind `json:"kind"`
 	// Total is how often it happened; for the clocks, nanoseconds.
 	Total float64 `json:"total"`
 	// PerSecond is per second of wall-clock time, summed over cores.
@@ -83,7 +84,7 @@ func (p Profile) LowestRunFraction() float64 {
 type span struct {
 	seconds float64
 	samples int
-	tallies []tally
+	tallies []perf.Tally
 	first   map[string]float64
 	highest map[string]float64 // of the sums, as a process that ended takes its own with it
 	states  map[string]*state
@@ -94,19 +95,19 @@ type state struct {
 	samples      int
 }
 
-func newSpan(counts []counted, at proc.Observation) *span {
+func newSpan(counts []perf.Counted, at proc.Observation) *span {
 	s := &span{first: maps.Clone(at.Sums), highest: maps.Clone(at.Sums), states: map[string]*state{}}
 	for _, one := range counts {
-		s.tallies = append(s.tallies, newTally(one))
+		s.tallies = append(s.tallies, perf.NewTally(one))
 	}
 	return s
 }
 
-func (s *span) observe(seconds float64, counts []counted, at proc.Observation) {
+func (s *span) observe(seconds float64, counts []perf.Counted, at proc.Observation) {
 	s.seconds += seconds
 	s.samples++
 	for i, one := range counts {
-		s.tallies[i].observe(one)
+		s.tallies[i].Observe(one)
 	}
 	for name, value := range at.Sums {
 		if _, known := s.first[name]; !known {
@@ -134,17 +135,17 @@ func (s *span) add(states map[string]float64) {
 // restart begins a new span where this one ends.
 func (s *span) restart() {
 	for i := range s.tallies {
-		s.tallies[i].restart()
+		s.tallies[i].Restart()
 	}
 	s.seconds, s.samples = 0, 0
 	s.first, s.states = maps.Clone(s.highest), map[string]*state{}
 }
 
 // profile is the span so far. Events are those of the tallies.
-func (s *span) profile(events []Event, level Level, missing []proc.Missing) Profile {
+func (s *span) profile(events []perf.Event, level perf.Level, missing []proc.Missing) Profile {
 	p := Profile{Seconds: s.seconds, Samples: s.samples, Level: level, Missing: slices.Clone(missing)}
 	for i, event := range events {
-		total, fraction, known := s.tallies[i].sum()
+		total, fraction, known := s.tallies[i].Sum()
 		if !known {
 			p.Missing = append(p.Missing, proc.Missing{Name: event.Name, Reason: "it never had a counter: more events than counters for too short a time"})
 			continue

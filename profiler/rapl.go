@@ -105,7 +105,7 @@ func powercapDomains(h proc.Host) ([]*energyDomain, error) {
 	const zones = "sys/class/powercap/intel-rapl:*"
 	var domains []*energyDomain
 	for _, zone := range h.Glob(zones) {
-		name, err := readTrimmed(filepath.Join(zone, "name"))
+		name, err := proc.Host{}.Text(filepath.Join(zone, "name"))
 		if err != nil || !strings.HasPrefix(name, "package") && name != "dram" {
 			continue
 		}
@@ -128,10 +128,8 @@ func powercapDomains(h proc.Host) ([]*energyDomain, error) {
 	return domains, nil
 }
 
-func readTrimmed(file string) (string, error) { return proc.Host{}.Text(file) }
-
 func readNumber(file string) (uint64, error) {
-	text, err := readTrimmed(file)
+	text, err := proc.Host{}.Text(file)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
 )
@@ -35,8 +36,8 @@ type RecorderOptions struct {
 // Recorder samples a running command, so that counts are scaled over short
 // windows, until it is stopped. It is safe for concurrent use.
 type Recorder struct {
-	counters *Counters
-	events   []Event
+	counters *perf.Counters
+	events   []perf.Event
 	host     proc.Host
 	tree     *proc.Tree
 	gpus     *gpuWatch
@@ -54,11 +55,11 @@ type Recorder struct {
 
 // Record begins to sample the command that was started with the counters, which
 // belong to the recorder from now on.
-func Record(counters *Counters, options RecorderOptions) *Recorder {
+func Record(counters *perf.Counters, options RecorderOptions) *Recorder {
 	return record(counters, options, openGPUs)
 }
 
-func record(counters *Counters, options RecorderOptions, open func() (gpuReader, error)) *Recorder {
+func record(counters *perf.Counters, options RecorderOptions, open func() (gpuReader, error)) *Recorder {
 	stretch := options.Interval <= 0
 	if stretch {
 		options.Interval = DefaultInterval
@@ -68,9 +69,9 @@ func record(counters *Counters, options RecorderOptions, open func() (gpuReader,
 		counters: counters, events: counters.Events(), host: h, tree: proc.NewTree(h, options.Leader, options.Cgroup),
 		stop: make(chan struct{}), ended: make(chan struct{}), at: time.Now(),
 	}
-	counts := counters.read()
+	counts := counters.Read()
 	// What the command has done between its start and now belongs to it.
-	begun := make([]counted, len(counts))
+	begun := make([]perf.Counted, len(counts))
 	r.missing = counters.Missing()
 	machine, missing := proc.ObserveMachine(h)
 	r.missing = append(r.missing, missing...)
@@ -140,7 +141,7 @@ func (r *Recorder) sample(thorough bool) {
 		return
 	}
 	now := time.Now()
-	counts := r.counters.read()
+	counts := r.counters.Read()
 	both, _ := proc.ObserveMachine(r.host) // what is missing was told at the start
 	seen := r.tree.Observe(thorough)
 	maps.Copy(both.Sums, seen.Sums)

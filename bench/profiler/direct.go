@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 )
 
 // direct are the workloads that run under the profiler alone. They print a line
@@ -125,7 +126,7 @@ func watched(command *exec.Cmd) (got run, epochs int, err error) {
 	}
 	defer out.Close()
 	command.Stdout = in
-	events, before := profiler.Events(), own()
+	events, before := perf.Events(), own()
 	started := time.Now()
 	launched, err := profiler.Launch(command, events, 0)
 	if err != nil {

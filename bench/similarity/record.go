@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
@@ -112,7 +113,7 @@ func (r *run) follow(command *exec.Cmd) error {
 	}
 	defer out.Close()
 	command.Stdout, command.Stderr = in, os.Stderr
-	launched, err := profiler.Launch(command, profiler.Events(), profiler.DefaultInterval)
+	launched, err := profiler.Launch(command, perf.Events(), profiler.DefaultInterval)
 	in.Close() //nolint:errcheck // the command has its own
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -73,4 +74,38 @@ func ParseCPUList(text string) ([]int, error) {
 		}
 	}
 	return cpus, nil
+}
+
+// Governor chooses the frequency of the cores, "mixed" where they have several;
+// empty where the kernel does not control it.
+func Governor(h Host, cores []int) string {
+	found := ""
+	for _, core := range cores {
+		one, err := h.Text(filepath.Join("sys/devices/system/cpu", "cpu"+strconv.Itoa(core), "cpufreq/scaling_governor"))
+		switch {
+		case err != nil:
+			return ""
+		case found == "":
+			found = one
+		case found != one:
+			return "mixed"
+		}
+	}
+	return found
+}
+
+// CPUModel is the first model name of /proc/cpuinfo; empty on processors that
+// give none, such as many ARM ones.
+func CPUModel(h Host) string {
+	content, err := h.Text("proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.SplitSeq(content, "\n") {
+		name, value, found := strings.Cut(line, ":")
+		if found && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Host reads the machine's files below a root, "/" outside of tests.
@@ -40,3 +42,6 @@ func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+// Writable reports whether this process may write to the path.
+func Writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }

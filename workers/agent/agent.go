@@ -24,6 +24,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
@@ -56,7 +57,7 @@ type Agent struct {
 	probes []protocol.Probe
 	cores  int
 	// events are what is counted in commands; nil when they are not profiled.
-	events []profiler.Event
+	events []perf.Event
 	// soon asks for a heartbeat now.
 	soon      chan struct{}
 	colocated colocated
@@ -186,14 +187,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 }
 
 // counted are the events that are counted of trials.
-func (o Options) counted() []profiler.Event {
+func (o Options) counted() []perf.Event {
 	switch {
 	case o.NoProfile:
 		return nil
 	case o.Events != nil:
 		return o.Events
 	}
-	return profiler.Events()
+	return perf.Events()
 }
 
 // unlessEnded hides errors that only say that the context ended.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
@@ -139,7 +139,7 @@ func TestReportsCarryProfiles(t *testing.T) {
 				if p == nil || len(p.Faults()) > 0 || p.Level == "" || p.Host["tree.cpu_user"]+p.Host["tree.cpu_system"] < 0 || len(p.Host) < 10 {
 					t.Fatalf("epoch %d has the profile %+v", report.Epoch, p)
 				}
-				if clock, counted := p.Events["task-clock"]; p.Level != string(profiler.HostLevel) && (!counted || clock <= 0) {
+				if clock, counted := p.Events["task-clock"]; p.Level != string(perf.HostLevel) && (!counted || clock <= 0) {
 					t.Errorf("epoch %d used no CPU: %+v", report.Epoch, p.Events)
 				}
 			}
@@ -151,7 +151,7 @@ func TestReportsCarryProfiles(t *testing.T) {
 }
 
 func TestOnlyTheChosenEventsAreCounted(t *testing.T) {
-	events, _ := profiler.SelectEvents([]string{"task-clock", "page-faults"})
+	events, _ := perf.SelectEvents([]string{"task-clock", "page-faults"})
 	s := newServer()
 	one := s.add([]string{"/bin/sh", "-c", `echo '{"epoch": 1, "accuracy": 1}'; sleep 0.1`}, nil, 1)
 	work(t, s, agent.Options{Events: events})
@@ -162,7 +162,7 @@ func TestOnlyTheChosenEventsAreCounted(t *testing.T) {
 				t.Errorf("%s is counted", name)
 			}
 		}
-		if report.Profile.Level != string(profiler.HostLevel) && len(report.Profile.Events) != 2 {
+		if report.Profile.Level != string(perf.HostLevel) && len(report.Profile.Events) != 2 {
 			t.Errorf("only %v are counted", report.Profile.Events)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
@@ -79,7 +80,7 @@ type Options struct {
 	// NoProfile leaves profiles out of the reports.
 	NoProfile bool
 	// Events are what is counted for them; all of the machine when nil.
-	Events []profiler.Event
+	Events []perf.Event
 	// Sprint is what trials whose studies want that may take more than usual.
 	Sprint knob.Budget
 	// Models looks at the models that scripts save; nil: nobody does.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
@@ -38,7 +39,7 @@ type Process struct {
 	grouped bool
 	// events are counted in the command, and recorder looks at it; both nil
 	// when it is not profiled.
-	events []profiler.Event
+	events []perf.Event
 	// cores are where it starts; nil: wherever this process may run.
 	cores []int
 	// held is the launcher that becomes the command; nil without a sandbox.
@@ -73,9 +74,9 @@ func (p *Process) launch(command *exec.Cmd, started chan<- error) {
 	if p.cores != nil {
 		_ = unix.SchedSetaffinity(0, knob.CPUSet(p.cores)) // inherited; if it is refused, that is found when it is set again
 	}
-	var counters *profiler.Counters
+	var counters *perf.Counters
 	if p.events != nil {
-		counters = profiler.OpenFirst(p.events, maxEvents) // what this thread starts inherits them
+		counters = perf.OpenFirst(p.events, maxEvents) // what this thread starts inherits them
 	}
 	environment := command.Env
 	if p.held != nil {
@@ -129,7 +130,7 @@ func (p *Process) become(launcher *exec.Cmd, err error) error {
 
 // record begins to look at the started command; without one it gives the
 // counters back.
-func (p *Process) record(counters *profiler.Counters, started bool, environment []string) {
+func (p *Process) record(counters *perf.Counters, started bool, environment []string) {
 	switch {
 	case counters == nil:
 	case !started:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 )
@@ -12,7 +13,7 @@ import (
 // TestAProfileFitsIntoAReport: of a machine with many events all metrics of the
 // host stay, and the first events.
 func TestAProfileFitsIntoAReport(t *testing.T) {
-	p := profiler.Profile{Seconds: 1, Level: profiler.KernelLevel}
+	p := profiler.Profile{Seconds: 1, Level: perf.KernelLevel}
 	for i := range 200 {
 		p.Events = append(p.Events, profiler.EventProfile{Name: fmt.Sprintf("event-%03d", i), PerSecond: float64(i), RunFraction: 0.5})
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -89,7 +89,7 @@ func Kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 // Start starts the prepared command with the subject's environment on the subject's
 // cores, in the sandbox if there is one or it has to be strict. The events are
 // counted in it.
-func (s *Slot) Start(command *exec.Cmd, events []profiler.Event, strict bool) error {
+func (s *Slot) Start(command *exec.Cmd, events []perf.Event, strict bool) error {
 	streams, stdout, stderr, err := openStreams()
 	if err != nil {
 		return fmt.Errorf("make the pipes for the output: %w", err)

@@ -14,11 +14,12 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // EventList is the flag --events.
-type EventList []profiler.Event
+type EventList []perf.Event
 
 // AddEventsFlag adds the flag to a command.
 func AddEventsFlag(command *cobra.Command, events *EventList) {
@@ -26,9 +27,9 @@ func AddEventsFlag(command *cobra.Command, events *EventList) {
 }
 
 // chosen is what to count: all events without the flag.
-func (l EventList) chosen() []profiler.Event {
+func (l EventList) chosen() []perf.Event {
 	if l == nil {
-		return profiler.Events()
+		return perf.Events()
 	}
 	return l
 }
@@ -53,13 +54,13 @@ func (l *EventList) Set(text string) error {
 				return err
 			}
 			names, path = append(names, listed...), file
-		} else if _, unknown := profiler.SelectEvents([]string{name}); len(unknown) > 0 {
+		} else if _, unknown := perf.SelectEvents([]string{name}); len(unknown) > 0 {
 			return fmt.Errorf("no event is called %s; 'tandem profile --json -- true' lists all of this machine", name)
 		} else {
 			names = append(names, name)
 		}
 	}
-	selected, _ := profiler.SelectEvents(names)
+	selected, _ := perf.SelectEvents(names)
 	if len(selected) == 0 {
 		return fmt.Errorf("%s names no event of this machine", path)
 	}
@@ -113,7 +114,7 @@ machine that you run them on.`,
 			if err != nil {
 				return err
 			}
-			choice, err := profiler.ChooseEvents(epochs, threshold)
+			choice, err := perf.Choose(epochs, threshold)
 			if err != nil {
 				return term.Misuse("%w", err)
 			}
@@ -126,7 +127,7 @@ machine that you run them on.`,
 		},
 	}
 	command.Flags().StringVar(&write, "write", "", "file for the list of events, for --events @FILE of 'tandem worker', 'tandem run' and 'tandem profile'")
-	command.Flags().Float64Var(&threshold, "threshold", profiler.DefaultCorrelation, "correlation, of either sign, from which one event stands for another")
+	command.Flags().Float64Var(&threshold, "threshold", perf.DefaultCorrelation, "correlation, of either sign, from which one event stands for another")
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	return command
 }
@@ -197,7 +198,7 @@ func readEpochs(ctx context.Context, paths []string, stdin io.Reader) ([]map[str
 }
 
 // eventFile is the list for --events.
-func eventFile(choice profiler.Choice) string {
+func eventFile(choice perf.Choice) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Events worth a counter, by 'tandem events' from %s; those that correlate by at least %g are left out.\n", format.Count(choice.Epochs, "epoch"), choice.Threshold)
 	for _, name := range choice.Events() {
@@ -206,7 +207,7 @@ func eventFile(choice profiler.Choice) string {
 	return text.String()
 }
 
-func printChoice(out io.Writer, choice profiler.Choice) error {
+func printChoice(out io.Writer, choice perf.Choice) error {
 	per := "per second of CPU time"
 	if !choice.PerCPUSecond {
 		per = "per second"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -110,7 +111,7 @@ func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 }
 
 // profile runs the command to its end.
-func (f *profileFlags) profile(args []string, wanted []profiler.Event, stdout, stderr io.Writer) (profiled, error) {
+func (f *profileFlags) profile(args []string, wanted []perf.Event, stdout, stderr io.Writer) (profiled, error) {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stderr = os.Stdin, stderr
 	var output *epochReader

@@ -1,4 +1,4 @@
-package profiler
+package perf
 
 import (
 	"cmp"
@@ -56,7 +56,7 @@ func (c Choice) Events() []string {
 	return inOrder(names, tableOrder())
 }
 
-// ChooseEvents looks at what was counted in recorded epochs, per second by name,
+// Choose looks at what was counted in recorded epochs, per second by name,
 // and finds the events that others stand for, so that the few counters of a
 // processor are not shared with them (Rocha, section 6.3.3). Two events tell the
 // same when the logarithms of their rates correlate with an |r| of at least the
@@ -68,12 +68,16 @@ func (c Choice) Events() []string {
 // and cycles, which have counters of their own on most processors, and
 // task-clock are always counted; the kernel's software events, which need none,
 // come before the others.
-func ChooseEvents(epochs []map[string]float64, threshold float64) (Choice, error) {
+func Choose(epochs []map[string]float64, threshold float64) (Choice, error) {
 	switch {
 	case !(threshold > 0 && threshold <= 1):
 		return Choice{}, fmt.Errorf("the threshold of a correlation is above 0 and at most 1, not %g", threshold)
 	case len(epochs) < leastEpochs:
-		return Choice{}, fmt.Errorf("%s of counted events, at least %d are needed to compare them: record more, best of several trainings", count(len(epochs), "epoch"), leastEpochs)
+		few := fmt.Sprintf("%d epochs", len(epochs))
+		if len(epochs) == 1 {
+			few = "1 epoch"
+		}
+		return Choice{}, fmt.Errorf("%s of counted events, at least %d are needed to compare them: record more, best of several trainings", few, leastEpochs)
 	}
 	c := Choice{Epochs: len(epochs), Threshold: threshold, Groups: []EventGroup{}, Constant: []string{}, Rare: []string{}}
 	c.PerCPUSecond = !slices.ContainsFunc(epochs, func(epoch map[string]float64) bool { return !(epoch[clockEvent] > 0) })

@@ -1,4 +1,6 @@
-package profiler
+// Package perf counts the events of the processor and the kernel in a command, and
+// chooses which of them say something new.
+package perf
 
 import (
 	"errors"
@@ -47,7 +49,7 @@ type eventGroup struct {
 	events      []Event
 	descriptors []int
 	grouped     bool // one read tells them all
-	last        []counted
+	last        []Counted
 }
 
 // OpenCounters opens the events on the calling thread, disabled. What this
@@ -98,14 +100,15 @@ func (c *Counters) findLevel() error {
 			c.kernel.close(descriptor)
 			return nil
 		}
-		if !denied(err) {
+		if !Denied(err) {
 			return err
 		}
 	}
 	return err
 }
 
-func denied(err error) bool { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
+// Denied reports whether the kernel refused an event to this user.
+func Denied(err error) bool { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
 
 // grouped gathers the events that belong together, in their order.
 func grouped(wanted []Event) [][]Event {
@@ -236,7 +239,7 @@ func refusal(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
 		return "this processor does not count it, or shows no counters here, as most virtual machines do"
-	case denied(err):
+	case Denied(err):
 		return "the kernel refuses it to this user"
 	case errors.Is(err, unix.EINVAL):
 		return "the kernel does not count it for a process"

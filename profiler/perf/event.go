@@ -1,4 +1,4 @@
-package profiler
+package perf
 
 import (
 	"slices"
@@ -105,9 +105,10 @@ func cacheEvents() []Event {
 
 // Events are the events that this machine's kernel has names for, whether it
 // can count them or not.
-func Events() []Event { return events(proc.NewHost("")) }
+func Events() []Event { return EventsOf(proc.NewHost("")) }
 
-func events(h proc.Host) []Event { return append(knownEvents(), pmuEvents(h)...) }
+// EventsOf are those of a machine.
+func EventsOf(h proc.Host) []Event { return append(knownEvents(), pmuEvents(h)...) }
 
 // SelectEvents are the events of this machine with one of the names; a name may
 // also be a kind ("software") or begin one with a trailing * ("L1-*"). Names of

@@ -1,4 +1,4 @@
-package profiler
+package perf
 
 import (
 	"math"
@@ -35,7 +35,7 @@ func TestEventsThatOthersStandFor(t *testing.T) {
 	for at := range 5 {
 		epochs[at]["cpu/seldom"] = float64(at)
 	}
-	choice, err := ChooseEvents(epochs, DefaultCorrelation)
+	choice, err := Choose(epochs, DefaultCorrelation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestLoadIsNoCorrelation(t *testing.T) {
 		}
 	}
 	free := func() []string {
-		choice, err := ChooseEvents(epochs, 0.9)
+		choice, err := Choose(epochs, 0.9)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestLoadIsNoCorrelation(t *testing.T) {
 	for _, epoch := range epochs {
 		delete(epoch, "task-clock")
 	}
-	if choice, err := ChooseEvents(epochs, 0.9); err != nil || choice.PerCPUSecond {
+	if choice, err := Choose(epochs, 0.9); err != nil || choice.PerCPUSecond {
 		t.Errorf("without a clock: %+v, %v", choice, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestTooLittleToChooseFrom(t *testing.T) {
 		"above 1":         {40, 1.1, "at most 1"},
 		"threshold a NaN": {40, math.NaN(), "at most 1"},
 	} {
-		if _, err := ChooseEvents(made(test.epochs), test.threshold); err == nil || !strings.Contains(err.Error(), test.reason) {
+		if _, err := Choose(made(test.epochs), test.threshold); err == nil || !strings.Contains(err.Error(), test.reason) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -123,11 +123,11 @@ func TestChoiceIsAPartition(t *testing.T) {
 			epochs = append(epochs, epoch)
 		}
 		threshold := rapid.Float64Range(0.1, 1).Draw(t, "threshold")
-		choice, err := ChooseEvents(epochs, threshold)
+		choice, err := Choose(epochs, threshold)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := ChooseEvents(epochs, threshold)
+		again, _ := Choose(epochs, threshold)
 		if !reflect.DeepEqual(choice, again) {
 			t.Fatalf("%+v, then %+v", choice, again)
 		}

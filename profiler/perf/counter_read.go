@@ -1,4 +1,4 @@
-package profiler
+package perf
 
 import (
 	"encoding/binary"
@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counted is what the kernel tells of an event: how often it happened while it
+// Counted is what the kernel tells of an event: how often it happened while it
 // was counted, how long it should have been, and how long it was, in
 // nanoseconds summed over threads.
-type counted struct{ value, enabled, running uint64 }
+type Counted struct{ Value, Enabled, Running uint64 }
 
 var errShortRead = errors.New("the kernel told less than was asked for")
 
-// read returns one count for each of [Counters.Events]. A group that cannot be
+// Read returns one count for each of [Counters.Events]. A group that cannot be
 // read keeps its last counts.
-func (c *Counters) read() []counted {
-	var list []counted
+func (c *Counters) Read() []Counted {
+	var list []Counted
 	for _, group := range c.groups {
 		if len(group.descriptors) == 0 { // closed
 			list = append(list, group.last...)
@@ -27,31 +27,31 @@ func (c *Counters) read() []counted {
 		if now, err := c.readGroup(group); err == nil {
 			group.last = now
 		} else if group.last == nil {
-			group.last = make([]counted, len(group.events))
+			group.last = make([]Counted, len(group.events))
 		}
 		list = append(list, group.last...)
 	}
 	return list
 }
 
-func (c *Counters) readGroup(group *eventGroup) ([]counted, error) {
+func (c *Counters) readGroup(group *eventGroup) ([]Counted, error) {
 	if group.grouped {
 		return c.readTogether(group)
 	}
-	counts := make([]counted, 0, len(group.descriptors))
+	counts := make([]Counted, 0, len(group.descriptors))
 	for _, descriptor := range group.descriptors {
 		numbers, err := c.readNumbers(descriptor, 3)
 		if err != nil {
 			return nil, err
 		}
-		counts = append(counts, counted{numbers[0], numbers[1], numbers[2]})
+		counts = append(counts, Counted{numbers[0], numbers[1], numbers[2]})
 	}
 	return counts, nil
 }
 
 // readTogether reads how many events there are, their common times, and their
 // values.
-func (c *Counters) readTogether(group *eventGroup) ([]counted, error) {
+func (c *Counters) readTogether(group *eventGroup) ([]Counted, error) {
 	members := len(group.descriptors)
 	numbers, err := c.readNumbers(group.descriptors[0], 3+members)
 	if err != nil {
@@ -60,9 +60,9 @@ func (c *Counters) readTogether(group *eventGroup) ([]counted, error) {
 	if numbers[0] != uint64(members) {
 		return nil, fmt.Errorf("the kernel tells %d events of a group of %d", numbers[0], members)
 	}
-	counts := make([]counted, members)
+	counts := make([]Counted, members)
 	for i := range counts {
-		counts[i] = counted{numbers[3+i], numbers[1], numbers[2]}
+		counts[i] = Counted{numbers[3+i], numbers[1], numbers[2]}
 	}
 	return counts, nil
 }

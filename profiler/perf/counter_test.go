@@ -1,8 +1,7 @@
-package profiler
+package perf
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -192,7 +191,7 @@ func TestEventsThatDoNotFitIntoTheGroupAreCountedAlone(t *testing.T) {
 	k.set(t, named(t, "instructions")[0], 7)
 	k.set(t, named(t, "cpu-cycles")[0], 9)
 	k.times[unix.PERF_TYPE_HARDWARE] = [2]uint64{10, 10}
-	if counts := c.read(); len(counts) != 2 || counts[0].value != 7 || counts[1].value != 9 {
+	if counts := c.Read(); len(counts) != 2 || counts[0].Value != 7 || counts[1].Value != 9 {
 		t.Errorf("read %v, want 7 and 9", counts)
 	}
 }
@@ -211,58 +210,12 @@ func TestOldKernelsAreReadOneByOne(t *testing.T) {
 		k.set(t, e, uint64(10*(i+1)))
 	}
 	k.times[unix.PERF_TYPE_HARDWARE] = [2]uint64{4, 2}
-	if counts := c.read(); !slices.Equal(counts, []counted{{10, 4, 2}, {20, 4, 2}, {30, 4, 2}}) {
+	if counts := c.Read(); !slices.Equal(counts, []Counted{{10, 4, 2}, {20, 4, 2}, {30, 4, 2}}) {
 		t.Errorf("read %v", counts)
 	}
 	k.fault = unix.ECHILD
-	if counts := c.read(); counts[2].value != 30 {
+	if counts := c.Read(); counts[2].Value != 30 {
 		t.Errorf("a failed reading gives %v, not the last one", counts)
-	}
-}
-
-// TestSharedCountersAreScaled replays a counter that is shared: in the second
-// window the event had it a tenth of the time, in the third never.
-func TestSharedCountersAreScaled(t *testing.T) {
-	k := newFakeKernel()
-	events := named(t, "instructions", "cpu-cycles", "cache-misses", "task-clock")
-	c := openCounters(k, events, 0)
-	s := newSpan(c.read(), proc.NewObservation())
-	window := func(enabled, running, instructions, misses uint64) {
-		k.times[unix.PERF_TYPE_HARDWARE] = [2]uint64{enabled, running}
-		k.set(t, events[0], instructions)
-		k.set(t, events[2], misses)
-		s.observe(1, c.read(), proc.NewObservation())
-	}
-	window(100, 100, 1000, 10)
-	window(200, 110, 1300, 11) // 300 × 10 and 1 × 10
-	window(300, 110, 1300, 11) // not seen: like the others
-	p := s.profile(c.Events(), c.Level(), c.Missing())
-	instructions, misses := event(t, p, "instructions"), event(t, p, "cache-misses")
-	if want := 4000 * 1.5; math.Abs(instructions.Total-want) > 1e-9 || !instructions.Scaled || math.Abs(instructions.PerSecond-want/3) > 1e-9 {
-		t.Errorf("got %+v, want a scaled total of %g", instructions, want)
-	}
-	if want := 110.0 / 300; math.Abs(misses.RunFraction-want) > 1e-9 || math.Abs(*misses.PerInstruction-30.0/6000) > 1e-12 {
-		t.Errorf("got %+v with %g per instruction", misses, *misses.PerInstruction)
-	}
-	if clock := event(t, p, "task-clock"); clock.Scaled || clock.RunFraction != 1 {
-		t.Errorf("the software event is scaled: %+v", clock)
-	}
-
-	s.restart()
-	window(400, 110, 1300, 11)
-	p = s.profile(c.Events(), c.Level(), c.Missing())
-	if _, has := p.Event("instructions"); has {
-		t.Error("an event that never had a counter in the span has a value")
-	}
-	if !slices.ContainsFunc(p.Missing, func(m proc.Missing) bool {
-		return m.Name == "instructions" && strings.Contains(m.Reason, "never had a counter")
-	}) {
-		t.Errorf("it is not missing: %v", p.Missing)
-	}
-	s.restart()
-	window(500, 160, 1400, 11)
-	if instructions := event(t, s.profile(c.Events(), c.Level(), nil), "instructions"); math.Abs(instructions.Total-200) > 1e-9 {
-		t.Errorf("the span after it has %+v, want 200", instructions)
 	}
 }
 
