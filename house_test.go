@@ -134,7 +134,10 @@ var mayImport = map[string][]string{
 	"web/certificate":                {"internal/problem"},
 	"web/limit":                      {},
 	"web/monitoring":                 {"study"},
-	"web/api":                        {"internal/problem", "similarity", "internal/protocol", "budget", "trial", "study", "study/journal", "study/space", "study/definition", "study/studyfile", "web/audit", "web/auth", "web/compress", "web/limit"},
+	"web/api":                        {"internal/problem", "similarity", "internal/protocol", "budget", "trial", "study", "study/journal", "study/space", "study/definition", "study/studyfile", "web/audit", "web/auth", "web/compress", "web/export", "web/follow", "web/limit", "web/strict"},
+	"web/export":                     {"budget", "internal/protocol", "study/definition", "study/space", "trial"},
+	"web/follow":                     {"internal/problem", "internal/protocol", "study"},
+	"web/strict":                     {"internal/problem"},
 	"web/ui":                         {"web/compress"},
 	"clients/rest":                   {"internal/problem", "inference_emu", "similarity", "internal/protocol", "budget", "trial", "study/definition", "study/access", "web/certificate"},
 	"store/importer":                 {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
@@ -270,7 +273,7 @@ var doors = map[string][]string{
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                                       // for tests of others, like the package itself
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer", "store/sqlite/dbfile"}, // importer reads other programs' databases
-	"github.com/parquet-go/parquet-go": {"web/api"},
+	"github.com/parquet-go/parquet-go": {"web/export"},
 	"github.com/pressly/goose/v3":      {"store/postgres", "store/sqlite/dbfile"},
 	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},

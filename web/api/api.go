@@ -23,6 +23,8 @@ import (
 
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/follow"
+	"github.com/tandem-tune/tandem/web/strict"
 )
 
 // Config is what the API is made from.
@@ -103,7 +105,7 @@ type server struct {
 	openAPI  func() []byte    // made when somebody asks for it
 	attempts attempts
 	// broadcasts are what event streams send.
-	broadcasts *broadcasts
+	broadcasts *follow.Broadcasts
 }
 
 // New returns the handler of everything the server answers. It panics if a
@@ -123,7 +125,7 @@ func newServer(config Config) *server {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	s.broadcasts = newBroadcasts(s.studies, s.logger)
+	s.broadcasts = follow.New(s.studies, s.logger)
 	if s.healthy == nil {
 		s.healthy = func() error { return nil }
 	}
@@ -157,7 +159,7 @@ func newServer(config Config) *server {
 // register puts every route of the table into the router and into the OpenAPI
 // document.
 func (s *server) register() {
-	plain := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
+	plain := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strict.Unmarshal}
 	s.mux.Use(masked)
 	framework := humachi.New(s.mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{

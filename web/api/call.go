@@ -123,7 +123,7 @@ func takeJSON(r *http.Request, body []byte) error {
 		}
 	}
 	r.Header.Set("Content-Type", "application/json")
-	return checkJSON(body)
+	return checkBody(body)
 }
 
 // replay answers a call whose key was used before with what was answered then,

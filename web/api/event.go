@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/follow"
 )
 
 // heartbeatEvery is how often a silent stream says that it is alive.
@@ -39,7 +40,7 @@ func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamR
 	}
 	return &huma.StreamResponse{Body: func(framework huma.Context) {
 		defer give()
-		joined, leave := s.broadcasts.join(source{study: last.Study, shared: token.Scope == auth.Link}, last.Sequence)
+		joined, leave := s.broadcasts.Join(follow.Source{Study: last.Study, Shared: token.Scope == auth.Link}, last.Sequence)
 		defer leave()
 		_, w := humachi.Unwrap(framework)
 		header := w.Header()
@@ -58,7 +59,7 @@ func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamR
 // again behind what it has seen.
 type follower struct {
 	server     *server
-	study      *broadcast
+	study      *follow.Broadcast
 	after      int64 // the last sequence that was sent
 	out        io.Writer
 	connection *http.ResponseController
@@ -67,20 +68,20 @@ type follower struct {
 // follow sends events until the client or the server goes, the study is
 // deleted, or the token is no longer valid, and returns which.
 func (f *follower) follow(ctx context.Context) error {
-	err := f.send(frame{f.after, []byte("retry: 1000\n\n")})
-	for page := eventPage; err == nil; {
-		frames, more, ended := f.study.next(f.after)
+	err := f.send(follow.Frame{Sequence: f.after, Text: []byte("retry: 1000\n\n")})
+	for page := follow.EventPage; err == nil; {
+		frames, more, ended := f.study.Next(f.after)
 		switch {
 		case ended != nil:
 			return ended
 		case more != nil:
 			if err = f.wait(ctx, more); errors.Is(err, errSilent) {
-				frames, err = []frame{{f.after, []byte(": alive\n\n")}}, nil
+				frames, err = []follow.Frame{{Sequence: f.after, Text: []byte(": alive\n\n")}}, nil
 			}
 		case frames == nil:
 			// Of large events few go at once: the rest is not read for nothing.
-			frames, err = f.study.before(ctx, f.after, page)
-			page = min(2*max(1, len(frames)), eventPage)
+			frames, err = f.study.Before(ctx, f.after, page)
+			page = min(2*max(1, len(frames)), follow.EventPage)
 		}
 		if err != nil || len(frames) == 0 {
 			continue
@@ -111,13 +112,13 @@ func (f *follower) wait(ctx context.Context, more <-chan struct{}) error {
 }
 
 // send writes all of it within the time of a stall.
-func (f *follower) send(frames ...frame) error {
+func (f *follower) send(frames ...follow.Frame) error {
 	_ = f.connection.SetWriteDeadline(time.Now().Add(stall)) // without a connection nothing stalls
 	for _, one := range frames {
-		if _, err := f.out.Write(one.text); err != nil {
+		if _, err := f.out.Write(one.Text); err != nil {
 			return err
 		}
-		f.after = one.sequence
+		f.after = one.Sequence
 	}
 	return f.connection.Flush()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/web/strict"
 )
 
 // maxFaults bounds the faults told at once.
@@ -38,7 +39,7 @@ func fieldOf(detail *huma.ErrorDetail) problem.Field {
 		if field.Path == "body" {
 			field.Path = ""
 		}
-		return problem.Field{Path: below(field.Path, name), Message: "is missing"}
+		return problem.Field{Path: strict.Below(field.Path, name), Message: "is missing"}
 	}
 	if rest, ok := strings.CutPrefix(message, "required "); ok && strings.HasSuffix(rest, " parameter is missing") {
 		return problem.Field{Path: field.Path, Message: "is missing"}

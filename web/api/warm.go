@@ -25,7 +25,7 @@ func creation(format studyfile.Format, body []byte) (studyfile.Format, []byte, [
 	if format != studyfile.JSON || !isWarm(body) {
 		return format, body, nil, nil
 	}
-	if err := checkJSON(body); err != nil {
+	if err := checkBody(body); err != nil {
 		return format, nil, nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))

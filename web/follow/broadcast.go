@@ -1,4 +1,6 @@
-package api
+// Package follow reads the events of each study that somebody follows once, however many
+// do, and keeps the newest of them as they are sent.
+package follow
 
 import (
 	"context"
@@ -15,8 +17,8 @@ import (
 )
 
 const (
-	// eventPage is how many events are fetched at once.
-	eventPage = 500
+	// EventPage is how many events are fetched at once.
+	EventPage = 500
 	// batchBytes bounds what one follower is handed at once.
 	batchBytes = 256 << 10
 	// recentEvents and recentBytes bound what is kept of one study's newest
@@ -28,16 +30,16 @@ const (
 	catchingUp = 4
 )
 
-// frame is an event as it goes to every follower.
-type frame struct {
-	sequence int64
-	text     []byte
+// Frame is an event as it goes to every follower.
+type Frame struct {
+	Sequence int64
+	Text     []byte
 }
 
 // framed are the events as they are sent, up to so many bytes, but the first at
 // any rate.
-func framed(events []protocol.Event, most int) ([]frame, error) {
-	var frames []frame
+func framed(events []protocol.Event, most int) ([]Frame, error) {
+	var frames []Frame
 	for _, event := range events {
 		data, err := json.Marshal(event)
 		if err != nil {
@@ -48,65 +50,72 @@ func framed(events []protocol.Event, most int) ([]frame, error) {
 		if most -= len(text); most < 0 && len(frames) > 0 {
 			break
 		}
-		frames = append(frames, frame{event.Sequence, text})
+		frames = append(frames, Frame{event.Sequence, text})
 	}
 	return frames, nil
 }
 
-// source is whose events are followed. Who has a link may be told less than others.
-type source struct {
-	study  string
-	shared bool
+// Source is whose events are followed. Who has a link may be told less than others.
+type Source struct {
+	Study  string
+	Shared bool
 }
 
 // caller is on whose behalf they are read: whether a follower may see the study
 // was found out before.
-func (o source) caller() study.Caller {
-	if o.shared {
-		return study.Caller{Sight: study.Shared, Study: o.study}
+func (o Source) caller() study.Caller {
+	if o.Shared {
+		return study.Caller{Sight: study.Shared, Study: o.Study}
 	}
 	return study.Caller{}
 }
 
-// broadcasts are the studies that somebody follows. Each is read once, however
+// Studies are the use cases that a broadcast reads by.
+type Studies interface {
+	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
+	WaitEvents(ctx context.Context, ref string, after int64) error
+}
+
+// Broadcasts are the studies that somebody follows. Each is read once, however
 // many do.
-type broadcasts struct {
-	studies TrialUseCases
+type Broadcasts struct {
+	studies Studies
 	logger  *slog.Logger
 	past    chan struct{} // held while the past is read
 
 	mutex sync.Mutex
-	open  map[source]*broadcast
+	open  map[Source]*Broadcast
 }
 
-func newBroadcasts(studies TrialUseCases, logger *slog.Logger) *broadcasts {
-	return &broadcasts{studies: studies, logger: logger, past: make(chan struct{}, catchingUp), open: make(map[source]*broadcast)}
+// New returns what reads events by the use cases, and logs its own defects.
+func New(studies Studies, logger *slog.Logger) *Broadcasts {
+	return &Broadcasts{studies: studies, logger: logger, past: make(chan struct{}, catchingUp), open: make(map[Source]*Broadcast)}
 }
 
-// broadcast is one study's newest events, for all who follow it.
-type broadcast struct {
-	all       *broadcasts
-	of        source
+// Broadcast is one study's newest events, for all who follow it.
+type Broadcast struct {
+	all       *Broadcasts
+	of        Source
 	followers int // guarded by all.mutex
 	end       context.CancelFunc
 
 	mutex  sync.Mutex
 	first  int64   // sequence of the first frame
-	recent []frame // without a gap
+	recent []Frame // without a gap
 	bytes  int
 	more   chan struct{} // closed and replaced when there is more, or no more
 	ended  error
 }
 
-// join returns the broadcast, begun with the newest events if nobody follows it
+// Join returns the broadcast, begun with the newest events if nobody follows it
 // yet, and what ends the following.
-func (b *broadcasts) join(of source, last int64) (joined *broadcast, leave func()) {
+func (b *Broadcasts) Join(of Source, last int64) (joined *Broadcast, leave func()) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	joined = b.open[of]
 	if joined == nil || joined.over() {
 		ctx, end := context.WithCancel(study.WithCaller(context.Background(), of.caller()))
-		joined = &broadcast{all: b, of: of, end: end, first: max(0, last-recentEvents) + 1, more: make(chan struct{})}
+		joined = &Broadcast{all: b, of: of, end: end, first: max(0, last-recentEvents) + 1, more: make(chan struct{})}
 		b.open[of] = joined
 		go joined.run(ctx, joined.first-1)
 	}
@@ -125,20 +134,20 @@ func (b *broadcasts) join(of source, last int64) (joined *broadcast, leave func(
 }
 
 // share is how many bytes one study's newest events may have.
-func (b *broadcasts) share() int {
+func (b *Broadcasts) share() int {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return min(recentBytes, allRecentBytes/max(1, len(b.open)))
 }
 
-func (b *broadcast) over() bool {
+func (b *Broadcast) over() bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return b.ended != nil
 }
 
 // run reads what comes until the study is deleted or nobody follows it any more.
-func (b *broadcast) run(ctx context.Context, after int64) {
+func (b *Broadcast) run(ctx context.Context, after int64) {
 	err := b.read(ctx, after)
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -147,7 +156,7 @@ func (b *broadcast) run(ctx context.Context, after int64) {
 }
 
 // read returns why there is no more. A defect costs the followers, not the server.
-func (b *broadcast) read(ctx context.Context, after int64) (err error) {
+func (b *Broadcast) read(ctx context.Context, after int64) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			b.all.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("cause", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
@@ -155,7 +164,7 @@ func (b *broadcast) read(ctx context.Context, after int64) (err error) {
 		}
 	}()
 	for {
-		events, err := b.all.studies.Events(ctx, b.of.study, after, eventPage)
+		events, err := b.all.studies.Events(ctx, b.of.Study, after, EventPage)
 		if err != nil {
 			return err
 		}
@@ -165,8 +174,8 @@ func (b *broadcast) read(ctx context.Context, after int64) (err error) {
 				return err
 			}
 		}
-		if len(events) < eventPage {
-			if err := b.all.studies.WaitEvents(ctx, b.of.study, after); err != nil {
+		if len(events) < EventPage {
+			if err := b.all.studies.WaitEvents(ctx, b.of.Study, after); err != nil {
 				return err
 			}
 		}
@@ -174,7 +183,7 @@ func (b *broadcast) read(ctx context.Context, after int64) (err error) {
 }
 
 // add appends events and drops the oldest of what is too much.
-func (b *broadcast) add(events []protocol.Event) error {
+func (b *Broadcast) add(events []protocol.Event) error {
 	frames, err := framed(events, math.MaxInt)
 	if err != nil {
 		return err
@@ -184,11 +193,11 @@ func (b *broadcast) add(events []protocol.Event) error {
 	defer b.mutex.Unlock()
 	b.recent = append(b.recent, frames...)
 	for _, one := range frames {
-		b.bytes += len(one.text)
+		b.bytes += len(one.Text)
 	}
 	dropped := 0
 	for ; b.bytes > share || len(b.recent)-dropped > recentEvents; dropped++ {
-		b.bytes -= len(b.recent[dropped].text)
+		b.bytes -= len(b.recent[dropped].Text)
 	}
 	clear(b.recent[:dropped]) // followers have copies
 	b.recent = b.recent[dropped:]
@@ -198,9 +207,9 @@ func (b *broadcast) add(events []protocol.Event) error {
 	return nil
 }
 
-// next returns what comes behind the sequence: frames, or a channel that is closed
+// Next returns what comes behind the sequence: frames, or a channel that is closed
 // when there may be some. Neither means that it is no longer kept here.
-func (b *broadcast) next(after int64) (frames []frame, more <-chan struct{}, err error) {
+func (b *Broadcast) Next(after int64) (frames []Frame, more <-chan struct{}, err error) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	at := after - b.first + 1
@@ -210,7 +219,7 @@ func (b *broadcast) next(after int64) (frames []frame, more <-chan struct{}, err
 	case at >= 0 && at < int64(len(b.recent)):
 		size := 0
 		for _, one := range b.recent[at:] {
-			if size += len(one.text); size > batchBytes && len(frames) > 0 {
+			if size += len(one.Text); size > batchBytes && len(frames) > 0 {
 				break
 			}
 			frames = append(frames, one)
@@ -220,17 +229,17 @@ func (b *broadcast) next(after int64) (frames []frame, more <-chan struct{}, err
 	return nil, b.more, b.ended
 }
 
-// before reads what came behind the sequence in the store.
-func (b *broadcast) before(ctx context.Context, after int64, count int) ([]frame, error) {
+// Before reads what came behind the sequence in the store.
+func (b *Broadcast) Before(ctx context.Context, after int64, count int) ([]Frame, error) {
 	select {
 	case b.all.past <- struct{}{}:
 		defer func() { <-b.all.past }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	events, err := b.all.studies.Events(ctx, b.of.study, after, count)
+	events, err := b.all.studies.Events(ctx, b.of.Study, after, count)
 	if err == nil && len(events) == 0 {
-		err = problem.New(problem.Unavailable, "study %s has no events behind %d", b.of.study, after)
+		err = problem.New(problem.Unavailable, "study %s has no events behind %d", b.of.Study, after)
 	}
 	if err != nil {
 		return nil, err

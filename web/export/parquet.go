@@ -1,4 +1,4 @@
-package api
+package export
 
 import (
 	"cmp"
@@ -18,15 +18,15 @@ import (
 // bounds what a download keeps in memory.
 const rowsInGroup = 10_000
 
-// exportParquet writes the table of trials as Parquet, with the columns of the
+// Parquet writes the table of trials as Parquet, with the columns of the
 // CSV. A number that is none, NaN, is one here: what was never measured is null.
-func (s studyAPI) exportParquet(ctx context.Context, view protocol.StudyView, out io.Writer) error {
+func Parquet(ctx context.Context, studies Studies, view protocol.StudyView, out io.Writer) error {
 	columns := columnsOf(view.Definition)
 	table := parquet.NewWriter(out, parquet.NewSchema("trials", newColumnOrder(columns)),
 		parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsInGroup), parquet.CreatedBy("tandem", "", ""),
 		parquet.KeyValueMetadata("study", view.Name), parquet.KeyValueMetadata("study_id", view.ID))
 	row := make(parquet.Row, len(columns))
-	err := s.eachTrial(ctx, view.ID, func(one protocol.RankedTrial) error {
+	err := eachTrial(ctx, studies, view.ID, func(one protocol.RankedTrial) error {
 		l := lineOf(one)
 		for at, column := range columns {
 			row[at] = parquetValue(column, l, at)

@@ -1,19 +1,17 @@
-package api
+// Package strict refuses JSON that parsers disagree about, so that a body means the same to
+// everything that reads it.
+package strict
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -21,11 +19,11 @@ import (
 // maxDepth bounds how deep a JSON body may nest.
 const maxDepth = 32
 
-// checkJSON refuses what parsers disagree about: text that is not UTF-8, a
+// Check refuses what parsers disagree about: text that is not UTF-8, a
 // name that comes twice in one object, half of a surrogate pair, and anything
 // behind the value; and NUL, which ends texts in other languages and which not
 // every database keeps. Only the text of a log may have it: there it is replaced.
-func checkJSON(data []byte) error {
+func Check(data []byte) *problem.Error {
 	if !utf8.Valid(data) {
 		return undecodable(data, 0, "body", "is not UTF-8 text")
 	}
@@ -40,10 +38,10 @@ func checkJSON(data []byte) error {
 	return nil
 }
 
-func undecodable(data []byte, offset int64, path, message string) error {
+func undecodable(data []byte, offset int64, path, message string) *problem.Error {
 	offset = min(offset, int64(len(data)))
 	field := problem.Field{Path: path, Message: message, Line: 1 + bytes.Count(data[:offset], []byte("\n"))}
-	return withStatus{problem: problem.WithFields("the body cannot be read as JSON", []problem.Field{field}), status: http.StatusBadRequest}
+	return problem.WithFields("the body cannot be read as JSON", []problem.Field{field})
 }
 
 type jsonWalker struct {
@@ -51,14 +49,14 @@ type jsonWalker struct {
 	data    []byte
 }
 
-func (j jsonWalker) fail(path, message string) error {
+func (j jsonWalker) fail(path, message string) *problem.Error {
 	if path == "" {
 		path = "body"
 	}
 	return undecodable(j.data, j.decoder.InputOffset(), path, message)
 }
 
-func (j jsonWalker) value(path string, depth int) error {
+func (j jsonWalker) value(path string, depth int) *problem.Error {
 	start := j.decoder.InputOffset()
 	token, err := j.decoder.Token()
 	if err != nil {
@@ -82,7 +80,7 @@ func (j jsonWalker) value(path string, depth int) error {
 
 // number refuses a number that no float can hold: some parsers make an infinity
 // of it, and others an error.
-func (j jsonWalker) number(path string, token json.Token) error {
+func (j jsonWalker) number(path string, token json.Token) *problem.Error {
 	number, ok := token.(json.Number)
 	if !ok {
 		return nil
@@ -95,7 +93,7 @@ func (j jsonWalker) number(path string, token json.Token) error {
 
 // words refuses what is text to one parser and not to another, or not the same.
 // The string was read from start on.
-func (j jsonWalker) words(path, words string, start int64) error {
+func (j jsonWalker) words(path, words string, start int64) *problem.Error {
 	switch {
 	case halved(j.data[start:j.decoder.InputOffset()]):
 		return j.fail(path, "has half of a surrogate pair: it must be Unicode text")
@@ -150,7 +148,7 @@ func syntaxMessage(err error) string {
 	return "is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")
 }
 
-func (j jsonWalker) list(path string, depth int) error {
+func (j jsonWalker) list(path string, depth int) *problem.Error {
 	for i := 0; j.decoder.More(); i++ {
 		if err := j.value(fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
 			return err
@@ -159,7 +157,7 @@ func (j jsonWalker) list(path string, depth int) error {
 	return j.end(path)
 }
 
-func (j jsonWalker) object(path string, depth int) error {
+func (j jsonWalker) object(path string, depth int) *problem.Error {
 	seen := make(map[string]bool)
 	for j.decoder.More() {
 		start := j.decoder.InputOffset()
@@ -168,7 +166,7 @@ func (j jsonWalker) object(path string, depth int) error {
 			return j.fail(path, syntaxMessage(err))
 		}
 		name, _ := token.(string) // the decoder allows nothing else here
-		inside := below(path, name)
+		inside := Below(path, name)
 		if err := j.words(inside, name, start); err != nil {
 			return err
 		}
@@ -183,22 +181,23 @@ func (j jsonWalker) object(path string, depth int) error {
 	return j.end(path)
 }
 
-func (j jsonWalker) end(path string) error {
+func (j jsonWalker) end(path string) *problem.Error {
 	if _, err := j.decoder.Token(); err != nil {
 		return j.fail(path, syntaxMessage(err))
 	}
 	return nil
 }
 
-func below(path, name string) string {
+// Below is the path of a member of the object at the path; the root has none.
+func Below(path, name string) string {
 	if path == "" {
 		return name
 	}
 	return path + "." + name
 }
 
-// unmarshal is encoding/json's, with errors for people.
-func unmarshal(data []byte, into any) error {
+// Unmarshal is encoding/json's, with errors for people.
+func Unmarshal(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -207,49 +206,20 @@ func unmarshal(data []byte, into any) error {
 	return err
 }
 
-// Content is the JSON body of a request. Both huma and encoding/json take
-// names in any case; we do not, so that a body means the same to every parser.
-//
-// It and the types named ...Ref are exported because huma looks for exported
-// fields only; they are of no use outside.
-type Content[T any] struct {
-	Body T
-}
-
-// Resolve reports the names in the body that are a field's but for their case.
-func (Content[T]) Resolve(ctx huma.Context) []error {
-	raw, ok := ctx.Context().Value(bodyKey{}).([]byte)
-	if !ok {
-		return nil
-	}
-	var value any
-	if json.Unmarshal(raw, &value) != nil {
-		return nil // reported already
-	}
-	return misspelt(reflect.TypeFor[T](), value, "body")
-}
-
-// bodyKey is the context key of the request's body.
-type bodyKey struct{}
-
-func withBody(ctx context.Context, body []byte) context.Context {
-	return context.WithValue(ctx, bodyKey{}, body)
-}
-
-// misspelt walks a decoded value along the type it is meant for.
-func misspelt(t reflect.Type, value any, path string) []error {
+// FindMisspelt walks a decoded value along the type it is meant for.
+func FindMisspelt(t reflect.Type, value any, path string) []problem.Field {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
 	}
-	var faults []error
+	var faults []problem.Field
 	switch value := value.(type) {
 	case []any:
 		if t.Kind() == reflect.Slice {
 			for i, element := range value {
-				faults = append(faults, misspelt(t.Elem(), element, fmt.Sprintf("%s[%d]", path, i))...)
+				faults = append(faults, FindMisspelt(t.Elem(), element, fmt.Sprintf("%s[%d]", path, i))...)
 			}
 		}
 	case map[string]any:
@@ -257,13 +227,13 @@ func misspelt(t reflect.Type, value any, path string) []error {
 			inside := path + "." + name
 			switch t.Kind() {
 			case reflect.Map:
-				faults = append(faults, misspelt(t.Elem(), element, inside)...)
+				faults = append(faults, FindMisspelt(t.Elem(), element, inside)...)
 			case reflect.Struct:
 				field, right := memberOf(t, name)
 				if right != "" && right != name {
-					faults = append(faults, &huma.ErrorDetail{Location: inside, Message: "is not a field of this request: write " + right})
+					faults = append(faults, problem.Field{Path: inside, Message: "is not a field of this request: write " + right})
 				} else if right != "" {
-					faults = append(faults, misspelt(field, element, inside)...)
+					faults = append(faults, FindMisspelt(field, element, inside)...)
 				}
 			}
 		}
