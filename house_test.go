@@ -134,7 +134,8 @@ var mayImport = map[string][]string{
 	"web/certificate":                {"internal/problem"},
 	"web/limit":                      {},
 	"web/monitoring":                 {"study"},
-	"web/api":                        {"internal/problem", "similarity", "internal/protocol", "budget", "trial", "study", "study/journal", "study/space", "study/definition", "study/studyfile", "web/audit", "web/auth", "web/compress", "web/export", "web/follow", "web/limit", "web/strict"},
+	"web/api":                        {"internal/problem", "internal/protocol", "budget", "trial", "study", "study/journal", "study/definition", "study/studyfile", "web/audit", "web/auth", "web/compress", "web/export", "web/follow", "web/limit", "web/openapi", "web/strict"},
+	"web/openapi":                    {"budget", "internal/protocol", "similarity", "study/definition", "study/space", "trial"},
 	"web/export":                     {"budget", "internal/protocol", "study/definition", "study/space", "trial"},
 	"web/follow":                     {"internal/problem", "internal/protocol", "study"},
 	"web/strict":                     {"internal/problem"},
@@ -265,7 +266,7 @@ var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "sysca
 
 // doors names the one package through which each foreign module enters.
 var doors = map[string][]string{
-	"github.com/danielgtaylor/huma/v2": {"web/api"},
+	"github.com/danielgtaylor/huma/v2": {"web/api", "web/openapi"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
 	"github.com/goccy/go-yaml":         {"study/studyfile/tree", "inference_emu/device", "inference_emu/backend", "workers/replay/trace"},

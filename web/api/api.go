@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/follow"
+	"github.com/tandem-tune/tandem/web/openapi"
 	"github.com/tandem-tune/tandem/web/strict"
 )
 
@@ -169,7 +171,7 @@ func (s *server) register() {
 				Description: "The study server's REST interface. docs/protocol.md tells its rules: leases, fencing, idempotency, errors and events.",
 			},
 			Components: &huma.Components{
-				Schemas: newRegistry(),
+				Schemas: openapi.NewRegistry(reflect.TypeFor[document]()),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token":   {Type: "http", Scheme: "bearer", Description: "a token; what its scope opens stands in x-scopes"},
 					"session": {Type: "apiKey", In: "cookie", Name: sessionCookie, Description: "a browser's session"},
@@ -189,7 +191,7 @@ func (s *server) register() {
 		one.register(framework, one.operation(framework.OpenAPI().Components.Schemas))
 	}
 	s.openAPI = sync.OnceValue(func() []byte {
-		document, err := sharpened(framework.OpenAPI())
+		document, err := openapi.Complete(framework.OpenAPI())
 		if err != nil {
 			panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/export"
+	"github.com/tandem-tune/tandem/web/openapi"
 )
 
 type exportInput struct {
@@ -25,10 +26,10 @@ func describeExport(operation *huma.Operation, registry huma.Registry) {
 		"text/csv":                       {Schema: &huma.Schema{Type: huma.TypeString}},
 		"application/vnd.apache.parquet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"study", "recommendation", "trials", "events"}, Properties: map[string]*huma.Schema{
-			"study":          schemaOf[protocol.StudyView](registry),
-			"recommendation": schemaOf[protocol.Recommendation](registry),
-			"trials":         {Type: huma.TypeArray, Items: schemaOf[protocol.RankedTrial](registry)},
-			"events":         {Type: huma.TypeArray, Items: schemaOf[protocol.Event](registry)},
+			"study":          openapi.SchemaOf[protocol.StudyView](registry),
+			"recommendation": openapi.SchemaOf[protocol.Recommendation](registry),
+			"trials":         {Type: huma.TypeArray, Items: openapi.SchemaOf[protocol.RankedTrial](registry)},
+			"events":         {Type: huma.TypeArray, Items: openapi.SchemaOf[protocol.Event](registry)},
 		}}},
 	}}
 }

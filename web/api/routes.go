@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/tandem-tune/tandem/web/openapi"
 )
 
 // route is one line of the table: a method and a path, who may use it, and what
@@ -191,7 +192,7 @@ func (r route) operation(registry huma.Registry) huma.Operation {
 
 func problemResponse(registry huma.Registry) *huma.Response {
 	return &huma.Response{Description: "A problem", Content: map[string]*huma.MediaType{
-		problemType: {Schema: schemaOf[document](registry)},
+		problemType: {Schema: openapi.SchemaOf[document](registry)},
 	}}
 }
 

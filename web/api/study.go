@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile"
+	"github.com/tandem-tune/tandem/web/openapi"
 )
 
 type nothing struct{}
@@ -117,14 +118,14 @@ func describeCreate(operation *huma.Operation, registry huma.Registry) {
 			{Type: huma.TypeObject, Description: "a study file with results that were measured elsewhere", Properties: map[string]*huma.Schema{
 				"study":      {Type: huma.TypeObject, Description: "a study file in JSON"},
 				"study_file": {Type: huma.TypeString, Description: "or a study file in YAML"},
-				"prior":      {Type: huma.TypeArray, MaxItems: &mostPrior, Items: schemaOf[protocol.Observation](registry)},
+				"prior":      {Type: huma.TypeArray, MaxItems: &mostPrior, Items: openapi.SchemaOf[protocol.Observation](registry)},
 			}, Required: []string{"prior"}},
 		}}},
 	}}
 	operation.Responses["200"] = &huma.Response{Description: "The plan; nothing was created", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: schemaOf[budget.Plan](registry)}}}
+		"application/json": {Schema: openapi.SchemaOf[budget.Plan](registry)}}}
 	operation.Responses["201"] = &huma.Response{Description: "The study", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: schemaOf[protocol.StudyView](registry)}}}
+		"application/json": {Schema: openapi.SchemaOf[protocol.StudyView](registry)}}}
 }
 
 func (s studyAPI) listStudies(ctx context.Context, _ *nothing) (*studiesAnswer, error) {

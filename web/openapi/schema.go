@@ -1,4 +1,4 @@
-package api
+package openapi
 
 import (
 	"reflect"
@@ -68,16 +68,21 @@ func (stateSchema) Schema(huma.Registry) *huma.Schema {
 	return schema
 }
 
-// newRegistry returns a registry that knows these schemas and that errors are
-// documents of ours.
-func newRegistry() huma.Registry {
-	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+// NewRegistry returns a registry that knows these schemas, and that errors are
+// documents of the given type.
+func NewRegistry(problem reflect.Type) huma.Registry {
+	registry := huma.NewMapRegistry("#/components/schemas/", func(t reflect.Type, hint string) string {
+		if t == problem || t.Kind() == reflect.Pointer && t.Elem() == problem {
+			return "Problem"
+		}
+		return schemaName(t, hint)
+	})
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.Float](), reflect.TypeFor[floatSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.State](), reflect.TypeFor[stateSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[space.Value](), reflect.TypeFor[valueSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[definition.GPUShare](), reflect.TypeFor[shareSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[definition.System](), reflect.TypeFor[systemSchema]())
-	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[document]())
+	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), problem)
 	return registry
 }
 
@@ -93,13 +98,11 @@ func schemaName(t reflect.Type, hint string) string {
 		return "GroundTruthRecord"
 	case reflect.TypeFor[similarity.Cell]():
 		return "GroundTruthCell"
-	case reflect.TypeFor[document]():
-		return "Problem"
 	}
 	return huma.DefaultSchemaNamer(t, hint)
 }
 
-// schemaOf is the schema of a type, by reference where it has a name.
-func schemaOf[T any](registry huma.Registry) *huma.Schema {
+// SchemaOf is the schema of a type, by reference where it has a name.
+func SchemaOf[T any](registry huma.Registry) *huma.Schema {
 	return registry.Schema(reflect.TypeFor[T](), true, reflect.TypeFor[T]().Name())
 }

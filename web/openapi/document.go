@@ -1,4 +1,6 @@
-package api
+// Package openapi has the schemas of types that are not what their Go type looks like, and
+// completes the OpenAPI document that is read off the routes.
+package openapi
 
 import (
 	"bytes"
@@ -23,18 +25,21 @@ import (
 // be, that lists in answers are never null, what an event of each kind holds,
 // and what a study file is made of. Requests are not checked against that part:
 // the study file has its own parser, and a null where a list may be left out is
-// still taken. The package's tests hold every answer they see against it.
+// still taken. The tests of web/api hold every answer they see against it.
 
 // studyFileSchemas are those of a study file, by name.
 //
 //go:embed studyfile.json
 var studyFileSchemas []byte
 
+// pathPrefix is what all paths of the API begin with.
+const pathPrefix = "/api/v1"
+
 // tree is a piece of a JSON document.
 type tree = map[string]any
 
-// sharpened is the framework's document with all that.
-func sharpened(framework *huma.OpenAPI) ([]byte, error) {
+// Complete is the framework's document with all that.
+func Complete(framework *huma.OpenAPI) ([]byte, error) {
 	plain, err := json.Marshal(framework)
 	if err != nil {
 		return nil, err
@@ -249,7 +254,7 @@ func describeStudyFile(document, schemas tree) error {
 		}
 		schemas[name] = schema
 	}
-	body := inside(document, "paths", prefix+"/studies", "post", "requestBody", "content", "application/json", "schema")
+	body := inside(document, "paths", pathPrefix+"/studies", "post", "requestBody", "content", "application/json", "schema")
 	choices, _ := body["oneOf"].([]any)
 	if len(choices) != 2 {
 		return fmt.Errorf("a study is not created from one of two documents: correct describeStudyFile")
@@ -258,6 +263,6 @@ func describeStudyFile(document, schemas tree) error {
 	choices[0] = reference
 	with, _ := choices[1].(tree)
 	inside(with, "properties")["study"] = reference
-	inside(document, "paths", prefix+"/preview", "post", "requestBody", "content", "application/json")["schema"] = reference
+	inside(document, "paths", pathPrefix+"/preview", "post", "requestBody", "content", "application/json")["schema"] = reference
 	return nil
 }
