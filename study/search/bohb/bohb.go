@@ -126,7 +126,7 @@ func (m *Model) Best(h *ladder.History, r *rand.Rand) (space.Configuration, bool
 	dimensions := len(h.Cube.Dimensions())
 	memory := make([]float64, modelCandidates*dimensions)
 	candidates := make([]kde.Candidate, 0, modelCandidates)
-	for range kde.ModelRounds {
+	for range kde.Rounds {
 		candidates = candidates[:0]
 		for i := range modelCandidates {
 			point := memory[i*dimensions : (i+1)*dimensions]

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// cmaesDimensions bounds the parameters of a search whose model is a matrix.
-	cmaesDimensions = 100
+	// maxParameters bounds the parameters of a search whose model is a matrix.
+	maxParameters = 100
 	// drawWider is by how much a draw goes further out than the one before,
 	// after a quarter of all draws was in vain: by a factor of 600 in the end.
 	drawWider = 1.15
@@ -45,10 +45,10 @@ type CMAES struct {
 // New returns the proposer of a space; the seed chooses where runs after the first
 // begin. The error is [problem.Invalid] if the space has too many parameters.
 func New(s space.Space, seed uint64, restarts Restarts) (*CMAES, error) {
-	if n := len(s.Parameters); n > cmaesDimensions {
+	if n := len(s.Parameters); n > maxParameters {
 		return nil, problem.WithFields("the covariance matrix would be too large", []problem.Field{{
 			Path: "search.method", Value: "cma-es",
-			Message: fmt.Sprintf("must be another method: cma-es takes at most %d parameters, and the space has %d", cmaesDimensions, n),
+			Message: fmt.Sprintf("must be another method: cma-es takes at most %d parameters, and the space has %d", maxParameters, n),
 		}})
 	}
 	cube := s.Cube()

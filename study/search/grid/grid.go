@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// gridStream is the second word of the generator's seed, the same as that of the search.
-const gridStream = 0x7365617263680001
+// stream is the second word of the generator's seed, the same as that of the search.
+const stream = 0x7365617263680001
 
 // Grid takes the space's grid in an order shuffled by the seed, so that a
 // study which ends early has seen all of the space and not one corner.
@@ -32,7 +32,7 @@ func New(s space.Space, seed uint64, points int) (*Grid, error) {
 			{Path: "search.grid_points", Message: err.Error(), Value: points},
 		})
 	}
-	order := rand.New(rand.NewPCG(seed, gridStream)).Perm(all.Len())
+	order := rand.New(rand.NewPCG(seed, stream)).Perm(all.Len())
 	return &Grid{points: all, order: order}, nil
 }
 
@@ -64,7 +64,7 @@ type cycle struct {
 	known bool
 }
 
-// NewCycle returns the proposer of a grid that never ends; see [newGrid].
+// NewCycle returns the proposer of a grid that never ends; see [New].
 func NewCycle(s space.Space, seed uint64, points int) (*cycle, error) {
 	g, err := New(s, seed, points)
 	return &cycle{grid: g}, err

@@ -14,9 +14,9 @@ const (
 	// MaxObservations bounds the kernels of a density, and so the time of a
 	// proposal, in studies of many thousand trials.
 	MaxObservations = 128
-	// ModelRounds is how often new candidates are drawn when all were forbidden,
+	// Rounds is how often new candidates are drawn when all were forbidden,
 	// tried before or close to trials that are out.
-	ModelRounds = 3
+	Rounds = 3
 )
 
 // Density is a kernel density estimate on the unit cube: a mean of one product

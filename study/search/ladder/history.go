@@ -101,7 +101,7 @@ type History struct {
 	// Scores has the intermediate values where trials compare, best first.
 	Scores map[Moment][]float64
 	// halving says that trials pass all rungs in one go and are stopped on the
-	// way (see [HalvingRule]).
+	// way (the stopping rule halving).
 	halving bool
 	// agreements keeps, for each rung but the top one, what was computed last.
 	agreements []agreement

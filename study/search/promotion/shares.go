@@ -38,7 +38,7 @@ func bracketSize(top, s, eta int) float64 {
 	return math.Ceil(float64(top+1) * math.Pow(float64(eta), float64(s)) / float64(s+1))
 }
 
-// Next is the starting rung of the next trial, given how many trials started
+// next is the starting rung of the next trial, given how many trials started
 // at each rung so far; of equals the cheapest.
 func (s shares) next(started []int) int {
 	total := 1

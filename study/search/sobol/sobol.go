@@ -13,13 +13,13 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// sobolStream keeps the shifts apart from the draws of the ladder.
-const sobolStream = 0x7365617263680002
+// stream keeps the shifts apart from the draws of the ladder.
+const stream = 0x7365617263680002
 
-// sobolWindow is how many points in a row may be passed over because they are
+// window is how many points in a row may be passed over because they are
 // forbidden, were tried before or are close to a trial that is out. Behind it
 // the space counts as used up.
-const sobolWindow = 1024
+const window = 1024
 
 // Sequence takes the points of a Sobol sequence (Sobol 1967; direction numbers of
 // Joe and Kuo 2008), which fill the cube more evenly than random draws do. A
@@ -44,7 +44,7 @@ func New(s space.Space, seed uint64) (*Sequence, error) {
 			Message: fmt.Sprintf("must be another method: sobol knows %d dimensions, and the space has %d parameters", most, n),
 		}})
 	}
-	r := rand.New(rand.NewPCG(seed, sobolStream))
+	r := rand.New(rand.NewPCG(seed, stream))
 	sequence := &Sequence{}
 	for d := range s.Parameters {
 		p := polynomial{} // the first dimension is the van der Corput sequence
@@ -60,7 +60,7 @@ func New(s space.Space, seed uint64) (*Sequence, error) {
 func (s *Sequence) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
 	s.follow(h)
 	point := make([]float64, len(s.shift))
-	for n := s.next; n < s.next+sobolWindow && n <= math.MaxUint32; n++ {
+	for n := s.next; n < s.next+window && n <= math.MaxUint32; n++ {
 		if !s.at(h, n, point) {
 			continue
 		}
@@ -69,7 +69,7 @@ func (s *Sequence) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bo
 			return ladder.Proposal{Configuration: configuration, Origin: propose.OriginSobol, Reason: reason}, true
 		}
 	}
-	reason := fmt.Sprintf("drawn uniformly: the next %d points of the Sobol sequence are forbidden, were tried before or are close to trials that are out", sobolWindow)
+	reason := fmt.Sprintf("drawn uniformly: the next %d points of the Sobol sequence are forbidden, were tried before or are close to trials that are out", window)
 	return propose.Uniform(h, r, reason)
 }
 
@@ -84,7 +84,7 @@ func (s *Sequence) follow(h *ladder.History) {
 		if h.Origin(s.seen) != propose.OriginSobol {
 			continue
 		}
-		for n := s.next; n < s.next+sobolWindow; n++ {
+		for n := s.next; n < s.next+window; n++ {
 			if s.at(h, n, point) && alike(h.Cube.Encode(h.Cube.Decode(point)), h.Points[s.seen]) {
 				s.next = n + 1
 				break

@@ -17,17 +17,17 @@ import (
 // The constants of the multivariate tree-structured Parzen estimator, chosen
 // after the components Watanabe (2023) compares and Optuna's defaults.
 const (
-	tpeStartup    = 10   // trials with an outcome at a rung make a model
-	tpeGood       = 0.15 // of them are good ones
-	tpeCandidates = 24   // are drawn from the good density for each proposal
-	// tpeBandwidth is the standard deviation of a kernel when there is one
+	startup        = 10   // trials with an outcome at a rung make a model
+	goodShare      = 0.15 // of them are good ones
+	candidateCount = 24   // are drawn from the good density for each proposal
+	// widestBandwidth is the standard deviation of a kernel when there is one
 	// observation, as a share of the range. It falls with n^(-1/(4+d)).
-	tpeBandwidth = 0.2
-	// tpeLeastBandwidth is what bandwidths are clipped to, together with the
+	widestBandwidth = 0.2
+	// leastBandwidth is what bandwidths are clipped to, together with the
 	// square of 1/(n+2) where that is more ("magic clipping").
-	tpeLeastBandwidth = 0.03
-	// tpeChange is the chance that a kernel of a choice gives another value.
-	tpeChange = 0.2
+	leastBandwidth = 0.03
+	// changeChance is the chance that a kernel of a choice gives another value.
+	changeChance = 0.2
 )
 
 // TPE is the multivariate tree-structured Parzen estimator (Bergstra et al.
@@ -49,11 +49,11 @@ func New(s space.Space) *TPE { return &TPE{groups: newGroups(s)} }
 func (t *TPE) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
 	at := t.modelled(h)
 	if at < 0 {
-		reason := fmt.Sprintf("drawn uniformly: a model needs %d trials with an outcome at one rung", tpeStartup)
+		reason := fmt.Sprintf("drawn uniformly: a model needs %d trials with an outcome at one rung", startup)
 		return propose.Uniform(h, r, reason)
 	}
 	t.fit(h, at)
-	for range kde.ModelRounds {
+	for range kde.Rounds {
 		if point, ok := t.draw(h, r); ok {
 			reason := fmt.Sprintf("drawn from the model of rung %d, which has %d observations", at, t.size)
 			return ladder.Proposal{Configuration: h.Cube.Decode(point), Origin: propose.OriginModel, Reason: reason}, true
@@ -66,7 +66,7 @@ func (t *TPE) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
 // a value, or -1.
 func (t *TPE) modelled(h *ladder.History) int {
 	for i := len(h.Rungs) - 1; i >= 0; i-- {
-		if r := &h.Rungs[i]; len(r.Entries) >= tpeStartup && r.Usable() > 0 {
+		if r := &h.Rungs[i]; len(r.Entries) >= startup && r.Usable() > 0 {
 			return i
 		}
 	}
@@ -183,7 +183,7 @@ func (g *group) of(h *ladder.History, trials []int) [][]float64 {
 	return points
 }
 
-// Fit splits the outcomes of trials that have the group, best first, into good
+// fit splits the outcomes of trials that have the group, best first, into good
 // and bad ones. Both densities get a uniform kernel besides: the prior.
 func (g *group) fit(h *ladder.History, entries []ladder.Entry) {
 	mine := entries
@@ -196,7 +196,7 @@ func (g *group) fit(h *ladder.History, entries []ladder.Entry) {
 		}
 	}
 	r := ladder.Rung{Entries: mine}
-	good := min(int(math.Ceil(tpeGood*float64(len(mine)))), r.Usable())
+	good := min(int(math.Ceil(goodShare*float64(len(mine)))), r.Usable())
 	better, worse := ladder.SpreadOut(mine[:good], kde.MaxObservations), ladder.SpreadOut(mine[good:], kde.MaxObservations)
 	g.weights = improvements(better, mine[good:])
 	g.logs = g.logs[:0]
@@ -233,7 +233,7 @@ func improvements(good, bad []ladder.Entry) []float64 {
 	return weights
 }
 
-// Place puts the trials' kernels and the prior's into the density.
+// place puts the trials' kernels and the prior's into the density.
 func (g *group) place(h *ladder.History, k *kde.Density, entries []ladder.Entry) {
 	trials := make([]int, len(entries))
 	for i, e := range entries {
@@ -241,8 +241,8 @@ func (g *group) place(h *ladder.History, k *kde.Density, entries []ladder.Entry)
 	}
 	points := g.of(h, trials)
 	n := float64(len(points))
-	width := tpeBandwidth * math.Pow(max(n, 1), -1/float64(4+len(g.at)))
-	width = max(width, tpeLeastBandwidth, 1/((n+2)*(n+2)))
+	width := widestBandwidth * math.Pow(max(n, 1), -1/float64(4+len(g.at)))
+	width = max(width, leastBandwidth, 1/((n+2)*(n+2)))
 	prior := make([]float64, len(g.at))
 	k.Dimensions, k.Bandwidth = make([]space.Dimension, len(g.at)), make([]float64, len(g.at))
 	for i, d := range g.at {
@@ -252,7 +252,7 @@ func (g *group) place(h *ladder.History, k *kde.Density, entries []ladder.Entry)
 		case space.Continuous:
 			k.Bandwidth[i] = width
 		case space.Unordered:
-			k.Bandwidth[i] = min(tpeChange, max(1-1/choices, kde.MinChoiceBandwidth))
+			k.Bandwidth[i] = min(changeChance, max(1-1/choices, kde.MinChoiceBandwidth))
 		case space.Ordered:
 			k.Bandwidth[i] = kde.Spread(width * choices)
 		}
@@ -267,8 +267,8 @@ func (g *group) wait(h *ladder.History, pending []int) {
 
 // candidates draws from the good density and sorts by the ratio, best first.
 func (g *group) candidates(r *rand.Rand, list []kde.Candidate, memory *[]float64) []kde.Candidate {
-	*memory = kde.Grow(*memory, tpeCandidates*len(g.at))
-	for i := range tpeCandidates {
+	*memory = kde.Grow(*memory, candidateCount*len(g.at))
+	for i := range candidateCount {
 		point := (*memory)[i*len(g.at) : (i+1)*len(g.at)]
 		left, from := r.Float64()*float64(g.good.N), 0
 		for left -= g.weights[0]; left >= 0 && from+1 < g.good.N; left -= g.weights[from] {
@@ -281,7 +281,7 @@ func (g *group) candidates(r *rand.Rand, list []kde.Candidate, memory *[]float64
 	return list
 }
 
-// Ratio is the logarithm of l(x) / g(x).
+// ratio is the logarithm of l(x) / g(x).
 func (g *group) ratio(point []float64) float64 {
 	bad := g.bad.N + g.pending.N
 	g.sums = kde.Grow(g.sums, max(bad, g.good.N))
