@@ -60,25 +60,6 @@ func (p Profile) Event(name string) (EventProfile, bool) {
 	return p.Events[at], true
 }
 
-// HostValue is the value of the host's metric with the name.
-func (p Profile) HostValue(name string) (float64, bool) {
-	at := slices.IndexFunc(p.Host, func(m HostMetric) bool { return m.Name == name })
-	if at < 0 {
-		return 0, false
-	}
-	return p.Host[at].Value, true
-}
-
-// LowestRunFraction is the smallest part of the time in which an event was
-// really counted; 1 where none was scaled.
-func (p Profile) LowestRunFraction() float64 {
-	lowest := 1.0
-	for _, event := range p.Events {
-		lowest = min(lowest, event.RunFraction)
-	}
-	return lowest
-}
-
 // span adds up samples. The host's sums may have gaps: what could not be read
 // in one sample is in the next one's difference.
 type span struct {

@@ -109,3 +109,12 @@ func TestSharedCountersAreScaled(t *testing.T) {
 		t.Errorf("the span after it has %+v, want 200", instructions)
 	}
 }
+
+// HostValue is the value of the host's metric with the name.
+func (p Profile) HostValue(name string) (float64, bool) {
+	at := slices.IndexFunc(p.Host, func(m HostMetric) bool { return m.Name == name })
+	if at < 0 {
+		return 0, false
+	}
+	return p.Host[at].Value, true
+}

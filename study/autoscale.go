@@ -3,20 +3,18 @@ package study
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
-	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/rules"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 const (
-	// changesEntry is the kind and the name of what is stored of the drains by
-	// advice.
-	changesEntry = "changes"
 	// mostChangesShown is how many of them are listed.
 	mostChangesShown = 50
 )
@@ -24,77 +22,34 @@ const (
 // notWanted is why a worker is drained by advice, as everybody is told.
 const notWanted = "by the forecast of the demand it is not wanted now (an estimate)"
 
-// storedChanges are the newest drains by advice, and what became of them.
-type storedChanges struct {
-	Changes []demand.Change `json:"changes"`
-}
-
 // Situation is what a [demand.Scaler] decides about, but for what is wanted: the
 // workers, which of those that were drained by advice trials wait for, which of the
 // others a study cannot do without, and what was done before.
 func (s *Service) Situation() demand.Situation {
-	s.poolMutex.Lock()
-	situation := demand.Situation{Hosts: s.hosts(), Past: s.rules.changes}
-	s.poolMutex.Unlock()
-	sought := make(map[drainKey]bool)
+	all := s.allocator.Snapshot()
+	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
+	sought := make(map[rules.WorkerName]bool)
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
-		if key, some := s.seeks(r); some {
+		if key, some := s.seeks(r, all); some {
 			sought[key] = true
 		}
 		r.mutex.Unlock()
 	}
 	for i, one := range situation.Hosts {
-		situation.Hosts[i].Sought = sought[drainKey{one.Name, one.Holder}]
+		situation.Hosts[i].Sought = sought[rules.WorkerName{Name: one.Name, Holder: one.Holder}]
 	}
 	return situation
 }
 
-// seeks is the one worker that takes trials and suits the study, if that has any
-// work: without it, it would be sought at once. Where several are, there is none.
-// Where none is, it is whom the study waits for that advice drained: one that is
-// heard of before one that sleeps. The study's lock is held.
-func (s *Service) seeks(r *session) (key drainKey, some bool) {
-	want := r.ask()
+// seeks is the one worker that takes trials and is eligible for the study, if that has
+// any work, or whom it waits for (see scheduler.Sought). The study's lock is held.
+func (s *Service) seeks(r *session, all allocator.Snapshot) (name rules.WorkerName, some bool) {
+	want := r.wants()
 	if r.stale || want.Running == 0 && want.Ready == 0 {
-		return drainKey{}, false
+		return rules.WorkerName{}, false
 	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	need, now := s.need(r, 1), s.options.Now()
-	const awake = -1 // before all that are drained
-	here, best := make(map[drainKey]bool), math.MaxInt
-	offer := func(one drainKey, rank int) {
-		if rank < best || rank == best && one.entry() < key.entry() {
-			key, best, some = one, rank, true
-		}
-	}
-	for _, member := range s.workers.Members() {
-		one, silent := drainKey{member.Registration.Name, member.Holder}, now.Sub(member.LastSeen) >= s.leaseTerm()
-		here[one] = true
-		if !suited(r, member) || !pool.RoomOf(member, nil).Fits(need) {
-			continue
-		}
-		switch drain := s.drainOf(member); {
-		case drain == nil && !silent && best == awake && key != one:
-			return drainKey{}, false
-		case drain == nil && !silent:
-			key, best, some = one, awake, true
-		case drain != nil && drain.Advised && !silent:
-			offer(one, 0)
-		case drain != nil && drain.Advised:
-			offer(one, 1)
-		}
-	}
-	for one, drain := range s.rules.drains { // of those that said goodbye no more is known
-		if user, ofUser := strings.CutPrefix(one.Holder, "user:"); drain.Advised && !here[one] && drain.Capacity >= float64(need.GPUs) && (!ofUser || user == r.owner) {
-			offer(one, 2)
-		}
-	}
-	if best != awake && (want.Ready == 0 || r.full(0)) {
-		return drainKey{}, false
-	}
-	return key, some
+	return scheduler.Sought(all, s.ask(r, nil), want.Ready > 0 && !r.full(0))
 }
 
 // Rescale drains workers by advice, takes such drains back, and keeps what was
@@ -109,15 +64,14 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 		return nil, err
 	}
 	defer s.governing.Leave()
-	s.poolMutex.Lock()
-	drains, past := maps.Clone(s.rules.drains), s.rules.changes
-	s.poolMutex.Unlock()
+	present := s.allocator.Snapshot().Rules
+	drains, past := maps.Clone(present.Drains), present.Changes
 	var kept []demand.Change
 	var entries []PoolEntry
 	var full error
 	for _, one := range changes {
-		key := drainKey{one.Worker, one.Holder}
-		present, drained := drains[key]
+		key := rules.WorkerName{Name: one.Worker, Holder: one.Holder}
+		before, drained := drains[key]
 		switch {
 		case one.Pretended:
 		case one.Action == demand.Drain:
@@ -129,13 +83,13 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 				continue
 			}
 			drains[key] = protocol.Drain{Since: one.At, Reason: notWanted, Advised: true, Capacity: one.Capacity}
-			entries = append(entries, poolEntry(drainEntry, key.entry(), storedDrain{key, drains[key]}))
+			entries = append(entries, journal.Entry(rules.DrainEntry, key.Entry(), rules.StoredDrain{WorkerName: key, Drain: drains[key]}))
 		case one.Action == demand.Wake || one.Action == demand.Forgotten:
-			if !drained || !present.Advised {
+			if !drained || !before.Advised {
 				continue
 			}
 			delete(drains, key)
-			entries = append(entries, PoolEntry{Kind: drainEntry, Name: key.entry()})
+			entries = append(entries, PoolEntry{Kind: rules.DrainEntry, Name: key.Entry()})
 		}
 		kept = append(kept, one)
 	}
@@ -143,9 +97,9 @@ func (s *Service) Rescale(ctx context.Context, changes []demand.Change) ([]deman
 		return nil, full
 	}
 	all := demand.Remember(slices.Concat(past, kept))
-	entries = append(entries, poolEntry(changesEntry, changesEntry, storedChanges{all}))
+	entries = append(entries, journal.Entry(rules.ChangesEntry, rules.ChangesEntry, rules.StoredChanges{Changes: all}))
 	var nothing struct{}
-	if err := govern(unkeyed(ctx), s, &nothing, entries, func(r *rules) { r.drains, r.changes = drains, all }); err != nil {
+	if err := govern(unkeyed(ctx), s, &nothing, entries, func(r *rules.Rules) { r.Drains, r.Changes = drains, all }); err != nil {
 		return nil, err
 	}
 	return kept, full
@@ -159,10 +113,7 @@ func (s *Service) autoscale(caller Caller) *protocol.PoolAutoscale {
 		told.Mode = protocol.AutoscaleOff
 	}
 	told.Changes = []protocol.PoolChange{}
-	s.poolMutex.Lock()
-	past := s.rules.changes
-	s.poolMutex.Unlock()
-	for _, one := range slices.Backward(past) {
+	for _, one := range slices.Backward(s.allocator.Snapshot().Rules.Changes) {
 		if len(told.Changes) == mostChangesShown {
 			break
 		}

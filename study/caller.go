@@ -5,39 +5,26 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
-// Administrators is shown as the owner of the studies that no user owns. No
-// user has this name.
-const Administrators = "admin"
+// Administrators is shown as the owner of the studies that no user owns.
+const Administrators = access.Administrators
 
-// Caller is on whose behalf a use case is called. What it may see and change is
-// decided here and in [Service.session], below everything that takes requests.
-//
-// The zero Caller is the program itself, which may do everything.
-type Caller struct {
-	// Owner is to whom the studies belong that the caller creates; empty: to the
-	// administrators.
-	Owner string
-	// Sight is which studies exist for it.
-	Sight Sight
-	// Study is the id of the study that was shared with it.
-	Study string
-	// Holder is to whom its workers and their leases belong. Only that holder may
-	// write under them, besides the administrators and the program itself.
-	Holder string
-}
-
-// Sight is which studies exist for a caller.
-type Sight uint8
+// What a caller is. What it may see and change is decided there and in
+// [Service.session], below everything that takes requests.
+type (
+	Caller = access.Caller
+	Sight  = access.Sight
+)
 
 // The sights.
 const (
-	All    Sight = iota // every study
-	Own                 // those of its owner
-	Held                // of every study, the trials that it holds
-	Shared              // the one that was shared with it
+	All    = access.All
+	Own    = access.Own
+	Held   = access.Held
+	Shared = access.Shared
 )
 
 // Nobody is who has not said who it is: it has no studies and no leases.
@@ -57,27 +44,9 @@ func callerOf(ctx context.Context) Caller {
 	return caller
 }
 
-// sees reports whether the study, which is the owner's, exists for the caller.
-func (c Caller) sees(id, owner string) bool {
-	switch c.Sight {
-	case Own:
-		return c.Owner == owner
-	case Shared:
-		return c.Study == id
-	case All, Held:
-	}
-	return true
-}
-
-// holds reports whether the caller may write under what the holder was granted.
-// What was granted before holders were noted has none, and is open as it was.
-func (c Caller) holds(holder string) bool {
-	return c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder
-}
-
-// calls is what the caller calls the study: its name where all that it sees are its
+// called is what the caller calls the study: its name where all that it sees are its
 // own, else its reference, since several users may have one of that name.
-func (c Caller) calls(study Study) string {
+func called(study Study, c Caller) string {
 	if c.Sight == Own {
 		return study.Definition.Name
 	}
@@ -123,7 +92,7 @@ func Denied(err error) bool {
 func (s *Service) find(ctx context.Context, ref string) (Study, error) {
 	caller := callerOf(ctx)
 	found, err := s.store.Study(ctx, ref)
-	if err == nil && caller.sees(found.ID, found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
+	if err == nil && caller.Sees(found.ID, found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
 		return found, err
 	}
 	if caller.Owner != "" && !strings.Contains(ref, journal.Separator) {
@@ -155,11 +124,11 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 		return denial{problem.New(problem.NotFound, "there is no artifact %s", sha256)}
 	case Held:
 	}
-	s.poolMutex.Lock()
-	held := s.leases.HeldFor(caller.Holder)
-	s.poolMutex.Unlock()
-	for _, id := range held {
-		r, t, err := s.lockedTrial(ctx, id)
+	for _, lease := range s.allocator.Leases() {
+		if lease.Holder != caller.Holder {
+			continue
+		}
+		r, t, err := s.lockedTrial(ctx, lease.Trial)
 		if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
 			continue
 		}

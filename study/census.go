@@ -45,17 +45,14 @@ func (s *Service) Census() Census {
 		}
 		r.mutex.Unlock()
 	}
-	now := s.options.Now()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	for _, member := range s.workers.Members() {
-		if now.Sub(member.LastSeen) >= s.leaseTerm() {
+	census.Leases = len(s.allocator.Leases())
+	for _, worker := range s.allocator.Snapshot().Workers {
+		if !worker.Alive {
 			census.Silent++
 			continue
 		}
 		census.Alive++
-		census.Slots += member.Registration.Slots
+		census.Slots += worker.Registration.Slots
 	}
-	census.Leases = s.leases.Count()
 	return census
 }

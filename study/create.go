@@ -182,11 +182,7 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 	tx := &transaction{session: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
 	tx.then(func() {
 		s.forget(r)
-		s.poolMutex.Lock()
-		defer s.poolMutex.Unlock()
-		for _, t := range r.trials {
-			s.leases.Release(t.ID)
-		}
+		s.allocator.ReleaseAll(r.trials)
 	})
 	var nothing struct{}
 	return commit(ctx, s, tx, &nothing)

@@ -2,14 +2,13 @@ package study
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
-	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // Demand is what trials take and wait for at the moment, by owner, and the workers that
@@ -22,28 +21,25 @@ import (
 // a place for, workers that advice drained included; for one trial at least. A trial
 // that no worker could ever run is not waited for: the study says so.
 func (s *Service) Demand() demand.Look {
-	asks := s.asks()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	accounts := make(map[string]demand.Account, len(s.rules.quotas))
-	for owner, quota := range s.rules.quotas {
-		accounts[owner] = demand.Account{Quota: quota, Held: s.holdings().ByOwner[owner], Spent: s.spentBy(owner)}
+	all := s.allocator.Snapshot()
+	accounts := make(map[string]demand.Account, len(all.Rules.Quotas))
+	for owner, quota := range all.Rules.Quotas {
+		accounts[owner] = demand.Account{Quota: quota, Held: all.Held.ByOwner[owner], Spent: all.Rules.SpentBy(all.Now, owner)}
 	}
-	return demand.Sum(asks, s.hosts(), accounts)
+	return demand.Sum(s.wanted(all), scheduler.Hosts(all), accounts)
 }
 
-// asks are those of all studies.
-func (s *Service) asks() []demand.Ask {
+// wanted is what all studies take and could start now.
+func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 	var asks []demand.Ask
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
-		one := r.ask()
+		one := r.wants()
 		if one.Ready > 0 {
-			s.poolMutex.Lock()
-			if one.Need = s.need(r, 1); !s.runnable(r) {
+			ask := s.ask(r, nil)
+			if one.Need = ask.Need(1); !scheduler.Runnable(all, ask) {
 				one.Ready, one.More = 0, 0
 			}
-			s.poolMutex.Unlock()
 		}
 		r.mutex.Unlock()
 		if one.Running > 0 || one.Ready > 0 {
@@ -53,49 +49,8 @@ func (s *Service) asks() []demand.Ask {
 	return asks
 }
 
-// runnable reports whether a worker that is known could run a trial of the study if it
-// ran nothing else; also while none is known at all. Of one that is away no more is
-// known than its capacity. The pool's lock is held.
-func (s *Service) runnable(r *session) bool {
-	members, needs := s.workers.Members(), s.needs(r)
-	for _, member := range members {
-		if suited(r, member) && pool.RoomOf(member, nil).Fits(needs(max(1, member.Registration.Machine.Cores))) {
-			return true
-		}
-	}
-	for key, drain := range s.rules.drains {
-		if user, ofUser := strings.CutPrefix(key.Holder, "user:"); drain.Advised && drain.Capacity >= float64(needs(1).GPUs) && (!ofUser || user == r.owner) &&
-			!slices.ContainsFunc(members, func(m pool.Member) bool { return key == drainKey{m.Registration.Name, m.Holder} }) {
-			return true
-		}
-	}
-	return len(members) == 0
-}
-
-// hosts are the workers, and those that are away and that advice drained, or took
-// back so that somebody wakes them. The pool's lock is held.
-func (s *Service) hosts() []demand.Host {
-	now := s.options.Now()
-	var hosts []demand.Host
-	for _, member := range s.workers.Members() {
-		one := demand.HostOf(member, len(s.leases.HeldBy(member.Registration.ID)), now.Sub(member.LastSeen) >= s.leaseTerm())
-		if drain := s.drainOf(member); drain != nil {
-			one.Draining, one.Advised = true, drain.Advised
-			if drain.Advised {
-				one.Drained = drain.Since
-			}
-		}
-		hosts = append(hosts, one)
-	}
-	drains := make(map[demand.Workers]demand.Drained, len(s.rules.drains))
-	for key, drain := range s.rules.drains {
-		drains[demand.Workers(key)] = demand.Drained{Since: drain.Since, Advised: drain.Advised, Capacity: drain.Capacity}
-	}
-	return demand.WithAbsent(hosts, drains, s.rules.changes, now, forgetWorkersAfter)
-}
-
-// ask is what the study takes and could start now, whatever workers there are.
-func (r *session) ask() demand.Ask {
+// wants is what the study takes and could start now, whatever workers there are.
+func (r *session) wants() demand.Ask {
 	one := demand.Ask{Owner: r.owner, Study: r.id, Priority: r.study.Definition.Priority}
 	if r.study.Status.Over() && r.held == 0 {
 		return one

@@ -224,7 +224,7 @@ func (d *durability) note(answer any) {
 // are kept for somebody, which have to be seen with the studies.
 func beside(memory []string) []string {
 	return slices.DeleteFunc(slices.Clone(memory), func(line string) bool {
-		for _, prefix := range []string{".sessions", "search of ", ".leases.pending", ".leases.kept", ".line.first"} {
+		for _, prefix := range []string{".sessions", "search of ", ".allocator.state.leases.pending", ".allocator.state.leases.kept", ".allocator.state.queue.first"} {
 			if strings.HasPrefix(line, prefix) {
 				return true
 			}

@@ -45,7 +45,7 @@ func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoc
 	if err := holds(t, epoch); err != nil {
 		return def, "", err
 	}
-	return def, s.siteOf(t.Worker, id).machine, nil
+	return def, s.allocator.SiteOf(t.Worker, id).Machine, nil
 }
 
 // recordInference makes what became known of a trial's model durable.

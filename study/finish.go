@@ -37,7 +37,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
 	was, tx := t, s.begin(r)
-	tx.preempted, tx.crowding = s.preempted(held), s.crowdingOf(t)
+	tx.preempted, tx.crowding = s.crowdingOf(t)
 	s.leaving(tx, t)
 	tx.start = s.starting(r, t)
 	t, err = tx.end(t, request)
@@ -49,7 +49,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	for _, one := range tx.start.exclude {
 		reply.Excluded = ptr(shownExclusion(one))
 	}
-	s.keep(tx, held)
+	s.hold(tx)
 	tx.then(func() { s.finished(ctx, tx, was, t, request) })
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.FinishReply{}, err
@@ -72,33 +72,16 @@ func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.
 	}
 	s.release(pool.Lease{Trial: was.ID, Epoch: was.LeaseEpoch})
 	if request.Outcome == protocol.Refused {
-		s.poolMutex.Lock()
-		defer s.poolMutex.Unlock()
-		s.workers.Refuse(was.Worker, tx.session.id, orElse(request.Reason, "the worker refuses it"))
+		s.allocator.Refuse(was.Worker, tx.session.id, orElse(request.Reason, "the worker refuses it"))
 	}
 }
 
 // release ends the lease, unless the trial is out under another by now.
 func (s *Service) release(lease pool.Lease) {
 	s.approximation.Dropped(lease.Trial, lease.Epoch)
-	if s.letGo(lease) {
+	if s.allocator.Release(lease.Trial, lease.Epoch) {
 		s.notify()
 	}
-}
-
-// letGo ends the lease, and reports whether others than the trial's study may have
-// been kept from work by it: who looked when the change was shown, which is before,
-// has to look again.
-func (s *Service) letGo(lease pool.Lease) bool {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if !s.leases.Has(lease.Trial, lease.Epoch) {
-		return false
-	}
-	held, _ := s.leases.Lease(lease.Trial)
-	s.leases.Release(lease.Trial)
-	_, bounded := s.rules.quotas[held.Owner]
-	return bounded || len(held.GPUs) > 0 || held.KeptCores || held.KeptMemory
 }
 
 // end decides what a trial becomes when its lease ends in an orderly way. A
@@ -270,7 +253,7 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 		s.release(lease)
 		return nil
 	}
-	if s.renewed(lease) {
+	if s.allocator.Renewed(lease) {
 		return nil // a heartbeat came while this tick was busy
 	}
 	tx := s.begin(r)
@@ -285,10 +268,4 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	tx.then(func() { s.release(lease) })
 	var nothing struct{}
 	return commit(ctx, s, tx, &nothing)
-}
-
-func (s *Service) renewed(since pool.Lease) bool {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	return s.leases.Renewed(since)
 }

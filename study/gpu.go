@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
@@ -24,19 +24,6 @@ func (r *session) gpuStudy() gpushare.Study {
 // stands for one that the search has not begun yet. The study's lock is held.
 func (s *Service) expectedUse(r *session, t *trial.Trial) gpushare.Estimate {
 	return s.gpus.Expect(r.gpuStudy(), t)
-}
-
-// loadGPUs reads what was seen of GPUs before the server was started.
-func (s *Service) loadGPUs(ctx context.Context) error {
-	var entries []PoolEntry
-	for _, kind := range gpushare.Kinds() {
-		some, err := s.store.PoolEntries(ctx, kind)
-		if err != nil {
-			return fmt.Errorf("load what is kept of the pool: %w", err)
-		}
-		entries = append(entries, some...)
-	}
-	return s.gpus.Load(entries)
 }
 
 // Learn learns from what was seen of trainings on GPUs, where enough of it is new,
@@ -80,9 +67,12 @@ func (s *Service) observeGPU(ctx context.Context, t trial.Trial, use *trial.GPUU
 // gpuPlace is the GPU on which the trial runs; the zero value where it has none, or it
 // is not known of which type.
 func (s *Service) gpuPlace(t trial.Trial) gpushare.Place {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	member, _ := s.workers.Member(t.Worker)
+	member, held, _ := s.allocator.Worker(t.Worker)
+	return gpuPlaceOf(t, member, held)
+}
+
+// gpuPlaceOf is that of a trial whose worker has those leases.
+func gpuPlaceOf(t trial.Trial, member pool.Member, held []pool.Lease) gpushare.Place {
 	names := member.Registration.Machine.GPUs
 	if len(names) == 0 {
 		return gpushare.Place{}
@@ -100,7 +90,7 @@ func (s *Service) gpuPlace(t trial.Trial) gpushare.Place {
 		return gpushare.Place{}
 	}
 	at := gpushare.Place{GPU: names[gpu], Exact: true}
-	for _, lease := range s.leases.Of(t.Worker) {
+	for _, lease := range held {
 		if lease.Trial != t.ID && slices.Contains(lease.GPUs, gpu) {
 			at.Colocated = append(at.Colocated, pool.LeaseID{Trial: lease.Trial, Epoch: lease.Epoch})
 		}
@@ -116,41 +106,20 @@ func (s *Service) gpuExpected(ctx context.Context, r *session, t trial.Trial) *p
 	if callerOf(ctx).Sight == Shared {
 		return nil // who came by a link hears nothing of workers
 	}
-	types := s.gpuTypes()
+	types := s.allocator.GPUTypes()
 	if at := s.gpuPlace(t); at.GPU != "" && t.State.Held() {
 		types = []string{at.GPU}
 	}
 	return s.gpus.Predict(ctx, r.gpuStudy(), t, types)
 }
 
-// gpuTypes are the types of GPU of the workers that are heard of, sorted.
-func (s *Service) gpuTypes() []string {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	return s.connectedGPUs()
-}
-
-// connectedGPUs is gpuTypes for who holds the pool's lock.
-func (s *Service) connectedGPUs() []string {
-	now := s.options.Now()
-	types := map[string]bool{}
-	for member := range s.workers.All() {
-		if now.Sub(member.LastSeen) < s.leaseTerm() {
-			for _, name := range member.Registration.Machine.GPUs {
-				types[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(types))
-}
-
 // sharersCores is how many cores the command of a lease counts on: those that are
 // kept for it, or, beside others on an elastic worker, its part of the machine.
-func (r *session) sharersCores(lease protocol.Lease, here site) int {
-	if lease.Cores > 0 || here.part == nil || !here.room.Elastic {
+func (r *session) sharersCores(lease protocol.Lease, here *allocator.Reservation) int {
+	if lease.Cores > 0 || here.Part == nil || !here.Room.Elastic {
 		return lease.Cores
 	}
-	return here.room.CoresOf(pool.Need{Cores: r.demands(here.room.Machine), GPUShare: &here.part.Share})
+	return here.Room.CoresOf(pool.Need{Cores: r.demands(here.Room.Machine), GPUShare: &here.Part.Share})
 }
 
 // saysCores reports whether the configuration says how many cores it keeps busy.

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -18,26 +19,25 @@ import (
 func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
 	wait, cancel := context.WithTimeout(ctx, time.Duration(request.WaitSeconds*float64(time.Second)))
 	defer cancel()
-	if err := s.seen(ctx, request.Worker); err != nil {
-		return protocol.LeaseReply{}, err
-	}
-	defer s.standInLine(ctx, request)()
+	// Who asks for one study, or does not wait, is not in the queue.
+	visit := allocator.Visit{Caller: callerOf(ctx), Worker: request.Worker, Study: request.Study, Enqueue: request.Study == "" && request.WaitSeconds > 0}
 	for {
 		changed := s.changes()
-		if err := s.seen(ctx, request.Worker); err != nil {
-			return protocol.LeaseReply{}, err
+		arrival, err := s.allocator.Arrive(visit)
+		if err != nil {
+			return protocol.LeaseReply{}, unspoken(request.Worker, err)
 		}
-		s.poolMutex.Lock()
-		s.workers.NoteOnly(request.Worker, request.Study)
-		s.poolMutex.Unlock()
-		called := s.callOf(request.Worker)
-		reply, err := s.tryLease(ctx, request)
+		if visit.Enqueue {
+			defer s.allocator.Leave(request.Worker)
+			visit.Enqueue = false
+		}
+		reply, err := s.tryLease(ctx, visit, arrival)
 		if err != nil || reply.Lease != nil || reply.StudyFinished {
 			return reply, err
 		}
 		select {
 		case <-changed:
-		case <-called:
+		case <-arrival.Wake:
 		case <-wait.Done():
 			return protocol.LeaseReply{}, ctx.Err()
 		}
@@ -45,33 +45,40 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 }
 
 // tryLease looks once through the studies that may have work. An elastic worker
-// asks with several voices at once: each is heard when the one before has what
-// it asked for, so that no core is given away twice.
-func (s *Service) tryLease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
-	if turn := s.turnOf(request.Worker); turn != nil {
-		if err := turn.Enter(ctx); err != nil {
-			return protocol.LeaseReply{}, err
+// asks with several calls at once: each is heard when the one before has what
+// it asked for, so that no core is given away twice, and looks at the pool after that.
+func (s *Service) tryLease(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, err error) {
+	if arrival.Elastic {
+		turn := s.turnOf(visit.Worker)
+		if !turn.TryEnter() {
+			if err := turn.Enter(ctx); err != nil {
+				return reply, err
+			}
+			if arrival, err = s.allocator.Arrive(visit); err != nil {
+				turn.Leave()
+				return reply, unspoken(visit.Worker, err)
+			}
 		}
 		defer turn.Leave()
 	}
-	reply, short, err := s.search(ctx, request)
-	s.poolMutex.Lock()
-	s.workers.NoteShort(request.Worker, short)
-	s.poolMutex.Unlock()
+	reply, short, err := s.search(ctx, visit, arrival)
+	if short != arrival.Short {
+		s.allocator.NoteShort(visit.Worker, short)
+	}
 	return reply, err
 }
 
 // search asks the studies in turn; short says that one may have had a trial the
 // worker had no room for.
-func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (reply protocol.LeaseReply, short bool, err error) {
-	if request.Study != "" {
-		return s.leaseFrom(ctx, choice{study: request.Study, number: next, asked: true}, request.Worker)
+func (s *Service) search(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, short bool, err error) {
+	if visit.Study != "" {
+		return s.leaseFrom(ctx, choice{study: visit.Study, number: next, asked: true}, visit.Worker)
 	}
-	for _, chosen := range s.choices(ctx, request.Worker) {
-		if chosen.better != "" && s.passOver(request.Worker, chosen) {
+	for _, chosen := range s.choices(ctx, visit.Worker, arrival) {
+		if chosen.better != "" && s.allocator.Skip(visit.Worker, chosen.machine, chosen.study, chosen.better) {
 			continue // it is meant for another one that waits too
 		}
-		reply, lacks, err := s.leaseFrom(ctx, chosen, request.Worker)
+		reply, lacks, err := s.leaseFrom(ctx, chosen, visit.Worker)
 		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
@@ -92,14 +99,14 @@ func (s *Service) search(ctx context.Context, request protocol.LeaseRequest) (re
 }
 
 // candidates are the running studies with a command, in the pool's order.
-func (s *Service) candidates(caller Caller) []pool.Candidate {
+func (s *Service) candidates(caller Caller, shares allocator.Shares) []pool.Candidate {
 	var candidates []pool.Candidate
 	working := map[string]bool{}
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle() && !r.full(0)) {
 			working[r.id] = true
-			if caller.sees(r.id, r.owner) {
+			if caller.Sees(r.id, r.owner) {
 				candidates = append(candidates, pool.Candidate{
 					Study: r.study.ID, Owner: r.owner, Priority: r.study.Definition.Priority, Running: r.held, Created: r.study.Created,
 				})
@@ -107,7 +114,10 @@ func (s *Service) candidates(caller Caller) []pool.Candidate {
 		}
 		r.mutex.Unlock()
 	}
-	s.shares(candidates, working)
+	if shares.Clearing {
+		s.allocator.KeepClearing(working)
+	}
+	shares.Give(candidates)
 	pool.Order(candidates)
 	return candidates
 }
@@ -151,18 +161,13 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 	if r.broken != nil {
 		return reply, false, false, r.broken
 	}
-	kept := s.awaitingOf(r)
 	s.gpus.Prepare(ctx, r.gpuStudy())
-	if r.full(kept.besides(worker)) || !s.suits(r, worker) {
-		return reply, false, false, nil
+	here, denied := s.reserve(r, worker, chosen)
+	if here == nil {
+		return reply, denied.Short, false, nil
 	}
-	here, fits := s.reserve(r, worker, s.sharers(r, worker, chosen.number, s.leftTo(r, worker, kept))...)
-	if !fits {
-		return reply, here.withheld == "", false, nil
-	}
-	defer s.unreserve(worker, here)
-	here.chosen = chosen
-	reply, postponed, err = s.grant(ctx, r, worker, here)
+	defer here.Cancel()
+	reply, postponed, err = s.grant(ctx, r, lessee{here, worker, chosen})
 	return reply, false, postponed, err
 }
 
@@ -171,31 +176,57 @@ type unsettled struct{ error }
 
 func (u unsettled) Unwrap() error { return u.error }
 
-// suits reports whether the study may run on the worker, by what its owner has
-// said of it and what the study wants.
-func (s *Service) suits(r *session, worker string) bool {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	member, _ := s.workers.Member(worker)
-	if !suited(r, member) {
-		s.gangs.Lost(r.id, worker)
-		return false
+// reserve keeps room on the worker for a trial of the study. The study's lock is held.
+func (s *Service) reserve(r *session, worker string, chosen choice) (*allocator.Reservation, allocator.Denied) {
+	now := s.options.Now()
+	request := allocator.Request{
+		Ask: s.ask(r, nil), Worker: worker, Parallel: r.study.Definition.Parallel, Running: r.held, Queue: r.queue, Failed: r.failedLately(now),
+		Meant: chosen.number, Seek: now.Sub(r.sought) >= seekEvery, Chosen: len(chosen.types) > 0,
 	}
-	return true
+	_, request.MostGPUs = r.gpus()
+	if len(request.Failed) > 0 {
+		request.Hosts = hostsOf(r.trials)
+	}
+	if request.SharesGPUs {
+		for _, number := range r.queue {
+			if until, rests := r.resting[number]; !rests || !now.Before(until) {
+				request.Sharers = append(request.Sharers, allocator.Sharer{Number: number, Share: s.expectedUse(r, &r.trials[number]).Share()})
+			}
+		}
+		request.Fresh = allocator.Sharer{Number: next, Share: s.expectedUse(r, nil).Share()}
+	}
+	here, denied := s.allocator.Reserve(request)
+	if denied.Sought {
+		r.sought = now
+	}
+	if denied.OverQuota {
+		r.overQuota = true
+		r.noted()
+	}
+	return here, denied
+}
+
+// seekEvery is how often a machine is looked for that could be cleared for a
+// study.
+const seekEvery = time.Second
+
+// lessee is the worker that a trial is leased to, what is kept of it for that, and why
+// it was chosen.
+type lessee struct {
+	*allocator.Reservation
+	worker string
+	chosen choice
 }
 
 // grant leases what the study has for the worker now.
-func (s *Service) grant(ctx context.Context, r *session, worker string, here site) (reply protocol.LeaseReply, postponed bool, err error) {
+func (s *Service) grant(ctx context.Context, r *session, here lessee) (reply protocol.LeaseReply, postponed bool, err error) {
 	tx := s.begin(r)
-	tx.gpus, tx.part = here.gpus, here.part
-	tx.awaiting = s.leftTo(r, worker, s.awaitingOf(r))
+	tx.here, tx.part = here, here.Part
 	tx.approximation, _ = s.approximation.Of(r.study.ID)
-	tx.host, tx.name, tx.machine, tx.chosen = here.host, here.name, here.machine, here.chosen
 	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
-	holder := callerOf(ctx).Holder
-	tx.holder = holder
-	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here) }
-	leased, err := tx.nextTrial(worker)
+	tx.holder = callerOf(ctx).Holder
+	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here.Site) }
+	leased, err := tx.nextTrial(here.worker)
 	if err != nil {
 		tx.abandon()
 		return protocol.LeaseReply{}, false, err
@@ -206,14 +237,16 @@ func (s *Service) grant(ctx context.Context, r *session, worker string, here sit
 	}
 	if leased != nil {
 		reply.Lease = s.leaseOf(r, *leased)
-		reply.Lease.Cores = r.sharersCores(*reply.Lease, here)
+		reply.Lease.Cores = r.sharersCores(*reply.Lease, here.Reservation)
 		reply.Lease.Sprint = tx.approximation.Sprinting(r.study.Definition.Sprint)
 		waited := r.waited(tx.now)
 		tx.then(func() {
-			lease := r.leaseRecord(*leased, r.takes(*leased, here.room.Machine, r.resident), tx.now)
-			lease.Deadline = tx.now.Add(s.leaseTerm())
-			s.granted(r, lease, here.ticket)
-			s.gpus.Began(r.gpuStudy(), *leased, s.gpuPlace(*leased))
+			lease := r.leaseRecord(*leased, r.takes(*leased, here.Room.Machine, r.resident), tx.now)
+			confirmed := here.Confirm(lease)
+			if confirmed.Released {
+				s.notify()
+			}
+			s.gpus.Began(r.gpuStudy(), *leased, gpuPlaceOf(*leased, confirmed.Worker, confirmed.Leases))
 			s.approximation.Began(*leased, r.study.Definition, waited, tx.now)
 		})
 	} else {
@@ -253,9 +286,9 @@ func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 // queued is the queued trial that the worker goes on with, if any.
 func (tx *transaction) queued(worker string) (number int, found bool) {
 	if tx.part != nil { // it was chosen with its part of a GPU
-		return tx.part.number, tx.part.number != next
+		return tx.part.Number, tx.part.Number != next
 	}
-	return tx.session.nextQueued(tx.now, worker, tx.chosen.number, tx.awaiting)
+	return tx.session.nextQueued(tx.now, worker, tx.here.chosen.number, tx.here.Held)
 }
 
 // follow does what the search says.
@@ -303,9 +336,9 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 		return nil, err
 	}
 	t.LeaseEpoch++
-	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.host, tx.holder, setting
+	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.here.Host, tx.holder, setting
 	if count := tx.session.gpuCount(t); tx.part == nil && count != nil { // the setting may say how many
-		t.GPUs = tx.gpus[:min(*count, len(tx.gpus))]
+		t.GPUs = tx.here.GPUs[:min(*count, len(tx.here.GPUs))]
 	}
 	if t.Started == nil {
 		t.Started = &tx.now

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 )
 
 // maxLosses is how often the infrastructure may lose a trial before it is
@@ -88,7 +89,7 @@ func suspicion(t trial.Trial) string {
 // nextQueued is the queued trial that the worker goes on with: one that is kept for
 // it, the one that is meant for it, or else the first, but for those that rest and
 // those that are kept for another one.
-func (r *session) nextQueued(now time.Time, worker string, meant int, kept awaiting) (number int, found bool) {
+func (r *session) nextQueued(now time.Time, worker string, meant int, kept allocator.Held) (number int, found bool) {
 	for _, one := range r.queue {
 		if until, rests := r.resting[one]; rests && now.Before(until) {
 			continue
@@ -121,10 +122,7 @@ func (r *session) rested(now time.Time) bool {
 // wake tells the workers that wait of trials that have rested, or were kept for a
 // worker that did not come.
 func (s *Service) wake(now time.Time) {
-	rested := s.letGoOfKept(now)
-	s.poolMutex.Lock()
-	rested = s.workers.EndExclusions(now) || rested
-	s.poolMutex.Unlock()
+	rested := s.allocator.ReleaseHolds(now, s.isQueued)
 	for _, r := range s.loaded() {
 		r.mutex.Lock()
 		rested = r.rested(now) || rested

@@ -12,11 +12,11 @@ import (
 // made of, what is worked out again whenever it is asked for, and what was heard of
 // workers and what they sent, which a change that is refused does not take back.
 var notCompared = map[string]bool{
-	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "Service.counted": true, "Service.planning": true,
-	"Service.lastTick": true, "Service.began": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
+	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.planning": true,
+	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
 	"session.newest": true, "session.loads": true, "session.used": true, "session.stale": true, "session.summary": true, "session.method": true,
 	"session.ready": true, "session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
-	"move.partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
+	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
 	"outlook.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
 }
 

@@ -3,23 +3,22 @@ package study
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 const (
 	// rescheduleEvery is how often the machines of running trials are reconsidered
 	// (x in Rocha, section 3.2).
 	rescheduleEvery = 15 * time.Second
-	// keptSpan is how long a trial that moves is kept for its new machine.
-	keptSpan = 30 * time.Second
 	// mostMigrations is how often one trial moves at most.
 	mostMigrations = 3
 	// carried is how fast a checkpoint is taken to be written, carried over and
@@ -27,66 +26,29 @@ const (
 	carried = 20e6
 )
 
-// move is a running trial that is to go to another machine.
-type move struct {
-	trial  trial.ID
-	lease  trial.LeaseEpoch
-	worker string // where it goes
-	// partner is what it changes places with, if it does, and from where it is then;
-	// wait is how long that may take at most, of the one that goes first.
-	partner *move
-	from    string
-	wait    time.Duration
-	need    pool.Need
-	record  trial.Migration
-	// told says that its worker has heard of it.
-	told bool
-}
-
 // reschedule decides which running trials move to a machine that waits (Rocha,
 // algorithm 3). They do so at the end of an epoch, by their checkpoint.
 func (s *Service) reschedule(ctx context.Context, now time.Time) {
-	s.poolMutex.Lock()
-	due := now.Sub(s.rescheduled) >= rescheduleEvery
-	var leases []pool.Lease
-	if due {
-		s.rescheduled = now
-		leases = s.leases.All()
-		maps.DeleteFunc(s.moves, func(id trial.ID, one *move) bool { return !s.leases.Has(id, one.lease) })
-	}
-	s.poolMutex.Unlock()
-	if !due || len(leases) == 0 {
+	if !s.planning.rescheduleDue(now) {
 		return
 	}
-	stands := s.standing("", Caller{})
-	hosts := s.hostsOf(leases, stands)
-	if len(typesOf(slices.Concat(stands, hosts))) < 2 {
+	leases := s.allocator.Prune()
+	if len(leases) == 0 {
+		return
+	}
+	stands := s.allocator.Stands("", Caller{})
+	waits := map[string]bool{}
+	for _, one := range stands {
+		waits[one.Worker] = true
+	}
+	hosts := slices.DeleteFunc(s.allocator.Hosts(leases), func(one allocator.Stand) bool { return waits[one.Worker] })
+	if len(scheduler.Types(slices.Concat(stands, hosts))) < 2 {
 		return
 	}
 	s.decideMoves(ctx, leases, stands, hosts)
 }
 
-// hostsOf are the workers that have leases and do not wait.
-func (s *Service) hostsOf(leases []pool.Lease, stands []stand) []stand {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	known := map[string]bool{}
-	for _, one := range stands {
-		known[one.worker] = true
-	}
-	var hosts []stand
-	for _, lease := range leases {
-		member, registered := s.workers.Member(lease.Worker)
-		if known[lease.Worker] || !registered {
-			continue
-		}
-		known[lease.Worker] = true
-		hosts = append(hosts, stand{worker: lease.Worker, host: member.Registration.Name, machine: member.Registration.Machine.Type()})
-	}
-	return hosts
-}
-
-func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, hosts []stand) {
+func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, hosts []allocator.Stand) {
 	known := outlooks{}
 	all := slices.Concat(stands, hosts)
 	free, promised := s.promised(stands)
@@ -96,12 +58,12 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	}
 	machines := make([]placement.Machine, len(all))
 	for i, one := range all {
-		machines[i] = placement.Machine{Name: one.worker, Type: one.machine}
+		machines[i] = placement.Machine{Name: one.Worker, Type: one.Machine}
 		if i < len(stands) {
-			machines[i].Free = placement.Resources{Cores: max(0, one.trials-promised[one.worker]), GPUs: len(free[i].GPUs)}
+			machines[i].Free = placement.Resources{Cores: max(0, one.Trials-promised[one.Worker]), GPUs: len(free[i].GPUs)}
 		}
 	}
-	q := question{field: fieldOf(stands), all: all, types: typesOf(all), probes: s.probesByType()}
+	q := question{Field: scheduler.FieldOf(stands), all: all, types: scheduler.Types(all), probes: s.allocator.Probes()}
 	var running []placement.Running
 	var movers []mover
 	offers := map[string]offer{}
@@ -112,9 +74,9 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 			known[one.Name] = one.sights
 		}
 	}
-	byName := map[string]stand{}
+	byName := map[string]allocator.Stand{}
 	for _, one := range all {
-		byName[one.worker] = one
+		byName[one.Worker] = one
 	}
 	for _, one := range placement.Reschedule(running, pending, machines, known, placement.Settings{}) {
 		s.toMove(one, byName[one.From], byName[one.To], offers[one.Task])
@@ -124,21 +86,14 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 
 // promised is what is free of the workers beside the trials that are on their way to
 // them, and how many of these there are to each.
-func (s *Service) promised(stands []stand) (free rooms, trials map[string]int) {
+func (s *Service) promised(stands []allocator.Stand) (free rooms, trials map[string]int) {
 	free, trials = roomsOf(stands), map[string]int{}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	coming := func(worker string, need pool.Need) {
-		trials[worker]++
-		if at := slices.IndexFunc(stands, func(one stand) bool { return one.worker == worker }); at >= 0 {
+	promises := s.allocator.Promises()
+	for at, stand := range stands {
+		for _, need := range promises[stand.Worker] {
 			free[at] = free[at].With(need)
+			trials[stand.Worker]++
 		}
-	}
-	for _, one := range s.moves {
-		coming(one.worker, one.need)
-	}
-	for _, one := range s.leases.Kept() {
-		coming(one.Worker, one.Needs())
 	}
 	return free, trials
 }
@@ -149,13 +104,8 @@ func (s *Service) promised(stands []stand) (free rooms, trials map[string]int) {
 // or energy. Where it goes it may have what it gives back.
 func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (mover, bool) {
 	id, number := studyOf(lease.Trial)
-	s.mutex.Lock()
-	r, loaded := s.sessions[id]
-	s.mutex.Unlock()
-	s.poolMutex.Lock()
-	_, moves := s.moves[lease.Trial]
-	s.poolMutex.Unlock()
-	if !loaded || moves {
+	r := s.inMemory(id)
+	if r == nil || s.allocator.Migrating(lease.Trial) != "" {
 		return mover{}, false
 	}
 	r.mutex.Lock()
@@ -170,17 +120,18 @@ func (s *Service) movable(ctx context.Context, lease pool.Lease, q question) (mo
 	}
 	known := s.outlook(ctx, r)
 	sights := sights(known, known.encode(t.Configuration), t.Budget.DataFraction, q)
-	here := sights[s.machineOf(lease.Worker)]
+	worker, _, _ := s.allocator.Worker(lease.Worker)
+	here := sights[worker.Type]
 	for machine, one := range sights {
 		one.Seconds *= float64(t.Budget.Epochs)
 		one.Joules *= float64(t.Budget.Epochs)
 		sights[machine] = one
 	}
-	may, needs := s.mayRun(r, &t, q.field, lease.Amount())
+	may, needs := s.mayRun(r, &t, q.Field, lease.Amount())
 	return mover{placement.Running{
 		Task: placement.Task{Name: string(t.ID)}, Machine: lease.Worker,
 		Remaining: float64(t.Budget.Epochs-t.LastEpoch) / float64(t.Budget.Epochs), Move: known.moving(t, here),
-	}, lease, r.offered(may, needs, q.stands), sights, here.Seconds, s.mayGo(r, lease, q.all)}, true
+	}, lease, r.offered(may, needs, q.Stands), sights, here.Seconds, s.allocator.MayGo(s.ask(r, nil), q.all, lease.Amount())}, true
 }
 
 // moving is what it costs to take a trial elsewhere: to carry its checkpoint over,
@@ -198,54 +149,23 @@ func (o *outlook) moving(t trial.Trial, here sight) placement.Prediction {
 }
 
 // toMove notes that a trial is to move as soon as its worker reports.
-func (s *Service) toMove(m placement.Migration, from, to stand, as offer) {
-	lease, held := s.leaseOut(trial.ID(m.Task))
+func (s *Service) toMove(m placement.Migration, from, to allocator.Stand, as offer) {
+	lease, _, held := s.allocator.Leased(trial.ID(m.Task))
 	if !held {
 		return
 	}
-	one := &move{trial: lease.Trial, lease: lease.Epoch, worker: m.To, need: as.needs[to.room.Machine], record: recordOf(lease, m, from, to)}
-	one.record.Why = fmt.Sprintf("moves from %s (%s) to %s (%s): what is left should take %s there with the move, and %s here (an estimate): score %.2f against %.2f at H=%g",
-		from.host, from.machine, to.host, to.machine, amountsOf(one.record.Goes), amountsOf(one.record.Stays), m.There, m.Here, as.energy)
-	s.options.Logger.Info("a trial is to move", "trial", m.Task, "why", one.record.Why)
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	s.moves[one.trial] = one
+	one := allocator.Migration{Trial: lease.Trial, Lease: lease.Epoch, Worker: m.To, Need: as.needs[to.Room.Machine], Record: recordOf(lease, m, from, to)}
+	one.Record.Why = fmt.Sprintf("moves from %s (%s) to %s (%s): what is left should take %s there with the move, and %s here (an estimate): score %.2f against %.2f at H=%g",
+		from.Host, from.Machine, to.Host, to.Machine, amountsOf(one.Record.Goes), amountsOf(one.Record.Stays), m.There, m.Here, as.energy)
+	s.options.Logger.Info("a trial is to move", "trial", m.Task, "why", one.Record.Why)
+	s.allocator.Migrations.Start(one)
 }
 
-func recordOf(lease pool.Lease, m placement.Migration, from, to stand) trial.Migration {
+func recordOf(lease pool.Lease, m placement.Migration, from, to allocator.Stand) trial.Migration {
 	return trial.Migration{
-		LeaseEpoch: lease.Epoch, From: from.host, FromType: from.machine, To: to.host, ToType: to.machine,
+		LeaseEpoch: lease.Epoch, From: from.Host, FromType: from.Machine, To: to.Host, ToType: to.Machine,
 		Stays: *estimateOf(m.Stays), Goes: *estimateOf(m.Goes), Here: trial.Float(m.Here), There: trial.Float(m.There),
 	}
-}
-
-func (s *Service) leaseOut(id trial.ID) (pool.Lease, bool) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	return s.leases.Lease(id)
-}
-
-// receives reports whether the worker waits and could take the trial that is to move
-// now: since that was decided it may have been drained or reserved, or its GPUs given
-// away. The study's lock and the pool's are held.
-func (s *Service) receives(r *session, one *move) bool {
-	if one.partner != nil {
-		return s.mayLeave(one)
-	}
-	worker := one.worker
-	lease, _ := s.leases.Lease(one.trial)
-	w, waits := s.line.waiting[worker]
-	member, known := s.workers.Member(worker)
-	if !waits || !known || !w.caller.sees(r.id, r.owner) || !suited(r, member) {
-		return false
-	}
-	room := s.lockedSite(worker, "").room
-	var moves *trial.Trial
-	if _, number := studyOf(one.trial); number < len(r.trials) {
-		moves = &r.trials[number]
-	}
-	need := s.needOf(r, moves, room.Machine)
-	return s.withheld(r, member, need, lease.Amount()).reason == "" && room.Fits(need)
 }
 
 // orMove has the holder of a trial that has reported give it back for another
@@ -253,76 +173,60 @@ func (s *Service) receives(r *session, one *move) bool {
 // That it was told is stored with the transaction; without one, for a report that was
 // accepted before, nobody is told who had not been.
 func (s *Service) orMove(r *session, t trial.Trial, told protocol.Directive, tx *transaction) protocol.Directive {
-	if told.Action != protocol.Continue {
+	if told.Action != protocol.Continue || s.allocator.Migrating(t.ID) == "" {
 		return told
 	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	one, moves := s.moves[t.ID]
-	if !moves || one.lease != t.LeaseEpoch {
-		return told
+	departure := s.allocator.Depart(s.askFor(r, t.ID), t.ID, t.LeaseEpoch, tx != nil)
+	if departure.Entry != nil {
+		tx.change.Pool = append(tx.change.Pool, *departure.Entry)
 	}
-	if !one.told && (tx == nil || one.partner != nil && s.waitsForPartner(one)) {
-		return told
+	if departure.After != nil {
+		tx.then(departure.After)
 	}
-	if !one.told && !s.receives(r, one) {
-		tx.then(func() { s.stays(one) })
-		return told
+	if departure.Pause {
+		return protocol.Directive{Action: protocol.Pause, Reason: departure.Why}
 	}
-	if !one.told {
-		s.tell(tx, one)
-	}
-	return protocol.Directive{Action: protocol.Pause, Reason: one.record.Why}
+	return told
 }
 
-// stays gives up that a trial moves, and its partner with it.
-func (s *Service) stays(one *move) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	for _, each := range []*move{one, one.partner} {
-		if each != nil && s.moves[each.trial] == each {
-			delete(s.moves, each.trial)
-		}
+// askFor is the ask for the trial as the study has it now.
+func (s *Service) askFor(r *session, id trial.ID) allocator.Ask {
+	if _, number := studyOf(id); number < len(r.trials) {
+		return s.ask(r, &r.trials[number])
 	}
+	return s.ask(r, nil)
 }
 
-// leaving notes the move for which a trial is given back, if it is for one, and
+// leaving notes the migration for which a trial is given back, if it is for one, and
 // whether the other worker waits still.
 func (s *Service) leaving(tx *transaction, t trial.Trial) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	one, moves := s.moves[t.ID]
-	if !moves || one.lease != t.LeaseEpoch || !one.told {
+	if s.allocator.Migrating(t.ID) == "" {
 		return
 	}
-	tx.move, tx.awaited = one, s.receives(tx.session, one)
-	tx.then(func() {
-		s.poolMutex.Lock()
-		defer s.poolMutex.Unlock()
-		if s.moves[t.ID] == one {
-			delete(s.moves, t.ID)
-		}
-		if tx.awaited && one.wait > 0 {
-			s.vacate(one, tx.now)
-		}
-	})
+	one, awaited := s.allocator.Leaving(s.askFor(tx.session, t.ID), t.ID, t.LeaseEpoch)
+	if one != nil {
+		tx.migration, tx.awaited = one, awaited
+		tx.then(func() { s.allocator.Left(one, awaited, tx.now) })
+	}
 }
 
 // depart notes on a trial that is given back that it moves, and keeps it for its
 // new machine for a while.
 func (tx *transaction) depart(t trial.Trial, reason string) (trial.Trial, string) {
-	if tx.move == nil {
+	if tx.migration == nil {
 		return t, reason
 	}
-	record := tx.move.record
+	record := tx.migration.Record
 	record.At = tx.now
 	t.Migrations = append(slices.Clone(t.Migrations), record)
 	if !tx.awaited {
-		tx.forgo()
+		if entry := tx.migration.Cancelled(); entry != nil {
+			tx.change.Pool = append(tx.change.Pool, *entry)
+		}
 		return t, record.Why + "; that has other work by now"
 	}
-	tx.kept = true
-	return t, fmt.Sprintf("%s; kept for it for up to %g s", record.Why, keptSpan.Seconds())
+	tx.held = true
+	return t, fmt.Sprintf("%s; kept for it for up to %g s", record.Why, allocator.HoldSpan.Seconds())
 }
 
 // moved adds an epoch to what a trial's last move really came to.
@@ -339,21 +243,20 @@ func moved(t trial.Trial, report trial.Report) trial.Trial {
 	return t
 }
 
-// machineOf is the type of a worker's machine; empty for one that is not
-// registered.
-func (s *Service) machineOf(worker string) string {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	member, known := s.workers.Member(worker)
-	if !known {
-		return ""
-	}
-	return member.Registration.Machine.Type()
-}
-
 // studyOf is the study and the number of a trial.
 func studyOf(id trial.ID) (study string, number int) {
 	study, _, _ = strings.Cut(string(id), "-")
 	number, _ = id.Number()
 	return study, number
+}
+
+// rescheduleDue reports whether they are to be reconsidered now.
+func (p *planning) rescheduleDue(now time.Time) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if now.Sub(p.rescheduled) < rescheduleEvery {
+		return false
+	}
+	p.rescheduled = now
+	return true
 }

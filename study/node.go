@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -21,22 +23,12 @@ const (
 	startsInARow = 2
 	// firstExclusion is how long a worker is excluded at first, and how long a trial
 	// waits for another worker; each time in a row it is excluded twice as long.
-	firstExclusion   = 10 * time.Minute
-	longestExclusion = 24 * time.Hour
+	firstExclusion = 10 * time.Minute
 	// mostErrors bounds the classes of errors that are remembered of a study.
 	mostErrors = 1000
 	// mostStarts bounds the failed starts that a trial has.
 	mostStarts = 16
 )
-
-// node is a worker: by its id, which is another one when it is started again, and by
-// its machine and its name, which are not, but which other workers may have as well.
-type node struct{ id, host, name string }
-
-func nodeOf(member pool.Member) node {
-	name := member.Registration.Name
-	return node{id: member.Registration.ID, host: orElse(member.Registration.Machine.Host, name), name: name}
-}
 
 // starts is what failed starts have told of a study's workers and errors since it was
 // loaded. It is never changed in place.
@@ -97,7 +89,7 @@ func (s starts) clone() *starts {
 
 // starting is what a transaction needs to judge a failed start, and what it decides.
 type starting struct {
-	node node
+	node pool.Node
 	// elsewhere reports whether another worker could try the trial.
 	elsewhere func(trial.Trial) bool
 	// excluded are the exclusions from the study, those that are over among them.
@@ -114,82 +106,39 @@ func (s *Service) starting(r *session, t trial.Trial) starting {
 	if t.State != trial.Leased || len(r.study.Definition.Command) == 0 {
 		return starting{}
 	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	here := node{id: t.Worker, host: orElse(t.Host, t.Worker), name: t.Worker}
-	if member, known := s.workers.Member(t.Worker); known {
-		here = nodeOf(member)
+	here := pool.Node{ID: t.Worker, Host: orElse(t.Host, t.Worker), Name: t.Worker}
+	if member, _, known := s.allocator.Worker(t.Worker); known {
+		here = pool.NodeOf(member)
 	}
 	return starting{
-		node: here, excluded: s.workers.Exclusions(r.id),
-		elsewhere: func(t trial.Trial) bool { return s.freshest(r, t) > 0 },
+		node: here, excluded: s.allocator.Exclusions(r.id),
+		elsewhere: func(t trial.Trial) bool {
+			return s.allocator.Freshest(s.ask(r, nil), t.FailedStarts, hostsOf(r.trials)) > 0
+		},
 	}
 }
 
-// freshness is 2 for a machine on which the trial has not failed to start, 1 for
-// another worker of one on which it has, and 0 for the same worker.
-func freshness(t trial.Trial, at node) int {
-	fresh := 2
-	for _, one := range t.FailedStarts {
-		switch {
-		case one.WorkerID == at.id:
-			return 0
-		case one.Host == at.host:
-			fresh = 1
+// hostsOf are the machines on which the trials have run.
+func hostsOf(trials []trial.Trial) (hosts []string) {
+	for _, t := range trials {
+		if t.Host != "" && !slices.Contains(hosts, t.Host) {
+			hosts = append(hosts, t.Host)
 		}
 	}
-	return fresh
+	return hosts
 }
 
-// freshest is the best freshness of the workers that could try the trial now or when
-// they are done with something else. A server that has just begun waits for those it
-// has not heard of yet.
-func (s *Service) freshest(r *session, t trial.Trial) int {
-	if s.returns() && slices.ContainsFunc(r.trials, func(other trial.Trial) bool {
-		return other.Host != "" && !slices.ContainsFunc(t.FailedStarts, func(one trial.FailedStart) bool { return one.Host == other.Host })
-	}) {
-		return 2
-	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	need, now, most := s.need(r, 1), s.options.Now(), 0
-	for _, member := range s.workers.Members() {
-		if fresh := freshness(t, nodeOf(member)); fresh <= most || !s.usable(member) || !suited(r, member) || !pool.RoomOf(member, nil).Fits(need) ||
-			pool.KeepsWorker(s.rules.reservations, member.Registration.Name, pool.Asker{Owner: r.owner, Study: r.id, Need: need}, now) != "" {
-			continue
-		} else if most = fresh; most == 2 {
-			break
-		}
-	}
-	return most
-}
-
-// leftTo adds to the trials that are kept for others those that the worker leaves to
-// others, since it failed to start them.
-func (s *Service) leftTo(r *session, worker string, kept awaiting) awaiting {
-	now, left := s.options.Now(), awaiting(nil)
+// failedLately are the failed starts of the queued trials that failed to start not long
+// ago, by number.
+func (r *session) failedLately(now time.Time) map[int][]trial.FailedStart {
+	failed := map[int][]trial.FailedStart{}
 	for _, number := range r.queue {
-		t := &r.trials[number]
-		last := len(t.FailedStarts) - 1
-		if _, moved := kept[number]; moved || last < 0 || now.Sub(t.FailedStarts[last].At) >= firstExclusion {
-			continue
+		starts := r.trials[number].FailedStarts
+		if last := len(starts) - 1; last >= 0 && now.Sub(starts[last].At) < firstExclusion {
+			failed[number] = starts
 		}
-		s.poolMutex.Lock()
-		member, _ := s.workers.Member(worker)
-		s.poolMutex.Unlock()
-		if freshness(*t, nodeOf(member)) >= s.freshest(r, *t) {
-			continue
-		}
-		if left == nil {
-			left = make(awaiting)
-			maps.Copy(left, kept)
-		}
-		left[number] = ""
 	}
-	if left == nil {
-		return kept
-	}
-	return left
+	return failed
 }
 
 // failedStart decides what becomes of a trial whose command failed before it reported
@@ -234,7 +183,7 @@ func (tx *transaction) failedStart(t trial.Trial, reason string) (trial.Trial, e
 
 // noteStart adds the failed start to the trial's, in place of any on the same worker.
 func (tx *transaction) noteStart(t trial.Trial, reason string) (now trial.Trial, before []trial.FailedStart, here trial.FailedStart) {
-	here = trial.FailedStart{WorkerID: tx.start.node.id, Worker: tx.start.node.name, Host: tx.start.node.host, Error: errorClass(reason, tx.start.node), At: tx.now}
+	here = trial.FailedStart{WorkerID: tx.start.node.ID, Worker: tx.start.node.Name, Host: tx.start.node.Host, Error: errorClass(reason, tx.start.node), At: tx.now}
 	before = t.FailedStarts
 	t.FailedStarts = append(slices.DeleteFunc(slices.Clone(before), func(one trial.FailedStart) bool { return one.WorkerID == here.WorkerID }), here)
 	t.FailedStarts = t.FailedStarts[max(0, len(t.FailedStarts)-mostStarts):]
@@ -243,16 +192,16 @@ func (tx *transaction) noteStart(t trial.Trial, reason string) (now trial.Trial,
 
 // workersOf counts the workers, of which one that is started again is no other.
 func workersOf(failed []trial.FailedStart) int {
-	names := map[node]bool{}
+	names := map[pool.Node]bool{}
 	for _, one := range failed {
-		names[node{host: one.Host, name: one.Worker}] = true
+		names[pool.Node{Host: one.Host, Name: one.Worker}] = true
 	}
 	return len(names)
 }
 
 // rowWith is the row of failures on the worker with that of the trial.
 func (tx *transaction) rowWith(t trial.Trial, here trial.FailedStart) startRow {
-	row := tx.session.starts.rows[tx.start.node.id]
+	row := tx.session.starts.rows[tx.start.node.ID]
 	if row.class != here.Error {
 		row = startRow{class: here.Error}
 	}
@@ -266,13 +215,13 @@ func (tx *transaction) rowWith(t trial.Trial, here trial.FailedStart) startRow {
 // enough; it returns what to say of that.
 func (tx *transaction) suspect(row startRow, reason string) string {
 	known := tx.session.starts.clone()
-	known.rows[tx.start.node.id] = row
+	known.rows[tx.start.node.ID] = row
 	tx.start.starts = known
 	if len(row.trials) < startsInARow || known.errors[row.class].ofTrials() {
 		return ""
 	}
-	worker, name := tx.start.node.id, tx.start.node.name
-	one := pool.Exclusion{Study: tx.session.id, Worker: worker, Name: name, Host: tx.start.node.host, Error: row.class, Since: tx.now.Round(0).UTC(), Times: 1}
+	worker, name := tx.start.node.ID, tx.start.node.Name
+	one := pool.Exclusion{Study: tx.session.id, Worker: worker, Name: name, Host: tx.start.node.Host, Error: row.class, Since: tx.now.Round(0).UTC(), Times: 1}
 	span := firstExclusion
 	for _, earlier := range tx.start.excluded {
 		switch {
@@ -283,14 +232,14 @@ func (tx *transaction) suspect(row startRow, reason string) string {
 		}
 	}
 	for range one.Times - 1 {
-		span = min(2*span, longestExclusion)
+		span = min(2*span, allocator.LongestExclusion)
 	}
 	one.Until = one.Since.Add(span)
 	shown := row.trials[max(0, len(row.trials)-3):]
 	one.Reason = fmt.Sprintf("worker %s failed trials %s of the study in the same way before their first report: %s; it gets none of it until %s: mend it and start it again, or start another worker",
 		name, strings.Trim(strings.ReplaceAll(fmt.Sprint(shown), " ", ", "), "[]"), firstLine(reason), one.Until.Format("15:04:05 UTC"))
 	tx.start.exclude = append(tx.start.exclude, one)
-	tx.change.Pool = append(tx.change.Pool, poolEntry(exclusionEntry, exclusionName(one), one))
+	tx.change.Pool = append(tx.change.Pool, journal.Entry(allocator.ExclusionEntry, allocator.ExclusionName(one), one))
 	return "\n" + one.Reason
 }
 
@@ -315,19 +264,19 @@ func (tx *transaction) started(t trial.Trial) trial.Trial {
 	if tx.start.elsewhere == nil {
 		return t
 	}
-	_, rowed := tx.session.starts.rows[tx.start.node.id]
+	_, rowed := tx.session.starts.rows[tx.start.node.ID]
 	if len(t.FailedStarts) > 0 || rowed {
 		known := tx.session.starts.clone()
-		delete(known.rows, tx.start.node.id)
+		delete(known.rows, tx.start.node.ID)
 		for _, one := range t.FailedStarts {
-			if verdicts := known.errors[one.Error]; !one.Counted && one.WorkerID != tx.start.node.id {
+			if verdicts := known.errors[one.Error]; !one.Counted && one.WorkerID != tx.start.node.ID {
 				verdicts.nodes++
 				known.errors[one.Error] = verdicts
 			}
 		}
 		tx.start.starts = known
 	}
-	tx.readmit(func(one pool.Exclusion) bool { return one.Worker == tx.start.node.id })
+	tx.readmit(func(one pool.Exclusion) bool { return one.Worker == tx.start.node.ID })
 	t.FailedStarts = nil
 	return t
 }
@@ -337,7 +286,7 @@ func (tx *transaction) readmit(which func(pool.Exclusion) bool) {
 	for _, one := range tx.start.excluded {
 		if which(one) {
 			tx.start.readmit = append(tx.start.readmit, one)
-			tx.change.Pool = append(tx.change.Pool, PoolEntry{Kind: exclusionEntry, Name: exclusionName(one)})
+			tx.change.Pool = append(tx.change.Pool, PoolEntry{Kind: allocator.ExclusionEntry, Name: allocator.ExclusionName(one)})
 		}
 	}
 }
@@ -366,8 +315,8 @@ var aside = regexp.MustCompile(`\([^()]*\)`)
 // errorClass is an error without what differs each time or on each worker: its first line
 // without what is in brackets and the worker's name, in which a word with a digit or a
 // path stands for all such words. Exit codes and signals stay.
-func errorClass(reason string, at node) string {
-	line := strings.ReplaceAll(aside.ReplaceAllString(firstLine(reason), ""), "worker "+at.name, "worker")
+func errorClass(reason string, at pool.Node) string {
+	line := strings.ReplaceAll(aside.ReplaceAllString(firstLine(reason), ""), "worker "+at.Name, "worker")
 	kept := ""
 	for _, prefix := range [...]string{"exit code ", "ended by signal "} {
 		if rest, found := strings.CutPrefix(line, prefix); found {
@@ -377,10 +326,27 @@ func errorClass(reason string, at node) string {
 	}
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t'\"`()[]{}<>,;=", r) })
 	for i, word := range words {
-		if strings.ContainsAny(word, "0123456789/") || word == at.host {
+		if strings.ContainsAny(word, "0123456789/") || word == at.Host {
 			words[i] = "#"
 		}
 	}
 	class := kept + " " + strings.Join(words, " ")
 	return strings.ToValidUTF8(class[:min(len(class), mostClass)], "")
+}
+
+// judged puts into force what a transaction decided of workers, which is durable now.
+func (s *Service) judged(tx *transaction) {
+	if len(tx.start.exclude)+len(tx.start.readmit) == 0 {
+		return
+	}
+	s.allocator.Exclude(tx.start.exclude, tx.start.readmit)
+	for _, one := range tx.start.exclude {
+		s.options.Logger.Warn("worker excluded from a study", "worker", one.Name, "study", tx.session.study.Definition.Name, "until", one.Until, "reason", one.Reason)
+	}
+	s.notify()
+}
+
+// shownExclusion is the exclusion as workers and people are told.
+func shownExclusion(one pool.Exclusion) protocol.Exclusion {
+	return protocol.Exclusion{Reason: one.Reason, Since: one.Since, Until: one.Until}
 }

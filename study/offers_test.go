@@ -5,20 +5,22 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // TestOffersTakeTurnsByShare: what was offered counts as if it were had.
 func TestOffersTakeTurnsByShare(t *testing.T) {
 	candidates := []pool.Candidate{{Study: "a", Owner: "ada", Share: 0.1}, {Study: "b", Owner: "bob", Share: 0.15}}
-	all := books{pool.Amount{GPUs: 10}, map[string]*account{"ada": {has: pool.Amount{GPUs: 1}}, "bob": {has: pool.Amount{GPUs: 2}, quota: pool.Quota{Weight: 4.0 / 3}}}}
+	all := books{pool.Amount{GPUs: 10}, map[string]*allocator.Account{"ada": {Has: pool.Amount{GPUs: 1}}, "bob": {Has: pool.Amount{GPUs: 2}, Quota: pool.Quota{Weight: 4.0 / 3}}}}
 	order := ""
-	turns := newTurns(candidates)
+	turns := scheduler.NewTurns(candidates)
 	for range 5 {
-		first, _ := turns.next()
+		first, _ := turns.Next()
 		order += first.Study
-		turns.reckon(first.Owner, all.charge(first.Owner, pool.Amount{GPUs: 1}))
+		turns.Reckon(first.Owner, all.charge(first.Owner, pool.Amount{GPUs: 1}))
 	}
 	if order != "ababa" {
 		t.Errorf("the turns are %s", order)
@@ -31,14 +33,14 @@ func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	s := New(nil, nil, Options{Now: func() time.Time { return now }})
 	r := &session{id: "study", queue: []int{1, 2}}
 	r.study.Definition.Parallel = 1
-	s.leases.Keep(pool.Keeping{Lease: pool.Lease{Trial: "study-2", Study: r.id, Worker: "new"}, Until: now.Add(keptSpan)})
-	if kept := s.awaitingOf(r); !r.full(kept.besides("other")) || r.full(kept.besides("new")) {
+	holdFor(s, pool.Lease{Trial: "study-2", Study: r.id}, "new", 0)
+	if kept := s.heldTrials(r); !r.full(kept.Besides("other")) || r.full(kept.Besides("new")) {
 		t.Error("its place is another one's, or nobody's")
 	}
-	if first := r.waitingTrials(s.awaitingOf(r))[0]; first != 2 {
+	if first := r.waitingTrials(s.heldTrials(r))[0]; first != 2 {
 		t.Errorf("trial %d is offered first", first)
 	}
-	if now = now.Add(keptSpan); r.full(s.awaitingOf(r).besides("other")) {
+	if now = now.Add(allocator.HoldSpan); r.full(s.heldTrials(r).Besides("other")) {
 		t.Error("its place is kept for ever")
 	}
 }
@@ -48,7 +50,7 @@ func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 func TestAPlanLeavesRoomForWhatItPlaced(t *testing.T) {
 	room := pool.Room{Elastic: true, Machine: 4, Cores: 4, MemoryBytes: 8 * gibibyte, MachineBytes: 8 * gibibyte, GPUs: []int{0, 1}, MachineGPUs: 2, Slots: 4}
 	busy := room.With(pool.Need{Cores: 1, KeptCores: true})
-	stands := []stand{{worker: "fast-1", machine: "fast", trials: 2, room: busy}, {worker: "slow-1", machine: "slow", trials: 2, room: busy}}
+	stands := []allocator.Stand{{Worker: "fast-1", Machine: "fast", Trials: 2, Room: busy}, {Worker: "slow-1", Machine: "slow", Trials: 2, Room: busy}}
 	known := map[string]sight{"fast": {Prediction: placement.Prediction{Seconds: 1}, basis: trial.OwnEpochs}, "slow": {Prediction: placement.Prediction{Seconds: 2}, basis: trial.OwnEpochs}}
 	for name, test := range map[string]struct {
 		need pool.Need

@@ -6,15 +6,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // next is the number of a trial that the search has not started yet.
-const next = -1
+const next = allocator.Next
 
 // worthWaiting is by how much another machine's score must be better for a worker
 // to be made to wait: predictions are not so exact.
@@ -63,7 +66,7 @@ type planned struct {
 
 // plan is which worker should run what, of those who wait now.
 type plan struct {
-	stands []stand // by their workers
+	stands []allocator.Stand // by their workers
 	offers []planned
 	// ofStudy has the places of each study's offers, in their order.
 	ofStudy map[string][]int
@@ -74,18 +77,19 @@ type planning struct {
 	mutex   sync.Mutex // taken before those of studies
 	plan    *plan
 	changed <-chan struct{}
+	// rescheduled is when running trials were last reconsidered.
+	rescheduled time.Time
 }
 
 // plan places what studies have ready on the workers that wait and the one that
 // asks (Rocha, algorithm 2); nil where all of them are of one type, so that there
 // is nothing to choose.
-func (s *Service) plan(ctx context.Context, asker string) *plan {
+func (s *Service) plan(ctx context.Context, asker string, arrival allocator.Arrival) *plan {
 	changed := s.changes()
-	waits, several := s.lineUp(asker)
-	if !several {
+	if !arrival.Several {
 		return nil
 	}
-	if !waits {
+	if !arrival.Waits {
 		return s.newPlan(ctx, asker)
 	}
 	s.planning.mutex.Lock()
@@ -98,8 +102,8 @@ func (s *Service) plan(ctx context.Context, asker string) *plan {
 }
 
 func (s *Service) newPlan(ctx context.Context, asker string) *plan {
-	stands := s.standing(asker, callerOf(ctx))
-	if len(typesOf(stands)) < 2 {
+	stands := s.allocator.Stands(asker, callerOf(ctx))
+	if len(scheduler.Types(stands)) < 2 {
 		return nil
 	}
 	made := &plan{stands, placed(s.offers(ctx, stands), stands), map[string][]int{}}
@@ -111,10 +115,10 @@ func (s *Service) newPlan(ctx context.Context, asker string) *plan {
 }
 
 // placed gives the offers, in their order, to the workers that wait.
-func placed(offers []offer, stands []stand) []planned {
+func placed(offers []offer, stands []allocator.Stand) []planned {
 	machines := make([]placement.Machine, len(stands))
 	for i, one := range stands {
-		machines[i] = placement.Machine{Name: one.worker, Type: one.machine, Free: placement.Resources{Cores: one.trials, GPUs: len(one.room.GPUs)}}
+		machines[i] = placement.Machine{Name: one.Worker, Type: one.Machine, Free: placement.Resources{Cores: one.Trials, GPUs: len(one.Room.GPUs)}}
 	}
 	rooms, tasks, list := roomsOf(stands), make([]placement.Task, len(offers)), make([]planned, len(offers))
 	for i := range offers {
@@ -127,7 +131,7 @@ func placed(offers []offer, stands []stand) []planned {
 		takes := tasks[i].Placed
 		tasks[i].Placed = func(at int) {
 			takes(at)
-			list[i].worker, list[i].machine = stands[at].worker, stands[at].machine
+			list[i].worker, list[i].machine = stands[at].Worker, stands[at].Machine
 		}
 	}
 	placement.Place(tasks, machines, sightsOf(offers))
@@ -137,10 +141,10 @@ func placed(offers []offer, stands []stand) []planned {
 // rooms is what is free of workers that wait, as offers take it up.
 type rooms []pool.Room
 
-func roomsOf(stands []stand) rooms {
+func roomsOf(stands []allocator.Stand) rooms {
 	free := make(rooms, len(stands))
 	for i, one := range stands {
-		free[i] = one.room
+		free[i] = one.Room
 	}
 	return free
 }
@@ -160,12 +164,12 @@ func (free rooms) task(one *offer, name string) placement.Task {
 
 // question is for whom a study's offers are looked at.
 type question struct {
-	*field
+	*scheduler.Field
 	// all are the workers that run trials as well; only who asks about moves knows them.
-	all    []stand
+	all    []allocator.Stand
 	types  []string
 	joined string // the types, as one
-	probes probed
+	probes allocator.Probes
 	most   int
 	// explain asks what is in the study's way, too, and what the caller calls it.
 	explain bool
@@ -175,10 +179,8 @@ type question struct {
 // offersOf is what one study has ready, the first to go first. One that is not in
 // memory as it should be has nothing to compare: it is served as workers ask.
 func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
-	s.mutex.Lock()
-	r, loaded := s.sessions[id]
-	s.mutex.Unlock()
-	if !loaded {
+	r := s.inMemory(id)
+	if r == nil {
 		return nil
 	}
 	r.mutex.Lock()
@@ -186,17 +188,17 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	if r.stale || r.study.Status.Over() {
 		return nil
 	}
-	may, needs := s.mayRun(r, nil, q.field, pool.Amount{})
-	kept := s.awaitingOf(r)
+	may, needs := s.mayRun(r, nil, q.Field, pool.Amount{})
+	kept := s.heldTrials(r)
 	known := s.outlook(ctx, r)
 	known.ask(q, r.loads)
 	now := s.options.Now()
 	offers := make([]offer, 0, min(q.most, len(r.queue)))
-	offered := r.offered(may, needs, q.stands)
+	offered := r.offered(may, needs, q.Stands)
 	if q.explain {
 		offered.against = s.waits(r)
 	}
-	title := q.caller.calls(r.study)
+	title := called(r.study, q.caller)
 	for _, number := range r.waitingTrials(kept) {
 		if until, rests := r.resting[number]; rests && now.Before(until) || len(offers) >= q.most {
 			continue
@@ -204,7 +206,7 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 		t := &r.trials[number]
 		one := offered
 		if worker, moved := kept[number]; moved {
-			one = s.keptOffer(r, *t, worker, q.field)
+			one = s.keptOffer(r, *t, worker, q.Field)
 		}
 		one.number, one.title = number, title
 		one.epochs, one.scored = known.sighted(t, one.energy, q)
@@ -220,41 +222,38 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 	return offers
 }
 
-// keptOffer is what a trial of the study that is kept for the worker has in common
+// keptOffer is what a trial of the study that is held for the worker has in common
 // with its offers: it takes there what it gave back.
-func (s *Service) keptOffer(r *session, t trial.Trial, worker string, f *field) offer {
-	open, needs := s.mayRun(r, &t, f, s.keptAmount(r, worker))
-	here := &answer{may: make([]bool, len(f.stands)), first: -1}
-	for i := range f.stands {
-		if f.stands[i].worker == worker && open.may[i] {
-			here.may[i], here.first = true, i
+func (s *Service) keptOffer(r *session, t trial.Trial, worker string, f *scheduler.Field) offer {
+	back, name := s.allocator.HeldAmount(r.id, worker)
+	open, needs := s.mayRun(r, &t, f, back)
+	here := &scheduler.Answer{May: make([]bool, len(f.Stands)), First: -1}
+	for i := range f.Stands {
+		if f.Stands[i].Worker == worker && open.May[i] {
+			here.May[i], here.First = true, i
 		}
 	}
-	one := r.offered(here, needs, f.stands)
-	one.kept, one.open, one.places = s.workerName(worker), open.may, open.trials
+	one := r.offered(here, needs, f.Stands)
+	one.kept, one.open, one.places = name, open.May, open.Trials
 	return one
 }
 
 // mayRun says for each of the workers whether the study may run there and has room,
 // if it gives so much back elsewhere; and what it needs, by the cores of a machine: the
 // trial, or whichever comes next where that is nil.
-func (s *Service) mayRun(r *session, t *trial.Trial, f *field, back pool.Amount) (may *answer, needs map[int]pool.Need) {
-	classes, needs := make([]byte, len(f.first)), map[int]pool.Need{}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	for class, at := range f.first {
-		one := &f.stands[at]
-		need, known := needs[one.room.Machine]
-		if !known {
-			need = s.needOf(r, t, one.room.Machine)
-			needs[one.room.Machine] = need
-		}
-		member, _ := s.workers.Member(one.worker)
-		if one.caller.sees(r.id, r.owner) && suited(r, member) && s.withheld(r, member, need, back).reason == "" && one.room.Fits(need) {
+func (s *Service) mayRun(r *session, t *trial.Trial, f *scheduler.Field, back pool.Amount) (may *scheduler.Answer, needs map[int]pool.Need) {
+	ask, classes, needs := s.ask(r, t), make([]byte, len(f.First)), map[int]pool.Need{}
+	stands := make([]allocator.Stand, len(f.First))
+	for class, at := range f.First {
+		stands[class] = f.Stands[at]
+		needs[stands[class].Room.Machine] = ask.Need(stands[class].Room.Machine)
+	}
+	for class, may := range s.allocator.MayRun(ask, stands, back) {
+		if may {
 			classes[class] = 1
 		}
 	}
-	return f.answer(classes), needs
+	return f.Answer(classes), needs
 }
 
 // startable is how many trials the search may have besides the queued ones: it
@@ -292,17 +291,17 @@ type choice struct {
 
 // choices are the studies that the worker should get a trial of, the best one
 // first: what the plan has for it, then the others in the pool's order.
-func (s *Service) choices(ctx context.Context, worker string) (list []choice) {
-	candidates := s.candidates(callerOf(ctx))
+func (s *Service) choices(ctx context.Context, worker string, arrival allocator.Arrival) (list []choice) {
+	candidates := s.candidates(callerOf(ctx), arrival.Shares)
 	if len(candidates) == 0 {
 		return nil
 	}
-	p := s.plan(ctx, worker)
+	p := s.plan(ctx, worker, arrival)
 	if p == nil {
 		for _, candidate := range candidates {
 			list = append(list, choice{study: candidate.Study, number: next})
 		}
-		return s.expectedFirst(list, candidates, worker)
+		return expectedFirst(list, candidates, arrival.Expected)
 	}
 	meant := map[string]bool{}
 	for _, one := range p.offers {
@@ -324,13 +323,13 @@ func (s *Service) choices(ctx context.Context, worker string) (list []choice) {
 		}
 		list = append(list, added)
 	}
-	return s.expectedFirst(list, candidates, worker)
+	return expectedFirst(list, candidates, arrival.Expected)
 }
 
 // at is the place of the worker among those that the plan was made with; -1 if it was
 // made without it.
 func (p *plan) at(worker string) int {
-	at, there := slices.BinarySearchFunc(p.stands, worker, func(one stand, worker string) int { return strings.Compare(one.worker, worker) })
+	at, there := slices.BinarySearchFunc(p.stands, worker, func(one allocator.Stand, worker string) int { return strings.Compare(one.Worker, worker) })
 	if !there {
 		return -1
 	}
@@ -342,7 +341,7 @@ func (p *plan) has(worker string) bool { return p.at(worker) >= 0 }
 
 func (p *plan) typeOf(worker string) string {
 	if at := p.at(worker); at >= 0 {
-		return p.stands[at].machine
+		return p.stands[at].Machine
 	}
 	return ""
 }
@@ -359,7 +358,7 @@ func (p *plan) forOthers(study, worker string) (found *planned, better bool) {
 			continue
 		}
 		found = one
-		here, known := one.scores[p.stands[at].machine]
+		here, known := one.scores[p.stands[at].Machine]
 		there, knownThere := one.scores[one.machine]
 		if one.worker == "" || !known || !knownThere || there-here < worthWaiting {
 			return one, false
@@ -376,10 +375,10 @@ func (p *plan) compared(one planned) []trial.PlacementOption {
 		if !one.open[i] {
 			continue
 		}
-		at := slices.IndexFunc(options, func(o trial.PlacementOption) bool { return o.Machine == stand.machine })
+		at := slices.IndexFunc(options, func(o trial.PlacementOption) bool { return o.Machine == stand.Machine })
 		if at < 0 {
 			at = len(options)
-			options = append(options, trial.PlacementOption{Machine: stand.machine})
+			options = append(options, trial.PlacementOption{Machine: stand.Machine})
 		}
 		options[at].Waiting++
 	}

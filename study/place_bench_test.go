@@ -24,7 +24,7 @@ func crowd(t testing.TB, workers, trials, studies int) *Service {
 		if _, err := s.RegisterWorker(t.Context(), protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: machine}); err != nil {
 			t.Fatal(err)
 		}
-		s.standInLine(t.Context(), protocol.LeaseRequest{Worker: id, WaitSeconds: 20})
+		enqueue(t, s, Caller{}, id)
 	}
 	def, err := studyfile.Parse([]byte(`
 name: crowd

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 const (
@@ -32,14 +33,14 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 	}
 	slices.Sort(types)
 	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
-	stands := s.standing("", Caller{})
-	q := question{field: fieldOf(stands), types: types, probes: s.probesByType(), most: mostWaiting, explain: true, caller: caller}
+	stands := s.allocator.Stands("", Caller{})
+	q := question{Field: scheduler.FieldOf(stands), types: types, probes: s.allocator.Probes(), most: mostWaiting, explain: true, caller: caller}
 	running := map[string][]protocol.PoolRun{}
 	for _, r := range s.loaded() {
 		if err := ctx.Err(); err != nil {
 			return protocol.Pool{}, err
 		}
-		if caller.sees(r.id, r.owner) {
+		if caller.Sees(r.id, r.owner) {
 			s.lookIn(ctx, r, q, &answer, running)
 		}
 	}
@@ -62,33 +63,22 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 // runsUnseen reports whether the worker runs a trial of a study that the caller does
 // not see.
 func (s *Service) runsUnseen(worker string, caller Caller) bool {
-	s.poolMutex.Lock()
-	held := s.leases.HeldBy(worker)
-	s.poolMutex.Unlock()
-	return slices.ContainsFunc(held, func(id trial.ID) bool {
-		study, _ := studyOf(id)
-		return !s.seenBy(caller, study)
-	})
+	_, held, _ := s.allocator.Worker(worker)
+	return slices.ContainsFunc(held, func(one pool.Lease) bool { return !s.seenBy(caller, one.Study) })
 }
 
 // poolMachines are the workers, without what they run.
 func (s *Service) poolMachines() []protocol.PoolMachine {
-	machines := []protocol.PoolMachine{}
-	now := s.options.Now()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	for _, member := range s.workers.Members() {
-		registration := member.Registration
+	machines, all := []protocol.PoolMachine{}, s.allocator.Snapshot()
+	for _, worker := range all.Workers {
+		registration := worker.Registration
 		one := protocol.PoolMachine{
-			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: registration.Machine.Type(),
-			Alive: now.Sub(member.LastSeen) < s.leaseTerm(), Slots: registration.Slots, Elastic: registration.Elastic, Drained: s.drainOf(member) != nil,
-			Reserved: pool.ReservedFor(s.rules.reservations, registration.Name, now), Probes: len(registration.Probes), Running: []protocol.PoolRun{},
+			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: worker.Type,
+			Alive: worker.Alive, Slots: registration.Slots, Elastic: registration.Elastic, Drained: worker.Drain != nil, Waiting: worker.Calls,
+			Reserved: pool.ReservedFor(all.Rules.Reservations, registration.Name, all.Now), Probes: len(registration.Probes), Running: []protocol.PoolRun{},
 		}
-		if drain := s.drainOf(member); drain != nil {
-			one.Advised = drain.Advised
-		}
-		if w, waits := s.line.waiting[registration.ID]; waits {
-			one.Waiting = w.voices
+		if worker.Drain != nil {
+			one.Advised = worker.Drain.Advised
 		}
 		machines = append(machines, one)
 	}
@@ -103,13 +93,13 @@ func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *pr
 	if r.stale || r.study.Status.Over() {
 		return
 	}
-	name := q.caller.calls(r.study)
+	name := called(r.study, q.caller)
 	for i := range r.trials {
 		t := &r.trials[i]
 		if t.State.Held() {
 			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
 				Trial: t.ID, Study: name, StudyID: r.id, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
-				Placement: t.Placement, Moves: s.moving(t.ID), GPU: s.poolGPU(ctx, r, *t),
+				Placement: t.Placement, Moves: s.allocator.Migrating(t.ID), GPU: s.poolGPU(ctx, r, *t),
 			})
 		}
 		if t.Placement != nil {
@@ -123,7 +113,7 @@ func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *pr
 	known := s.outlook(ctx, r)
 	for _, machine := range q.types {
 		one := protocol.PoolModel{Study: name, StudyID: r.id, Machine: machine}
-		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes.known)
+		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes.Known)
 		one.Basis, one.Estimated = seen.basis, seen.estimated
 		if accuracy, some := known.models.Accuracy(machine); some {
 			one.Epochs, one.Learned = accuracy.Observations, accuracy.Learned
@@ -140,19 +130,9 @@ func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *pr
 
 func ptr[T any](value T) *T { return &value }
 
-// moving says where a running trial is about to go; empty if it stays.
-func (s *Service) moving(id trial.ID) string {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if one, moves := s.moves[id]; moves {
-		return one.record.Why
-	}
-	return ""
-}
-
 // waiting is what the caller's studies have ready, in the pool's order.
 func (s *Service) waiting(ctx context.Context, caller Caller, q question) []protocol.PoolTask {
-	candidates := s.candidates(caller)
+	candidates := s.candidates(caller, s.allocator.Shares())
 	pool.Order(candidates)
 	tasks := []protocol.PoolTask{}
 	for _, candidate := range candidates {
@@ -188,7 +168,7 @@ func (o offer) waits(q question) string {
 			reasons[i] = one.Reason
 		}
 		return strings.Join(reasons, "; ")
-	case len(q.stands) == 0:
+	case len(q.Stands) == 0:
 		return "no worker has room for another trial now"
 	default:
 		return "no worker that waits may run it and has room for it"
@@ -200,8 +180,8 @@ func optionsOf(one offer, q question) []trial.PlacementOption {
 	options := make([]trial.PlacementOption, len(q.types))
 	for i, machine := range q.types {
 		options[i].Machine = machine
-		for at, stand := range q.stands {
-			if stand.machine == machine && one.suits[at] {
+		for at, stand := range q.Stands {
+			if stand.Machine == machine && one.suits[at] {
 				options[i].Waiting++
 			}
 		}

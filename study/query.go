@@ -19,7 +19,7 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	}
 	caller, views := callerOf(ctx), make([]protocol.StudyView, 0, len(stored))
 	for _, one := range stored {
-		if !caller.sees(one.ID, one.Owner) {
+		if !caller.Sees(one.ID, one.Owner) {
 			continue
 		}
 		view, err := s.glance(ctx, one.ID)

@@ -3,26 +3,17 @@ package study
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/rules"
 )
 
 // mostRules bounds how many quotas, reservations and drains there are of each.
 const mostRules = 10_000
-
-func quotaOf(q protocol.Quota) pool.Quota {
-	return pool.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSeconds: q.GPUSecondsADay, Joules: q.JoulesADay, Weight: q.Weight, Preempt: q.Preempt}
-}
-
-func shownQuota(q pool.Quota) *protocol.Quota {
-	return &protocol.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSecondsADay: q.GPUSeconds, JoulesADay: q.Joules, Weight: q.Weight, Preempt: q.Preempt}
-}
 
 // checkUser returns a fault unless the name could be a user's, or "admin".
 func checkUser(at, user string) []problem.Field {
@@ -45,21 +36,15 @@ func (s *Service) SetQuota(ctx context.Context, user string, quota protocol.Quot
 		return protocol.QuotaView{}, err
 	}
 	defer s.governing.Leave()
-	owner := ownerNamed(user)
-	s.poolMutex.Lock()
-	_, has := s.rules.quotas[owner]
-	full := !has && len(s.rules.quotas) >= mostRules
-	view := s.quotaView(owner, s.holdings())
-	s.poolMutex.Unlock()
+	owner := rules.OwnerNamed(user)
+	view := s.allocator.QuotaViews(owner)[owner]
 	view.UserAbsent = absentUser(owner, users)
-	if full {
+	if view.Quota == nil && len(s.allocator.Snapshot().Rules.Quotas) >= mostRules {
 		return protocol.QuotaView{}, problem.New(problem.Exhausted, "there are %d quotas, the most there may be: remove one first", mostRules)
 	}
 	view.Quota = &quota
-	err = govern(ctx, s, &view, []PoolEntry{poolEntry(quotaEntry, user, quota)}, func(r *rules) {
-		r.quotas = maps.Clone(r.quotas)
-		r.quotas[owner] = quotaOf(quota)
-	})
+	counted := rules.QuotaOf(quota)
+	err = govern(ctx, s, &view, []PoolEntry{journal.Entry(rules.QuotaEntry, user, quota)}, func(r *rules.Rules) { r.SetQuota(owner, &counted) })
 	return view, err
 }
 
@@ -69,18 +54,12 @@ func (s *Service) RemoveQuota(ctx context.Context, user string) error {
 		return err
 	}
 	defer s.governing.Leave()
-	owner := ownerNamed(user)
-	s.poolMutex.Lock()
-	_, has := s.rules.quotas[owner]
-	s.poolMutex.Unlock()
-	if !has {
+	owner := rules.OwnerNamed(user)
+	if _, has := s.allocator.Snapshot().Rules.Quotas[owner]; !has {
 		return noQuota(user)
 	}
 	var nothing struct{}
-	return govern(ctx, s, &nothing, []PoolEntry{{Kind: quotaEntry, Name: user}}, func(r *rules) {
-		r.quotas = maps.Clone(r.quotas)
-		delete(r.quotas, owner)
-	})
+	return govern(ctx, s, &nothing, []PoolEntry{{Kind: rules.QuotaEntry, Name: user}}, func(r *rules.Rules) { r.SetQuota(owner, nil) })
 }
 
 func noQuota(user string) error { return problem.New(problem.NotFound, "user %q has no quota", user) }
@@ -113,40 +92,17 @@ func (s *Service) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	held := s.holdings()
-	owners := map[string]bool{}
-	for owner := range s.rules.quotas {
-		owners[owner] = true
-	}
-	for owner := range held.ByOwner {
-		owners[owner] = true
-	}
-	if caller.Sight == Own {
-		owners[caller.Owner] = true
-	}
 	views := []protocol.QuotaView{}
-	for owner := range owners {
+	var own []string
+	if caller.Sight == Own {
+		own = []string{caller.Owner}
+	}
+	for owner, view := range s.allocator.QuotaViews(own...) {
 		if caller.Sight == All || caller.Sight == Own && caller.Owner == owner {
-			view := s.quotaView(owner, held)
 			view.UserAbsent = absentUser(owner, users)
 			views = append(views, view)
 		}
 	}
 	slices.SortFunc(views, func(a, b protocol.QuotaView) int { return cmp.Compare(a.User, b.User) })
 	return views, nil
-}
-
-// quotaView is an owner's line. The pool's lock is held.
-func (s *Service) quotaView(owner string, held pool.Holdings) protocol.QuotaView {
-	amount, spent := held.ByOwner[owner], s.spentBy(owner)
-	view := protocol.QuotaView{User: namedOwner(owner), Uses: protocol.PoolUse{
-		Trials: amount.Trials, GPUs: amount.GPUs, Cores: amount.Cores, DominantShare: amount.DominantShare(held.Pool),
-		GPUSecondsToday: spent.GPUSeconds, JoulesToday: spent.Joules,
-	}}
-	if quota, has := s.rules.quotas[owner]; has {
-		view.Quota = shownQuota(quota)
-	}
-	return view
 }

@@ -16,23 +16,23 @@ import (
 func (s *Service) placing(ctx context.Context, r *session, tx *transaction, t trial.Trial) (trial.Trial, string) {
 	t = arrived(t, tx)
 	t.Placement = nil
-	if len(tx.chosen.types) == 0 {
+	if len(tx.here.chosen.types) == 0 {
 		return t, ""
 	}
-	known, probes := s.outlook(ctx, r), s.probesByType()
+	known, probes := s.outlook(ctx, r), s.allocator.Probes()
 	encoded := known.encode(t.Configuration)
-	look := func(machine string) sight { return known.epoch(encoded, t.Budget.DataFraction, machine, probes.known) }
-	options := slices.Clone(tx.chosen.types)
-	if !slices.ContainsFunc(options, func(o trial.PlacementOption) bool { return o.Machine == tx.machine }) {
-		options = append(options, trial.PlacementOption{Machine: tx.machine})
+	look := func(machine string) sight { return known.epoch(encoded, t.Budget.DataFraction, machine, probes.Known) }
+	options := slices.Clone(tx.here.chosen.types)
+	if !slices.ContainsFunc(options, func(o trial.PlacementOption) bool { return o.Machine == tx.here.Machine }) {
+		options = append(options, trial.PlacementOption{Machine: tx.here.Machine})
 	}
-	placed := &trial.Assignment{Energy: r.study.Definition.Placement.Energy, Machine: tx.machine}
+	placed := &trial.Assignment{Energy: r.study.Definition.Placement.Energy, Machine: tx.here.Machine}
 	placed.Options, placed.ByTime = scored(options, placed.Energy, look)
-	placed.Options = fewest(placed.Options, tx.machine)
+	placed.Options = fewest(placed.Options, tx.here.Machine)
 	placed.Why = why(*placed)
-	if first := s.firstPassed(tx); first != "" && first != tx.machine && !t.Budget.Measured() {
+	if first := tx.here.Skipped; first != "" && first != tx.here.Machine && !t.Budget.Measured() {
 		epochs := t.Budget.Epochs - t.NextEpoch(r.ladder[t.Rung]) + 1
-		if saved := savedBy(look(first), look(tx.machine), epochs); saved != nil {
+		if saved := savedBy(look(first), look(tx.here.Machine), epochs); saved != nil {
 			placed.Instead, placed.Saved = first, saved
 			t.PlacementSaved = t.PlacementSaved.Plus(saved)
 		}
@@ -142,6 +142,6 @@ func arrived(t trial.Trial, tx *transaction) trial.Trial {
 		return t
 	}
 	t.Migrations = slices.Clone(t.Migrations)
-	t.Migrations[last].Arrived, t.Migrations[last].ArrivedType = tx.name, tx.machine
+	t.Migrations[last].Arrived, t.Migrations[last].ArrivedType = tx.here.Name, tx.here.Machine
 	return t
 }

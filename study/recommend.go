@@ -183,7 +183,7 @@ func (s *Service) checkpoints(ctx context.Context, caller Caller) (map[string]bo
 	}
 	used := make(map[string]bool)
 	for _, study := range studies {
-		if !caller.sees(study.ID, study.Owner) {
+		if !caller.Sees(study.ID, study.Owner) {
 			continue
 		}
 		trials, err := s.store.Trials(ctx, study.ID)

@@ -44,9 +44,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	if err := r.checkReport(t, report); err != nil {
 		return protocol.Directive{}, err
 	}
-	s.poolMutex.Lock()
-	s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
-	s.poolMutex.Unlock()
+	s.allocator.Renew(t.ID, t.LeaseEpoch)
 	fresh, t, err := s.fresh(ctx, r, t, report.Epoch)
 	if err != nil {
 		return answered(r, protocol.Directive{}, err)
@@ -59,7 +57,8 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 		return protocol.Directive{}, err
 	}
 	tx := s.begin(r)
-	tx.machine, tx.start = s.machineOf(t.Worker), s.starting(r, t)
+	worker, _, _ := s.allocator.Worker(t.Worker)
+	tx.machine, tx.start = worker.Type, s.starting(r, t)
 	t, err = tx.report(t, report, fresh, guidance)
 	if err != nil {
 		tx.abandon()
@@ -89,9 +88,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report protocol.Report) {
 	s.approximation.Reported(t.ID, t.LeaseEpoch, report)
 	if report.Energy != nil {
-		s.poolMutex.Lock()
-		s.spend(r.owner, 0, float64(report.Energy.Joules))
-		s.poolMutex.Unlock()
+		s.allocator.Spend(r.owner, 0, float64(report.Energy.Joules))
 	}
 	s.observeGPU(ctx, t, report.GPUUse, float64(report.Seconds-report.SetupSeconds)/fractionAt(t, t.Rung))
 }
@@ -278,11 +275,7 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}
 	tx.log(Event{Kind: Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
 	tx.stage(t)
-	tx.then(func() {
-		s.poolMutex.Lock()
-		defer s.poolMutex.Unlock()
-		s.leases.Saved(t.ID, t.LeaseEpoch)
-	})
+	tx.then(func() { s.allocator.Saved(t.ID, t.LeaseEpoch) })
 	var nothing struct{}
 	return commit(ctx, s, tx, &nothing)
 }

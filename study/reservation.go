@@ -9,11 +9,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/rules"
 )
-
-func reservationOf(r protocol.Reservation) pool.Reservation {
-	return pool.Reservation{ID: r.ID, User: r.User, Study: r.StudyID, Name: r.Study, Worker: r.Worker, GPUs: r.GPUs, From: r.From, To: r.To}
-}
 
 func shownReservation(r pool.Reservation, now time.Time) protocol.Reservation {
 	return protocol.Reservation{ID: r.ID, User: r.User, Study: r.Name, StudyID: r.Study, Worker: r.Worker, GPUs: r.GPUs, From: r.From, To: r.To, Active: r.Active(now)}
@@ -39,8 +36,8 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 		}
 		made.Study, made.StudyID = found.Reference(), found.ID
 	}
-	made.Active = reservationOf(made).Active(now)
-	entry := poolEntry(reservationEntry, made.ID, made)
+	made.Active = rules.ReservationOf(made).Active(now)
+	entry := journal.Entry(rules.ReservationEntry, made.ID, made)
 	users, err := s.users(ctx)
 	if err != nil {
 		return protocol.Reservation{}, err
@@ -49,16 +46,11 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 		return protocol.Reservation{}, err
 	}
 	defer s.governing.Leave()
-	s.poolMutex.Lock()
-	full := len(s.rules.reservations) >= mostRules
 	s.noteAbsent(&made, users)
-	s.poolMutex.Unlock()
-	if full {
+	if len(s.allocator.Snapshot().Rules.Reservations) >= mostRules {
 		return protocol.Reservation{}, problem.New(problem.Exhausted, "there are %d reservations, the most there may be: remove one first", mostRules)
 	}
-	err = govern(ctx, s, &made, []PoolEntry{entry}, func(r *rules) {
-		r.reservations = append(slices.Clone(r.reservations), reservationOf(made))
-	})
+	err = govern(ctx, s, &made, []PoolEntry{entry}, func(r *rules.Rules) { r.AddReservation(rules.ReservationOf(made)) })
 	return made, err
 }
 
@@ -71,12 +63,13 @@ func (s *Service) users(ctx context.Context) (map[string]bool, error) {
 }
 
 // noteAbsent notes on the reservation what it names and is not there now. users are
-// those there are; nil: any. The pool's lock is held.
+// those there are; nil: any.
 func (s *Service) noteAbsent(r *protocol.Reservation, users map[string]bool) {
 	gpus, named := 0, false
-	for _, member := range s.alive() {
-		gpus += len(member.Registration.Machine.GPUs)
-		named = named || member.Registration.Name == r.Worker
+	for _, worker := range s.allocator.Snapshot().Workers {
+		if worker.Alive {
+			gpus, named = gpus+len(worker.Registration.Machine.GPUs), named || worker.Registration.Name == r.Worker
+		}
 	}
 	r.WorkerAbsent = r.Worker != "" && !named
 	r.GPUsAbsent = max(0, r.GPUs-gpus)
@@ -124,16 +117,12 @@ func (s *Service) Unreserve(ctx context.Context, id string) error {
 		return err
 	}
 	defer s.governing.Leave()
-	s.poolMutex.Lock()
-	known := slices.ContainsFunc(s.rules.reservations, func(r pool.Reservation) bool { return r.ID == id })
-	s.poolMutex.Unlock()
+	known := slices.ContainsFunc(s.allocator.Snapshot().Rules.Reservations, func(r pool.Reservation) bool { return r.ID == id })
 	if !known {
 		return problem.New(problem.NotFound, "there is no reservation %q", id)
 	}
 	var nothing struct{}
-	return govern(ctx, s, &nothing, []PoolEntry{{Kind: reservationEntry, Name: id}}, func(r *rules) {
-		r.reservations = slices.DeleteFunc(slices.Clone(r.reservations), func(one pool.Reservation) bool { return one.ID == id })
-	})
+	return govern(ctx, s, &nothing, []PoolEntry{{Kind: rules.ReservationEntry, Name: id}}, func(r *rules.Rules) { r.RemoveReservation(id) })
 }
 
 // Reservations are those that hold or will, by when they begin. A user sees all
@@ -147,10 +136,8 @@ func (s *Service) Reservations(ctx context.Context) ([]protocol.Reservation, err
 			return nil, err
 		}
 	}
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
 	list := []protocol.Reservation{}
-	for _, one := range s.rules.reservations {
+	for _, one := range s.allocator.Snapshot().Rules.Reservations {
 		if !now.Before(one.To) {
 			continue
 		}

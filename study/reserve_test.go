@@ -18,15 +18,15 @@ func TestFreeCoresAreKeptWhileATrialIsChosen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, fits := s.reserve(&session{}, "worker-1")
-	if !fits || here.situation.Cores != 4 {
-		t.Fatalf("the chosen trial has %d of 4 cores, fits %v", here.situation.Cores, fits)
+	here, denied := s.reserve(&session{}, "worker-1", anything)
+	if here == nil || here.Cores != 4 {
+		t.Fatalf("the chosen trial has %+v of 4 cores, denied %+v", here, denied)
 	}
-	if free := s.siteOf("worker-1", "").room.Cores; free != 0 {
+	if free := s.allocator.SiteOf("worker-1", "").Room.Cores; free != 0 {
 		t.Errorf("others see %d free cores while it is chosen", free)
 	}
-	s.unreserve("worker-1", here)
-	if free := s.siteOf("worker-1", "").room.Cores; free != 4 {
+	here.Cancel()
+	if free := s.allocator.SiteOf("worker-1", "").Room.Cores; free != 4 {
 		t.Errorf("afterwards %d of 4 cores are free", free)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -44,13 +43,7 @@ func (s *Service) forsaken(r *session) bool {
 	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) > 0 || r.held > 0 {
 		return false
 	}
-	now := s.options.Now()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	maps.DeleteFunc(r.askers, func(worker string, _ bool) bool {
-		member, known := s.workers.Member(worker)
-		return !known || now.Sub(member.LastSeen) >= s.leaseTerm()
-	})
+	s.allocator.ForgetSilent(r.askers)
 	return len(r.askers) == 0
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,80 +15,101 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/rules"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // scratch makes a plan as it was made before anything was kept between two: each study
 // is asked of each worker, all studies are sorted for each trial, and every trial is
 // looked at anew.
 type scratch struct {
-	*Service
-	t *testing.T
+	*mixture
 }
 
 func (s scratch) plan() []planned {
 	stands := s.stands()
-	if len(typesOf(stands)) < 2 {
+	if len(scheduler.Types(stands)) < 2 {
 		return nil
 	}
 	return s.place(s.offers(stands), stands)
 }
 
 // stands are the workers that wait, each looked at by itself.
-func (s scratch) stands() (stands []stand) {
-	for _, worker := range slices.Sorted(maps.Keys(s.line.waiting)) {
-		w, here := s.line.waiting[worker], s.lockedSite(worker, "")
-		member, known := s.workers.Member(worker)
-		voices := w.voices
-		if here.room.Elastic {
-			voices = min(voices, here.room.Slots-here.room.Trials)
+func (s scratch) stands() (stands []allocator.Stand) {
+	for _, one := range s.s.allocator.Snapshot().Workers {
+		worker, here, calls := one.Registration.ID, s.s.allocator.SiteOf(one.Registration.ID, ""), one.Calls
+		if here.Room.Elastic {
+			calls = min(calls, here.Room.Slots-here.Room.Trials)
 		}
-		if known && voices > 0 {
-			stands = append(stands, stand{worker: worker, host: member.Registration.Name, machine: member.Registration.Machine.Type(), caller: w.caller, trials: voices, room: here.room})
+		if calls > 0 {
+			stands = append(stands, allocator.Stand{Worker: worker, Host: one.Registration.Name, Machine: one.Registration.Machine.Type(), Caller: s.callers[worker], Trials: calls, Room: here.Room})
 		}
 	}
+	slices.SortFunc(stands, func(a, b allocator.Stand) int { return strings.Compare(a.Worker, b.Worker) })
 	return stands
 }
 
-func (s scratch) may(r *session, t *trial.Trial, stands []stand, back pool.Amount) *answer {
-	one := &answer{may: make([]bool, len(stands)), first: -1}
+func (s scratch) may(r *session, t *trial.Trial, stands []allocator.Stand, back pool.Amount) *scheduler.Answer {
+	one := &scheduler.Answer{May: make([]bool, len(stands)), First: -1}
 	for i, stand := range stands {
-		member, _ := s.workers.Member(stand.worker)
-		need := s.needOf(r, t, stand.room.Machine)
-		if one.may[i] = stand.caller.sees(r.id, r.owner) && suited(r, member) && s.withheld(r, member, need, back).reason == "" && stand.room.Fits(need); one.may[i] {
-			one.trials += stand.trials
-			if one.first < 0 {
-				one.first = i
+		if one.May[i] = s.s.allocator.MayRun(s.s.ask(r, t), []allocator.Stand{stand}, back)[0]; one.May[i] {
+			one.Trials += stand.Trials
+			if one.First < 0 {
+				one.First = i
 			}
 		}
 	}
 	return one
 }
 
-func (s scratch) ready(id string, stands []stand, most int) (ready []offer) {
-	r := s.sessions[id]
+// probes are gathered from what each worker has said.
+func (s scratch) probes() allocator.Probes {
+	plain, set := map[string][]placement.Probe{}, map[string][]placement.Probe{}
+	for _, worker := range s.s.allocator.Snapshot().Workers {
+		for _, one := range worker.Registration.Probes {
+			probe := placement.Probe{Workload: one.Workload, Setting: one.Setting, Took: placement.Prediction{Seconds: one.Seconds, Joules: one.Joules}}
+			if one.Setting == "" {
+				plain[worker.Type] = append(plain[worker.Type], probe)
+			} else {
+				set[worker.Type] = append(set[worker.Type], probe)
+			}
+		}
+	}
+	for machine, probes := range set {
+		if len(plain[machine]) == 0 {
+			plain[machine] = probes
+		}
+	}
+	return allocator.Probes{Known: plain}
+}
+
+func (s scratch) ready(id string, stands []allocator.Stand, most int) (ready []offer) {
+	r := s.s.sessions[id]
 	needs := map[int]pool.Need{}
 	for _, one := range stands {
-		needs[one.room.Machine] = s.needOf(r, nil, one.room.Machine)
+		needs[one.Room.Machine] = s.s.ask(r, nil).Need(one.Room.Machine)
 	}
-	q := question{field: &field{stands: stands}, types: typesOf(stands), probes: probed{known: s.gatherProbes()}}
-	kept := s.awaitingOf(r)
+	q := question{Field: &scheduler.Field{Stands: stands}, types: scheduler.Types(stands), probes: s.probes()}
+	kept := s.s.heldTrials(r)
 	for _, number := range r.waitingTrials(kept) {
 		if len(ready) >= most {
 			break
 		}
 		one := r.offered(s.may(r, nil, stands, pool.Amount{}), needs, stands)
 		if worker, moved := kept[number]; moved {
-			one.open = s.may(r, &r.trials[number], stands, s.keptAmount(r, worker)).may
+			back, name := s.s.allocator.HeldAmount(r.id, worker)
+			one.open = s.may(r, &r.trials[number], stands, back).May
 			one.suits = slices.Clone(one.open)
 			for i := range stands {
-				one.suits[i] = one.suits[i] && stands[i].worker == worker
+				one.suits[i] = one.suits[i] && stands[i].Worker == worker
 			}
-			one.kept, one.need, one.takes = s.workerName(worker), pool.Need{}, pool.Amount{}
+			one.kept, one.need, one.takes = name, pool.Need{}, pool.Amount{}
 			if at := slices.Index(one.suits, true); at >= 0 {
-				one.need = needs[stands[at].room.Machine]
-				one.takes = stands[at].room.Takes(one.need)
+				one.need = needs[stands[at].Room.Machine]
+				one.takes = stands[at].Room.Takes(one.need)
 			}
 		}
 		one.number, one.epochs = number, sights(r.outlook, r.outlook.encode(r.trials[number].Configuration), r.trials[number].Budget.DataFraction, q)
@@ -97,28 +119,28 @@ func (s scratch) ready(id string, stands []stand, most int) (ready []offer) {
 	room := 0
 	for i := range stands {
 		if len(ready) > 0 && ready[0].open[i] {
-			room += stands[i].trials
+			room += stands[i].Trials
 		}
 	}
 	return ready[:min(len(ready), room)]
 }
 
-func (s scratch) offers(stands []stand) (offers []offer) {
+func (s scratch) offers(stands []allocator.Stand) (offers []offer) {
 	asked := 0
 	for _, one := range stands {
-		asked += one.trials
+		asked += one.Trials
 	}
-	candidates, ready := s.candidates(Caller{}), map[string][]offer{}
+	candidates, ready := s.s.candidates(Caller{}, s.s.allocator.Shares()), map[string][]offer{}
 	for _, one := range candidates {
 		ready[one.Study] = s.ready(one.Study, stands, asked)
 	}
-	books := s.books(candidates)
+	books := s.s.books(candidates)
 	for len(offers) < asked {
 		candidates = slices.DeleteFunc(candidates, func(c pool.Candidate) bool { return len(ready[c.Study]) == 0 })
 		if len(candidates) == 0 {
 			break
 		}
-		slices.SortFunc(candidates, func(a, b pool.Candidate) int { return compareTurns(&a, &b) })
+		slices.SortFunc(candidates, func(a, b pool.Candidate) int { return scheduler.Compare(&a, &b) })
 		first := candidates[0]
 		one := ready[first.Study][0]
 		if !books.allow(first, one) {
@@ -140,10 +162,10 @@ func (s scratch) offers(stands []stand) (offers []offer) {
 }
 
 // place looks at each machine for each offer.
-func (s scratch) place(offers []offer, stands []stand) []planned {
+func (s scratch) place(offers []offer, stands []allocator.Stand) []planned {
 	list, rooms, left := make([]planned, len(offers)), roomsOf(stands), make([]int, len(stands))
 	for i := range stands {
-		left[i] = stands[i].trials
+		left[i] = stands[i].Trials
 	}
 	for i := range offers {
 		one := offers[i]
@@ -157,7 +179,7 @@ func (s scratch) place(offers []offer, stands []stand) []planned {
 			if !one.suits[at] || left[at] < 1 || len(rooms[at].GPUs) < one.need.GPUs || !rooms[at].Fits(need) {
 				continue
 			}
-			machine := stands[at].machine
+			machine := stands[at].Machine
 			first, known := firstOf[machine]
 			if !known {
 				types, predictions = append(types, machine), append(predictions, one.epochs[machine].Prediction)
@@ -176,7 +198,7 @@ func (s scratch) place(offers []offer, stands []stand) []planned {
 		}
 		list[i] = planned{offer: &one, scores: scores}
 		if best >= 0 {
-			list[i].worker, list[i].machine = stands[best].worker, stands[best].machine
+			list[i].worker, list[i].machine = stands[best].Worker, stands[best].Machine
 			rooms[best], left[best] = rooms[best].With(one.needs[rooms[best].Machine]), left[best]-1
 		}
 	}
@@ -190,14 +212,17 @@ type mixture struct {
 	random *rand.Rand
 	now    time.Time
 	leaves map[string][]func()
-	leased []trial.ID
-	learnt int
+	// callers are whose calls wait, by worker.
+	callers map[string]Caller
+	leased  []trial.ID
+	learnt  int
 }
 
 func newMixture(t *testing.T, seed uint64) *mixture {
-	m := &mixture{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), leaves: map[string][]func(){}}
+	m := &mixture{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), leaves: map[string][]func(){}, callers: map[string]Caller{}}
 	m.s = New(nil, nil, Options{Now: func() time.Time { return m.now }})
-	m.s.rules.quotas = map[string]pool.Quota{"ada": {Trials: 6, Weight: 2}, "bob": {GPUs: 3}}
+	m.s.allocator.Govern(func(r *rules.Rules) { r.SetQuota("ada", &pool.Quota{Trials: 6, Weight: 2}) })
+	m.s.allocator.Govern(func(r *rules.Rules) { r.SetQuota("bob", &pool.Quota{GPUs: 3}) })
 	for i := range 8 {
 		m.study(i)
 	}
@@ -245,18 +270,23 @@ func (m *mixture) change() {
 		if m.random.IntN(2) == 0 {
 			one.Probes = []protocol.Probe{{Workload: "w", Seconds: 1 + m.random.Float64(), Joules: 3}}
 		}
-		m.s.workers.Register(one, []string{"", "", "", "user:ada"}[m.random.IntN(4)], m.now)
+		caller := Caller{Holder: []string{"", "", "", "user:ada"}[m.random.IntN(4)]}
+		if err := m.s.allocator.Register(caller, one); err != nil {
+			m.t.Fatal(err)
+		}
 	case 2, 3, 4, 16, 17: // one waits
-		if _, known := m.s.workers.Member(worker); known {
-			ctx := WithCaller(m.t.Context(), []Caller{{}, {}, {}, {Owner: "ada", Sight: Own}}[m.random.IntN(4)])
-			m.leaves[worker] = append(m.leaves[worker], m.s.standInLine(ctx, protocol.LeaseRequest{Worker: worker, WaitSeconds: 20}))
+		if member, _, known := m.s.allocator.Worker(worker); known {
+			m.callers[worker] = []Caller{{}, {}, {}, {Owner: "ada", Sight: Own}}[m.random.IntN(4)]
+			only := member.Only
+			m.leaves[worker] = append(m.leaves[worker], enqueue(m.t, m.s, m.callers[worker], worker))
+			m.only(worker, only) // it waits for what it asked for before
 		}
 	case 5: // one waits no more, or says goodbye
 		if leaves := m.leaves[worker]; len(leaves) > 0 {
 			leaves[0]()
 			m.leaves[worker] = leaves[1:]
 		} else {
-			m.s.workers.Remove(worker)
+			m.s.allocator.Remove(Caller{}, worker)
 		}
 	case 6, 7, 18, 19: // a trial is queued
 		number := len(r.trials)
@@ -266,33 +296,32 @@ func (m *mixture) change() {
 		})
 		r.queue = append(r.queue, number)
 	case 8, 15: // one starts
-		if _, known := m.s.workers.Member(worker); known && len(r.queue) > 0 {
+		if _, _, known := m.s.allocator.Worker(worker); known && len(r.queue) > 0 {
 			t := &r.trials[r.queue[0]]
 			r.queue = r.queue[1:]
 			r.held++
 			lease := pool.Lease{Trial: t.ID, Epoch: 1, Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: worker, Cores: 1}
-			if room := m.s.lockedSite(worker, "").room; len(room.GPUs) > 0 && m.random.IntN(2) == 0 {
+			if room := m.s.allocator.SiteOf(worker, "").Room; len(room.GPUs) > 0 && m.random.IntN(2) == 0 {
 				lease.GPUs = room.GPUs[:1]
 			}
-			m.s.leases.Grant(lease)
+			m.s.allocator.Regrant([]pool.Lease{lease})
 			m.leased = append(m.leased, t.ID)
 		}
 	case 9, 13, 14: // one ends, or is kept for a worker
 		if len(m.leased) > 0 {
 			id := m.leased[0]
 			m.leased = m.leased[1:]
-			lease, _ := m.s.leases.Lease(id)
+			lease, _, _ := m.s.allocator.Leased(id)
 			of, number := m.s.sessions[lease.Study], 0
-			m.s.leases.Release(id)
 			of.held--
 			if _, number = studyOf(id); m.random.IntN(4) > 0 {
 				of.queue = append(of.queue, number)
-				if waiting := m.s.line.sorted; len(waiting) > 0 {
-					worker = waiting[m.random.IntN(len(waiting))]
+				if waiting := (scratch{m}).stands(); len(waiting) > 0 {
+					worker = waiting[m.random.IntN(len(waiting))].Worker
 				}
-				lease.Worker = worker
-				m.s.leases.Keep(pool.Keeping{Lease: lease, Until: m.now.Add(time.Minute), Awaited: m.now})
+				holdFor(m.s, lease, worker, time.Minute)
 			}
+			m.s.allocator.Release(id, lease.Epoch)
 		}
 	case 10: // something is learned
 		if len(r.trials) > 0 {
@@ -302,20 +331,27 @@ func (m *mixture) change() {
 			})
 		}
 	case 11: // a worker is drained, or is not any more, or refuses a study
-		m.s.workers.Refuse(m.anyWorker(), r.id, "no")
-		if member, known := m.s.workers.Member(worker); known {
-			key := drainKey{member.Registration.Name, member.Holder}
-			if _, drained := m.s.rules.drains[key]; drained {
-				delete(m.s.rules.drains, key)
-			} else {
-				m.s.rules.drains[key] = protocol.Drain{Since: m.now}
+		m.s.allocator.Refuse(m.anyWorker(), r.id, "no")
+		if member, _, known := m.s.allocator.Worker(worker); known {
+			drain := &protocol.Drain{Since: m.now}
+			if _, drained := m.s.allocator.Snapshot().Rules.Drains[rules.NameOf(member)]; drained {
+				drain = nil
 			}
+			m.s.allocator.Govern(func(r *rules.Rules) { r.SetDrains(map[rules.WorkerName]*protocol.Drain{rules.NameOf(member): drain}) })
 		}
 	case 12: // a worker is reserved, one asks for one study only, time passes
-		m.s.rules.reservations = []pool.Reservation{{ID: "r", User: "bob", Worker: fmt.Sprint("name-", m.random.IntN(9)), From: m.now.Add(-time.Hour), To: m.now.Add(time.Hour)}}
-		m.s.workers.NoteOnly(worker, []string{"", r.id}[m.random.IntN(2)])
+		m.s.allocator.Govern(func(r *rules.Rules) { r.RemoveReservation("r") })
+		m.s.allocator.Govern(func(r *rules.Rules) {
+			r.AddReservation(pool.Reservation{ID: "r", User: "bob", Worker: fmt.Sprint("name-", m.random.IntN(9)), From: m.now.Add(-time.Hour), To: m.now.Add(time.Hour)})
+		})
+		m.only(worker, []string{"", r.id}[m.random.IntN(2)])
 		m.now = m.now.Add(2 * time.Second)
 	}
+}
+
+// only has the worker ask for the study only, if it is there.
+func (m *mixture) only(worker, study string) {
+	_, _ = m.s.allocator.Arrive(allocator.Visit{Worker: worker, Study: study})
 }
 
 // TestAPlanIsTheOneFromScratch: whatever changed in between, and in whichever order.
@@ -325,7 +361,7 @@ func TestAPlanIsTheOneFromScratch(t *testing.T) {
 		m := newMixture(t, seed)
 		for step := range 60 {
 			m.change()
-			want := scratch{m.s, t}.plan()
+			want := scratch{m}.plan()
 			p := m.s.newPlan(t.Context(), "")
 			if p == nil {
 				if len(want) > 0 {

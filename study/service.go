@@ -20,9 +20,9 @@ import (
 	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/gpushare"
-	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // Options are what a Service takes from its surroundings.
@@ -51,8 +51,8 @@ type (
 
 // Service holds the use cases. It is safe for concurrent use.
 //
-// Locks: a study's session is taken before the pool, and the pool's lock is
-// never held across a store call. Within a study decisions are made one at a
+// Locks: a study's session is locked before the allocator, which is never locked
+// across a call to another object. Within a study decisions are made one at a
 // time; their writes wait for the disk together.
 type Service struct {
 	store   Store
@@ -84,28 +84,9 @@ type Service struct {
 	// governing lets one change of the pool's rules be made at a time.
 	governing gate.Gate
 
+	allocator *allocator.Allocator
 	// planning lets one plan be made at a time. It is taken before a session.
 	planning planning
-
-	poolMutex sync.Mutex // guards what follows
-	leases    pool.Leases
-	workers   pool.Registry
-	line      line
-	moves     map[trial.ID]*move // running trials that are to move
-	// vacancies are the workers that are kept for a trial which changes places.
-	vacancies map[string]vacancy
-	departing map[string]storedMove // what is stored of moves, by name
-	// neighboured are the leases of which it is stored that others were beside them.
-	neighboured map[pool.LeaseID]bool
-	rules       rules
-	gangs       pool.Gangs
-	counted     counted
-	probed      probed
-	lastTick    time.Time
-	// rescheduled is when running trials were last reconsidered.
-	rescheduled time.Time
-	// began is when the service was started.
-	began time.Time
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -121,10 +102,10 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	s := &Service{
 		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), rules: newRules(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
-		line: newLine(), moves: make(map[trial.ID]*move), vacancies: make(map[string]vacancy), departing: make(map[string]storedMove), neighboured: make(map[pool.LeaseID]bool),
+		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
 	}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
+	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm()})
 	s.inference = inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Now: options.Now})
 	s.ranked = ranked{ranking.New(store, s.Look, options.Now)}
 	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: leaderOf, Gate: s.analyses, Now: options.Now})}
@@ -136,23 +117,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 // costs no live trial. The time without a server does not count as the
 // studies' time.
 func (s *Service) Start(ctx context.Context) error {
-	s.poolMutex.Lock()
-	s.began = s.options.Now()
-	s.lastTick = s.began // it may fall asleep before its first one
-	s.poolMutex.Unlock()
-	if err := s.loadRules(ctx); err != nil {
-		return err
-	}
-	if err := s.loadExclusions(ctx); err != nil {
-		return err
-	}
-	if err := s.loadGPUs(ctx); err != nil {
-		return err
-	}
-	if err := s.loadResponses(ctx); err != nil {
-		return err
-	}
-	if err := s.loadNeighbours(ctx); err != nil {
+	if err := s.loadPool(ctx); err != nil {
 		return err
 	}
 	studies, err := s.store.Studies(ctx)
@@ -171,7 +136,8 @@ func (s *Service) Start(ctx context.Context) error {
 			return fmt.Errorf("go on with study %s: %w", stored.Definition.Name, err)
 		}
 	}
-	return s.loadMoves(ctx)
+	s.resumeMigrations()
+	return nil
 }
 
 // goOn lets a running study's time go on from the last moment it is known to
@@ -260,11 +226,18 @@ func (s *Service) loaded() []*session {
 	return slices.Collect(maps.Values(s.sessions))
 }
 
+// inMemory returns the study's session; nil if it is not loaded.
+func (s *Service) inMemory(study string) *session {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.sessions[study]
+}
+
 // session returns the study's session, loading it when needed. It is the one
 // way to a study: what the caller may not see is not found here.
 func (s *Service) session(ctx context.Context, ref string) (*session, error) {
 	s.mutex.Lock()
-	if r, ok := s.sessions[ref]; ok && callerOf(ctx).sees(r.id, r.owner) {
+	if r, ok := s.sessions[ref]; ok && callerOf(ctx).Sees(r.id, r.owner) {
 		s.mutex.Unlock()
 		return r, nil
 	}
@@ -321,7 +294,7 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session, trial
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
 	}
 	t := r.trials[number]
-	if !callerOf(ctx).holds(t.Holder) {
+	if !callerOf(ctx).Holds(t.Holder) {
 		r.mutex.Unlock()
 		return nil, trial.Trial{}, denial{problem.New(problem.LeaseLost, "trial %s is out under a lease of another worker: stop working on it", id)}
 	}

@@ -239,19 +239,18 @@ func (s *Service) forget(r *session) {
 // regrant gives the leases found in the store a whole term, unless they are
 // known already.
 func (s *Service) regrant(r *session) {
-	now := s.options.Now()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
+	now, leases := s.options.Now(), []pool.Lease(nil)
 	for _, t := range r.trials {
-		if t.State.Held() && !s.leases.Has(t.ID, t.LeaseEpoch) {
+		if t.State.Held() {
 			granted := now
 			if t.Started != nil {
 				granted = *t.Started
 			}
-			lease := r.leaseRecord(t, r.takes(t, 0, 0), granted)
-			lease.Deadline, lease.Beside = now.Add(s.leaseTerm()), s.neighboured[pool.LeaseID{Trial: t.ID, Epoch: t.LeaseEpoch}]
-			s.leases.Grant(lease)
+			leases = append(leases, r.leaseRecord(t, r.takes(t, 0, 0), granted))
 		}
+	}
+	if len(leases) > 0 {
+		s.allocator.Regrant(leases)
 	}
 }
 

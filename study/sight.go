@@ -12,7 +12,7 @@ import (
 func sights(known *outlook, encoded []float64, fraction float64, q question) map[string]sight {
 	all := make(map[string]sight, len(q.types))
 	for _, machine := range q.types {
-		all[machine] = known.epoch(encoded, fraction, machine, q.probes.known)
+		all[machine] = known.epoch(encoded, fraction, machine, q.probes.Known)
 	}
 	return all
 }
@@ -41,7 +41,7 @@ func (o *outlook) ask(q question, loads int) {
 	if q.joined == "" {
 		q.joined = joined(q.types)
 	}
-	now := basis{loads, o.learned, q.joined, q.probes.changes}
+	now := basis{loads, o.learned, q.joined, q.probes.Changes}
 	if o.trials == nil || o.basis != now {
 		o.trials, o.basis = map[int]seen{}, now
 	}

@@ -10,28 +10,14 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// forgetWorkersAfter is how long a silent worker stays in the list.
-const forgetWorkersAfter = 24 * time.Hour
-
 // Tick does what time alone makes due: it takes trials back from silent
 // workers, ends studies whose time is up, lets trials make way for others, keeps
 // the rules of the pool, and now and then has running trials move to a better
 // machine. The caller runs it every second.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.options.Now()
-	s.poolMutex.Lock()
-	before := s.lastTick
-	s.chargeGPUs(now.Sub(before))
-	if late := now.Sub(s.lastTick); late > s.leaseTerm()/2 {
-		// It was this server that slept (a stopped process, a busy machine):
-		// heartbeats could not be taken, so no worker is late by that time.
-		s.leases.Postpone(late, now.Add(s.leaseTerm()))
-	}
-	s.lastTick = now
-	s.workers.Forget(now.Add(-forgetWorkersAfter))
-	s.gpus.Connect(s.connectedGPUs())
-	expired := s.leases.Expired(now)
-	s.poolMutex.Unlock()
+	before, expired := s.allocator.Tick(now)
+	s.gpus.Connect(s.allocator.GPUTypes())
 
 	var failures []error
 	for _, lease := range expired {
@@ -50,7 +36,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	if err := s.keepResponses(ctx, now, false); err != nil {
 		failures = append(failures, err)
 	}
-	s.callAgain(now)
+	s.allocator.WakeSkipped(now)
 	s.reschedule(ctx, now)
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 )
@@ -25,12 +26,10 @@ type transaction struct {
 	change  Change
 	trials  map[int]trial.Trial
 	study   *Study
-	// gpus are those that a trial which is leased may have.
-	gpus []int
 	// part is the part of a GPU that such a trial may have instead, expects what a
 	// trial should take of one, and postponed says that one needs more than its part,
 	// or apart, that it must not run beside who is there.
-	part      *part
+	part      *allocator.Part
 	expects   func(trial.Trial) gpushare.Estimate
 	postponed bool
 	apart     string
@@ -38,19 +37,15 @@ type transaction struct {
 	crowding crowding
 	// preempted says that the trial which ends its lease was asked to make way.
 	preempted bool
-	// host and name are those of the machine and the worker that a trial is leased to,
-	// machine is the type.
-	host, name, machine string
-	// chosen is what was chosen for the worker, placing adds to a leased trial why.
-	chosen  choice
+	// here is the worker that a trial is leased to, placing adds to a leased trial why;
+	// machine is the type of the one that reports.
+	here    lessee
 	placing func(trial.Trial) (trial.Trial, string)
-	// move is why a trial that is given back goes to another machine, awaited whether
-	// that waits still, kept whether the trial is kept for it. awaiting are the queued
-	// trials that are kept for workers.
-	move     *move
-	awaited  bool
-	kept     bool
-	awaiting awaiting
+	machine string
+	// migration is why a trial that is given back goes to another machine, awaited whether
+	// that waits still, held whether the trial is held for it.
+	migration     *allocator.Migration
+	awaited, held bool
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
 	// start judges a start of a trial that failed or succeeded.

@@ -16,31 +16,15 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // tuning is the study's knobs; nil when it tunes none.
 func (r *session) tuning() *system.Settings { return r.study.Definition.System.Tuning }
 
-// site is the machine of a worker, and what it has for one of its trials.
-type site struct {
-	machine   string
-	host      string // its name
-	name      string // of the worker
-	room      pool.Room
-	situation reuse.Situation
-	knobs     []string // that its agent can set
-	// Of one that was reserved: the GPUs kept for the trial, the ticket of its
-	// pending lease, and why it was not, where there was room.
-	gpus     []int
-	part     *part // of a GPU, instead of whole ones; nil for none
-	ticket   int
-	withheld string
-	chosen   choice // why it gets a trial
-}
-
 // tuningOn is the study's knobs as far as they can be set there; nil for none.
-func (r *session) tuningOn(here site) *system.Settings {
+func (r *session) tuningOn(here allocator.Site) *system.Settings {
 	all := r.tuning()
 	if all == nil {
 		return nil
@@ -48,7 +32,7 @@ func (r *session) tuningOn(here site) *system.Settings {
 	possible := system.Settings{Objective: all.Objective}
 	for _, tuned := range all.Tuned {
 		knob, _ := system.Find(tuned.Name)
-		if knob.Applier == system.Script || slices.Contains(here.knobs, tuned.Name) {
+		if knob.Applier == system.Script || slices.Contains(here.Knobs, tuned.Name) {
 			possible.Tuned = append(possible.Tuned, tuned)
 		}
 	}
@@ -56,83 +40,6 @@ func (r *session) tuningOn(here site) *system.Settings {
 		return nil
 	}
 	return &possible
-}
-
-// siteOf looks at a worker's machine as it is for the trial; for a new trial
-// the ID is empty.
-func (s *Service) siteOf(worker string, id trial.ID) site {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	return s.lockedSite(worker, id)
-}
-
-// reserve keeps a worker's free cores for one more trial of the study, so that
-// no other of its trials takes them before that is chosen; false when there is
-// no room for it. Where GPUs are shared, it is one of the sharers.
-func (s *Service) reserve(r *session, worker string, sharers ...sharer) (here site, fits bool) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	here = s.lockedSite(worker, "")
-	member, _ := s.workers.Member(worker)
-	need := s.need(r, here.room.Machine)
-	no := s.withheld(r, member, need, s.lockedKept(r, worker))
-	if no.reason == "" || len(sharers) > 0 && no.cause == protocol.WaitReserved { // a part may join those on GPUs that are not idle
-		here.part, fits = s.fitting(r, member, here.room, need, sharers)
-	}
-	switch {
-	case fits && s.yields(r, member, here.room):
-		here.withheld = "another worker that waits carries less"
-		return here, false
-	case fits:
-	case no.reason != "":
-		here.withheld = no.reason
-		s.gangs.Lost(r.id, worker)
-		if no.cause == protocol.WaitQuota {
-			s.gangs.Gone(r.id) // no machine is cleared for what may not start
-			r.overQuota = true
-			r.noted()
-		}
-		return here, false
-	default:
-		s.waitsForRoom(r, member)
-		return here, false
-	}
-	_, most := r.gpus()
-	here.gpus = here.room.GPUs[:min(most, len(here.room.GPUs))]
-	if here.part != nil {
-		here.gpus, need.GPUShare = []int{here.part.Place}, &here.part.Share
-	}
-	here.ticket = s.leases.Pend(pool.Lease{
-		Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: worker,
-		Cores: need.Cores, MemoryBytes: need.MemoryBytes, KeptCores: need.KeptCores, KeptMemory: need.KeptMemory, GPUs: here.gpus, GPUShare: need.GPUShare,
-	})
-	s.workers.Reserve(worker, max(0, here.room.Cores))
-	return here, true
-}
-
-func (s *Service) unreserve(worker string, here site) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	s.leases.Settle(here.ticket)
-	s.workers.Reserve(worker, 0)
-}
-
-// lockedSite is siteOf for who holds the pool's lock.
-func (s *Service) lockedSite(worker string, id trial.ID) site {
-	member, _ := s.workers.Member(worker)
-	held := s.leases.Of(worker)
-	if !member.Registration.Elastic { // its voices are heard at once
-		held = append(held, s.leases.Deciding(worker)...)
-	}
-	room := pool.RoomOf(member, held)
-	at := reuse.Situation{Machine: room.Machine, Cores: room.Cores, Elastic: room.Elastic, Wanted: member.Short}
-	if !room.Elastic {
-		at.Cores = room.Share()
-	} else if own := slices.IndexFunc(held, func(l pool.Lease) bool { return l.Trial == id }); own >= 0 {
-		at.Cores = min(room.Machine, at.Cores+room.CoresOf(held[own].Needs()))
-	}
-	at.Cores = max(1, at.Cores)
-	return site{machine: member.Type, host: orElse(member.Registration.Machine.Host, member.Registration.Name), name: member.Registration.Name, room: room, situation: at, knobs: member.Registration.Machine.Knobs}
 }
 
 // demands is how many cores a trial of the study needs at least on the machine,
@@ -160,12 +67,12 @@ func (r *session) demands(machine int) int {
 
 // beginning is the configuration of a new lease: what is known to be good for
 // the trial, else for trials like it, as far as the machine has room for it.
-func (s *Service) beginning(ctx context.Context, r *session, t trial.Trial, here site) (*trial.Setting, error) {
+func (s *Service) beginning(ctx context.Context, r *session, t trial.Trial, here allocator.Site) (*trial.Setting, error) {
 	settings := r.tuningOn(here)
 	if settings == nil {
 		return nil, nil
 	}
-	known, err := s.truth.Machine(ctx, here.machine)
+	known, err := s.truth.Machine(ctx, here.Machine)
 	if err != nil {
 		return nil, err
 	}
@@ -192,10 +99,10 @@ func (s *Service) beginning(ctx context.Context, r *session, t trial.Trial, here
 }
 
 // runOn is the trial as the ground truth sees it there.
-func (r *session) runOn(here site, t trial.Trial, settings system.Settings) groundtruth.Run {
+func (r *session) runOn(here allocator.Site, t trial.Trial, settings system.Settings) groundtruth.Run {
 	return groundtruth.Run{
-		Study: r.study.ID, Record: groundtruth.RecordID(t, here.machine), By: r.study.Definition.Similarity,
-		Settings: settings, Constants: r.study.Definition.System.Constants, Situation: here.situation,
+		Study: r.study.ID, Record: groundtruth.RecordID(t, here.Machine), By: r.study.Definition.Similarity,
+		Settings: settings, Constants: r.study.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
 		Left: t.Budget.Epochs - t.LastEpoch,
 	}
 }
@@ -212,12 +119,12 @@ type guidance struct {
 
 // guide decides with which system configuration a trial goes on.
 func (s *Service) guide(ctx context.Context, r *session, t trial.Trial, report protocol.Report) (guidance, error) {
-	here := s.siteOf(t.Worker, t.ID)
+	here := s.allocator.SiteOf(t.Worker, t.ID)
 	settings := r.tuningOn(here)
 	if settings == nil || t.Setting == nil {
 		return guidance{configuration: r.inForce(t, report)}, nil
 	}
-	known, err := s.truth.Machine(ctx, here.machine)
+	known, err := s.truth.Machine(ctx, here.Machine)
 	if err != nil {
 		return guidance{}, err
 	}
@@ -230,7 +137,7 @@ func (s *Service) guide(ctx context.Context, r *session, t trial.Trial, report p
 	run.Left = t.Budget.Epochs - report.Epoch
 	answer := known.Continue(run, groundtruth.Epoch{
 		Epoch: r.epochOf(t, report, g.configuration, first), Planned: *t.Setting, Held: held(t, g.configuration, first),
-		Machine: here.machine, NewRecord: groundtruth.RecordID(drifted(t), here.machine),
+		Machine: here.Machine, NewRecord: groundtruth.RecordID(drifted(t), here.Machine),
 	})
 	answer.Record.Updated = s.options.Now()
 	setting := answer.Setting
@@ -312,14 +219,7 @@ func (s *Service) resize(r *session, t trial.Trial, report protocol.Report) {
 		memory = int64(report.Profile.Host["tree.resident_bytes"])
 	}
 	r.resident = max(r.resident, memory)
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	member, _ := s.workers.Member(t.Worker)
-	taken := r.takes(t, member.Registration.Machine.Cores, memory)
-	s.leases.Resize(t.ID, t.LeaseEpoch, taken.Cores, taken.MemoryBytes)
-	if taken.GPUShare != nil {
-		s.leases.Reshare(t.ID, t.LeaseEpoch, *taken.GPUShare)
-	}
+	s.allocator.Resize(t.ID, t.LeaseEpoch, t.Worker, func(cores int) pool.Need { return r.takes(t, cores, memory) })
 }
 
 // occupies is how many cores the trial keeps busy on a machine with that many;
@@ -349,14 +249,8 @@ func unknownKnobs(configuration map[string]space.Value) []problem.Field {
 	return faults
 }
 
-// turnOf is the gate of an elastic worker; nil for others.
+// turnOf is the gate of an elastic worker.
 func (s *Service) turnOf(worker string) gate.Gate {
-	s.poolMutex.Lock()
-	member, _ := s.workers.Member(worker)
-	s.poolMutex.Unlock()
-	if !member.Registration.Elastic {
-		return nil
-	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	turn, ok := s.turns[worker]

@@ -196,7 +196,7 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 			break
 		}
 		// Only its own: what somebody else's study measured is not the caller's to use.
-		if one.Owner != caller.Owner || !caller.sees(one.ID, one.Owner) || named(warm.Studies, one) {
+		if one.Owner != caller.Owner || !caller.Sees(one.ID, one.Owner) || named(warm.Studies, one) {
 			continue
 		}
 		if _, err := objectivesIn(one.Definition, def); err != nil || !one.Definition.Space.SameParameters(def.Space) {

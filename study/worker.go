@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 )
 
 // RegisterWorker notes a worker and tells it the timing to keep. Workers are
@@ -17,15 +19,10 @@ import (
 // The worker then belongs to the caller: an id that belongs to another is a
 // conflict.
 func (s *Service) RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
-	caller := callerOf(ctx)
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if present, known := s.workers.Member(registration.ID); known && !caller.holds(present.Holder) {
+	if err := s.allocator.Register(callerOf(ctx), registration); err != nil {
 		return protocol.Timing{}, denial{problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID)}
 	}
-	s.workers.Register(registration, caller.Holder, s.options.Now())
-	s.counted = counted{}
-	s.gpus.Connect(s.connectedGPUs())
+	s.gpus.Connect(s.allocator.GPUTypes())
 	return s.timing(), nil
 }
 
@@ -38,9 +35,12 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 		asked[r.id] = r.askers[worker]
 		r.mutex.Unlock()
 	}
-	if !s.removed(ctx, worker) {
+	if !s.allocator.Remove(callerOf(ctx), worker) {
 		return nil // as of one that is not there
 	}
+	s.mutex.Lock()
+	delete(s.turns, worker)
+	s.mutex.Unlock()
 	own := context.WithoutCancel(WithCaller(unkeyed(ctx), Caller{}))
 	if err := s.restThose(own, func(r *session) bool { return asked[r.id] }); err != nil {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
@@ -48,35 +48,17 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	return nil
 }
 
-// removed takes the worker off the list; false if it is not the caller's.
-func (s *Service) removed(ctx context.Context, worker string) bool {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if member, known := s.workers.Member(worker); known && !callerOf(ctx).holds(member.Holder) {
-		return false
-	}
-	s.workers.Remove(worker)
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.turns, worker)
-	return true
-}
-
 func unknownWorker(worker string) error {
 	return problem.New(problem.NotFound, "worker %q is not registered: register it (again) with POST /api/v1/workers", worker)
 }
 
-// mine returns not_found unless the worker is registered and the caller's. The
-// pool's lock is held.
-func (s *Service) mine(ctx context.Context, worker string) error {
-	member, known := s.workers.Member(worker)
-	if !known {
-		return unknownWorker(worker)
-	}
-	if !callerOf(ctx).holds(member.Holder) {
+// unspoken is why the allocator does not hear the worker: not_found unless it is
+// registered and the caller's.
+func unspoken(worker string, err error) error {
+	if errors.Is(err, allocator.ErrForeign) {
 		return denial{unknownWorker(worker)}
 	}
-	return nil
+	return unknownWorker(worker)
 }
 
 // Workers returns the registered workers, each with what it has to do with
@@ -102,54 +84,34 @@ func (s *Service) Workers(ctx context.Context) []protocol.Worker {
 
 // seenBy reports whether the caller sees the study of a trial that is out.
 func (s *Service) seenBy(caller Caller, study string) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	r, loaded := s.sessions[study]
-	return loaded && caller.sees(r.id, r.owner)
+	r := s.inMemory(study)
+	return r != nil && caller.Sees(r.id, r.owner)
 }
 
 // registered returns the registered workers.
 func (s *Service) registered() []protocol.Worker {
-	now := s.options.Now()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	workers := []protocol.Worker{}
-	for _, member := range s.workers.Members() {
-		silent := now.Sub(member.LastSeen)
-		workers = append(workers, protocol.Worker{
-			WorkerRegistration: member.Registration, LastSeenSeconds: silent.Seconds(),
-			Alive: silent < s.leaseTerm(), Load: member.Load, Sprint: member.Sprint, Trials: s.leases.HeldBy(member.Registration.ID), Refuses: member.Refuses, Excluded: shownExclusions(member), Drained: s.drainOf(member),
-		})
+	workers, all := []protocol.Worker{}, s.allocator.Snapshot()
+	for _, one := range all.Workers {
+		shown := protocol.Worker{
+			WorkerRegistration: one.Registration, LastSeenSeconds: all.Now.Sub(one.LastSeen).Seconds(),
+			Alive: one.Alive, Load: one.Load, Sprint: one.Sprint, Trials: one.Trials, Refuses: one.Refuses, Drained: one.Drain,
+		}
+		for study, excluded := range one.Excluded {
+			if shown.Excluded == nil {
+				shown.Excluded = make(map[string]protocol.Exclusion)
+			}
+			shown.Excluded[study] = shownExclusion(excluded)
+		}
+		workers = append(workers, shown)
 	}
 	return workers
-}
-
-// seen notes that the worker was heard of, by whom it belongs to.
-func (s *Service) seen(ctx context.Context, worker string) error {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if err := s.mine(ctx, worker); err != nil {
-		return err
-	}
-	s.workers.Seen(worker, s.options.Now())
-	return nil
 }
 
 // Heartbeat renews the leases a worker holds and tells it which of them it has
 // lost or should end. It writes nothing to the store.
 func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
-	if err := s.seen(ctx, worker); err != nil {
-		return protocol.HeartbeatReply{}, err
-	}
-	if beat.Sprint != nil {
-		s.poolMutex.Lock()
-		s.workers.NoteSprint(worker, beat.Sprint)
-		s.poolMutex.Unlock()
-	}
-	if beat.Load != nil {
-		s.poolMutex.Lock()
-		s.workers.NoteLoad(worker, beat.Load, s.options.Now())
-		s.poolMutex.Unlock()
+	if err := s.allocator.Heartbeat(callerOf(ctx), worker, beat); err != nil {
+		return protocol.HeartbeatReply{}, unspoken(worker, err)
 	}
 	reply := protocol.HeartbeatReply{Lost: []trial.ID{}, Directives: map[trial.ID]protocol.Directive{}}
 	for _, held := range beat.Leases {
@@ -172,17 +134,7 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 // for want of memory, say, or of a store that answers: no worker is to blame for
 // that. It writes nothing to the store and asks it nothing.
 func (s *Service) Excuse(ctx context.Context, worker string) {
-	caller, now := callerOf(ctx), s.options.Now()
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if member, known := s.workers.Member(worker); known && caller.holds(member.Holder) {
-		s.workers.Seen(worker, now)
-	}
-	for _, lease := range s.leases.Of(worker) {
-		if caller.holds(lease.Holder) {
-			s.leases.Renew(lease.Trial, lease.Epoch, now.Add(s.leaseTerm()))
-		}
-	}
+	s.allocator.Excuse(callerOf(ctx), worker)
 }
 
 func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {
@@ -195,9 +147,7 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 		return answered(r, protocol.Directive{}, err)
 	}
 	if t.State.Held() {
-		s.poolMutex.Lock()
-		s.leases.Renew(t.ID, t.LeaseEpoch, s.options.Now().Add(s.leaseTerm()))
-		s.poolMutex.Unlock()
+		s.allocator.Renew(t.ID, t.LeaseEpoch)
 	}
 	s.noteGPU(r, t, held.GPUUse)
 	if r.stalls(t, held) {

@@ -11,10 +11,9 @@ import (
 // its heartbeats have told. It is in memory only: a server that has just started
 // knows nothing. The error is not_found for a worker that is not registered.
 func (s *Service) WorkerHistory(_ context.Context, worker string) (protocol.WorkerHistory, error) {
-	s.poolMutex.Lock()
-	defer s.poolMutex.Unlock()
-	if _, known := s.workers.Member(worker); !known {
+	steps, known := s.allocator.History(worker)
+	if !known {
 		return protocol.WorkerHistory{}, unknownWorker(worker)
 	}
-	return protocol.WorkerHistory{StepSeconds: pool.HistoryStep.Seconds(), Steps: s.workers.History(worker, s.options.Now())}, nil
+	return protocol.WorkerHistory{StepSeconds: pool.HistoryStep.Seconds(), Steps: steps}, nil
 }

@@ -40,8 +40,8 @@ var rules = []rule{
 		edits: []edit{
 			{"study/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
 			{"study/finish.go",
-				"	return commit(ctx, s, tx, &nothing)\n}\n\nfunc (s *Service) renewed(",
-				"	if err := commit(ctx, s, tx, &nothing); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n}\n\nfunc (s *Service) renewed("},
+				"	tx.then(func() { s.release(lease) })\n	var nothing struct{}\n	return commit(ctx, s, tx, &nothing)\n",
+				"	tx.then(func() { s.release(lease) })\n	var nothing struct{}\n	if err := commit(ctx, s, tx, &nothing); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n"},
 		},
 		tests: []string{simulation},
 	},

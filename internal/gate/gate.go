@@ -20,5 +20,15 @@ func (g Gate) Enter(ctx context.Context) error {
 	}
 }
 
+// TryEnter enters if that needs no waiting.
+func (g Gate) TryEnter() bool {
+	select {
+	case g <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Leave lets the next one in.
 func (g Gate) Leave() { <-g }

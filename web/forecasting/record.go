@@ -2,7 +2,6 @@ package forecasting
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,12 +64,12 @@ func (d *Record) Read(ctx context.Context, now time.Time) ([]demand.Minute, erro
 		return nil, fmt.Errorf("read the recorded demand: %w", err)
 	}
 	for _, entry := range entries {
-		var stored recordedMinutes
-		if err := json.Unmarshal(entry.Document, &stored); err != nil {
+		if err := journal.Decode(entry, func(stored recordedMinutes) {
+			d.spans[entry.Name], d.span, d.last = true, entry.Name, stored
+			minutes = append(minutes, stored.Minutes...)
+		}); err != nil {
 			return nil, problem.New(problem.Internal, "read the recorded demand of %s: %w", entry.Name, err)
 		}
-		d.spans[entry.Name], d.span, d.last = true, entry.Name, stored
-		minutes = append(minutes, stored.Minutes...)
 	}
 	oldest := now.Add(-demand.Kept)
 	return slices.DeleteFunc(minutes, func(one demand.Minute) bool { return one.At.Before(oldest) }), nil
@@ -96,11 +95,7 @@ func (d *Record) Append(ctx context.Context, one demand.Minute) error {
 	}
 	var entries []journal.PoolEntry
 	for _, name := range slices.Sorted(maps.Keys(d.late)) {
-		document, err := json.Marshal(d.late[name])
-		if err != nil {
-			return problem.New(problem.Internal, "encode a minute of demand: %w", err)
-		}
-		entries = append(entries, journal.PoolEntry{Kind: demandEntry, Name: name, Document: document})
+		entries = append(entries, journal.Entry(demandEntry, name, d.late[name]))
 	}
 	oldest := nameOfSpan(one.At.Add(-demand.Kept))
 	for _, stored := range slices.Sorted(maps.Keys(d.spans)) {

@@ -2,7 +2,6 @@ package approximation
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -26,15 +25,19 @@ const (
 	mostResponses = 256
 )
 
-// Load takes in what was learned before the server was started: records by study,
-// and entries of older servers, which are to be forgotten.
-func (d *Controller) Load(known map[string]Record, outdated []journal.PoolEntry) {
-	for i := range outdated {
-		outdated[i].Document = nil
-	}
+// Load takes in what was learned before the server was started. Entries of older
+// servers are to be forgotten.
+func (d *Controller) Load(entries []journal.PoolEntry) (err error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.known, d.outdated = known, outdated
+	for _, entry := range entries {
+		if entry.Kind == HistoryEntry {
+			d.outdated = append(d.outdated, journal.PoolEntry{Kind: HistoryEntry, Name: entry.Name})
+		} else if decodes := journal.Decode(entry, func(one Record) { d.known[entry.Name] = one }); decodes != nil {
+			err = decodes
+		}
+	}
+	return err
 }
 
 // Entries are the records to store, and those to forget.
@@ -57,8 +60,7 @@ func (d *Controller) Entries(now time.Time, closing bool) []journal.PoolEntry {
 	for _, study := range slices.Sorted(maps.Keys(d.unsaved)) {
 		entry := journal.PoolEntry{Kind: ResponsesEntry, Name: study} // to be forgotten
 		if known, kept := d.known[study]; kept {
-			document, _ := json.Marshal(known) // numbers only
-			entry.Document = document
+			entry = journal.Entry(ResponsesEntry, study, known)
 		}
 		entries = append(entries, entry)
 	}

@@ -68,21 +68,17 @@ func (m *Model) Load(entries []journal.PoolEntry) error {
 func (m *Model) load(entry journal.PoolEntry) error {
 	switch entry.Kind {
 	case profileEntry:
-		var one storedProfile
-		if err := json.Unmarshal(entry.Document, &one); err != nil {
-			return err
-		}
-		if gpu := m.gpu(one.GPU); gpu != nil {
-			gpu.See(one.Profile)
-		}
+		return journal.Decode(entry, func(one storedProfile) {
+			if gpu := m.gpu(one.GPU); gpu != nil {
+				gpu.See(one.Profile)
+			}
+		})
 	case epochTimesEntry:
-		var one EpochTimes
-		if err := json.Unmarshal(entry.Document, &one); err != nil {
-			return err
-		}
-		if gpu := m.gpu(entry.Name); gpu != nil {
-			gpu.RestoreEpochTimes(one)
-		}
+		return journal.Decode(entry, func(one EpochTimes) {
+			if gpu := m.gpu(entry.Name); gpu != nil {
+				gpu.RestoreEpochTimes(one)
+			}
+		})
 	case modelEntry:
 		learned, err := utilization.ReadLearned(entry.Document)
 		if err != nil {

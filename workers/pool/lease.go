@@ -224,18 +224,6 @@ func (l *Leases) Lease(id trial.ID) (Lease, bool) {
 // Count is how many leases are out.
 func (l *Leases) Count() int { return len(l.byTrial) }
 
-// HeldFor returns the trials that workers of the holder have, sorted.
-func (l *Leases) HeldFor(holder string) []trial.ID {
-	held := []trial.ID{}
-	for id, lease := range l.byTrial {
-		if lease.Holder == holder {
-			held = append(held, id)
-		}
-	}
-	slices.Sort(held)
-	return held
-}
-
 // HeldBy returns the trials leased to the worker, in order of their ids.
 func (l *Leases) HeldBy(worker string) []trial.ID {
 	held := []trial.ID{}

@@ -1,4 +1,4 @@
-package study
+package scheduler
 
 import (
 	"cmp"
@@ -7,11 +7,11 @@ import (
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
-// turns say which study is next, as [pool.Order] would after each trial that one gets:
+// Turns say which study is next, as [pool.Order] would after each trial that one gets:
 // sorting all of them again for each takes most of a plan where there are many. Studies
 // of one owner and priority are ordered among each other, as what the owner has counts
 // for all of them; and the first of each such group among those of the others.
-type turns struct {
+type Turns struct {
 	groups  []*group
 	ofOwner map[string][]*group
 }
@@ -23,12 +23,13 @@ type group struct {
 	at      int // in the turns; -1 when it is out
 }
 
-func newTurns(candidates []pool.Candidate) *turns {
+// NewTurns are those of the candidates.
+func NewTurns(candidates []pool.Candidate) *Turns {
 	type whose struct {
 		owner    string
 		priority int
 	}
-	t, known := &turns{ofOwner: map[string][]*group{}}, map[whose]*group{}
+	t, known := &Turns{ofOwner: map[string][]*group{}}, map[whose]*group{}
 	for _, one := range candidates {
 		key := whose{one.Owner, one.Priority}
 		g := known[key]
@@ -46,8 +47,8 @@ func newTurns(candidates []pool.Candidate) *turns {
 	return t
 }
 
-// next is the study that comes next; false when there is none any more.
-func (t *turns) next() (pool.Candidate, bool) {
+// Next is the study that comes next; false when there is none any more.
+func (t *Turns) Next() (pool.Candidate, bool) {
 	if len(t.groups) == 0 {
 		return pool.Candidate{}, false
 	}
@@ -56,8 +57,8 @@ func (t *turns) next() (pool.Candidate, bool) {
 	return one, true
 }
 
-// served notes that the next one has got a trial.
-func (t *turns) served() {
+// Served notes that the next one has got a trial.
+func (t *Turns) Served() {
 	g := t.groups[0]
 	g.studies[0].Running++
 	heap.Fix(g, 0)
@@ -66,8 +67,8 @@ func (t *turns) served() {
 	}
 }
 
-// done takes the next one out.
-func (t *turns) done() {
+// Done takes the next one out.
+func (t *Turns) Done() {
 	g := t.groups[0]
 	if heap.Pop(g); len(g.studies) == 0 {
 		heap.Pop(t)
@@ -76,8 +77,8 @@ func (t *turns) done() {
 	heap.Fix(t, 0)
 }
 
-// reckon notes the owner's new share of the pool.
-func (t *turns) reckon(owner string, share float64) {
+// Reckon notes the owner's new share of the pool.
+func (t *Turns) Reckon(owner string, share float64) {
 	for _, g := range t.ofOwner[owner] {
 		if g.share = share; g.at >= 0 {
 			heap.Fix(t, g.at)
@@ -85,9 +86,9 @@ func (t *turns) reckon(owner string, share float64) {
 	}
 }
 
-// compareTurns is the pool's order; of those that it does not tell apart the one with
+// Compare is the pool's order; of those that it does not tell apart the one with
 // the lower id is first.
-func compareTurns(a, b *pool.Candidate) int {
+func Compare(a, b *pool.Candidate) int {
 	return cmp.Or(pool.Compare(a, b), cmp.Compare(a.Study, b.Study))
 }
 
@@ -96,7 +97,7 @@ func (g *group) Len() int { return len(g.studies) }
 func (g *group) Less(i, j int) bool {
 	a, b := g.studies[i], g.studies[j]
 	a.Share, b.Share = g.share, g.share
-	return compareTurns(a, b) < 0
+	return Compare(a, b) < 0
 }
 func (g *group) Swap(i, j int) { g.studies[i], g.studies[j] = g.studies[j], g.studies[i] }
 func (g *group) Push(one any)  { g.studies = append(g.studies, one.(*pool.Candidate)) }
@@ -108,18 +109,18 @@ func (g *group) Pop() any {
 }
 
 // Len, Less, Swap, Push and Pop are those of [heap.Interface].
-func (t *turns) Len() int { return len(t.groups) }
-func (t *turns) Less(i, j int) bool {
+func (t *Turns) Len() int { return len(t.groups) }
+func (t *Turns) Less(i, j int) bool {
 	a, b := t.groups[i], t.groups[j]
 	a.studies[0].Share, b.studies[0].Share = a.share, b.share
-	return compareTurns(a.studies[0], b.studies[0]) < 0
+	return Compare(a.studies[0], b.studies[0]) < 0
 }
-func (t *turns) Swap(i, j int) {
+func (t *Turns) Swap(i, j int) {
 	t.groups[i], t.groups[j] = t.groups[j], t.groups[i]
 	t.groups[i].at, t.groups[j].at = i, j
 }
-func (t *turns) Push(one any) { t.groups = append(t.groups, one.(*group)) }
-func (t *turns) Pop() any {
+func (t *Turns) Push(one any) { t.groups = append(t.groups, one.(*group)) }
+func (t *Turns) Pop() any {
 	last := len(t.groups) - 1
 	one := t.groups[last]
 	one.at = -1

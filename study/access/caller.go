@@ -1,0 +1,49 @@
+package access
+
+// Administrators is shown as the owner of the studies that no user owns. No
+// user has this name.
+const Administrators = "admin"
+
+// Caller is on whose behalf something is done. The zero Caller is the program itself,
+// which may do everything.
+type Caller struct {
+	// Owner is to whom the studies belong that the caller creates; empty: to the
+	// administrators.
+	Owner string
+	// Sight is which studies exist for it.
+	Sight Sight
+	// Study is the id of the study that was shared with it.
+	Study string
+	// Holder is to whom its workers and their leases belong. Only that holder may
+	// write under them, besides the administrators and the program itself.
+	Holder string
+}
+
+// Sight is which studies exist for a caller.
+type Sight uint8
+
+// The sights.
+const (
+	All    Sight = iota // every study
+	Own                 // those of its owner
+	Held                // of every study, the trials that it holds
+	Shared              // the one that was shared with it
+)
+
+// Sees reports whether the study, which is the owner's, exists for the caller.
+func (c Caller) Sees(study, owner string) bool {
+	switch c.Sight {
+	case Own:
+		return c.Owner == owner
+	case Shared:
+		return c.Study == study
+	case All, Held:
+	}
+	return true
+}
+
+// Holds reports whether the caller may write under what the holder was granted.
+// What was granted before holders were noted has none, and is open as it was.
+func (c Caller) Holds(holder string) bool {
+	return c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder
+}
