@@ -62,7 +62,7 @@ func (r starting) start() error {
 		r.giveUp()
 		return err
 	}
-	r.reading.Go(lineScript{r.run}.read)
+	r.reading.Go(lineScript(r).read)
 	return nil
 }
 
