@@ -174,6 +174,7 @@ func (d *durability) settled() []string {
 // change is durable is nothing, and so is what is left of it when it is refused.
 func (d *durability) call(what string, call func() (any, error)) {
 	d.t.Helper()
+	synctest.Wait() // what others do after the call before belongs to that one
 	first, _ := d.store.made()
 	bits := *d.bits
 	const most = 5 // changes of one call
@@ -191,11 +192,13 @@ func (d *durability) call(what string, call func() (any, error)) {
 		compare(d.t, what+", while its change is not durable", beside(before), beside(study.Memory(d.service)))
 	})
 	answer, err := call()
+	synctest.Wait() // a worker that waited may take the trial
 	d.store.watch(nil)
 	if err != nil && strings.Contains(err.Error(), "the disk is full") {
 		compare(d.t, what+", when its change was refused", before, d.settled())
 		*d.bits = bits // ids are drawn, and may be others
 		answer, err = call()
+		synctest.Wait()
 	}
 	if err != nil {
 		d.t.Fatalf("%s: %v", what, err)

@@ -3,7 +3,7 @@ package forecasting
 import "syscall"
 
 // gentle is the niceness of the thread that learns.
-const gentle = 15
+var gentle = 15
 
 // stepBack lets everything else go before the present thread. Where that is
 // refused, it goes on as it is.
