@@ -16,16 +16,12 @@ type annotateTrialInput struct {
 	Content[trial.Amendment]
 }
 
-type annotationAnswer struct{ Body trial.Annotation }
-
-func (s trialAPI) annotateStudy(ctx context.Context, input *annotateStudyInput) (*annotationAnswer, error) {
-	annotation, err := s.studies.AnnotateStudy(ctx, input.Study, input.Body)
-	return &annotationAnswer{Body: annotation}, err
+func (s trialAPI) annotateStudy(ctx context.Context, input *annotateStudyInput) (*jsonAnswer[trial.Annotation], error) {
+	return answered(s.studies.AnnotateStudy(ctx, input.Study, input.Body))
 }
 
-func (s trialAPI) annotateTrial(ctx context.Context, input *annotateTrialInput) (*annotationAnswer, error) {
-	annotation, err := s.studies.AnnotateTrial(ctx, input.Study, input.Number, input.Body)
-	return &annotationAnswer{Body: annotation}, err
+func (s trialAPI) annotateTrial(ctx context.Context, input *annotateTrialInput) (*jsonAnswer[trial.Annotation], error) {
+	return answered(s.studies.AnnotateTrial(ctx, input.Study, input.Number, input.Body))
 }
 
 // writtenRoutes are for what people write, and show to others.

@@ -30,7 +30,7 @@ func BenchmarkCycle(b *testing.B) {
 	defer store.Close()
 	var id atomic.Uint64
 	studies := study.New(store, store, study.Options{Now: time.Now, Random: func() uint64 { return id.Add(1) }})
-	s := newStage(b, func(c *api.Config) { c.Studies = api.All(studies) })
+	s := newStage(b, func(c *api.Config) { c.Studies = useCases(studies) })
 	client := s.client(auth.Admin)
 	created, err := client.CreateStudy(b.Context(), fmt.Appendf(nil, `
 name: cycle

@@ -13,11 +13,8 @@ type columnsInput struct {
 	Limit     int `query:"limit" minimum:"1" maximum:"10000" default:"2000" doc:"of more trials, the best half of as many come, and every so manieth of the others: sample tells"`
 }
 
-type columnsAnswer struct{ Body protocol.Columns }
-
-func (s analysisAPI) columns(ctx context.Context, input *columnsInput) (*columnsAnswer, error) {
-	answer, err := s.studies.Columns(ctx, input.Study, protocol.ColumnsQuery{Rung: given(input.Rung), Objective: input.Objective, Limit: input.Limit})
-	return &columnsAnswer{Body: answer}, err
+func (s analysisAPI) columns(ctx context.Context, input *columnsInput) (*jsonAnswer[protocol.Columns], error) {
+	return answered(s.studies.Columns(ctx, input.Study, protocol.ColumnsQuery{Rung: given(input.Rung), Objective: input.Objective, Limit: input.Limit}))
 }
 
 type curvesInput struct {
@@ -26,11 +23,8 @@ type curvesInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"of more trials, the best half of as many come, and every so manieth of the others: sample tells"`
 }
 
-type curvesAnswer struct{ Body protocol.Curves }
-
-func (s analysisAPI) curves(ctx context.Context, input *curvesInput) (*curvesAnswer, error) {
-	answer, err := s.studies.Curves(ctx, input.Study, protocol.CurvesQuery{Metric: input.Metric, Limit: input.Limit})
-	return &curvesAnswer{Body: answer}, err
+func (s analysisAPI) curves(ctx context.Context, input *curvesInput) (*jsonAnswer[protocol.Curves], error) {
+	return answered(s.studies.Curves(ctx, input.Study, protocol.CurvesQuery{Metric: input.Metric, Limit: input.Limit}))
 }
 
 type timelineInput struct {
@@ -38,25 +32,8 @@ type timelineInput struct {
 	Events int `query:"events" minimum:"1" maximum:"1000000" default:"20000" doc:"how many of the study's newest events are looked at: cut tells where they begin"`
 }
 
-type timelineAnswer struct{ Body protocol.Timeline }
-
-func (s analysisAPI) timeline(ctx context.Context, input *timelineInput) (*timelineAnswer, error) {
-	answer, err := s.studies.Timeline(ctx, input.Study, input.Events)
-	return &timelineAnswer{Body: answer}, err
-}
-
-type planAnswer struct{ Body protocol.PlanProgress }
-
-func (s analysisAPI) planProgress(ctx context.Context, input *StudyRef) (*planAnswer, error) {
-	answer, err := s.studies.PlanProgress(ctx, input.Study)
-	return &planAnswer{Body: answer}, err
-}
-
-type deflationAnswer struct{ Body protocol.StudyDeflation }
-
-func (s analysisAPI) deflation(ctx context.Context, input *StudyRef) (*deflationAnswer, error) {
-	answer, err := s.studies.Deflation(ctx, input.Study)
-	return &deflationAnswer{Body: answer}, err
+func (s analysisAPI) timeline(ctx context.Context, input *timelineInput) (*jsonAnswer[protocol.Timeline], error) {
+	return answered(s.studies.Timeline(ctx, input.Study, input.Events))
 }
 
 // chartRoutes are the lines of the table for what charts are drawn from.
@@ -65,7 +42,7 @@ func (s analysisAPI) chartRoutes() []route {
 		{"GET", studyPath + "/columns", guests, 200, call, "get-columns", "Get what trials measured at one rung, in columns to draw from", handle(s.server, s.columns), nil},
 		{"GET", studyPath + "/curves", guests, 200, call, "get-curves", "Get learning curves of the trials", handle(s.server, s.curves), nil},
 		{"GET", studyPath + "/timeline", guests, 200, call, "get-timeline", "Say which trial ran where and when", handle(s.server, s.timeline), nil},
-		{"GET", studyPath + "/plan", guests, 200, call, "get-plan", "Compare the plan with what was done", handle(s.server, s.planProgress), nil},
-		{"GET", studyPath + "/deflation", readers, 200, call, "get-deflation", "Say what trials leave out of their data for studies of a higher priority", handle(s.server, s.deflation), nil},
+		{"GET", studyPath + "/plan", guests, 200, call, "get-plan", "Compare the plan with what was done", handle(s.server, ofStudy(s.studies.PlanProgress)), nil},
+		{"GET", studyPath + "/deflation", readers, 200, call, "get-deflation", "Say what trials leave out of their data for studies of a higher priority", handle(s.server, ofStudy(s.studies.Deflation)), nil},
 	}
 }

@@ -167,7 +167,7 @@ func TestDefectsAreToldToTheLogAndNotToTheClient(t *testing.T) {
 		"foreign": fmt.Errorf("disk /srv/secret-place is on fire"),
 		"ours":    problem.New(problem.Internal, "disk /srv/secret-place is on fire"),
 	} {
-		s := newStage(t, func(c *api.Config) { c.Studies = api.All(brittle{c.Studies, err}) })
+		s := newStage(t, func(c *api.Config) { c.Studies = useCases(brittle{c.Studies, err}) })
 		got := s.admin("GET", "/api/v1/studies", "")
 		got.problem(t, 500, problem.Internal)
 		if strings.Contains(string(got.body), "secret-place") {

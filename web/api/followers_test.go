@@ -44,7 +44,7 @@ func countedStage(t *testing.T) (*stage, *counted) {
 		store = &counted{Store: c.Tokens.(*memory.Store)}
 		var id atomic.Uint64
 		studies = study.New(store, store, study.Options{Now: time.Now, Random: func() uint64 { return id.Add(1) }})
-		c.Studies = api.All(studies)
+		c.Studies = useCases(studies)
 	})
 	s.studies = studies
 	return s, store

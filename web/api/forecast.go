@@ -34,13 +34,11 @@ type forecastInput struct {
 	Minutes int `query:"minutes" minimum:"1" maximum:"40320" default:"360" doc:"how many minutes of past demand to return"`
 }
 
-type forecastAnswer struct{ Body protocol.PoolForecast }
-
-func (s forecastAPI) poolForecast(ctx context.Context, input *forecastInput) (*forecastAnswer, error) {
+func (s forecastAPI) poolForecast(ctx context.Context, input *forecastInput) (*jsonAnswer[protocol.PoolForecast], error) {
 	answer := s.forecasts.Forecast(callerOf(tokenOf(ctx)), input.Minutes)
 	answer.Minutes, answer.Gaps, answer.Quantiles = orEmpty(answer.Minutes), orEmpty(answer.Gaps), orEmpty(answer.Quantiles)
 	answer.Ahead, answer.Users = orEmpty(answer.Ahead), orEmpty(answer.Users)
-	return &forecastAnswer{Body: answer}, nil
+	return answered(answer, nil)
 }
 
 type adviceInput struct {
@@ -48,12 +46,10 @@ type adviceInput struct {
 	Least       int     `query:"least" minimum:"0" maximum:"1000000" doc:"how many stay awake whatever is forecast"`
 }
 
-type adviceAnswer struct{ Body protocol.PoolAdvice }
-
-func (s forecastAPI) poolAdvice(_ context.Context, input *adviceInput) (*adviceAnswer, error) {
+func (s forecastAPI) poolAdvice(_ context.Context, input *adviceInput) (*jsonAnswer[protocol.PoolAdvice], error) {
 	answer, err := s.forecasts.Advice(protocol.PoolAdviceQuery{Performance: input.Performance, Least: input.Least})
 	answer.Settings, answer.Workers = orEmpty(answer.Settings), orEmpty(answer.Workers)
-	return &adviceAnswer{Body: answer}, err
+	return answered(answer, err)
 }
 
 // forecastRoutes are the lines of the table for what the pool will need.

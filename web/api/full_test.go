@@ -63,7 +63,7 @@ func TestFullDiskIsToldAndPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	studies := study.New(store, store, study.Options{Now: time.Now, Random: func() uint64 { return 7 }})
-	s := newStage(t, func(c *api.Config) { c.Studies, c.Artifacts, c.Healthy = api.All(studies), artifacts, store.Err })
+	s := newStage(t, func(c *api.Config) { c.Studies, c.Artifacts, c.Healthy = useCases(studies), artifacts, store.Err })
 	created := s.create()
 	worker := s.worker()
 	lease := s.lease(worker)

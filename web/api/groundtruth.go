@@ -22,22 +22,18 @@ type machineList struct {
 	Machines []protocol.GroundTruthMachine `json:"machines"`
 }
 
-type machinesAnswer struct{ Body machineList }
-
-func (s knowledgeAPI) listGroundTruth(ctx context.Context, _ *nothing) (*machinesAnswer, error) {
+func (s knowledgeAPI) listGroundTruth(ctx context.Context, _ *nothing) (*jsonAnswer[machineList], error) {
 	machines, err := s.studies.GroundTruthMachines(ctx)
-	return &machinesAnswer{Body: machineList{Machines: orEmpty(machines)}}, err
+	return answered(machineList{Machines: orEmpty(machines)}, err)
 }
 
 type truthInput struct{ MachineQuery }
 
-type truthAnswer struct{ Body protocol.GroundTruth }
-
 // groundTruth answers all types of machine where none is named.
-func (s knowledgeAPI) groundTruth(ctx context.Context, input *truthInput) (*truthAnswer, error) {
+func (s knowledgeAPI) groundTruth(ctx context.Context, input *truthInput) (*jsonAnswer[protocol.GroundTruth], error) {
 	truth, err := s.studies.GroundTruth(ctx, input.Machine)
 	truth.Records = orEmpty(truth.Records)
-	return &truthAnswer{Body: truth}, err
+	return answered(truth, err)
 }
 
 type runsInput struct {
@@ -46,12 +42,10 @@ type runsInput struct {
 	Offset int `query:"offset" minimum:"0"`
 }
 
-type runsAnswer struct{ Body protocol.GroundTruthRuns }
-
-func (s knowledgeAPI) groundTruthRuns(ctx context.Context, input *runsInput) (*runsAnswer, error) {
+func (s knowledgeAPI) groundTruthRuns(ctx context.Context, input *runsInput) (*jsonAnswer[protocol.GroundTruthRuns], error) {
 	page, err := s.studies.GroundTruthRuns(ctx, input.Machine, input.Limit, input.Offset)
 	page.Runs = orEmpty(page.Runs)
-	return &runsAnswer{Body: page}, err
+	return answered(page, err)
 }
 
 type clustersInput struct {
@@ -59,25 +53,10 @@ type clustersInput struct {
 	Configuration string `query:"configuration" maxLength:"4096" doc:"the key of a configuration, as the answer lists them; without it, the one with most runs"`
 }
 
-type clustersAnswer struct {
-	Body protocol.GroundTruthClusters
-}
-
-func (s knowledgeAPI) groundTruthClusters(ctx context.Context, input *clustersInput) (*clustersAnswer, error) {
+func (s knowledgeAPI) groundTruthClusters(ctx context.Context, input *clustersInput) (*jsonAnswer[protocol.GroundTruthClusters], error) {
 	answer, err := s.studies.GroundTruthClusters(ctx, input.Machine, input.Configuration)
 	answer.Configurations, answer.Workloads = orEmpty(answer.Configurations), orEmpty(answer.Workloads)
-	return &clustersAnswer{Body: answer}, err
-}
-
-type importInput struct {
-	Content[protocol.GroundTruth]
-}
-
-type importAnswer struct{ Body protocol.GroundTruthImported }
-
-func (s knowledgeAPI) importGroundTruth(ctx context.Context, input *importInput) (*importAnswer, error) {
-	reply, err := s.studies.ImportGroundTruth(ctx, input.Body)
-	return &importAnswer{Body: reply}, err
+	return answered(answer, err)
 }
 
 type forgetInput struct {
@@ -85,15 +64,12 @@ type forgetInput struct {
 	All bool `query:"all" doc:"forget every type of machine"`
 }
 
-type forgetAnswer struct{ Body protocol.GroundTruthForgotten }
-
 // forgetGroundTruth takes a type of machine or all=true, so that a forgotten
 // parameter does not forget everything.
-func (s knowledgeAPI) forgetGroundTruth(ctx context.Context, input *forgetInput) (*forgetAnswer, error) {
+func (s knowledgeAPI) forgetGroundTruth(ctx context.Context, input *forgetInput) (*jsonAnswer[protocol.GroundTruthForgotten], error) {
 	if (input.Machine != "") == input.All {
 		return nil, problem.WithFields("the query has a fault", []problem.Field{
 			{Path: "machine", Value: input.Machine, Message: "must be the type of machine to forget, or else all=true: one of them"}})
 	}
-	reply, err := s.studies.ForgetGroundTruth(ctx, input.Machine)
-	return &forgetAnswer{Body: reply}, err
+	return answered(s.studies.ForgetGroundTruth(ctx, input.Machine))
 }

@@ -10,17 +10,15 @@ type health struct {
 	Status string `json:"status" enum:"ok"`
 }
 
-type healthAnswer struct{ Body health }
-
-func (s healthAPI) health(context.Context, *nothing) (*healthAnswer, error) {
+func (s healthAPI) health(context.Context, *nothing) (*jsonAnswer[health], error) {
 	if err := s.healthy(); err != nil {
 		return nil, problem.New(problem.Unavailable, "the server does not acknowledge anything any more and has to be restarted: its log says why")
 	}
-	return &healthAnswer{Body: health{Status: "ok"}}, nil
+	return answered(health{Status: "ok"}, nil)
 }
 
 // readiness is health, and that the server is not about to end.
-func (s healthAPI) readiness(ctx context.Context, input *nothing) (*healthAnswer, error) {
+func (s healthAPI) readiness(ctx context.Context, input *nothing) (*jsonAnswer[health], error) {
 	if err := s.ready(); err != nil {
 		return nil, problem.New(problem.Unavailable, "the server takes no further work: %w", err)
 	}

@@ -148,7 +148,7 @@ func (h held) Pause(ctx context.Context, ref string) (protocol.StudyView, error)
 func TestAttemptThatOverlapsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := build(t, func(c *api.Config) { c.Studies = api.All(held{c.Studies}) })
+		s := build(t, func(c *api.Config) { c.Studies = useCases(held{c.Studies}) })
 		path := "/api/v1/studies/" + s.stored() + "/pause"
 		attempt := func(ctx context.Context) *httptest.ResponseRecorder {
 			r := httptest.NewRequestWithContext(ctx, "POST", path, nil)

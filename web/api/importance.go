@@ -18,13 +18,10 @@ type importanceInput struct {
 	Method string `query:"method" enum:"ped-anova,fanova" default:"ped-anova" doc:"ped-anova: what the best trials have in common; fanova: what the values vary with, over the whole space"`
 }
 
-type importanceAnswer struct{ Body protocol.Importance }
-
-func (s analysisAPI) importance(ctx context.Context, input *importanceInput) (*importanceAnswer, error) {
-	answer, err := s.studies.Importance(ctx, input.Study, protocol.ImportanceQuery{
+func (s analysisAPI) importance(ctx context.Context, input *importanceInput) (*jsonAnswer[protocol.Importance], error) {
+	return answered(s.studies.Importance(ctx, input.Study, protocol.ImportanceQuery{
 		Method: input.Method, Objective: input.Objective, Rung: given(input.Rung),
-	})
-	return &importanceAnswer{Body: answer}, err
+	}))
 }
 
 type ablationInput struct {
@@ -34,13 +31,10 @@ type ablationInput struct {
 	To   int `query:"to" minimum:"-1" default:"-1" doc:"the trial to reach; -1: the recommended one"`
 }
 
-type ablationAnswer struct{ Body protocol.Ablation }
-
-func (s analysisAPI) ablation(ctx context.Context, input *ablationInput) (*ablationAnswer, error) {
-	answer, err := s.studies.Ablation(ctx, input.Study, protocol.AblationQuery{
+func (s analysisAPI) ablation(ctx context.Context, input *ablationInput) (*jsonAnswer[protocol.Ablation], error) {
+	return answered(s.studies.Ablation(ctx, input.Study, protocol.AblationQuery{
 		From: given(input.From), To: given(input.To), Objective: input.Objective, Rung: given(input.Rung),
-	})
-	return &ablationAnswer{Body: answer}, err
+	}))
 }
 
 // given is a number of a query, nil for the -1 that stands for none.

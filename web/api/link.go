@@ -22,9 +22,7 @@ type linkInput struct {
 	Content[protocol.LinkRequest]
 }
 
-type linkAnswer struct{ Body protocol.IssuedLink }
-
-func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*linkAnswer, error) {
+func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*jsonAnswer[protocol.IssuedLink], error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -45,7 +43,7 @@ func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*linkAnswe
 	if err := s.made(ctx, "link "+token.ID, "study "+view.Owner+":"+view.Name); err != nil {
 		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
 	}
-	return &linkAnswer{Body: protocol.IssuedLink{LinkView: linkOf(token), Path: linkPath(view.ID, secret), Token: secret}}, nil
+	return answered(protocol.IssuedLink{LinkView: linkOf(token), Path: linkPath(view.ID, secret), Token: secret}, nil)
 }
 
 // linkPath is the page that takes the secret, behind the #, and leads to the study.
@@ -57,9 +55,7 @@ type linkList struct {
 	Links []protocol.LinkView `json:"links"`
 }
 
-type linksAnswer struct{ Body linkList }
-
-func (s accessAPI) listLinks(ctx context.Context, input *StudyRef) (*linksAnswer, error) {
+func (s accessAPI) listLinks(ctx context.Context, input *StudyRef) (*jsonAnswer[linkList], error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err
@@ -69,7 +65,7 @@ func (s accessAPI) listLinks(ctx context.Context, input *StudyRef) (*linksAnswer
 	for _, link := range links {
 		views = append(views, linkOf(link))
 	}
-	return &linksAnswer{Body: linkList{Links: views}}, err
+	return answered(linkList{Links: views}, err)
 }
 
 type linkRef struct {

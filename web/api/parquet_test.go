@@ -33,7 +33,7 @@ func table(t *testing.T, trials []protocol.RankedTrial) *stage {
 		{Name: "width", Type: space.OrdinalType, Values: []space.Value{space.Float(0.5), space.Int(2)}},
 		{Name: "nesterov", Type: space.CategoricalType, Values: []space.Value{space.Bool(true), space.Bool(false)}},
 	}
-	return newStage(t, func(c *api.Config) { c.Studies = api.All(shown{UseCases: c.Studies, view: view, trials: trials}) })
+	return newStage(t, func(c *api.Config) { c.Studies = useCases(shown{UseCases: c.Studies, view: view, trials: trials}) })
 }
 
 func tabled() []protocol.RankedTrial {

@@ -188,7 +188,7 @@ func TestACheckpointSurvivesItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := newStage(t, func(c *api.Config) {
-		c.Studies, c.Tokens = api.All(study.New(s.store, s.store, study.Options{Now: time.Now, Random: func() uint64 { return 7 }})), s.store
+		c.Studies, c.Tokens = useCases(study.New(s.store, s.store, study.Options{Now: time.Now, Random: func() uint64 { return 7 }})), s.store
 	})
 	next.secrets = s.secrets
 	worker = next.worker()

@@ -18,16 +18,14 @@ type previewInput struct {
 	RawBody     []byte `contentType:"application/yaml"`
 }
 
-type previewAnswer struct{ Body protocol.Preview }
-
 // preview is the plan of a study file or its faults. A file with faults is no
 // failed request here: it is what an editor's text is most of the time.
-func (s studyAPI) preview(ctx context.Context, input *previewInput) (*previewAnswer, error) {
+func (s studyAPI) preview(ctx context.Context, input *previewInput) (*jsonAnswer[protocol.Preview], error) {
 	format, err := formatOf(input.ContentType)
 	if err != nil {
 		return nil, err
 	}
-	answer := &previewAnswer{Body: protocol.Preview{Faults: []problem.Field{}}}
+	answer := &jsonAnswer[protocol.Preview]{Body: protocol.Preview{Faults: []problem.Field{}}}
 	def, err := studyfile.Parse(input.RawBody, format)
 	var told *problem.Error
 	if errors.As(err, &told) && told.Code == problem.Invalid && len(told.Fields) > 0 {

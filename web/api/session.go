@@ -134,10 +134,8 @@ func (s accessAPI) signOut(ctx context.Context, input *signOutInput) (*cookieAns
 	return &cookieAnswer{SetCookie: cookie.String()}, nil
 }
 
-type identityAnswer struct{ Body protocol.Identity }
-
 // whoAmI says whose token this is, for clients that only have the token.
-func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*identityAnswer, error) {
+func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*jsonAnswer[protocol.Identity], error) {
 	token := tokenOf(ctx)
 	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope), Study: token.Study}
 	switch token.Scope {
@@ -147,5 +145,5 @@ func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*identityAnswer, err
 		identity.Owner = token.Name
 	case auth.Worker, auth.Viewer, auth.Link:
 	}
-	return &identityAnswer{Body: identity}, nil
+	return answered(identity, nil)
 }

@@ -15,7 +15,7 @@ func (s sharingAPI) sharingRoutes() []route {
 		{"PUT", quotaPath, admins, 200, call, "set-quota", "Bound what a user has of the workers", handle(s.server, s.setQuota), nil},
 		{"DELETE", quotaPath, admins, 204, call, "remove-quota", "Let a user have what there is", handle(s.server, s.removeQuota), nil},
 		{"GET", reservations, readers, 200, call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, s.listReservations), nil},
-		{"POST", reservations, admins, 201, call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s.server, s.makeReservation), nil},
+		{"POST", reservations, admins, 201, call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s.server, ofBody(s.studies.Reserve)), nil},
 		{"DELETE", reservations + "/{reservation}", admins, 204, call, "remove-reservation", "End a reservation before its time", handle(s.server, s.removeReservation), nil},
 		{"POST", workerPath + "/drain", owners, 200, call, "drain-worker", "Give a worker no more trials, and let those that it runs go on elsewhere if that is asked for", handle(s.server, s.drainWorker), nil},
 		{"DELETE", workerPath + "/drain", owners, 200, call, "undrain-worker", "Give a drained worker trials again", handle(s.server, s.undrainWorker), nil},
@@ -26,11 +26,9 @@ type quotaList struct {
 	Quotas []protocol.QuotaView `json:"quotas"`
 }
 
-type quotasAnswer struct{ Body quotaList }
-
-func (s sharingAPI) listQuotas(ctx context.Context, _ *nothing) (*quotasAnswer, error) {
+func (s sharingAPI) listQuotas(ctx context.Context, _ *nothing) (*jsonAnswer[quotaList], error) {
 	list, err := s.studies.Quotas(ctx)
-	return &quotasAnswer{Body: quotaList{Quotas: orEmpty(list)}}, err
+	return answered(quotaList{Quotas: orEmpty(list)}, err)
 }
 
 // UserRef names a user in a path.
@@ -38,11 +36,8 @@ type UserRef struct {
 	User string `path:"user" maxLength:"128" doc:"a user's name, or admin for the administrators"`
 }
 
-type quotaAnswer struct{ Body protocol.QuotaView }
-
-func (s sharingAPI) getQuota(ctx context.Context, input *UserRef) (*quotaAnswer, error) {
-	view, err := s.studies.Quota(ctx, input.User)
-	return &quotaAnswer{Body: view}, err
+func (s sharingAPI) getQuota(ctx context.Context, input *UserRef) (*jsonAnswer[protocol.QuotaView], error) {
+	return answered(s.studies.Quota(ctx, input.User))
 }
 
 type quotaInput struct {
@@ -50,9 +45,8 @@ type quotaInput struct {
 	Content[protocol.Quota]
 }
 
-func (s sharingAPI) setQuota(ctx context.Context, input *quotaInput) (*quotaAnswer, error) {
-	view, err := s.studies.SetQuota(ctx, input.User, input.Body)
-	return &quotaAnswer{Body: view}, err
+func (s sharingAPI) setQuota(ctx context.Context, input *quotaInput) (*jsonAnswer[protocol.QuotaView], error) {
+	return answered(s.studies.SetQuota(ctx, input.User, input.Body))
 }
 
 func (s sharingAPI) removeQuota(ctx context.Context, input *UserRef) (*nothing, error) {
@@ -63,22 +57,9 @@ type reservationList struct {
 	Reservations []protocol.Reservation `json:"reservations"`
 }
 
-type reservationsAnswer struct{ Body reservationList }
-
-func (s sharingAPI) listReservations(ctx context.Context, _ *nothing) (*reservationsAnswer, error) {
+func (s sharingAPI) listReservations(ctx context.Context, _ *nothing) (*jsonAnswer[reservationList], error) {
 	list, err := s.studies.Reservations(ctx)
-	return &reservationsAnswer{Body: reservationList{Reservations: orEmpty(list)}}, err
-}
-
-type reservationInput struct {
-	Content[protocol.ReservationRequest]
-}
-
-type reservationAnswer struct{ Body protocol.Reservation }
-
-func (s sharingAPI) makeReservation(ctx context.Context, input *reservationInput) (*reservationAnswer, error) {
-	made, err := s.studies.Reserve(ctx, input.Body)
-	return &reservationAnswer{Body: made}, err
+	return answered(reservationList{Reservations: orEmpty(list)}, err)
 }
 
 // ReservationRef names a reservation in a path.
@@ -100,14 +81,10 @@ type drainInput struct {
 	Content[protocol.DrainRequest]
 }
 
-type drainedAnswer struct{ Body protocol.Drained }
-
-func (s sharingAPI) drainWorker(ctx context.Context, input *drainInput) (*drainedAnswer, error) {
-	answer, err := s.studies.Drain(ctx, input.Worker, input.Body)
-	return &drainedAnswer{Body: answer}, err
+func (s sharingAPI) drainWorker(ctx context.Context, input *drainInput) (*jsonAnswer[protocol.Drained], error) {
+	return answered(s.studies.Drain(ctx, input.Worker, input.Body))
 }
 
-func (s sharingAPI) undrainWorker(ctx context.Context, input *NamedWorkerRef) (*drainedAnswer, error) {
-	answer, err := s.studies.Undrain(ctx, input.Worker)
-	return &drainedAnswer{Body: answer}, err
+func (s sharingAPI) undrainWorker(ctx context.Context, input *NamedWorkerRef) (*jsonAnswer[protocol.Drained], error) {
+	return answered(s.studies.Undrain(ctx, input.Worker))
 }

@@ -41,6 +41,26 @@ type stage struct {
 	clock time.Time
 }
 
+// useCases are those of a service or of one that stands in for it.
+func useCases[S interface {
+	api.StudyUseCases
+	api.AnalysisUseCases
+	api.TrialUseCases
+	api.ChartUseCases
+	api.EdgeUseCases
+	api.WorkerUseCases
+	api.SharingUseCases
+	api.LeaseUseCases
+	api.GroundTruthUseCases
+	api.ArtifactUseCases
+	api.Receipts
+}](s S) api.UseCases {
+	return api.UseCases{
+		StudyUseCases: s, AnalysisUseCases: s, TrialUseCases: s, ChartUseCases: s, EdgeUseCases: s, WorkerUseCases: s,
+		SharingUseCases: s, LeaseUseCases: s, GroundTruthUseCases: s, ArtifactUseCases: s, Receipts: s,
+	}
+}
+
 func newStage(t testing.TB, adapt ...func(*api.Config)) *stage {
 	t.Helper()
 	s := build(t, adapt...)
@@ -81,7 +101,7 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 		s.secrets[scope] = secret
 	}
 	config := api.Config{
-		Studies: api.All(s.studies), Artifacts: artifacts, Tokens: s.store, Now: s.now,
+		Studies: useCases(s.studies), Artifacts: artifacts, Tokens: s.store, Now: s.now,
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 		UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "page "+r.URL.Path)

@@ -24,13 +24,9 @@ type StudyRef struct {
 	Study string `path:"study" maxLength:"200" doc:"the study's id, or its name: alone for one of your own, as OWNER:NAME for a user's"`
 }
 
-type studyAnswer struct{ Body protocol.StudyView }
-
 type studyList struct {
 	Studies []protocol.StudyView `json:"studies"`
 }
-
-type studiesAnswer struct{ Body studyList }
 
 type createInput struct {
 	ContentType string `header:"Content-Type" hidden:"true"`
@@ -128,29 +124,9 @@ func describeCreate(operation *huma.Operation, registry huma.Registry) {
 		"application/json": {Schema: openapi.SchemaOf[protocol.StudyView](registry)}}}
 }
 
-func (s studyAPI) listStudies(ctx context.Context, _ *nothing) (*studiesAnswer, error) {
+func (s studyAPI) listStudies(ctx context.Context, _ *nothing) (*jsonAnswer[studyList], error) {
 	views, err := s.studies.Studies(ctx)
-	return &studiesAnswer{Body: studyList{Studies: orEmpty(views)}}, err
-}
-
-func (s studyAPI) getStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
-	view, err := s.studies.Study(ctx, input.Study)
-	return &studyAnswer{Body: view}, err
-}
-
-func (s studyAPI) pauseStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
-	view, err := s.studies.Pause(ctx, input.Study)
-	return &studyAnswer{Body: view}, err
-}
-
-func (s studyAPI) resumeStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
-	view, err := s.studies.Resume(ctx, input.Study)
-	return &studyAnswer{Body: view}, err
-}
-
-func (s studyAPI) stopStudy(ctx context.Context, input *StudyRef) (*studyAnswer, error) {
-	view, err := s.studies.Stop(ctx, input.Study)
-	return &studyAnswer{Body: view}, err
+	return answered(studyList{Studies: orEmpty(views)}, err)
 }
 
 type enqueueInput struct {
@@ -158,11 +134,8 @@ type enqueueInput struct {
 	Content[protocol.EnqueueRequest]
 }
 
-type enqueueAnswer struct{ Body protocol.EnqueueReply }
-
-func (s studyAPI) enqueue(ctx context.Context, input *enqueueInput) (*enqueueAnswer, error) {
-	reply, err := s.studies.Enqueue(ctx, input.Study, input.Body)
-	return &enqueueAnswer{Body: reply}, err
+func (s studyAPI) enqueue(ctx context.Context, input *enqueueInput) (*jsonAnswer[protocol.EnqueueReply], error) {
+	return answered(s.studies.Enqueue(ctx, input.Study, input.Body))
 }
 
 func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
@@ -177,37 +150,13 @@ func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, e
 	return nil, nil
 }
 
-type recommendationAnswer struct{ Body protocol.Recommendation }
-
-func (s studyAPI) recommendation(ctx context.Context, input *StudyRef) (*recommendationAnswer, error) {
-	answer, err := s.studies.Recommendation(ctx, input.Study)
-	return &recommendationAnswer{Body: answer}, err
-}
-
-type correlationsAnswer struct{ Body protocol.Correlations }
-
-func (s studyAPI) correlations(ctx context.Context, input *StudyRef) (*correlationsAnswer, error) {
-	answer, err := s.studies.Correlations(ctx, input.Study)
-	return &correlationsAnswer{Body: answer}, err
-}
-
 type measurementsInput struct {
 	StudyRef
 	Points int `query:"points" minimum:"1" maximum:"100000" default:"2000" doc:"how many results to answer at most; of more, the best and the middle one of each stretch of time are chosen, by rung"`
 }
 
-type measurementsAnswer struct{ Body protocol.Measurements }
-
-func (s studyAPI) measurements(ctx context.Context, input *measurementsInput) (*measurementsAnswer, error) {
-	answer, err := s.studies.Measurements(ctx, input.Study, input.Points)
-	return &measurementsAnswer{Body: answer}, err
-}
-
-type paretoAnswer struct{ Body protocol.Pareto }
-
-func (s studyAPI) pareto(ctx context.Context, input *StudyRef) (*paretoAnswer, error) {
-	answer, err := s.studies.Pareto(ctx, input.Study)
-	return &paretoAnswer{Body: answer}, err
+func (s studyAPI) measurements(ctx context.Context, input *measurementsInput) (*jsonAnswer[protocol.Measurements], error) {
+	return answered(s.studies.Measurements(ctx, input.Study, input.Points))
 }
 
 // orEmpty makes an absent list an empty one: [] in JSON, not null.

@@ -10,13 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-type tokenInput struct {
-	Content[protocol.TokenRequest]
-}
-
-type tokenAnswer struct{ Body protocol.IssuedToken }
-
-func (s accessAPI) createToken(ctx context.Context, input *tokenInput) (*tokenAnswer, error) {
+func (s accessAPI) createToken(ctx context.Context, input *Content[protocol.TokenRequest]) (*jsonAnswer[protocol.IssuedToken], error) {
 	ttl := time.Duration(math.Ceil(input.Body.TTLSeconds * float64(time.Second))) // 0 only if 0 was asked for
 	secret, token, err := auth.Issue(ctx, s.tokens, auth.Request{
 		Name: input.Body.Name, Scope: auth.Scope(input.Body.Scope), Worker: input.Body.Worker, Life: ttl,
@@ -27,16 +21,14 @@ func (s accessAPI) createToken(ctx context.Context, input *tokenInput) (*tokenAn
 	if err := s.made(ctx, "token "+token.ID, whoOf(token)); err != nil {
 		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
 	}
-	return &tokenAnswer{Body: protocol.IssuedToken{TokenView: viewOf(token), Token: secret}}, nil
+	return answered(protocol.IssuedToken{TokenView: viewOf(token), Token: secret}, nil)
 }
 
 type tokenList struct {
 	Tokens []protocol.TokenView `json:"tokens"`
 }
 
-type tokensAnswer struct{ Body tokenList }
-
-func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*tokensAnswer, error) {
+func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*jsonAnswer[tokenList], error) {
 	tokens, err := s.authenticator.Tokens(ctx)
 	views := []protocol.TokenView{}
 	for _, token := range tokens {
@@ -44,7 +36,7 @@ func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*tokensAnswer, e
 			views = append(views, viewOf(token))
 		}
 	}
-	return &tokensAnswer{Body: tokenList{Tokens: views}}, err
+	return answered(tokenList{Tokens: views}, err)
 }
 
 type tokenRef struct {

@@ -18,9 +18,7 @@ type trialsInput struct {
 	Offset int           `query:"offset" minimum:"0" maximum:"1000000000"`
 }
 
-type trialsAnswer struct{ Body protocol.TrialPage }
-
-func (s trialAPI) listTrials(ctx context.Context, input *trialsInput) (*trialsAnswer, error) {
+func (s trialAPI) listTrials(ctx context.Context, input *trialsInput) (*jsonAnswer[protocol.TrialPage], error) {
 	query := protocol.TrialQuery{
 		States: input.State, Find: input.Find, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
 	}
@@ -32,7 +30,7 @@ func (s trialAPI) listTrials(ctx context.Context, input *trialsInput) (*trialsAn
 	for i := range page.Trials {
 		page.Trials[i].Results = orEmpty(page.Trials[i].Results)
 	}
-	return &trialsAnswer{Body: page}, err
+	return answered(page, err)
 }
 
 // TrialRef names a trial in a path.
@@ -41,13 +39,11 @@ type TrialRef struct {
 	Number int `path:"number" minimum:"0" maximum:"1000000000" doc:"the trial's number in its study"`
 }
 
-type trialAnswer struct{ Body protocol.TrialDetail }
-
-func (s trialAPI) getTrial(ctx context.Context, input *TrialRef) (*trialAnswer, error) {
+func (s trialAPI) getTrial(ctx context.Context, input *TrialRef) (*jsonAnswer[protocol.TrialDetail], error) {
 	detail, err := s.studies.TrialDetail(ctx, input.Study, input.Number)
 	detail.Trial.Results = orEmpty(detail.Trial.Results)
 	detail.Reports, detail.Events = orEmpty(detail.Reports), orEmpty(detail.Events)
-	return &trialAnswer{Body: detail}, err
+	return answered(detail, err)
 }
 
 type textAnswer struct {

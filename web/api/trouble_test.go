@@ -92,7 +92,7 @@ func onRig(t *testing.T, open func(*testing.T) (keeper, func() error), test func
 		}
 		studies := study.New(r.store, r.store, study.Options{Now: time.Now, Random: sequence(1), LeaseSeconds: 3600, HeartbeatSeconds: 10})
 		r.server = api.NewHTTPServer("", api.New(api.Config{
-			Studies: api.All(studies), Artifacts: artifacts, Tokens: r.store, Now: time.Now,
+			Studies: useCases(studies), Artifacts: artifacts, Tokens: r.store, Now: time.Now,
 			Logger: slog.New(slog.DiscardHandler), UI: http.NotFoundHandler(),
 		}), slog.New(slog.DiscardHandler))
 		listener := r.network.Listen(rigAddress)

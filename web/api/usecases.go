@@ -6,12 +6,13 @@ import (
 	"io"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// StudyUseCases are what people do with studies. study.Service has them.
+// StudyUseCases create, change and show studies. study.Service has them.
 type StudyUseCases interface {
 	CreateWarm(ctx context.Context, def definition.Definition, prior []protocol.Observation) (protocol.StudyView, error)
 	Studies(ctx context.Context) ([]protocol.StudyView, error)
@@ -25,7 +26,7 @@ type StudyUseCases interface {
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 }
 
-// AnalysisUseCases are what is read out of a study's results.
+// AnalysisUseCases analyse the results of a study.
 type AnalysisUseCases interface {
 	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
@@ -37,7 +38,7 @@ type AnalysisUseCases interface {
 	EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error)
 }
 
-// TrialUseCases are what people read of trials and of what happened to them.
+// TrialUseCases show trials and their history.
 type TrialUseCases interface {
 	Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error)
 	EachTrial(ctx context.Context, ref string, visit func(protocol.RankedTrial) error) error
@@ -50,7 +51,7 @@ type TrialUseCases interface {
 	WaitEvents(ctx context.Context, ref string, after int64) error
 }
 
-// ChartUseCases are what charts of a study are drawn from.
+// ChartUseCases return the data of charts of a study.
 type ChartUseCases interface {
 	Columns(ctx context.Context, ref string, query protocol.ColumnsQuery) (protocol.Columns, error)
 	Curves(ctx context.Context, ref string, query protocol.CurvesQuery) (protocol.Curves, error)
@@ -59,7 +60,7 @@ type ChartUseCases interface {
 	Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error)
 }
 
-// WorkerUseCases are what workers do to be known.
+// WorkerUseCases register workers, take their heartbeats and show them.
 type WorkerUseCases interface {
 	RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
@@ -70,7 +71,7 @@ type WorkerUseCases interface {
 	Pool(ctx context.Context) (protocol.Pool, error)
 }
 
-// SharingUseCases are how users share the workers.
+// SharingUseCases divide the workers among users.
 type SharingUseCases interface {
 	Quotas(ctx context.Context) ([]protocol.QuotaView, error)
 	Quota(ctx context.Context, user string) (protocol.QuotaView, error)
@@ -83,7 +84,7 @@ type SharingUseCases interface {
 	Undrain(ctx context.Context, worker string) (protocol.Drained, error)
 }
 
-// LeaseUseCases are what workers do with the trials they run.
+// LeaseUseCases lease trials to workers and take their results.
 type LeaseUseCases interface {
 	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
@@ -94,7 +95,7 @@ type LeaseUseCases interface {
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
 }
 
-// GroundTruthUseCases are what people do with what runs taught about workloads.
+// GroundTruthUseCases show and exchange the ground truth of workloads.
 type GroundTruthUseCases interface {
 	GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error)
 	GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error)
@@ -104,24 +105,24 @@ type GroundTruthUseCases interface {
 	ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error)
 }
 
-// EdgeUseCases are what people do with what is known of architectures.
+// EdgeUseCases show and exchange the inference results of architectures.
 type EdgeUseCases interface {
 	Architectures(ctx context.Context, limit int) (protocol.Architectures, error)
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
-// ArtifactUseCases say who may read which artifact, and commit it.
+// ArtifactUseCases note uploads and decide who may read an artifact.
 type ArtifactUseCases interface {
 	Uploaded(ctx context.Context, sha256 string, bytes int64)
 	CheckArtifact(ctx context.Context, sha256 string) error
 }
 
-// Receipts finds the answers of calls that were made before.
+// Receipts finds the answers of earlier calls by their idempotency keys.
 type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
 }
 
-// UseCases are everything the API does with studies, by who asks for it.
+// UseCases are all use cases that the handlers call.
 type UseCases struct {
 	StudyUseCases
 	AnalysisUseCases
@@ -136,20 +137,8 @@ type UseCases struct {
 	Receipts
 }
 
-// All are the use cases of one service that has all of them, such as study.Service.
-func All[S interface {
-	StudyUseCases
-	AnalysisUseCases
-	TrialUseCases
-	ChartUseCases
-	EdgeUseCases
-	WorkerUseCases
-	SharingUseCases
-	LeaseUseCases
-	GroundTruthUseCases
-	ArtifactUseCases
-	Receipts
-}](service S) UseCases {
+// All returns the use cases of the service, which has all of them.
+func All(service *study.Service) UseCases {
 	return UseCases{service, service, service, service, service, service, service, service, service, service, service}
 }
 

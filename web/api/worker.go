@@ -7,29 +7,20 @@ import (
 	"github.com/tandem-tune/tandem/study"
 )
 
-type registerInput struct {
-	Content[protocol.WorkerRegistration]
-}
-
-type timingAnswer struct{ Body protocol.Timing }
-
-func (s workerAPI) registerWorker(ctx context.Context, input *registerInput) (*timingAnswer, error) {
+func (s workerAPI) registerWorker(ctx context.Context, input *Content[protocol.WorkerRegistration]) (*jsonAnswer[protocol.Timing], error) {
 	token, err := s.authenticator.Bind(ctx, tokenOf(ctx), input.Body.Name)
 	if err != nil {
 		return nil, err
 	}
-	timing, err := s.studies.RegisterWorker(study.WithCaller(ctx, callerOf(token)), input.Body)
-	return &timingAnswer{Body: timing}, err
+	return answered(s.studies.RegisterWorker(study.WithCaller(ctx, callerOf(token)), input.Body))
 }
 
 type workerList struct {
 	Workers []protocol.Worker `json:"workers"`
 }
 
-type workersAnswer struct{ Body workerList }
-
-func (s workerAPI) listWorkers(ctx context.Context, _ *nothing) (*workersAnswer, error) {
-	return &workersAnswer{Body: workerList{Workers: orEmpty(s.studies.Workers(ctx))}}, nil
+func (s workerAPI) listWorkers(ctx context.Context, _ *nothing) (*jsonAnswer[workerList], error) {
+	return answered(workerList{Workers: orEmpty(s.studies.Workers(ctx))}, nil)
 }
 
 // WorkerRef names a worker in a path.
@@ -37,11 +28,8 @@ type WorkerRef struct {
 	Worker string `path:"worker" maxLength:"64" doc:"the id the worker registered with"`
 }
 
-type workerHistoryAnswer struct{ Body protocol.WorkerHistory }
-
-func (s workerAPI) workerHistory(ctx context.Context, input *WorkerRef) (*workerHistoryAnswer, error) {
-	history, err := s.studies.WorkerHistory(ctx, input.Worker)
-	return &workerHistoryAnswer{Body: history}, err
+func (s workerAPI) workerHistory(ctx context.Context, input *WorkerRef) (*jsonAnswer[protocol.WorkerHistory], error) {
+	return answered(s.studies.WorkerHistory(ctx, input.Worker))
 }
 
 type heartbeatInput struct {
@@ -49,12 +37,10 @@ type heartbeatInput struct {
 	Content[protocol.Heartbeat]
 }
 
-type heartbeatAnswer struct{ Body protocol.HeartbeatReply }
-
-func (s workerAPI) heartbeat(ctx context.Context, input *heartbeatInput) (*heartbeatAnswer, error) {
+func (s workerAPI) heartbeat(ctx context.Context, input *heartbeatInput) (*jsonAnswer[protocol.HeartbeatReply], error) {
 	reply, err := s.studies.Heartbeat(ctx, input.Worker, input.Body)
 	reply.Lost = orEmpty(reply.Lost)
-	return &heartbeatAnswer{Body: reply}, err
+	return answered(reply, err)
 }
 
 func (s workerAPI) removeWorker(ctx context.Context, input *WorkerRef) (*nothing, error) {
