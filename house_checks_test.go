@@ -84,6 +84,28 @@ func TestThereAreThreeRunsOfTheTests(t *testing.T) {
 	}
 }
 
+// Without a driver the check of GPUs says of each step why it was left out.
+func TestTheGPUCheckSaysWhatItLeavesOut(t *testing.T) {
+	out := t.TempDir()
+	if said, err := exec.Command("scripts/gpu-check", "--help").CombinedOutput(); err != nil || !strings.Contains(string(said), "--change-settings") {
+		t.Errorf("%v: %s", err, said)
+	}
+	said, err := exec.Command("scripts/gpu-check", "--binary", "scripts/test", "--out", out, "--nvml", filepath.Join(out, "nothing")).CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 3 {
+		t.Fatalf("%v: %s", err, said)
+	}
+	report, err := os.ReadFile(filepath.Join(out, "report.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"doctor", "share", "memory", "auto", "transformer"} {
+		if !strings.Contains(string(report), "| "+step+" | the whole step | - | this check | skipped: no NVIDIA driver: ") {
+			t.Errorf("of %s it says:\n%s", step, report)
+		}
+	}
+}
+
 // slow is a go command whose build goes on until somebody was told how far it is,
 // or which fails if FAILS says so.
 const slow = `#!/bin/sh

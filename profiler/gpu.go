@@ -142,9 +142,11 @@ var ErrGPULost = errors.New("the GPU has fallen off the bus")
 // nvmlNoFunction is NVML's code for a function that it does not have.
 const nvmlNoFunction = 13
 
-// nvmlFault words the codes a user can act on (nvml.h, nvmlReturn_t).
+// nvmlFault words the codes a user can act on (nvml.h, nvmlReturn_t); nil for 0.
 func nvmlFault(code int) error {
 	switch code {
+	case 0:
+		return nil
 	case 2:
 		return errors.New("the GPU does not take that value")
 	case 3:

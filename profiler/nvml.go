@@ -53,10 +53,13 @@ typedef struct {
 	int code[METRICS];
 } nvml_reading;
 
-// nvml_open returns 0, or the number of the step that failed.
+#define NOT_FOUND -1
+#define TOO_OLD -2
+
+// nvml_open returns 0, one of these two, or NVML's code.
 static int nvml_open(nvml_library *l, const char *path) {
 	l->handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-	if (!l->handle) return 1;
+	if (!l->handle) return NOT_FOUND;
 	*(void **)&l->init = dlsym(l->handle, "nvmlInit_v2");
 	*(void **)&l->shutdown = dlsym(l->handle, "nvmlShutdown");
 	*(void **)&l->count = dlsym(l->handle, "nvmlDeviceGetCount_v2");
@@ -82,14 +85,12 @@ static int nvml_open(nvml_library *l, const char *path) {
 	*(void **)&l->processes = dlsym(l->handle, "nvmlDeviceGetComputeRunningProcesses_v3");
 	if (!l->processes) *(void **)&l->processes = dlsym(l->handle, "nvmlDeviceGetComputeRunningProcesses_v2");
 	*(void **)&l->samples = dlsym(l->handle, "nvmlDeviceGetProcessUtilization");
-	if (l->init && l->shutdown && l->count && l->device && l->name && l->energy) return 0;
-	dlclose(l->handle);
-	return 2;
+	int code = l->init && l->shutdown && l->count && l->device && l->name && l->energy ? l->init() : TOO_OLD;
+	if (code) dlclose(l->handle);
+	return code;
 }
 
-static int nvml_init(nvml_library *l) { return l->init(); }
 static int nvml_shutdown(nvml_library *l) { int code = l->shutdown(); dlclose(l->handle); return code; }
-static void nvml_forget(nvml_library *l) { dlclose(l->handle); }
 static int nvml_count(nvml_library *l, unsigned int *n) { return l->count(n); }
 static int nvml_device(nvml_library *l, unsigned int i, void **d) { return l->device(i, d); }
 static int nvml_name(nvml_library *l, void *d, char *text, unsigned int size) { return l->name(d, text, size); }
@@ -141,7 +142,6 @@ import (
 	"unsafe"
 )
 
-// nvmlName is found where the dynamic linker looks.
 const nvmlName = "libnvidia-ml.so.1"
 
 // nvidiaGPUs are the GPUs of NVIDIA.
@@ -152,31 +152,37 @@ type nvidiaGPUs struct {
 }
 
 func openGPUs() (gpuReader, error) {
-	gpu, err := openNVML(nvmlName)
+	// Container runtimes and NixOS put it where the dynamic linker does not look.
+	gpu, err := openNVML(nvmlName, "/usr/local/nvidia/lib64/"+nvmlName, "/run/opengl-driver/lib/"+nvmlName)
 	if err != nil {
 		return nil, err // not a typed nil
 	}
 	return gpu, nil
 }
 
-func openNVML(path string) (*nvidiaGPUs, error) {
-	name := C.CString(path)
-	defer C.free(unsafe.Pointer(name))
-	library := (*C.nvml_library)(C.calloc(1, C.sizeof_nvml_library))
-	switch C.nvml_open(library, name) {
-	case 1:
-		C.free(unsafe.Pointer(library))
-		return nil, fmt.Errorf("%s was not found: no NVIDIA driver is installed here", path)
-	case 2:
-		C.free(unsafe.Pointer(library))
-		return nil, errors.New("the NVIDIA driver is too old to tell energy")
+// openNVML opens the first of the paths at which there is a library.
+func openNVML(paths ...string) (*nvidiaGPUs, error) {
+	g := &nvidiaGPUs{library: (*C.nvml_library)(C.calloc(1, C.sizeof_nvml_library))}
+	code := C.int(C.NOT_FOUND)
+	for _, path := range paths {
+		if code == C.NOT_FOUND {
+			name := C.CString(path)
+			code = C.nvml_open(g.library, name)
+			C.free(unsafe.Pointer(name))
+		}
 	}
-	if code := C.nvml_init(library); code != 0 {
-		C.nvml_forget(library)
-		C.free(unsafe.Pointer(library))
+	if code != 0 {
+		C.free(unsafe.Pointer(g.library))
+	}
+	switch code {
+	case 0:
+	case C.NOT_FOUND:
+		return nil, fmt.Errorf("%s was not found: no NVIDIA driver is installed here", nvmlName)
+	case C.TOO_OLD:
+		return nil, errors.New("the NVIDIA driver is too old to tell energy")
+	default:
 		return nil, nvmlFault(int(code))
 	}
-	g := &nvidiaGPUs{library: library}
 	if err := g.list(); err != nil {
 		g.close()
 		return nil, err
@@ -212,10 +218,8 @@ func (g *nvidiaGPUs) devices() []gpuDevice { return g.known }
 
 func (g *nvidiaGPUs) joules(device int) (float64, error) {
 	var millijoules C.ulonglong
-	if code := C.nvml_energy(g.library, g.handles[device], &millijoules); code != 0 {
-		return 0, nvmlFault(int(code))
-	}
-	return float64(millijoules) / 1000, nil
+	code := C.nvml_energy(g.library, g.handles[device], &millijoules)
+	return float64(millijoules) / 1000, nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) read(device int) (raw rawGPU) {
@@ -230,38 +234,38 @@ func (g *nvidiaGPUs) read(device int) (raw rawGPU) {
 func (g *nvidiaGPUs) powerLimit(device int) (uint, error) {
 	var milliwatts C.uint
 	code := C.nvml_limit(g.library, g.handles[device], &milliwatts)
-	return uint(milliwatts), faultOf(code)
+	return uint(milliwatts), nvmlFault(int(code))
 }
 
 // defaultPowerLimit is what the limit is unless somebody sets it.
 func (g *nvidiaGPUs) defaultPowerLimit(device int) (uint, error) {
 	var milliwatts C.uint
 	code := C.nvml_usual(g.library, g.handles[device], &milliwatts)
-	return uint(milliwatts), faultOf(code)
+	return uint(milliwatts), nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) powerBounds(device int) (low, high uint, err error) {
 	var least, most C.uint
 	code := C.nvml_bounds(g.library, g.handles[device], &least, &most)
-	return uint(least), uint(most), faultOf(code)
+	return uint(least), uint(most), nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) setPowerLimit(device int, milliwatts uint) error {
-	return faultOf(C.nvml_set_limit(g.library, g.handles[device], C.uint(milliwatts)))
+	return nvmlFault(int(C.nvml_set_limit(g.library, g.handles[device], C.uint(milliwatts))))
 }
 
 func (g *nvidiaGPUs) highestClock(device int) (uint, error) {
 	var mhz C.uint
 	code := C.nvml_highest(g.library, g.handles[device], &mhz)
-	return uint(mhz), faultOf(code)
+	return uint(mhz), nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) lockClocks(device int, low, high uint) error {
-	return faultOf(C.nvml_lock(g.library, g.handles[device], C.uint(low), C.uint(high)))
+	return nvmlFault(int(C.nvml_lock(g.library, g.handles[device], C.uint(low), C.uint(high))))
 }
 
 func (g *nvidiaGPUs) unlockClocks(device int) error {
-	return faultOf(C.nvml_unlock(g.library, g.handles[device]))
+	return nvmlFault(int(C.nvml_unlock(g.library, g.handles[device])))
 }
 
 // nvmlNotFound is NVML's code for that there is nothing to tell, and nvmlTooSmall
@@ -271,36 +275,40 @@ const (
 	nvmlTooSmall = 7
 )
 
-// untoldBytes is NVML's value for bytes that it cannot tell.
-const untoldBytes = ^C.ulonglong(0)
-
 func (g *nvidiaGPUs) memory(device int) (total, used int64, err error) {
 	var three [3]C.ulonglong // total, free, used
 	code := C.nvml_memory(g.library, g.handles[device], &three[0])
-	return int64(three[0]), int64(three[2]), faultOf(code)
+	return int64(three[0]), int64(three[2]), nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) utilization(device int) (float64, error) {
 	var percent [2]C.uint // of cores and of the memory's controller
 	code := C.nvml_utilization(g.library, g.handles[device], &percent[0])
-	return min(1, float64(percent[0])/100), faultOf(code)
+	return min(1, float64(percent[0])/100), nvmlFault(int(code))
+}
+
+// listed asks for a list until there was room for all of it.
+func listed[T any](room int, ask func(list *T, count *C.uint) C.int) ([]T, C.int) {
+	for tries, count := 0, C.uint(0); ; tries++ {
+		list := make([]T, max(room, 2*int(count)))
+		count = C.uint(len(list))
+		if code := ask(&list[0], &count); code != nvmlTooSmall || tries == 3 {
+			return list[:min(len(list), int(count))], code
+		}
+	}
 }
 
 func (g *nvidiaGPUs) processes(device int) ([]GPUProcess, error) {
-	list, code := make([]C.nvml_process, 64), C.int(nvmlTooSmall)
-	count := C.uint(len(list))
-	for tries := 0; code == nvmlTooSmall && tries < 4; tries++ {
-		list = make([]C.nvml_process, max(len(list), 2*int(count)))
-		count = C.uint(len(list))
-		code = C.nvml_processes(g.library, g.handles[device], &count, &list[0])
-	}
+	list, code := listed(64, func(list *C.nvml_process, count *C.uint) C.int {
+		return C.nvml_processes(g.library, g.handles[device], count, list)
+	})
 	if code != 0 {
 		return nil, nvmlFault(int(code))
 	}
 	var found []GPUProcess
-	for _, one := range list[:count] {
+	for _, one := range list {
 		bytes := int64(-1)
-		if one.bytes != untoldBytes {
+		if one.bytes != ^C.ulonglong(0) { // which NVML says of what it cannot tell
 			bytes = int64(one.bytes)
 		}
 		found = append(found, GPUProcess{PID: int(one.pid), MemoryBytes: bytes})
@@ -309,13 +317,9 @@ func (g *nvidiaGPUs) processes(device int) ([]GPUProcess, error) {
 }
 
 func (g *nvidiaGPUs) utilizations(device int, since time.Time) (map[int]float64, error) {
-	list, code := make([]C.nvml_sample, 128), C.int(nvmlTooSmall)
-	count := C.uint(len(list))
-	for tries := 0; code == nvmlTooSmall && tries < 4; tries++ {
-		list = make([]C.nvml_sample, max(len(list), 2*int(count)))
-		count = C.uint(len(list))
-		code = C.nvml_samples(g.library, g.handles[device], &list[0], &count, C.ulonglong(since.UnixMicro()))
-	}
+	list, code := listed(128, func(list *C.nvml_sample, count *C.uint) C.int {
+		return C.nvml_samples(g.library, g.handles[device], list, count, C.ulonglong(since.UnixMicro()))
+	})
 	switch code {
 	case 0:
 	case nvmlNotFound:
@@ -324,7 +328,11 @@ func (g *nvidiaGPUs) utilizations(device int, since time.Time) (map[int]float64,
 		return nil, nvmlFault(int(code))
 	}
 	sums, samples := map[int]float64{}, map[int]float64{}
-	for _, one := range list[:count] {
+	for _, one := range list {
+		// Drivers also return samples from before that time, and above 100 percent.
+		if uint64(one.at) <= uint64(since.UnixMicro()) || one.cores > 100 {
+			continue
+		}
 		sums[int(one.pid)] += float64(one.cores) / 100
 		samples[int(one.pid)]++
 	}
@@ -332,13 +340,6 @@ func (g *nvidiaGPUs) utilizations(device int, since time.Time) (map[int]float64,
 		sums[pid] /= samples[pid]
 	}
 	return sums, nil
-}
-
-func faultOf(code C.int) error {
-	if code == 0 {
-		return nil
-	}
-	return nvmlFault(int(code))
 }
 
 func (g *nvidiaGPUs) close() {

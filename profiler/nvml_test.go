@@ -112,6 +112,15 @@ func TestNVMLFaults(t *testing.T) {
 	}
 }
 
+// Where the linker does not find the library, the further places are tried.
+func TestNVMLIsFoundElsewhere(t *testing.T) {
+	gpu, err := openNVML("/nowhere/libnvidia-ml.so.1", driver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu.close()
+}
+
 func TestOldGPUTellsNoEnergy(t *testing.T) {
 	gpu, err := openNVML(driver(t, "-UENERGY", "-DENERGY=3"))
 	if err != nil {

@@ -89,6 +89,7 @@ int nvmlDeviceGetProcessUtilization(void *d, struct sample *list, unsigned int *
 	unsigned int there = number(d) == 0 ? 0 : SHARE, room = *n;
 	if (SAMPLES) return SAMPLES;
 	if (there == 0) return 6;
+	there += 2;
 	*n = there;
 	if (!list || room < there) return 7;
 	for (unsigned int i = 0; i < there; i++) {
@@ -96,6 +97,8 @@ int nvmlDeviceGetProcessUtilization(void *d, struct sample *list, unsigned int *
 		list[i].at = since + 1000 + i;
 		list[i].cores = i == 0 ? 40 : 70;
 	}
+	list[there - 2].at = since; // real drivers return old and absurd samples as well
+	list[there - 1].cores = 4000000;
 	return 0;
 }
 #endif

@@ -24,18 +24,40 @@ def options(arguments: Optional[list[str]]) -> argparse.Namespace:
         prog="scripts/gpu-check",
         description="Prove Tandem's GPU features on a machine with an NVIDIA GPU. Writes DIR/report.md, DIR/report.json, "
         "DIR/samples.csv and DIR/logs.tar.gz. The GPU's settings stay as they are, unless --change-settings is given.",
-        epilog="Steps: " + ", ".join(step.name for step in steps.STEPS) + ". Exit code: 0 all passed, 1 a check failed, "
+        epilog="Steps: "
+        + ", ".join(step.name for step in steps.STEPS)
+        + ". Exit code: 0 all passed, 1 a check failed, "
         "2 wrong arguments, 3 nothing could be checked, such as without an NVIDIA driver.",
     )
-    parser.add_argument("--binary", required=True, metavar="PATH", help="the tandem to check, or it packed by gzip (.gz)")
+    parser.add_argument(
+        "--binary", required=True, metavar="PATH", help="the tandem to check, or it packed by gzip (.gz)"
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the report; made if it is not there")
-    parser.add_argument("--python", default="python3", help="the interpreter with PyTorch, for the trainings (default python3)")
+    parser.add_argument(
+        "--python", default="python3", help="the interpreter with PyTorch, for the trainings (default python3)"
+    )
     parser.add_argument("--only", default="", metavar="STEP,STEP", help="run these steps only")
-    parser.add_argument("--quick", action="store_true", help="fewer epochs, and not the step auto, which takes two minutes")
-    parser.add_argument("--seconds", type=float, default=540, help="time for everything; steps that do not fit are skipped (default 540)")
-    parser.add_argument("--change-settings", action="store_true", help="also set power limits and clocks, and put them back")
-    parser.add_argument("--nvml", default="", metavar="PATH", help="the driver's library for this check's own figures (default: looked for)")
-    parser.add_argument("--cpu", action="store_true", help="for developers: train on the CPU, with a double of the driver")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer epochs, and not the step auto, which takes two minutes"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=540,
+        help="time for everything; steps that do not fit are skipped (default 540)",
+    )
+    parser.add_argument(
+        "--change-settings", action="store_true", help="also set power limits and clocks, and put them back"
+    )
+    parser.add_argument(
+        "--nvml",
+        default="",
+        metavar="PATH",
+        help="the driver's library for this check's own figures (default: looked for)",
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="for developers: train on the CPU, with a double of the driver"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the working folder")
     chosen = parser.parse_args(arguments)
     names = [step.name for step in steps.STEPS]
@@ -100,7 +122,15 @@ def checked(chosen: argparse.Namespace, work: Path, report: Report, driver: nvml
         site.slots = "3"
     limit = [end]
     check = steps.Check(
-        site, driver, sampler, report, chosen.python, chosen.cpu, chosen.quick, chosen.change_settings, left=lambda: limit[0] - time.monotonic()
+        site,
+        driver,
+        sampler,
+        report,
+        chosen.python,
+        chosen.cpu,
+        chosen.quick,
+        chosen.change_settings,
+        left=lambda: limit[0] - time.monotonic(),
     )
     try:
         site.serve()
@@ -108,13 +138,22 @@ def checked(chosen: argparse.Namespace, work: Path, report: Report, driver: nvml
         for step in chosen_steps(chosen):
             began = time.monotonic()
             if end - began < min(15, step.seconds):
-                report.add(step.name, "the whole step", "-", "this check", SKIPPED, f"no time is left of {chosen.seconds:.0f} s")
+                report.add(
+                    step.name,
+                    "the whole step",
+                    "-",
+                    "this check",
+                    SKIPPED,
+                    f"no time is left of {chosen.seconds:.0f} s",
+                )
                 continue
             limit[0] = min(end, began + step.seconds)
             one(step, check)
             report.seconds[step.name] = time.monotonic() - began
         if sampler.refusals or sampler.strange:
-            report.machine["driver does not tell this check"] = f"{sampler.refusals or 'nothing'}; {sampler.strange} odd samples of processes were left out"
+            report.machine["driver does not tell this check"] = (
+                f"{sampler.refusals or 'nothing'}; {sampler.strange} odd samples of processes were left out"
+            )
     except Trouble as trouble:
         report.add("start", "server and worker start", str(trouble), "this check", FAIL)
     finally:
@@ -131,7 +170,13 @@ def one(step: steps.Step, check: steps.Check) -> None:
         with contextlib.suppress(OSError):
             (check.site.work / f"{step.name}.trace.txt").write_text(traceback.format_exc())
         where = traceback.extract_tb(error.__traceback__)[-1]
-        check.add(step.name, "the step comes to its end", f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})", "this check", FAIL)
+        check.add(
+            step.name,
+            "the step comes to its end",
+            f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})",
+            "this check",
+            FAIL,
+        )
 
 
 def unpacked(binary: str, work: Path) -> str:

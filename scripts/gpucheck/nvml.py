@@ -155,7 +155,11 @@ class Driver:
         count = ctypes.c_uint(room)
         try:
             self._call(
-                "nvmlDeviceGetProcessUtilization", self._device, listed, ctypes.byref(count), ctypes.c_ulonglong(since_us)
+                "nvmlDeviceGetProcessUtilization",
+                self._device,
+                listed,
+                ctypes.byref(count),
+                ctypes.c_ulonglong(since_us),
             )
         except OSError as error:
             if error.errno == 6:  # nothing ran
@@ -279,11 +283,22 @@ class Sampler(threading.Thread):
             file.write("time,watts,instant_watts,joules,utilization,used_mib,limit_watts,clock_mhz,processes\n")
             for one in list(self.moments):
                 who = " ".join(
-                    f"{pid}:{held >> 20 if held >= 0 else '?'}:{one.shares.get(pid, 0):.2f}" for pid, held in sorted(one.processes.items())
+                    f"{pid}:{held >> 20 if held >= 0 else '?'}:{one.shares.get(pid, 0):.2f}"
+                    for pid, held in sorted(one.processes.items())
                 )
                 values = [f"{one.at:.3f}"] + [
                     "" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
-                    for value in (one.watts, one.instant, one.joules, one.utilization, None if one.used is None else one.used / 2**20)
+                    for value in (
+                        one.watts,
+                        one.instant,
+                        one.joules,
+                        one.utilization,
+                        None if one.used is None else one.used / 2**20,
+                    )
                 ]
-                values += ["" if one.limit is None else f"{one.limit:g}", "" if one.clock is None else str(one.clock), who]
+                values += [
+                    "" if one.limit is None else f"{one.limit:g}",
+                    "" if one.clock is None else str(one.clock),
+                    who,
+                ]
                 file.write(",".join(values) + "\n")

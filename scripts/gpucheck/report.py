@@ -37,7 +37,11 @@ class Report:
             verdict = PASS if verdict else FAIL
         row = Row(step, asked, str(seen), by, verdict, reason)
         self.rows.append(row)
-        print(f"gpu-check: {time.time() - self._began:6.1f} s  {row.verdict:7}  {step}: {asked}: {row.seen}" + (f" ({reason})" if reason else ""), flush=True)
+        print(
+            f"gpu-check: {time.time() - self._began:6.1f} s  {row.verdict:7}  {step}: {asked}: {row.seen}"
+            + (f" ({reason})" if reason else ""),
+            flush=True,
+        )
         return verdict == PASS
 
     def count(self, verdict: str) -> int:
@@ -51,12 +55,17 @@ class Report:
     def markdown(self) -> str:
         lines = ["# GPU check", ""]
         lines += [f"- {name}: {value}" for name, value in self.machine.items()]
-        lines += [f"- took {time.time() - self._began:.0f} s: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.seconds.items())]
+        lines += [
+            f"- took {time.time() - self._began:.0f} s: "
+            + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.seconds.items())
+        ]
         lines += [f"- {self.count(PASS)} passed, {self.count(FAIL)} failed, {self.count(SKIPPED)} skipped", ""]
         lines += ["| step | asked | seen | measured by | verdict |", "|---|---|---|---|---|"]
         for row in self.rows:
             verdict = row.verdict + (f": {row.reason}" if row.reason else "")
-            lines.append("| " + " | ".join(_cell(text) for text in (row.step, row.asked, row.seen, row.by, verdict)) + " |")
+            lines.append(
+                "| " + " | ".join(_cell(text) for text in (row.step, row.asked, row.seen, row.by, verdict)) + " |"
+            )
         for name, figure in self.figures.items():
             if isinstance(figure, list) and figure and isinstance(figure[0], dict):
                 lines += ["", f"## {name}", ""] + _table(figure)

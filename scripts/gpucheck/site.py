@@ -51,7 +51,9 @@ class Site:
 
     def serve(self) -> None:
         self._server = self._begin(
-            "server", ["serve", "--data", str(self.work / "data"), "--listen", "127.0.0.1:0", "--heartbeat-seconds", "1"], {}
+            "server",
+            ["serve", "--data", str(self.work / "data"), "--listen", "127.0.0.1:0", "--heartbeat-seconds", "1"],
+            {},
         )
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
@@ -125,7 +127,9 @@ class Site:
             env={**os.environ, "TANDEM_SERVER": self.url, "TANDEM_TOKEN": self.token},
         )
         if done.returncode:
-            raise Trouble(f"tandem {' '.join(arguments)} ends with {done.returncode}: {(done.stderr or done.stdout)[-600:]}")
+            raise Trouble(
+                f"tandem {' '.join(arguments)} ends with {done.returncode}: {(done.stderr or done.stdout)[-600:]}"
+            )
         return done.stdout
 
     def json(self, *arguments: str, timeout: float = 30) -> Any:

@@ -78,7 +78,9 @@ class Small:
     def __init__(self, trial: tandem.Trial, notes: Notes) -> None:
         self._seconds, self._duty = float(trial.params["seconds"]), float(trial.params["duty"])
         width, batch = (4096, 8192) if CUDA else (128, 256)
-        self._held = torch.empty(int(float(trial.params["hold_gib"]) * GIB), dtype=torch.uint8, device=DEVICE if CUDA else "meta")
+        self._held = torch.empty(
+            int(float(trial.params["hold_gib"]) * GIB), dtype=torch.uint8, device=DEVICE if CUDA else "meta"
+        )
         self._inputs, self._labels = (one.to(DEVICE) for one in mixture(batch, width, 1))
         self._others, self._answers = (one.to(DEVICE) for one in mixture(1000, width, 2))
         self._net = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)).to(DEVICE)
@@ -167,7 +169,13 @@ class Tuned:
     def epoch(self, number: int) -> dict[str, float]:
         workers, precision = int(self._trial.system["loader_workers"]), str(self._trial.system["precision"])
         loader = torch.utils.data.DataLoader(
-            self.data, batch_size=self.batch, shuffle=True, drop_last=True, num_workers=workers, worker_init_fn=single_thread, pin_memory=CUDA
+            self.data,
+            batch_size=self.batch,
+            shuffle=True,
+            drop_last=True,
+            num_workers=workers,
+            worker_init_fn=single_thread,
+            pin_memory=CUDA,
         )
         right = seen = 0
         for inputs, labels in loader:
@@ -190,7 +198,11 @@ class Block(nn.Module):
         self.second = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.norms = nn.ModuleList([nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)])
         same = stride == 1 and inputs == outputs
-        self.short = nn.Identity() if same else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        self.short = (
+            nn.Identity()
+            if same
+            else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = functional.relu(self.norms[0](self.first(x)))
@@ -235,7 +247,10 @@ class Transformer(Tuned):
             self.words = nn.Embedding(64, width)
             self.places = nn.Parameter(torch.randn(length, width) / math.sqrt(width))
             layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True)
-            self.body, self.head = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False), nn.Linear(width, 10)
+            self.body, self.head = (
+                nn.TransformerEncoder(layer, layers, enable_nested_tensor=False),
+                nn.Linear(width, 10),
+            )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.head(self.body(self.words(x) + self.places).mean(1))
@@ -277,7 +292,9 @@ class Distributed:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         folder = os.environ.get("TMPDIR", "/tmp")
         self._meeting = "file://" + os.path.join(folder, f"meeting-{os.getpid()}")
-        self._child = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--second", self._meeting, notes.study, str(notes.number)])
+        self._child = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--second", self._meeting, notes.study, str(notes.number)]
+        )
         self._half = Half(0, self._meeting)
         notes.write("rank", rank=0, how=self._half.how)
         pretend(30, 2000)
@@ -301,7 +318,9 @@ class Half:
         from torch import distributed
 
         self._distributed, self._rank = distributed, rank
-        distributed.init_process_group("gloo", init_method=meeting, world_size=2, rank=rank, timeout=timedelta(seconds=40))
+        distributed.init_process_group(
+            "gloo", init_method=meeting, world_size=2, rank=rank, timeout=timedelta(seconds=40)
+        )
         torch.manual_seed(0)
         self._width = 2048 if CUDA else 128
         net = nn.Sequential(nn.Linear(self._width, self._width), nn.ReLU(), nn.Linear(self._width, 10)).to(DEVICE)
@@ -347,10 +366,19 @@ WORK = {"small": Small, "hog": Hog, "resnet": ResNet, "transformer": Transformer
 def main() -> None:
     trial = tandem.current_trial()
     notes = Notes(trial.study, trial.number)
-    seen = {"visible": os.environ.get("CUDA_VISIBLE_DEVICES"), "order": os.environ.get("CUDA_DEVICE_ORDER"), "cuda": CUDA}
+    seen = {
+        "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "order": os.environ.get("CUDA_DEVICE_ORDER"),
+        "cuda": CUDA,
+    }
     if CUDA:
         kind = torch.cuda.get_device_properties(0)
-        seen.update(count=torch.cuda.device_count(), name=kind.name, uuid=str(getattr(kind, "uuid", "")), torch=torch.__version__)
+        seen.update(
+            count=torch.cuda.device_count(),
+            name=kind.name,
+            uuid=str(getattr(kind, "uuid", "")),
+            torch=torch.__version__,
+        )
         seen.update(shm=os.statvfs("/dev/shm").f_bavail * os.statvfs("/dev/shm").f_frsize)
     notes.write("start", **seen)
     trial.restore(lambda path: None)
