@@ -125,10 +125,14 @@ func TestManyTrialsChangePlacesInGoodOrder(t *testing.T) {
 		defer c.dismiss()
 		for i := range 3 {
 			c.enrol(c.ctx, fmt.Sprintf("swift-%d-x", i), swift, true)
-			c.enrol(c.ctx, fmt.Sprintf("frugal-%d", i), frugal, true)
 		}
 		var ids []string
 		for i := range 8 {
+			if i == 3 { // one that saves is on a swift machine by then, and has reason to move
+				for i := range 3 {
+					c.enrol(c.ctx, fmt.Sprintf("frugal-%d", i), frugal, true)
+				}
+			}
 			ids = append(ids, w.as(user(fmt.Sprint("user", i%2))).single(fmt.Sprint("study", i), float64(i%2)).ID)
 			time.Sleep(7 * time.Second)
 		}
