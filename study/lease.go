@@ -62,6 +62,12 @@ func (s *Service) tryLease(ctx context.Context, visit allocator.Visit, arrival a
 		defer turn.Leave()
 	}
 	reply, short, err := s.search(ctx, visit, arrival)
+	if errors.Is(err, errJoined) { // it chooses again, among them all
+		if arrival, err = s.allocator.Arrive(visit); err == nil {
+			arrival.Several = true
+			reply, short, err = s.search(ctx, visit, arrival)
+		}
+	}
 	if short != arrival.Short {
 		s.allocator.NoteShort(visit.Worker, short)
 	}
@@ -82,6 +88,8 @@ func (s *Service) search(ctx context.Context, visit allocator.Visit, arrival all
 		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
+		case errors.Is(err, errJoined):
+			return protocol.LeaseReply{}, short, err
 		case err != nil && ctx.Err() != nil:
 			return protocol.LeaseReply{}, short, ctx.Err()
 		case errors.As(err, new(unsettled)):
@@ -163,13 +171,19 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 	}
 	s.gpus.Prepare(ctx, r.gpuStudy())
 	here, denied := s.reserve(r, worker, chosen)
-	if here == nil {
+	switch {
+	case denied.Joined:
+		return reply, false, false, errJoined
+	case here == nil:
 		return reply, denied.Short, false, nil
 	}
 	defer here.Cancel()
 	reply, postponed, err = s.grant(ctx, r, lessee{here, worker, chosen})
 	return reply, false, postponed, err
 }
+
+// errJoined says that a machine of another type came to wait while the worker chose.
+var errJoined = errors.New("the machines that wait have changed")
 
 // unsettled is a commit's error: the store may have made the change all the same.
 type unsettled struct{ error }
@@ -181,7 +195,7 @@ func (s *Service) reserve(r *session, worker string, chosen choice) (*allocator.
 	now := s.options.Now()
 	request := allocator.Request{
 		Ask: s.ask(r, nil), Worker: worker, Parallel: r.study.Definition.Parallel, Running: r.held, Queue: r.queue, Failed: r.failedLately(now),
-		Meant: chosen.number, Seek: now.Sub(r.sought) >= seekEvery, Chosen: len(chosen.types) > 0,
+		Meant: chosen.number, Seek: now.Sub(r.sought) >= seekEvery, Chosen: len(chosen.types) > 0, Alone: chosen.alone,
 	}
 	_, request.MostGPUs = r.gpus()
 	if len(request.Failed) > 0 {

@@ -53,7 +53,8 @@ func (s *Service) decideMoves(ctx context.Context, leases []pool.Lease, stands, 
 	all := slices.Concat(stands, hosts)
 	free, promised := s.promised(stands)
 	var pending []placement.Task
-	for i, one := range s.offers(ctx, stands) {
+	offered, _ := s.offers(ctx, stands)
+	for i, one := range offered {
 		pending = append(pending, free.task(&one, one.name(i)))
 	}
 	machines := make([]placement.Machine, len(all))

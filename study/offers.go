@@ -13,39 +13,42 @@ import (
 // offers is what the studies have ready for the workers that wait: as many as
 // these ask for, in the order in which they would be served one after the other.
 // What none of these workers may run, or no quota and no bound leaves room for, is
-// not among them: it must not stand in the way of what can start.
-func (s *Service) offers(ctx context.Context, stands []allocator.Stand) []offer {
-	asked := 0
+// not among them: it must not stand in the way of what can start. asked has all
+// studies that were asked.
+func (s *Service) offers(ctx context.Context, stands []allocator.Stand) (offers []offer, asked map[string][]offer) {
+	wanted := 0
 	for _, one := range stands {
-		asked += one.Trials
+		wanted += one.Trials
 	}
-	candidates, q := s.candidates(Caller{}, s.allocator.Shares()), question{Field: scheduler.FieldOf(stands), types: scheduler.Types(stands), probes: s.allocator.Probes(), most: asked}
+	candidates, q := s.candidates(Caller{}, s.allocator.Shares()), question{Field: scheduler.FieldOf(stands), types: scheduler.Types(stands), probes: s.allocator.Probes(), most: wanted}
 	q.joined = joined(q.types)
-	turns, ready, all := scheduler.NewTurns(candidates), make(map[string][]offer, len(candidates)), 0
+	turns, all := scheduler.NewTurns(candidates), 0
+	asked = make(map[string][]offer, len(candidates))
 	for _, candidate := range candidates {
 		list := placeable(s.offersOf(ctx, candidate.Study, q))
-		ready[candidate.Study], all = list, all+len(list)
+		asked[candidate.Study], all = list, all+len(list)
 	}
-	books, offers := s.books(candidates), make([]offer, 0, min(asked, all))
-	for len(offers) < asked {
+	books := s.books(candidates)
+	offers = make([]offer, 0, min(wanted, all))
+	for len(offers) < wanted {
 		first, some := turns.Next()
 		if !some {
 			break
 		}
-		list := ready[first.Study]
+		list := asked[first.Study]
 		if len(list) == 0 || !books.allow(first, list[0]) {
 			turns.Done()
 			continue
 		}
 		one := list[0]
 		offers = append(offers, one)
-		ready[first.Study] = list[1:]
+		asked[first.Study] = list[1:]
 		turns.Served()
 		if one.kept == "" {
 			turns.Reckon(first.Owner, books.charge(first.Owner, one.takes))
 		}
 	}
-	return offers
+	return offers, asked
 }
 
 // placeable are a study's offers that one of the workers could take, as many as

@@ -68,7 +68,8 @@ type planned struct {
 type plan struct {
 	stands []allocator.Stand // by their workers
 	offers []planned
-	// ofStudy has the places of each study's offers, in their order.
+	// ofStudy has the places of each study's offers, in their order, for all studies
+	// that could have had some.
 	ofStudy map[string][]int
 }
 
@@ -84,7 +85,7 @@ type planning struct {
 // plan places what studies have ready on the workers that wait and the one that
 // asks (Rocha, algorithm 2); nil where all of them are of one type, so that there
 // is nothing to choose.
-func (s *Service) plan(ctx context.Context, asker string, arrival allocator.Arrival) *plan {
+func (s *Service) plan(ctx context.Context, asker string, candidates []pool.Candidate, arrival allocator.Arrival) *plan {
 	changed := s.changes()
 	if !arrival.Several {
 		return nil
@@ -94,8 +95,9 @@ func (s *Service) plan(ctx context.Context, asker string, arrival allocator.Arri
 	}
 	s.planning.mutex.Lock()
 	defer s.planning.mutex.Unlock()
-	// Who has left since is found to be gone; who came asks by itself.
-	if s.planning.changed != changed || s.planning.plan == nil || !s.planning.plan.has(asker) {
+	// Who has left since is found to be gone; who came asks by itself. A study may have
+	// work again before that is told.
+	if s.planning.changed != changed || s.planning.plan == nil || !s.planning.plan.has(asker) || !s.planning.plan.covers(candidates) {
 		s.planning.plan, s.planning.changed = s.newPlan(ctx, ""), changed
 	}
 	return s.planning.plan
@@ -106,7 +108,11 @@ func (s *Service) newPlan(ctx context.Context, asker string) *plan {
 	if len(scheduler.Types(stands)) < 2 {
 		return nil
 	}
-	made := &plan{stands, placed(s.offers(ctx, stands), stands), map[string][]int{}}
+	offers, asked := s.offers(ctx, stands)
+	made := &plan{stands, placed(offers, stands), make(map[string][]int, len(asked))}
+	for study := range asked {
+		made.ofStudy[study] = nil
+	}
 	for i := range made.offers {
 		study := made.offers[i].study
 		made.ofStudy[study] = append(made.ofStudy[study], i)
@@ -285,8 +291,9 @@ type choice struct {
 	// better is the worker for which all that the study has is meant, and machine the
 	// type of the one that asks; both are empty where it may have it.
 	better, machine string
-	// asked says that the worker has asked for this study by its name.
-	asked bool
+	// asked says that the worker has asked for this study by its name, alone that nobody
+	// waited with a machine of another type.
+	asked, alone bool
 }
 
 // choices are the studies that the worker should get a trial of, the best one
@@ -296,10 +303,10 @@ func (s *Service) choices(ctx context.Context, worker string, arrival allocator.
 	if len(candidates) == 0 {
 		return nil
 	}
-	p := s.plan(ctx, worker, arrival)
+	p := s.plan(ctx, worker, candidates, arrival)
 	if p == nil {
 		for _, candidate := range candidates {
-			list = append(list, choice{study: candidate.Study, number: next})
+			list = append(list, choice{study: candidate.Study, number: next, alone: !arrival.Several})
 		}
 		return expectedFirst(list, candidates, arrival.Expected)
 	}
@@ -338,6 +345,11 @@ func (p *plan) at(worker string) int {
 
 // has reports whether the plan was made with the worker.
 func (p *plan) has(worker string) bool { return p.at(worker) >= 0 }
+
+// covers reports whether all candidates were asked for offers.
+func (p *plan) covers(candidates []pool.Candidate) bool {
+	return !slices.ContainsFunc(candidates, func(one pool.Candidate) bool { _, asked := p.ofStudy[one.Study]; return !asked })
+}
 
 func (p *plan) typeOf(worker string) string {
 	if at := p.at(worker); at >= 0 {

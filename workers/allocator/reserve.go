@@ -37,6 +37,8 @@ type Request struct {
 	// Seek says that a worker may be cleared for it, Chosen that it was chosen among
 	// workers of several types.
 	Seek, Chosen bool
+	// Alone says that it was chosen when nobody waited with a machine of another type.
+	Alone bool
 }
 
 // Sharer is a trial that could have a part of a GPU.
@@ -131,7 +133,9 @@ type Denied struct {
 	// Short says that only room is lacking, OverQuota that the owner's quota is used up,
 	// and Sought that a worker to be cleared was looked for.
 	Short, OverQuota, Sought bool
-	Reason                   string
+	// Joined says that somebody with a machine of another type waits by now.
+	Joined bool
+	Reason string
 }
 
 // Reserve keeps room on the worker for a trial of the study, so that nobody else takes
@@ -143,6 +147,9 @@ func (a *Allocator) Reserve(q Request) (*Reservation, Denied) {
 		return nil, Denied{Reason: "its study runs as many trials as it may"}
 	}
 	member, _ := a.workers.Member(q.Worker)
+	if q.Alone && a.queue.Several(member.Registration.Machine.Type()) {
+		return nil, Denied{Joined: true, Reason: "the machines that wait have changed"}
+	}
 	if !q.Eligible(member) {
 		a.gangs.Lost(q.Study, q.Worker)
 		return nil, Denied{Reason: "it is not eligible"}
