@@ -16,8 +16,8 @@ type forecastOptions struct {
 	data          string
 	runs, samples int
 	tuning        bool
-	// trace and encoder are what is looked at alone; all where they are empty.
-	trace, encoder string
+	// trace is what is looked at alone; all where it is empty.
+	trace string
 }
 
 // forecasts trains on the first 70% of each trace, chooses the knob on the next
@@ -75,9 +75,9 @@ type outcome struct {
 }
 
 func candidates(training []float64, samples int) []candidate {
-	network := func(encoder string, point bool) func(uint64) (forecast.Forecaster, error) {
+	network := func(point bool) func(uint64) (forecast.Forecaster, error) {
 		return func(seed uint64) (forecast.Forecaster, error) {
-			return forecast.Train(training, forecast.Settings{Encoder: encoder, Point: point, Samples: samples, Seed: seed})
+			return forecast.Train(training, forecast.Settings{Point: point, Samples: samples, Seed: seed})
 		}
 	}
 	seasonal := func(period int) func(uint64) (forecast.Forecaster, error) {
@@ -87,8 +87,8 @@ func candidates(training []float64, samples int) []candidate {
 	}
 	return []candidate{
 		{"persistence", false, seasonal(0)}, {"seasonal-naive (a day)", false, seasonal(forecast.Day)},
-		{"GRU", true, network(forecast.GRU, false)}, {"Bi-LSTM", true, network(forecast.BiLSTM, false)}, {"CNN", true, network(forecast.Convolutional, false)},
-		{pointName, true, network(forecast.GRU, true)},
+		{"GRU", true, network(false)},
+		{pointName, true, network(true)},
 	}
 }
 

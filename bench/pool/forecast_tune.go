@@ -10,18 +10,10 @@ import (
 func tune(t trace, o forecastOptions) error {
 	n := len(t.demand)
 	var grid []forecast.Settings
-	for _, encoder := range []string{forecast.GRU, forecast.BiLSTM, forecast.Convolutional} {
-		if o.encoder != "" && o.encoder != encoder {
-			continue
+	for _, hidden := range []int{12, 24} {
+		for _, rate := range []float64{0.003, 0.01} {
+			grid = append(grid, forecast.Settings{Hidden: hidden, Rate: rate, Samples: o.samples})
 		}
-		for _, hidden := range []int{12, 24} {
-			for _, rate := range []float64{0.003, 0.01} {
-				grid = append(grid, forecast.Settings{Encoder: encoder, Hidden: hidden, Rate: rate, Samples: o.samples})
-			}
-		}
-	}
-	if len(grid) == 0 {
-		return fmt.Errorf("-encoder %q is none: %s, %s or %s", o.encoder, forecast.GRU, forecast.BiLSTM, forecast.Convolutional)
 	}
 	results := make([][]outcome, len(grid))
 	for i, settings := range grid {
@@ -41,9 +33,9 @@ func tune(t trace, o forecastOptions) error {
 			results[i][run] = outcome{trained: trained, testing: all}
 		}
 	}
-	fmt.Println("| encoder | hidden | rate | trained, CPU s | pinball | coverage off by | under at 0.9 |\n|---|---|---|---|---|---|---|")
+	fmt.Println("| hidden | rate | trained, CPU s | pinball | coverage off by | under at 0.9 |\n|---|---|---|---|---|---|")
 	for i, settings := range grid {
-		fmt.Printf("| %s | %d | %g | %s | %s | %s | %s |\n", settings.Encoder, settings.Hidden, settings.Rate,
+		fmt.Printf("| %d | %g | %s | %s | %s | %s |\n", settings.Hidden, settings.Rate,
 			spread(results[i], "%.1f", func(o outcome) float64 { return o.trained }),
 			spread(results[i], "%.4f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Pinball }),
 			spread(results[i], "%.3f", func(o outcome) float64 { return offCoverage(forecast.Rate(o.testing, 0.9), forecast.Quantiles()) }),

@@ -53,7 +53,6 @@ func run() error {
 	flags.IntVar(&forecasting.samples, "samples", 0, "forecast: windows a training learns from (default the package's)")
 	flags.BoolVar(&forecasting.tuning, "tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
 	flags.StringVar(&forecasting.trace, "trace", "", "forecast, dias: only the traces whose name contains it, such as Philly or trace1")
-	flags.StringVar(&forecasting.encoder, "encoder", "", "forecast -tune: only this encoder, such as gru")
 	shared := sharing.Options{}
 	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, learning, interference: what was recorded")
 	flags.StringVar(&shared.Collect, "collect", "", "utilization: record into this file instead, with nothing else running")

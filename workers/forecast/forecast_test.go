@@ -28,35 +28,31 @@ func judge(forecaster forecast.Forecaster, series []float64, begin, step int, qu
 }
 
 func TestNetworksLearnWavesAndTheirNoise(t *testing.T) {
-	for _, encoder := range []string{forecast.GRU, forecast.BiLSTM, forecast.Convolutional} {
-		t.Run(encoder, func(t *testing.T) {
-			t.Parallel()
-			n, err := forecast.Train(waves(3000, 4, 1), forecast.Settings{Encoder: encoder, Hidden: 8, Samples: 2500, Rate: 0.01, Seed: 5, Quantiles: []float64{0.1, 0.5, 0.9}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			test := waves(1200, 4, 2)
-			got, err := judge(n, test, 0, 3, 0.5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			naive, err := forecast.NewSeasonal(waves(3000, 4, 1), 0, []float64{0.1, 0.5, 0.9})
-			if err != nil {
-				t.Fatal(err)
-			}
-			persistence, err := judge(naive, test, 0, 3, 0.5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.Pinball > 0.8*persistence.Pinball {
-				t.Errorf("the loss is %.3f, and of what is now %.3f", got.Pinball, persistence.Pinball)
-			}
-			for i, q := range []float64{0.1, 0.5, 0.9} {
-				if math.Abs(got.Coverage[i]-q) > 0.12 {
-					t.Errorf("the quantile %g covers %.2f", q, got.Coverage[i])
-				}
-			}
-		})
+	t.Parallel()
+	n, err := forecast.Train(waves(3000, 4, 1), forecast.Settings{Hidden: 8, Samples: 2500, Rate: 0.01, Seed: 5, Quantiles: []float64{0.1, 0.5, 0.9}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := waves(1200, 4, 2)
+	got, err := judge(n, test, 0, 3, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	naive, err := forecast.NewSeasonal(waves(3000, 4, 1), 0, []float64{0.1, 0.5, 0.9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	persistence, err := judge(naive, test, 0, 3, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Pinball > 0.8*persistence.Pinball {
+		t.Errorf("the loss is %.3f, and of what is now %.3f", got.Pinball, persistence.Pinball)
+	}
+	for i, q := range []float64{0.1, 0.5, 0.9} {
+		if math.Abs(got.Coverage[i]-q) > 0.12 {
+			t.Errorf("the quantile %g covers %.2f", q, got.Coverage[i])
+		}
 	}
 }
 
@@ -229,10 +225,9 @@ func TestWhatIsNoDemandIsRefused(t *testing.T) {
 		}
 	}
 	for name, settings := range map[string]forecast.Settings{
-		"an encoder that there is not": {Encoder: "transformer"},
-		"no median":                    {Quantiles: []float64{0.1, 0.9}},
-		"not in order":                 {Quantiles: []float64{0.9, 0.5}},
-		"a rate below zero":            {Rate: -1},
+		"no median":         {Quantiles: []float64{0.1, 0.9}},
+		"not in order":      {Quantiles: []float64{0.9, 0.5}},
+		"a rate below zero": {Rate: -1},
 	} {
 		if _, err := forecast.Train(good, settings); err == nil {
 			t.Errorf("%s: was trained", name)

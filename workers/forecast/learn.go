@@ -76,7 +76,7 @@ func Learn(series []float64, network *Settings) (Learned, error) {
 		{SeasonalNaive, LeastForSeason, func() (Forecaster, error) { return NewSeasonal(beginning, Day, Quantiles()) }},
 	}
 	if network != nil {
-		ways = append(ways, way{networkName(*network), LeastForNetwork, func() (Forecaster, error) { return Train(beginning, *network) }})
+		ways = append(ways, way{GRU, LeastForNetwork, func() (Forecaster, error) { return Train(beginning, *network) }})
 	}
 	for _, one := range ways {
 		if len(series) < one.least {
@@ -125,11 +125,4 @@ func (l *Learned) compare(method string, forecaster Forecaster, series []float64
 	}
 	l.Tried = append(l.Tried, tried)
 	return nil
-}
-
-func networkName(settings Settings) string {
-	if settings.Encoder == "" {
-		return GRU
-	}
-	return settings.Encoder
 }

@@ -24,10 +24,10 @@ func (n *Network) lesson(batch int) (*lesson, error) {
 	var extra, truth *nn.Node
 	extra, l.extras = g.Input(extras - 1)
 	truth, l.truth = g.Input(n.last.Rows)
-	widths := append(n.encoder.widths(), extras-1)
-	middle := g.Dense(n.middle, len(widths), widths...)
+	context := g.GRU(n.encoder, steps, nil)[Lookback-1]
+	middle := g.Dense(n.middle, 2, n.settings.Hidden, extras-1)
 	last := g.Dense(n.last, 1, middleUnits)
-	said := g.Apply(last, g.Tanh(g.Apply(middle, append(n.encoder.build(g, steps), extra)...)))
+	said := g.Apply(last, g.Tanh(g.Apply(middle, context, extra)))
 	if n.settings.Point {
 		return l, g.Compile(g.Mean(g.Square(g.Subtract(said, truth))))
 	}

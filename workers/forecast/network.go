@@ -10,17 +10,12 @@ import (
 	"github.com/tandem-tune/tandem/internal/nn"
 )
 
-// The encoders of section 4.1.
-const (
-	GRU           = "gru"
-	BiLSTM        = "bi-lstm"
-	Convolutional = "cnn"
-)
+// GRU is the method of a network whose encoder is of gated recurrent units, one of
+// those of section 4.1.
+const GRU = "gru"
 
 // Settings of a [Network].
 type Settings struct {
-	// Encoder is GRU where it is empty.
-	Encoder string
 	// Hidden is the width of the encoder; 24 when 0.
 	Hidden int
 	// Quantiles to train jointly, ascending, with the median among them; those
@@ -32,9 +27,7 @@ type Settings struct {
 	// Samples is how many windows are learned from in all, drawn at random;
 	// 60,000 when 0. Batch is how many a step takes; 32 when 0.
 	Samples, Batch int
-	// Rate is that of the first step; when 0 it is 0.01 for the GRU, whose loss was
-	// less with it on both recorded clusters, and 0.003 for the others. It falls to
-	// nothing.
+	// Rate is that of the first step; 0.01 when 0. It falls to nothing.
 	Rate float64
 	Seed uint64
 	// Stop is asked before each step whether to give up; nil: never.
@@ -42,19 +35,13 @@ type Settings struct {
 }
 
 func (s Settings) complete() (Settings, error) {
-	if s.Encoder == "" {
-		s.Encoder = GRU
-	}
 	for value, otherwise := range map[*int]int{&s.Hidden: 24, &s.Samples: 60_000, &s.Batch: 32} {
 		if *value == 0 {
 			*value = otherwise
 		}
 	}
 	if s.Rate == 0 {
-		s.Rate = 0.003
-		if s.Encoder == GRU {
-			s.Rate = 0.01
-		}
+		s.Rate = 0.01
 	}
 	if s.Quantiles == nil {
 		s.Quantiles = Quantiles()
@@ -77,7 +64,7 @@ func (s Settings) complete() (Settings, error) {
 type Network struct {
 	settings Settings
 	median   int
-	encoder  encoder
+	encoder  *nn.GRU
 	middle   *nn.Tensor // of the context, what the window is like, and 1
 	last     *nn.Tensor
 	scale    float64
@@ -108,10 +95,7 @@ func Train(series []float64, settings Settings) (*Network, error) {
 	if err := checkSeries(series, Lookback+Horizon+settings.Batch); err != nil {
 		return nil, err
 	}
-	n, err := newNetwork(settings)
-	if err != nil {
-		return nil, err
-	}
+	n := newNetwork(settings)
 	n.measure(series)
 	l, err := n.lesson(settings.Batch)
 	if err != nil {
@@ -144,35 +128,22 @@ func Train(series []float64, settings Settings) (*Network, error) {
 	return n, nil
 }
 
-func newNetwork(settings Settings) (*Network, error) {
+func newNetwork(settings Settings) *Network {
 	random := rand.New(rand.NewPCG(settings.Seed, 0)) //nolint:gosec // what is drawn has to repeat
 	n := &Network{settings: settings, median: slices.Index(settings.Quantiles, 0.5), scale: 1, spread: 1}
-	switch settings.Encoder {
-	case GRU:
-		n.encoder = newGRU(settings.Hidden, random)
-	case BiLSTM:
-		n.encoder = newBidirectional(settings.Hidden, random)
-	case Convolutional:
-		n.encoder = newConvolutional(settings.Hidden, random)
-	default:
-		return nil, fmt.Errorf("the encoder %q is none of %s, %s and %s", settings.Encoder, GRU, BiLSTM, Convolutional)
-	}
-	width := extras
-	for _, part := range n.encoder.widths() {
-		width += part
-	}
-	n.middle = nn.NewTensor(middleUnits, width, random)
+	n.encoder = nn.NewGRU(1, settings.Hidden, random)
+	n.middle = nn.NewTensor(middleUnits, settings.Hidden+extras, random)
 	n.last = nn.NewTensor(Horizon*len(settings.Quantiles), middleUnits+1, random)
 	for i := range n.last.Rows {
 		if i%len(settings.Quantiles) != n.median {
 			n.last.Row(i)[middleUnits] = narrow
 		}
 	}
-	return n, nil
+	return n
 }
 
 func (n *Network) parts() []*nn.Tensor {
-	return append(slices.Clone(n.encoder.parts()), n.middle, n.last)
+	return append(slices.Clone(n.encoder.Parts()), n.middle, n.last)
 }
 
 // measure finds the units.
@@ -218,7 +189,12 @@ func (n *Network) see(window, into []float64) (sequence []float64, level, restle
 func (n *Network) forward(window []float64) []float64 {
 	sequence, level, restless := n.see(window, n.sequence[:0])
 	n.sequence = sequence
-	n.input = append(append(n.input[:0], n.encoder.forward(sequence)...), level, restless, 1)
+	n.encoder.Begin(nil)
+	var context []float64
+	for at := range sequence {
+		context = n.encoder.Next(sequence[at : at+1])
+	}
+	n.input = append(append(n.input[:0], context...), level, restless, 1)
 	n.active = slices.Grow(n.active[:0], middleUnits+1)[:middleUnits+1]
 	clear(n.active)
 	n.middle.Apply(n.input, n.active[:middleUnits])

@@ -49,21 +49,13 @@ func tune(samples []utilization.Sample, method string, seed uint64) (utilization
 }
 
 func grid(method string) (list []utilization.Settings) {
-	switch method {
-	case utilization.Forest:
-		for _, depth := range []int{4, 8, 16} {
-			for _, leaf := range []int{1, 2, 4} {
-				list = append(list, utilization.Settings{Method: utilization.Forest, Trees: 100, Depth: depth, Leaf: leaf})
-			}
+	if method != utilization.Forest {
+		return []utilization.Settings{{Method: method}}
+	}
+	for _, depth := range []int{4, 8, 16} {
+		for _, leaf := range []int{1, 2, 4} {
+			list = append(list, utilization.Settings{Method: method, Trees: 100, Depth: depth, Leaf: leaf})
 		}
-	case utilization.Boosting:
-		for _, trees := range []int{50, 150, 400} {
-			for _, depth := range []int{2, 3, 5} {
-				list = append(list, utilization.Settings{Method: utilization.Boosting, Trees: trees, Depth: depth})
-			}
-		}
-	default:
-		list = []utilization.Settings{{Method: method}}
 	}
 	return list
 }

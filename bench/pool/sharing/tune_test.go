@@ -35,7 +35,7 @@ func drawn(n int, noise float64) []utilization.Sample {
 
 func TestTuneTakesWhatPredictsBest(t *testing.T) {
 	samples := drawn(40, 0.1)
-	best, err := tune(samples, utilization.Boosting, 3)
+	best, err := tune(samples, utilization.Forest, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestTuneTakesWhatPredictsBest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []utilization.Settings{{Method: utilization.Boosting, Trees: 50, Depth: 2, Seed: 3}, {Method: utilization.Boosting, Trees: 400, Depth: 5, Seed: 3}} {
+	for _, other := range []utilization.Settings{{Method: utilization.Forest, Trees: 100, Depth: 4, Leaf: 4, Seed: 3}, {Method: utilization.Forest, Trees: 100, Depth: 16, Leaf: 1, Seed: 3}} {
 		v, err := hide(samples, other, bySample)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func utilizations(path string, runs int) error {
 	fmt.Printf("%s: %d profiles of %d families, recorded %s on %d cores (%s, PyTorch %s, load before %.2f)\n", path, len(samples), len(families), r.Recorded, r.Machine.Cores, r.Machine.Processor, r.Machine.Torch, r.Machine.Load)
 	fmt.Printf("utilization is the %s: %.1f%% (%.1f to %.1f)\n\n", r.Resource, shares[len(shares)/2], shares[0], shares[len(shares)-1])
 	fmt.Println("| | split | RMSLE of the utilization, % | RMSLE of the memory, MB | under by more than a tenth | within the band |\n|---|---|---|---|---|---|")
-	for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear, utilization.Mean} {
+	for _, method := range []string{utilization.Forest, utilization.Mean} {
 		for _, by := range []string{bySample, byFamily} {
 			if err := judge(samples, method, by, runs); err != nil {
 				return err

@@ -6,8 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Model is two regressions, and is written and read as JSON.
@@ -41,16 +39,12 @@ func Read(document []byte) (*Model, error) {
 	return &m, nil
 }
 
-// Regression predicts one logarithm: of trees, or with weights.
+// Regression predicts one logarithm by trees.
 type Regression struct {
-	// Start is what there is before any tree or weight; Scale what a tree counts.
+	// Start is what there is before any tree; Scale what a tree counts.
 	Start float64 `json:"start"`
 	Scale float64 `json:"scale,omitempty"`
 	Trees []Tree  `json:"trees,omitempty"`
-	// Mean and Deviation are of the columns that the Weights are of.
-	Mean      []float64 `json:"mean,omitempty"`
-	Deviation []float64 `json:"deviation,omitempty"`
-	Weights   []float64 `json:"weights,omitempty"`
 	// Residual is how far predictions of what was not seen were off, the root of
 	// the mean square; with Spread in units of how far the trees were apart there,
 	// so that a prediction is less sure where they disagree.
@@ -80,9 +74,6 @@ func (r *Regression) say(x []float64) (mean, unit float64) {
 		mean += r.Scale * said
 		squares += r.Scale * said * said
 	}
-	if r.Weights != nil {
-		mean += regression.Dot(r.Weights, regression.Scale{Mean: r.Mean, Deviation: r.Deviation}.Apply(x))
-	}
 	if !r.Spread {
 		return mean, 1
 	}
@@ -97,13 +88,8 @@ func fit(inputs [][]float64, targets []float64, settings Settings) Regression {
 		mean += value / float64(len(targets))
 	}
 	r := Regression{Start: mean, Gains: make([]float64, width)}
-	switch settings.Method {
-	case Forest:
+	if settings.Method == Forest {
 		r.forest(inputs, targets, settings, random)
-	case Boosting:
-		r.boost(inputs, targets, settings, random)
-	case Linear:
-		r.linear(inputs, targets)
 	}
 	return r
 }
@@ -122,58 +108,15 @@ func (r *Regression) forest(inputs [][]float64, targets []float64, settings Sett
 	}
 }
 
-// boosted is the share of the samples that a tree of boosting sees (Friedman,
-// 2002).
-const boosted = 0.7
-
-// boost adds trees that each predict a part of what is left of the error
-// (Friedman, 2001).
-func (r *Regression) boost(inputs [][]float64, targets []float64, settings Settings, random *rand.Rand) {
-	r.Scale = settings.Rate
-	left := slices.Clone(targets)
-	for i := range left {
-		left[i] -= r.Start
-	}
-	g := grower{inputs: inputs, targets: left, settings: settings, random: random, tried: width, gains: r.Gains}
-	for range settings.Trees {
-		sample := random.Perm(len(inputs))[:max(1, int(boosted*float64(len(inputs))))]
-		tree := g.tree(sample)
-		for i, x := range inputs {
-			left[i] -= r.Scale * tree.predict(x)
-		}
-		r.Trees = append(r.Trees, tree)
-	}
-}
-
-// ridge is the weight of the belief that a column changes nothing, in samples.
-const ridge = 1.0
-
-// linear solves the normal equations of standardized columns.
-func (r *Regression) linear(inputs [][]float64, targets []float64) {
-	scale := regression.Standardize(inputs)
-	r.Mean, r.Deviation = scale.Mean, scale.Deviation
-	columns, values := make([][]float64, len(inputs)), make([]float64, len(inputs))
-	for i, row := range inputs {
-		columns[i], values[i] = scale.Apply(row), targets[i]-r.Start
-	}
-	r.Weights = regression.FitRidge(columns, values, ridge)
-	for j, weight := range r.Weights {
-		r.Gains[j] = math.Abs(weight)
-	}
-}
-
 func (r *Regression) finite() bool {
 	bad := func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
-	return !bad(r.Start) && !bad(r.Residual) && !slices.ContainsFunc(r.Weights, bad)
+	return !bad(r.Start) && !bad(r.Residual)
 }
 
 // check refuses what a prediction would stumble over.
 func (r *Regression) check() error {
 	if len(r.Gains) != width {
 		return fmt.Errorf("%d gains for %d columns", len(r.Gains), width)
-	}
-	if len(r.Weights) != 0 && (len(r.Weights) != width || len(r.Mean) != width || len(r.Deviation) != width) {
-		return fmt.Errorf("%d weights, %d means and %d deviations for %d columns", len(r.Weights), len(r.Mean), len(r.Deviation), width)
 	}
 	for i, tree := range r.Trees {
 		if err := tree.check(); err != nil {
@@ -189,9 +132,8 @@ type Importance struct {
 	Share float64 // of all columns together
 }
 
-// Importances are those of the columns for the utilization, the largest first:
-// of trees, by how much of the squared error their splits took away; of a linear
-// regression, the weights of standardized columns.
+// Importances are those of the columns for the utilization, the largest first: by
+// how much of the squared error their splits took away.
 func (m *Model) Importances() []Importance {
 	total := 0.0
 	for _, gain := range m.Utilization.Gains {

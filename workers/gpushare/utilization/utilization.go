@@ -4,8 +4,8 @@
 // It is the prediction engine of Yeung, Borowiec, Friday, Harper and Garraghan
 // (Towards GPU Utilization Prediction for Cloud Deep Learning, HotCloud 2020,
 // section 5): features of the computation graph and the batch ([Describe]), and
-// a regression learned from profiles of other trainings ([Train]): a random
-// forest, gradient boosting or a linear one, as in table 3. Its one invariant:
+// a random forest learned from profiles of other trainings ([Train]), one of the
+// methods of table 3. Its one invariant:
 // the same profiles and seed give the same model on every machine, and every
 // prediction comes with how far it is usually off. It does no I/O and knows no
 // clock.
@@ -38,51 +38,38 @@ type Prediction struct {
 	MemoryBytes, MemoryLow, MemoryHigh           int64
 }
 
-// The methods of table 3, and what any of them has to beat.
+// The forest of table 3, and the mean that it has to beat.
 const (
-	Forest   = "forest"
-	Boosting = "boosting"
-	Linear   = "linear"
-	Mean     = "mean"
+	Forest = "forest"
+	Mean   = "mean"
 )
 
 // Settings of [Train]. The zero value is a random forest.
 type Settings struct {
 	// Method is Forest where it is empty.
 	Method string `json:"method"`
-	// Trees is how many a forest (200 when 0) or boosting (300) has; Depth how
-	// many splits are above a leaf at most (12, 3); Leaf the fewest samples of
-	// one (1, 3).
-	Trees int `json:"trees,omitempty"`
-	Depth int `json:"depth,omitempty"`
-	Leaf  int `json:"leaf,omitempty"`
-	// Rate is how much of a step boosting takes; 0.05 when 0.
-	Rate float64 `json:"rate,omitempty"`
-	Seed uint64  `json:"seed"`
+	// Trees is how many a forest has (200 when 0); Depth how many splits are above
+	// a leaf at most (12); Leaf the fewest samples of one (1).
+	Trees int    `json:"trees,omitempty"`
+	Depth int    `json:"depth,omitempty"`
+	Leaf  int    `json:"leaf,omitempty"`
+	Seed  uint64 `json:"seed"`
 }
 
 func (s Settings) complete() (Settings, error) {
 	if s.Method == "" {
 		s.Method = Forest
 	}
-	standard := Settings{Trees: 200, Depth: 12, Leaf: 1, Rate: 0.05}
-	switch s.Method {
-	case Boosting:
-		standard = Settings{Trees: 300, Depth: 3, Leaf: 3, Rate: 0.05}
-	case Forest, Linear, Mean:
-	default:
-		return s, fmt.Errorf("the method %q is none of %s, %s, %s and %s", s.Method, Forest, Boosting, Linear, Mean)
+	if s.Method != Forest && s.Method != Mean {
+		return s, fmt.Errorf("the method %q is neither %s nor %s", s.Method, Forest, Mean)
 	}
-	if s.Trees < 0 || s.Depth < 0 || s.Leaf < 0 || s.Rate < 0 || s.Rate > 1 {
-		return s, fmt.Errorf("trees %d, depth %d, leaf %d, rate %g: none may be negative, nor the rate above 1", s.Trees, s.Depth, s.Leaf, s.Rate)
+	if s.Trees < 0 || s.Depth < 0 || s.Leaf < 0 {
+		return s, fmt.Errorf("trees %d, depth %d, leaf %d: none may be negative", s.Trees, s.Depth, s.Leaf)
 	}
-	for _, one := range []struct{ value, standard *int }{{&s.Trees, &standard.Trees}, {&s.Depth, &standard.Depth}, {&s.Leaf, &standard.Leaf}} {
-		if *one.value == 0 {
-			*one.value = *one.standard
+	for value, standard := range map[*int]int{&s.Trees: 200, &s.Depth: 12, &s.Leaf: 1} {
+		if *value == 0 {
+			*value = standard
 		}
-	}
-	if s.Rate == 0 {
-		s.Rate = standard.Rate
 	}
 	return s, nil
 }

@@ -64,7 +64,7 @@ func drawn(n int, noise float64) []utilization.Sample {
 }
 
 func settings(method string) utilization.Settings {
-	return utilization.Settings{Method: method, Trees: map[string]int{utilization.Boosting: 100}[method] + 30, Seed: 1}
+	return utilization.Settings{Method: method, Trees: 30, Seed: 1}
 }
 
 func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
@@ -79,7 +79,7 @@ func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear} {
+		for _, method := range []string{utilization.Forest} {
 			v, err := judge(method, parts)
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 
 func TestTheSameProfilesMakeTheSameModel(t *testing.T) {
 	samples := drawn(60, 0.1)
-	for _, method := range []string{utilization.Forest, utilization.Boosting, utilization.Linear, utilization.Mean} {
+	for _, method := range []string{utilization.Forest, utilization.Mean} {
 		var documents [2]string
 		var models [2]*utilization.Model
 		for i := range documents {
@@ -144,7 +144,6 @@ func TestDamagedModelsAreRefused(t *testing.T) {
 		"a tree with a ring":     func(m *utilization.Model) { m.Utilization.Trees[1][0].Below = 0; m.Utilization.Trees[1][0].Beyond = 1 },
 		"a node that is nowhere": func(m *utilization.Model) { m.Utilization.Trees[1][0].Below = 1 << 20 },
 		"a column that is not":   func(m *utilization.Model) { m.Utilization.Trees[1][0].Column = 99 },
-		"too few weights":        func(m *utilization.Model) { m.Utilization.Weights = []float64{1} },
 		"no gains":               func(m *utilization.Model) { m.Utilization.Gains = nil },
 	} {
 		broken, err := utilization.Read(good)
@@ -166,7 +165,7 @@ func TestDamagedModelsAreRefused(t *testing.T) {
 }
 
 func TestTheColumnThatDecidesIsImportant(t *testing.T) {
-	for _, method := range []string{utilization.Forest, utilization.Boosting} {
+	for _, method := range []string{utilization.Forest} {
 		m, err := utilization.Train(drawn(150, 0.02), settings(method))
 		if err != nil {
 			t.Fatal(err)
@@ -198,14 +197,11 @@ func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 			s[2].MemoryBytes = -1
 			return s, utilization.Settings{}
 		},
-		"none of": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+		"neither": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
 			return s, utilization.Settings{Method: "oracle"}
 		},
 		"may be negative": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
 			return s, utilization.Settings{Trees: -1}
-		},
-		"the rate above 1": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
-			return s, utilization.Settings{Rate: 2}
 		},
 	} {
 		samples, settings := change(append([]utilization.Sample(nil), good...))
