@@ -19,14 +19,14 @@ const (
 
 var largePackages = map[string]int{
 	"bench/search": 2512,
-	"study":        8820,
+	"study":        8814,
 	"web/api":      4054,
 }
 
 var largeTypes = map[string]int{
 	"clients/rest.Client": 78,
 	"study.Service":       185,
-	"study.session":       75,
+	"study.session":       74,
 	"study.transaction":   50,
 }
 
@@ -49,7 +49,7 @@ func TestPackagesStaySmall(t *testing.T) {
 
 // linkedLines are those of the packages that cmd/tandem links, without tests. The
 // number may only shrink: who adds lines takes others away.
-const linkedLines = 117265
+const linkedLines = 117010
 
 func TestTheProgramOnlyShrinks(t *testing.T) {
 	lines, imported := map[string]int{}, map[string][]string{}

@@ -12,7 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
-	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // Lease gives the worker a trial to run, waiting for one up to WaitSeconds.
@@ -106,33 +105,6 @@ func (s *Service) search(ctx context.Context, visit allocator.Visit, arrival all
 	return protocol.LeaseReply{}, short, nil
 }
 
-// candidates are the running studies with a command, in the pool's order.
-func (s *Service) candidates(caller Caller, shares allocator.Shares) []pool.Candidate {
-	var candidates []pool.Candidate
-	working := map[string]bool{}
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
-		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle() && !r.full(0)) {
-			working[r.id] = true
-			if caller.Sees(r.id, r.owner) {
-				candidates = append(candidates, pool.Candidate{
-					Study: r.study.ID, Owner: r.owner, Priority: r.study.Definition.Priority, Running: r.held, Created: r.study.Created,
-				})
-			}
-		}
-		r.mutex.Unlock()
-	}
-	if shares.Clearing {
-		s.allocator.KeepClearing(working)
-	}
-	shares.Give(candidates)
-	pool.Order(candidates)
-	return candidates
-}
-
-// idle reports that the study surely has nothing to lease now.
-func (r *session) idle() bool { return r.waiting && len(r.queue) == 0 }
-
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
 func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short bool, err error) {
@@ -171,10 +143,9 @@ func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (
 	}
 	s.gpus.Prepare(ctx, r.gpuStudy())
 	here, denied := s.reserve(r, worker, chosen)
-	switch {
-	case denied.Joined:
+	if denied.Joined {
 		return reply, false, false, errJoined
-	case here == nil:
+	} else if here == nil {
 		return reply, denied.Short, false, nil
 	}
 	defer here.Cancel()

@@ -1,10 +1,10 @@
 package study
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -104,18 +104,48 @@ func (r *session) offered(may *scheduler.Answer, needs map[int]pool.Need, stands
 	return one
 }
 
-// waitingTrials is the queue, first those that are kept for a worker.
-func (r *session) waitingTrials(kept allocator.Held) []int {
-	if len(kept) == 0 {
-		return r.queue
-	}
-	rank := func(number int) int {
-		if _, moved := kept[number]; moved {
-			return 0
+// candidates are the running studies with a command, in the pool's order.
+func (s *Service) candidates(caller Caller, shares allocator.Shares) []pool.Candidate {
+	var candidates []pool.Candidate
+	working := map[string]bool{}
+	for _, r := range s.loaded() {
+		r.mutex.Lock()
+		if r.study.Status == protocol.StudyRunning && len(r.study.Definition.Command) > 0 && (r.stale || r.broken == nil && !r.idle() && !r.full(0)) {
+			working[r.id] = true
+			if caller.Sees(r.id, r.owner) {
+				candidates = append(candidates, pool.Candidate{
+					Study: r.study.ID, Owner: r.owner, Priority: r.study.Definition.Priority, Running: r.held, Created: r.study.Created,
+				})
+			}
 		}
-		return 1
+		r.mutex.Unlock()
 	}
-	queue := slices.Clone(r.queue)
-	slices.SortStableFunc(queue, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
-	return queue
+	if shares.Clearing {
+		s.allocator.KeepClearing(working)
+	}
+	shares.Give(candidates)
+	pool.Order(candidates)
+	return candidates
 }
+
+// idle reports that the study surely has nothing to lease now.
+func (r *session) idle() bool { return r.waiting && len(r.queue) == 0 }
+
+// startable is how many trials the search may have besides the queued ones: it
+// is not asked before somebody gets what it says.
+func (r *session) startable() int {
+	if r.waiting || r.method == nil {
+		return 0
+	}
+	left := maxStartable
+	if most := r.study.Definition.Stop.Trials; most > 0 {
+		left = max(1, most-len(r.trials)) // at the end it may have one to promote
+	}
+	if parallel := r.study.Definition.Parallel; parallel > 0 {
+		left = min(left, max(0, parallel-r.held))
+	}
+	return left
+}
+
+// maxStartable is how many new trials a study without a bound is taken to have.
+const maxStartable = 1 << 20

@@ -37,7 +37,7 @@ func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	if kept := s.heldTrials(r); !r.full(kept.Besides("other")) || r.full(kept.Besides("new")) {
 		t.Error("its place is another one's, or nobody's")
 	}
-	if first := r.waitingTrials(s.heldTrials(r))[0]; first != 2 {
+	if first := s.heldTrials(r).First(r.queue)[0]; first != 2 {
 		t.Errorf("trial %d is offered first", first)
 	}
 	if now = now.Add(allocator.HoldSpan); r.full(s.heldTrials(r).Besides("other")) {

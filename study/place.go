@@ -205,7 +205,7 @@ func (s *Service) offersOf(ctx context.Context, id string, q question) []offer {
 		offered.against = s.waits(r)
 	}
 	title := called(r.study, q.caller)
-	for _, number := range r.waitingTrials(kept) {
+	for _, number := range kept.First(r.queue) {
 		if until, rests := r.resting[number]; rests && now.Before(until) || len(offers) >= q.most {
 			continue
 		}
@@ -261,25 +261,6 @@ func (s *Service) mayRun(r *session, t *trial.Trial, f *scheduler.Field, back po
 	}
 	return f.Answer(classes), needs
 }
-
-// startable is how many trials the search may have besides the queued ones: it
-// is not asked before somebody gets what it says.
-func (r *session) startable() int {
-	if r.waiting || r.method == nil {
-		return 0
-	}
-	left := maxStartable
-	if most := r.study.Definition.Stop.Trials; most > 0 {
-		left = max(1, most-len(r.trials)) // at the end it may have one to promote
-	}
-	if parallel := r.study.Definition.Parallel; parallel > 0 {
-		left = min(left, max(0, parallel-r.held))
-	}
-	return left
-}
-
-// maxStartable is how many new trials a study without a bound is taken to have.
-const maxStartable = 1 << 20
 
 // choice is a study that a worker is to have a trial of.
 type choice struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -24,27 +25,8 @@ func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanPr
 			answer.Stages[stage.Index].Planned = stage.Started + stage.Promoted
 		}
 		for _, t := range trial.Searched(r.trials) {
-			count(answer.Stages, t)
+			analysis.CountStages(answer.Stages, t)
 		}
 		return answer, nil
 	})
-}
-
-// count adds one trial to the stages that it came to.
-func count(stages []protocol.StageProgress, t trial.Trial) {
-	for _, result := range t.Results {
-		stages[result.Rung].Measured++
-	}
-	began := t.Rung
-	if len(t.Results) > 0 {
-		began = t.Results[0].Rung
-	}
-	stages[began].Began++
-	switch {
-	case t.MeasuredAt(t.Rung):
-	case t.State == trial.Queued || t.State.Held():
-		stages[t.Rung].Active++
-	case t.State.Terminal():
-		stages[t.Rung].Ended++
-	}
 }

@@ -94,7 +94,7 @@ func (s scratch) ready(id string, stands []allocator.Stand, most int) (ready []o
 	}
 	q := question{Field: &scheduler.Field{Stands: stands}, types: scheduler.Types(stands), probes: s.probes()}
 	kept := s.s.heldTrials(r)
-	for _, number := range r.waitingTrials(kept) {
+	for _, number := range kept.First(r.queue) {
 		if len(ready) >= most {
 			break
 		}

@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -60,6 +61,22 @@ func (h Held) Besides(worker string) int {
 		}
 	}
 	return count
+}
+
+// First is the queue, with those in front that are held for a worker.
+func (h Held) First(queue []int) []int {
+	if len(h) == 0 {
+		return queue
+	}
+	rank := func(number int) int {
+		if _, held := h[number]; held {
+			return 0
+		}
+		return 1
+	}
+	sorted := slices.Clone(queue)
+	slices.SortStableFunc(sorted, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	return sorted
 }
 
 // Part is the part of a GPU that is kept for a trial which is being chosen.
