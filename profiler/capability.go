@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -45,25 +46,18 @@ func Measurable(root string) []Capability {
 // not available, with the reason.
 func Detect(ctx context.Context, options DetectOptions) []Capability {
 	h := proc.NewHost(options.Root)
-	python, torch := detectPython(ctx, orElseText(options.Python, "python3"))
+	python, torch := detectPython(ctx, cmp.Or(options.Python, "python3"))
 	return []Capability{
-		detectCPU(h), detectMemory(h), detectDisk(orElseText(options.DataDirectory, ".")),
+		detectCPU(h), detectMemory(h), detectDisk(cmp.Or(options.DataDirectory, ".")),
 		detectPerf(h), detectRAPL(h), detectGPU(), detectCgroups(h), detectFrequency(h), detectAffinity(),
 		detectLandlock(), python, torch,
 	}
 }
 
-func orElseText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
 func detectCPU(h proc.Host) Capability {
 	c := Capability{Name: "cpu", Available: true}
 	cores := proc.AllowedCores()
-	c.Detail = fmt.Sprintf("%s, %s", orElseText(proc.CPUModel(h), "model not given by the kernel"), count(cores, "logical core"))
+	c.Detail = fmt.Sprintf("%s, %s", cmp.Or(proc.CPUModel(h), "model not given by the kernel"), count(cores, "logical core"))
 	if cores == 0 {
 		c.Available, c.Reason = false, "the kernel does not tell which cores this process may use"
 	}

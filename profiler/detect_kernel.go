@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -104,7 +105,7 @@ func detectCgroups(h proc.Host) Capability {
 	const mount = "sys/fs/cgroup"
 	c := Capability{Name: "cgroups"}
 	if controllers, err := h.Text(filepath.Join(mount, "cgroup.controllers")); err == nil {
-		c.Detail = "v2 with " + orElseText(controllers, "no controllers")
+		c.Detail = "v2 with " + cmp.Or(controllers, "no controllers")
 		own := filepath.Join(mount, ownCgroup(h))
 		c.Available = controllers != "" && proc.Writable(h.Path(own))
 		if !c.Available {
@@ -123,7 +124,7 @@ func detectCgroups(h proc.Host) Capability {
 		}
 	}
 	c.Available = len(found) > 0
-	c.Detail = "v1 with " + orElseText(strings.Join(slices.Concat(found, denied), ", "), "no controllers")
+	c.Detail = "v1 with " + cmp.Or(strings.Join(slices.Concat(found, denied), ", "), "no controllers")
 	switch {
 	case len(denied) > 0:
 		c.Reason, c.Remedy = "not writable for this user: "+strings.Join(denied, ", "), "run the worker as root, or have root make a group and give it to this user"

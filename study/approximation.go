@@ -128,7 +128,7 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 		workers := s.allocator.Snapshot()
 		answer.Slots = scheduler.Slots(workers)
 		if r.study.Definition.Sprint != nil {
-			answer.Sprint = ptr(scheduler.Sprints(workers))
+			answer.Sprint = new(scheduler.Sprints(workers))
 		}
 		return answer, nil
 	})

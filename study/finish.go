@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -47,7 +48,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	reply := protocol.FinishReply{State: t.State, Rung: t.Rung}
 	for _, one := range tx.start.exclude {
-		reply.Excluded = ptr(shownExclusion(one))
+		reply.Excluded = new(shownExclusion(one))
 	}
 	s.hold(tx)
 	tx.then(func() { s.finished(ctx, tx, was, t, request) })
@@ -72,7 +73,7 @@ func (s *Service) finished(ctx context.Context, tx *transaction, was, now trial.
 	}
 	s.release(pool.Lease{Trial: was.ID, Epoch: was.LeaseEpoch})
 	if request.Outcome == protocol.Refused {
-		s.allocator.Refuse(was.Worker, tx.session.id, orElse(request.Reason, "the worker refuses it"))
+		s.allocator.Refuse(was.Worker, tx.session.id, cmp.Or(request.Reason, "the worker refuses it"))
 	}
 }
 
@@ -94,17 +95,17 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 		return tx.interrupted(t, request)
 	case request.Outcome == protocol.Vanished:
 		t, reason := tx.workersOwn(t, request.Reason)
-		err := tx.lose(t, orElse(reason, "worker "+t.Worker+" died under it"))
+		err := tx.lose(t, cmp.Or(reason, "worker "+t.Worker+" died under it"))
 		return tx.trial(t.Number), err
 	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
 		return tx.failedStart(t, "the command ended before its budget was spent: "+amounts(t))
 	case request.Outcome == protocol.BudgetReached:
 		return tx.failedStart(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
 	case request.OutOfGPUMemory && tx.crowding.beside:
-		t, reason := gpushare.AfterShortage(t, tx.crowding.gpuBytes, orElse(request.Reason, "the command failed"))
+		t, reason := gpushare.AfterShortage(t, tx.crowding.gpuBytes, cmp.Or(request.Reason, "the command failed"))
 		return tx.state(t, trial.Queued, reason)
 	default:
-		return tx.failedStart(t, orElse(request.Reason, "the command failed"))
+		return tx.failedStart(t, cmp.Or(request.Reason, "the command failed"))
 	}
 }
 
@@ -112,7 +113,7 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 // restored, it goes on from the one before, or starts again.
 func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
 	t, request.Reason = tx.workersOwn(t, request.Reason)
-	reason := orElse(request.Reason, "given back by the worker")
+	reason := cmp.Or(request.Reason, "given back by the worker")
 	if request.Unusable != "" && t.Checkpoint != nil && t.Checkpoint.Artifact == request.Unusable {
 		t.Checkpoint, t.Earlier = t.Earlier, nil
 		if rung := tx.session.ladder[t.Rung]; t.ResumesAt(rung) {
@@ -127,13 +128,6 @@ func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 	}
 	t, reason = tx.depart(t, reason)
 	return tx.state(t, trial.Queued, reason)
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // measured moves a trial with a result at its rung out of its worker's hands,

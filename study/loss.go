@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func (tx *transaction) lose(t trial.Trial, how string) error {
 		return err
 	}
 	t.Losses++
-	if where := orElse(t.Host, t.Worker); !slices.Contains(t.LostOn, where) {
+	if where := cmp.Or(t.Host, t.Worker); !slices.Contains(t.LostOn, where) {
 		t.LostOn = append(slices.Clone(t.LostOn), where)
 	}
 	suspected := suspicion(t)

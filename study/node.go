@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -106,7 +107,7 @@ func (s *Service) starting(r *session, t trial.Trial) starting {
 	if t.State != trial.Leased || len(r.study.Definition.Command) == 0 {
 		return starting{}
 	}
-	here := pool.Node{ID: t.Worker, Host: orElse(t.Host, t.Worker), Name: t.Worker}
+	here := pool.Node{ID: t.Worker, Host: cmp.Or(t.Host, t.Worker), Name: t.Worker}
 	if member, _, known := s.allocator.Worker(t.Worker); known {
 		here = pool.NodeOf(member)
 	}

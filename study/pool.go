@@ -118,17 +118,15 @@ func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *pr
 		if accuracy, some := known.models.Accuracy(machine); some {
 			one.Epochs, one.Learned = accuracy.Observations, accuracy.Learned
 			if accuracy.Judged > 0 {
-				one.SecondsError = ptr(trial.Float(accuracy.Seconds))
+				one.SecondsError = new(trial.Float(accuracy.Seconds))
 			}
 			if accuracy.Metered > 0 {
-				one.JoulesError = ptr(trial.Float(accuracy.Joules))
+				one.JoulesError = new(trial.Float(accuracy.Joules))
 			}
 		}
 		answer.Models = append(answer.Models, one)
 	}
 }
-
-func ptr[T any](value T) *T { return &value }
 
 // waiting is what the caller's studies have ready, in the pool's order.
 func (s *Service) waiting(ctx context.Context, caller Caller, q question) []protocol.PoolTask {
@@ -146,7 +144,7 @@ func (s *Service) waiting(ctx context.Context, caller Caller, q question) []prot
 			if one.number == next {
 				task.New = 1
 			} else {
-				task.Number = ptr(one.number)
+				task.Number = new(one.number)
 			}
 			task.Options = optionsOf(one, q)
 			tasks = append(tasks, task)

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -32,7 +33,7 @@ func (r *session) viewOf(study Study, trials []trial.Trial, now time.Time) proto
 		reason = r.broken.Error()
 	}
 	return protocol.StudyView{
-		ID: study.ID, Name: study.Definition.Name, Owner: orElse(study.Owner, Administrators), Status: study.Status, Reason: reason,
+		ID: study.ID, Name: study.Definition.Name, Owner: cmp.Or(study.Owner, Administrators), Status: study.Status, Reason: reason,
 		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
 		Rungs: r.ladder, Progress: r.progress(study, trials, now), Annotation: study.Annotation,
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -190,10 +191,8 @@ func (r Request) fault() (path, message string) {
 	case !(r.Inferences >= 0 && r.Inferences <= 1e15):
 		return "inferences", fmt.Sprintf("%v is not between 0 (not known) and 1e15", r.Inferences)
 	}
-	for _, known := range append(patterns(), "") {
-		if r.Pattern == known {
-			return "", ""
-		}
+	if slices.Contains(append(patterns(), ""), r.Pattern) {
+		return "", ""
 	}
 	return "pattern", fmt.Sprintf("there is no pattern %q; the patterns are %v", r.Pattern, patterns())
 }

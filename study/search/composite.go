@@ -1,6 +1,7 @@
 package search
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strings"
 
@@ -25,9 +26,7 @@ func (c *composite) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, b
 			if !ok {
 				return c.uniform(h, r)
 			}
-			for name, value := range p.Configuration {
-				whole.Configuration[name] = value
-			}
+			maps.Copy(whole.Configuration, p.Configuration)
 			whole.Parts[one.key] = ladder.Share{Origin: p.Origin, Draw: p.Draw}
 			whole.Origin = joined(whole.Origin, p.Origin)
 			reasons = append(reasons, one.name+": "+p.Reason)

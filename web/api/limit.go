@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -79,7 +80,7 @@ type limits struct {
 // newLimits returns the limits. now is the clock of sign-ins; what is counted by
 // the second goes by time itself.
 func newLimits(given Limits, now func() time.Time) limits {
-	requests, points := orDefault(given.Requests, defaultRequests), orDefault(given.Points, defaultPoints)
+	requests, points := cmp.Or(given.Requests, defaultRequests), cmp.Or(given.Points, defaultPoints)
 	rates := func(second float64, seconds, most int) *limit.Rates {
 		return limit.NewRates(second, int(math.Ceil(max(second, 1)*float64(seconds))), most, time.Now)
 	}
@@ -91,13 +92,6 @@ func newLimits(given Limits, now func() time.Time) limits {
 		urgent: limit.NewFair(maxUrgent), bodies: limit.NewFair(maxBodies), strangers: limit.NewFair(maxStrangers), uploads: limit.NewFair(maxUploads),
 		streams: limit.NewFair(maxFollowers), signIns: limit.NewFailures(now),
 	}
-}
-
-func orDefault(given, otherwise float64) float64 {
-	if given == 0 {
-		return otherwise
-	}
-	return given
 }
 
 // tooMuch refuses what would be all right later.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -150,9 +151,7 @@ func (d *document) GetHeaders() http.Header {
 // refuse writes an error outside of huma.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	answer := s.documentOf(r.Context(), err)
-	for name, values := range answer.GetHeaders() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.GetHeaders())
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(answer.Status)
 	if r.Method != http.MethodHead {

@@ -249,10 +249,3 @@ func (a *Allocator) KeepClearing(working map[string]bool) {
 	defer a.locked()()
 	a.gangs.Keep(func(study string) bool { return working[study] })
 }
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}

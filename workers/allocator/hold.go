@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ func (s *state) heldAmount(study, worker string) pool.Amount {
 func (p Placements) HeldAmount(study, worker string) (pool.Amount, string) {
 	defer p.locked()()
 	member, _ := p.workers.Member(worker)
-	return p.heldAmount(study, worker), orElse(member.Registration.Name, worker)
+	return p.heldAmount(study, worker), cmp.Or(member.Registration.Name, worker)
 }
 
 // Hold holds a trial that is given back for the worker that it moves to, with what it

@@ -116,7 +116,7 @@ func (s *state) site(worker string, id trial.ID) Site {
 		cores = min(room.Machine, cores+room.CoresOf(held[own].Needs()))
 	}
 	machine := member.Registration.Machine
-	return Site{Machine: member.Type, Host: orElse(machine.Host, member.Registration.Name), Name: member.Registration.Name, Room: room, Cores: max(1, cores), Wanted: member.Short, Knobs: machine.Knobs}
+	return Site{Machine: member.Type, Host: cmp.Or(machine.Host, member.Registration.Name), Name: member.Registration.Name, Room: room, Cores: max(1, cores), Wanted: member.Short, Knobs: machine.Knobs}
 }
 
 // SiteOf looks at a worker's machine as it is for the trial.

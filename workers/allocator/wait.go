@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -46,7 +47,7 @@ func (p Placements) Waits(one Waiting) []protocol.Wait {
 		return nil
 	}
 	member, _ := p.workers.Member(one.Returned.Worker) // without another one it is tried there again
-	return []protocol.Wait{{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("worker %s gave trial %d back: %s", orElse(member.Registration.Name, one.Returned.Worker), one.Returned.Number, one.Returned.Reason)}}
+	return []protocol.Wait{{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("worker %s gave trial %d back: %s", cmp.Or(member.Registration.Name, one.Returned.Worker), one.Returned.Number, one.Returned.Reason)}}
 }
 
 // against is what workers have against a study.

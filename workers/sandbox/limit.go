@@ -46,7 +46,7 @@ func lower(resource int, value uint64) error {
 
 // dropCapabilities leaves none, and none to be had again.
 func dropCapabilities() (string, error) {
-	for capability := uintptr(0); capability < 64; capability++ {
+	for capability := range uintptr(64) {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) { // the kernel knows no more
 			break

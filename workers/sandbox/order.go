@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,12 +38,7 @@ type shared struct {
 }
 
 func (o order) has(layer string) bool {
-	for _, name := range o.Layers {
-		if name == layer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.Layers, layer)
 }
 
 // answer is what the launcher says before it ends. One that becomes the command

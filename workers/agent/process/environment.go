@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,9 +52,7 @@ func (r Rules) Environment(lease protocol.Lease, cores int) map[string]string {
 			values[variable[0]] = variable[1]
 		}
 	}
-	for name, value := range lease.Environment {
-		values[name] = value
-	}
+	maps.Copy(values, lease.Environment)
 	values["PATH"] = r.searchPath(lease)
 	return values
 }

@@ -1,6 +1,7 @@
 package edgecmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -50,7 +51,7 @@ func edgeRunNotes(answer edgeRun) []string {
 		inputs = append(inputs, fmt.Sprintf("%s %s%v", one.Name, one.Type, one.Shape))
 	}
 	notes := []string{
-		fmt.Sprintf("ONNX Runtime %s on %s, %s allowed; frequency %s", e.Runtime, orText(e.CPUModel, "a processor without a name"), format.Count(e.AllowedCores, "core"), shownFrequency(first.Frequency)),
+		fmt.Sprintf("ONNX Runtime %s on %s, %s allowed; frequency %s", e.Runtime, cmp.Or(e.CPUModel, "a processor without a name"), format.Count(e.AllowedCores, "core"), shownFrequency(first.Frequency)),
 		"Inputs of the first row: " + strings.Join(inputs, ", ") + ", made up.",
 		"Energy: " + first.EnergyMethod + ".",
 		fmt.Sprintf("MEMORY is the peak beyond the %.1f MiB of the loaded library, of at most %s.", float64(e.LibraryBytes)/(1<<20), byteSize(e.MemoryLimitBytes)),
@@ -78,7 +79,7 @@ func shownFrequency(f emulator.Frequency) string {
 	if f.Reason != "" {
 		return "not known: " + f.Reason
 	}
-	return fmt.Sprintf("%.2f to %.2f GHz when the first row ended, governor %s", f.LowHertz/1e9, f.HighHertz/1e9, orText(f.Governor, "not known"))
+	return fmt.Sprintf("%.2f to %.2f GHz when the first row ended, governor %s", f.LowHertz/1e9, f.HighHertz/1e9, cmp.Or(f.Governor, "not known"))
 }
 
 func shownLayers(layers []emulator.Layer) string {
@@ -91,11 +92,4 @@ func shownLayers(layers []emulator.Layer) string {
 		}
 	}
 	return strings.Join(shown, ", ") + "."
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
