@@ -7,7 +7,10 @@ import contextlib
 import gzip
 import os
 import shutil
+import signal
 import subprocess
+import sys
+import tarfile
 import tempfile
 import time
 import traceback
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Optional
 
 from . import nvml, steps
+from .check import Check
 from .report import FAIL, SKIPPED, Report
 from .site import Site, Trouble
 
@@ -22,8 +26,9 @@ from .site import Site, Trouble
 def options(arguments: Optional[list[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/gpu-check",
-        description="Prove Tandem's GPU features on a machine with an NVIDIA GPU. Writes DIR/report.md, DIR/report.json, "
-        "DIR/samples.csv and DIR/logs.tar.gz. The GPU's settings stay as they are, unless --change-settings is given.",
+        description="Prove Tandem's GPU features on a machine with an NVIDIA GPU. Writes DIR/report.md, "
+        "DIR/report.json, DIR/samples.csv and DIR/logs.tar.gz. The GPU's settings stay as they are, unless "
+        "--change-settings is given.",
         epilog="Steps: "
         + ", ".join(step.name for step in steps.STEPS)
         + ". Exit code: 0 all passed, 1 a check failed, "
@@ -65,12 +70,12 @@ def options(arguments: Optional[list[str]]) -> argparse.Namespace:
     for name in chosen.only:
         if name not in names:
             parser.error(f"there is no step {name}: they are {', '.join(names)}")
-    if not os.path.exists(chosen.binary):
+    if not Path(chosen.binary).exists():
         parser.error(f"there is no {chosen.binary}: build it with go build -o bin/tandem ./cmd/tandem")
     python = shutil.which(chosen.python)
     if not python:
         parser.error(f"there is no {chosen.python}: name an interpreter with --python")
-    chosen.python = os.path.abspath(python)
+    chosen.python = str(Path(python).absolute())  # a link tells Python of its environment
     return chosen
 
 
@@ -86,6 +91,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="gpu-check-"))
     report, sampler = Report(), None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the report is written
     try:
         driver = nvml.Driver(chosen.nvml)
         sampler = nvml.Sampler(driver)
@@ -93,18 +99,31 @@ def main(arguments: Optional[list[str]] = None) -> int:
         checked(chosen, work, report, driver, sampler)
     except nvml.Absent as absent:
         for step in chosen_steps(chosen):
-            report.add(step.name, "the whole step", "-", "this check", SKIPPED, str(absent))
+            report.step = step.name
+            report.add("the whole step", "-", "this check", SKIPPED, str(absent))
     finally:
-        report.write(out, work)
+        report.write(out)
         if sampler:
             sampler.stop()
-            sampler.write(str(out / "samples.csv"))
+            sampler.write(out / "samples.csv")
+            (work / "shares.txt").write_text("\n".join(sampler.raw))
+        pack(work, out / "logs.tar.gz")
         if chosen.keep:
             print(f"gpu-check: the working folder is {work}")
         else:
             shutil.rmtree(work, ignore_errors=True)
     print(f"gpu-check: the report is {out / 'report.md'}")
     return report.code()
+
+
+def pack(work: Path, archive: Path) -> None:
+    """Keeps the logs, the studies and what the scripts printed."""
+    with tarfile.open(archive, "w:gz") as packed:
+        for path in sorted(work.rglob("*")):
+            name = path.relative_to(work)
+            wanted = path.suffix in (".log", ".json", ".jsonl", ".txt") and name.parts[0] not in ("data", "scratch")
+            if wanted and path.is_file() and path.stat().st_size < 8 << 20:
+                packed.add(path, arcname=str(name))
 
 
 def checked(chosen: argparse.Namespace, work: Path, report: Report, driver: nvml.Driver, sampler: nvml.Sampler) -> None:
@@ -121,7 +140,7 @@ def checked(chosen: argparse.Namespace, work: Path, report: Report, driver: nvml
         folder.mkdir()
         site.slots = "3"
     limit = [end]
-    check = steps.Check(
+    check = Check(
         site,
         driver,
         sampler,
@@ -133,13 +152,14 @@ def checked(chosen: argparse.Namespace, work: Path, report: Report, driver: nvml
         left=lambda: limit[0] - time.monotonic(),
     )
     try:
-        site.serve()
-        site.work_with("auto")
         for step in chosen_steps(chosen):
-            began = time.monotonic()
+            if step.name != "outside" and not site.url:
+                # After the driver has made its devices.
+                site.serve()
+                site.work_with("auto")
+            began, report.step = time.monotonic(), step.name
             if end - began < min(15, step.seconds):
                 report.add(
-                    step.name,
                     "the whole step",
                     "-",
                     "this check",
@@ -150,40 +170,39 @@ def checked(chosen: argparse.Namespace, work: Path, report: Report, driver: nvml
             limit[0] = min(end, began + step.seconds)
             one(step, check)
             report.seconds[step.name] = time.monotonic() - began
+            report.write(Path(chosen.out))  # in case that the whole is ended early
         if sampler.refusals or sampler.strange:
             report.machine["driver does not tell this check"] = (
                 f"{sampler.refusals or 'nothing'}; {sampler.strange} odd samples of processes were left out"
             )
     except Trouble as trouble:
-        report.add("start", "server and worker start", str(trouble), "this check", FAIL)
+        report.add("server and worker start", str(trouble), "this check", FAIL)
     finally:
         site.close()
 
 
-def one(step: steps.Step, check: steps.Check) -> None:
+def one(step: steps.Step, check: Check) -> None:
     """A step that fails stops no other."""
     try:
         step.run(check)
     except Trouble as trouble:
-        check.add(step.name, "the step comes to its end", str(trouble), "this check", FAIL)
+        check.add("the step comes to its end", str(trouble), "this check", FAIL)
     except Exception as error:
         with contextlib.suppress(OSError):
             (check.site.work / f"{step.name}.trace.txt").write_text(traceback.format_exc())
         where = traceback.extract_tb(error.__traceback__)[-1]
         check.add(
-            step.name,
             "the step comes to its end",
-            f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})",
+            f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})",
             "this check",
             FAIL,
         )
 
 
 def unpacked(binary: str, work: Path) -> str:
-    if not binary.endswith(".gz"):
-        return os.path.abspath(binary)
+    """The program, which what brought it here may have left packed, or without the right to run."""
     path = work / "tandem"
-    with gzip.open(binary, "rb") as packed, open(path, "wb") as file:
-        shutil.copyfileobj(packed, file)
+    content = Path(binary).read_bytes()
+    path.write_bytes(gzip.decompress(content) if binary.endswith(".gz") else content)
     path.chmod(0o755)
     return str(path)

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 PLACES = (
@@ -195,6 +196,8 @@ class Sampler(threading.Thread):
         self._over = threading.Event()
         self.strange = 0
         """Samples of processes that are older than was asked for, or above 100 percent."""
+        self.raw: list[str] = []
+        """What the driver answered of processes' shares, as it came: pid, age in seconds, percent."""
 
     def stop(self) -> None:
         self._over.set()
@@ -232,7 +235,11 @@ class Sampler(threading.Thread):
         now.processes = ask("processes", driver.processes) or {}
         since = int((now.at - 1) * 1e6)
         found: dict[int, tuple[int, int]] = {}
-        for pid, at, percent in ask("utilization of processes", driver.shares, since) or []:
+        answered = ask("utilization of processes", driver.shares, since) or []
+        if answered and len(self.raw) < 6000:
+            ages = " ".join(f"{pid}:{now.at - at / 1e6:.2f}:{percent}" for pid, at, percent in answered)
+            self.raw.append(f"{now.at:.2f},{now.utilization},{ages}")
+        for pid, at, percent in answered:
             if at <= since or percent > 100:
                 self.strange += 1
             elif at >= found.get(pid, (0, 0))[0]:
@@ -277,9 +284,9 @@ class Sampler(threading.Thread):
                 covered += end_here - begin_here
         return total if covered > 0.9 * (end - begin) else None
 
-    def write(self, path: str) -> None:
+    def write(self, path: Path) -> None:
         """As CSV, one line a look."""
-        with open(path, "w", encoding="utf-8") as file:
+        with path.open("w", encoding="utf-8") as file:
             file.write("time,watts,instant_watts,joules,utilization,used_mib,limit_watts,clock_mhz,processes\n")
             for one in list(self.moments):
                 who = " ".join(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import tarfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,23 +25,21 @@ class Row:
 class Report:
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.step = "start"
         self.figures: dict[str, Any] = {}
         self.machine: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version()}
         self._began = time.time()
         self.seconds: dict[str, float] = {}
 
-    def add(self, step: str, asked: str, seen: Any, by: str, verdict: Any, reason: str = "") -> bool:
-        """A row. The verdict is one of the four words, or whether it passed."""
+    def add(self, asked: str, seen: Any, by: str, verdict: Any, reason: str = "") -> None:
+        """A row of the present step. The verdict is one of the four words, or whether it passed."""
         if not isinstance(verdict, str):
             verdict = PASS if verdict else FAIL
-        row = Row(step, asked, str(seen), by, verdict, reason)
+        row = Row(self.step, asked, str(seen), by, verdict, reason)
         self.rows.append(row)
-        print(
-            f"gpu-check: {time.time() - self._began:6.1f} s  {row.verdict:7}  {step}: {asked}: {row.seen}"
-            + (f" ({reason})" if reason else ""),
-            flush=True,
-        )
-        return verdict == PASS
+        why = f" ({reason})" if reason else ""
+        took = time.time() - self._began
+        print(f"gpu-check: {took:5.0f} s  {verdict:7}  {self.step}: {asked}: {row.seen}{why}", flush=True)
 
     def count(self, verdict: str) -> int:
         return sum(row.verdict == verdict for row in self.rows)
@@ -68,10 +65,10 @@ class Report:
             )
         for name, figure in self.figures.items():
             if isinstance(figure, list) and figure and isinstance(figure[0], dict):
-                lines += ["", f"## {name}", ""] + _table(figure)
+                lines += ["", f"## {name}", "", *_table(figure)]
         return "\n".join(lines) + "\n"
 
-    def write(self, out: Path, work: Path) -> None:
+    def write(self, out: Path) -> None:
         (out / "report.md").write_text(self.markdown())
         document = {
             "machine": self.machine,
@@ -80,12 +77,6 @@ class Report:
             "figures": self.figures,
         }
         (out / "report.json").write_text(json.dumps(document, indent=1, default=str) + "\n")
-        with tarfile.open(out / "logs.tar.gz", "w:gz") as archive:
-            for path in sorted(work.rglob("*")):
-                keep = path.suffix in (".log", ".json", ".jsonl", ".txt", ".csv")
-                if keep and path.is_file() and path.relative_to(work).parts[0] not in ("data", "scratch"):
-                    if path.stat().st_size < 8 << 20:
-                        archive.add(path, arcname=str(path.relative_to(work)))
 
 
 def _cell(text: str) -> str:

@@ -39,7 +39,7 @@ class Site:
     # Processes.
 
     def _begin(self, name: str, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen:
-        with open(self.work / f"{name}.log", "ab") as log:
+        with (self.work / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [self.binary, *arguments],
                 stdin=subprocess.DEVNULL,

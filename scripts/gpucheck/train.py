@@ -6,14 +6,15 @@ train on the CPU, and tell the double of NVIDIA's driver that the end-to-end tes
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from typing import Any, Callable
+from pathlib import Path
+from typing import Any, Callable, Optional
 
 import tandem
 import torch
@@ -28,35 +29,37 @@ GIB = 1 << 30
 
 class Notes:
     def __init__(self, study: str, number: int) -> None:
-        folder = os.environ["GPU_CHECK_NOTES"]
-        self.folder, self.study, self.number = folder, study, number
-        self._path = os.path.join(folder, f"{study}.{number}.{os.getpid()}.jsonl")
+        self.folder, self.study, self.number = Path(os.environ["GPU_CHECK_NOTES"]), study, number
+        self._path = self.folder / f"{study}.{number}.{os.getpid()}.jsonl"
 
     def write(self, kind: str, **fields: Any) -> None:
         line = json.dumps({"kind": kind, "at": time.time(), "number": self.number, "pid": os.getpid(), **fields})
-        with open(self._path, "a", encoding="utf-8") as file:
+        with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     def others(self, kind: str) -> int:
         """How many other trials of the study have written such a note."""
         found = set()
-        for name in os.listdir(self.folder):
-            study, number = (name.rsplit(".", 3) + ["", ""])[:2]
-            if study == self.study and name.endswith(".jsonl") and int(number) != self.number:
-                with contextlib.suppress(OSError), open(os.path.join(self.folder, name), encoding="utf-8") as file:
-                    if f'"kind": "{kind}"' in file.read():
-                        found.add(number)
+        for path in self.folder.glob(f"{self.study}.*.jsonl"):
+            number = path.name.split(".")[1]
+            if number != str(self.number) and f'"kind": "{kind}"' in path.read_text(encoding="utf-8"):
+                found.add(number)
         return len(found)
 
 
 def pretend(percent: float, mebibytes: float) -> None:
     """Have the double of the driver tell that this process is on its GPU."""
+    path = double()
+    if path:
+        new = path.with_suffix(".new")
+        new.write_text(f"0 {percent:.0f} {mebibytes:.0f}", encoding="ascii")
+        new.replace(path)
+
+
+def double() -> Optional[Path]:
+    """Where the double of the driver looks for what this process uses; None where it computes on a GPU."""
     folder = os.environ.get("GPU_CHECK_DOUBLE")
-    if folder and not CUDA:
-        path = os.path.join(folder, str(os.getpid()))
-        with open(path + ".new", "w", encoding="ascii") as file:
-            file.write(f"0 {percent:.0f} {mebibytes:.0f}")
-        os.replace(path + ".new", path)
+    return Path(folder) / str(os.getpid()) if folder and not CUDA else None
 
 
 def synchronize() -> None:
@@ -113,17 +116,16 @@ class Hog(Small):
     """The first time it asks for more memory than is left beside the others; then it is a small one."""
 
     def __init__(self, trial: tandem.Trial, notes: Notes) -> None:
-        mark = os.path.join(notes.folder, f"{notes.study}.asked")
-        if not os.path.exists(mark):
+        mark = notes.folder / f"{notes.study}.asked"
+        if not mark.exists():
             self._ask(notes, mark)
         super().__init__(trial, notes)
 
-    def _ask(self, notes: Notes, mark: str) -> None:
+    def _ask(self, notes: Notes, mark: Path) -> None:
         deadline = time.monotonic() + 60
         while notes.others("begin") < 2 and time.monotonic() < deadline:
             time.sleep(0.1)
-        with open(mark, "w", encoding="ascii"):
-            pass
+        mark.touch()
         if not CUDA:
             pretend(10, 2048)
             time.sleep(2.5)
@@ -235,7 +237,7 @@ class ResNet(Tuned):
         self.data, self.batch = Dataset(8192 if CUDA else 64, picture), 128 if CUDA else 32
         self.net = resnet18(64 if CUDA else 4).to(DEVICE)
         super().__init__(trial)
-        save(trial, notes, self.net, torch.zeros(1, 3, 32, 32, device=DEVICE))
+        save(notes, self.net, torch.zeros(1, 3, 32, 32, device=DEVICE))
 
 
 class Transformer(Tuned):
@@ -272,15 +274,11 @@ class Transformer(Tuned):
         super().__init__(trial)
 
 
-def save(trial: tandem.Trial, notes: Notes, net: nn.Module, example: torch.Tensor) -> None:
+def save(notes: Notes, net: nn.Module, example: torch.Tensor) -> None:
     """Write the net as ONNX beside the notes, for the inference step. That it cannot be written is noted."""
-    path = os.path.join(notes.folder, "resnet.onnx")
-    if os.path.exists(path):
-        return
     try:
-        with open(path, "wb") as file:
-            file.write(to_onnx(net, example))
-        notes.write("onnx", path=path)
+        (notes.folder / "resnet.onnx").write_bytes(to_onnx(net, example))
+        notes.write("onnx")
     except Exception as error:
         notes.write("onnx", error=f"{type(error).__name__}: {error}"[:300])
 
@@ -290,10 +288,9 @@ class Distributed:
 
     def __init__(self, trial: tandem.Trial, notes: Notes) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        folder = os.environ.get("TMPDIR", "/tmp")
-        self._meeting = "file://" + os.path.join(folder, f"meeting-{os.getpid()}")
+        self._meeting = f"file://{tempfile.gettempdir()}/meeting-{os.getpid()}"
         self._child = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--second", self._meeting, notes.study, str(notes.number)]
+            [sys.executable, __file__, "--second", self._meeting, notes.study, str(notes.number)]
         )
         self._half = Half(0, self._meeting)
         notes.write("rank", rank=0, how=self._half.how)
@@ -394,10 +391,9 @@ def main() -> None:
     if isinstance(work, Distributed):
         work.end()
     notes.write("end")
-    folder = os.environ.get("GPU_CHECK_DOUBLE")
-    if folder and not CUDA:
-        with contextlib.suppress(OSError):
-            os.remove(os.path.join(folder, str(os.getpid())))
+    path = double()
+    if path:
+        path.unlink()
 
 
 if __name__ == "__main__":
