@@ -57,7 +57,7 @@ func (s *Sandbox) Hold(job Job) (*Held, error) {
 	if strict := job.Strict || s.mode == Strict; strict && !s.Complete() {
 		return nil, Failure{"the study wants all layers, and this worker lacks some"}
 	}
-	granted := reach{}
+	granted := reach{devices: devices()}
 	for _, path := range job.Own {
 		resolved, err := resolve(path)
 		if err != nil {

@@ -43,14 +43,21 @@ func everybodys() reach {
 		}
 	}
 	r.addPublic("/etc")
+	r.devices = devices()
+	return r
+}
+
+// devices are those that everybody uses, and those that compute. The driver of a GPU
+// makes some when the first program asks for them.
+func devices() (all []string) {
 	for _, pattern := range []string{
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 		"/dev/nvidia*", "/dev/dri", "/dev/kfd", "/dev/infiniband/*",
 	} {
 		found, _ := filepath.Glob(pattern) // the patterns are well formed
-		r.devices = append(r.devices, found...)
+		all = append(all, found...)
 	}
-	return r
+	return all
 }
 
 // addPublic grants of the folder what everybody may read by its mode. What only
