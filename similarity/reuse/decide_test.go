@@ -201,6 +201,27 @@ func TestKnobsThatNeedANewStartStay(t *testing.T) {
 	}
 }
 
+// A trial that has a part of a machine's cores measures knobs that take none.
+func TestKnobsThatTakeNoCoresAreTunedOnAPartOfAMachine(t *testing.T) {
+	settings := system.Settings{Objective: system.Seconds, Tuned: []system.Tuned{{Name: system.LoaderWorkers, Values: ints(0, 4)}}}
+	seconds := map[string]float64{}
+	for at, configuration := range settings.Grid(nil, 16) {
+		seconds[configuration.Key()] = float64(2 - at)
+	}
+	memory := similarity.NewMemory(similarity.Options{})
+	record, present := similarity.Record{ID: "some-run"}, system.Configuration{system.LoaderWorkers: space.Int(0)}
+	for epoch := range 10 {
+		result := reuse.Decide(memory, reuse.Input{
+			Settings: settings, Situation: reuse.Situation{Machine: 16, Cores: 4}, Record: record, NewRecord: "x", Left: 40,
+			Epoch: reuse.Epoch{Configuration: present, Timed: epoch > 0, Seconds: seconds[present.Key()], Joules: 1},
+		})
+		record, present = result.Record, result.Setting.Configuration
+	}
+	if present[system.LoaderWorkers] != space.Int(4) {
+		t.Errorf("in the end it has %s", present.Key())
+	}
+}
+
 func TestFitTakesWhatIsNearest(t *testing.T) {
 	settings := system.Settings{Tuned: []system.Tuned{{Name: system.CPUThreads, Values: ints(1, 2, 4)}, {Name: system.MemoryGiB, Values: ints(2, 8)}}}
 	grid := settings.Grid(nil, 4)

@@ -23,9 +23,14 @@ type decision struct {
 // among them, with what they cost beside their seconds.
 func (d decision) candidates() []probing.Candidate {
 	at, present := d.input.Situation, d.input.Epoch.Configuration
+	cores := at.Machine // where no knob says how many cores it takes, every configuration takes the same
+	for _, configuration := range d.grid {
+		cores = min(cores, configuration.Demand(at.Machine))
+	}
+	cores = max(cores, at.Cores)
 	var list []probing.Candidate
 	for _, configuration := range d.grid {
-		if configuration.Demand(at.Machine) > at.Cores && !configuration.Equal(present) || !d.reachable(configuration) {
+		if configuration.Demand(at.Machine) > cores && !configuration.Equal(present) || !d.reachable(configuration) {
 			continue
 		}
 		list = append(list, d.candidate(configuration))
