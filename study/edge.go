@@ -67,8 +67,7 @@ func (s *Service) importArchitectures(ctx context.Context, change Change, reply 
 		return err
 	}
 	if err := s.store.Apply(context.WithoutCancel(ctx), change); err != nil {
-		_, err := overtaken(ctx, s, err, reply)
-		return err
+		return overtaken(ctx, s, err, reply)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTru
 		return reply, err
 	}
 	if err := s.store.Apply(context.WithoutCancel(ctx), change); err != nil {
-		_, err := overtaken(ctx, s, err, &reply)
+		err = overtaken(ctx, s, err, &reply)
 		return reply, err
 	}
 	s.truth.Learn(wanted)
@@ -80,7 +80,7 @@ func (s *Service) ForgetGroundTruth(ctx context.Context, machine string) (protoc
 		return reply, err
 	}
 	if err := s.store.Apply(context.WithoutCancel(ctx), change); err != nil {
-		_, err := overtaken(ctx, s, err, &reply)
+		err = overtaken(ctx, s, err, &reply)
 		return reply, err
 	}
 	s.truth.Forget(machine)

@@ -131,7 +131,6 @@ func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *pr
 // waiting is what the caller's studies have ready, in the pool's order.
 func (s *Service) waiting(ctx context.Context, caller Caller, q question) []protocol.PoolTask {
 	candidates := s.candidates(caller, s.allocator.Shares())
-	pool.Order(candidates)
 	tasks := []protocol.PoolTask{}
 	for _, candidate := range candidates {
 		offers := s.offersOf(ctx, candidate.Study, q)

@@ -95,14 +95,13 @@ func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report pr
 
 // report stages what comes of a report.
 func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool, guidance guidance) (trial.Trial, error) {
+	var err error
 	if t.State == trial.Leased {
-		var err error
 		if t, err = tx.state(tx.started(t), trial.Running, "reported its first epoch of this lease"); err != nil {
 			return t, err
 		}
 	}
 	if t.Stalled {
-		var err error
 		if t, err = tx.state(t, trial.Running, "reports again"); err != nil {
 			return t, err
 		}
@@ -110,8 +109,7 @@ func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool,
 	if !fresh {
 		return t, nil
 	}
-	t, err := tx.judge(tx.accept(t, report, guidance), report)
-	if err != nil {
+	if t, err = tx.judge(tx.accept(t, report, guidance), report); err != nil {
 		return t, err
 	}
 	return tx.spend(t)

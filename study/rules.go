@@ -46,8 +46,7 @@ func govern[T any](ctx context.Context, s *Service, answer *T, entries []PoolEnt
 	}
 	// A client that hangs up must not leave us guessing whether the write happened.
 	if err := s.store.Apply(context.WithoutCancel(ctx), Change{Pool: entries, Receipt: receipt}); err != nil {
-		_, err := overtaken(ctx, s, err, answer)
-		return err
+		return overtaken(ctx, s, err, answer)
 	}
 	s.allocator.Govern(change)
 	s.notify()

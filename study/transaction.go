@@ -58,9 +58,9 @@ type transaction struct {
 	beginning func(trial.Trial) (*trial.Setting, error)
 	// regret is the bound that this transaction computed, if it did.
 	regret *protocol.RegretBound
-	// searched says that the search has moved on: giving the transaction up
+	// searched is how many steps the search has moved on: giving the transaction up
 	// then makes the session stale.
-	searched bool
+	searched int
 	// over says that nothing of the study is left behind the transaction:
 	// whoever comes next loads it again, and finds it gone.
 	over bool
@@ -136,7 +136,7 @@ func (tx *transaction) search(event search.Event) ([]search.Action, error) {
 	if len(actions) == 1 && actions[0].Kind == search.Wait {
 		return actions, nil // changes nothing, so it is not worth a line
 	}
-	tx.searched = true
+	tx.searched++
 	tx.log(Event{Kind: Searched}, Decision{Event: event, Actions: actions})
 	return actions, nil
 }
@@ -201,8 +201,7 @@ func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) 
 	}
 	if err := s.write(ctx, tx); err != nil {
 		tx.takeBack()
-		_, err = overtaken(ctx, s, err, answer)
-		return err
+		return overtaken(ctx, s, err, answer)
 	}
 	for _, follow := range tx.after {
 		follow()
@@ -244,23 +243,23 @@ func receiptOf(ctx context.Context, answer any, at time.Time) (*Receipt, error) 
 
 // overtaken looks whether a refused write has lost to another request with the
 // same key: if so, the answer is replaced by the one that was stored.
-func overtaken[T any](ctx context.Context, s *Service, refused error, answer *T) (bool, error) {
+func overtaken[T any](ctx context.Context, s *Service, refused error, answer *T) error {
 	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
 	if !keyed || !problem.Is(refused, problem.Conflict) {
-		return false, refused
+		return refused
 	}
 	stored, found, err := s.Receipt(ctx, key.key, key.request)
 	switch {
 	case problem.Is(err, problem.KeyReused):
-		return false, err
+		return err
 	case err != nil || !found:
-		return false, refused
+		return refused
 	}
 	// Decoded by itself: on top of ours, what theirs lacks would stay.
 	var theirs T
 	err = json.Unmarshal(stored, &theirs)
 	*answer = theirs
-	return true, err
+	return err
 }
 
 // write submits the transaction, shows it and waits for the outcome.
@@ -305,7 +304,7 @@ func (tx *transaction) fill() {
 // as long as the study is large, so that its cost stays constant per event.
 func (tx *transaction) addSnapshot() error {
 	r := tx.session
-	if !tx.searched || r.method == nil || r.sinceSnapshot < max(200, len(r.trials)) {
+	if tx.searched == 0 || r.method == nil || r.sinceSnapshot < max(200, len(r.trials)) {
 		return nil
 	}
 	state, err := r.method.Snapshot()
@@ -319,7 +318,7 @@ func (tx *transaction) addSnapshot() error {
 // abandon forgets a transaction that failed before its commit.
 func (tx *transaction) abandon() {
 	tx.takeBack()
-	if tx.searched {
+	if tx.searched > 0 {
 		tx.session.stale = true // the search saw an event that was never stored
 	}
 }
@@ -370,15 +369,11 @@ func (tx *transaction) show() {
 		r.regret = tx.regret
 	}
 	r.sequence += int64(len(tx.change.Events))
-	for _, event := range tx.change.Events {
-		if event.Kind == Searched {
-			r.sinceSnapshot++
-		}
-	}
+	r.sinceSnapshot += tx.searched
 	if tx.change.Snapshot != nil {
 		r.sinceSnapshot = 0
 	}
-	if tx.searched {
+	if tx.searched > 0 {
 		r.waiting = false
 	}
 	if tx.study != nil {
