@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -22,6 +23,7 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 	visit := allocator.Visit{Caller: callerOf(ctx), Worker: request.Worker, Study: request.Study, Enqueue: request.Study == "" && request.WaitSeconds > 0}
 	for {
 		changed := s.changes()
+		visit.Shares = request.Study == "" && ofSeveral(s.loaded())
 		arrival, err := s.allocator.Arrive(visit)
 		if err != nil {
 			return protocol.LeaseReply{}, unspoken(request.Worker, err)
@@ -41,6 +43,11 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 			return protocol.LeaseReply{}, ctx.Err()
 		}
 	}
+}
+
+// ofSeveral reports whether the studies belong to several owners.
+func ofSeveral(studies []*session) bool {
+	return slices.ContainsFunc(studies, func(r *session) bool { return r.owner != studies[0].owner })
 }
 
 // tryLease looks once through the studies that may have work. An elastic worker

@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -95,5 +96,29 @@ func TestWhatIsReservedIsNobodyElses(t *testing.T) {
 	a.Release("study-0", 1)
 	if last, _ := a.Reserve(request("study")); last == nil || last.Skipped != "" {
 		t.Errorf("who was skipped is said twice: %+v", last)
+	}
+}
+
+// BenchmarkArrive is a call for a trial among 5,000 workers that have one each. Only
+// studies of several owners need their shares, which are counted anew after each lease.
+func BenchmarkArrive(b *testing.B) {
+	a := New(Options{Now: time.Now, Term: time.Hour})
+	for i := range 5000 {
+		id := fmt.Sprintf("worker-%d", i)
+		if err := a.Register(caller, protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: protocol.Machine{Cores: 8}}); err != nil {
+			b.Fatal(err)
+		}
+		a.Regrant([]pool.Lease{{Trial: trial.ID(fmt.Sprintf("s-%d", i)), Epoch: 1, Worker: id}})
+	}
+	for _, shares := range []bool{false, true} {
+		b.Run(fmt.Sprintf("shares=%t", shares), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				a.Resize("s-0", 1, "worker-0", func(int) pool.Need { return pool.Need{Cores: 1} })
+				if _, err := a.Arrive(Visit{Worker: "worker-0", Shares: shares}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

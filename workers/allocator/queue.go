@@ -33,6 +33,8 @@ type Visit struct {
 	Study string
 	// Enqueue says that the call waits from now on, until Leave.
 	Enqueue bool
+	// Shares says that it needs the owners' shares, which are counted over all workers.
+	Shares bool
 }
 
 // Arrival is what the allocator knows of a worker that calls.
@@ -63,7 +65,10 @@ func (a *Allocator) Arrive(v Visit) (Arrival, error) {
 	if v.Enqueue {
 		a.queue.Enqueue(v.Worker, machine, v.Caller)
 	}
-	arrival := Arrival{Elastic: member.Registration.Elastic, Short: member.Short, Shares: a.shares(), Several: a.queue.Several(machine)}
+	arrival := Arrival{Elastic: member.Registration.Elastic, Short: member.Short, Shares: Shares{Clearing: !a.gangs.Empty()}, Several: a.queue.Several(machine)}
+	if v.Shares {
+		arrival.Shares = a.shares()
+	}
 	if w, waits := a.queue.Waiter(v.Worker); waits {
 		arrival.Wake, arrival.Waits = w.Wake(), true
 	}

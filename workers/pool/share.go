@@ -90,17 +90,14 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 		place  int
 	}
 	taken := map[gpu]bool{}
-	all := leases.All()
-	out := len(all)
-	all = append(all, leases.elsewhere()...)
-	for i, lease := range all {
+	count := func(lease Lease, kept bool) {
 		amount := Amount{Trials: 1, GPUs: lease.HeldGPUs(), Cores: max(1, lease.Cores), MemoryBytes: lease.MemoryBytes}
 		if member, known := registry.byID[lease.Worker]; known {
 			amount.Cores = empty(*member).occupied(lease)
-			if usable(*member) {
+			if len(lease.GPUs) > 0 && usable(*member) {
 				for _, place := range lease.GPUs {
 					// The places of one that is kept are those of the worker that it comes from.
-					if one := (gpu{lease.Worker, place}); i >= out || !taken[one] {
+					if one := (gpu{lease.Worker, place}); kept || !taken[one] {
 						taken[one] = true
 						held.FreeGPUs--
 					}
@@ -109,6 +106,15 @@ func Hold(registry *Registry, leases *Leases, usable func(Member) bool) Holdings
 		}
 		held.ByOwner[lease.Owner] = held.ByOwner[lease.Owner].Plus(amount)
 		held.GPUsOf[lease.Study] += lease.HeldGPUs()
+	}
+	for _, lease := range leases.byTrial {
+		count(lease, false)
+	}
+	for _, lease := range leases.pending {
+		count(lease, false)
+	}
+	for _, lease := range leases.elsewhere() {
+		count(lease, true)
 	}
 	return held
 }

@@ -166,7 +166,7 @@ func (r *Rules) DrainOf(member pool.Member) *protocol.Drain {
 	if !drained {
 		return nil
 	}
-	return &drain
+	return new(drain) // a copy: only one that is there is put on the heap
 }
 
 // MayPreempt reports whether the owner may have others make way: the administrators,
