@@ -89,6 +89,7 @@ func attempts() map[string]attempt {
 		"move another trial's file to its own":  {layer: Files, try: func() error { return os.Rename(filepath.Join(other, "move"), filepath.Join(own, "moved")) }},
 		"read the passwords of the machine":     {layer: Files, try: func() error { return opens("/etc/shadow", os.O_RDONLY) }},
 		"write to the kernel's triggers":        {layer: Files, try: func() error { return opens("/proc/sysrq-trigger", os.O_WRONLY) }},
+		"change a setting of the kernel":        {layer: Files, try: func() error { return opens("/proc/sys/kernel/core_pattern", os.O_WRONLY) }},
 		"read the environment of the worker":    {layer: Files, try: func() error { return reads(victim + "/environ") }, rooted: true},
 		"open the memory of the worker":         {layer: Files, try: func() error { return opens(victim+"/mem", os.O_RDONLY) }},
 		"follow the descriptors of the worker":  {layer: Files, try: func() error { _, err := os.Readlink(victim + "/fd/0"); return err }},
@@ -230,7 +231,10 @@ func whatSucceeds() map[string]string {
 	return said
 }
 
-const succeeded = "succeeded"
+const (
+	succeeded     = "succeeded"
+	namingThreads = "all, naming threads"
+)
 
 // burgle has all attempts made under the layers.
 func burgle(t *testing.T, p place, names []string, about []string) map[string]string {
@@ -243,6 +247,7 @@ func burgle(t *testing.T, p place, names []string, about []string) map[string]st
 	}
 	o := p.order(t, "burglar", names)
 	o.Environment = append(o.Environment, about...)
+	o.Threads = slices.Contains(about, namingThreads)
 	out, err := run(t, o)
 	if err != nil {
 		t.Fatalf("under %v: %v", names, err)
@@ -315,6 +320,10 @@ func TestNothingEscapes(t *testing.T) {
 		}
 	}
 	under := map[string]map[string]string{"nothing": burgle(t, p, nil, about), "all": burgle(t, p, all, about)}
+	const named = namingThreads
+	if found[Namespaces].Active {
+		under[named] = burgle(t, p, all, append(about, named))
+	}
 	for _, name := range all {
 		alone := []string{Privileges, name} // without it only root may filter calls
 		if name == Privileges || name == Limits || name == Capabilities {
@@ -342,7 +351,7 @@ func TestNothingEscapes(t *testing.T) {
 			if one.rooted {
 				alone = unrooted
 			}
-			for _, layers := range []string{alone, "all"} {
+			for _, layers := range []string{alone, "all", named} {
 				if under[layers][name] == succeeded {
 					t.Errorf("it succeeds under %s", layers)
 				}

@@ -69,7 +69,7 @@ func (s *Sandbox) Hold(job Job) (*Held, error) {
 	granted.addProgram(job.Command.Path, s.home)
 	o := order{
 		Layers: active(s.layers), Offline: job.Strict || s.mode == Strict, Reach: s.reach.plus(granted).shared(),
-		Path: job.Command.Path, Arguments: job.Command.Args, Environment: job.Command.Env, Directory: job.Command.Dir,
+		Threads: namesThreads(s.driver, s.layers), Path: job.Command.Path, Arguments: job.Command.Args, Environment: job.Command.Env, Directory: job.Command.Dir,
 	}
 	if len(granted.write) > 0 {
 		o.Temporary = filepath.Join(granted.write[0], Temporary)
@@ -156,7 +156,7 @@ func (h *Held) Close() {
 func Probe(ctx context.Context) ([]Layer, error) {
 	found, err := probe(ctx, Names())
 	if err == nil {
-		return found, nil
+		return remarked(found), nil
 	}
 	// The kernel or a container may refuse the namespaces at the very start.
 	without := []string{}
@@ -169,11 +169,21 @@ func Probe(ctx context.Context) ([]Layer, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("try the sandbox: %w", failed)
 	}
-	return append(found, Layer{Name: Namespaces, Detail: "the kernel or the container refuses them: " + err.Error()}), nil
+	return remarked(append(found, Layer{Name: Namespaces, Detail: "the kernel or the container refuses them: " + err.Error()})), nil
+}
+
+// remarked says with the layers if they keep commands from the GPUs.
+func remarked(found []Layer) []Layer {
+	for i := range found {
+		if found[i].Name == Files && found[i].Active {
+			found[i].Detail += noGPUs(nvidiaControl, found)
+		}
+	}
+	return found
 }
 
 func probe(ctx context.Context, wanted []string) ([]Layer, error) {
-	o := order{Probe: true, Layers: wanted, Reach: everybodys().shared()}
+	o := order{Probe: true, Layers: wanted, Reach: everybodys().shared(), Threads: exists(nvidiaControl)}
 	h, err := o.launcher()
 	if err != nil {
 		return nil, err

@@ -86,6 +86,7 @@ func (o order) restrict(rules landlock.RulesetAttr) error {
 		}{
 			{o.Reach.Read, reading}, {o.Reach.Write, writing}, {o.Reach.List, landlock.AccessFSReadDir},
 			{o.Reach.Devices, reading | landlock.AccessFSWriteFile | landlock.AccessFSIoctlDev},
+			{o.threadNames(), landlock.AccessFSWriteFile | landlock.AccessFSTruncate},
 		} {
 			for _, path := range one.paths {
 				if err := grant(set, path, one.rights&rules.HandledAccessFS); err != nil {
@@ -98,6 +99,15 @@ func (o order) restrict(rules landlock.RulesetAttr) error {
 		return fmt.Errorf("the kernel refuses: %w", err)
 	}
 	return nil
+}
+
+// threadNames is where processes have files with the names of their threads, if the
+// command may write to them.
+func (o order) threadNames() []string {
+	if !o.Threads {
+		return nil
+	}
+	return []string{"/proc"}
 }
 
 // grant allows what lies below the path. What is not there needs no rule.

@@ -57,6 +57,11 @@ func (o order) separate() (string, error) {
 			own = append(own, folder)
 		}
 	}
+	if o.Threads && os.Getuid() == 0 {
+		if err := readOnlySettings(); err != nil {
+			return "", err
+		}
+	}
 	return "of its own: " + strings.Join(own, ", ") + ", System V IPC", nil
 }
 

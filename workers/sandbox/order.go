@@ -22,6 +22,8 @@ type order struct {
 	// Temporary is the folder that stands for /tmp and /var/tmp.
 	Temporary string `json:"temporary,omitempty"`
 	Reach     shared `json:"reach"`
+	// Threads lets it write to the files of processes in /proc.
+	Threads bool `json:"threads,omitempty"`
 
 	Path        string   `json:"path,omitempty"`
 	Arguments   []string `json:"arguments,omitempty"`

@@ -99,12 +99,13 @@ type Sandbox struct {
 	reach     reach
 	home      string
 	protected []string
+	driver    string // the file that shows NVIDIA's driver
 }
 
 // Open tries what there is on this machine. In strict mode it is an error if a
 // layer is missing.
 func Open(ctx context.Context, options Options) (*Sandbox, error) {
-	s := &Sandbox{mode: options.Mode, home: clean(options.Home)}
+	s := &Sandbox{mode: options.Mode, home: clean(options.Home), driver: nvidiaControl}
 	if options.Mode == Off {
 		return s, nil
 	}
