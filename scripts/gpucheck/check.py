@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import statistics
@@ -62,9 +63,13 @@ class Check:
         self.site.create(name, trials, epochs, **more)
         try:
             study = self.site.wait(name, self.left(), watch)
-        finally:
+        except Trouble:
             self.site.script_logs(name, len(trials))
-            details = self.site.trials(name, len(trials))
+            with contextlib.suppress(Trouble):  # it may not have that many
+                self.site.trials(name, len(trials))
+            raise
+        self.site.script_logs(name, len(trials))
+        details = self.site.trials(name, len(trials))
         states = [one["trial"]["state"] for one in details]
         why = [f"trial {number}: {one['trial'].get('reason', '')}" for number, one in enumerate(details)]
         unlike = [text for text, state in zip(why, states) if state != "completed"]

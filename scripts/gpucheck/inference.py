@@ -7,7 +7,11 @@ import json
 from .check import CHECK, SCRIPT, TANDEM, Check, run
 from .report import NOTE, SKIPPED
 
-PROVIDERS = "import json, onnxruntime as o; print(json.dumps([o.__version__, o.get_available_providers()]))"
+PROVIDERS = """
+import json, os, onnxruntime
+folder = os.path.join(os.path.dirname(onnxruntime.__file__), "capi")
+print(json.dumps([onnxruntime.__version__, onnxruntime.get_available_providers(), folder]))
+"""
 
 ON_CUDA = """
 import sys, time, numpy, onnxruntime
@@ -25,7 +29,7 @@ def inference(check: Check) -> None:
     seen = "no: tandem edge run and this-machine use ONNX Runtime on the CPU (docs/edge.md)"
     check.add("Tandem runs models on a GPU", seen, "the documentation", SKIPPED, "the product has no inference on GPUs")
     said = run([check.python, "-c", PROVIDERS], 60)
-    providers = [] if said.startswith("failed") else json.loads(said.splitlines()[-1])[1]
+    _, providers, folder = ("", [], "") if said.startswith("failed") else json.loads(said.splitlines()[-1])
     check.add("providers of ONNX Runtime", said[-200:], CHECK, NOTE)
     notes = [one for one in site.told("resnet") if one["kind"] == "onnx"]
     path = site.notes / "resnet.onnx"
@@ -37,7 +41,7 @@ def inference(check: Check) -> None:
     if not providers:
         check.add("the model on the CPU (tandem edge run)", "no", TANDEM, SKIPPED, "onnxruntime is not installed")
         return
-    wanted = ("edge", "run", str(path), "--batch", "1,8", "--seconds", "2")
+    wanted = ("edge", "run", str(path), "--batch", "1,8", "--seconds", "2", "--onnxruntime", folder)
     measured = site.json(*wanted, timeout=max(5, check.left()))
     check.keep("edge.json", measured)
     curve = measured.get("curve") or []

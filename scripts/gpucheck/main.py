@@ -89,7 +89,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
     chosen = options(arguments)
     out = Path(chosen.out)
     out.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="gpu-check-"))
+    work = Path(tempfile.mkdtemp(prefix="gpu-check-", dir="/tmp"))  # the paths of sockets must be short
     report, sampler = Report(), None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the report is written
     try:

@@ -193,6 +193,7 @@ class Sampler(threading.Thread):
         self._driver, self._every = driver, every
         self.moments: list[Moment] = []
         self.refusals: dict[str, str] = {}
+        self._never: set[str] = set()
         self._over = threading.Event()
         self.strange = 0
         """Samples of processes that are older than was asked for, or above 100 percent."""
@@ -213,12 +214,14 @@ class Sampler(threading.Thread):
         driver, now = self._driver, Moment(time.time())
 
         def ask(name: str, function: Any, *arguments: Any) -> Any:
-            if name in self.refusals:
+            if name in self._never:
                 return None
             try:
                 return function(*arguments)
             except OSError as error:
                 self.refusals[name] = str(error)
+                if error.errno in (3, 13):  # not supported, no such function
+                    self._never.add(name)
                 return None
 
         def scaled(value: Optional[int], by: float) -> Optional[float]:

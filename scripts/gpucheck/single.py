@@ -33,6 +33,8 @@ def single(check: Check) -> None:
     best = (site.json("study", "recommend", name).get("best") or {}).get("number")
     check.add("there is a recommendation", f"trial {best}", TANDEM, best is not None)
     starts = [one for one in site.told(name) if one["kind"] == "start"]
+    if not starts:
+        raise Trouble("no script has started")
     visible, counts = {one["visible"] for one in starts}, {one.get("count", 1) for one in starts}
     seen = f"CUDA_VISIBLE_DEVICES {visible}, torch counts {counts} of {starts[0].get('name', 'CPU')}"
     check.add(
@@ -139,6 +141,8 @@ def tuned(check: Check, work: str) -> None:
         }
         for report in detail["reports"]
     ]
+    if not by:
+        raise Trouble("no epoch after the first was reported")
     medians = {setting: statistics.median(seconds) for setting, seconds in by.items()}
     seen = "; ".join(f"{setting}: {medians[setting]:.2f} s (median of {len(by[setting])})" for setting in medians)
     check.add("several settings are measured", seen, TANDEM, check.on_gpu(len(medians) >= 3))

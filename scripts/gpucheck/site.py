@@ -76,7 +76,8 @@ class Site:
         path = os.pathsep.join(filter(None, [str(ROOT / "clients" / "python"), os.environ.get("PYTHONPATH", "")]))
         arguments = ["worker", "--server", self.url, "--name", "gpu-check", "--probe", "never", "--drain", "5s"]
         arguments += ["--scratch", str(self.work / "scratch"), "--directory", str(HERE), "--sandbox", sandbox]
-        arguments += ["--allow-write", str(self.notes), "--slots", self.slots]
+        arguments += ["--allow-write", str(self.notes), "--allow-read", str(HERE), "--slots", self.slots]
+        arguments += ["--path", str(Path(self.python).parent)]  # opens the interpreter's environment to scripts
         # Next to nothing for the CPU, so that joules are the GPU's.
         arguments += ["--watts-per-core", "0.000001", "--idle-watts-per-core", "0.000001"]
         environment = {"TANDEM_TOKEN": self.token, "PYTHONPATH": path, **self._variables}
@@ -178,8 +179,10 @@ class Site:
 
     def trials(self, name: str, count: int) -> list[dict[str, Any]]:
         """What the command line says of each trial; kept among the logs."""
-        found = [self.json("study", "trial", name, str(number)) for number in range(count)]
-        (self.work / f"{name}.trials.json").write_text(json.dumps(found, indent=1))
+        found = []
+        for number in range(count):
+            found.append(self.json("study", "trial", name, str(number)))
+            (self.work / f"{name}.trials.json").write_text(json.dumps(found, indent=1))
         return found
 
     def told(self, name: str, number: Optional[int] = None) -> list[dict[str, Any]]:
