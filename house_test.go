@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"similarity/reuse":               {"similarity", "study/space", "study/system", "similarity/probing", "trial"},
 	"similarity/groundtruth":         {"internal/problem", "internal/protocol", "similarity", "study/space", "study/system", "similarity/reuse", "trial"},
 	"inference_emu":                  {"inference_emu/graph", "internal/problem"},
-	"inference_emu/inference":        {"inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/gate", "internal/problem", "internal/protocol", "study/definition", "study/journal", "trial"},
+	"inference_emu/inference":        {"study/ranking", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/gate", "internal/problem", "internal/protocol", "study/definition", "study/journal", "trial"},
 	"inference_emu/deployment":       {"inference_emu", "inference_emu/device", "inference_emu/estimate", "inference_emu/tuning", "internal/problem"},
 	"inference_emu/graph":            {"internal/problem"},
 	"inference_emu/graph/graphtest":  {"inference_emu/graph", "internal/problem"},
@@ -74,7 +74,8 @@ var mayImport = map[string][]string{
 	"internal/protocol":              {"internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/graph", "budget", "similarity", "study/system", "study/space", "trial", "study/definition"},
 	"workers/rules":                  {"internal/protocol", "study/access", "study/journal", "workers/demand", "workers/pool"},
 	"workers/waitqueue":              {"study/access"},
-	"workers/scheduler":              {"workers/allocator", "workers/demand", "workers/pool", "workers/rules", "internal/protocol", "study/access"},
+	"workers/scheduler":              {"workers/allocator", "workers/demand", "workers/placement", "workers/pool", "workers/rules", "workers/scheduler/costmodel", "internal/protocol", "study/access", "trial"},
+	"workers/scheduler/costmodel":    {"internal/protocol", "study/space", "study/system", "trial", "workers/placement"},
 	"workers/allocator":              {"internal/problem", "internal/protocol", "study/access", "study/journal", "trial", "workers/demand", "workers/placement", "workers/pool", "workers/rules", "workers/waitqueue"},
 	"workers/pool":                   {"internal/problem", "internal/protocol", "trial", "workers/gpushare/packing"},
 	"workers/approximation":          {"budget", "internal/protocol", "study/definition", "study/journal", "trial", "workers/pool"},
@@ -97,7 +98,7 @@ var mayImport = map[string][]string{
 	"study/analysis":                 {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},
 	"study/comparison":               {"internal/protocol", "study/definition", "trial"},
 	"study/journal":                  {"budget", "internal/problem", "inference_emu", "internal/protocol", "similarity", "similarity/groundtruth", "study/definition", "trial"},
-	"study":                          {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "study/system", "similarity/reuse", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/demand", "workers/gpushare", "workers/placement", "workers/pool", "similarity", "similarity/groundtruth", "study/access", "workers/allocator", "workers/rules", "workers/scheduler"},
+	"study":                          {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "study/system", "similarity/reuse", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/demand", "workers/gpushare", "workers/pool", "similarity", "similarity/groundtruth", "study/access", "workers/allocator", "workers/rules", "workers/scheduler", "workers/scheduler/costmodel"},
 	"store/filesystem":               {"internal/problem"},
 	"store/group":                    {"store/record", "study/journal"},
 	"store/record":                   {"internal/problem", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
@@ -264,6 +265,8 @@ var pure = []string{
 	"workers/replay",
 	"workers/replay/policies",
 	"workers/replay/trace",
+	"workers/scheduler",
+	"workers/scheduler/costmodel",
 }
 
 var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "syscall", "math/rand", "crypto/rand", "log", "io/fs"}

@@ -28,8 +28,7 @@ func (s *Service) approximate(now time.Time) {
 func (s *Service) contenders(now time.Time) []approximation.Study {
 	var list []approximation.Study
 	of, limited := map[string]*session{}, false
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
 			one := approximation.Study{ID: r.study.ID, Priority: def.Priority, Accepts: def.Approximation, Sprint: def.Sprint}
 			if limits := def.ResponseSeconds; limits != nil {
@@ -45,7 +44,6 @@ func (s *Service) contenders(now time.Time) []approximation.Study {
 		} else if r.study.Status != protocol.StudyRunning {
 			s.approximation.Paused(r.study.ID)
 		}
-		r.mutex.Unlock()
 	}
 	for i := range list {
 		if limited && (list[i].Accepts != nil || list[i].Limits != approximation.Limits{}) {
@@ -76,8 +74,7 @@ func (s *Service) workersFor(r *session) map[string]bool {
 // priority of these studies.
 func (s *Service) sprintTriggers() map[string]int {
 	awaited := map[string]int{}
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		if sprint := r.study.Definition.Sprint; sprint != nil && sprint.WhileWaiting && r.wanting() {
 			priority := r.study.Definition.Priority
 			for _, worker := range s.allocator.Full(s.ask(r, nil)) {
@@ -86,7 +83,6 @@ func (s *Service) sprintTriggers() map[string]int {
 				}
 			}
 		}
-		r.mutex.Unlock()
 	}
 	return awaited
 }

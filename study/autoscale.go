@@ -8,7 +8,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/rules"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -29,27 +28,19 @@ func (s *Service) Situation() demand.Situation {
 	all := s.allocator.Snapshot()
 	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
 	sought := make(map[rules.WorkerName]bool)
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
-		if key, some := s.seeks(r, all); some {
-			sought[key] = true
+	for r := range s.each() {
+		want := r.wants()
+		if r.stale || want.Running == 0 && want.Ready == 0 {
+			continue
 		}
-		r.mutex.Unlock()
+		if worker, some := scheduler.Sought(all, s.ask(r, nil), want.Ready > 0 && !r.full(0)); some {
+			sought[worker] = true
+		}
 	}
 	for i, one := range situation.Hosts {
 		situation.Hosts[i].Sought = sought[rules.WorkerName{Name: one.Name, Holder: one.Holder}]
 	}
 	return situation
-}
-
-// seeks is the one worker that takes trials and is eligible for the study, if that has
-// any work, or whom it waits for (see scheduler.Sought). The study's lock is held.
-func (s *Service) seeks(r *session, all allocator.Snapshot) (name rules.WorkerName, some bool) {
-	want := r.wants()
-	if r.stale || want.Running == 0 && want.Ready == 0 {
-		return rules.WorkerName{}, false
-	}
-	return scheduler.Sought(all, s.ask(r, nil), want.Ready > 0 && !r.full(0))
 }
 
 // Rescale drains workers by advice, takes such drains back, and keeps what was

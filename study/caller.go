@@ -116,7 +116,7 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 	case All:
 		return nil
 	case Own:
-		used, err := s.checkpoints(ctx, caller)
+		used, err := s.Checkpoints(ctx)
 		if err != nil || used[sha256] {
 			return err
 		}

@@ -35,15 +35,13 @@ func (s *Service) Census() Census {
 	for _, state := range trial.States() {
 		census.Trials[state] = 0
 	}
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		if !r.study.Status.Over() {
 			census.Studies[r.study.Status]++
 			for _, t := range r.trials {
 				census.Trials[t.State]++
 			}
 		}
-		r.mutex.Unlock()
 	}
 	census.Leases = len(s.allocator.Leases())
 	for _, worker := range s.allocator.Snapshot().Workers {

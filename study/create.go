@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -186,4 +187,28 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 	})
 	var nothing struct{}
 	return commit(ctx, s, tx, &nothing)
+}
+
+// changeDue makes a change to each study for which it is due, while it is. what says what
+// is done to it.
+func (s *Service) changeDue(ctx context.Context, what string, due func(*session) bool, decide func(*transaction, Study) error) error {
+	var studies []string
+	for r := range s.each() {
+		if due(r) {
+			studies = append(studies, r.id)
+		}
+	}
+	var failures []error
+	for _, id := range studies {
+		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
+			if !due(tx.session) {
+				return nil
+			}
+			return decide(tx, current)
+		})
+		if err != nil && !problem.Is(err, problem.NotFound) { // deleted since
+			failures = append(failures, fmt.Errorf("%s study %s: %w", what, id, err))
+		}
+	}
+	return errors.Join(failures...)
 }

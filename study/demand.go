@@ -32,8 +32,7 @@ func (s *Service) Demand() demand.Look {
 // wanted is what all studies take and could start now.
 func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 	var asks []demand.Ask
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		one := r.wants()
 		if one.Ready > 0 {
 			ask := s.ask(r, nil)
@@ -41,7 +40,6 @@ func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 				one.Ready, one.More = 0, 0
 			}
 		}
-		r.mutex.Unlock()
 		if one.Running > 0 || one.Ready > 0 {
 			asks = append(asks, one)
 		}

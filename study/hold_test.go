@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 	"github.com/tandem-tune/tandem/workers/waitqueue"
 )
 
@@ -33,7 +34,7 @@ func moving(t *testing.T, now *time.Time) (s *Service, r *session) {
 }
 
 // anything is the choice of a worker for which nothing is meant.
-var anything = choice{number: next}
+var anything = choice{Choice: scheduler.Choice{Number: next}}
 
 // enqueue has the worker wait until the answer is called.
 func enqueue(t testing.TB, s *Service, caller Caller, worker string) (leave func()) {
@@ -50,6 +51,8 @@ func holdFor(s *Service, lease pool.Lease, worker string, wait time.Duration) {
 	s.allocator.Hold(&allocator.Migration{Trial: lease.Trial, Worker: worker, Wait: wait, Partner: &allocator.Migration{}}, s.options.Now())
 	s.allocator.Release(lease.Trial, lease.Epoch)
 }
+
+func heldOf(s *Service, r *session) allocator.Held { return s.allocator.Placements.Held(r.id, r.queue) }
 
 func ofAda(id string) *session {
 	one := 1
@@ -118,7 +121,7 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 	} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		s, r := moving(t, &now)
-		if _, found := r.nextQueued(now, "old-1", next, s.heldTrials(r)); found {
+		if _, found := r.nextQueued(now, "old-1", next, heldOf(s, r)); found {
 			t.Errorf("%s: the old worker has it", name)
 		}
 		test.take(s, &now)
@@ -126,7 +129,7 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 		if goes := len(s.allocator.Holds()) == 0; goes != test.goes {
 			t.Errorf("%s: let go is %v", name, goes)
 		}
-		if _, found := r.nextQueued(now, "old-1", next, s.heldTrials(r)); found != (test.goes && len(r.queue) > 0) {
+		if _, found := r.nextQueued(now, "old-1", next, heldOf(s, r)); found != (test.goes && len(r.queue) > 0) {
 			t.Errorf("%s: the old worker may have it: %v", name, found)
 		}
 	}
@@ -148,7 +151,7 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 		meant  int
 		want   int
 	}{{"other", next, 9}, {"other", 4, 9}, {"new-home", next, 4}, {"new-home", 9, 4}, {"other", 9, 9}} {
-		if number, found := r.nextQueued(now, test.worker, test.meant, s.heldTrials(r)); !found || number != test.want {
+		if number, found := r.nextQueued(now, test.worker, test.meant, heldOf(s, r)); !found || number != test.want {
 			t.Errorf("%s, for which %d is meant, gets %d, %t; want %d", test.worker, test.meant, number, found, test.want)
 		}
 	}
@@ -159,7 +162,25 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 	if !s.allocator.ReleaseHolds(now, s.isQueued) {
 		t.Error("it is never let go")
 	}
-	if number, _ := r.nextQueued(now, "other", next, s.heldTrials(r)); number != 4 {
+	if number, _ := r.nextQueued(now, "other", next, heldOf(s, r)); number != 4 {
 		t.Errorf("afterwards another one gets %d", number)
+	}
+}
+
+// TestATrialThatMovesKeepsItsPlace among those of a study that may have one at once.
+func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := New(nil, nil, Options{Now: func() time.Time { return now }})
+	r := &session{id: "study", queue: []int{1, 2}}
+	r.study.Definition.Parallel = 1
+	holdFor(s, pool.Lease{Trial: "study-2", Study: r.id}, "new", 0)
+	if kept := heldOf(s, r); !r.full(kept.Besides("other")) || r.full(kept.Besides("new")) {
+		t.Error("its place is another one's, or nobody's")
+	}
+	if first := heldOf(s, r).First(r.queue)[0]; first != 2 {
+		t.Errorf("trial %d is offered first", first)
+	}
+	if now = now.Add(allocator.HoldSpan); r.full(heldOf(s, r).Besides("other")) {
+		t.Error("its place is kept for ever")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // Lease gives the worker a trial to run, waiting for one up to WaitSeconds.
@@ -84,13 +85,13 @@ func (s *Service) tryLease(ctx context.Context, visit allocator.Visit, arrival a
 // worker had no room for.
 func (s *Service) search(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, short bool, err error) {
 	if visit.Study != "" {
-		return s.leaseFrom(ctx, choice{study: visit.Study, number: next, asked: true}, visit.Worker)
+		return s.leaseFrom(ctx, choice{scheduler.Choice{Study: visit.Study, Number: next}, true}, visit.Worker)
 	}
-	for _, chosen := range s.choices(ctx, visit.Worker, arrival) {
-		if chosen.better != "" && s.allocator.Skip(visit.Worker, chosen.machine, chosen.study, chosen.better) {
+	for _, chosen := range s.scheduler.Choices(ctx, visit.Caller, visit.Worker, arrival) {
+		if chosen.Better != "" && s.allocator.Skip(visit.Worker, chosen.Machine, chosen.Study, chosen.Better) {
 			continue // it is meant for another one that waits too
 		}
-		reply, lacks, err := s.leaseFrom(ctx, chosen, visit.Worker)
+		reply, lacks, err := s.leaseFrom(ctx, choice{chosen, false}, visit.Worker)
 		short = short || lacks
 		switch {
 		case problem.Is(err, problem.NotFound): // deleted since
@@ -104,13 +105,26 @@ func (s *Service) search(ctx context.Context, visit allocator.Visit, arrival all
 			return protocol.LeaseReply{}, short, err
 		case err != nil:
 			// One study that cannot be served must not stop the others.
-			s.options.Logger.Error("cannot lease from study", "study", chosen.study, "error", err)
+			s.options.Logger.Error("cannot lease from study", "study", chosen.Study, "error", err)
 		case reply.Lease != nil:
 			return reply, short, nil
 		}
 	}
 	return protocol.LeaseReply{}, short, nil
 }
+
+// choice is a study that a worker is to have a trial of. asked says that the worker has
+// asked for it by its name.
+type choice struct {
+	scheduler.Choice
+	asked bool
+}
+
+// next is the number of a trial that the search has not started yet.
+const next = allocator.Next
+
+// idle reports that the study surely has nothing to lease now.
+func (r *session) idle() bool { return r.waiting && len(r.queue) == 0 }
 
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
@@ -125,7 +139,7 @@ func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (
 // leaseOnce is one attempt of leaseFrom; postponed says that the study has begun a
 // trial which needs more of a GPU than was kept for it.
 func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short, postponed bool, err error) {
-	r, err := s.locked(ctx, chosen.study)
+	r, err := s.locked(ctx, chosen.Study)
 	if err != nil {
 		return reply, false, false, err
 	}
@@ -173,7 +187,7 @@ func (s *Service) reserve(r *session, worker string, chosen choice) (*allocator.
 	now := s.options.Now()
 	request := allocator.Request{
 		Ask: s.ask(r, nil), Worker: worker, Parallel: r.study.Definition.Parallel, Running: r.held, Queue: r.queue, Failed: r.failedLately(now),
-		Meant: chosen.number, Seek: now.Sub(r.sought) >= seekEvery, Chosen: len(chosen.types) > 0, Alone: chosen.alone,
+		Meant: chosen.Number, Seek: now.Sub(r.sought) >= seekEvery, Chosen: len(chosen.Types) > 0, Alone: chosen.Alone,
 	}
 	_, request.MostGPUs = r.gpus()
 	if len(request.Failed) > 0 {
@@ -280,7 +294,7 @@ func (tx *transaction) queued(worker string) (number int, found bool) {
 	if tx.part != nil { // it was chosen with its part of a GPU
 		return tx.part.Number, tx.part.Number != next
 	}
-	return tx.session.nextQueued(tx.now, worker, tx.here.chosen.number, tx.here.Held)
+	return tx.session.nextQueued(tx.now, worker, tx.here.chosen.Number, tx.here.Held)
 }
 
 // follow does what the search says.

@@ -124,10 +124,8 @@ func (r *session) rested(now time.Time) bool {
 // worker that did not come.
 func (s *Service) wake(now time.Time) {
 	rested := s.allocator.ReleaseHolds(now, s.isQueued)
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		rested = r.rested(now) || rested
-		r.mutex.Unlock()
 	}
 	if rested {
 		s.notify()

@@ -12,19 +12,19 @@ import (
 // made of, what is worked out again whenever it is asked for, and what was heard of
 // workers and what they sent, which a change that is refused does not take back.
 var notCompared = map[string]bool{
-	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.planning": true,
+	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.scheduler": true,
 	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
 	"session.newest": true, "session.loads": true, "session.used": true, "session.stale": true, "session.summary": true, "session.method": true,
 	"session.ready": true, "session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
 	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
-	"outlook.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
+	"Model.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
 }
 
 // Memory is all that the service has in memory, a line for each value, so that a test
 // finds also what is added to it later. Searches are as they would be stored.
 func Memory(s *Service) []string {
 	var lines []string
-	for _, r := range s.loaded() {
+	for r := range s.each() {
 		if r.method != nil {
 			state, err := r.method.Snapshot()
 			lines = append(lines, fmt.Sprintf("search of %s: %s %v", r.id, state, err))

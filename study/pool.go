@@ -3,19 +3,15 @@ package study
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
-	"github.com/tandem-tune/tandem/workers/scheduler"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
 const (
-	// mostWaiting is how many trials of a study are listed as waiting.
-	mostWaiting = 20
 	// mostMigrationsShown is how many moves are listed.
 	mostMigrationsShown = 100
 )
@@ -32,16 +28,16 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Waiting: []protocol.PoolTask{}, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
-	stands := s.allocator.Stands("", Caller{})
-	q := question{Field: scheduler.FieldOf(stands), types: types, probes: s.allocator.Probes(), most: mostWaiting, explain: true, caller: caller}
+	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
+	probes := s.allocator.Probes()
+	known := costmodel.TypesOf(types, probes.Known, probes.Changes)
 	running := map[string][]protocol.PoolRun{}
-	for _, r := range s.loaded() {
+	for r := range s.each() {
 		if err := ctx.Err(); err != nil {
 			return protocol.Pool{}, err
 		}
 		if caller.Sees(r.id, r.owner) {
-			s.lookIn(ctx, r, q, &answer, running)
+			s.lookIn(ctx, r, known, &answer, running)
 		}
 	}
 	for i, one := range answer.Machines {
@@ -49,7 +45,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		answer.Machines[i].Running = append(one.Running, running[one.ID]...)
 		slices.SortFunc(answer.Machines[i].Running, func(a, b protocol.PoolRun) int { return strings.Compare(string(a.Trial), string(b.Trial)) })
 	}
-	answer.Waiting = s.waiting(ctx, caller, q)
+	answer.Waiting = s.scheduler.Waiting(ctx, caller, types)
 	slices.SortFunc(answer.Models, func(a, b protocol.PoolModel) int {
 		return cmp.Or(strings.Compare(a.Study, b.Study), strings.Compare(a.StudyID, b.StudyID), strings.Compare(a.Machine, b.Machine))
 	})
@@ -86,14 +82,12 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 }
 
 // lookIn adds what one study runs, predicts and moved. One that is over, or is not
-// in memory, adds nothing.
-func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+// in memory, adds nothing. The study is locked.
+func (s *Service) lookIn(ctx context.Context, r *session, types costmodel.Types, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
 	if r.stale || r.study.Status.Over() {
 		return
 	}
-	name := called(r.study, q.caller)
+	name := called(r.study, callerOf(ctx))
 	for i := range r.trials {
 		t := &r.trials[i]
 		if t.State.Held() {
@@ -110,79 +104,8 @@ func (s *Service) lookIn(ctx context.Context, r *session, q question, answer *pr
 			answer.Migrations = append(answer.Migrations, protocol.PoolMigration{Study: name, StudyID: r.id, Number: t.Number, Migration: one})
 		}
 	}
-	known := s.outlook(ctx, r)
-	for _, machine := range q.types {
-		one := protocol.PoolModel{Study: name, StudyID: r.id, Machine: machine}
-		seen := known.epoch(known.typical, r.ladder[0].Budget.DataFraction, machine, q.probes.Known)
-		one.Basis, one.Estimated = seen.basis, seen.estimated
-		if accuracy, some := known.models.Accuracy(machine); some {
-			one.Epochs, one.Learned = accuracy.Observations, accuracy.Learned
-			if accuracy.Judged > 0 {
-				one.SecondsError = new(trial.Float(accuracy.Seconds))
-			}
-			if accuracy.Metered > 0 {
-				one.JoulesError = new(trial.Float(accuracy.Joules))
-			}
-		}
+	for _, one := range s.costs(ctx, r).Summary(r.ladder[0].Budget.DataFraction, types) {
+		one.Study, one.StudyID = name, r.id
 		answer.Models = append(answer.Models, one)
 	}
-}
-
-// waiting is what the caller's studies have ready, in the pool's order.
-func (s *Service) waiting(ctx context.Context, caller Caller, q question) []protocol.PoolTask {
-	candidates := s.candidates(caller, s.allocator.Shares())
-	tasks := []protocol.PoolTask{}
-	for _, candidate := range candidates {
-		offers := s.offersOf(ctx, candidate.Study, q)
-		for i, one := range offers {
-			if one.number == next && i > 0 && offers[i-1].number == next {
-				tasks[len(tasks)-1].New++
-				continue
-			}
-			task := protocol.PoolTask{Study: one.title, StudyID: one.study, Priority: candidate.Priority, Energy: one.energy, Why: one.waits(q)}
-			if one.number == next {
-				task.New = 1
-			} else {
-				task.Number = new(one.number)
-			}
-			task.Options = optionsOf(one, q)
-			tasks = append(tasks, task)
-		}
-	}
-	return tasks
-}
-
-// waits says why an offer waits: as its study does, where that has a reason.
-func (o offer) waits(q question) string {
-	switch {
-	case o.kept != "":
-		return fmt.Sprintf("it moved, and is kept for %s", o.kept)
-	case slices.Contains(o.suits, true):
-		return "a worker that waits gets it now"
-	case len(o.against) > 0:
-		reasons := make([]string, len(o.against))
-		for i, one := range o.against {
-			reasons[i] = one.Reason
-		}
-		return strings.Join(reasons, "; ")
-	case len(q.Stands) == 0:
-		return "no worker has room for another trial now"
-	default:
-		return "no worker that waits may run it and has room for it"
-	}
-}
-
-// optionsOf are the connected types of machine for an offer, the best one first.
-func optionsOf(one offer, q question) []trial.PlacementOption {
-	options := make([]trial.PlacementOption, len(q.types))
-	for i, machine := range q.types {
-		options[i].Machine = machine
-		for at, stand := range q.Stands {
-			if stand.Machine == machine && one.suits[at] {
-				options[i].Waiting++
-			}
-		}
-	}
-	list, _ := scored(options, one.energy, func(machine string) sight { return one.epochs[machine] })
-	return list
 }

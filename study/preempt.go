@@ -12,20 +12,15 @@ import (
 // and no room. It is called at every tick: a worker that is busy asks for nothing.
 func (s *Service) preempt(now time.Time) {
 	room := map[string]map[string]bool{}
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
-		if r.pressing() {
+	for r := range s.each() {
+		if r.study.Definition.Preempt && r.wanting() {
 			room[r.id] = s.makeWay(r, now)
 		}
-		r.mutex.Unlock()
 	}
 	if s.allocator.EndClaims(now, room) {
 		s.notify() // whoever waits may have what was left
 	}
 }
-
-// pressing reports whether the study asks for preemption and has work.
-func (r *session) pressing() bool { return r.study.Definition.Preempt && r.wanting() }
 
 // wanting reports whether the study has work for workers and may have one more of
 // them.

@@ -2,9 +2,11 @@ package study
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
@@ -141,4 +143,27 @@ func (r *session) amountLeft(study Study, p protocol.Progress) *float64 {
 	}
 	left := max(0, planned-done) / done * p.ElapsedSeconds
 	return &left
+}
+
+// PlanProgress compares the study's plan with what was done so far.
+func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error) {
+	return look(ctx, s, ref, func(r *session) (protocol.PlanProgress, error) {
+		progress := r.progress(r.study, r.trials, s.options.Now())
+		answer := protocol.PlanProgress{
+			Study: r.study.Definition.Name, Plan: PlanOf(r.study.Definition), Trials: progress.Created, Repeats: progress.Repeats,
+			Epochs: progress.Epochs, DataPasses: progress.DataPasses, Seconds: progress.TrialSeconds,
+			Joules: float64(progress.Energy.Joules), EnergyMethod: progress.Energy.Method,
+			Stages: make([]protocol.StageProgress, len(r.ladder)),
+		}
+		for rung := range answer.Stages {
+			answer.Stages[rung].Rung = rung
+		}
+		for _, stage := range answer.Plan.Stages {
+			answer.Stages[stage.Index].Planned = stage.Started + stage.Promoted
+		}
+		for _, t := range trial.Searched(r.trials) {
+			analysis.CountStages(answer.Stages, t)
+		}
+		return answer, nil
+	})
 }

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -80,22 +81,9 @@ func (s *Service) Look(ctx context.Context, ref string) (journal.View, error) {
 	return look(ctx, s, ref, func(r *session) (journal.View, error) { return r.frozen(), nil })
 }
 
-// leaderOf is the number of the study's leading trial; nil if there is none.
-func leaderOf(now journal.View) *int {
-	b := ranking.Of(now.Trials, now.Study.Definition.Objectives)
-	leader := b.Leader()
-	if leader == nil {
-		return nil
-	}
-	return &leader.Number
-}
-
-// trial returns one of the study's trials.
+// trial returns one of the study's trials; the error is not_found.
 func (r *session) trial(number int) (trial.Trial, error) {
-	if number < 0 || number >= len(r.trials) {
-		return trial.Trial{}, problem.New(problem.NotFound, "study %s has no trial %d", r.study.Definition.Name, number)
-	}
-	return r.trials[number], nil
+	return journal.View{Study: r.study, Trials: r.trials}.Trial(number)
 }
 
 // Log returns what the trial's command printed.
@@ -165,4 +153,44 @@ func outward(events []Event) []protocol.Event {
 		list = append(list, out)
 	}
 	return list
+}
+
+// shelveAfter is how long a study that is over stays in memory unused.
+const shelveAfter = 10 * time.Minute
+
+// shelve drops from memory what the store has too, of a study that is over and
+// that nobody asked for lately; only what lists show is kept. The next who asks
+// for more has it loaded again.
+func (r *session) shelve(now time.Time) {
+	if r.stale || !r.study.Status.Over() || now.Sub(r.used) < shelveAfter {
+		return
+	}
+	view := r.view(now)
+	r.summary = &view
+	r.trials, r.queue, r.method, r.stale = nil, nil, nil, true
+}
+
+// glance is the study as lists show it. It does not count as a use, so a page
+// that lists studies keeps none of them in memory.
+func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, error) {
+	r, err := s.session(ctx, id)
+	if err != nil {
+		return protocol.StudyView{}, err
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for {
+		if r.stale && r.summary != nil {
+			return *r.summary, nil
+		}
+		if err := s.refresh(ctx, r); err != nil {
+			return protocol.StudyView{}, err
+		}
+		now := s.options.Now()
+		view := r.view(now)
+		if r.wait() == nil {
+			r.shelve(now)
+			return view, nil
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -67,4 +68,23 @@ func (tx *transaction) passed(t trial.Trial, action search.Action) (bool, error)
 	t.Results = append(append([]trial.Result{}, t.Results...), tx.result(t, t.Last))
 	_, err := tx.measured(t)
 	return true, err
+}
+
+// spent is what the trial has used.
+func (r *session) spent(t trial.Trial) spending.Spending { return spending.Of(r.ladder, t) }
+
+// spend ends a study whose trials have used up one of its budgets.
+func (tx *transaction) spend(t trial.Trial) (trial.Trial, error) {
+	r := tx.session
+	if r.study.Status.Over() || tx.study != nil {
+		return t, nil
+	}
+	total := r.spending.Replacing(r.spent(r.trials[t.Number]), r.spent(t))
+	for _, bound := range total.Limits(r.study.Definition.Stop) {
+		if bound.Reached() {
+			err := tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its budget of %g %s is spent", bound.Limit, bound.What))
+			return tx.trial(t.Number), err
+		}
+	}
+	return t, nil
 }

@@ -169,14 +169,10 @@ func (r *session) measuredAt(rung int) int {
 	return count
 }
 
-// Checkpoints returns the artifacts that some trial's checkpoint refers to. An
-// artifact that is not among them is garbage once its upload is long over.
+// Checkpoints returns the artifacts that checkpoints in studies refer to which the caller
+// sees. If it sees all, other artifacts are garbage once their upload is long over.
 func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
-	return s.checkpoints(ctx, callerOf(ctx))
-}
-
-// checkpoints is [Service.Checkpoints] of the studies that the caller sees.
-func (s *Service) checkpoints(ctx context.Context, caller Caller) (map[string]bool, error) {
+	caller := callerOf(ctx)
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
 		return nil, err

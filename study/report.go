@@ -90,7 +90,7 @@ func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report pr
 	if report.Energy != nil {
 		s.allocator.Spend(r.owner, 0, float64(report.Energy.Joules))
 	}
-	s.observeGPU(ctx, t, report.GPUUse, float64(report.Seconds-report.SetupSeconds)/fractionAt(t, t.Rung))
+	s.observeGPU(ctx, t, report.GPUUse, float64(report.Seconds-report.SetupSeconds)/t.FractionAt(t.Rung))
 }
 
 // report stages what comes of a report.

@@ -2,11 +2,8 @@ package study
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -60,28 +57,11 @@ func (s *Service) restAll(ctx context.Context, now time.Time) error {
 
 // restThose pauses the studies that nobody works on, of those that may be.
 func (s *Service) restThose(ctx context.Context, may func(*session) bool) error {
-	var forsaken []string
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
-		if s.forsaken(r) && may(r) {
-			forsaken = append(forsaken, r.id)
-		}
-		r.mutex.Unlock()
-	}
-	var failures []error
-	for _, id := range forsaken {
-		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
-			if !s.forsaken(tx.session) || !may(tx.session) {
-				return nil
-			}
-			current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
-			current.Status, current.Reason = protocol.StudyPaused, restReason
-			tx.status(current)
-			return nil
-		})
-		if err != nil && !problem.Is(err, problem.NotFound) { // deleted since
-			failures = append(failures, fmt.Errorf("let study %s rest: %w", id, err))
-		}
-	}
-	return errors.Join(failures...)
+	due := func(r *session) bool { return s.forsaken(r) && may(r) }
+	return s.changeDue(ctx, "pause", due, func(tx *transaction, current Study) error {
+		current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
+		current.Status, current.Reason = protocol.StudyPaused, restReason
+		tx.status(current)
+		return nil
+	})
 }

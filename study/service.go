@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/gpushare"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // Options are what a Service takes from its surroundings.
@@ -43,10 +45,13 @@ type Options struct {
 	Users func(context.Context) (map[string]bool, error)
 }
 
-// What a Service answers with copies of studies alone.
+// What a Service does by other objects: with copies of studies alone, and about
+// inference.
 type (
 	analysed struct{ *analysis.Queries }
 	ranked   struct{ *ranking.Queries }
+	taught   struct{ groundtruth.Queries }
+	inferred struct{ *inference.Service }
 )
 
 // Service holds the use cases. It is safe for concurrent use.
@@ -70,9 +75,10 @@ type Service struct {
 	analyses gate.Gate
 	analysed
 	ranked
+	taught
 	// teaching lets one import, or one forgetting, of ground truth be made at a time.
-	teaching  gate.Gate
-	inference *inference.Service
+	teaching gate.Gate
+	inferred
 
 	uploads uploads // what was sent, and may be committed
 
@@ -85,8 +91,8 @@ type Service struct {
 	governing gate.Gate
 
 	allocator *allocator.Allocator
-	// planning lets one plan be made at a time. It is taken before a session.
-	planning planning
+	// scheduler is locked before a session.
+	scheduler *scheduler.Scheduler
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -106,9 +112,11 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm()})
-	s.inference = inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Now: options.Now})
+	s.scheduler = scheduler.New(scheduled{s}, s.allocator, options.Now)
+	s.inferred = inferred{inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Look: s.Look, Gate: s.analyses, Now: options.Now})}
+	s.taught = taught{s.truth.Queries()}
 	s.ranked = ranked{ranking.New(store, s.Look, options.Now)}
-	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: leaderOf, Gate: s.analyses, Now: options.Now})}
+	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: ranking.LeaderOf, Gate: s.analyses, Now: options.Now})}
 	return s
 }
 
@@ -186,12 +194,10 @@ func (s *Service) Close(ctx context.Context) error {
 	if err := s.keepResponses(ctx, now, true); err != nil {
 		failures = append(failures, err)
 	}
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		if err := s.close(ctx, r); err != nil {
 			failures = append(failures, fmt.Errorf("close study %s: %w", r.study.Definition.Name, err))
 		}
-		r.mutex.Unlock()
 	}
 	return errors.Join(failures...)
 }
@@ -218,12 +224,26 @@ func (s *Service) close(ctx context.Context, r *session) error {
 	return s.store.Apply(ctx, Change{Behind: r.position(), Snapshot: snapshot})
 }
 
-// loaded returns the sessions in memory. A session's lock is never taken while
-// the service's is held, since commits take them the other way round.
+// loaded returns the sessions in memory.
 func (s *Service) loaded() []*session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return slices.Collect(maps.Values(s.sessions))
+}
+
+// each yields the sessions in memory, each while it is locked. That is never done while
+// the service's lock is held, since commits take them the other way round.
+func (s *Service) each() iter.Seq[*session] {
+	return func(yield func(*session) bool) {
+		for _, r := range s.loaded() {
+			r.mutex.Lock()
+			more := yield(r)
+			r.mutex.Unlock()
+			if !more {
+				return
+			}
+		}
+	}
 }
 
 // inMemory returns the study's session; nil if it is not loaded.

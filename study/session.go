@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
 // session is a study's state in memory: what the store has or is about to
@@ -58,8 +59,8 @@ type session struct {
 
 	ready *aims // see aims
 
-	// outlook is what epochs should take where; nil until somebody asks.
-	outlook *outlook
+	// costs estimates what epochs take where; nil until somebody asks.
+	costs *costmodel.Model
 
 	method search.Method // nil when the study is over or the search broken
 	// broken is why the search cannot be continued by this program. The study

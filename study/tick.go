@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -37,40 +36,25 @@ func (s *Service) Tick(ctx context.Context) error {
 		failures = append(failures, err)
 	}
 	s.allocator.WakeSkipped(now)
-	s.reschedule(ctx, now)
+	s.reschedule(ctx)
 	if err := s.endOverdue(ctx, now); err != nil {
 		failures = append(failures, err)
 	}
 	if err := s.restAll(ctx, now); err != nil {
 		failures = append(failures, err)
 	}
-	s.shelveAll(now)
+	for r := range s.each() {
+		r.shelve(now)
+	}
 	return errors.Join(failures...)
 }
 
 // endOverdue completes the studies that have run for their stop.seconds.
 func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
-	var overdue []string
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
-		if r.overdue(now) {
-			overdue = append(overdue, r.study.ID)
-		}
-		r.mutex.Unlock()
-	}
-	var failures []error
-	for _, id := range overdue {
-		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
-			if !tx.session.overdue(tx.now) {
-				return nil
-			}
-			return tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its time of %g s is up", current.Definition.Stop.Seconds))
-		})
-		if err != nil && !problem.Is(err, problem.NotFound) { // deleted since
-			failures = append(failures, fmt.Errorf("end study %s: %w", id, err))
-		}
-	}
-	return errors.Join(failures...)
+	due := func(r *session) bool { return r.overdue(now) }
+	return s.changeDue(ctx, "end", due, func(tx *transaction, current Study) error {
+		return tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its time of %g s is up", current.Definition.Stop.Seconds))
+	})
 }
 
 func (r *session) overdue(now time.Time) bool {

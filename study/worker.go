@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // RegisterWorker notes a worker and tells it the timing to keep. Workers are
@@ -30,10 +31,8 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 // that only it has asked for rests from now on.
 func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	asked := make(map[string]bool)
-	for _, r := range s.loaded() {
-		r.mutex.Lock()
+	for r := range s.each() {
 		asked[r.id] = r.askers[worker]
-		r.mutex.Unlock()
 	}
 	if !s.allocator.Remove(callerOf(ctx), worker) {
 		return nil // as of one that is not there
@@ -192,4 +191,15 @@ func (r *session) directive(t trial.Trial) protocol.Directive {
 	default:
 		return protocol.Directive{Action: protocol.Continue}
 	}
+}
+
+// WorkerHistory returns how busy the worker's machine was in the last hour, as
+// its heartbeats have told. It is in memory only: a server that has just started
+// knows nothing. The error is not_found for a worker that is not registered.
+func (s *Service) WorkerHistory(_ context.Context, worker string) (protocol.WorkerHistory, error) {
+	steps, known := s.allocator.History(worker)
+	if !known {
+		return protocol.WorkerHistory{}, unknownWorker(worker)
+	}
+	return protocol.WorkerHistory{StepSeconds: pool.HistoryStep.Seconds(), Steps: steps}, nil
 }

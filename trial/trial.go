@@ -310,3 +310,13 @@ func (id ID) Number() (int, bool) {
 	number, err := strconv.Atoi(text)
 	return number, err == nil && number >= 0 && strconv.Itoa(number) == text
 }
+
+// FractionAt is the share of the data that the trial trained with at the rung.
+func (t Trial) FractionAt(rung int) float64 {
+	for _, result := range t.Results {
+		if result.Rung == rung {
+			return result.Budget.DataFraction
+		}
+	}
+	return t.Budget.DataFraction
+}

@@ -32,14 +32,17 @@ func (r request) mutates() bool {
 	return r.method != http.MethodGet && r.method != http.MethodHead
 }
 
-// call makes a call and decodes its answer into into, if that is not nil.
+// none is an answer without a body.
+type none struct{}
+
+// call makes a call and decodes its answer into into, if that is not nil or none.
 func (c *Client) call(ctx context.Context, r request, into any) error {
 	answer, err := c.send(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
-	if into == nil {
+	if _, empty := into.(*none); empty || into == nil {
 		return nil
 	}
 	data, err := io.ReadAll(answer)
@@ -61,20 +64,28 @@ func post(path string, document any) (request, error) {
 	return request{method: http.MethodPost, path: path, contentType: "application/json", body: body}, nil
 }
 
-// exchange posts a document and decodes the answer.
-func exchange[T any](ctx context.Context, c *Client, path string, document any) (T, error) {
-	var answer T
+// exchange posts a document and decodes the answer. Adjust changes the request before.
+func exchange[T any](ctx context.Context, c *Client, path string, document any, adjust ...func(*request)) (answer T, err error) {
 	r, err := post(path, document)
 	if err != nil {
 		return answer, err
 	}
+	for _, change := range adjust {
+		change(&r)
+	}
+	return fetch[T](ctx, c, r)
+}
+
+// once has the call made once only.
+func once(r *request) { r.once = true }
+
+// fetch makes a call and decodes its answer.
+func fetch[T any](ctx context.Context, c *Client, r request) (answer T, err error) {
 	err = c.call(ctx, r, &answer)
 	return answer, err
 }
 
 // get fetches a document.
 func get[T any](ctx context.Context, c *Client, path, query string) (T, error) {
-	var answer T
-	err := c.call(ctx, request{method: http.MethodGet, path: path, query: query}, &answer)
-	return answer, err
+	return fetch[T](ctx, c, request{method: http.MethodGet, path: path, query: query})
 }

@@ -11,16 +11,12 @@ import (
 
 // Architecture says what a trial trains.
 func (c *Client) Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error) {
-	var reply protocol.ArchitectureReply
-	err := c.write(ctx, id, "architecture", report, &reply)
-	return reply, err
+	return write[protocol.ArchitectureReply](ctx, c, id, "architecture", report)
 }
 
 // Inferences reports what real inferences of it took on the worker.
 func (c *Client) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
-	var reply protocol.Deployments
-	err := c.write(ctx, id, "inferences", report, &reply)
-	return reply, err
+	return write[protocol.Deployments](ctx, c, id, "inferences", report)
 }
 
 // Deployments says how to run the trial's model on the study's devices.

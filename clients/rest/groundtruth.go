@@ -123,9 +123,7 @@ func (c *Client) ForgetGroundTruth(ctx context.Context, machine string) (protoco
 	if machine == "" {
 		values.Set("all", "true")
 	}
-	var reply protocol.GroundTruthForgotten
-	err := c.call(ctx, request{method: http.MethodDelete, path: path("ground-truth"), query: values.Encode()}, &reply)
-	return reply, err
+	return fetch[protocol.GroundTruthForgotten](ctx, c, request{method: http.MethodDelete, path: path("ground-truth"), query: values.Encode()})
 }
 
 func ofMachine(machine string) url.Values {

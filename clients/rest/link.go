@@ -11,14 +11,7 @@ import (
 // in this answer only, which the server does not keep: so the call is not tried
 // again by itself, and a link whose answer was lost has to be deleted.
 func (c *Client) CreateLink(ctx context.Context, study string, ask protocol.LinkRequest) (protocol.IssuedLink, error) {
-	var issued protocol.IssuedLink
-	r, err := post(path("studies", study, "links"), ask)
-	if err != nil {
-		return issued, err
-	}
-	r.once = true
-	err = c.call(ctx, r, &issued)
-	return issued, err
+	return exchange[protocol.IssuedLink](ctx, c, path("studies", study, "links"), ask, once)
 }
 
 // Links lists the links to a study.

@@ -23,14 +23,7 @@ func (c *Client) Quota(ctx context.Context, user string) (protocol.QuotaView, er
 
 // SetQuota bounds what the user has of the workers; it takes an admin's token.
 func (c *Client) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
-	var view protocol.QuotaView
-	r, err := post(path("quotas", user), quota)
-	if err != nil {
-		return view, err
-	}
-	r.method = http.MethodPut
-	err = c.call(ctx, r, &view)
-	return view, err
+	return exchange[protocol.QuotaView](ctx, c, path("quotas", user), quota, func(r *request) { r.method = http.MethodPut })
 }
 
 // RemoveQuota lets the user have what there is; it takes an admin's token.
@@ -63,7 +56,5 @@ func (c *Client) Drain(ctx context.Context, worker string, ask protocol.DrainReq
 
 // Undrain gives it trials again.
 func (c *Client) Undrain(ctx context.Context, worker string) (protocol.Drained, error) {
-	var answer protocol.Drained
-	err := c.call(ctx, request{method: http.MethodDelete, path: path("workers", worker, "drain")}, &answer)
-	return answer, err
+	return fetch[protocol.Drained](ctx, c, request{method: http.MethodDelete, path: path("workers", worker, "drain")})
 }

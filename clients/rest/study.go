@@ -16,9 +16,7 @@ import (
 // or application/json; a file with faults is one invalid error with all of
 // them, and a name that is taken is a conflict.
 func (c *Client) CreateStudy(ctx context.Context, file []byte, contentType string) (protocol.StudyView, error) {
-	var view protocol.StudyView
-	err := c.call(ctx, request{method: http.MethodPost, path: path("studies"), contentType: contentType, body: file}, &view)
-	return view, err
+	return fetch[protocol.StudyView](ctx, c, request{method: http.MethodPost, path: path("studies"), contentType: contentType, body: file})
 }
 
 // CreateWarm is CreateStudy, in JSON, with results that were measured
@@ -32,11 +30,9 @@ func (c *Client) CreateWarm(ctx context.Context, file []byte, prior []protocol.O
 
 // DryRun returns the plan of a study file and creates nothing.
 func (c *Client) DryRun(ctx context.Context, file []byte, contentType string) (budget.Plan, error) {
-	var plan budget.Plan
-	err := c.call(ctx, request{
+	return fetch[budget.Plan](ctx, c, request{
 		method: http.MethodPost, path: path("studies"), query: "dry_run=true", contentType: contentType, body: file,
-	}, &plan)
-	return plan, err
+	})
 }
 
 // Studies returns every study, the newest first.
@@ -75,9 +71,7 @@ func (c *Client) StopStudy(ctx context.Context, study string) (protocol.StudyVie
 }
 
 func (c *Client) change(ctx context.Context, study, action string) (protocol.StudyView, error) {
-	var view protocol.StudyView
-	err := c.call(ctx, request{method: http.MethodPost, path: path("studies", study, action)}, &view)
-	return view, err
+	return fetch[protocol.StudyView](ctx, c, request{method: http.MethodPost, path: path("studies", study, action)})
 }
 
 // DeleteStudy removes a study and everything of it.

@@ -19,14 +19,7 @@ func (c *Client) Tokens(ctx context.Context) ([]protocol.TokenView, error) {
 // server does not keep: so the call is not tried again by itself, and a token
 // whose answer was lost has to be deleted.
 func (c *Client) CreateToken(ctx context.Context, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
-	var issued protocol.IssuedToken
-	r, err := post(path("tokens"), ask)
-	if err != nil {
-		return issued, err
-	}
-	r.once = true
-	err = c.call(ctx, r, &issued)
-	return issued, err
+	return exchange[protocol.IssuedToken](ctx, c, path("tokens"), ask, once)
 }
 
 // DeleteToken removes a token and its sessions.

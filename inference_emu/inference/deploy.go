@@ -118,7 +118,7 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 	s.mutex.Lock()
 	until, claimed := s.claims[claim{a.Key, machine}]
 	s.mutex.Unlock()
-	if claimed && s.now().Before(until) {
+	if claimed && s.options.Now().Before(until) {
 		return nil
 	}
 	var cells []protocol.InferenceCell

@@ -12,10 +12,10 @@ import (
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
-// Import takes in what inferences took elsewhere: all of it, or nothing if any of
+// ImportArchitectures takes in what inferences took elsewhere: all of it, or nothing if any of
 // it has a fault. Runs of a machine, a batch and a number of threads that are known
 // are replaced.
-func (s *Service) Import(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error) {
+func (s *Service) ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error) {
 	var reply protocol.ArchitecturesImported
 	if faults := importFaults(sent); len(faults) > 0 {
 		return reply, problem.WithFields("the architectures have faults", faults)
@@ -30,7 +30,7 @@ func (s *Service) Import(ctx context.Context, sent protocol.Architectures) (prot
 		}
 		defer leave() // once all of it is durable
 	}
-	now := s.now()
+	now := s.options.Now()
 	for _, one := range sent.Architectures {
 		known, err := s.store.Architecture(ctx, one.Key)
 		if problem.Is(err, problem.NotFound) {
@@ -47,7 +47,7 @@ func (s *Service) Import(ctx context.Context, sent protocol.Architectures) (prot
 		reply.Architectures++
 		reply.Runs += len(one.Runs)
 	}
-	if err := s.add(ctx, change, &reply); err != nil {
+	if err := s.options.Import(ctx, change, &reply); err != nil {
 		return reply, err
 	}
 	s.mutex.Lock()

@@ -54,16 +54,17 @@ type Options struct {
 	Record func(ctx context.Context, result Result, answer any) error
 	// Import makes the change durable, with the answer to the request.
 	Import func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
-	Now    func() time.Time
+	// Look returns a copy of the study with the reference.
+	Look func(ctx context.Context, ref string) (journal.View, error)
+	// Gate lets one overview be made at a time.
+	Gate gate.Gate
+	Now  func() time.Time
 }
 
 // Service is the ground truth of inference. It is safe for concurrent use.
 type Service struct {
-	store  Store
-	holder func(ctx context.Context, id trial.ID, lease trial.LeaseEpoch) (definition.Definition, string, error)
-	record func(ctx context.Context, result Result, answer any) error
-	add    func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
-	now    func() time.Time
+	store   Store
+	options Options
 
 	// searching lets one search of devices run at a time: it takes a whole core.
 	searching gate.Gate
@@ -91,7 +92,7 @@ type turn struct {
 // New returns the service over what the store has.
 func New(store Store, options Options) *Service {
 	return &Service{
-		store: store, holder: options.Holder, record: options.Record, add: options.Import, now: options.Now, searching: gate.New(),
+		store: store, options: options, searching: gate.New(),
 		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question][]deployment.Deployment),
 	}
 }
@@ -126,7 +127,7 @@ func (s *Service) begin(ctx context.Context, key string, id trial.ID, epoch tria
 	if leave, err = s.enter(ctx, key); err != nil {
 		return def, "", nil, err
 	}
-	if def, machine, err = s.holder(ctx, id, epoch); err != nil {
+	if def, machine, err = s.options.Holder(ctx, id, epoch); err != nil {
 		leave()
 	}
 	return def, machine, leave, err
@@ -154,7 +155,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	default:
 		return reply, err
 	}
-	a.Seen = s.now()
+	a.Seen = s.options.Now()
 	if report.Site != nil {
 		site := *report.Site
 		site.Machine = machine
@@ -166,7 +167,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	}
 	reply.Deployments = append(reply.Deployments, found...)
 	reply.Run = append(reply.Run, s.toRun(a, def, machine)...)
-	err = s.record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
+	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
 		if len(reply.Run) > 0 {
 			s.mutex.Lock()
 			defer s.mutex.Unlock()
@@ -195,7 +196,7 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	if err != nil {
 		return reply, err
 	}
-	a.Seen = s.now()
+	a.Seen = s.options.Now()
 	for i := range report.Runs {
 		report.Runs[i].Machine, report.Runs[i].At = machine, a.Seen
 	}
@@ -207,7 +208,7 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	reply.Devices = append(reply.Devices, found...)
 	inference := inferenceOf(a, machine, found)
 	inference.Failure = report.Failure
-	err = s.record(ctx, Result{id, report.LeaseEpoch, a, inference, func() {
+	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inference, func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		delete(s.claims, claim{report.Key, machine})

@@ -12,15 +12,28 @@ import (
 	"github.com/tandem-tune/tandem/study/system"
 )
 
-// Machines sums up what is known of each type of machine.
-func (b *Base) Machines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
-	types, err := b.store.RecordTypes(ctx)
+// Queries show what is known.
+type Queries struct{ base *Base }
+
+// Queries are those of the base.
+func (b *Base) Queries() Queries { return Queries{b} }
+
+// GroundTruth returns what runs taught on a type of machine, or on all types if
+// it is empty. Of a type that nothing ran on, that is nothing.
+func (q Queries) GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error) {
+	records, err := q.base.store.Records(ctx, machine)
+	return protocol.GroundTruth{Version: protocol.GroundTruthVersion, Records: records}, err
+}
+
+// GroundTruthMachines sums up what is known of each type of machine.
+func (q Queries) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
+	types, err := q.base.store.RecordTypes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var machines []protocol.GroundTruthMachine
 	for _, machine := range types {
-		records, err := b.store.Records(ctx, machine)
+		records, err := q.base.store.Records(ctx, machine)
 		if err != nil {
 			return nil, err
 		}
@@ -49,10 +62,10 @@ func summary(records []similarity.Record) protocol.GroundTruthMachine {
 // maxRunPage bounds one page of runs.
 const maxRunPage = 1000
 
-// Runs sums up the runs on a type of machine, the newest first: up
+// GroundTruthRuns sums up the runs on a type of machine, the newest first: up
 // to limit of them (100 if 0) behind the offset.
-func (b *Base) Runs(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
-	records, err := b.store.Records(ctx, machine)
+func (q Queries) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
+	records, err := q.base.store.Records(ctx, machine)
 	if err != nil {
 		return protocol.GroundTruthRuns{}, err
 	}
@@ -128,16 +141,16 @@ func comparison(timed []similarity.Cell) *protocol.GroundTruthComparison {
 	}
 }
 
-// Clusters shows the workloads known on a type of machine under the
+// GroundTruthClusters shows the workloads known on a type of machine under the
 // configuration with the key (see system.Configuration.Key), or under the one
 // with most runs if it is empty. Where nothing was profiled there are none.
-func (b *Base) Clusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
+func (q Queries) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
 	var answer protocol.GroundTruthClusters
-	types, err := b.store.RecordTypes(ctx)
+	types, err := q.base.store.RecordTypes(ctx)
 	if err != nil || !slices.Contains(types, machine) {
 		return answer, err // what nothing is known of takes no memory
 	}
-	known, err := b.Machine(ctx, machine)
+	known, err := q.base.Machine(ctx, machine)
 	if err != nil {
 		return answer, err
 	}

@@ -131,6 +131,14 @@ type View struct {
 	Sequence int64
 }
 
+// Trial returns one of the trials; the error is not_found.
+func (v View) Trial(number int) (trial.Trial, error) {
+	if number < 0 || number >= len(v.Trials) {
+		return trial.Trial{}, problem.New(problem.NotFound, "study %s has no trial %d", v.Study.Definition.Name, number)
+	}
+	return v.Trials[number], nil
+}
+
 // Check says what is wrong with the objective and the rung of a query.
 func (v View) Check(objective int, rung *int) error {
 	var faults []problem.Field

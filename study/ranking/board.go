@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -124,4 +125,14 @@ func (b *Board) compareRepeated(x, y *trial.Trial) int {
 		return trueFirst(again)
 	}
 	return 0
+}
+
+// LeaderOf is the number of the study's leading trial; nil if there is none.
+func LeaderOf(now journal.View) *int {
+	b := Of(now.Trials, now.Study.Definition.Objectives)
+	leader := b.Leader()
+	if leader == nil {
+		return nil
+	}
+	return &leader.Number
 }

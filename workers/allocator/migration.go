@@ -65,10 +65,15 @@ func (m *Migration) Cancelled() *journal.PoolEntry {
 	return nil
 }
 
-// Start notes that the trial is to migrate as soon as its worker reports.
-func (m Migrations) Start(one Migration) {
+// Start notes that the trial is to migrate as soon as its worker reports, and reports
+// whether it still has its lease.
+func (m Migrations) Start(one Migration) bool {
 	defer m.locked()()
+	if !m.leases.Has(one.Trial, one.Lease) {
+		return false
+	}
 	m.migrations[one.Trial] = &one
+	return true
 }
 
 // Exchange notes that two trials are to change places, the first one first, if each

@@ -1,14 +1,13 @@
-package study
+package scheduler
 
 import (
 	"testing"
-	"time"
 
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
-	"github.com/tandem-tune/tandem/workers/scheduler"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
 // TestOffersTakeTurnsByShare: what was offered counts as if it were had.
@@ -16,7 +15,7 @@ func TestOffersTakeTurnsByShare(t *testing.T) {
 	candidates := []pool.Candidate{{Study: "a", Owner: "ada", Share: 0.1}, {Study: "b", Owner: "bob", Share: 0.15}}
 	all := books{pool.Amount{GPUs: 10}, map[string]*allocator.Account{"ada": {Has: pool.Amount{GPUs: 1}}, "bob": {Has: pool.Amount{GPUs: 2}, Quota: pool.Quota{Weight: 4.0 / 3}}}}
 	order := ""
-	turns := scheduler.NewTurns(candidates)
+	turns := NewTurns(candidates)
 	for range 5 {
 		first, _ := turns.Next()
 		order += first.Study
@@ -27,31 +26,13 @@ func TestOffersTakeTurnsByShare(t *testing.T) {
 	}
 }
 
-// TestATrialThatMovesKeepsItsPlace among those of a study that may have one at once.
-func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := New(nil, nil, Options{Now: func() time.Time { return now }})
-	r := &session{id: "study", queue: []int{1, 2}}
-	r.study.Definition.Parallel = 1
-	holdFor(s, pool.Lease{Trial: "study-2", Study: r.id}, "new", 0)
-	if kept := s.heldTrials(r); !r.full(kept.Besides("other")) || r.full(kept.Besides("new")) {
-		t.Error("its place is another one's, or nobody's")
-	}
-	if first := s.heldTrials(r).First(r.queue)[0]; first != 2 {
-		t.Errorf("trial %d is offered first", first)
-	}
-	if now = now.Add(allocator.HoldSpan); r.full(s.heldTrials(r).Besides("other")) {
-		t.Error("its place is kept for ever")
-	}
-}
-
 // TestAPlanLeavesRoomForWhatItPlaced: two trials want the faster worker, which asks
 // for two and has the cores, the memory or the GPUs of one.
 func TestAPlanLeavesRoomForWhatItPlaced(t *testing.T) {
 	room := pool.Room{Elastic: true, Machine: 4, Cores: 4, MemoryBytes: 8 * gibibyte, MachineBytes: 8 * gibibyte, GPUs: []int{0, 1}, MachineGPUs: 2, Slots: 4}
 	busy := room.With(pool.Need{Cores: 1, KeptCores: true})
 	stands := []allocator.Stand{{Worker: "fast-1", Machine: "fast", Trials: 2, Room: busy}, {Worker: "slow-1", Machine: "slow", Trials: 2, Room: busy}}
-	known := map[string]sight{"fast": {Prediction: placement.Prediction{Seconds: 1}, basis: trial.OwnEpochs}, "slow": {Prediction: placement.Prediction{Seconds: 2}, basis: trial.OwnEpochs}}
+	known := map[string]costmodel.Estimate{"fast": {Prediction: placement.Prediction{Seconds: 1}, Basis: trial.OwnEpochs}, "slow": {Prediction: placement.Prediction{Seconds: 2}, Basis: trial.OwnEpochs}}
 	for name, test := range map[string]struct {
 		need pool.Need
 		want string
@@ -61,8 +42,9 @@ func TestAPlanLeavesRoomForWhatItPlaced(t *testing.T) {
 		"memory":        {pool.Need{Cores: 1, MemoryBytes: 5 * gibibyte}, "slow-1"},
 		"GPUs":          {pool.Need{Cores: 1, GPUs: 2}, "slow-1"},
 	} {
-		one := offer{need: test.need, needs: map[int]pool.Need{4: test.need}, epochs: known, suits: []bool{true, true}}
-		list := placed([]offer{one, one}, stands)
+		one := offer{need: test.need, needs: map[int]pool.Need{4: test.need}, epochs: known, eligible: []bool{true, true}}
+		list := []offer{one, one}
+		place(list, stands)
 		if list[0].worker != "fast-1" || list[1].worker != test.want {
 			t.Errorf("%s: they are placed on %s and %s, want fast-1 and %s", name, list[0].worker, list[1].worker, test.want)
 		}

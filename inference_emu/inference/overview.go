@@ -1,4 +1,4 @@
-package study
+package inference
 
 import (
 	"context"
@@ -10,27 +10,27 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
 )
 
 // maxOverviewed bounds the architectures that are searched for one overview.
 const maxOverviewed = 24
 
+// Architectures returns those that are known, the newest first.
+func (s *Service) Architectures(ctx context.Context, limit int) (protocol.Architectures, error) {
+	list, err := s.store.Architectures(ctx, limit)
+	return protocol.Architectures{Architectures: list}, err
+}
+
 // EdgeOverview shows how the models of the study's trials do on its devices, the
 // best trial of each architecture. Of a study without an inference section it shows
 // nothing, and says so.
 func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error) {
-	var recommended *int
-	now, err := look(ctx, s, ref, func(r *session) (journal.View, error) {
-		if best := r.best(r.trials); best != nil {
-			recommended = &best.Number
-		}
-		return r.frozen(), nil
-	})
+	now, err := s.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.EdgeOverview{}, err
 	}
+	recommended := ranking.LeaderOf(now)
 	def := now.Study.Definition
 	at := worth(def.Objectives)
 	answer := protocol.EdgeOverview{
@@ -79,11 +79,11 @@ func (s *Service) overviewed(ctx context.Context, one protocol.EdgeTrial, def de
 	if err != nil {
 		return nil, err
 	}
-	if err := s.analyses.Enter(ctx); err != nil {
+	if err := s.options.Gate.Enter(ctx); err != nil {
 		return nil, err
 	}
-	defer s.analyses.Leave()
-	found, err := s.inference.Deploy(ctx, a, def, machine)
+	defer s.options.Gate.Leave()
+	found, err := s.Deploy(ctx, a, def, machine)
 	return append([]deployment.Deployment{}, found...), err
 }
 
@@ -135,3 +135,33 @@ func architecturesOf(ranked []protocol.RankedTrial) map[string]int {
 
 // hasModel reports whether the trial ranks and its script saved a model.
 func hasModel(one protocol.RankedTrial) bool { return one.Rank > 0 && one.Inference != nil }
+
+// Deployments are how the trial's model is best run on the study's devices. The
+// error is not_found for a trial whose script saved no model, and for a study
+// without an inference section.
+func (s *Service) Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error) {
+	answer := protocol.Deployments{Trial: number, Devices: []deployment.Deployment{}}
+	now, err := s.options.Look(ctx, ref)
+	if err != nil {
+		return answer, err
+	}
+	def := now.Study.Definition
+	t, err := now.Trial(number)
+	if err != nil {
+		return answer, err
+	}
+	switch {
+	case def.Inference == nil:
+		return answer, problem.New(problem.NotFound, "study %s has no inference section: write one with the devices (docs/edge.md)", def.Name)
+	case t.Inference == nil:
+		return answer, problem.New(problem.NotFound, "trial %d of study %s has no model: its script has to call trial.save_model", number, def.Name)
+	}
+	a, err := s.store.Architecture(ctx, t.Inference.Architecture)
+	if err != nil {
+		return answer, err
+	}
+	answer.Architecture = a.Key
+	found, err := s.Deploy(ctx, a, def, t.Inference.Machine)
+	answer.Devices = append(answer.Devices, found...)
+	return answer, err
+}

@@ -1,4 +1,4 @@
-package study
+package scheduler
 
 import (
 	"fmt"
@@ -12,14 +12,14 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
-	"github.com/tandem-tune/tandem/workers/scheduler"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
 // scratch makes a plan as it was made before anything was kept between two: each study
@@ -29,9 +29,9 @@ type scratch struct {
 	*mixture
 }
 
-func (s scratch) plan() []planned {
+func (s scratch) plan() []offer {
 	stands := s.stands()
-	if len(scheduler.Types(stands)) < 2 {
+	if len(Types(stands)) < 2 {
 		return nil
 	}
 	return s.place(s.offers(stands), stands)
@@ -39,8 +39,8 @@ func (s scratch) plan() []planned {
 
 // stands are the workers that wait, each looked at by itself.
 func (s scratch) stands() (stands []allocator.Stand) {
-	for _, one := range s.s.allocator.Snapshot().Workers {
-		worker, here, calls := one.Registration.ID, s.s.allocator.SiteOf(one.Registration.ID, ""), one.Calls
+	for _, one := range s.allocator.Snapshot().Workers {
+		worker, here, calls := one.Registration.ID, s.allocator.SiteOf(one.Registration.ID, ""), one.Calls
 		if here.Room.Elastic {
 			calls = min(calls, here.Room.Slots-here.Room.Trials)
 		}
@@ -52,10 +52,10 @@ func (s scratch) stands() (stands []allocator.Stand) {
 	return stands
 }
 
-func (s scratch) may(r *session, t *trial.Trial, stands []allocator.Stand, back pool.Amount) *scheduler.Answer {
-	one := &scheduler.Answer{May: make([]bool, len(stands)), First: -1}
+func (s scratch) may(r *entry, stands []allocator.Stand, back pool.Amount) *Answer {
+	one := &Answer{May: make([]bool, len(stands)), First: -1}
 	for i, stand := range stands {
-		if one.May[i] = s.s.allocator.MayRun(s.s.ask(r, t), []allocator.Stand{stand}, back)[0]; one.May[i] {
+		if one.May[i] = s.allocator.MayRun(r.ask(), []allocator.Stand{stand}, back)[0]; one.May[i] {
 			one.Trials += stand.Trials
 			if one.First < 0 {
 				one.First = i
@@ -66,9 +66,9 @@ func (s scratch) may(r *session, t *trial.Trial, stands []allocator.Stand, back 
 }
 
 // probes are gathered from what each worker has said.
-func (s scratch) probes() allocator.Probes {
+func (s scratch) probes() map[string][]placement.Probe {
 	plain, set := map[string][]placement.Probe{}, map[string][]placement.Probe{}
-	for _, worker := range s.s.allocator.Snapshot().Workers {
+	for _, worker := range s.allocator.Snapshot().Workers {
 		for _, one := range worker.Registration.Probes {
 			probe := placement.Probe{Workload: one.Workload, Setting: one.Setting, Took: placement.Prediction{Seconds: one.Seconds, Joules: one.Joules}}
 			if one.Setting == "" {
@@ -83,39 +83,39 @@ func (s scratch) probes() allocator.Probes {
 			plain[machine] = probes
 		}
 	}
-	return allocator.Probes{Known: plain}
+	return plain
 }
 
 func (s scratch) ready(id string, stands []allocator.Stand, most int) (ready []offer) {
-	r := s.s.sessions[id]
+	r := s.studies[id]
 	needs := map[int]pool.Need{}
 	for _, one := range stands {
-		needs[one.Room.Machine] = s.s.ask(r, nil).Need(one.Room.Machine)
+		needs[one.Room.Machine] = r.ask().Need(one.Room.Machine)
 	}
-	q := question{Field: &scheduler.Field{Stands: stands}, types: scheduler.Types(stands), probes: s.probes()}
-	kept := s.s.heldTrials(r)
-	for _, number := range kept.First(r.queue) {
+	types := costmodel.TypesOf(Types(stands), s.probes(), 0)
+	held := s.allocator.Placements.Held(r.ID, r.Queue)
+	for _, number := range held.First(r.Queue) {
 		if len(ready) >= most {
 			break
 		}
-		one := r.offered(s.may(r, nil, stands, pool.Amount{}), needs, stands)
-		if worker, moved := kept[number]; moved {
-			back, name := s.s.allocator.HeldAmount(r.id, worker)
-			one.open = s.may(r, &r.trials[number], stands, back).May
-			one.suits = slices.Clone(one.open)
+		one := r.offered(s.may(r, stands, pool.Amount{}), needs, stands)
+		if worker, migrates := held[number]; migrates {
+			back, name := s.allocator.HeldAmount(r.ID, worker)
+			one.open = s.may(r, stands, back).May
+			one.eligible = slices.Clone(one.open)
 			for i := range stands {
-				one.suits[i] = one.suits[i] && stands[i].Worker == worker
+				one.eligible[i] = one.eligible[i] && stands[i].Worker == worker
 			}
-			one.kept, one.need, one.takes = name, pool.Need{}, pool.Amount{}
-			if at := slices.Index(one.suits, true); at >= 0 {
+			one.held, one.need, one.usage = name, pool.Need{}, pool.Amount{}
+			if at := slices.Index(one.eligible, true); at >= 0 {
 				one.need = needs[stands[at].Room.Machine]
-				one.takes = stands[at].Room.Takes(one.need)
+				one.usage = stands[at].Room.Takes(one.need)
 			}
 		}
-		one.number, one.epochs = number, sights(r.outlook, r.outlook.encode(r.trials[number].Configuration), r.trials[number].Budget.DataFraction, q)
+		one.number, one.epochs = number, r.costs.Each(r.costs.Encode(r.Trials[number].Configuration), r.Trials[number].Budget.DataFraction, types)
 		ready = append(ready, one)
 	}
-	ready = slices.DeleteFunc(ready, func(one offer) bool { return !slices.Contains(one.suits, true) })
+	ready = slices.DeleteFunc(ready, func(one offer) bool { return !slices.Contains(one.eligible, true) })
 	room := 0
 	for i := range stands {
 		if len(ready) > 0 && ready[0].open[i] {
@@ -130,7 +130,7 @@ func (s scratch) offers(stands []allocator.Stand) (offers []offer) {
 	for _, one := range stands {
 		asked += one.Trials
 	}
-	candidates, ready := s.s.candidates(Caller{}, s.s.allocator.Shares()), map[string][]offer{}
+	candidates, ready := s.s.Candidates(access.Caller{}, s.allocator.Shares()), map[string][]offer{}
 	for _, one := range candidates {
 		ready[one.Study] = s.ready(one.Study, stands, asked)
 	}
@@ -140,7 +140,7 @@ func (s scratch) offers(stands []allocator.Stand) (offers []offer) {
 		if len(candidates) == 0 {
 			break
 		}
-		slices.SortFunc(candidates, func(a, b pool.Candidate) int { return scheduler.Compare(&a, &b) })
+		slices.SortFunc(candidates, func(a, b pool.Candidate) int { return Compare(&a, &b) })
 		first := candidates[0]
 		one := ready[first.Study][0]
 		if !books.allow(first, one) {
@@ -149,8 +149,8 @@ func (s scratch) offers(stands []allocator.Stand) (offers []offer) {
 		}
 		offers, ready[first.Study] = append(offers, one), ready[first.Study][1:]
 		candidates[0].Running++
-		if one.kept == "" {
-			share := books.charge(first.Owner, one.takes)
+		if one.held == "" {
+			share := books.charge(first.Owner, one.usage)
 			for i := range candidates {
 				if candidates[i].Owner == first.Owner {
 					candidates[i].Share = share
@@ -162,21 +162,21 @@ func (s scratch) offers(stands []allocator.Stand) (offers []offer) {
 }
 
 // place looks at each machine for each offer.
-func (s scratch) place(offers []offer, stands []allocator.Stand) []planned {
-	list, rooms, left := make([]planned, len(offers)), roomsOf(stands), make([]int, len(stands))
+func (s scratch) place(offers []offer, stands []allocator.Stand) []offer {
+	list, rooms, left := make([]offer, len(offers)), roomsOf(stands), make([]int, len(stands))
 	for i := range stands {
 		left[i] = stands[i].Trials
 	}
 	for i := range offers {
 		one := offers[i]
-		best, score, scores := -1, 0.0, one.scores()
+		best, score, scores := -1, 0.0, costmodel.Scores(one.epochs, one.energy)
 		// Only types on which it has room are compared with each other.
 		var types []string
 		var predictions []placement.Prediction
 		firstOf := map[string]int{}
 		for at := range stands {
 			need := one.needs[rooms[at].Machine]
-			if !one.suits[at] || left[at] < 1 || len(rooms[at].GPUs) < one.need.GPUs || !rooms[at].Fits(need) {
+			if !one.eligible[at] || left[at] < 1 || len(rooms[at].GPUs) < one.need.GPUs || !rooms[at].Fits(need) {
 				continue
 			}
 			machine := stands[at].Machine
@@ -196,7 +196,8 @@ func (s scratch) place(offers []offer, stands []allocator.Stand) []planned {
 				best, score = at, value
 			}
 		}
-		list[i] = planned{offer: &one, scores: scores}
+		list[i] = one
+		list[i].scores = scores
 		if best >= 0 {
 			list[i].worker, list[i].machine = stands[best].Worker, stands[best].Machine
 			rooms[best], left[best] = rooms[best].With(one.needs[rooms[best].Machine]), left[best]-1
@@ -207,22 +208,26 @@ func (s scratch) place(offers []offer, stands []allocator.Stand) []planned {
 
 // mixture is a pool that a test changes at random.
 type mixture struct {
-	t      *testing.T
-	s      *Service
-	random *rand.Rand
-	now    time.Time
-	leaves map[string][]func()
+	t         *testing.T
+	s         *Scheduler
+	allocator *allocator.Allocator
+	studies   studies
+	random    *rand.Rand
+	now       time.Time
+	leaves    map[string][]func()
 	// callers are whose calls wait, by worker.
-	callers map[string]Caller
+	callers map[string]access.Caller
 	leased  []trial.ID
 	learnt  int
 }
 
 func newMixture(t *testing.T, seed uint64) *mixture {
-	m := &mixture{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), leaves: map[string][]func(){}, callers: map[string]Caller{}}
-	m.s = New(nil, nil, Options{Now: func() time.Time { return m.now }})
-	m.s.allocator.Govern(func(r *rules.Rules) { r.SetQuota("ada", &pool.Quota{Trials: 6, Weight: 2}) })
-	m.s.allocator.Govern(func(r *rules.Rules) { r.SetQuota("bob", &pool.Quota{GPUs: 3}) })
+	m := &mixture{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), leaves: map[string][]func(){}, callers: map[string]access.Caller{}}
+	now := func() time.Time { return m.now }
+	m.allocator, m.studies = allocator.New(allocator.Options{Now: now, Term: time.Minute}), studies{}
+	m.s = New(m.studies, m.allocator, now)
+	m.allocator.Govern(func(r *rules.Rules) { r.SetQuota("ada", &pool.Quota{Trials: 6, Weight: 2}) })
+	m.allocator.Govern(func(r *rules.Rules) { r.SetQuota("bob", &pool.Quota{GPUs: 3}) })
 	for i := range 8 {
 		m.study(i)
 	}
@@ -234,20 +239,15 @@ func newMixture(t *testing.T, seed uint64) *mixture {
 
 func (m *mixture) study(i int) {
 	extra := []string{"", "priority: 1", "resources: {gpus: 1}", "parallel: 3", "resources: {cores: 2}", "resources: {memory_gib: 4}", "sandbox: strict", "placement: {energy: 0.7}"}[i]
-	def, err := studyfile.Parse([]byte(fmt.Sprintf(`
+	e := newEntry(m.t, fmt.Sprint("study", i), fmt.Sprintf(`
 name: study-%d
 command: [train]
 objective: {metric: accuracy, direction: maximize}
 space: {x: {type: float, low: 0, high: 1}, z: {values: [a, b, c]}}
 %s
-`, i, extra)), studyfile.YAML)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	r := &session{id: fmt.Sprint("study", i), owner: []string{"", "ada", "bob"}[i%3], ladder: def.Budget.Ladder(), waiting: true, use: use{}}
-	r.study = Study{ID: r.id, Owner: r.owner, Definition: def, Status: protocol.StudyRunning, Created: m.now.Add(time.Duration(i/2) * time.Second)}
-	r.outlook = newOutlook(def.Space)
-	m.s.sessions[r.id] = r
+`, i, extra))
+	e.owner, e.created = []string{"", "ada", "bob"}[i%3], m.now.Add(time.Duration(i/2)*time.Second)
+	m.studies[e.ID] = e
 }
 
 func (m *mixture) machine(kind int) protocol.Machine {
@@ -257,7 +257,7 @@ func (m *mixture) machine(kind int) protocol.Machine {
 	}[kind]
 }
 
-func (m *mixture) anyStudy() *session { return m.s.sessions[fmt.Sprint("study", m.random.IntN(8))] }
+func (m *mixture) anyStudy() *entry { return m.studies[fmt.Sprint("study", m.random.IntN(8))] }
 
 func (m *mixture) anyWorker() string { return fmt.Sprint("worker-", m.random.IntN(20)) }
 
@@ -270,15 +270,15 @@ func (m *mixture) change() {
 		if m.random.IntN(2) == 0 {
 			one.Probes = []protocol.Probe{{Workload: "w", Seconds: 1 + m.random.Float64(), Joules: 3}}
 		}
-		caller := Caller{Holder: []string{"", "", "", "user:ada"}[m.random.IntN(4)]}
-		if err := m.s.allocator.Register(caller, one); err != nil {
+		caller := access.Caller{Holder: []string{"", "", "", "user:ada"}[m.random.IntN(4)]}
+		if err := m.allocator.Register(caller, one); err != nil {
 			m.t.Fatal(err)
 		}
 	case 2, 3, 4, 16, 17: // one waits
-		if member, _, known := m.s.allocator.Worker(worker); known {
-			m.callers[worker] = []Caller{{}, {}, {}, {Owner: "ada", Sight: Own}}[m.random.IntN(4)]
+		if member, _, known := m.allocator.Worker(worker); known {
+			m.callers[worker] = []access.Caller{{}, {}, {}, {Owner: "ada", Sight: access.Own}}[m.random.IntN(4)]
 			only := member.Only
-			m.leaves[worker] = append(m.leaves[worker], enqueue(m.t, m.s, m.callers[worker], worker))
+			m.leaves[worker] = append(m.leaves[worker], enqueue(m.t, m.allocator, m.callers[worker], worker))
 			m.only(worker, only) // it waits for what it asked for before
 		}
 	case 5: // one waits no more, or says goodbye
@@ -286,72 +286,67 @@ func (m *mixture) change() {
 			leaves[0]()
 			m.leaves[worker] = leaves[1:]
 		} else {
-			m.s.allocator.Remove(Caller{}, worker)
+			m.allocator.Remove(access.Caller{}, worker)
 		}
 	case 6, 7, 18, 19: // a trial is queued
-		number := len(r.trials)
-		r.trials = append(r.trials, trial.Trial{
-			ID: trialID(r.id, number), Number: number, State: trial.Queued, Budget: r.ladder[m.random.IntN(len(r.ladder))].Budget,
-			Configuration: space.Configuration{"x": space.Float(m.random.Float64()), "z": space.String("b")},
-		})
-		r.queue = append(r.queue, number)
+		r.queue(r.ladder[m.random.IntN(len(r.ladder))].Budget, space.Configuration{"x": space.Float(m.random.Float64()), "z": space.String("b")})
 	case 8, 15: // one starts
-		if _, _, known := m.s.allocator.Worker(worker); known && len(r.queue) > 0 {
-			t := &r.trials[r.queue[0]]
-			r.queue = r.queue[1:]
-			r.held++
-			lease := pool.Lease{Trial: t.ID, Epoch: 1, Study: r.id, Owner: r.owner, Priority: r.study.Definition.Priority, Worker: worker, Cores: 1}
-			if room := m.s.allocator.SiteOf(worker, "").Room; len(room.GPUs) > 0 && m.random.IntN(2) == 0 {
+		if _, _, known := m.allocator.Worker(worker); known && len(r.Queue) > 0 {
+			t := &r.Trials[r.Queue[0]]
+			r.Queue = r.Queue[1:]
+			r.running++
+			lease := pool.Lease{Trial: t.ID, Epoch: 1, Study: r.ID, Owner: r.owner, Priority: r.priority, Worker: worker, Cores: 1}
+			if room := m.allocator.SiteOf(worker, "").Room; len(room.GPUs) > 0 && m.random.IntN(2) == 0 {
 				lease.GPUs = room.GPUs[:1]
 			}
-			m.s.allocator.Regrant([]pool.Lease{lease})
+			m.allocator.Regrant([]pool.Lease{lease})
 			m.leased = append(m.leased, t.ID)
 		}
 	case 9, 13, 14: // one ends, or is kept for a worker
 		if len(m.leased) > 0 {
 			id := m.leased[0]
 			m.leased = m.leased[1:]
-			lease, _, _ := m.s.allocator.Leased(id)
-			of, number := m.s.sessions[lease.Study], 0
-			of.held--
-			if _, number = studyOf(id); m.random.IntN(4) > 0 {
-				of.queue = append(of.queue, number)
+			lease, _, _ := m.allocator.Leased(id)
+			of, number := m.studies[lease.Study], 0
+			of.running--
+			if number, _ = id.Number(); m.random.IntN(4) > 0 {
+				of.Queue = append(of.Queue, number)
 				if waiting := (scratch{m}).stands(); len(waiting) > 0 {
 					worker = waiting[m.random.IntN(len(waiting))].Worker
 				}
-				holdFor(m.s, lease, worker, time.Minute)
+				holdFor(m.allocator, lease, worker, time.Minute, m.now)
 			}
-			m.s.allocator.Release(id, lease.Epoch)
+			m.allocator.Release(id, lease.Epoch)
 		}
 	case 10: // something is learned
-		if len(r.trials) > 0 {
+		if len(r.Trials) > 0 {
 			m.learnt++
-			r.outlook.learn(r.trials[m.random.IntN(len(r.trials))], trial.Report{
+			r.costs.Learn(r.Trials[m.random.IntN(len(r.Trials))], trial.Report{
 				Epoch: m.learnt, LeaseEpoch: 1, Seconds: trial.Float(1 + m.random.Float64()), Energy: trial.Energy{Joules: trial.Float(m.random.Float64()), Method: "rapl"}, Machine: m.machine(m.random.IntN(3)).Type(),
 			})
 		}
 	case 11: // a worker is drained, or is not any more, or refuses a study
-		m.s.allocator.Refuse(m.anyWorker(), r.id, "no")
-		if member, _, known := m.s.allocator.Worker(worker); known {
+		m.allocator.Refuse(m.anyWorker(), r.ID, "no")
+		if member, _, known := m.allocator.Worker(worker); known {
 			drain := &protocol.Drain{Since: m.now}
-			if _, drained := m.s.allocator.Snapshot().Rules.Drains[rules.NameOf(member)]; drained {
+			if _, drained := m.allocator.Snapshot().Rules.Drains[rules.NameOf(member)]; drained {
 				drain = nil
 			}
-			m.s.allocator.Govern(func(r *rules.Rules) { r.SetDrains(map[rules.WorkerName]*protocol.Drain{rules.NameOf(member): drain}) })
+			m.allocator.Govern(func(r *rules.Rules) { r.SetDrains(map[rules.WorkerName]*protocol.Drain{rules.NameOf(member): drain}) })
 		}
 	case 12: // a worker is reserved, one asks for one study only, time passes
-		m.s.allocator.Govern(func(r *rules.Rules) { r.RemoveReservation("r") })
-		m.s.allocator.Govern(func(r *rules.Rules) {
+		m.allocator.Govern(func(r *rules.Rules) { r.RemoveReservation("r") })
+		m.allocator.Govern(func(r *rules.Rules) {
 			r.AddReservation(pool.Reservation{ID: "r", User: "bob", Worker: fmt.Sprint("name-", m.random.IntN(9)), From: m.now.Add(-time.Hour), To: m.now.Add(time.Hour)})
 		})
-		m.only(worker, []string{"", r.id}[m.random.IntN(2)])
+		m.only(worker, []string{"", r.ID}[m.random.IntN(2)])
 		m.now = m.now.Add(2 * time.Second)
 	}
 }
 
 // only has the worker ask for the study only, if it is there.
 func (m *mixture) only(worker, study string) {
-	_, _ = m.s.allocator.Arrive(allocator.Visit{Worker: worker, Study: study})
+	_, _ = m.allocator.Arrive(allocator.Visit{Worker: worker, Study: study})
 }
 
 // TestAPlanIsTheOneFromScratch: whatever changed in between, and in whichever order.
@@ -362,7 +357,7 @@ func TestAPlanIsTheOneFromScratch(t *testing.T) {
 		for step := range 60 {
 			m.change()
 			want := scratch{m}.plan()
-			p := m.s.newPlan(t.Context(), "")
+			p := m.s.newPlan(t.Context(), access.Caller{}, "")
 			if p == nil {
 				if len(want) > 0 {
 					t.Fatalf("seed %d, step %d: there is no plan, want %d offers", seed, step, len(want))
@@ -375,16 +370,16 @@ func TestAPlanIsTheOneFromScratch(t *testing.T) {
 			plans++
 			for i, one := range p.offers {
 				other := want[i]
-				same := one.study == other.study && one.number == other.number && one.kept == other.kept && one.worker == other.worker && one.machine == other.machine &&
-					maps.Equal(one.scores, other.scores) && maps.Equal(one.epochs, other.epochs) && slices.Equal(one.suits, other.suits) && slices.Equal(one.open, other.open) &&
-					reflect.DeepEqual(one.need, other.need) && one.takes == other.takes
+				same := one.study == other.study && one.number == other.number && one.held == other.held && one.worker == other.worker && one.machine == other.machine &&
+					maps.Equal(one.scores, other.scores) && maps.Equal(one.epochs, other.epochs) && slices.Equal(one.eligible, other.eligible) && slices.Equal(one.open, other.open) &&
+					reflect.DeepEqual(one.need, other.need) && one.usage == other.usage
 				if !same {
-					t.Fatalf("seed %d, step %d: offer %d is\n%+v, want\n%+v", seed, step, i, one.offer, other.offer)
+					t.Fatalf("seed %d, step %d: offer %d is\n%+v, want\n%+v", seed, step, i, one, other)
 				}
 				if one.worker != "" {
 					placed++
 				}
-				if one.kept != "" {
+				if one.held != "" {
 					keptPlans++
 				}
 			}

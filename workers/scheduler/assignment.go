@@ -1,39 +1,43 @@
-package study
+package scheduler
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/placement"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
-// placing notes on a trial that is leased why its machine was chosen, and says it
-// in words; empty where there was nothing to choose.
-func (s *Service) placing(ctx context.Context, r *session, tx *transaction, t trial.Trial) (trial.Trial, string) {
-	t = arrived(t, tx)
-	t.Placement = nil
-	if len(tx.here.chosen.types) == 0 {
-		return t, ""
+// Place is where a trial is leased.
+type Place struct {
+	// Machine is the type of the worker's machine, Skipped the first one on which the
+	// trial was not begun for a better one.
+	Machine, Skipped string
+	// Types are the types that it was chosen among.
+	Types []trial.PlacementOption
+	// Energy is the weight of energy. Epochs is how many the trial has left there; 0
+	// where nobody knows.
+	Energy float64
+	Epochs int
+}
+
+// Assign notes on a trial that is leased why its machine was chosen, and says it in
+// words.
+func Assign(t trial.Trial, at Place, estimate func(machine string) costmodel.Estimate) (trial.Trial, string) {
+	options := slices.Clone(at.Types)
+	if !slices.ContainsFunc(options, func(o trial.PlacementOption) bool { return o.Machine == at.Machine }) {
+		options = append(options, trial.PlacementOption{Machine: at.Machine})
 	}
-	known, probes := s.outlook(ctx, r), s.allocator.Probes()
-	encoded := known.encode(t.Configuration)
-	look := func(machine string) sight { return known.epoch(encoded, t.Budget.DataFraction, machine, probes.Known) }
-	options := slices.Clone(tx.here.chosen.types)
-	if !slices.ContainsFunc(options, func(o trial.PlacementOption) bool { return o.Machine == tx.here.Machine }) {
-		options = append(options, trial.PlacementOption{Machine: tx.here.Machine})
-	}
-	placed := &trial.Assignment{Energy: r.study.Definition.Placement.Energy, Machine: tx.here.Machine}
-	placed.Options, placed.ByTime = scored(options, placed.Energy, look)
-	placed.Options = fewest(placed.Options, tx.here.Machine)
+	placed := &trial.Assignment{Energy: at.Energy, Machine: at.Machine}
+	placed.Options, placed.ByTime = scored(options, placed.Energy, estimate)
+	placed.Options = fewest(placed.Options, at.Machine)
 	placed.Why = why(*placed)
-	if first := tx.here.Skipped; first != "" && first != tx.here.Machine && !t.Budget.Measured() {
-		epochs := t.Budget.Epochs - t.NextEpoch(r.ladder[t.Rung]) + 1
-		if saved := savedBy(look(first), look(tx.here.Machine), epochs); saved != nil {
-			placed.Instead, placed.Saved = first, saved
+	if at.Skipped != "" && at.Skipped != at.Machine {
+		if saved := savedBy(estimate(at.Skipped), estimate(at.Machine), at.Epochs); saved != nil {
+			placed.Instead, placed.Saved = at.Skipped, saved
 			t.PlacementSaved = t.PlacementSaved.Plus(saved)
 		}
 	}
@@ -58,12 +62,12 @@ func fewest(options []trial.PlacementOption, machine string) []trial.PlacementOp
 
 // scored fills in what is predicted of each type, and puts the best one first.
 // byTime says that energy was to count and is not known.
-func scored(options []trial.PlacementOption, energy float64, look func(machine string) sight) (list []trial.PlacementOption, byTime bool) {
+func scored(options []trial.PlacementOption, energy float64, look func(machine string) costmodel.Estimate) (list []trial.PlacementOption, byTime bool) {
 	predictions := make([]placement.Prediction, len(options))
 	for i := range options {
 		one := look(options[i].Machine)
-		options[i].Basis, options[i].Estimated = one.basis, one.estimated
-		if !one.known() {
+		options[i].Basis, options[i].Estimated = one.Basis, one.Estimated
+		if !one.Known() {
 			continue
 		}
 		predictions[i] = one.Prediction
@@ -85,8 +89,8 @@ func estimateOf(p placement.Prediction) *trial.Estimate {
 
 // savedBy is what so many epochs on one type save against another; nil where one
 // of them is not known.
-func savedBy(instead, here sight, epochs int) *trial.Saving {
-	if !instead.known() || !here.known() || epochs <= 0 {
+func savedBy(instead, here costmodel.Estimate, epochs int) *trial.Saving {
+	if !instead.Known() || !here.Known() || epochs <= 0 {
 		return nil
 	}
 	saved := &trial.Saving{Seconds: trial.Float(instead.Seconds-here.Seconds) * trial.Float(epochs)}
@@ -133,15 +137,4 @@ func amountsOf(e trial.Estimate) string {
 		return fmt.Sprintf("%.3g s", float64(e.Seconds))
 	}
 	return fmt.Sprintf("%.3g s and %.3g J", float64(e.Seconds), float64(e.Joules))
-}
-
-// arrived notes where a trial goes on that has moved.
-func arrived(t trial.Trial, tx *transaction) trial.Trial {
-	last := len(t.Migrations) - 1
-	if last < 0 || t.Migrations[last].Arrived != "" {
-		return t
-	}
-	t.Migrations = slices.Clone(t.Migrations)
-	t.Migrations[last].Arrived, t.Migrations[last].ArrivedType = tx.here.Name, tx.here.Machine
-	return t
 }

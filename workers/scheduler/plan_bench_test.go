@@ -1,4 +1,4 @@
-package study
+package scheduler
 
 import (
 	"fmt"
@@ -7,58 +7,57 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 )
 
 // crowd is a service with so many workers of four types that wait, and so many trials
 // that are ready, of so many studies with models of all types.
-func crowd(t testing.TB, workers, trials, studies int) *Service {
+func crowd(t testing.TB, workers, trials, of int) (*Scheduler, *allocator.Allocator, studies) {
 	t.Helper()
 	now := time.Now()
-	s := New(nil, nil, Options{Now: func() time.Time { return now }})
+	clock := func() time.Time { return now }
+	a, all := allocator.New(allocator.Options{Now: clock, Term: time.Minute}), studies{}
 	for i := range workers {
-		id := fmt.Sprintf("worker-%04d", i)
-		machine := protocol.Machine{CPUModel: fmt.Sprint("model ", i%4), Cores: 8}
-		if _, err := s.RegisterWorker(t.Context(), protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: machine}); err != nil {
-			t.Fatal(err)
-		}
-		enqueue(t, s, Caller{}, id)
+		register(t, a, i)
+		enqueue(t, a, access.Caller{}, workerID(i))
 	}
-	def, err := studyfile.Parse([]byte(`
+	for i := range of {
+		e := newEntry(t, fmt.Sprint("study-", i), `
 name: crowd
 command: [train]
 objective: {metric: accuracy, direction: maximize}
 space: {x: {type: float, low: 0, high: 1}, y: {type: float, low: 0, high: 1}, z: {values: [a, b, c]}}
 placement: {energy: 0.5}
-`), studyfile.YAML)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range studies {
-		r := &session{id: fmt.Sprint("study-", i), ladder: def.Budget.Ladder(), waiting: true, use: use{}}
-		r.study = Study{ID: r.id, Definition: def, Status: protocol.StudyRunning, Created: now}
-		r.outlook = newOutlook(def.Space)
-		for number := range trials / studies {
-			x := float64(number) / float64(trials/studies)
-			r.trials = append(r.trials, trial.Trial{
-				ID: trialID(r.id, number), Number: number, State: trial.Queued, Budget: r.ladder[0].Budget,
-				Configuration: space.Configuration{"x": space.Float(x), "y": space.Float(1 - x), "z": space.String("b")},
-			})
-			r.queue = append(r.queue, number)
-			r.outlook.learn(r.trials[number], trial.Report{
+`)
+		e.created = now
+		for number := range trials / of {
+			x := float64(number) / float64(trials/of)
+			e.queue(e.ladder[0].Budget, space.Configuration{"x": space.Float(x), "y": space.Float(1 - x), "z": space.String("b")})
+			e.costs.Learn(e.Trials[number], trial.Report{
 				Epoch: 1, LeaseEpoch: 1, Seconds: trial.Float(1 + x), Energy: trial.Energy{Joules: trial.Float(5 - x), Method: "rapl"}, Machine: protocol.Machine{CPUModel: fmt.Sprint("model ", number%4), Cores: 8}.Type(),
 			})
 		}
-		s.sessions[r.id] = r
+		all[e.ID] = e
 	}
-	return s
+	return New(all, a, clock), a, all
+}
+
+func workerID(i int) string { return fmt.Sprintf("worker-%04d", i) }
+
+func register(t testing.TB, a *allocator.Allocator, i int) {
+	t.Helper()
+	machine := protocol.Machine{CPUModel: fmt.Sprint("model ", i%4), Cores: 8}
+	if err := a.Register(access.Caller{}, protocol.WorkerRegistration{ID: workerID(i), Name: workerID(i), Slots: 1, Machine: machine}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestACrowdIsPlaced(t *testing.T) {
-	s := crowd(t, 200, 200, 10)
-	p := s.newPlan(t.Context(), "")
+	s, _, _ := crowd(t, 200, 200, 10)
+	p := s.newPlan(t.Context(), access.Caller{}, "")
 	if p == nil || len(p.offers) != 200 {
 		t.Fatalf("%+v", p)
 	}
@@ -96,18 +95,15 @@ func BenchmarkPlan(b *testing.B) {
 }
 
 func benchmarkPlan(b *testing.B, workers, trials, studies int) {
-	s := crowd(b, workers, trials, studies)
-	s.newPlan(b.Context(), "")
+	s, a, all := crowd(b, workers, trials, studies)
+	s.newPlan(b.Context(), access.Caller{}, "")
 	before, at := cpu(b), 0
 	for b.Loop() {
-		r := s.sessions[fmt.Sprint("study-", at%studies)]
-		r.outlook.learn(r.trials[0], trial.Report{Epoch: at + 2, LeaseEpoch: 1, Seconds: trial.Float(1 + at%7), Machine: protocol.Machine{CPUModel: "model 1", Cores: 8}.Type()})
-		r.queue = append(r.queue[1:], r.queue[0])
-		id := fmt.Sprintf("worker-%04d", at%workers)
-		if _, err := s.RegisterWorker(b.Context(), protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: protocol.Machine{CPUModel: fmt.Sprint("model ", at%workers%4), Cores: 8}}); err != nil {
-			b.Fatal(err)
-		}
-		if p := s.newPlan(b.Context(), ""); len(p.offers) != min(workers, trials) {
+		e := all[fmt.Sprint("study-", at%studies)]
+		e.costs.Learn(e.Trials[0], trial.Report{Epoch: at + 2, LeaseEpoch: 1, Seconds: trial.Float(1 + at%7), Machine: protocol.Machine{CPUModel: "model 1", Cores: 8}.Type()})
+		e.Queue = append(e.Queue[1:], e.Queue[0])
+		register(b, a, at%workers)
+		if p := s.newPlan(b.Context(), access.Caller{}, ""); len(p.offers) != min(workers, trials) {
 			b.Fatal("not all are placed")
 		}
 		at++
