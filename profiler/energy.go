@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"github.com/tandem-tune/tandem/profiler/proc"
@@ -62,14 +63,10 @@ type Meter struct {
 // OpenMeter finds the best sources of this machine. Without any it estimates.
 func OpenMeter(options MeterOptions) *Meter {
 	owned := options.WattsPerCore > 0 || options.IdleWattsPerCore > 0
-	if options.WattsPerCore <= 0 {
-		options.WattsPerCore = DefaultWattsPerCore
-	}
-	if options.IdleWattsPerCore <= 0 {
-		options.IdleWattsPerCore = DefaultIdleWattsPerCore
-	}
-	options.Cores = orElse(options.Cores, runtime.NumCPU())
-	options.Slots = orElse(options.Slots, 1)
+	options.WattsPerCore = cmp.Or(max(options.WattsPerCore, 0), DefaultWattsPerCore)
+	options.IdleWattsPerCore = cmp.Or(max(options.IdleWattsPerCore, 0), DefaultIdleWattsPerCore)
+	options.Cores = cmp.Or(max(options.Cores, 0), runtime.NumCPU())
+	options.Slots = cmp.Or(max(options.Slots, 0), 1)
 	m := &Meter{options: options, host: proc.NewHost(options.Root), restAt: time.Now(), owned: owned}
 	if cpu, err := openCPUCounter(m.host); err == nil {
 		m.cpu = cpu
@@ -87,13 +84,6 @@ func OpenMeter(options MeterOptions) *Meter {
 }
 
 func (m *Meter) use(gpu gpuReader) { m.gpu, m.users = gpu, make([]int, len(gpu.devices())) }
-
-func orElse(value, otherwise int) int {
-	if value <= 0 {
-		return otherwise
-	}
-	return value
-}
 
 // Close releases what the meter holds open.
 func (m *Meter) Close() {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -27,7 +28,7 @@ func systemFigure(source Source) figure {
 	x := scale{low: 0, high: float64(most), from: 330, to: f.Width - 130}
 	for i, one := range shown {
 		y := 8 + 22*float64(i)
-		configuration, phase := format.Parameters(one.Configuration), phaseOf(one.Phase)
+		configuration, phase := format.Parameters(one.Configuration), string(cmp.Or(one.Phase, "not followed"))
 		f.text("label end", x.from-8, y+13, clipped(configuration+", "+phase, 46))
 		f.bar("bar", box{x.from, y, x.at(float64(one.Epochs)) - x.from, 16}, configuration+", "+phase)
 		f.text("label", x.at(float64(one.Epochs))+6, y+13, format.Count(one.Epochs, "epoch"))
@@ -59,11 +60,4 @@ func saved(value trial.Float) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.3g", float64(value))
-}
-
-func phaseOf(phase trial.Phase) string {
-	if phase == "" {
-		return "not followed"
-	}
-	return string(phase)
 }

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -24,7 +25,7 @@ func PrintTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 	}
 	for _, report := range detail.Reports {
 		seconds, joules := shownSaving(report.Saved)
-		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), shownPhase(report.SystemPhase),
+		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), string(cmp.Or(report.SystemPhase, "not followed")),
 			format.Seconds(float64(report.Seconds)), format.Energy(report.Energy), seconds, joules, format.Plain(report.SystemWhy)})
 	}
 	fmt.Fprintln(out, "System configuration of each epoch; what is saved against the default is an estimate")
@@ -57,17 +58,9 @@ func printStudySystem(out io.Writer, p protocol.Progress) error {
 	var rows [][]string
 	for _, use := range p.SystemUse {
 		seconds, joules := shownSaving(use.Saved)
-		rows = append(rows, []string{shownSystem(use.Configuration), shownPhase(use.Phase), strconv.Itoa(use.Epochs), format.Seconds(float64(use.Seconds)), seconds, joules})
+		rows = append(rows, []string{shownSystem(use.Configuration), string(cmp.Or(use.Phase, "not followed")), strconv.Itoa(use.Epochs), format.Seconds(float64(use.Seconds)), seconds, joules})
 	}
 	return term.Table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
-}
-
-// shownPhase is why an epoch had its configuration.
-func shownPhase(phase trial.Phase) string {
-	if phase == "" {
-		return "not followed"
-	}
-	return string(phase)
 }
 
 // shownPhases says which part of the epochs ran in which phase.
