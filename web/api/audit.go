@@ -42,7 +42,7 @@ var tokenLike = regexp.MustCompile(`(?i)tandem_[^/]*`)
 // entryOf is an entry about the request that the context belongs to. It has the
 // path and no query, no header and no body.
 func entryOf(ctx context.Context, outcome audit.Outcome) audit.Entry {
-	known, _ := ctx.Value(requestKey{}).(request)
+	known := knownOf(ctx)
 	entry := audit.Entry{Action: known.id, Outcome: outcome, From: known.from, On: tokenLike.ReplaceAllString(known.path, "***")}
 	if entry.Action == "" {
 		entry.Action = "unknown"

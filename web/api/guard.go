@@ -24,7 +24,8 @@ const callTime = 2 * time.Minute
 // requestKey is the context key of what the guard knows of a request.
 type requestKey struct{}
 
-// request is what the guard found out before a handler runs.
+// request is what the guard finds out before a handler runs, and notes where the
+// context has it: a context for each thing would be a copy of the request for each.
 type request struct {
 	name  string // method and pattern, for logs: never the query
 	id    string // of the route
@@ -36,22 +37,16 @@ type request struct {
 	excused auth.Token
 }
 
-// in is the request with what is known of it.
-func (k request) in(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), requestKey{}, k))
-}
-
-// nameOf names the request a context belongs to.
-func nameOf(ctx context.Context) string {
-	known, _ := ctx.Value(requestKey{}).(request)
-	return known.name
+// knownOf is what is known of the request that a context belongs to.
+func knownOf(ctx context.Context) *request {
+	if known, guarded := ctx.Value(requestKey{}).(*request); guarded {
+		return known
+	}
+	return new(request)
 }
 
 // tokenOf is the token a request came with; the zero Token on public routes.
-func tokenOf(ctx context.Context) auth.Token {
-	known, _ := ctx.Value(requestKey{}).(request)
-	return known.token
-}
+func tokenOf(ctx context.Context) auth.Token { return knownOf(ctx).token }
 
 // handler is the outermost handler: nothing is reached but through it.
 func (s *server) handler() http.Handler {
@@ -64,7 +59,7 @@ func (s *server) handler() http.Handler {
 		s.proxies.believe(r)
 		s.fromPeer(r)
 		secure(seen.Header(), r)
-		r = request{path: r.URL.Path, from: r.RemoteAddr}.in(r)
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &request{path: r.URL.Path, from: r.RemoteAddr}))
 		if !s.hosts.allow(r.Host) {
 			s.refuse(seen, r, problem.New(problem.Forbidden, "this server is not addressed as %q: start it with --allow-host to answer to that name", r.Host))
 			return
@@ -109,8 +104,8 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 		return
 	}
 	found, exists := s.match(r)
-	known := request{name: found.name(), id: found.id, path: r.URL.Path, from: r.RemoteAddr}
-	r = known.in(r)
+	known := knownOf(r.Context())
+	known.name, known.id = found.name(), found.id
 	if exists {
 		w.route = known.name
 	}
@@ -119,11 +114,10 @@ func (s *server) serveAPI(w *witness, r *http.Request) {
 		var err error
 		if known.token, err = s.identify(r); err != nil {
 			known.excused, _ = s.recognize(r)
-			s.refuse(w, known.in(r), s.takeWrong(r, err))
+			s.refuse(w, r, s.takeWrong(r, err))
 			return
 		}
 		known.excused = known.token
-		r = known.in(r)
 		if err := s.takeToken(known.token); err != nil {
 			s.refuse(w, r, err)
 			return

@@ -61,7 +61,7 @@ func fault(status int, code problem.Code, format string, args ...any) error {
 // not cost.
 func (s *server) documentOf(ctx context.Context, err error) *document {
 	answer := s.told(ctx, err)
-	known, _ := ctx.Value(requestKey{}).(request)
+	known := knownOf(ctx)
 	if known.id == heartbeatID && known.excused.ID != "" && (answer.Status >= http.StatusInternalServerError || answer.Status == http.StatusTooManyRequests) {
 		worker := strings.TrimSuffix(strings.TrimPrefix(known.path, prefix+"/workers/"), "/heartbeat")
 		s.studies.Excuse(study.WithCaller(ctx, callerOf(known.excused)), worker)
@@ -81,7 +81,7 @@ func (s *server) told(ctx context.Context, err error) *document {
 			// the server closes, or its time was over.
 			return newDocument(http.StatusServiceUnavailable, problem.Unavailable, "the request was ended before it was done: try again", nil)
 		}
-		s.logger.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request", nameOf(ctx)), slog.Any("error", err))
+		s.logger.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request", knownOf(ctx).name), slog.Any("error", err))
 		return newDocument(http.StatusInternalServerError, problem.Internal, "the server failed on this request: its log says why", nil)
 	}
 	status := protocol.StatusOf(told.Code)
@@ -166,7 +166,7 @@ func (s *server) ours(ctx huma.Context, _ string, answer any) (any, error) {
 		return answer, nil
 	}
 	if theirs.Status >= http.StatusInternalServerError {
-		s.logger.LogAttrs(ctx.Context(), slog.LevelError, "request failed", slog.String("request", nameOf(ctx.Context())), slog.String("error", theirs.Error()))
+		s.logger.LogAttrs(ctx.Context(), slog.LevelError, "request failed", slog.String("request", knownOf(ctx.Context()).name), slog.String("error", theirs.Error()))
 		return newDocument(theirs.Status, problem.Internal, "the server failed on this request: its log says why", nil), nil
 	}
 	fields := fieldsOf(theirs.Errors)
