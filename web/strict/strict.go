@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -241,9 +242,16 @@ func FindMisspelt(t reflect.Type, value any, path string) []problem.Field {
 	return faults
 }
 
+// members has the fields of each type of struct that was read into.
+var members sync.Map
+
 // memberOf finds the field of a struct that JSON would put the name's value in.
 func memberOf(t reflect.Type, name string) (field reflect.Type, right string) {
-	for _, candidate := range reflect.VisibleFields(t) {
+	known, found := members.Load(t)
+	if !found {
+		known, _ = members.LoadOrStore(t, reflect.VisibleFields(t))
+	}
+	for _, candidate := range known.([]reflect.StructField) { //nolint:forcetypeassert // there is nothing else in it
 		tag, _, _ := strings.Cut(candidate.Tag.Get("json"), ",")
 		if tag != "" && strings.EqualFold(tag, name) {
 			return candidate.Type, tag
