@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"sync"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -20,15 +21,21 @@ func Row(table string, values ...any) []any {
 // castagnoli is the polynomial that processors have an instruction for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// buffers are for rows, as they are summed up.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
 // Checksum is the CRC-32C of a row: of its table's name and its values, each
 // with its type and length. The values are of SQLite's types.
 func Checksum(table string, values ...any) int64 {
-	// Enough for most rows; larger ones grow it once.
-	data := appendValue(make([]byte, 0, 1024), table)
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // there is nothing else in it
+	data := appendValue((*buffer)[:0], table)
 	for _, value := range values {
 		data = appendValue(data, value)
 	}
-	return int64(crc32.Checksum(data, castagnoli))
+	sum := crc32.Checksum(data, castagnoli)
+	*buffer = data
+	buffers.Put(buffer)
+	return int64(sum)
 }
 
 func appendValue(data []byte, value any) []byte {
