@@ -13,7 +13,13 @@ import (
 // that they are all there. It lives as long as one call.
 type view struct {
 	ctx context.Context
-	tx  *sql.Tx
+	tx  querier
+}
+
+// querier is a transaction, or a connection where one query is the whole answer.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // look makes an answer from one state of the database.
