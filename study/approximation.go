@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -120,7 +122,7 @@ func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool
 func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error) {
 	return look(ctx, s, ref, func(r *session) (protocol.StudyDeflation, error) {
 		now := s.options.Now()
-		answer := s.approximation.Report(r.study.ID, r.study.Status == protocol.StudyRunning, r.approximated(), now)
+		answer := s.approximation.Report(r.study.ID, r.study.Status == protocol.StudyRunning, ranking.Approximated(journal.View{Study: r.study, Ladder: r.ladder, Trials: r.trials}), now)
 		workers := s.allocator.Snapshot()
 		answer.Slots = scheduler.Slots(workers)
 		if r.study.Definition.Sprint != nil {
@@ -128,9 +130,4 @@ func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 		}
 		return answer, nil
 	})
-}
-
-// approximated is what became of the study's trials that left data out.
-func (r *session) approximated() approximation.Outcome {
-	return approximation.Outcome{Definition: r.study.Definition, Trials: r.trials, Rungs: len(r.ladder), Repeats: r.repeatsAlone}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/inference_emu"
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )

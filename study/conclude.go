@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -98,7 +99,7 @@ func (f *failures) add(t trial.Trial) {
 	} else {
 		f.failed++
 	}
-	reason := firstLine(t.Reason)
+	reason := trial.FirstLine(t.Reason)
 	f.counts[reason]++
 	if f.counts[reason] > f.counts[f.commonest] {
 		f.commonest = reason
@@ -122,4 +123,40 @@ func (f *failures) say(trials int) string {
 	}
 	return fmt.Sprintf("%s; the commonest reason (%d of %d): %s; see trial %d and its log",
 		strings.Join(parts, " and "), f.counts[f.commonest], f.all(), f.commonest, f.newest)
+}
+
+// goals are what the study wants of a trial, made ready once.
+func (r *session) goals() (*ranking.Goals, error) {
+	if r.ready == nil {
+		ready, err := ranking.GoalsOf(r.study.Definition)
+		if err != nil {
+			return nil, err
+		}
+		r.ready = ready
+	}
+	return r.ready, nil
+}
+
+// result is the trial's at its rung, with when it was measured. The check of the report
+// has refused it where the goals cannot be computed.
+func (tx *transaction) result(t trial.Trial, metrics map[string]trial.Float) trial.Result {
+	goals, err := tx.session.goals()
+	if err != nil {
+		return trial.Result{Rung: t.Rung, Budget: t.Budget, Deflation: t.Deflation, At: new(tx.now)}
+	}
+	result := goals.Result(t, metrics)
+	result.At = new(tx.now)
+	return result
+}
+
+// toReport are the metrics that every report at the end of a budget must have,
+// in the order of the objectives, and then of the constraints. Of a study whose
+// formulas this program cannot read there are none; its reports are refused
+// with the reason.
+func (r *session) toReport() []string {
+	goals, err := r.goals()
+	if err != nil {
+		return r.study.Definition.NeedsReported(nil)
+	}
+	return r.study.Definition.NeedsReported(goals.Names())
 }

@@ -3,7 +3,7 @@ package study
 import (
 	"context"
 
-	"github.com/tandem-tune/tandem/inference_emu"
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"

@@ -98,7 +98,7 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 		err := tx.lose(t, cmp.Or(reason, "worker "+t.Worker+" died under it"))
 		return tx.trial(t.Number), err
 	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
-		return tx.failedStart(t, "the command ended before its budget was spent: "+amounts(t))
+		return tx.failedStart(t, "the command ended before its budget was spent: "+t.Amounts())
 	case request.Outcome == protocol.BudgetReached:
 		return tx.failedStart(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
 	case request.OutOfGPUMemory && tx.crowding.beside:
@@ -140,7 +140,7 @@ func (tx *transaction) measured(t trial.Trial) (trial.Trial, error) {
 		next, reason = trial.Completed, "measured at the top rung"
 	}
 	if t.Budget.Measured() {
-		reason += ": " + amounts(t)
+		reason += ": " + t.Amounts()
 	}
 	t, err := tx.state(r.keeps(t), next, reason)
 	if err != nil {

@@ -238,7 +238,7 @@ func (tx *transaction) suspect(row startRow, reason string) string {
 	one.Until = one.Since.Add(span)
 	shown := row.trials[max(0, len(row.trials)-3):]
 	one.Reason = fmt.Sprintf("worker %s failed trials %s of the study in the same way before their first report: %s; it gets none of it until %s: mend it and start it again, or start another worker",
-		name, strings.Trim(strings.ReplaceAll(fmt.Sprint(shown), " ", ", "), "[]"), firstLine(reason), one.Until.Format("15:04:05 UTC"))
+		name, strings.Trim(strings.ReplaceAll(fmt.Sprint(shown), " ", ", "), "[]"), trial.FirstLine(reason), one.Until.Format("15:04:05 UTC"))
 	tx.start.exclude = append(tx.start.exclude, one)
 	tx.change.Pool = append(tx.change.Pool, journal.Entry(allocator.ExclusionEntry, allocator.ExclusionName(one), one))
 	return "\n" + one.Reason
@@ -317,7 +317,7 @@ var aside = regexp.MustCompile(`\([^()]*\)`)
 // without what is in brackets and the worker's name, in which a word with a digit or a
 // path stands for all such words. Exit codes and signals stay.
 func errorClass(reason string, at pool.Node) string {
-	line := strings.ReplaceAll(aside.ReplaceAllString(firstLine(reason), ""), "worker "+at.Name, "worker")
+	line := strings.ReplaceAll(aside.ReplaceAllString(trial.FirstLine(reason), ""), "worker "+at.Name, "worker")
 	kept := ""
 	for _, prefix := range [...]string{"exit code ", "ended by signal "} {
 		if rest, found := strings.CutPrefix(line, prefix); found {

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
@@ -44,7 +45,7 @@ func (r *session) viewOf(study Study, trials []trial.Trial, now time.Time) proto
 func (r *session) progress(study Study, trials []trial.Trial, now time.Time) protocol.Progress {
 	p := protocol.Progress{
 		Trials: make(map[trial.State]int), Created: len(trial.Searched(trials)), MaxTrials: study.Definition.Stop.Trials,
-		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: r.best(trials),
+		ElapsedSeconds: study.ElapsedAt(now).Seconds(), Best: ranking.BestOf(trials, study.Definition.Objectives),
 	}
 	if p.MaxTrials == definition.MaxTrials { // which is to say: no bound
 		p.MaxTrials = 0

@@ -194,3 +194,29 @@ func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, er
 		}
 	}
 }
+
+// Checkpoints returns the artifacts that checkpoints in studies refer to which the caller
+// sees. If it sees all, other artifacts are garbage once their upload is long over.
+func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
+	caller := callerOf(ctx)
+	studies, err := s.store.Studies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]bool)
+	for _, study := range studies {
+		if !caller.Sees(study.ID, study.Owner) {
+			continue
+		}
+		trials, err := s.store.Trials(ctx, study.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range trials {
+			for _, checkpoint := range t.Kept(study.Status.Over()) {
+				used[checkpoint.Artifact] = true
+			}
+		}
+	}
+	return used, nil
+}

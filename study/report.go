@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -179,25 +178,16 @@ func (r *session) checkReport(t trial.Trial, report protocol.Report) error {
 	faults = append(faults, gpushare.Faults(report.GPUUse)...)
 	faults = append(faults, unmeasured(t.Budget, report)...)
 	if t.Budget.Measured() || report.Epoch == t.Budget.Epochs { // of a measured budget any report may be the last
-		missing, err := r.missing(t, report)
+		goals, err := r.goals()
 		if err != nil {
 			return err
 		}
-		faults = append(faults, missing...)
+		faults = append(faults, goals.Missing(t, report)...)
 	}
 	if len(faults) > 0 {
 		return problem.WithFields("the report of trial "+string(t.ID)+" is not valid", faults)
 	}
 	return nil
-}
-
-func names(metrics map[string]trial.Float) string {
-	list := make([]string, 0, len(metrics))
-	for name := range metrics {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }
 
 // accept stages a new report; the one that reaches the budget becomes the

@@ -140,7 +140,7 @@ func (s *Service) waits(r *session) []protocol.Wait {
 	}
 	if len(r.queue) > 0 && strings.HasPrefix(r.trials[r.queue[0]].Reason, protocol.CannotRun) {
 		t := &r.trials[r.queue[0]]
-		one.Returned = &allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: firstLine(t.Reason)}
+		one.Returned = &allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: trial.FirstLine(t.Reason)}
 	}
 	return s.allocator.Waits(one)
 }

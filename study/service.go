@@ -115,7 +115,7 @@ func New(store Store, logs LogStore, options Options) *Service {
 	s.scheduler = scheduler.New(scheduled{s}, s.allocator, options.Now)
 	s.inferred = inferred{inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Look: s.Look, Gate: s.analyses, Now: options.Now})}
 	s.taught = taught{s.truth.Queries()}
-	s.ranked = ranked{ranking.New(store, s.Look, options.Now)}
+	s.ranked = ranked{ranking.New(store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: options.Now})}
 	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: ranking.LeaderOf, Gate: s.analyses, Now: options.Now})}
 	return s
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
@@ -57,7 +58,7 @@ type session struct {
 	// sought is when a machine was last looked for that could be cleared for a trial.
 	sought time.Time
 
-	ready *aims // see aims
+	ready *ranking.Goals // see goals
 
 	// costs estimates what epochs take where; nil until somebody asks.
 	costs *costmodel.Model

@@ -1,9 +1,16 @@
 package study
 
 import (
+	"fmt"
+	"math"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/regret"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -22,7 +29,11 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 	case t.MeasuredAt(t.Rung): // with its result it is the rung's to judge
 		return t, nil
 	}
-	values, ok := r.values(t, report.Metrics)
+	goals, err := r.goals()
+	if err != nil {
+		return t, nil
+	}
+	values, ok := goals.Values(t, report.Metrics)
 	if !ok {
 		return t, nil
 	}
@@ -36,23 +47,115 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 	return tx.settled(t)
 }
 
-// values are the objectives after a report, which is counted in already; false
-// if something they need is missing, as only the last report of a rung must
-// have it all.
-func (r *session) values(t trial.Trial, metrics map[string]trial.Float) ([]trial.Float, bool) {
-	aims, err := r.aims()
-	if err != nil {
-		return nil, false
+// reaches reports whether the epoch, which is counted in already, completes the
+// trial's budget. Epochs may be reported out of order, so that of a budget in
+// epochs only the last one does.
+func reaches(t trial.Trial, epoch int) bool {
+	if !t.Budget.Measured() {
+		return epoch == t.Budget.Epochs
 	}
-	known := ranking.Numbers(t, metrics)
-	var values []trial.Float
-	for _, goal := range aims.objectives {
-		for _, name := range goal.formula.Names() {
-			if _, ok := known[name]; !ok {
-				return nil, false
-			}
+	return t.Budget.Reached(spent(t))
+}
+
+// spent is what the trial has spent so far. An epoch that was lost and trained
+// again was accepted, and counts, once.
+func spent(t trial.Trial) budget.Spent {
+	return budget.Spent{Epoch: t.LastEpoch, Seconds: float64(t.Seconds), Joules: float64(t.Energy.Joules)}
+}
+
+// unmeasured names what a report lacks that the budget is counted in.
+func unmeasured(b budget.Budget, report protocol.Report) []problem.Field {
+	var faults []problem.Field
+	if b.Seconds > 0 && report.Seconds <= 0 {
+		faults = append(faults, problem.Field{Path: "seconds", Value: report.Seconds,
+			Message: "must be the epoch's wall-clock time, above 0: the study's budget is in seconds"})
+	}
+	if b.Joules > 0 && report.Energy == nil {
+		faults = append(faults, problem.Field{Path: "energy",
+			Message: "must be the epoch's joules and how they were obtained: the study's budget is in joules"})
+	}
+	return faults
+}
+
+// passed promotes a trial that has spent the next rung's budget already, since
+// its last epoch was that long or its epochs are used up: its values count
+// there too, and nothing is trained. False if it has something to train.
+func (tx *transaction) passed(t trial.Trial, action search.Action) (bool, error) {
+	t.Promotions++
+	t.Rung, t.Budget = action.Rung, tx.session.ladder[action.Rung].Budget
+	if !t.Budget.Measured() || !t.Budget.Reached(spent(t)) {
+		return false, nil
+	}
+	t.Results = append(append([]trial.Result{}, t.Results...), tx.result(t, t.Last))
+	_, err := tx.measured(t)
+	return true, err
+}
+
+// spent is what the trial has used.
+func (r *session) spent(t trial.Trial) spending.Spending { return spending.Of(r.ladder, t) }
+
+// spend ends a study whose trials have used up one of its budgets.
+func (tx *transaction) spend(t trial.Trial) (trial.Trial, error) {
+	r := tx.session
+	if r.study.Status.Over() || tx.study != nil {
+		return t, nil
+	}
+	total := r.spending.Replacing(r.spent(r.trials[t.Number]), r.spent(t))
+	for _, bound := range total.Limits(r.study.Definition.Stop) {
+		if bound.Reached() {
+			err := tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its budget of %g %s is spent", bound.Limit, bound.What))
+			return tx.trial(t.Number), err
 		}
-		values = append(values, trial.Float(goal.formula.Value(known)))
 	}
-	return values, true
+	return t, nil
+}
+
+// boundRegret bounds what is left to gain after a trial was measured, when the
+// study asks for it and it is time: at the first results that are enough, and
+// then with every tenth more. How often depends on counts alone.
+func (tx *transaction) boundRegret(t trial.Trial) *protocol.RegretBound {
+	def := tx.session.study.Definition
+	if def.Stop.Regret <= 0 || t.Rung != len(tx.session.ladder)-1 {
+		return nil
+	}
+	trials, results := make([]trial.Trial, len(tx.session.trials)), 0
+	for number := range trials {
+		trials[number] = tx.trial(number)
+		if trials[number].MeasuredAt(t.Rung) {
+			results++
+		}
+	}
+	if more := results - regret.Least(def.Space); more < 0 || more%max(1, results/10) != 0 {
+		return nil
+	}
+	tx.regret = regretOf(def, trials)
+	return tx.regret
+}
+
+// regretOf is the bound for a study's trials, if it asks for one and they are
+// enough.
+func regretOf(def definition.Definition, trials []trial.Trial) *protocol.RegretBound {
+	if def.Stop.Regret <= 0 {
+		return nil
+	}
+	var list []regret.Observation
+	for _, t := range trial.Searched(trials) {
+		for _, result := range t.Results {
+			score := float64(result.Values[0])
+			if def.Objectives[0].Direction == definition.Minimize {
+				score = -score
+			}
+			if result.Violation > 0 {
+				score = math.NaN() // nothing that may be taken
+			}
+			list = append(list, regret.Observation{Configuration: t.Configuration, Rung: result.Rung, Score: score})
+		}
+	}
+	bound, ok := regret.Of(def.Space, len(def.Ladder())-1, list)
+	if !ok {
+		return nil
+	}
+	return &protocol.RegretBound{
+		Value: trial.Float(bound.Value), Threshold: def.Stop.Regret, Confidence: regret.Confidence, Results: bound.Results,
+	}
 }

@@ -9,6 +9,7 @@
 package trial
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -319,4 +320,26 @@ func (t Trial) FractionAt(rung int) float64 {
 		}
 	}
 	return t.Budget.DataFraction
+}
+
+// Amounts says how much of a measured budget was spent; an estimate says so.
+func (t Trial) Amounts() string {
+	text := fmt.Sprintf("epoch %d", t.LastEpoch)
+	if t.Budget.Seconds > 0 {
+		text += fmt.Sprintf(", %.4g of %.4g s of training", float64(t.Seconds), t.Budget.Seconds)
+	}
+	if t.Budget.Joules > 0 {
+		text += fmt.Sprintf(", %.4g of %.4g J", float64(t.Energy.Joules), t.Budget.Joules)
+		if t.Energy.Estimated() {
+			text += " (an estimate)"
+		}
+	}
+	return text
+}
+
+// FirstLine of a reason says what happened; what follows it is the end of a script's
+// standard error.
+func FirstLine(reason string) string {
+	first, _, _ := strings.Cut(reason, "\n")
+	return first
 }

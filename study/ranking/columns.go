@@ -24,7 +24,7 @@ const (
 
 // Columns returns the study's measurements at one rung.
 func (q *Queries) Columns(ctx context.Context, ref string, query protocol.ColumnsQuery) (protocol.Columns, error) {
-	now, err := q.look(ctx, ref)
+	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.Columns{}, err
 	}

@@ -22,7 +22,7 @@ const (
 // Curves returns learning curves of the study's trials: of many, the best by
 // rank and a part of the others.
 func (q *Queries) Curves(ctx context.Context, ref string, query protocol.CurvesQuery) (protocol.Curves, error) {
-	now, err := q.look(ctx, ref)
+	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.Curves{}, err
 	}

@@ -22,7 +22,7 @@ const maxTrialPage = 10000
 
 // Trials returns one page of the study's trials.
 func (q *Queries) Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error) {
-	now, err := q.look(ctx, ref)
+	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.TrialPage{}, err
 	}
@@ -53,7 +53,7 @@ func (q *Queries) Trials(ctx context.Context, ref string, query protocol.TrialQu
 // EachTrial visits the study's trials by number, as they are at one moment: what
 // changes meanwhile is not among them. The first error of visit ends it.
 func (q *Queries) EachTrial(ctx context.Context, ref string, visit func(protocol.RankedTrial) error) error {
-	now, err := q.look(ctx, ref)
+	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // Pareto is the front of the study's objectives. With one objective it is the
 // best trial, with those that are as good.
 func (q *Queries) Pareto(ctx context.Context, ref string) (protocol.Pareto, error) {
-	now, err := q.look(ctx, ref)
+	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.Pareto{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -21,13 +22,20 @@ type Store interface {
 // Queries are the use cases that show a study's trials. They are safe for
 // concurrent use.
 type Queries struct {
-	store Store
-	look  func(ctx context.Context, ref string) (journal.View, error)
-	now   func() time.Time
+	store   Store
+	options Options
 }
 
-// New returns the queries over what the store has; look returns a copy of the study
-// with the reference.
-func New(store Store, look func(ctx context.Context, ref string) (journal.View, error), now func() time.Time) *Queries {
-	return &Queries{store: store, look: look, now: now}
+// Options are what Queries take from their surroundings.
+type Options struct {
+	// Look returns a copy of the study with the reference, Deployments how the model of one
+	// of its trials is best run.
+	Look        func(ctx context.Context, ref string) (journal.View, error)
+	Deployments func(ctx context.Context, ref string, number int) (protocol.Deployments, error)
+	Now         func() time.Time
+}
+
+// New returns the queries over what the store has.
+func New(store Store, options Options) *Queries {
+	return &Queries{store, options}
 }

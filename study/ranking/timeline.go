@@ -23,11 +23,11 @@ const (
 // tell it; events is how many of them are looked at (0: 20,000, at most
 // 1,000,000).
 func (q *Queries) Timeline(ctx context.Context, ref string, events int) (protocol.Timeline, error) {
-	now, err := q.look(ctx, ref)
+	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.Timeline{}, err
 	}
-	end := q.now()
+	end := q.options.Now()
 	if now.Study.Finished != nil {
 		end = *now.Study.Finished
 	}

@@ -1,4 +1,4 @@
-package study
+package ranking
 
 import (
 	"fmt"
@@ -6,15 +6,17 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
 // repeatNotes say what the repeats of the leading trial, and of those next to
 // it, mean for its value.
-func (r *session) repeatNotes(best *protocol.Best) []string {
+func repeatNotes(now journal.View, best *protocol.Best) []string {
 	if best.Repeated == nil {
-		return r.unrepeatedNotes()
+		return unrepeatedNotes(now)
 	}
 	var notes []string
 	came := *best.Repeated
@@ -26,35 +28,35 @@ func (r *session) repeatNotes(best *protocol.Best) []string {
 	default:
 		notes = append(notes, fmt.Sprintf("mean of %d trainings, standard error %.2g", came.Results, float64(came.StandardErrors[0])))
 	}
-	if alone := r.repeatsAlone(best.Number); len(alone) > 0 && len(best.Values) == 0 {
-		mean, _ := ranking.Mean(alone)
+	if alone := repeatsAlone(now.Trials, best.Number); len(alone) > 0 && len(best.Values) == 0 {
+		mean, _ := Mean(alone)
 		notes = append(notes, fmt.Sprintf("among them is the training it was chosen for, which mostly is a lucky one: the mean of its repeats alone is %.6g", mean))
 	}
-	if failed := r.failedRepeats(best.Number); failed > 0 {
+	if failed := failedRepeats(now.Trials, best.Number); failed > 0 {
 		notes = append(notes, fmt.Sprintf("%d of its repeats failed and are not in the mean", failed))
 	}
 	if len(best.Values) == 0 {
-		notes = append(notes, r.level(best)...)
+		notes = append(notes, level(now, best)...)
 	}
 	return notes
 }
 
 // unrepeatedNotes say why the recommendation of a study with repeats stands on
 // one training. While the study runs, that goes without saying.
-func (r *session) unrepeatedNotes() []string {
-	if r.study.Definition.Search.Repeats == nil || !r.study.Status.Over() {
+func unrepeatedNotes(now journal.View) []string {
+	if now.Study.Definition.Search.Repeats == nil || !now.Study.Status.Over() {
 		return nil
 	}
-	if len(trial.Searched(r.trials)) == len(r.trials) {
+	if len(trial.Searched(now.Trials)) == len(now.Trials) {
 		return []string{"the study ended before its best trials were repeated: the value is that of one training"}
 	}
 	return []string{"no repeat of this trial has a result: the value is that of one training"}
 }
 
 // repeatsAlone are the values of a trial's repeats in the first objective.
-func (r *session) repeatsAlone(of int) []float64 {
+func repeatsAlone(trials []trial.Trial, of int) []float64 {
 	var values []float64
-	for _, t := range r.trials[len(trial.Searched(r.trials)):] {
+	for _, t := range trials[len(trial.Searched(trials)):] {
 		if value, measured := t.Value(0); measured && *t.RepeatOf == of {
 			values = append(values, float64(value))
 		}
@@ -62,9 +64,9 @@ func (r *session) repeatsAlone(of int) []float64 {
 	return values
 }
 
-func (r *session) failedRepeats(of int) int {
+func failedRepeats(trials []trial.Trial, of int) int {
 	failed := 0
-	for _, t := range r.trials[len(trial.Searched(r.trials)):] {
+	for _, t := range trials[len(trial.Searched(trials)):] {
 		if *t.RepeatOf == of && (t.State == trial.Failed || t.State == trial.Lost) {
 			failed++
 		}
@@ -74,15 +76,15 @@ func (r *session) failedRepeats(of int) int {
 
 // level names the repeated trials whose means differ from the best one's by
 // less than a standard error of the difference.
-func (r *session) level(best *protocol.Best) []string {
+func level(now journal.View, best *protocol.Best) []string {
 	if best.Repeated.Results < 2 {
 		return nil
 	}
 	mean, spread := float64(best.Value), float64(best.Repeated.StandardErrors[0])
-	b := ranking.Of(r.trials, r.study.Definition.Objectives)
+	b := Of(now.Trials, now.Study.Definition.Objectives)
 	var notes []string
 	for number, other := range b.Repeated {
-		if number == best.Number || other.Results < 2 || ranking.Violation(&b.Standing[number]) != best.Violation {
+		if number == best.Number || other.Results < 2 || Violation(&b.Standing[number]) != best.Violation {
 			continue
 		}
 		if behind := math.Abs(float64(other.Mean[0]) - mean); behind < math.Hypot(spread, float64(other.StandardErrors[0])) {
@@ -94,10 +96,17 @@ func (r *session) level(best *protocol.Best) []string {
 	return notes
 }
 
-// best is the leading trial, if any was measured with a number.
-func (r *session) best(trials []trial.Trial) *protocol.Best {
-	objectives := r.study.Definition.Objectives
-	b := ranking.Of(trials, objectives)
+// Approximated is what became of the study's trials that left data out.
+func Approximated(now journal.View) approximation.Outcome {
+	return approximation.Outcome{
+		Definition: now.Study.Definition, Trials: now.Trials, Rungs: len(now.Ladder),
+		Repeats: func(of int) []float64 { return repeatsAlone(now.Trials, of) },
+	}
+}
+
+// BestOf is the leading trial, if any was measured with a number.
+func BestOf(trials []trial.Trial, objectives []definition.Objective) *protocol.Best {
+	b := Of(trials, objectives)
 	leader := b.Leader()
 	if leader == nil {
 		return nil
