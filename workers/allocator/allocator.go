@@ -116,15 +116,15 @@ func (s *state) heldOf(worker string) []pool.Lease {
 
 // usable reports whether a worker could take a trial now.
 func (s *state) usable(member pool.Member) bool {
-	return s.heard(member) && s.rules.DrainOf(member) == nil
+	return s.heard(&member) && s.rules.DrainOf(member) == nil
 }
 
 // heard reports whether the worker was heard of within the term of a lease.
-func (s *state) heard(member pool.Member) bool { return s.now().Sub(member.LastSeen) < s.term }
+func (s *state) heard(member *pool.Member) bool { return s.now().Sub(member.LastSeen) < s.term }
 
 // alive are the workers that were heard of.
 func (s *state) alive() []pool.Member {
-	return slices.DeleteFunc(s.workers.Members(), func(m pool.Member) bool { return !s.heard(m) })
+	return slices.DeleteFunc(s.workers.Members(), func(m pool.Member) bool { return !s.heard(&m) })
 }
 
 // counted are holdings as they were a moment ago.

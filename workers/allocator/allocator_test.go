@@ -99,9 +99,9 @@ func TestWhatIsReservedIsNobodyElses(t *testing.T) {
 	}
 }
 
-// BenchmarkArrive is a call for a trial among 5,000 workers that have one each. Only
-// studies of several owners need their shares, which are counted anew after each lease.
-func BenchmarkArrive(b *testing.B) {
+// crowd is an allocator with 5,000 workers that have one trial each.
+func crowd(b *testing.B) *Allocator {
+	b.Helper()
 	a := New(Options{Now: time.Now, Term: time.Hour})
 	for i := range 5000 {
 		id := fmt.Sprintf("worker-%d", i)
@@ -110,6 +110,13 @@ func BenchmarkArrive(b *testing.B) {
 		}
 		a.Regrant([]pool.Lease{{Trial: trial.ID(fmt.Sprintf("s-%d", i)), Epoch: 1, Worker: id}})
 	}
+	return a
+}
+
+// BenchmarkArrive is a call for a trial among 5,000 workers that have one each. Only
+// studies of several owners need their shares, which are counted anew after each lease.
+func BenchmarkArrive(b *testing.B) {
+	a := crowd(b)
 	for _, shares := range []bool{false, true} {
 		b.Run(fmt.Sprintf("shares=%t", shares), func(b *testing.B) {
 			b.ReportAllocs()
@@ -120,5 +127,13 @@ func BenchmarkArrive(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkGPUTypes is what each registration looks at, among 5,000 workers without GPUs.
+func BenchmarkGPUTypes(b *testing.B) {
+	a := crowd(b)
+	for b.Loop() {
+		a.GPUTypes()
 	}
 }

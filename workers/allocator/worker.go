@@ -119,7 +119,7 @@ func (w Workers) ForgetSilent(workers map[string]bool) {
 	defer w.locked()()
 	maps.DeleteFunc(workers, func(worker string, _ bool) bool {
 		member, known := w.workers.Member(worker)
-		return !known || !w.heard(member)
+		return !known || !w.heard(&member)
 	})
 }
 
@@ -128,7 +128,7 @@ func (w Workers) GPUTypes() []string {
 	defer w.locked()()
 	types := map[string]bool{}
 	for member := range w.workers.All() {
-		if w.heard(*member) {
+		if len(member.Registration.Machine.GPUs) > 0 && w.heard(member) {
 			for _, name := range member.Registration.Machine.GPUs {
 				types[name] = true
 			}
@@ -175,7 +175,7 @@ func (w Workers) Snapshot() Snapshot {
 	defer w.locked()()
 	all := Snapshot{Now: w.now(), Rules: w.rules.Copy(), Held: w.holdings()}
 	for _, member := range w.workers.Members() {
-		one := Standing{Member: member, Alive: w.heard(member), Trials: w.leases.HeldBy(member.Registration.ID), Drain: w.rules.DrainOf(member)}
+		one := Standing{Member: member, Alive: w.heard(&member), Trials: w.leases.HeldBy(member.Registration.ID), Drain: w.rules.DrainOf(member)}
 		if waiter, waits := w.queue.Waiter(member.Registration.ID); waits {
 			one.Calls = waiter.Calls
 		}
