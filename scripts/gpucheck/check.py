@@ -105,6 +105,9 @@ class Check:
         most = max(held)
         near = abs(use["memory_bytes"] - most) <= max(MEMORY_OFF * most, 256 << 20)
         self.add(f"memory of trial {number}", f"{gib(use['memory_bytes'])}; driver {gib(most)}", BOTH, near)
+        # Tandem counts from the first time that the process is on the GPU, before it trains.
+        begin = min(begin, end - use["seconds"])
+        moments = self.sampler.between(begin, end)
         if alone:
             busy = statistics.mean(one.utilization or 0 for one in moments)
         else:

@@ -165,7 +165,7 @@ class Tuned:
 
     def __init__(self, trial: tandem.Trial) -> None:
         self._trial = trial
-        self._optimizer = torch.optim.SGD(self.net.parameters(), lr=0.05, momentum=0.9)
+        self._optimizer: torch.optim.Optimizer = torch.optim.SGD(self.net.parameters(), lr=0.05, momentum=0.9)
         pretend(50, 3000)
 
     def epoch(self, number: int) -> dict[str, float]:
@@ -241,7 +241,7 @@ class ResNet(Tuned):
 
 
 class Transformer(Tuned):
-    """It tells which of ten Markov chains a sequence is of."""
+    """It tells which of ten vocabularies a sequence is of."""
 
     class Net(nn.Module):
         def __init__(self, width: int, layers: int, length: int) -> None:
@@ -260,18 +260,17 @@ class Transformer(Tuned):
     def __init__(self, trial: tandem.Trial, notes: Notes) -> None:
         length = 128 if CUDA else 16
         random = torch.Generator().manual_seed(5)
-        steps = torch.randint(64, (10, 64, 4), generator=random)
+        vocabularies = torch.randint(64, (10, 24), generator=random)
 
         def sequence(index: int) -> tuple[torch.Tensor, int]:
-            label, word, words = index % 10, int(torch.randint(64, ())), []
-            for choice in torch.randint(4, (length,)).tolist():
-                words.append(word)
-                word = int(steps[label, word, choice])
+            label = index % 10
+            words = [int(vocabularies[label, choice]) for choice in torch.randint(24, (length,)).tolist()]
             return torch.tensor(words), label
 
         self.data, self.batch = Dataset(4096 if CUDA else 64, sequence), 64 if CUDA else 32
         self.net = Transformer.Net(512 if CUDA else 32, 6 if CUDA else 1, length).to(DEVICE)
         super().__init__(trial)
+        self._optimizer = torch.optim.AdamW(self.net.parameters(), lr=3e-4)
 
 
 def save(notes: Notes, net: nn.Module, example: torch.Tensor) -> None:

@@ -93,8 +93,9 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.visit("/studies/deployed")
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
 	tryEstimatedObjective(s, p)
+	large := h.lease("deployed") // a page of a trial that does not exist yet stays empty
 	p.visit("/studies/deployed/trials/1")
-	h.savesLarge(h.lease("deployed"))
+	h.savesLarge(large)
 	p.see(`[...document.querySelectorAll("#deploy-table tbody td")].map(cell => cell.textContent)`, []string{"it does not run there", "it does not run there"})
 	p.seeText("#deploy-note", "raspberry-pi-4: no configuration can run the model: a batch of 1 needs")
 	p.see(`document.querySelector("#deploy-programs").hidden`, true)
