@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 	"study":                          {"inference_emu/inference", "internal/gate", "study/analysis", "study/ranking", "study/spending", "internal/failpoint", "internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/protocol", "budget", "trial", "study/system", "similarity/reuse", "study/space", "study/search", "study/definition", "study/importance", "study/journal", "study/objective", "study/pareto", "study/correlation", "study/regret", "workers/approximation", "workers/demand", "workers/gpushare", "workers/pool", "similarity", "similarity/groundtruth", "study/access", "workers/allocator", "workers/rules", "workers/scheduler", "workers/scheduler/costmodel"},
 	"store/filesystem":               {"internal/problem"},
 	"store/group":                    {"store/record", "study/journal"},
-	"store/record":                   {"internal/problem", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
+	"store/record":                   {"internal/problem", "internal/protocol", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
 	"store/memory":                   {"internal/problem", "inference_emu", "similarity", "store/record", "study/journal", "trial", "study/access"},
 	"store/sqlite":                   {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/filesystem", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access", "store/sqlite/dbfile"},
 	"store/sqlite/dbfile":            {"internal/problem", "store/filesystem", "store/record"},

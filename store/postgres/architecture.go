@@ -3,9 +3,7 @@ package postgres
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tandem-tune/tandem/inference_emu"
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study/journal"
 )
@@ -23,19 +21,11 @@ func (e encoded) writeArchitectures(s *session) {
 
 // Architecture returns the architecture with the key.
 func (s *Store) Architecture(ctx context.Context, key string) (emu.Architecture, error) {
-	found, err := collect(ctx, s, scanArchitecture, "SELECT document FROM architecture WHERE key = $1", key)
+	found, err := collect(ctx, s, scanDocument(record.ParseArchitecture), "SELECT document FROM architecture WHERE key = $1", key)
 	return only(found, err, record.NoArchitecture(key))
 }
 
 // Architectures returns up to limit of them, the newest first.
 func (s *Store) Architectures(ctx context.Context, limit int) ([]emu.Architecture, error) {
-	return collect(ctx, s, scanArchitecture, "SELECT document FROM architecture ORDER BY seen DESC, key DESC LIMIT $1", max(limit, 0))
-}
-
-func scanArchitecture(row pgx.CollectableRow) (emu.Architecture, error) {
-	document, err := scanText(row)
-	if err != nil {
-		return emu.Architecture{}, err
-	}
-	return record.ParseArchitecture(document)
+	return collect(ctx, s, scanDocument(record.ParseArchitecture), "SELECT document FROM architecture ORDER BY seen DESC, key DESC LIMIT $1", max(limit, 0))
 }

@@ -42,20 +42,12 @@ func (e encoded) writeRecords(s *session) {
 
 // Records returns the ground truth of the type of machine, the oldest first.
 func (s *Store) Records(ctx context.Context, machine string) ([]similarity.Record, error) {
-	return collect(ctx, s, scanRecord, "SELECT document FROM ground_truth WHERE machine = $1 OR $1 = '' ORDER BY updated, id", machine)
+	return collect(ctx, s, scanDocument(record.ParseRecord), "SELECT document FROM ground_truth WHERE machine = $1 OR $1 = '' ORDER BY updated, id", machine)
 }
 
 // RecordTypes returns the types of machine that there are records of, sorted.
 func (s *Store) RecordTypes(ctx context.Context) ([]string, error) {
 	return collect(ctx, s, scanText, "SELECT DISTINCT machine FROM ground_truth ORDER BY machine")
-}
-
-func scanRecord(row pgx.CollectableRow) (similarity.Record, error) {
-	document, err := scanText(row)
-	if err != nil {
-		return similarity.Record{}, err
-	}
-	return record.ParseRecord(document)
 }
 
 func scanText(row pgx.CollectableRow) (text string, err error) {

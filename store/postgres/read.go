@@ -27,19 +27,19 @@ func (s *Store) Studies(ctx context.Context) ([]journal.Study, error) {
 
 // Trials returns a study's trials by number.
 func (s *Store) Trials(ctx context.Context, id string) ([]trial.Trial, error) {
-	list, err := collect(ctx, s, scanTrial, "SELECT document FROM trial WHERE study = $1 ORDER BY number", id)
+	list, err := collect(ctx, s, scanDocument(record.ParseTrial), "SELECT document FROM trial WHERE study = $1 ORDER BY number", id)
 	return list, s.orMissing(ctx, len(list), err, studyExists(id))
 }
 
 // Trial returns the trial.
 func (s *Store) Trial(ctx context.Context, id trial.ID) (trial.Trial, error) {
-	found, err := collect(ctx, s, scanTrial, "SELECT document FROM trial WHERE id = $1", string(id))
+	found, err := collect(ctx, s, scanDocument(record.ParseTrial), "SELECT document FROM trial WHERE id = $1", string(id))
 	return only(found, err, record.NoTrial(id))
 }
 
 // Reports returns the trial's reports in the order they were accepted.
 func (s *Store) Reports(ctx context.Context, id trial.ID) ([]trial.Report, error) {
-	list, err := collect(ctx, s, scanReport, "SELECT document FROM report WHERE trial = $1 ORDER BY position", string(id))
+	list, err := collect(ctx, s, scanDocument(record.ParseReport), "SELECT document FROM report WHERE trial = $1 ORDER BY position", string(id))
 	return list, s.orMissing(ctx, len(list), err, trialExists(id))
 }
 

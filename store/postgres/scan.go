@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"time"
-
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
@@ -13,45 +10,24 @@ import (
 
 func scanStudy(row pgx.CollectableRow) (journal.Study, error) {
 	var one journal.Study
-	var name, document, status, created, annotation string
-	var elapsed int64
-	var since, finished *string
-	err := row.Scan(&one.ID, &name, &document, &status, &one.Reason, &created, &elapsed, &since, &finished, &annotation)
+	var r record.StudyRow
+	err := row.Scan(&one.ID, &r.Name, &r.Definition, &r.Status, &one.Reason, &r.Created, &r.Elapsed, &r.Since, &r.Finished, &r.Annotation)
 	if err != nil {
 		return one, err
 	}
-	one.Owner = journal.OwnerOf(name)
-	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
-	if one.Definition, err = record.ParseDefinition(document); err != nil {
-		return one, err
-	}
-	if one.Created, err = record.ParseTime(created); err != nil {
-		return one, err
-	}
-	if one.Since, err = parseOptional(since); err != nil {
-		return one, err
-	}
-	if one.Annotation, err = record.ParseAnnotation(annotation); err != nil {
-		return one, err
-	}
-	one.Finished, err = parseOptional(finished)
+	err = r.Fill(&one)
 	return one, err
 }
 
-func scanTrial(row pgx.CollectableRow) (trial.Trial, error) {
-	document, err := scanText(row)
-	if err != nil {
-		return trial.Trial{}, err
+// scanDocument scans a row that is one document.
+func scanDocument[T any](parse func(string) (T, error)) pgx.RowToFunc[T] {
+	return func(row pgx.CollectableRow) (one T, err error) {
+		document, err := scanText(row)
+		if err != nil {
+			return one, err
+		}
+		return parse(document)
 	}
-	return record.ParseTrial(document)
-}
-
-func scanReport(row pgx.CollectableRow) (trial.Report, error) {
-	document, err := scanText(row)
-	if err != nil {
-		return trial.Report{}, err
-	}
-	return record.ParseReport(document)
 }
 
 func scanEvent(row pgx.CollectableRow) (journal.Event, error) {
@@ -84,12 +60,4 @@ func scanReceipt(row pgx.CollectableRow) (journal.Receipt, error) {
 	one.Answer = record.RawOrNil(answer)
 	one.At, err = record.ParseTime(at)
 	return one, err
-}
-
-func parseOptional(text *string) (*time.Time, error) {
-	if text == nil {
-		return nil, nil //nolint:nilnil // no time is a value here
-	}
-	at, err := record.ParseTime(*text)
-	return &at, err
 }

@@ -88,9 +88,9 @@ func scanToken(row pgx.CollectableRow) (access.Token, error) {
 	if one.Created, err = record.ParseTime(created); err != nil {
 		return one, err
 	}
-	if one.Expires, err = parseOptional(expires); err != nil {
+	if one.Expires, err = record.ParseTimeOrNil(expires); err != nil {
 		return one, err
 	}
-	one.Used, err = parseOptional(used)
+	one.Used, err = record.ParseTimeOrNil(used)
 	return one, err
 }

@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
-	"time"
 
-	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/study/journal"
@@ -12,35 +10,20 @@ import (
 )
 
 func scanStudy(rows *sql.Rows) (one journal.Study, sum int64, err error) {
-	var position, fixed, elapsed int64
-	var name, document, created, status, annotation string
-	var since, finished sql.NullString
-	err = dbfile.Columns("study", rows, &position, &one.ID, &name, &document, &created, &fixed, &status, &one.Reason, &elapsed, &since, &finished, &annotation, &sum)
+	var position, fixed int64
+	var r record.StudyRow
+	err = dbfile.Columns("study", rows, &position, &one.ID, &r.Name, &r.Definition, &r.Created, &fixed, &r.Status, &one.Reason, &r.Elapsed, &r.Since, &r.Finished, &r.Annotation, &sum)
 	if err != nil {
 		return one, sum, err
 	}
-	if err = dbfile.Prove("study", fixed, dbfile.Checksum("study", position, one.ID, name, document, created), one.ID); err != nil {
+	if err = dbfile.Prove("study", fixed, dbfile.Checksum("study", position, one.ID, r.Name, r.Definition, r.Created), one.ID); err != nil {
 		return one, sum, err
 	}
-	changing := dbfile.Checksum("study", one.ID, fixed, status, one.Reason, elapsed, textOrNil(since), textOrNil(finished), annotation)
+	changing := dbfile.Checksum("study", one.ID, fixed, r.Status, one.Reason, r.Elapsed, textOrNil(r.Since), textOrNil(r.Finished), r.Annotation)
 	if err = dbfile.Prove("study", sum, changing, one.ID); err != nil {
 		return one, sum, err
 	}
-	one.Owner = journal.OwnerOf(name)
-	one.Status, one.Elapsed = protocol.StudyStatus(status), time.Duration(elapsed)
-	if one.Definition, err = record.ParseDefinition(document); err != nil {
-		return one, sum, err
-	}
-	if one.Created, err = record.ParseTime(created); err != nil {
-		return one, sum, err
-	}
-	if one.Since, err = parseOptional(since); err != nil {
-		return one, sum, err
-	}
-	if one.Annotation, err = record.ParseAnnotation(annotation); err != nil {
-		return one, sum, err
-	}
-	one.Finished, err = parseOptional(finished)
+	err = r.Fill(&one)
 	return one, sum, err
 }
 
@@ -108,18 +91,10 @@ func scanReceipt(rows *sql.Rows) (one journal.Receipt, sum int64, err error) {
 	return one, sum, err
 }
 
-func parseOptional(text sql.NullString) (*time.Time, error) {
-	if !text.Valid {
-		return nil, nil //nolint:nilnil // no time is a value here
-	}
-	at, err := record.ParseTime(text.String)
-	return &at, err
-}
-
-// textOrNil is an optional text as a checksum takes it.
-func textOrNil(text sql.NullString) any {
-	if !text.Valid {
+// textOrNil returns an optional text as a checksum takes it.
+func textOrNil(text *string) any {
+	if text == nil {
 		return nil
 	}
-	return text.String
+	return *text
 }

@@ -106,7 +106,7 @@ func scanToken(rows *sql.Rows) (one access.Token, sum int64, err error) {
 	var position int64
 	var scope, created string
 	var hash []byte
-	var expires, used sql.NullString
+	var expires, used *string
 	if err = dbfile.Columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study, &sum); err != nil {
 		return one, sum, err
 	}
@@ -121,9 +121,9 @@ func scanToken(rows *sql.Rows) (one access.Token, sum int64, err error) {
 	if one.Created, err = record.ParseTime(created); err != nil {
 		return one, sum, err
 	}
-	if one.Expires, err = parseOptional(expires); err != nil {
+	if one.Expires, err = record.ParseTimeOrNil(expires); err != nil {
 		return one, sum, err
 	}
-	one.Used, err = parseOptional(used)
+	one.Used, err = record.ParseTimeOrNil(used)
 	return one, sum, err
 }
