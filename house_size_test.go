@@ -20,7 +20,6 @@ const (
 var largePackages = map[string]int{
 	"bench/search": 2512,
 	"study":        6772,
-	"web/api":      4041,
 }
 
 var largeTypes = map[string]int{

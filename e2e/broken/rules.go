@@ -13,9 +13,9 @@ var rules = []rule{
 	},
 	{
 		name: "idempotency: a call that is repeated is made again",
-		edits: []edit{{"web/api/call.go",
-			"if keys := r.Header.Values(keyHeader); len(keys) > 0 && found.kind != secret {",
-			"if keys := r.Header.Values(keyHeader); len(keys) > 1000 && found.kind != secret {"}},
+		edits: []edit{{"web/guard/call.go",
+			"if err == nil && found.Kind != Secret {",
+			"if err == nil && found.Kind == Secret {"}},
 		tests: []string{"./web/api -run TestSameKeyGetsTheSameAnswer"},
 	},
 	{
@@ -59,12 +59,12 @@ var rules = []rule{
 	},
 	{
 		name:  "a route outside of the tokens",
-		edits: []edit{{"web/api/guard.go", "s.opensMetrics(found, r))", "s.opensMetrics(found, r) || strings.HasSuffix(r.URL.Path, \"/export\"))"}},
+		edits: []edit{{"web/guard/guard.go", "origin.Local(r))", "origin.Local(r) || strings.HasSuffix(r.URL.Path, \"/export\"))"}},
 		tests: []string{"./web/api -run TestEveryRouteIsOpenToItsScopesOnly"},
 	},
 	{
 		name:  "any Host",
-		edits: []edit{{"web/api/guard.go", "if !s.hosts.allow(r.Host) {", "if r.Host == \"\" {"}},
+		edits: []edit{{"web/guard/guard.go", "if err := g.hosts.Admit(r); err != nil {", "if err := g.hosts.Admit(r); err != nil && r.Host == \"\" {"}},
 		tests: []string{"./web/api -run TestForeignHostsAreRefused"},
 	},
 	{

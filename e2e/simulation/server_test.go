@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
 // leaseSeconds is the server's default term.
@@ -145,7 +146,8 @@ func (w *world) start() {
 		w.t.Fatalf("start: %v", err)
 	}
 	s.handler = api.New(api.Config{
-		Studies: api.All(s.service), Artifacts: w.artifacts, Tokens: w.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Studies: api.All(s.service), Artifacts: w.artifacts,
+		Config: guard.Config{Tokens: w.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler)},
 	})
 	s.ended.Go(func() { w.tick(s) })
 	w.mutex.Lock()

@@ -1,12 +1,17 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/web/answer"
+	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/strict"
 )
 
@@ -21,12 +26,8 @@ type Content[T any] struct {
 
 // Resolve reports the names in the body that are a field's but for their case.
 func (Content[T]) Resolve(ctx huma.Context) []error {
-	raw, ok := ctx.Context().Value(bodyKey{}).([]byte)
-	if !ok {
-		return nil
-	}
 	var value any
-	if json.Unmarshal(raw, &value) != nil {
+	if json.Unmarshal(guard.BodyOf(ctx.Context()), &value) != nil {
 		return nil // reported already
 	}
 	var faults []error
@@ -36,17 +37,44 @@ func (Content[T]) Resolve(ctx huma.Context) []error {
 	return faults
 }
 
-// bodyKey is the context key of the request's body.
-type bodyKey struct{}
+// maxFaults bounds the faults of one answer.
+const maxFaults = 100
 
-func withBody(ctx context.Context, body []byte) context.Context {
-	return context.WithValue(ctx, bodyKey{}, body)
+// rewordFaults turns huma's own errors, of decoding and validation, into documents.
+func (s *server) rewordFaults(ctx huma.Context, _ string, output any) (any, error) {
+	theirs, ok := output.(*huma.ErrorModel)
+	if !ok {
+		return output, nil
+	}
+	if theirs.Status >= http.StatusInternalServerError {
+		return answer.Failed(ctx.Context(), theirs, s.Logger, guard.NameOf(ctx.Context())), nil
+	}
+	fields := fieldsOf(theirs.Errors)
+	text := theirs.Detail
+	switch len(fields) {
+	case 0:
+	case 1:
+		text = "the request has a fault"
+	default:
+		text = fmt.Sprintf("the request has %d faults", len(fields))
+	}
+	return answer.New(theirs.Status, problem.Invalid, text, fields), nil
 }
 
-// checkBody refuses a body that parsers disagree about, with the status for it.
-func checkBody(body []byte) error {
-	if err := strict.Check(body); err != nil {
-		return withStatus{problem: err, status: http.StatusBadRequest}
+// fieldsOf returns the faults that huma found in our words, each once.
+func fieldsOf(details []*huma.ErrorDetail) []problem.Field {
+	var fields []problem.Field
+	for _, detail := range details {
+		if detail == nil {
+			continue
+		}
+		field := answer.Field(detail.Location, detail.Message, detail.Value)
+		known := slices.ContainsFunc(fields, func(other problem.Field) bool {
+			return other.Path == field.Path && other.Message == field.Message
+		})
+		if !known && len(fields) < maxFaults {
+			fields = append(fields, field)
+		}
 	}
-	return nil
+	return fields
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/follow"
+	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/transfer"
 )
 
 // heartbeatEvery is how often a silent stream says that it is alive.
@@ -33,8 +35,8 @@ func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamR
 	if err != nil {
 		return nil, err
 	}
-	token := tokenOf(ctx)
-	give, err := s.takeStream(token, owner)
+	token := guard.TokenOf(ctx)
+	give, err := s.Limits.TakeStream(token, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +51,14 @@ func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamR
 		w.WriteHeader(http.StatusOK)
 		stream := follower{server: s.server, study: joined, after: after, out: w, connection: http.NewResponseController(w)}
 		if err := stream.follow(ctx); ctx.Err() == nil {
-			s.logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", last.Study), slog.Any("error", err))
+			s.Logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", last.Study), slog.Any("error", err))
 		}
 	}}, nil
 }
 
-// follower is one client that follows a study. It is given as much at once as it
-// must take within the time of a stall: one that does not is let go, and comes
-// again behind what it has seen.
+// follower is one client that follows a study. A batch must be taken within the time of
+// a stall. A client that does not take it is disconnected, and may connect again to
+// continue after the last event that it saw.
 type follower struct {
 	server     *server
 	study      *follow.Broadcast
@@ -87,14 +89,14 @@ func (f *follower) follow(ctx context.Context) error {
 			continue
 		}
 		// What was revoked since the last time is sent nothing more.
-		if err = f.server.authenticator.Valid(ctx, tokenOf(ctx).ID); err == nil {
+		if err = f.server.Authenticator.Valid(ctx, guard.TokenOf(ctx).ID); err == nil {
 			err = f.send(frames...)
 		}
 	}
 	return err
 }
 
-// errSilent tells that nothing has come for a while.
+// errSilent says that there were no events for a while.
 var errSilent = errors.New("nothing has come")
 
 // wait returns nil when there may be events.
@@ -113,7 +115,7 @@ func (f *follower) wait(ctx context.Context, more <-chan struct{}) error {
 
 // send writes all of it within the time of a stall.
 func (f *follower) send(frames ...follow.Frame) error {
-	_ = f.connection.SetWriteDeadline(time.Now().Add(stall)) // without a connection nothing stalls
+	_ = f.connection.SetWriteDeadline(time.Now().Add(transfer.Stall)) // without a connection nothing stalls
 	for _, one := range frames {
 		if _, err := f.out.Write(one.Text); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/export"
 	"github.com/tandem-tune/tandem/web/openapi"
+	"github.com/tandem-tune/tandem/web/transfer"
 )
 
 type exportInput struct {
@@ -20,7 +21,7 @@ type exportInput struct {
 	Format string `query:"format" enum:"csv,parquet,json" default:"csv" doc:"csv and parquet: a line a trial; json: the study, its trials and its whole history"`
 }
 
-// describeExport says what both formats hold.
+// describeExport describes the formats.
 func describeExport(operation *huma.Operation, registry huma.Registry) {
 	operation.Responses["200"] = &huma.Response{Description: "The trials as CSV or Parquet, or everything as JSON", Content: map[string]*huma.MediaType{
 		"text/csv":                       {Schema: &huma.Schema{Type: huma.TypeString}},
@@ -51,9 +52,9 @@ func (s studyAPI) export(ctx context.Context, input *exportInput) (*huma.StreamR
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(view.Name)+"."+input.Format))
 		w.WriteHeader(http.StatusOK)
-		if err := write(ctx, s.studies, view, patientWriter(w)); err != nil {
+		if err := write(ctx, s.studies, view, transfer.NewWriter(w)); err != nil {
 			if ctx.Err() == nil {
-				s.logger.LogAttrs(ctx, slog.LevelError, "export failed", slog.String("study", view.ID), slog.Any("error", err))
+				s.Logger.LogAttrs(ctx, slog.LevelError, "export failed", slog.String("study", view.ID), slog.Any("error", err))
 			}
 			panic(http.ErrAbortHandler) // a part must not look like the whole
 		}

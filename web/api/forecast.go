@@ -5,29 +5,17 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
-// Forecasts tells how many GPUs will be wanted. Its methods are called by many
-// requests at once, and wait for nothing.
+// Forecasts predicts how many GPUs will be wanted. Many requests call its methods at
+// once, and they wait for nothing.
 type Forecasts interface {
-	// Forecast is the demand of so many minutes, and of the next ones: what the
-	// caller may see of it.
+	// Forecast returns the demand of so many past minutes and of the next ones, as far
+	// as the caller may see it.
 	Forecast(caller study.Caller, minutes int) protocol.PoolForecast
-	// Advice says how many should be awake. The error is invalid.
+	// Advice returns how many GPUs should be awake. The error is invalid.
 	Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error)
-}
-
-// unforeseen is the forecast of a server that makes none.
-type unforeseen struct{}
-
-// Forecast is empty.
-func (unforeseen) Forecast(study.Caller, int) protocol.PoolForecast {
-	return protocol.PoolForecast{Unit: protocol.DemandSlots, Reason: "this server records no demand"}
-}
-
-// Advice is to leave all as it is.
-func (unforeseen) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error) {
-	return protocol.PoolAdvice{Unit: protocol.DemandSlots, Performance: query.Performance, Reason: "leave all as it is: this server records no demand"}, nil
 }
 
 type forecastInput struct {
@@ -35,7 +23,10 @@ type forecastInput struct {
 }
 
 func (s forecastAPI) poolForecast(ctx context.Context, input *forecastInput) (*jsonAnswer[protocol.PoolForecast], error) {
-	answer := s.forecasts.Forecast(callerOf(tokenOf(ctx)), input.Minutes)
+	answer := protocol.PoolForecast{Unit: protocol.DemandSlots, Reason: "this server records no demand"}
+	if s.forecasts != nil {
+		answer = s.forecasts.Forecast(guard.CallerOf(guard.TokenOf(ctx)), input.Minutes)
+	}
 	answer.Minutes, answer.Gaps, answer.Quantiles = orEmpty(answer.Minutes), orEmpty(answer.Gaps), orEmpty(answer.Quantiles)
 	answer.Ahead, answer.Users = orEmpty(answer.Ahead), orEmpty(answer.Users)
 	return answered(answer, nil)
@@ -47,15 +38,18 @@ type adviceInput struct {
 }
 
 func (s forecastAPI) poolAdvice(_ context.Context, input *adviceInput) (*jsonAnswer[protocol.PoolAdvice], error) {
-	answer, err := s.forecasts.Advice(protocol.PoolAdviceQuery{Performance: input.Performance, Least: input.Least})
+	answer, err := protocol.PoolAdvice{Unit: protocol.DemandSlots, Performance: input.Performance, Reason: "leave all as it is: this server records no demand"}, error(nil)
+	if s.forecasts != nil {
+		answer, err = s.forecasts.Advice(protocol.PoolAdviceQuery{Performance: input.Performance, Least: input.Least})
+	}
 	answer.Settings, answer.Workers = orEmpty(answer.Settings), orEmpty(answer.Workers)
 	return answered(answer, err)
 }
 
-// forecastRoutes are the lines of the table for what the pool will need.
+// forecastRoutes are the routes of forecasts.
 func (s forecastAPI) forecastRoutes() []route {
 	return []route{
-		{"GET", poolPath + "/forecast", readers, 200, call, "get-pool-forecast", "Show how many GPUs trials held and waited for, and how many they will: an estimate", handle(s.server, s.poolForecast), nil},
-		{"GET", poolPath + "/advice", onlookers, 200, call, "get-pool-advice", "Say how many GPUs should be awake, and which workers to wake or to drain", handle(s.server, s.poolAdvice), nil},
+		{"GET", poolPath + "/forecast", guard.Readers, 200, guard.Call, "get-pool-forecast", "Show how many GPUs trials held and waited for, and how many they will: an estimate", handle(s.server, s.poolForecast), nil},
+		{"GET", poolPath + "/advice", guard.Onlookers, 200, guard.Call, "get-pool-advice", "Say how many GPUs should be awake, and which workers to wake or to drain", handle(s.server, s.poolAdvice), nil},
 	}
 }

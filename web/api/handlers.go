@@ -33,11 +33,24 @@ func ofAll[T any](do func(context.Context) (T, error)) func(context.Context, *no
 	return func(ctx context.Context, _ *nothing) (*jsonAnswer[T], error) { return answered(do(ctx)) }
 }
 
-// ofStudy makes a handler of a use case that is asked about a study.
-func ofStudy[T any](do func(context.Context, string) (T, error)) func(context.Context, *StudyRef) (*jsonAnswer[T], error) {
-	return func(ctx context.Context, input *StudyRef) (*jsonAnswer[T], error) {
-		return answered(do(ctx, input.Study))
-	}
+// named is the input of a handler that is only asked for an object by its name.
+type named interface{ name() string }
+
+func (r StudyRef) name() string       { return r.Study }
+func (r UserRef) name() string        { return r.User }
+func (r WorkerRef) name() string      { return r.Worker }
+func (r NamedWorkerRef) name() string { return r.Worker }
+func (r ReservationRef) name() string { return r.Reservation }
+func (r tokenRef) name() string       { return r.Token }
+
+// ofNamed makes a handler of a use case that is asked for an object by its name.
+func ofNamed[R named, T any](do func(context.Context, string) (T, error)) func(context.Context, *R) (*jsonAnswer[T], error) {
+	return func(ctx context.Context, input *R) (*jsonAnswer[T], error) { return answered(do(ctx, (*input).name())) }
+}
+
+// remove makes a handler of a use case that removes an object by its name.
+func remove[R named](do func(context.Context, string) error) func(context.Context, *R) (*nothing, error) {
+	return func(ctx context.Context, input *R) (*nothing, error) { return nil, do(ctx, (*input).name()) }
 }
 
 // ofBody makes a handler of a use case that takes the request's body.

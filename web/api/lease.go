@@ -19,7 +19,7 @@ type leaseInput[T any] struct {
 }
 
 func (s workerAPI) report(ctx context.Context, input *leaseInput[protocol.Report]) (*jsonAnswer[protocol.Directive], error) {
-	if err := s.takeReport(input.Trial, input.Body); err != nil {
+	if err := s.Limits.TakeReport(input.Trial, input.Body); err != nil {
 		return nil, err
 	}
 	return answered(s.studies.Report(ctx, input.Trial, input.Body))

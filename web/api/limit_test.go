@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/limit"
 )
 
 // watcher remembers what the API told its monitor.
@@ -64,7 +65,7 @@ func TestLimitsOnRequestsOfOneToken(t *testing.T) {
 	t.Parallel()
 	onTheClock(t, func(t *testing.T) {
 		watch := newWatcher()
-		s := build(t, func(c *api.Config) { c.Limits, c.Monitor = api.Limits{Requests: 10}, watch })
+		s := build(t, func(c *api.Config) { c.Limits, c.Monitor = limit.PerSecond{Requests: 10}, watch })
 		read := func(scope auth.Scope) answer {
 			return s.hand("GET", "/api/v1/studies", s.secrets[scope], "192.0.2.1:5", "")
 		}
@@ -98,7 +99,7 @@ func TestLimitsOnRequestsOfOneAddress(t *testing.T) {
 	t.Parallel()
 	onTheClock(t, func(t *testing.T) {
 		watch := newWatcher()
-		s := build(t, func(c *api.Config) { c.Limits, c.Monitor = api.Limits{Requests: 10}, watch })
+		s := build(t, func(c *api.Config) { c.Limits, c.Monitor = limit.PerSecond{Requests: 10}, watch })
 		from := func(address string) answer { return s.hand("GET", "/api/v1/studies", "", address, "") }
 		for range 80 {
 			from("[2001:db8::1]:9").problem(t, 401, problem.Unauthorized)
@@ -159,7 +160,7 @@ func TestLimitsOnWhatATrialReports(t *testing.T) {
 	t.Parallel()
 	onTheClock(t, func(t *testing.T) {
 		watch := newWatcher()
-		s := build(t, func(c *api.Config) { c.Limits, c.Monitor = api.Limits{Points: 10}, watch })
+		s := build(t, func(c *api.Config) { c.Limits, c.Monitor = limit.PerSecond{Points: 10}, watch })
 		study := s.stored()
 		s.introduce()
 		lease := func() {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -40,13 +40,13 @@ func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*jsonAnswe
 	if err != nil {
 		return nil, err
 	}
-	if err := s.made(ctx, "link "+token.ID, "study "+view.Owner+":"+view.Name); err != nil {
+	if err := s.AuditMade(ctx, "link "+token.ID, "study "+view.Owner+":"+view.Name); err != nil {
 		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
 	}
 	return answered(protocol.IssuedLink{LinkView: linkOf(token), Path: linkPath(view.ID, secret), Token: secret}, nil)
 }
 
-// linkPath is the page that takes the secret, behind the #, and leads to the study.
+// linkPath returns the page that takes the secret, after the #, and leads to the study.
 func linkPath(study, secret string) string {
 	return "/login?next=" + url.QueryEscape("/studies/"+study) + "#token=" + secret
 }
@@ -82,35 +82,29 @@ func (s accessAPI) deleteLink(ctx context.Context, input *linkRef) (*nothing, er
 	if err != nil {
 		return nil, err
 	}
-	for _, link := range links {
-		if link.ID == input.Link {
-			return nil, s.authenticator.Delete(ctx, link.ID)
-		}
+	if !slices.ContainsFunc(links, func(link auth.Token) bool { return link.ID == input.Link }) {
+		return nil, problem.New(problem.NotFound, "study %s has no link %q", view.Name, input.Link)
 	}
-	return nil, problem.New(problem.NotFound, "study %s has no link %q", view.Name, input.Link)
+	return nil, s.Authenticator.Delete(ctx, input.Link)
 }
 
-// linksTo are the links to the study, the oldest first.
+// linksTo returns the links to the study, the oldest first.
 func (s accessAPI) linksTo(ctx context.Context, study string) ([]auth.Token, error) {
-	tokens, err := s.authenticator.Tokens(ctx)
-	var links []auth.Token
-	for _, token := range tokens {
-		if token.Scope == auth.Link && token.Study == study && !token.Session() {
-			links = append(links, token)
-		}
-	}
-	return links, err
+	tokens, err := s.Authenticator.Tokens(ctx)
+	return slices.DeleteFunc(tokens, func(token auth.Token) bool {
+		return token.Scope != auth.Link || token.Study != study || token.Session()
+	}), err
 }
 
-// openLinksTo are the links to the study that open it still. It removes the others,
-// so that nobody has to make room by hand.
+// openLinksTo returns the links to the study that have not expired. It removes the
+// others, so that nobody has to make room by hand.
 func (s accessAPI) openLinksTo(ctx context.Context, study string) ([]auth.Token, error) {
 	links, err := s.linksTo(ctx, study)
 	var open []auth.Token
 	for _, link := range links {
-		if !s.authenticator.Expired(link) {
+		if !s.Authenticator.Expired(link) {
 			open = append(open, link)
-		} else if failure := s.authenticator.Delete(ctx, link.ID); !problem.Is(failure, problem.NotFound) { // by another request
+		} else if failure := s.Authenticator.Delete(ctx, link.ID); !problem.Is(failure, problem.NotFound) { // by another request
 			err = errors.Join(err, failure)
 		}
 	}
@@ -118,15 +112,15 @@ func (s accessAPI) openLinksTo(ctx context.Context, study string) ([]auth.Token,
 }
 
 // dropLinks removes the links to a study that was deleted. They open nothing
-// any more, so one that could not be removed is only told of.
+// any more, so a failure is only logged.
 func (s accessAPI) dropLinks(ctx context.Context, study string) {
 	ctx = context.WithoutCancel(ctx)
 	links, err := s.linksTo(ctx, study)
 	for _, link := range links {
-		err = errors.Join(err, s.authenticator.Delete(ctx, link.ID))
+		err = errors.Join(err, s.Authenticator.Delete(ctx, link.ID))
 	}
 	if err != nil {
-		s.logger.LogAttrs(ctx, slog.LevelWarn, "links to a deleted study are left", slog.String("study", study), slog.Any("error", err))
+		s.Logger.LogAttrs(ctx, slog.LevelWarn, "links to a deleted study are left", slog.String("study", study), slog.Any("error", err))
 	}
 }
 
@@ -136,18 +130,4 @@ func linkOf(token auth.Token) protocol.LinkView {
 		view.Expires = *token.Expires
 	}
 	return view
-}
-
-// strayed is the page that a reader with a link belongs on, where the path is
-// none of its study's pages; else empty. What pages show comes from the API,
-// which refuses everything else: this only keeps readers from empty pages.
-func strayed(token auth.Token, path string) string {
-	if token.Scope != auth.Link {
-		return ""
-	}
-	study, below, _ := strings.Cut(strings.TrimPrefix(path, "/studies/"), "/")
-	if strings.HasPrefix(path, "/studies/") && study != "" && study != "new" && (below == "" || below == "charts" || below == "compare" || strings.HasPrefix(below, "trials/")) {
-		return ""
-	}
-	return "/studies/" + url.PathEscape(token.Study)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/studyfile"
+	"github.com/tandem-tune/tandem/web/answer"
 )
 
 type previewInput struct {
@@ -25,22 +26,22 @@ func (s studyAPI) preview(ctx context.Context, input *previewInput) (*jsonAnswer
 	if err != nil {
 		return nil, err
 	}
-	answer := &jsonAnswer[protocol.Preview]{Body: protocol.Preview{Faults: []problem.Field{}}}
+	reply := &jsonAnswer[protocol.Preview]{Body: protocol.Preview{Faults: []problem.Field{}}}
 	def, err := studyfile.Parse(input.RawBody, format)
 	var told *problem.Error
 	if errors.As(err, &told) && told.Code == problem.Invalid && len(told.Fields) > 0 {
 		for _, fault := range told.Fields {
-			fault.Value = showable(fault.Value)
-			answer.Body.Faults = append(answer.Body.Faults, fault)
+			fault.Value = answer.Showable(fault.Value)
+			reply.Body.Faults = append(reply.Body.Faults, fault)
 		}
-		return answer, nil
+		return reply, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	plan, err := s.plan(ctx, def, &createInput{Like: input.Like, Workers: input.Workers})
-	answer.Body.Plan = &plan
-	return answer, err
+	reply.Body.Plan = &plan
+	return reply, err
 }
 
 func describePreview(operation *huma.Operation, _ huma.Registry) {

@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/limit"
 )
 
 // TestRoutesFuzzed reads our own OpenAPI document and sends each operation what
@@ -83,7 +84,7 @@ type routeFuzzer struct {
 func newRouteFuzzer(t *testing.T, seed, round uint64) *routeFuzzer {
 	t.Helper()
 	s := build(t, func(c *api.Config) {
-		c.Logger, c.Limits = slog.New(slog.DiscardHandler), api.Limits{Requests: -1, Points: -1}
+		c.Logger, c.Limits = slog.New(slog.DiscardHandler), limit.PerSecond{Requests: -1, Points: -1}
 	})
 	f := &routeFuzzer{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, round)), stage: s}
 	study := s.stored()

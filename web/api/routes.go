@@ -7,35 +7,27 @@ import (
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tandem-tune/tandem/web/answer"
+	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/idempotency"
 	"github.com/tandem-tune/tandem/web/openapi"
 )
 
-// route is one line of the table: a method and a path, who may use it, and what
-// it does.
+// route is one line of the table: a method and a path, the scopes that may use it, and
+// the handler.
 type route struct {
 	method, path string
-	access       access
+	access       guard.Access
 	status       int // of a success
-	// kind says how the body is taken and how long the answer may last.
-	kind        kind
+	// kind says how the body is read and how long the answer may last.
+	kind        guard.Kind
 	id, summary string
 	register    registration
-	// describe adds to the OpenAPI document what the types do not say.
+	// describe completes the OpenAPI document where the types say too little.
 	describe func(*huma.Operation, huma.Registry)
 }
-
-// kind is how a request is treated before its handler.
-type kind uint8
-
-const (
-	call      kind = iota // a small body, read before; a deadline on the whole
-	studyFile             // a call whose body is not our JSON
-	secret                // a call that must not be repeated from a stored answer
-	stream                // the handler reads or writes at length, and sets its own deadlines
-)
-
-// heartbeatID is the id of the route that workers keep their leases by.
-const heartbeatID = "heartbeat"
 
 // The paths of the API.
 const (
@@ -56,98 +48,115 @@ const (
 // routes is the whole interface.
 func (s *server) routes() []route {
 	return slices.Concat([]route{
-		{"GET", healthPath, everybody, 200, call, "health", "Say whether the server can be used", handle(s, healthAPI{s}.health), nil},
-		{"GET", readyPath, everybody, 200, call, "ready", "Say whether work should be sent to this server", handle(s, healthAPI{s}.readiness), nil},
-		{"GET", metricsPath, onlookers, 200, stream, "metrics", "Get what monitoring systems watch, in Prometheus' text format", handle(s, healthAPI{s}.metrics), bytesAnswer("text/plain")},
-		{"GET", prefix + "/openapi.json", everybody, 200, call, "openapi", "This document", handle(s, healthAPI{s}.document), describeDocument},
-		{"POST", sessionPath, everybody, 204, secret, "sign-in", "Start a browser's session with a token", handle(s, accessAPI{s}.signIn), nil},
-		{"GET", sessionPath, bearers, 200, call, "get-identity", "Say whose token this is", handle(s, accessAPI{s}.whoAmI), nil},
-		{"DELETE", sessionPath, bearers, 204, secret, "sign-out", "End the browser's session", handle(s, accessAPI{s}.signOut), nil},
-		{"POST", prefix + "/tokens", admins, 201, secret, "create-token", "Create a token", handle(s, accessAPI{s}.createToken), nil},
-		{"GET", prefix + "/tokens", admins, 200, call, "list-tokens", "List the tokens", handle(s, accessAPI{s}.listTokens), nil},
-		{"DELETE", prefix + "/tokens/{token}", admins, 204, secret, "delete-token", "Delete a token and its sessions", handle(s, accessAPI{s}.deleteToken), nil},
+		{"GET", healthPath, guard.Everybody, 200, guard.Call, "health", "Say whether the server can be used", handle(s, healthAPI{s}.health), nil},
+		{"GET", readyPath, guard.Everybody, 200, guard.Call, "ready", "Say whether work should be sent to this server", handle(s, healthAPI{s}.readiness), nil},
+		{"GET", metricsPath, guard.Onlookers, 200, guard.Stream, "metrics", "Get what monitoring systems watch, in Prometheus' text format", handle(s, healthAPI{s}.metrics), bytesAnswer("text/plain")},
+		{"GET", prefix + "/openapi.json", guard.Everybody, 200, guard.Call, "openapi", "This document", handle(s, healthAPI{s}.document), bytesAnswer("application/json")},
+		{"POST", sessionPath, guard.Everybody, 204, guard.Secret, "sign-in", "Start a browser's session with a token", handle(s, accessAPI{s}.signIn), nil},
+		{"GET", sessionPath, guard.Bearers, 200, guard.Call, "get-identity", "Say whose token this is", handle(s, accessAPI{s}.whoAmI), nil},
+		{"DELETE", sessionPath, guard.Bearers, 204, guard.Secret, "sign-out", "End the browser's session", handle(s, accessAPI{s}.signOut), nil},
+		{"POST", prefix + "/tokens", guard.Admins, 201, guard.Secret, "create-token", "Create a token", handle(s, accessAPI{s}.createToken), nil},
+		{"GET", prefix + "/tokens", guard.Admins, 200, guard.Call, "list-tokens", "List the tokens", handle(s, accessAPI{s}.listTokens), nil},
+		{"DELETE", prefix + "/tokens/{token}", guard.Admins, 204, guard.Secret, "delete-token", "Delete a token and its sessions", handle(s, remove[tokenRef](s.Authenticator.Delete)), nil},
 
-		{"POST", prefix + "/studies", owners, 201, studyFile, "create-study", "Create a study, or preview its plan", handle(s, studyAPI{s}.createStudy), describeCreate},
-		{"GET", prefix + "/studies", readers, 200, call, "list-studies", "List the studies, the newest first", handle(s, studyAPI{s}.listStudies), nil},
-		{"GET", studyPath, guests, 200, call, "get-study", "Get a study by id or name", handle(s, ofStudy(s.studies.Study)), nil},
-		{"DELETE", studyPath, owners, 204, call, "delete-study", "Delete a study and everything of it", handle(s, studyAPI{s}.deleteStudy), nil},
-		{"POST", studyPath + "/enqueue", owners, 200, call, "enqueue", "Try these configurations before anything the search proposes", handle(s, studyAPI{s}.enqueue), nil},
-		{"POST", studyPath + "/pause", owners, 200, call, "pause-study", "Hand out no more trials", handle(s, ofStudy(s.studies.Pause)), nil},
-		{"POST", studyPath + "/resume", owners, 200, call, "resume-study", "Go on with a paused study", handle(s, ofStudy(s.studies.Resume)), nil},
-		{"POST", studyPath + "/stop", owners, 200, call, "stop-study", "End a study now", handle(s, ofStudy(s.studies.Stop)), nil},
-		{"GET", studyPath + "/export", guests, 200, stream, "export-study", "Download the trials as CSV or Parquet, or everything as JSON", handle(s, studyAPI{s}.export), describeExport},
-		{"GET", studyPath + "/events", guests, 200, stream, "follow-events", "Follow what happens, as server-sent events", handle(s, studyAPI{s}.events), bytesAnswer("text/event-stream")},
-		{"GET", studyPath + "/trials", guests, 200, call, "list-trials", "List trials, the best first", handle(s, trialAPI{s}.listTrials), nil},
-		{"GET", trialPath, guests, 200, call, "get-trial", "Get a trial with its reports and its history", handle(s, trialAPI{s}.getTrial), nil},
-		{"GET", trialPath + "/deployments", guests, 200, call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, knowledgeAPI{s}.deployments), nil},
-		{"GET", trialPath + "/log", guests, 200, call, "get-log", "Get what the trial's command printed", handle(s, trialAPI{s}.getLog), bytesAnswer("text/plain")},
+		{"POST", prefix + "/studies", guard.Owners, 201, guard.StudyFile, "create-study", "Create a study, or preview its plan", handle(s, studyAPI{s}.createStudy), describeCreate},
+		{"GET", prefix + "/studies", guard.Readers, 200, guard.Call, "list-studies", "List the studies, the newest first", handle(s, studyAPI{s}.listStudies), nil},
+		{"GET", studyPath, guard.Guests, 200, guard.Call, "get-study", "Get a study by id or name", handle(s, ofNamed[StudyRef](s.studies.Study)), nil},
+		{"DELETE", studyPath, guard.Owners, 204, guard.Call, "delete-study", "Delete a study and everything of it", handle(s, studyAPI{s}.deleteStudy), nil},
+		{"POST", studyPath + "/enqueue", guard.Owners, 200, guard.Call, "enqueue", "Try these configurations before anything the search proposes", handle(s, studyAPI{s}.enqueue), nil},
+		{"POST", studyPath + "/pause", guard.Owners, 200, guard.Call, "pause-study", "Hand out no more trials", handle(s, ofNamed[StudyRef](s.studies.Pause)), nil},
+		{"POST", studyPath + "/resume", guard.Owners, 200, guard.Call, "resume-study", "Go on with a paused study", handle(s, ofNamed[StudyRef](s.studies.Resume)), nil},
+		{"POST", studyPath + "/stop", guard.Owners, 200, guard.Call, "stop-study", "End a study now", handle(s, ofNamed[StudyRef](s.studies.Stop)), nil},
+		{"GET", studyPath + "/export", guard.Guests, 200, guard.Stream, "export-study", "Download the trials as CSV or Parquet, or everything as JSON", handle(s, studyAPI{s}.export), describeExport},
+		{"GET", studyPath + "/events", guard.Guests, 200, guard.Stream, "follow-events", "Follow what happens, as server-sent events", handle(s, studyAPI{s}.events), bytesAnswer("text/event-stream")},
+		{"GET", studyPath + "/trials", guard.Guests, 200, guard.Call, "list-trials", "List trials, the best first", handle(s, trialAPI{s}.listTrials), nil},
+		{"GET", trialPath, guard.Guests, 200, guard.Call, "get-trial", "Get a trial with its reports and its history", handle(s, trialAPI{s}.getTrial), nil},
+		{"GET", trialPath + "/deployments", guard.Guests, 200, guard.Call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, knowledgeAPI{s}.deployments), nil},
+		{"GET", trialPath + "/log", guard.Guests, 200, guard.Call, "get-log", "Get what the trial's command printed", handle(s, trialAPI{s}.getLog), bytesAnswer("text/plain")},
 
-		{"POST", prefix + "/workers", runners, 200, call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
-		{"GET", prefix + "/workers", readers, 200, call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
-		{"GET", workerPath + "/history", readers, 200, call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, workerAPI{s}.workerHistory), nil},
-		{"GET", poolPath, readers, 200, call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, ofAll(s.studies.Pool)), nil},
-		{"POST", workerPath + "/heartbeat", runners, 200, call, heartbeatID, "Keep a worker's leases alive", handle(s, workerAPI{s}.heartbeat), nil},
-		{"DELETE", workerPath, runners, 204, call, "remove-worker", "Take leave", handle(s, workerAPI{s}.removeWorker), nil},
-		{"POST", prefix + "/leases", runners, 200, call, "lease", "Ask for a trial to run", handle(s, ofBody(s.studies.Lease)), nil},
-		{"POST", leasePath + "/reports", runners, 200, call, "report", "Report an epoch", handle(s, workerAPI{s}.report), nil},
-		{"POST", leasePath + "/checkpoint", runners, 204, call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, workerAPI{s}.commitCheckpoint), nil},
-		{"POST", leasePath + "/architecture", runners, 200, call, "report-architecture", "Say what a trial trains, without its weights", handle(s, ofLease(s.studies.Architecture)), nil},
-		{"POST", leasePath + "/inferences", runners, 200, call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
-		{"POST", leasePath + "/finish", runners, 200, call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
-		{"POST", leasePath + "/log", runners, 204, call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
+		{"POST", prefix + "/workers", guard.Runners, 200, guard.Call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
+		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
+		{"GET", workerPath + "/history", guard.Readers, 200, guard.Call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, ofNamed[WorkerRef](s.studies.WorkerHistory)), nil},
+		{"GET", poolPath, guard.Readers, 200, guard.Call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, ofAll(s.studies.Pool)), nil},
+		{"POST", workerPath + "/heartbeat", guard.Runners, 200, guard.Call, "heartbeat", "Keep a worker's leases alive", handle(s, workerAPI{s}.heartbeat), nil},
+		{"DELETE", workerPath, guard.Runners, 204, guard.Call, "remove-worker", "Take leave", handle(s, remove[WorkerRef](s.studies.RemoveWorker)), nil},
+		{"POST", prefix + "/leases", guard.Runners, 200, guard.Call, "lease", "Ask for a trial to run", handle(s, ofBody(s.studies.Lease)), nil},
+		{"POST", leasePath + "/reports", guard.Runners, 200, guard.Call, "report", "Report an epoch", handle(s, workerAPI{s}.report), nil},
+		{"POST", leasePath + "/checkpoint", guard.Runners, 204, guard.Call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, workerAPI{s}.commitCheckpoint), nil},
+		{"POST", leasePath + "/architecture", guard.Runners, 200, guard.Call, "report-architecture", "Say what a trial trains, without its weights", handle(s, ofLease(s.studies.Architecture)), nil},
+		{"POST", leasePath + "/inferences", guard.Runners, 200, guard.Call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
+		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
+		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
 	}, s.answers(), s.sharedRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes())
 }
 
-// answers are what is computed from a study's trials.
+// answers are the routes of results of a study.
 func (s *server) answers() []route {
 	return []route{
-		{"GET", studyPath + "/recommendation", guests, 200, call, "get-recommendation", "Get the study's answer", handle(s, ofStudy(s.studies.Recommendation)), nil},
-		{"GET", studyPath + "/correlations", guests, 200, call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, ofStudy(s.studies.Correlations)), nil},
-		{"GET", studyPath + "/measurements", guests, 200, call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, studyAPI{s}.measurements), nil},
-		{"GET", studyPath + "/pareto", guests, 200, call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, ofStudy(s.studies.Pareto)), nil},
-		{"GET", studyPath + "/trajectory", guests, 200, call, "get-trajectory", "Show the best value against what was spent by then, and how values are distributed", handle(s, ofStudy(s.studies.Trajectory)), nil},
-		{"GET", studyPath + "/edge", guests, 200, call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, ofStudy(s.studies.EdgeOverview)), nil},
-		{"GET", studyPath + "/impact", guests, 200, call, "get-impact", "Say how far each outcome varies with each parameter alone", handle(s, ofStudy(s.studies.Impact)), nil},
-		{"GET", studyPath + "/importance", guests, 200, call, "get-importance", "Say which parameters made the good trials good", handle(s, analysisAPI{s}.importance), nil},
-		{"GET", studyPath + "/ablation", guests, 200, call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, analysisAPI{s}.ablation), nil},
+		{"GET", studyPath + "/recommendation", guard.Guests, 200, guard.Call, "get-recommendation", "Get the study's answer", handle(s, ofNamed[StudyRef](s.studies.Recommendation)), nil},
+		{"GET", studyPath + "/correlations", guard.Guests, 200, guard.Call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, ofNamed[StudyRef](s.studies.Correlations)), nil},
+		{"GET", studyPath + "/measurements", guard.Guests, 200, guard.Call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, studyAPI{s}.measurements), nil},
+		{"GET", studyPath + "/pareto", guard.Guests, 200, guard.Call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, ofNamed[StudyRef](s.studies.Pareto)), nil},
+		{"GET", studyPath + "/trajectory", guard.Guests, 200, guard.Call, "get-trajectory", "Show the best value against what was spent by then, and how values are distributed", handle(s, ofNamed[StudyRef](s.studies.Trajectory)), nil},
+		{"GET", studyPath + "/edge", guard.Guests, 200, guard.Call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, ofNamed[StudyRef](s.studies.EdgeOverview)), nil},
+		{"GET", studyPath + "/impact", guard.Guests, 200, guard.Call, "get-impact", "Say how far each outcome varies with each parameter alone", handle(s, ofNamed[StudyRef](s.studies.Impact)), nil},
+		{"GET", studyPath + "/importance", guard.Guests, 200, guard.Call, "get-importance", "Say which parameters made the good trials good", handle(s, analysisAPI{s}.importance), nil},
+		{"GET", studyPath + "/ablation", guard.Guests, 200, guard.Call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, analysisAPI{s}.ablation), nil},
 	}
 }
 
-// sharedRoutes are those of what belongs to no study.
+// sharedRoutes are the routes of objects that belong to no study.
 func (s *server) sharedRoutes() []route {
 	return append([]route{
-		{"GET", truthPath, readers, 200, call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, knowledgeAPI{s}.groundTruth), nil},
-		{"GET", truthPath + "/machines", readers, 200, call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, knowledgeAPI{s}.listGroundTruth), nil},
-		{"GET", truthPath + "/runs", readers, 200, call, "list-ground-truth-runs", "Sum up the runs on a type of machine, the newest first", handle(s, knowledgeAPI{s}.groundTruthRuns), nil},
-		{"GET", truthPath + "/clusters", readers, 200, call, "get-ground-truth-clusters", "Show the workloads known on a type of machine, drawn in the plane", handle(s, knowledgeAPI{s}.groundTruthClusters), nil},
-		{"POST", truthPath, admins, 200, call, "import-ground-truth", "Take in what another server exported", handle(s, ofBody(s.studies.ImportGroundTruth)), nil},
-		{"DELETE", truthPath, admins, 200, call, "forget-ground-truth", "Forget what runs taught on a type of machine", handle(s, knowledgeAPI{s}.forgetGroundTruth), nil},
+		{"GET", truthPath, guard.Readers, 200, guard.Call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, knowledgeAPI{s}.groundTruth), nil},
+		{"GET", truthPath + "/machines", guard.Readers, 200, guard.Call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, knowledgeAPI{s}.listGroundTruth), nil},
+		{"GET", truthPath + "/runs", guard.Readers, 200, guard.Call, "list-ground-truth-runs", "Sum up the runs on a type of machine, the newest first", handle(s, knowledgeAPI{s}.groundTruthRuns), nil},
+		{"GET", truthPath + "/clusters", guard.Readers, 200, guard.Call, "get-ground-truth-clusters", "Show the workloads known on a type of machine, drawn in the plane", handle(s, knowledgeAPI{s}.groundTruthClusters), nil},
+		{"POST", truthPath, guard.Admins, 200, guard.Call, "import-ground-truth", "Take in what another server exported", handle(s, ofBody(s.studies.ImportGroundTruth)), nil},
+		{"DELETE", truthPath, guard.Admins, 200, guard.Call, "forget-ground-truth", "Forget what runs taught on a type of machine", handle(s, knowledgeAPI{s}.forgetGroundTruth), nil},
 
-		{"GET", prefix + "/architectures", onlookers, 200, call, "list-architectures", "Get the architectures that are known, with what inferences of them took, the newest first", handle(s, knowledgeAPI{s}.architectures), nil},
-		{"POST", prefix + "/architectures", admins, 200, call, "import-architectures", "Take in what inferences took on a device", handle(s, ofBody(s.studies.ImportArchitectures)), nil},
+		{"GET", prefix + "/architectures", guard.Onlookers, 200, guard.Call, "list-architectures", "Get the architectures that are known, with what inferences of them took, the newest first", handle(s, knowledgeAPI{s}.architectures), nil},
+		{"POST", prefix + "/architectures", guard.Admins, 200, guard.Call, "import-architectures", "Take in what inferences took on a device", handle(s, ofBody(s.studies.ImportArchitectures)), nil},
 
-		{"PUT", blobPath, runners, 204, stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, artifactAPI{s}.putArtifact), describeUpload},
-		{"GET", blobPath, holders, 200, stream, "get-artifact", "Download an artifact", handle(s, artifactAPI{s}.getArtifact), bytesAnswer("application/octet-stream")},
-		{"HEAD", blobPath, holders, 200, stream, "head-artifact", "Ask for an artifact's size", handle(s, artifactAPI{s}.headArtifact), nil},
+		{"PUT", blobPath, guard.Runners, 204, guard.Stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, artifactAPI{s}.putArtifact), describeUpload},
+		{"GET", blobPath, guard.Holders, 200, guard.Stream, "get-artifact", "Download an artifact", handle(s, artifactAPI{s}.getArtifact), bytesAnswer("application/octet-stream")},
+		{"HEAD", blobPath, guard.Holders, 200, guard.Stream, "head-artifact", "Ask for an artifact's size", handle(s, artifactAPI{s}.getArtifact), nil},
 	}, analysisAPI{s}.chartRoutes()...)
 }
 
-// name is how the table finds the route.
-func (r route) name() string { return r.method + " " + r.path }
+const (
+	// maxBody bounds the body of a call.
+	maxBody = 1 << 20
+	// maxSignIn bounds that of a call about a session: it holds a token at most.
+	maxSignIn = 4 << 10
+)
 
-// mutates reports whether the route changes something.
-func (r route) mutates() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
+// audited names the routes whose requests are in the audit log. Refused requests of
+// every route are there, too.
+var audited = map[string]bool{
+	"create-token": true, "delete-token": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true,
+	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
+	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true,
+}
 
-// urgent reports whether a worker loses a trial, or what it measured, when the
-// route is closed to it for long.
-func (r route) urgent() bool { return r.id == heartbeatID || r.id == "report" || r.id == "finish" }
-
-// maxBody bounds the body of a call.
-func (r route) maxBody() int64 {
+// guarded returns the route as the guard takes it.
+func (r route) guarded() guard.Route {
+	heartbeat, most := r.id == "heartbeat", int64(maxBody)
 	if r.path == sessionPath {
-		return maxSignIn
+		most = maxSignIn
 	}
-	return maxBody
+	return guard.Route{
+		Method: r.method, Path: r.path, ID: r.id, Access: r.access, Status: r.status, Kind: r.kind, MaxBody: most,
+		Urgent: heartbeat || r.id == "report" || r.id == "finish", Heartbeat: heartbeat,
+		Metrics: r.path == metricsPath, Audited: audited[r.id], Routine: r.routine,
+	}
+}
+
+// routine reports whether a request needs no entry in the audit log: a plan that is
+// only shown, or the checkpoint of a trial that a worker holds, which the study's events
+// name.
+func (r route) routine(asked *http.Request, token auth.Token) bool {
+	return r.path == blobPath && token.Scope == auth.Worker || r.id == "create-study" && asked.URL.RawQuery == "dry_run=true"
 }
 
 // registration makes huma serve an operation.
@@ -159,28 +168,30 @@ func handle[I, O any](s *server, do func(context.Context, *I) (*O, error)) regis
 		huma.Register(framework, operation, func(ctx context.Context, input *I) (*O, error) {
 			output, err := do(ctx, input)
 			if err != nil {
-				return nil, s.documentOf(ctx, err)
+				return nil, s.Refusal(ctx, err)
 			}
 			return output, nil
 		})
 	}
 }
 
-// operation is what huma and the OpenAPI document are told of the route. The
-// body has been read and its deadline kept before huma sees it, hence the -1s.
+// operation returns the route as huma and the OpenAPI document take it. The guard has
+// read the body within its deadline before huma sees it, hence the -1s.
 func (r route) operation(registry huma.Registry) huma.Operation {
 	operation := huma.Operation{
 		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
 		MaxBodyBytes: -1, BodyReadTimeout: -1,
-		Responses: map[string]*huma.Response{"default": problemResponse(registry)},
+		Responses: map[string]*huma.Response{"default": {Description: "A problem", Content: map[string]*huma.MediaType{
+			answer.Type: {Schema: openapi.SchemaOf[answer.Document](registry)},
+		}}},
 	}
-	if r.access != everybody {
+	if r.access != guard.Everybody {
 		operation.Security = []map[string][]string{{"token": {}}, {"session": {}}}
-		operation.Extensions = map[string]any{"x-scopes": r.access.scopes()}
+		operation.Extensions = map[string]any{"x-scopes": r.access.Scopes()}
 	}
-	if r.mutates() && r.kind != stream && r.kind != secret {
+	if r.guarded().Changes() && r.kind != guard.Stream && r.kind != guard.Secret {
 		operation.Parameters = []*huma.Param{{
-			Name: keyHeader, In: "header", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^[!-~]{1,128}$"},
+			Name: idempotency.KeyHeader, In: "header", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^[!-~]{1,128}$"},
 			Description: "one key for all attempts of one logical call: a repetition gets the first one's answer",
 		}}
 	}
@@ -190,25 +201,15 @@ func (r route) operation(registry huma.Registry) huma.Operation {
 	return operation
 }
 
-func problemResponse(registry huma.Registry) *huma.Response {
-	return &huma.Response{Description: "A problem", Content: map[string]*huma.MediaType{
-		problemType: {Schema: openapi.SchemaOf[document](registry)},
-	}}
-}
-
-// describeDocument says that the document is one, though it is sent as bytes.
-func describeDocument(operation *huma.Operation, _ huma.Registry) {
-	operation.Responses[strconv.Itoa(operation.DefaultStatus)] = &huma.Response{Description: http.StatusText(operation.DefaultStatus),
-		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
-}
-
-// bytesAnswer describes an answer that is not one JSON value.
-func bytesAnswer(types ...string) func(*huma.Operation, huma.Registry) {
+// bytesAnswer describes an answer that is sent as bytes of the media type. The OpenAPI
+// document is an object, everything else is text.
+func bytesAnswer(media string) func(*huma.Operation, huma.Registry) {
+	schema := &huma.Schema{Type: huma.TypeString}
+	if media == "application/json" {
+		schema = &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+	}
 	return func(operation *huma.Operation, _ huma.Registry) {
-		content := make(map[string]*huma.MediaType)
-		for _, one := range types {
-			content[one] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-		}
-		operation.Responses[strconv.Itoa(operation.DefaultStatus)] = &huma.Response{Description: http.StatusText(operation.DefaultStatus), Content: content}
+		operation.Responses[strconv.Itoa(operation.DefaultStatus)] = &huma.Response{Description: http.StatusText(operation.DefaultStatus),
+			Content: map[string]*huma.MediaType{media: {Schema: schema}}}
 	}
 }

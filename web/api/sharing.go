@@ -4,21 +4,22 @@ import (
 	"context"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
-// sharingRoutes are for how users share the workers.
+// sharingRoutes are the routes of quotas, reservations and drains.
 func (s sharingAPI) sharingRoutes() []route {
 	const quotaPath, reservations = prefix + "/quotas/{user}", prefix + "/reservations"
 	return []route{
-		{"GET", prefix + "/quotas", readers, 200, call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s.server, s.listQuotas), nil},
-		{"GET", quotaPath, readers, 200, call, "get-quota", "Get a user's quota with what its trials have", handle(s.server, s.getQuota), nil},
-		{"PUT", quotaPath, admins, 200, call, "set-quota", "Bound what a user has of the workers", handle(s.server, s.setQuota), nil},
-		{"DELETE", quotaPath, admins, 204, call, "remove-quota", "Let a user have what there is", handle(s.server, s.removeQuota), nil},
-		{"GET", reservations, readers, 200, call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, s.listReservations), nil},
-		{"POST", reservations, admins, 201, call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s.server, ofBody(s.studies.Reserve)), nil},
-		{"DELETE", reservations + "/{reservation}", admins, 204, call, "remove-reservation", "End a reservation before its time", handle(s.server, s.removeReservation), nil},
-		{"POST", workerPath + "/drain", owners, 200, call, "drain-worker", "Give a worker no more trials, and let those that it runs go on elsewhere if that is asked for", handle(s.server, s.drainWorker), nil},
-		{"DELETE", workerPath + "/drain", owners, 200, call, "undrain-worker", "Give a drained worker trials again", handle(s.server, s.undrainWorker), nil},
+		{"GET", prefix + "/quotas", guard.Readers, 200, guard.Call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s.server, s.listQuotas), nil},
+		{"GET", quotaPath, guard.Readers, 200, guard.Call, "get-quota", "Get a user's quota with what its trials have", handle(s.server, ofNamed[UserRef](s.studies.Quota)), nil},
+		{"PUT", quotaPath, guard.Admins, 200, guard.Call, "set-quota", "Bound what a user has of the workers", handle(s.server, s.setQuota), nil},
+		{"DELETE", quotaPath, guard.Admins, 204, guard.Call, "remove-quota", "Let a user have what there is", handle(s.server, remove[UserRef](s.studies.RemoveQuota)), nil},
+		{"GET", reservations, guard.Readers, 200, guard.Call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, s.listReservations), nil},
+		{"POST", reservations, guard.Admins, 201, guard.Call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s.server, ofBody(s.studies.Reserve)), nil},
+		{"DELETE", reservations + "/{reservation}", guard.Admins, 204, guard.Call, "remove-reservation", "End a reservation before its time", handle(s.server, remove[ReservationRef](s.studies.Unreserve)), nil},
+		{"POST", workerPath + "/drain", guard.Owners, 200, guard.Call, "drain-worker", "Give a worker no more trials, and let those that it runs go on elsewhere if that is asked for", handle(s.server, s.drainWorker), nil},
+		{"DELETE", workerPath + "/drain", guard.Owners, 200, guard.Call, "undrain-worker", "Give a drained worker trials again", handle(s.server, ofNamed[NamedWorkerRef](s.studies.Undrain)), nil},
 	}
 }
 
@@ -36,10 +37,6 @@ type UserRef struct {
 	User string `path:"user" maxLength:"128" doc:"a user's name, or admin for the administrators"`
 }
 
-func (s sharingAPI) getQuota(ctx context.Context, input *UserRef) (*jsonAnswer[protocol.QuotaView], error) {
-	return answered(s.studies.Quota(ctx, input.User))
-}
-
 type quotaInput struct {
 	UserRef
 	Content[protocol.Quota]
@@ -47,10 +44,6 @@ type quotaInput struct {
 
 func (s sharingAPI) setQuota(ctx context.Context, input *quotaInput) (*jsonAnswer[protocol.QuotaView], error) {
 	return answered(s.studies.SetQuota(ctx, input.User, input.Body))
-}
-
-func (s sharingAPI) removeQuota(ctx context.Context, input *UserRef) (*nothing, error) {
-	return nil, s.studies.RemoveQuota(ctx, input.User)
 }
 
 type reservationList struct {
@@ -67,10 +60,6 @@ type ReservationRef struct {
 	Reservation string `path:"reservation" maxLength:"64" doc:"the reservation's id, as the list shows it"`
 }
 
-func (s sharingAPI) removeReservation(ctx context.Context, input *ReservationRef) (*nothing, error) {
-	return nil, s.studies.Unreserve(ctx, input.Reservation)
-}
-
 // NamedWorkerRef names workers in a path, by what people call them too.
 type NamedWorkerRef struct {
 	Worker string `path:"worker" maxLength:"128" doc:"the id that the worker registered with, or its name"`
@@ -83,8 +72,4 @@ type drainInput struct {
 
 func (s sharingAPI) drainWorker(ctx context.Context, input *drainInput) (*jsonAnswer[protocol.Drained], error) {
 	return answered(s.studies.Drain(ctx, input.Worker, input.Body))
-}
-
-func (s sharingAPI) undrainWorker(ctx context.Context, input *NamedWorkerRef) (*jsonAnswer[protocol.Drained], error) {
-	return answered(s.studies.Undrain(ctx, input.Worker))
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
 // stage is a whole server on a loopback port: real use cases, a store in
@@ -47,17 +48,15 @@ func useCases[S interface {
 	api.AnalysisUseCases
 	api.TrialUseCases
 	api.ChartUseCases
-	api.EdgeUseCases
 	api.WorkerUseCases
 	api.SharingUseCases
 	api.LeaseUseCases
-	api.GroundTruthUseCases
-	api.ArtifactUseCases
+	api.KnowledgeUseCases
 	api.Receipts
 }](s S) api.UseCases {
 	return api.UseCases{
-		StudyUseCases: s, AnalysisUseCases: s, TrialUseCases: s, ChartUseCases: s, EdgeUseCases: s, WorkerUseCases: s,
-		SharingUseCases: s, LeaseUseCases: s, GroundTruthUseCases: s, ArtifactUseCases: s, Receipts: s,
+		StudyUseCases: s, AnalysisUseCases: s, TrialUseCases: s, ChartUseCases: s, WorkerUseCases: s,
+		SharingUseCases: s, LeaseUseCases: s, KnowledgeUseCases: s, Receipts: s,
 	}
 }
 
@@ -101,11 +100,13 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 		s.secrets[scope] = secret
 	}
 	config := api.Config{
-		Studies: useCases(s.studies), Artifacts: artifacts, Tokens: s.store, Now: s.now,
-		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, "page "+r.URL.Path)
-		}),
+		Studies: useCases(s.studies), Artifacts: artifacts,
+		Config: guard.Config{
+			Tokens: s.store, Now: s.now, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+			UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "page "+r.URL.Path)
+			}),
+		},
 	}
 	for _, change := range adapt {
 		change(&config)

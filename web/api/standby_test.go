@@ -16,13 +16,14 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/standby"
 )
 
 const peerSecret = "between servers"
 
 // withStandby is a stage that is reached through a server that stands by, and
 // that server.
-func withStandby(t *testing.T) (*stage, *api.Standby) {
+func withStandby(t *testing.T) (*stage, *standby.Server) {
 	t.Helper()
 	s := newStage(t, func(c *api.Config) { c.PeerSecret = peerSecret })
 	owner := s.server
@@ -30,17 +31,17 @@ func withStandby(t *testing.T) (*stage, *api.Standby) {
 		owner.CloseClientConnections()
 		owner.Close()
 	})
-	standby := api.NewStandby(api.StandbyConfig{})
-	standby.Follow(api.Owner{URL: owner.URL, Secret: peerSecret})
-	front := httptest.NewUnstartedServer(standby)
-	front.Config = api.NewHTTPServer("", standby, slog.New(slog.DiscardHandler))
+	second := standby.New(standby.Config{})
+	second.Follow(standby.Owner{URL: owner.URL, Secret: peerSecret})
+	front := httptest.NewUnstartedServer(second)
+	front.Config = api.NewHTTPServer("", second, slog.New(slog.DiscardHandler))
 	front.Start()
 	t.Cleanup(func() {
 		front.CloseClientConnections()
 		front.Close()
 	})
 	s.server = front
-	return s, standby
+	return s, second
 }
 
 func TestEverythingGoesThroughAServerThatStandsBy(t *testing.T) {
@@ -134,24 +135,24 @@ func TestAServerThatStandsByRefusesWhatItsOwnerCouldNotSee(t *testing.T) {
 
 func TestWithoutAnOwnerCallersAreToldToComeBack(t *testing.T) {
 	t.Parallel()
-	s, standby := withStandby(t)
+	s, second := withStandby(t)
 	owner := ownerOf(t, s)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for name, url := range map[string]string{"nobody": "", "one that is dead": gone.URL, "no address": "here"} {
-		standby.Follow(api.Owner{URL: url, Secret: peerSecret})
+		second.Follow(standby.Owner{URL: url, Secret: peerSecret})
 		got := s.admin("GET", "/api/v1/studies", "")
 		got.problem(t, 503, problem.Unavailable)
 		if got.header.Get("Retry-After") != "1" || got.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: the headers are %v", name, got.header)
 		}
 	}
-	standby.Follow(api.Owner{URL: "http://" + owner, Secret: peerSecret})
+	second.Follow(standby.Owner{URL: "http://" + owner, Secret: peerSecret})
 	if got := s.admin("GET", "/api/v1/studies", ""); got.status != 200 {
 		t.Errorf("with an owner again: %d %s", got.status, got.body)
 	}
 	// Two servers that take each other for the owner do not pass a request on for ever.
-	standby.Follow(api.Owner{URL: s.server.URL, Secret: peerSecret})
+	second.Follow(standby.Owner{URL: s.server.URL, Secret: peerSecret})
 	s.admin("GET", "/api/v1/studies", "").problem(t, 503, problem.Unavailable)
 }
 
@@ -159,7 +160,7 @@ func TestWithoutAnOwnerCallersAreToldToComeBack(t *testing.T) {
 // for a trial.
 func TestCallsUnderWayEndWithTheirOwner(t *testing.T) {
 	t.Parallel()
-	s, standby := withStandby(t)
+	s, second := withStandby(t)
 	s.introduce()
 	ended := make(chan error, 1)
 	began := make(chan struct{})
@@ -175,7 +176,7 @@ func TestCallsUnderWayEndWithTheirOwner(t *testing.T) {
 	asked := time.Now()
 	owner := "http://" + ownerOf(t, s)
 	for round, done := 0, false; !done; round++ { // until the call has got to an owner and ended with it
-		standby.Follow(api.Owner{URL: owner, Secret: fmt.Sprint(round)})
+		second.Follow(standby.Owner{URL: owner, Secret: fmt.Sprint(round)})
 		select {
 		case err := <-ended:
 			done = true

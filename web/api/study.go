@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile"
+	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/openapi"
 )
 
@@ -54,7 +55,7 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createA
 	if studyfile.Unreadable(err) {
 		var told *problem.Error
 		errors.As(err, &told)
-		return nil, withStatus{problem: told, status: http.StatusBadRequest}
+		return nil, answer.Malformed(told)
 	}
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createA
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(ctx, s.made(ctx, "study "+view.ID, view.Owner+":"+view.Name))
+	s.ReportAudit(ctx, s.AuditMade(ctx, "study "+view.ID, view.Owner+":"+view.Name))
 	return &createAnswer{Status: http.StatusCreated, Body: view}, nil
 }
 
@@ -99,7 +100,7 @@ func formatOf(contentType string) (studyfile.Format, error) {
 			return studyfile.YAML, nil
 		}
 	}
-	return "", fault(http.StatusUnsupportedMediaType, problem.Invalid, "send the study file with Content-Type: application/yaml or application/json")
+	return "", answer.Fault(http.StatusUnsupportedMediaType, problem.Invalid, "send the study file with Content-Type: application/yaml or application/json")
 }
 
 func describeCreate(operation *huma.Operation, registry huma.Registry) {

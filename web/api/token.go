@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
 func (s accessAPI) createToken(ctx context.Context, input *Content[protocol.TokenRequest]) (*jsonAnswer[protocol.IssuedToken], error) {
@@ -18,7 +19,7 @@ func (s accessAPI) createToken(ctx context.Context, input *Content[protocol.Toke
 	if err != nil {
 		return nil, err
 	}
-	if err := s.made(ctx, "token "+token.ID, whoOf(token)); err != nil {
+	if err := s.AuditMade(ctx, "token "+token.ID, guard.HolderOf(token)); err != nil {
 		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
 	}
 	return answered(protocol.IssuedToken{TokenView: viewOf(token), Token: secret}, nil)
@@ -29,7 +30,7 @@ type tokenList struct {
 }
 
 func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*jsonAnswer[tokenList], error) {
-	tokens, err := s.authenticator.Tokens(ctx)
+	tokens, err := s.Authenticator.Tokens(ctx)
 	views := []protocol.TokenView{}
 	for _, token := range tokens {
 		if !token.Session() {
@@ -41,10 +42,6 @@ func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*jsonAnswer[toke
 
 type tokenRef struct {
 	Token string `path:"token" maxLength:"64" doc:"the token's id, as the list shows it"`
-}
-
-func (s accessAPI) deleteToken(ctx context.Context, input *tokenRef) (*nothing, error) {
-	return nil, s.authenticator.Delete(ctx, input.Token)
 }
 
 func viewOf(token auth.Token) protocol.TokenView {

@@ -32,6 +32,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
 // keeper is a store of any kind.
@@ -92,8 +93,8 @@ func onRig(t *testing.T, open func(*testing.T) (keeper, func() error), test func
 		}
 		studies := study.New(r.store, r.store, study.Options{Now: time.Now, Random: sequence(1), LeaseSeconds: 3600, HeartbeatSeconds: 10})
 		r.server = api.NewHTTPServer("", api.New(api.Config{
-			Studies: useCases(studies), Artifacts: artifacts, Tokens: r.store, Now: time.Now,
-			Logger: slog.New(slog.DiscardHandler), UI: http.NotFoundHandler(),
+			Studies: useCases(studies), Artifacts: artifacts,
+			Config: guard.Config{Tokens: r.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler), UI: http.NotFoundHandler()},
 		}), slog.New(slog.DiscardHandler))
 		listener := r.network.Listen(rigAddress)
 		r.ticking.Go(func() { _ = r.server.Serve(listener) }) // until it is closed

@@ -93,28 +93,23 @@ type LeaseUseCases interface {
 	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
+	// Uploaded notes that the caller uploaded an artifact.
+	Uploaded(ctx context.Context, sha256 string, bytes int64)
+	// CheckArtifact returns not_found unless the caller may read the artifact.
+	CheckArtifact(ctx context.Context, sha256 string) error
 }
 
-// GroundTruthUseCases show and exchange the ground truth of workloads.
-type GroundTruthUseCases interface {
+// KnowledgeUseCases show and exchange the ground truth of workloads and the inference
+// results of architectures.
+type KnowledgeUseCases interface {
 	GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error)
 	GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error)
 	GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error)
 	GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error)
 	ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error)
 	ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error)
-}
-
-// EdgeUseCases show and exchange the inference results of architectures.
-type EdgeUseCases interface {
 	Architectures(ctx context.Context, limit int) (protocol.Architectures, error)
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
-}
-
-// ArtifactUseCases note uploads and decide who may read an artifact.
-type ArtifactUseCases interface {
-	Uploaded(ctx context.Context, sha256 string, bytes int64)
-	CheckArtifact(ctx context.Context, sha256 string) error
 }
 
 // Receipts finds the answers of earlier calls by their idempotency keys.
@@ -128,18 +123,16 @@ type UseCases struct {
 	AnalysisUseCases
 	TrialUseCases
 	ChartUseCases
-	EdgeUseCases
 	WorkerUseCases
 	SharingUseCases
 	LeaseUseCases
-	GroundTruthUseCases
-	ArtifactUseCases
+	KnowledgeUseCases
 	Receipts
 }
 
 // All returns the use cases of the service, which has all of them.
 func All(service *study.Service) UseCases {
-	return UseCases{service, service, service, service, service, service, service, service, service, service, service}
+	return UseCases{service, service, service, service, service, service, service, service, service}
 }
 
 // Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.

@@ -7,11 +7,13 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/studyfile"
+	"github.com/tandem-tune/tandem/web/answer"
+	"github.com/tandem-tune/tandem/web/strict"
 )
 
 // warmStudy is a study file together with results that were measured
 // elsewhere. No study file has one of these names at its top, so that the body
-// of a creation tells which of the two it is.
+// of a creation shows which of the two it is.
 type warmStudy struct {
 	// Study is a study file in JSON, StudyFile one in YAML; one of them is set.
 	Study     json.RawMessage        `json:"study,omitempty"`
@@ -25,7 +27,7 @@ func creation(format studyfile.Format, body []byte) (studyfile.Format, []byte, [
 	if format != studyfile.JSON || !isWarm(body) {
 		return format, body, nil, nil
 	}
-	if err := checkBody(body); err != nil {
+	if err := answer.Malformed(strict.Check(body)); err != nil {
 		return format, nil, nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))

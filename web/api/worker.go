@@ -5,14 +5,15 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/web/guard"
 )
 
 func (s workerAPI) registerWorker(ctx context.Context, input *Content[protocol.WorkerRegistration]) (*jsonAnswer[protocol.Timing], error) {
-	token, err := s.authenticator.Bind(ctx, tokenOf(ctx), input.Body.Name)
+	token, err := s.Authenticator.Bind(ctx, guard.TokenOf(ctx), input.Body.Name)
 	if err != nil {
 		return nil, err
 	}
-	return answered(s.studies.RegisterWorker(study.WithCaller(ctx, callerOf(token)), input.Body))
+	return answered(s.studies.RegisterWorker(study.WithCaller(ctx, guard.CallerOf(token)), input.Body))
 }
 
 type workerList struct {
@@ -28,10 +29,6 @@ type WorkerRef struct {
 	Worker string `path:"worker" maxLength:"64" doc:"the id the worker registered with"`
 }
 
-func (s workerAPI) workerHistory(ctx context.Context, input *WorkerRef) (*jsonAnswer[protocol.WorkerHistory], error) {
-	return answered(s.studies.WorkerHistory(ctx, input.Worker))
-}
-
 type heartbeatInput struct {
 	WorkerRef
 	Content[protocol.Heartbeat]
@@ -41,8 +38,4 @@ func (s workerAPI) heartbeat(ctx context.Context, input *heartbeatInput) (*jsonA
 	reply, err := s.studies.Heartbeat(ctx, input.Worker, input.Body)
 	reply.Lost = orEmpty(reply.Lost)
 	return answered(reply, err)
-}
-
-func (s workerAPI) removeWorker(ctx context.Context, input *WorkerRef) (*nothing, error) {
-	return nil, s.studies.RemoveWorker(ctx, input.Worker)
 }

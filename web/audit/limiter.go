@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -76,11 +77,7 @@ func (c *counter) open(now time.Time, lines int) bool {
 // forget drops the kinds of past windows, or all when there are too many. What
 // was not spoken of then stays so.
 func (l *Limiter) forget(now time.Time) {
-	for kind, of := range l.kinds {
-		if now.Sub(of.began) >= window {
-			delete(l.kinds, kind)
-		}
-	}
+	maps.DeleteFunc(l.kinds, func(_ string, of *counter) bool { return now.Sub(of.began) >= window })
 	if len(l.kinds) >= maxKinds {
 		clear(l.kinds)
 	}

@@ -60,7 +60,9 @@ func (f *Failures) Failed(remote string) {
 	known, failed := f.origins[from]
 	if !failed || now.Sub(known.last) > forgiveAfter {
 		if !failed && len(f.origins) >= maxOrigins {
-			f.tidy(now)
+			makeRoom(f.origins, maxOrigins, func(one *failures) bool {
+				return now.Sub(one.last) > failureWindow && now.After(one.until) && (one.delay == 0 || now.Sub(one.last) > forgiveAfter)
+			})
 		}
 		known = &failures{window: now}
 		f.origins[from] = known
@@ -79,17 +81,4 @@ func (f *Failures) Failed(remote string) {
 		return
 	}
 	known.until = now.Add(known.delay)
-}
-
-// tidy forgets origins that nothing depends on any more; where there are none,
-// all.
-func (f *Failures) tidy(now time.Time) {
-	for from, known := range f.origins {
-		if now.Sub(known.last) > failureWindow && now.After(known.until) && (known.delay == 0 || now.Sub(known.last) > forgiveAfter) {
-			delete(f.origins, from)
-		}
-	}
-	if len(f.origins) >= maxOrigins {
-		clear(f.origins)
-	}
 }

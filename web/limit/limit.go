@@ -1,14 +1,15 @@
-// Package limit answers: is this too much?
+// Package limit bounds what clients take of a server.
 //
 // Each type bounds one thing that somebody could take so much of that nothing
 // is left for others: requests and measured values a second ([Rates]), sign-ins
 // that fail ([Failures]), what all hold of something at the same time ([Fair]),
 // names of metrics ([Names]), connections ([Listener]). What is kept about whom is bounded too.
-// The package refuses nothing itself: it says whether there is room, and
-// otherwise when there will be. All types are safe for concurrent use.
+// They refuse nothing: they say whether there is room, and otherwise when there will be.
+// [Clients] has the bounds of our server, and refuses. All types are safe for concurrent use.
 package limit
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -49,7 +50,7 @@ func (r *Rates) Take(key string, count int) time.Duration {
 	limiter, known := r.kept[key]
 	if !known {
 		if len(r.kept) >= r.most {
-			r.tidy(now)
+			makeRoom(r.kept, r.most, func(one *rate.Limiter) bool { return one.TokensAt(now) >= float64(r.burst) })
 		}
 		limiter = rate.NewLimiter(r.second, r.burst)
 		r.kept[key] = limiter
@@ -62,16 +63,11 @@ func (r *Rates) Take(key string, count int) time.Duration {
 	return wait
 }
 
-// tidy forgets the keys that have used nothing lately, which loses nothing;
-// where there are none, all.
-func (r *Rates) tidy(now time.Time) {
-	for key, limiter := range r.kept {
-		if limiter.TokensAt(now) >= float64(r.burst) {
-			delete(r.kept, key)
-		}
-	}
-	if len(r.kept) >= r.most {
-		clear(r.kept)
+// makeRoom forgets the entries that are idle; if the map still has so many, all.
+func makeRoom[K comparable, V any](kept map[K]V, most int, idle func(V) bool) {
+	maps.DeleteFunc(kept, func(_ K, one V) bool { return idle(one) })
+	if len(kept) >= most {
+		clear(kept)
 	}
 }
 
@@ -89,7 +85,7 @@ type Fair struct {
 // NewFair returns a Fair of so much.
 func NewFair(most int64) *Fair { return &Fair{most: most, held: make(map[string]int64)} }
 
-// Take holds the amount for the key, besides what it holds already, and reports
+// Take holds the amount for the key, in addition to what it holds, and reports
 // whether there was room for it. What was taken has to be given back.
 func (f *Fair) Take(key string, amount int64) bool {
 	f.mutex.Lock()
@@ -126,7 +122,7 @@ func (f *Fair) Held() int64 {
 	return f.all
 }
 
-// Origin is who stands behind an address ("host:port"): in IPv6 one customer
+// Origin is the customer who has an address ("host:port"): in IPv6 one customer
 // has a whole /64. Addresses that cannot be read count as one.
 func Origin(remote string) netip.Prefix {
 	host, _, err := net.SplitHostPort(remote)

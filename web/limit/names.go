@@ -49,10 +49,3 @@ func (n *Names) Admit(key string, names iter.Seq[string]) bool {
 	}
 	return true
 }
-
-// Forget drops what is known of the key.
-func (n *Names) Forget(key string) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	delete(n.used, key)
-}

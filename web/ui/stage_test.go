@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/ui"
 )
 
@@ -90,7 +91,10 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := api.New(api.Config{Studies: api.All(s.studies), Artifacts: artifacts, Tokens: s.store, Forecasts: &s.foreseen, UI: pages(), Logger: slog.New(slog.DiscardHandler)})
+	handler := api.New(api.Config{
+		Studies: api.All(s.studies), Artifacts: artifacts, Forecasts: &s.foreseen,
+		Config: guard.Config{Tokens: s.store, UI: pages(), Logger: slog.New(slog.DiscardHandler)},
+	})
 	s.server = httptest.NewUnstartedServer(s.breakable(handler))
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.server.Start()

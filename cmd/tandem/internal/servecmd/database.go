@@ -16,7 +16,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/store/postgres"
-	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/standby"
 )
 
 // databaseOptions say which database several servers share.
@@ -108,7 +108,7 @@ func (p *Process) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	proxies, _ := p.options.proxies() // which were checked
-	p.standby = api.NewStandby(api.StandbyConfig{Hosts: p.hosts(), Proxies: proxies, Authorities: authorities, Logger: p.options.Logger})
+	p.standby = standby.New(standby.Config{Hosts: p.hosts(), Proxies: proxies, Authorities: authorities, Logger: p.options.Logger})
 	p.switchboard.connect(p.standby)
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -143,9 +143,9 @@ func (p *Process) standBy(ctx context.Context, heard func(postgres.Owner)) error
 				p.options.Logger.Info("standing by", "owner", owner.Address, "term", owner.Term, "alive", owner.Alive)
 			}
 			last = owner
-			next := api.Owner{}
+			next := standby.Owner{}
 			if owner.Alive {
-				next = api.Owner{URL: owner.Address, Secret: owner.Secret}
+				next = standby.Owner{URL: owner.Address, Secret: owner.Secret}
 			}
 			p.standby.Follow(next)
 			if heard != nil {
@@ -156,7 +156,7 @@ func (p *Process) standBy(ctx context.Context, heard func(postgres.Owner)) error
 	if err != nil {
 		return err
 	}
-	p.standby.Follow(api.Owner{}) // it is this one: whoever still asks there is to come back
+	p.standby.Follow(standby.Owner{}) // it is this one: whoever still asks there is to come back
 	kept := store.Artifacts()
 	s := &server{process: p, store: store, artifacts: kept, tidy: kept.Tidy, peerSecret: store.Owner().Secret}
 	if err := s.open(ctx); err != nil {

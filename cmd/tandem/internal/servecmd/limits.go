@@ -12,7 +12,6 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/store/filesystem"
-	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/limit"
 	"github.com/tandem-tune/tandem/web/monitoring"
 )
@@ -55,9 +54,9 @@ func (o Options) proxies() ([]netip.Prefix, error) {
 }
 
 // perSecond are the limits as the API takes them, to which 0 is its default.
-func (o Options) perSecond() api.Limits {
+func (o Options) perSecond() limit.PerSecond {
 	if o.limits.Requests == 0 {
-		return api.Limits{Requests: -1}
+		return limit.PerSecond{Requests: -1}
 	}
 	return o.limits
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/web/certificate"
 	"github.com/tandem-tune/tandem/web/limit"
 	"github.com/tandem-tune/tandem/web/monitoring"
+	"github.com/tandem-tune/tandem/web/standby"
 )
 
 // Options are the flags that make a server.
@@ -44,7 +45,7 @@ type Options struct {
 	tls              tlsOptions
 	maxConnections   int
 	trustedProxies   []string
-	limits           api.Limits
+	limits           limit.PerSecond
 	openMetrics      bool
 	similarity       string
 	pool             poolOptions
@@ -93,7 +94,7 @@ type Process struct {
 	// database is what several servers share, and standby passes requests on to
 	// the one that owns it; nil: this server has a data folder of its own.
 	database *postgres.Database
-	standby  *api.Standby
+	standby  *standby.Server
 	bounded  *limit.Listener // below the listener's TLS
 	// ending is set when the server drains.
 	ending atomic.Bool

@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
+	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/ui"
 )
 
@@ -102,9 +103,11 @@ func (s *server) open(ctx context.Context) (err error) {
 func (s *server) handler() http.Handler {
 	proxies, _ := s.process.options.proxies() // which were checked
 	return api.New(api.Config{
-		Studies: api.All(s.studies), Artifacts: s.artifacts, Tokens: s.store, Authenticator: s.authenticator, Audit: s.audit, Forecasts: s.forecasts, UI: ui.Handler(),
-		Hosts: s.process.hosts(), Logger: s.process.options.Logger, Healthy: s.store.Err, PeerSecret: s.peerSecret, Proxies: proxies,
-		Ready: s.process.ready, Monitor: s.process.monitor, OpenMetrics: s.process.options.openMetrics, Limits: s.process.options.perSecond(),
+		Studies: api.All(s.studies), Artifacts: s.artifacts, Forecasts: s.forecasts, Healthy: s.store.Err, Ready: s.process.ready,
+		Config: guard.Config{
+			Tokens: s.store, Authenticator: s.authenticator, Audit: s.audit, UI: ui.Handler(), Hosts: s.process.hosts(), Proxies: proxies, PeerSecret: s.peerSecret,
+			Logger: s.process.options.Logger, Monitor: s.process.monitor, OpenMetrics: s.process.options.openMetrics, Limits: s.process.options.perSecond(),
+		},
 	})
 }
 

@@ -1,4 +1,4 @@
-package api
+package guard
 
 import (
 	"strings"
@@ -7,34 +7,35 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-// access is who may use a route. The zero value is nobody.
-type access uint8
+// Access says who may use a route. The zero value is nobody.
+type Access uint8
 
+// Those who may use a route: the holders of tokens, by scope, and everybody.
 const (
-	nobody access = 0
+	Nobody Access = 0
 
-	admins access = 1 << iota
+	Admins Access = 1 << iota
 	users
 	workers
 	viewers
 	links
-	// everybody needs no token.
-	everybody
+	// Everybody needs no token.
+	Everybody
 
-	onlookers = admins | viewers         // who sees what all users do
-	owners    = admins | users           // who has studies
-	readers   = admins | users | viewers // who reads studies
-	guests    = readers | links          // who reads a study
-	runners   = admins | users | workers // who runs trials
-	holders   = admins | users | workers | viewers
-	bearers   = holders | links // who has any token
+	Onlookers = Admins | viewers         // see the studies of all users
+	Owners    = Admins | users           // have studies
+	Readers   = Admins | users | viewers // read studies
+	Guests    = Readers | links          // read a study
+	Runners   = Admins | users | workers // run trials
+	Holders   = Admins | users | workers | viewers
+	Bearers   = Holders | links // have any token
 )
 
-// allows reports whether a token with the scope opens the route.
-func (a access) allows(scope auth.Scope) bool {
+// Allows reports whether a token with the scope opens the route.
+func (a Access) Allows(scope auth.Scope) bool {
 	switch scope {
 	case auth.Admin:
-		return a&admins != 0
+		return a&Admins != 0
 	case auth.User:
 		return a&users != 0
 	case auth.Worker:
@@ -47,9 +48,9 @@ func (a access) allows(scope auth.Scope) bool {
 	return false
 }
 
-// callerOf is on whose behalf a request with the token is made. A route that
-// needs no token is called on nobody's.
-func callerOf(token auth.Token) study.Caller {
+// CallerOf returns the caller that a request with the token acts for. Without a token
+// that is nobody.
+func CallerOf(token auth.Token) study.Caller {
 	switch token.Scope {
 	case auth.Admin:
 		return study.Caller{Holder: study.Administrators}
@@ -69,11 +70,11 @@ func callerOf(token auth.Token) study.Caller {
 	return study.Nobody()
 }
 
-// scopes lists the scopes that open the route.
-func (a access) scopes() []string {
+// Scopes lists the scopes that open the route.
+func (a Access) Scopes() []string {
 	list := []string{}
 	for _, scope := range auth.Scopes() {
-		if a.allows(scope) {
+		if a.Allows(scope) {
 			list = append(list, string(scope))
 		}
 	}
@@ -81,4 +82,4 @@ func (a access) scopes() []string {
 }
 
 // String names the scopes.
-func (a access) String() string { return strings.Join(a.scopes(), ", ") }
+func (a Access) String() string { return strings.Join(a.Scopes(), ", ") }

@@ -1,39 +1,15 @@
-package api
+package answer
 
 import (
-	"slices"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/strict"
 )
 
-// maxFaults bounds the faults told at once.
-const maxFaults = 100
-
-// fieldsOf says in our words what huma found wrong, each fault once.
-func fieldsOf(details []*huma.ErrorDetail) []problem.Field {
-	var fields []problem.Field
-	for _, detail := range details {
-		if detail == nil {
-			continue
-		}
-		field := fieldOf(detail)
-		told := slices.ContainsFunc(fields, func(other problem.Field) bool {
-			return other.Path == field.Path && other.Message == field.Message
-		})
-		if !told && len(fields) < maxFaults {
-			fields = append(fields, field)
-		}
-	}
-	return fields
-}
-
-func fieldOf(detail *huma.ErrorDetail) problem.Field {
-	field := problem.Field{Path: pathOf(detail.Location), Value: detail.Value}
-	message := detail.Message
+// Field says in our words what the framework found wrong at a place of the request.
+func Field(location, message string, value any) problem.Field {
+	field := problem.Field{Path: pathOf(location), Value: value}
 	if rest, ok := strings.CutPrefix(message, "expected required property "); ok {
 		name, _, _ := strings.Cut(rest, " ")
 		if field.Path == "body" {

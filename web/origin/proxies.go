@@ -1,4 +1,4 @@
-package api
+package origin
 
 import (
 	"net/http"
@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// proxies are those whose word is taken for where a request came from.
-type proxies []netip.Prefix
+// Proxies are the networks of the proxies that are trusted.
+type Proxies []netip.Prefix
 
-// believe makes the request its client's that a trusted proxy passed on. From
-// anybody else such headers say nothing.
-func (p proxies) believe(r *http.Request) {
+// Resolve gives a request that a trusted proxy passed on the address of its client.
+// It ignores the same headers from anybody else.
+func (p Proxies) Resolve(r *http.Request) {
 	peer, ok := addressIn(r.RemoteAddr)
 	if !ok || !p.trust(peer) {
 		return
 	}
 	chain, elements := r.Header.Values("X-Forwarded-For"), r.Header.Values("Forwarded")
-	from := p.behind(peer, strings.Split(strings.Join(chain, ","), ","))
+	from := p.client(peer, strings.Split(strings.Join(chain, ","), ","))
 	if len(elements) > 0 {
-		other := p.behind(peer, forwardedFor(elements))
+		other := p.client(peer, forwardedFor(elements))
 		if len(chain) > 0 && other != from {
 			return // the proxy wrote one of them, and whoever asked it the other
 		}
@@ -31,14 +31,13 @@ func (p proxies) believe(r *http.Request) {
 	}
 }
 
-func (p proxies) trust(address netip.Addr) bool {
+func (p Proxies) trust(address netip.Addr) bool {
 	return slices.ContainsFunc(p, func(one netip.Prefix) bool { return one.Contains(address) })
 }
 
-// behind is the address that the outermost trusted proxy saw. Each proxy has added at
-// the end whom it saw; what stands before an address that is not trusted is anybody's
-// invention.
-func (p proxies) behind(peer netip.Addr, seen []string) netip.Addr {
+// client returns the address that the outermost trusted proxy saw. Each proxy appends
+// the address that it saw; anybody may have written those before one that is not trusted.
+func (p Proxies) client(peer netip.Addr, seen []string) netip.Addr {
 	for _, text := range slices.Backward(seen) {
 		address, ok := addressIn(text)
 		if !ok {
@@ -51,7 +50,7 @@ func (p proxies) behind(peer netip.Addr, seen []string) netip.Addr {
 	return peer
 }
 
-// forwardedFor is whom the lines of Forwarded (RFC 7239) are for, in order.
+// forwardedFor returns the "for" parameters of the lines of Forwarded (RFC 7239), in order.
 func forwardedFor(lines []string) (nodes []string) {
 	for _, element := range parts(strings.Join(lines, ","), ',') {
 		node := ""
@@ -65,9 +64,8 @@ func forwardedFor(lines []string) (nodes []string) {
 	return nodes
 }
 
-// parts are what the separator divides a text into, outside of quotes. If these do not
-// end or escape something there are none: then nobody can tell where what the proxy
-// wrote begins.
+// parts splits a text at the separator, outside of quotes. It returns none if quotes do
+// not end or escape something: the proxy's own part could begin anywhere then.
 func parts(text string, separator rune) []string {
 	quoted := false
 	if strings.Count(text, `"`)%2 != 0 || strings.Contains(text, `\`) {
@@ -81,7 +79,7 @@ func parts(text string, separator rune) []string {
 	})
 }
 
-// addressIn is the address in a text, which may have a port behind it.
+// addressIn parses an address that a port may follow.
 func addressIn(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))

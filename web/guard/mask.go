@@ -1,4 +1,4 @@
-package api
+package guard
 
 import (
 	"net/http"
@@ -6,24 +6,22 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-// A hash names a checkpoint. Who reads with a link downloads none, so what it is
-// answered shows of a SHA-256 only its beginning: in each field, sentence and log.
+// A hash names a checkpoint. A reader with a link downloads none, so its answers show
+// only the beginning of a SHA-256: in each field, sentence and log.
 const (
 	hashDigits  = 64
 	shownDigits = 8
 )
 
-// masked hides hashes from those who have a link.
-func masked(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if tokenOf(r.Context()).Scope != auth.Link {
-			next.ServeHTTP(w, r)
-			return
-		}
-		mask := &mask{ResponseWriter: w}
-		next.ServeHTTP(mask, r)
-		mask.end()
-	})
+// forward lets a request through to the backend, and hides hashes from readers with a link.
+func (g *Guard) forward(w http.ResponseWriter, r *http.Request) {
+	if TokenOf(r.Context()).Scope != auth.Link {
+		g.backend.ServeHTTP(w, r)
+		return
+	}
+	masked := &mask{ResponseWriter: w}
+	g.backend.ServeHTTP(masked, r)
+	masked.end()
 }
 
 // mask replaces the digits of each hash that is written through it by as many
@@ -31,10 +29,10 @@ func masked(next http.Handler) http.Handler {
 type mask struct {
 	http.ResponseWriter
 	digits int    // of the present run
-	held   []byte // those that may turn out to be of a hash
+	held   []byte // may turn out to be of a hash
 }
 
-// Write writes what is shown of the data; digits at its end wait for what follows.
+// Write writes the data that may be shown; digits at its end wait for the next data.
 func (m *mask) Write(data []byte) (int, error) {
 	shown := make([]byte, 0, len(m.held)+len(data))
 	for _, c := range data {
@@ -59,7 +57,7 @@ func (m *mask) Write(data []byte) (int, error) {
 	return len(data), err
 }
 
-// end writes the digits that were of no hash.
+// end writes the digits that turned out to be of no hash.
 func (m *mask) end() {
 	if len(m.held) > 0 {
 		_, _ = m.ResponseWriter.Write(m.held) // only a client that hung up fails this
