@@ -29,9 +29,7 @@ var largeTypes = map[string]int{
 	"study.transaction":   50,
 }
 
-var largeInterfaces = map[string]int{
-	"study/journal.Store": 16,
-}
+var largeInterfaces = map[string]int{}
 
 // topLevel are the folders that a reader finds first.
 var topLevel = []string{"bench", "budget", "clients", "cmd", "deploy", "docs", "e2e", "examples", "inference_emu", "internal", "profiler", "scripts", "similarity", "store", "study", "trial", "web", "workers"}

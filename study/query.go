@@ -98,12 +98,11 @@ func (s *Service) Log(ctx context.Context, ref string, number int) (string, erro
 // Followed returns whose study it is whose events the caller wants to follow, and
 // the last event that it has.
 func (s *Service) Followed(ctx context.Context, ref string) (owner string, last Position, err error) {
-	type answer struct {
-		owner string
-		last  Position
-	}
-	seen, err := look(ctx, s, ref, func(r *session) (answer, error) { return answer{r.study.Owner, *r.position()}, nil })
-	return seen.owner, seen.last, err
+	last, err = look(ctx, s, ref, func(r *session) (Position, error) {
+		owner = r.study.Owner
+		return *r.position(), nil
+	})
+	return owner, last, err
 }
 
 // Events returns up to limit events of the study behind the sequence.

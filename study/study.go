@@ -11,14 +11,11 @@
 // an old lease epoch changes nothing.
 package study
 
-import (
-	"github.com/tandem-tune/tandem/study/journal"
-)
+import "github.com/tandem-tune/tandem/study/journal"
 
 // What the use cases read and write is defined in package journal.
 type (
 	Study      = journal.Study
-	EventKind  = journal.EventKind
 	Event      = journal.Event
 	Snapshot   = journal.Snapshot
 	Receipt    = journal.Receipt
@@ -27,9 +24,13 @@ type (
 	Position   = journal.Position
 	PoolEntry  = journal.PoolEntry
 	Change     = journal.Change
-	Store      = journal.Store
 	LogStore   = journal.LogStore
 	Outcome    = journal.Outcome
+	// Store keeps the studies, and everything that belongs to none.
+	Store interface {
+		journal.Store
+		journal.SharedStore
+	}
 )
 
 // The kinds of events in a study's log.

@@ -220,7 +220,7 @@ func pass(ctx context.Context, span time.Duration) bool {
 // disk is a store that takes its time with each change, and whose server may
 // die before a change is made, or before it is told that it was.
 type disk struct {
-	journal.Store
+	study.Store
 	dice  *dice
 	hasty bool
 	count func(string)

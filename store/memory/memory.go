@@ -20,9 +20,10 @@ import (
 )
 
 var (
-	_ journal.Store    = (*Store)(nil)
-	_ journal.LogStore = (*Store)(nil)
-	_ access.Store     = (*Store)(nil)
+	_ journal.Store       = (*Store)(nil)
+	_ journal.SharedStore = (*Store)(nil)
+	_ journal.LogStore    = (*Store)(nil)
+	_ access.Store        = (*Store)(nil)
 )
 
 // Store is the store. It is safe for concurrent use and has no Close.

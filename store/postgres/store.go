@@ -11,9 +11,10 @@ import (
 )
 
 var (
-	_ journal.Store    = (*Store)(nil)
-	_ journal.LogStore = (*Store)(nil)
-	_ access.Store     = (*Store)(nil)
+	_ journal.Store       = (*Store)(nil)
+	_ journal.SharedStore = (*Store)(nil)
+	_ journal.LogStore    = (*Store)(nil)
+	_ access.Store        = (*Store)(nil)
 )
 
 // Store is a term of a server that owns the database. It is safe for concurrent

@@ -21,9 +21,10 @@ import (
 )
 
 var (
-	_ journal.Store    = (*Store)(nil)
-	_ journal.LogStore = (*Store)(nil)
-	_ access.Store     = (*Store)(nil)
+	_ journal.Store       = (*Store)(nil)
+	_ journal.SharedStore = (*Store)(nil)
+	_ journal.LogStore    = (*Store)(nil)
+	_ access.Store        = (*Store)(nil)
 )
 
 // Options change how a file is opened.

@@ -81,7 +81,7 @@ type Change struct {
 	Receipt *Receipt
 }
 
-// Store keeps studies. Implementations pass store/storetest.
+// Store keeps studies, and applies every change. Implementations pass store/storetest.
 //
 // Errors are problem.Error: not_found for a missing study, trial, snapshot,
 // architecture or receipt; conflict for a name, sequence or key that is taken; lease_lost for
@@ -114,6 +114,14 @@ type Store interface {
 	TrialEvents(ctx context.Context, study string, id trial.ID) ([]Event, error)
 	// Snapshot returns the study's newest snapshot.
 	Snapshot(ctx context.Context, study string) (Snapshot, error)
+	// Receipt returns the answer stored under the key.
+	Receipt(ctx context.Context, key string) (Receipt, error)
+}
+
+// SharedStore keeps the objects that belong to no study: the ground truth,
+// architectures and the pool's entries. Store.Apply writes them. The errors are those
+// of Store.
+type SharedStore interface {
 	// Records returns the ground truth of the type of machine, or of all types
 	// where it is empty, the oldest first (by Updated, then ID).
 	Records(ctx context.Context, machine string) ([]similarity.Record, error)
@@ -126,8 +134,6 @@ type Store interface {
 	Architectures(ctx context.Context, limit int) ([]emu.Architecture, error)
 	// PoolEntries returns all entries of the kind, by name.
 	PoolEntries(ctx context.Context, kind string) ([]PoolEntry, error)
-	// Receipt returns the answer stored under the key.
-	Receipt(ctx context.Context, key string) (Receipt, error)
 }
 
 // LogStore keeps the trials' logs. A log is a convenience: a lost tail is not

@@ -37,7 +37,7 @@ import (
 
 // keeper is a store of any kind.
 type keeper interface {
-	journal.Store
+	study.Store
 	journal.LogStore
 	auth.Store
 }

@@ -17,6 +17,7 @@ import (
 // Everything is all that a server keeps in its store.
 type Everything interface {
 	journal.Store
+	journal.SharedStore
 	journal.LogStore
 	access.Store
 	// PurgeReceipts deletes the receipts older than the time and returns how many.

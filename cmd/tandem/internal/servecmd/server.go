@@ -29,6 +29,7 @@ import (
 // a PostgreSQL database.
 type storage interface {
 	journal.Store
+	journal.SharedStore
 	journal.LogStore
 	auth.Store
 	PurgeReceipts(ctx context.Context, before time.Time) (int, error)
