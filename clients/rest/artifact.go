@@ -8,7 +8,7 @@ import (
 
 // PutArtifact uploads size bytes under their SHA-256. open is called once for
 // each attempt.
-func (c *Client) PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error {
+func (c StudyCalls) PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error {
 	answer, err := c.send(ctx, request{
 		method: http.MethodPut, path: path("artifacts", sha256), contentType: "application/octet-stream",
 		open: open, size: size, stream: true,
@@ -21,6 +21,6 @@ func (c *Client) PutArtifact(ctx context.Context, sha256 string, size int64, ope
 
 // Artifact downloads an artifact. A download that was cut short ends in an
 // error, not in io.EOF.
-func (c *Client) Artifact(ctx context.Context, sha256 string) (io.ReadCloser, error) {
+func (c StudyCalls) Artifact(ctx context.Context, sha256 string) (io.ReadCloser, error) {
 	return c.send(ctx, request{method: http.MethodGet, path: path("artifacts", sha256), stream: true})
 }

@@ -36,7 +36,7 @@ func (r request) mutates() bool {
 type none struct{}
 
 // call makes a call and decodes its answer into into, if that is not nil or none.
-func (c *Client) call(ctx context.Context, r request, into any) error {
+func (c *caller) call(ctx context.Context, r request, into any) error {
 	answer, err := c.send(ctx, r)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func post(path string, document any) (request, error) {
 }
 
 // exchange posts a document and decodes the answer. Adjust changes the request before.
-func exchange[T any](ctx context.Context, c *Client, path string, document any, adjust ...func(*request)) (answer T, err error) {
+func exchange[T any](ctx context.Context, c *caller, path string, document any, adjust ...func(*request)) (answer T, err error) {
 	r, err := post(path, document)
 	if err != nil {
 		return answer, err
@@ -80,12 +80,12 @@ func exchange[T any](ctx context.Context, c *Client, path string, document any, 
 func once(r *request) { r.once = true }
 
 // fetch makes a call and decodes its answer.
-func fetch[T any](ctx context.Context, c *Client, r request) (answer T, err error) {
+func fetch[T any](ctx context.Context, c *caller, r request) (answer T, err error) {
 	err = c.call(ctx, r, &answer)
 	return answer, err
 }
 
 // get fetches a document.
-func get[T any](ctx context.Context, c *Client, path, query string) (T, error) {
+func get[T any](ctx context.Context, c *caller, path, query string) (T, error) {
 	return fetch[T](ctx, c, request{method: http.MethodGet, path: path, query: query})
 }

@@ -43,8 +43,21 @@ type Options struct {
 
 const defaultPatience = 60 * time.Second
 
-// Client talks to one server. It is safe for concurrent use.
+// Client talks to one server, about all that it has. It is safe for concurrent use.
 type Client struct {
+	StudyCalls
+	PoolCalls
+	*caller
+}
+
+// StudyCalls are the calls about studies and their trials.
+type StudyCalls struct{ *caller }
+
+// PoolCalls are the calls about workers, leases, quotas, ground truth, devices and tokens.
+type PoolCalls struct{ *caller }
+
+// caller makes the calls, and makes them again.
+type caller struct {
 	base     *url.URL
 	token    access.Secret
 	http     *http.Client
@@ -65,7 +78,7 @@ func New(options Options) (*Client, error) {
 			"the token would cross the network in plain text to %s: use an https address, or allow it with --insecure", base.Host)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
-	client := &Client{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience}
+	client := &caller{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience}
 	if client.patience == 0 {
 		client.patience = defaultPatience
 	}
@@ -76,7 +89,7 @@ func New(options Options) (*Client, error) {
 	// A redirect would take the call, and perhaps the token, somewhere else.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &sender
-	return client, nil
+	return &Client{StudyCalls{client}, PoolCalls{client}, client}, nil
 }
 
 // newTransport is the standard one with room for a worker's parallel calls.
@@ -102,7 +115,7 @@ func loopback(host string) bool {
 }
 
 // URL is the server's address.
-func (c *Client) URL() string { return c.base.String() }
+func (c *caller) URL() string { return c.base.String() }
 
 // path joins the parts of a resource's path, each escaped.
 func path(parts ...string) string {
@@ -116,6 +129,6 @@ func path(parts ...string) string {
 }
 
 // Health returns nil if the server can be used.
-func (c *Client) Health(ctx context.Context) error {
+func (c *caller) Health(ctx context.Context) error {
 	return c.call(ctx, request{method: http.MethodGet, path: "/healthz"}, nil)
 }

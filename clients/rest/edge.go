@@ -10,26 +10,26 @@ import (
 )
 
 // Architecture says what a trial trains.
-func (c *Client) Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error) {
-	return write[protocol.ArchitectureReply](ctx, c, id, "architecture", report)
+func (c PoolCalls) Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error) {
+	return write[protocol.ArchitectureReply](ctx, c.caller, id, "architecture", report)
 }
 
 // Inferences reports what real inferences of it took on the worker.
-func (c *Client) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
-	return write[protocol.Deployments](ctx, c, id, "inferences", report)
+func (c PoolCalls) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
+	return write[protocol.Deployments](ctx, c.caller, id, "inferences", report)
 }
 
 // Deployments says how to run the trial's model on the study's devices.
-func (c *Client) Deployments(ctx context.Context, study string, number int) (protocol.Deployments, error) {
-	return get[protocol.Deployments](ctx, c, path("studies", study, "trials", strconv.Itoa(number), "deployments"), "")
+func (c PoolCalls) Deployments(ctx context.Context, study string, number int) (protocol.Deployments, error) {
+	return get[protocol.Deployments](ctx, c.caller, path("studies", study, "trials", strconv.Itoa(number), "deployments"), "")
 }
 
 // ImportArchitectures gives the server what inferences took, one architecture in
 // a request: graphs are large.
-func (c *Client) ImportArchitectures(ctx context.Context, all []emu.Architecture) (protocol.ArchitecturesImported, error) {
+func (c PoolCalls) ImportArchitectures(ctx context.Context, all []emu.Architecture) (protocol.ArchitecturesImported, error) {
 	var sum protocol.ArchitecturesImported
 	for _, one := range all {
-		reply, err := exchange[protocol.ArchitecturesImported](ctx, c, path("architectures"), protocol.Architectures{Architectures: []emu.Architecture{one}})
+		reply, err := exchange[protocol.ArchitecturesImported](ctx, c.caller, path("architectures"), protocol.Architectures{Architectures: []emu.Architecture{one}})
 		if err != nil {
 			return sum, err
 		}

@@ -23,7 +23,7 @@ const maxLine = 16 << 20
 // event. What ends it for good (the study was deleted, the token is no longer
 // valid, nobody answers for as long as the client's patience) comes as the
 // last error.
-func (c *Client) Events(ctx context.Context, study string, after int64) iter.Seq2[protocol.Event, error] {
+func (c StudyCalls) Events(ctx context.Context, study string, after int64) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for pause := firstPause; ; pause = min(2*pause, longestPause) {
 			stream, err := c.send(ctx, request{

@@ -9,13 +9,13 @@ import (
 )
 
 // PoolForecast is the demand of so many minutes, and of the next ones.
-func (c *Client) PoolForecast(ctx context.Context, minutes int) (protocol.PoolForecast, error) {
-	return get[protocol.PoolForecast](ctx, c, path("pool", "forecast"), url.Values{"minutes": {strconv.Itoa(minutes)}}.Encode())
+func (c PoolCalls) PoolForecast(ctx context.Context, minutes int) (protocol.PoolForecast, error) {
+	return get[protocol.PoolForecast](ctx, c.caller, path("pool", "forecast"), url.Values{"minutes": {strconv.Itoa(minutes)}}.Encode())
 }
 
 // PoolAdvice says how many GPUs should be awake, and which workers to wake or to
 // drain; it takes an admin's or a viewer's token.
-func (c *Client) PoolAdvice(ctx context.Context, query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error) {
+func (c PoolCalls) PoolAdvice(ctx context.Context, query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error) {
 	values := url.Values{}
 	if query.Performance != 0 {
 		values.Set("performance", strconv.FormatFloat(query.Performance, 'g', -1, 64))
@@ -23,5 +23,5 @@ func (c *Client) PoolAdvice(ctx context.Context, query protocol.PoolAdviceQuery)
 	if query.Least != 0 {
 		values.Set("least", strconv.Itoa(query.Least))
 	}
-	return get[protocol.PoolAdvice](ctx, c, path("pool", "advice"), values.Encode())
+	return get[protocol.PoolAdvice](ctx, c.caller, path("pool", "advice"), values.Encode())
 }

@@ -25,21 +25,21 @@ const (
 
 // GroundTruth returns what runs taught on a type of machine, or on all types if
 // it is empty.
-func (c *Client) GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error) {
-	return get[protocol.GroundTruth](ctx, c, path("ground-truth"), ofMachine(machine).Encode())
+func (c PoolCalls) GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error) {
+	return get[protocol.GroundTruth](ctx, c.caller, path("ground-truth"), ofMachine(machine).Encode())
 }
 
 // GroundTruthMachines sums up what is known of each type of machine.
-func (c *Client) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
+func (c PoolCalls) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
 	list, err := get[struct {
 		Machines []protocol.GroundTruthMachine `json:"machines"`
-	}](ctx, c, path("ground-truth", "machines"), "")
+	}](ctx, c.caller, path("ground-truth", "machines"), "")
 	return list.Machines, err
 }
 
 // GroundTruthRuns sums up the runs on a type of machine, the newest first: up
 // to limit of them (the server's default if 0) behind the offset.
-func (c *Client) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
+func (c PoolCalls) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
 	values := ofMachine(machine)
 	if limit > 0 {
 		values.Set("limit", strconv.Itoa(limit))
@@ -47,23 +47,23 @@ func (c *Client) GroundTruthRuns(ctx context.Context, machine string, limit, off
 	if offset > 0 {
 		values.Set("offset", strconv.Itoa(offset))
 	}
-	return get[protocol.GroundTruthRuns](ctx, c, path("ground-truth", "runs"), values.Encode())
+	return get[protocol.GroundTruthRuns](ctx, c.caller, path("ground-truth", "runs"), values.Encode())
 }
 
 // GroundTruthClusters shows the workloads known on a type of machine under the
 // configuration with the key, or under the one with most runs if it is empty.
-func (c *Client) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
+func (c PoolCalls) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
 	values := ofMachine(machine)
 	if key != "" {
 		values.Set("configuration", key)
 	}
-	return get[protocol.GroundTruthClusters](ctx, c, path("ground-truth", "clusters"), values.Encode())
+	return get[protocol.GroundTruthClusters](ctx, c.caller, path("ground-truth", "clusters"), values.Encode())
 }
 
 // ImportGroundTruth sends what another server exported, in as many requests as
 // it takes. Each is taken whole or not at all; after an error the reply says
 // what became of those before. To send all of it again is harmless.
-func (c *Client) ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error) {
+func (c PoolCalls) ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error) {
 	var all protocol.GroundTruthImported
 	for first := 0; ; {
 		count, err := portion(sent.Records[first:])
@@ -71,7 +71,7 @@ func (c *Client) ImportGroundTruth(ctx context.Context, sent protocol.GroundTrut
 			return all, err
 		}
 		part := protocol.GroundTruth{Version: sent.Version, Records: append([]similarity.Record{}, sent.Records[first:first+count]...)}
-		reply, err := exchange[protocol.GroundTruthImported](ctx, c, path("ground-truth"), part)
+		reply, err := exchange[protocol.GroundTruthImported](ctx, c.caller, path("ground-truth"), part)
 		if err != nil {
 			return all, behind(err, first)
 		}
@@ -118,12 +118,12 @@ func behind(err error, first int) error {
 
 // ForgetGroundTruth removes what runs taught on a type of machine; on all types
 // if it is empty.
-func (c *Client) ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error) {
+func (c PoolCalls) ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error) {
 	values := ofMachine(machine)
 	if machine == "" {
 		values.Set("all", "true")
 	}
-	return fetch[protocol.GroundTruthForgotten](ctx, c, request{method: http.MethodDelete, path: path("ground-truth"), query: values.Encode()})
+	return fetch[protocol.GroundTruthForgotten](ctx, c.caller, request{method: http.MethodDelete, path: path("ground-truth"), query: values.Encode()})
 }
 
 func ofMachine(machine string) url.Values {

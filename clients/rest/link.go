@@ -10,19 +10,19 @@ import (
 // CreateLink makes a link that opens the study to whoever has it. Its secret is
 // in this answer only, which the server does not keep: so the call is not tried
 // again by itself, and a link whose answer was lost has to be deleted.
-func (c *Client) CreateLink(ctx context.Context, study string, ask protocol.LinkRequest) (protocol.IssuedLink, error) {
-	return exchange[protocol.IssuedLink](ctx, c, path("studies", study, "links"), ask, once)
+func (c StudyCalls) CreateLink(ctx context.Context, study string, ask protocol.LinkRequest) (protocol.IssuedLink, error) {
+	return exchange[protocol.IssuedLink](ctx, c.caller, path("studies", study, "links"), ask, once)
 }
 
 // Links lists the links to a study.
-func (c *Client) Links(ctx context.Context, study string) ([]protocol.LinkView, error) {
+func (c StudyCalls) Links(ctx context.Context, study string) ([]protocol.LinkView, error) {
 	list, err := get[struct {
 		Links []protocol.LinkView `json:"links"`
-	}](ctx, c, path("studies", study, "links"), "")
+	}](ctx, c.caller, path("studies", study, "links"), "")
 	return list.Links, err
 }
 
 // DeleteLink revokes a link to a study, with its sessions.
-func (c *Client) DeleteLink(ctx context.Context, study, id string) error {
+func (c StudyCalls) DeleteLink(ctx context.Context, study, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("studies", study, "links", id)}, nil)
 }

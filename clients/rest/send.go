@@ -30,7 +30,7 @@ const (
 
 // send makes attempts until the server has answered, for good or ill, or the
 // patience or the context ends. The key stays the same.
-func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
+func (c *caller) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	if r.mutates() && !r.once && r.key == "" {
 		r.key = rand.Text()
 	}
@@ -60,7 +60,7 @@ func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 
 // ended is the error of a call whose context is over: the last attempt's, if
 // it is known why there is no answer.
-func (c *Client) ended(ctx context.Context, last error) error {
+func (c *caller) ended(ctx context.Context, last error) error {
 	var kept protocol.Kept
 	switch {
 	case ctx.Err() == nil:
@@ -90,7 +90,7 @@ const never time.Duration = -1
 
 // attempt makes one attempt. again is how long the server asks us to wait
 // before the next one, or never.
-func (c *Client) attempt(ctx context.Context, r request) (answer io.ReadCloser, again time.Duration, err error) {
+func (c *caller) attempt(ctx context.Context, r request) (answer io.ReadCloser, again time.Duration, err error) {
 	ctx, w := watched(ctx, r.patience())
 	sent, err := c.build(ctx, r)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r request) patience() time.Duration {
 	return attemptTime + r.wait
 }
 
-func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
+func (c *caller) build(ctx context.Context, r request) (*http.Request, error) {
 	content, size, err := r.content()
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func whether(err error, local *source) time.Duration {
 
 // unanswered is the error of an attempt without an answer: what went wrong on
 // our side, or that there is no server.
-func (c *Client) unanswered(ctx context.Context, err error, local *source) error {
+func (c *caller) unanswered(ctx context.Context, err error, local *source) error {
 	if told, refused := certificate.Explain(err, c.base.String()); refused {
 		return problem.New(problem.Unavailable, "%s", told)
 	}
@@ -203,6 +203,6 @@ func (c *Client) unanswered(ctx context.Context, err error, local *source) error
 }
 
 // away is the error of an attempt that found no server.
-func (c *Client) away(err error) error {
+func (c *caller) away(err error) error {
 	return problem.New(problem.Unavailable, "the server at %s cannot be reached: %w", c.base, err)
 }

@@ -9,52 +9,52 @@ import (
 
 // Quotas returns the quotas that the token may see, with what the users' trials
 // have of the workers.
-func (c *Client) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
+func (c PoolCalls) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
 	list, err := get[struct {
 		Quotas []protocol.QuotaView `json:"quotas"`
-	}](ctx, c, path("quotas"), "")
+	}](ctx, c.caller, path("quotas"), "")
 	return list.Quotas, err
 }
 
 // Quota returns one user's.
-func (c *Client) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
-	return get[protocol.QuotaView](ctx, c, path("quotas", user), "")
+func (c PoolCalls) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
+	return get[protocol.QuotaView](ctx, c.caller, path("quotas", user), "")
 }
 
 // SetQuota bounds what the user has of the workers; it takes an admin's token.
-func (c *Client) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
-	return exchange[protocol.QuotaView](ctx, c, path("quotas", user), quota, func(r *request) { r.method = http.MethodPut })
+func (c PoolCalls) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
+	return exchange[protocol.QuotaView](ctx, c.caller, path("quotas", user), quota, func(r *request) { r.method = http.MethodPut })
 }
 
 // RemoveQuota lets the user have what there is; it takes an admin's token.
-func (c *Client) RemoveQuota(ctx context.Context, user string) error {
+func (c PoolCalls) RemoveQuota(ctx context.Context, user string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("quotas", user)}, nil)
 }
 
 // Reservations returns those that hold or will.
-func (c *Client) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
+func (c PoolCalls) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
 	list, err := get[struct {
 		Reservations []protocol.Reservation `json:"reservations"`
-	}](ctx, c, path("reservations"), "")
+	}](ctx, c.caller, path("reservations"), "")
 	return list.Reservations, err
 }
 
 // Reserve keeps a worker or some GPUs for somebody; it takes an admin's token.
-func (c *Client) Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error) {
-	return exchange[protocol.Reservation](ctx, c, path("reservations"), ask)
+func (c PoolCalls) Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error) {
+	return exchange[protocol.Reservation](ctx, c.caller, path("reservations"), ask)
 }
 
 // Unreserve ends a reservation before its time; it takes an admin's token.
-func (c *Client) Unreserve(ctx context.Context, id string) error {
+func (c PoolCalls) Unreserve(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("reservations", id)}, nil)
 }
 
 // Drain gives the worker with the id or name no more trials.
-func (c *Client) Drain(ctx context.Context, worker string, ask protocol.DrainRequest) (protocol.Drained, error) {
-	return exchange[protocol.Drained](ctx, c, path("workers", worker, "drain"), ask)
+func (c PoolCalls) Drain(ctx context.Context, worker string, ask protocol.DrainRequest) (protocol.Drained, error) {
+	return exchange[protocol.Drained](ctx, c.caller, path("workers", worker, "drain"), ask)
 }
 
 // Undrain gives it trials again.
-func (c *Client) Undrain(ctx context.Context, worker string) (protocol.Drained, error) {
-	return fetch[protocol.Drained](ctx, c, request{method: http.MethodDelete, path: path("workers", worker, "drain")})
+func (c PoolCalls) Undrain(ctx context.Context, worker string) (protocol.Drained, error) {
+	return fetch[protocol.Drained](ctx, c.caller, request{method: http.MethodDelete, path: path("workers", worker, "drain")})
 }

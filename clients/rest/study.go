@@ -15,134 +15,134 @@ import (
 // CreateStudy creates a study from its file. contentType is application/yaml
 // or application/json; a file with faults is one invalid error with all of
 // them, and a name that is taken is a conflict.
-func (c *Client) CreateStudy(ctx context.Context, file []byte, contentType string) (protocol.StudyView, error) {
-	return fetch[protocol.StudyView](ctx, c, request{method: http.MethodPost, path: path("studies"), contentType: contentType, body: file})
+func (c StudyCalls) CreateStudy(ctx context.Context, file []byte, contentType string) (protocol.StudyView, error) {
+	return fetch[protocol.StudyView](ctx, c.caller, request{method: http.MethodPost, path: path("studies"), contentType: contentType, body: file})
 }
 
 // CreateWarm is CreateStudy, in JSON, with results that were measured
 // elsewhere; at most protocol.MaxPrior.
-func (c *Client) CreateWarm(ctx context.Context, file []byte, prior []protocol.Observation) (protocol.StudyView, error) {
-	return exchange[protocol.StudyView](ctx, c, path("studies"), struct {
+func (c StudyCalls) CreateWarm(ctx context.Context, file []byte, prior []protocol.Observation) (protocol.StudyView, error) {
+	return exchange[protocol.StudyView](ctx, c.caller, path("studies"), struct {
 		Study json.RawMessage        `json:"study"`
 		Prior []protocol.Observation `json:"prior"`
 	}{file, prior})
 }
 
 // DryRun returns the plan of a study file and creates nothing.
-func (c *Client) DryRun(ctx context.Context, file []byte, contentType string) (budget.Plan, error) {
-	return fetch[budget.Plan](ctx, c, request{
+func (c StudyCalls) DryRun(ctx context.Context, file []byte, contentType string) (budget.Plan, error) {
+	return fetch[budget.Plan](ctx, c.caller, request{
 		method: http.MethodPost, path: path("studies"), query: "dry_run=true", contentType: contentType, body: file,
 	})
 }
 
 // Studies returns every study, the newest first.
-func (c *Client) Studies(ctx context.Context) ([]protocol.StudyView, error) {
+func (c StudyCalls) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	list, err := get[struct {
 		Studies []protocol.StudyView `json:"studies"`
-	}](ctx, c, path("studies"), "")
+	}](ctx, c.caller, path("studies"), "")
 	return list.Studies, err
 }
 
 // Study returns a study by id or name.
-func (c *Client) Study(ctx context.Context, study string) (protocol.StudyView, error) {
-	return get[protocol.StudyView](ctx, c, path("studies", study), "")
+func (c StudyCalls) Study(ctx context.Context, study string) (protocol.StudyView, error) {
+	return get[protocol.StudyView](ctx, c.caller, path("studies", study), "")
 }
 
 // Enqueue makes a study try the configurations, in their order, before anything
 // its search proposes. Parameters that one lacks are drawn by the server. A
 // study that is over, or has no trials left, is a conflict.
-func (c *Client) Enqueue(ctx context.Context, study string, wanted protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
-	return exchange[protocol.EnqueueReply](ctx, c, path("studies", study, "enqueue"), wanted)
+func (c StudyCalls) Enqueue(ctx context.Context, study string, wanted protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
+	return exchange[protocol.EnqueueReply](ctx, c.caller, path("studies", study, "enqueue"), wanted)
 }
 
 // PauseStudy stops handing out trials; running ones give back after their epoch.
-func (c *Client) PauseStudy(ctx context.Context, study string) (protocol.StudyView, error) {
+func (c StudyCalls) PauseStudy(ctx context.Context, study string) (protocol.StudyView, error) {
 	return c.change(ctx, study, "pause")
 }
 
 // ResumeStudy lets a paused study go on.
-func (c *Client) ResumeStudy(ctx context.Context, study string) (protocol.StudyView, error) {
+func (c StudyCalls) ResumeStudy(ctx context.Context, study string) (protocol.StudyView, error) {
 	return c.change(ctx, study, "resume")
 }
 
 // StopStudy ends a study now; what was measured stays.
-func (c *Client) StopStudy(ctx context.Context, study string) (protocol.StudyView, error) {
+func (c StudyCalls) StopStudy(ctx context.Context, study string) (protocol.StudyView, error) {
 	return c.change(ctx, study, "stop")
 }
 
-func (c *Client) change(ctx context.Context, study, action string) (protocol.StudyView, error) {
-	return fetch[protocol.StudyView](ctx, c, request{method: http.MethodPost, path: path("studies", study, action)})
+func (c StudyCalls) change(ctx context.Context, study, action string) (protocol.StudyView, error) {
+	return fetch[protocol.StudyView](ctx, c.caller, request{method: http.MethodPost, path: path("studies", study, action)})
 }
 
 // DeleteStudy removes a study and everything of it.
-func (c *Client) DeleteStudy(ctx context.Context, study string) error {
+func (c StudyCalls) DeleteStudy(ctx context.Context, study string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("studies", study)}, nil)
 }
 
 // Recommendation returns the study's answer.
-func (c *Client) Recommendation(ctx context.Context, study string) (protocol.Recommendation, error) {
-	return get[protocol.Recommendation](ctx, c, path("studies", study, "recommendation"), "")
+func (c StudyCalls) Recommendation(ctx context.Context, study string) (protocol.Recommendation, error) {
+	return get[protocol.Recommendation](ctx, c.caller, path("studies", study, "recommendation"), "")
 }
 
 // Deflation says what trials of a study leave out of their data, and why.
-func (c *Client) Deflation(ctx context.Context, study string) (protocol.StudyDeflation, error) {
-	return get[protocol.StudyDeflation](ctx, c, path("studies", study, "deflation"), "")
+func (c StudyCalls) Deflation(ctx context.Context, study string) (protocol.StudyDeflation, error) {
+	return get[protocol.StudyDeflation](ctx, c.caller, path("studies", study, "deflation"), "")
 }
 
 // Correlations says how far each rung's ranking of trials holds further up.
-func (c *Client) Correlations(ctx context.Context, study string) (protocol.Correlations, error) {
-	return get[protocol.Correlations](ctx, c, path("studies", study, "correlations"), "")
+func (c StudyCalls) Correlations(ctx context.Context, study string) (protocol.Correlations, error) {
+	return get[protocol.Correlations](ctx, c.caller, path("studies", study, "correlations"), "")
 }
 
 // Measurements returns what was measured in the study, in the order in which it was:
 // at most so many points, 2,000 where that is 0.
-func (c *Client) Measurements(ctx context.Context, study string, points int) (protocol.Measurements, error) {
+func (c StudyCalls) Measurements(ctx context.Context, study string, points int) (protocol.Measurements, error) {
 	values := url.Values{}
 	if points != 0 {
 		values.Set("points", strconv.Itoa(points))
 	}
-	return get[protocol.Measurements](ctx, c, path("studies", study, "measurements"), values.Encode())
+	return get[protocol.Measurements](ctx, c.caller, path("studies", study, "measurements"), values.Encode())
 }
 
 // Trajectory returns how the study came to its best value.
-func (c *Client) Trajectory(ctx context.Context, study string) (protocol.Trajectory, error) {
-	return get[protocol.Trajectory](ctx, c, path("studies", study, "trajectory"), "")
+func (c StudyCalls) Trajectory(ctx context.Context, study string) (protocol.Trajectory, error) {
+	return get[protocol.Trajectory](ctx, c.caller, path("studies", study, "trajectory"), "")
 }
 
 // EdgeOverview shows what the study's models are worth and cost on its devices.
-func (c *Client) EdgeOverview(ctx context.Context, study string) (protocol.EdgeOverview, error) {
-	return get[protocol.EdgeOverview](ctx, c, path("studies", study, "edge"), "")
+func (c StudyCalls) EdgeOverview(ctx context.Context, study string) (protocol.EdgeOverview, error) {
+	return get[protocol.EdgeOverview](ctx, c.caller, path("studies", study, "edge"), "")
 }
 
 // Impact says how far each outcome varies with each parameter alone.
-func (c *Client) Impact(ctx context.Context, study string) (protocol.Impact, error) {
-	return get[protocol.Impact](ctx, c, path("studies", study, "impact"), "")
+func (c StudyCalls) Impact(ctx context.Context, study string) (protocol.Impact, error) {
+	return get[protocol.Impact](ctx, c.caller, path("studies", study, "impact"), "")
 }
 
 // Pareto returns the trials that no other beats in all objectives.
-func (c *Client) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
-	return get[protocol.Pareto](ctx, c, path("studies", study, "pareto"), "")
+func (c StudyCalls) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
+	return get[protocol.Pareto](ctx, c.caller, path("studies", study, "pareto"), "")
 }
 
 // Importance says which parameters made the study's good trials good.
-func (c *Client) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
+func (c StudyCalls) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
 	values := aim(query.Objective, query.Rung)
 	if query.Method != "" {
 		values.Set("method", query.Method)
 	}
-	return get[protocol.Importance](ctx, c, path("studies", study, "importance"), values.Encode())
+	return get[protocol.Importance](ctx, c.caller, path("studies", study, "importance"), values.Encode())
 }
 
 // Ablation walks from one trial's configuration to another's, on the
 // predictions of a surrogate.
-func (c *Client) Ablation(ctx context.Context, study string, query protocol.AblationQuery) (protocol.Ablation, error) {
+func (c StudyCalls) Ablation(ctx context.Context, study string, query protocol.AblationQuery) (protocol.Ablation, error) {
 	values := aim(query.Objective, query.Rung)
 	for name, number := range map[string]*int{"from": query.From, "to": query.To} {
 		if number != nil {
 			values.Set(name, strconv.Itoa(*number))
 		}
 	}
-	return get[protocol.Ablation](ctx, c, path("studies", study, "ablation"), values.Encode())
+	return get[protocol.Ablation](ctx, c.caller, path("studies", study, "ablation"), values.Encode())
 }
 
 // aim says which objective and rung an analysis is for.
@@ -159,7 +159,7 @@ func aim(objective int, rung *int) url.Values {
 
 // Export downloads the study's trials as "csv" or "parquet", or everything as "json". A
 // download that was cut short ends in an error, not in io.EOF.
-func (c *Client) Export(ctx context.Context, study, format string) (io.ReadCloser, error) {
+func (c StudyCalls) Export(ctx context.Context, study, format string) (io.ReadCloser, error) {
 	return c.send(ctx, request{
 		method: http.MethodGet, path: path("studies", study, "export"), query: url.Values{"format": {format}}.Encode(), stream: true,
 	})

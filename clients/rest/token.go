@@ -8,26 +8,26 @@ import (
 )
 
 // Tokens lists the tokens; it takes an admin's.
-func (c *Client) Tokens(ctx context.Context) ([]protocol.TokenView, error) {
+func (c PoolCalls) Tokens(ctx context.Context) ([]protocol.TokenView, error) {
 	list, err := get[struct {
 		Tokens []protocol.TokenView `json:"tokens"`
-	}](ctx, c, path("tokens"), "")
+	}](ctx, c.caller, path("tokens"), "")
 	return list.Tokens, err
 }
 
 // CreateToken makes a token. Its secret is in this answer only, which the
 // server does not keep: so the call is not tried again by itself, and a token
 // whose answer was lost has to be deleted.
-func (c *Client) CreateToken(ctx context.Context, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
-	return exchange[protocol.IssuedToken](ctx, c, path("tokens"), ask, once)
+func (c PoolCalls) CreateToken(ctx context.Context, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
+	return exchange[protocol.IssuedToken](ctx, c.caller, path("tokens"), ask, once)
 }
 
 // DeleteToken removes a token and its sessions.
-func (c *Client) DeleteToken(ctx context.Context, id string) error {
+func (c PoolCalls) DeleteToken(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("tokens", id)}, nil)
 }
 
 // Identity says whose token the client shows.
-func (c *Client) Identity(ctx context.Context) (protocol.Identity, error) {
-	return get[protocol.Identity](ctx, c, path("session"), "")
+func (c PoolCalls) Identity(ctx context.Context) (protocol.Identity, error) {
+	return get[protocol.Identity](ctx, c.caller, path("session"), "")
 }

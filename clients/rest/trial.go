@@ -12,7 +12,7 @@ import (
 )
 
 // Trials returns one page of a study's trials.
-func (c *Client) Trials(ctx context.Context, study string, query protocol.TrialQuery) (protocol.TrialPage, error) {
+func (c StudyCalls) Trials(ctx context.Context, study string, query protocol.TrialQuery) (protocol.TrialPage, error) {
 	values := url.Values{}
 	states := make([]string, len(query.States))
 	for i, state := range query.States {
@@ -39,16 +39,16 @@ func (c *Client) Trials(ctx context.Context, study string, query protocol.TrialQ
 	if query.Offset != 0 {
 		values.Set("offset", strconv.Itoa(query.Offset))
 	}
-	return get[protocol.TrialPage](ctx, c, path("studies", study, "trials"), values.Encode())
+	return get[protocol.TrialPage](ctx, c.caller, path("studies", study, "trials"), values.Encode())
 }
 
 // Trial returns one trial with its reports and its history.
-func (c *Client) Trial(ctx context.Context, study string, number int) (protocol.TrialDetail, error) {
-	return get[protocol.TrialDetail](ctx, c, path("studies", study, "trials", strconv.Itoa(number)), "")
+func (c StudyCalls) Trial(ctx context.Context, study string, number int) (protocol.TrialDetail, error) {
+	return get[protocol.TrialDetail](ctx, c.caller, path("studies", study, "trials", strconv.Itoa(number)), "")
 }
 
 // TrialLog returns what the trial's command printed.
-func (c *Client) TrialLog(ctx context.Context, study string, number int) (string, error) {
+func (c StudyCalls) TrialLog(ctx context.Context, study string, number int) (string, error) {
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: path("studies", study, "trials", strconv.Itoa(number), "log")})
 	if err != nil {
 		return "", err
