@@ -18,8 +18,7 @@ const (
 )
 
 var largePackages = map[string]int{
-	"bench/search": 2512,
-	"study":        6772,
+	"study": 6772,
 }
 
 var largeTypes = map[string]int{

@@ -20,7 +20,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +28,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/bench/program"
+	"github.com/tandem-tune/tandem/bench/search/onefold"
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
@@ -134,7 +134,10 @@ func run(ctx context.Context, o options) error {
 	case "policies":
 		return comparePolicies(ctx, o)
 	case "onefold":
-		return compareOnefold(ctx, o)
+		if err := onefold.Print(ctx, os.Stdout, onefold.Options{Folder: filepath.Join(dataFolder(), "zeus"), Methods: o.methods, Seeds: o.seeds}); err != nil {
+			return fmt.Errorf("%w (%w)", errNoData, err)
+		}
+		return nil
 	case "":
 	default:
 		return fmt.Errorf("-compare: there is no comparison %q, only policies and onefold", o.compare)
@@ -188,13 +191,6 @@ func runPeers(ctx context.Context, tables []*table, o options) (runs []finished,
 	if len(o.peers) == 0 {
 		return nil, nil
 	}
-	python, err := exec.LookPath(o.python)
-	if err == nil {
-		python, err = filepath.Abs(python) // the scripts run in a folder of their own
-	}
-	if err != nil {
-		return nil, []error{fmt.Errorf("no peers: there is no interpreter with them (-python): %w", err)}
-	}
 	var group sync.WaitGroup
 	var mutex sync.Mutex
 	slots := make(chan struct{}, 2)
@@ -206,7 +202,7 @@ func runPeers(ctx context.Context, tables []*table, o options) (runs []finished,
 		group.Go(func() {
 			defer func() { <-slots }()
 			started := time.Now()
-			done, err := runPeer(ctx, python, one, o.jobs(one.name, tables), o.limit)
+			done, err := one.run(ctx, o.python, o.jobs(one.name, tables), o.limit)
 			fmt.Fprintf(os.Stderr, "%s: %d runs in %.0f s\n", one.name, len(done), time.Since(started).Seconds())
 			mutex.Lock()
 			defer mutex.Unlock()

@@ -199,7 +199,7 @@ func TestAPeersScriptRuns(t *testing.T) {
 	}
 	made := small(t)
 	jobs := []*session{newSession("random-full", made, 1, 30), newSession("random-full", made, 2, 30)}
-	done, err := runPeer(t.Context(), python, peer{name: "random-full", script: "random_full.py"}, jobs, time.Minute)
+	done, err := peer{name: "random-full", script: "random_full.py"}.run(t.Context(), python, jobs, time.Minute)
 	if err != nil || len(done) != 2 {
 		t.Fatalf("%d of 2 jobs are done: %v", len(done), err)
 	}
@@ -208,7 +208,7 @@ func TestAPeersScriptRuns(t *testing.T) {
 			t.Errorf("seed %d has the marks %v", one.seed, one.marks)
 		}
 	}
-	_, err = runPeer(t.Context(), python, peer{name: "broken", script: "missing.py"}, jobs, time.Minute)
+	_, err = peer{name: "broken", script: "missing.py"}.run(t.Context(), python, jobs, time.Minute)
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "missing.py") {
 		t.Errorf("a script that cannot start is reported as %v", err)
 	}
@@ -257,6 +257,24 @@ func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q is not in the report:\n%s", line, printed.String())
 		}
+	}
+}
+
+func TestGoptunaSpendsItsBudget(t *testing.T) {
+	t.Parallel()
+	made := small(t)
+	jobs := []*session{newSession("goptuna", made, 1, 30), newSession("goptuna", made, 2, 30)}
+	done, err := peer{name: "goptuna"}.run(t.Context(), "no-python", jobs, time.Minute)
+	if err != nil || len(done) != 2 {
+		t.Fatalf("%d of 2 jobs are done: %v", len(done), err)
+	}
+	for at, one := range done {
+		if len(one.marks) == 0 || !jobs[at].spent() {
+			t.Errorf("seed %d has the marks %v and spent %v", one.seed, one.marks, jobs[at].cost)
+		}
+	}
+	if slices.Equal(done[0].marks, done[1].marks) {
+		t.Errorf("two seeds do the same: %v", done[0].marks)
 	}
 }
 

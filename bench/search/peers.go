@@ -22,10 +22,28 @@ import (
 //go:embed peers/*.py
 var scripts embed.FS
 
-// peer is another tool, run by a script.
+// peer is another tool, run by a script, or in this process where it has none.
 type peer struct {
 	name, script string
 	arguments    []string
+}
+
+// run returns the jobs that the peer finished, even when it fails in between or its
+// time is up.
+func (p peer) run(ctx context.Context, python string, jobs []*session, limit time.Duration) ([]finished, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if p.script == "" {
+		return runGoptuna(limited, jobs)
+	}
+	python, err := exec.LookPath(python)
+	if err == nil {
+		python, err = filepath.Abs(python) // the scripts run in a folder of their own
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: there is no interpreter with it (-python): %w", p.name, err)
+	}
+	return runPeer(limited, python, p, jobs)
 }
 
 // peers in the order in which they are started, the slow ones first.
@@ -35,6 +53,7 @@ func peers() []peer {
 		{name: "smac", script: "smac_peer.py"},
 		{name: "optuna-tpe", script: "optuna_tpe.py"},
 		{name: "optuna-mtpe", script: "optuna_tpe.py", arguments: []string{"--multivariate"}},
+		{name: "goptuna"},
 		{name: "dehb", script: "dehb_peer.py"},
 		{name: "random-full", script: "random_full.py"},
 	}
@@ -128,9 +147,8 @@ func (h *host) train(asked training) (trained, error) {
 	return answer, nil
 }
 
-// runPeer starts the peer's script with the jobs and returns those that it
-// finished, even when it fails in between or its time is up.
-func runPeer(ctx context.Context, python string, one peer, jobs []*session, limit time.Duration) ([]finished, error) {
+// runPeer starts the peer's script with the jobs. That its time is up is no error.
+func runPeer(ctx context.Context, python string, one peer, jobs []*session) ([]finished, error) {
 	folder, err := os.MkdirTemp("", "tandem-peer-")
 	if err != nil {
 		return nil, err
@@ -148,17 +166,15 @@ func runPeer(ctx context.Context, python string, one peer, jobs []*session, limi
 	go server.Serve(listener) //nolint:errcheck // ends with Close
 	defer server.Close()
 
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	arguments := append([]string{filepath.Join(folder, "peers", one.script), "--oracle", "http://" + listener.Addr().String()}, one.arguments...)
-	command := exec.CommandContext(limited, python, arguments...)
+	command := exec.CommandContext(ctx, python, arguments...)
 	command.Dir, command.WaitDelay = folder, 5*time.Second
 	// One thread each: the machine is shared by two peers at a time.
 	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONHASHSEED=0")
 	output, err := command.CombinedOutput()
 	served.mutex.Lock()
 	defer served.mutex.Unlock()
-	if limited.Err() != nil && ctx.Err() == nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = nil // what it finished counts
 	}
 	if err != nil {

@@ -1,10 +1,9 @@
-package main
+package onefold
 
 import (
 	"maps"
 	"testing"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -41,20 +40,5 @@ func TestTogetherFindsWhatOneAfterTheOtherMisses(t *testing.T) {
 	}
 	if m := w.Measure(space.Configuration{"batch_size": space.Int(3), "power_limit": space.Int(100)}, 1, 1); m.Value == m.Value {
 		t.Errorf("what never reached the target has the value %v", m.Value)
-	}
-}
-
-func TestLaddersStayOnTheTable(t *testing.T) {
-	t.Parallel()
-	recorded := map[float64]bool{0.0625: true, 0.125: true, 0.25: true, 0.5: true, 1: true}
-	for _, l := range ladders() {
-		for _, rung := range l.settings.Ladder() {
-			if !recorded[rung.Budget.DataFraction] || rung.Budget.Epochs > 9 {
-				t.Errorf("%s: nobody measured %+v", l.name, rung.Budget)
-			}
-		}
-		if top := (budget.Budget{Epochs: 9, DataFraction: 1}); l.name != "dataset, 1 epoch" && l.settings.Ladder()[2].Budget != top {
-			t.Errorf("%s ends at %+v", l.name, l.settings.Ladder()[2].Budget)
-		}
 	}
 }

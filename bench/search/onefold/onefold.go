@@ -1,9 +1,13 @@
-package main
+// Package onefold answers: does a search of the batch size and the power limit together
+// find less energy than one after the other (thesis section 7.4.1)? It reads the
+// recorded trainings of Zeus.
+package onefold
 
 import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -40,37 +44,52 @@ func (w *workload) Measure(c space.Configuration, _ int, _ float64) simulator.Me
 	return simulator.Measurement{Value: value, Seconds: 1}
 }
 
-// compareOnefold searches the batch size and the power limit together, or one
-// after the other (thesis section 7.4.1), for the least energy to the target.
-func compareOnefold(ctx context.Context, o options) error {
-	workloads, err := loadZeus(filepath.Join(dataFolder(), "zeus"))
+// Options are what is compared.
+type Options struct {
+	Folder  string // of the recorded trainings
+	Methods []string
+	Seeds   int
+}
+
+// Print writes a table for each method: how far above the least energy each way ends.
+// The error is that of the files where these are not there.
+func Print(ctx context.Context, w io.Writer, o Options) error {
+	workloads, err := loadZeus(o.Folder)
 	if err != nil {
-		return fmt.Errorf("%w (%w)", errNoData, err)
+		return err
 	}
-	for _, method := range o.methods {
-		header(os.Stdout, method+": energy above the least, in %", "trials", "together", "first batch size by time, then power", "first batch size by energy, then power")
-		for _, w := range workloads {
+	for _, method := range o.Methods {
+		fmt.Fprintf(w, "\n| %s: energy above the least, in %% | trials | together | first batch size by time, then power | first batch size by energy, then power |\n|---|---|---|---|---|\n", method)
+		for _, one := range workloads {
 			for _, trials := range []int{8, 16, 32} {
-				var excess [3][]float64
-				for seed := range o.seeds {
-					found, err := w.compare(ctx, method, trials, uint64(seed)+1)
-					if err != nil {
-						return fmt.Errorf("%s: %w", w.name, err)
-					}
-					for i, joules := range found {
-						excess[i] = append(excess[i], 100*(joules/w.least()-1))
-					}
+				cells := []string{one.name, strconv.Itoa(trials)}
+				excess, err := one.excess(ctx, method, trials, o.Seeds)
+				if err != nil {
+					return fmt.Errorf("%s: %w", one.name, err)
 				}
-				cells := []string{w.name, strconv.Itoa(trials)}
 				for _, values := range excess {
 					q := quartilesOf(values)
 					cells = append(cells, fmt.Sprintf("%.1f (%.1f to %.1f)", q.median, q.low, q.high))
 				}
-				fmt.Printf("| %s |\n", strings.Join(cells, " | "))
+				fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
 			}
 		}
 	}
 	return nil
+}
+
+// excess is by how many percent the three ways end above the least energy, by seed.
+func (w *workload) excess(ctx context.Context, method string, trials, seeds int) (excess [3][]float64, err error) {
+	for seed := range seeds {
+		found, err := w.compare(ctx, method, trials, uint64(seed)+1) //nolint:gosec // a small number
+		if err != nil {
+			return excess, err
+		}
+		for i, joules := range found {
+			excess[i] = append(excess[i], 100*(joules/w.least()-1))
+		}
+	}
+	return excess, nil
 }
 
 // quartiles are of a list that need not be sorted, interpolated linearly.
@@ -151,7 +170,7 @@ func (w *workload) search(ctx context.Context, s sought) ([2]int64, error) {
 	if err != nil {
 		return [2]int64{}, err
 	}
-	trace, err := simulator.Run(ctx, def, w, simulator.Options{Seed: s.seed, LeaseSeconds: longLease})
+	trace, err := simulator.Run(ctx, def, w, simulator.Options{Seed: s.seed, LeaseSeconds: 100_000})
 	if err != nil || trace.Recommendation.Best == nil {
 		return [2]int64{s.batches[0], s.watts[len(s.watts)-1]}, err
 	}
