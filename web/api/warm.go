@@ -21,8 +21,7 @@ type warmStudy struct {
 	Prior     []protocol.Observation `json:"prior"`
 }
 
-// creation is what a body asks for: a study file, alone or with results of
-// elsewhere.
+// creation returns the study file of a body, and the results of elsewhere that it has.
 func creation(format studyfile.Format, body []byte) (studyfile.Format, []byte, []protocol.Observation, error) {
 	if format != studyfile.JSON || !isWarm(body) {
 		return format, body, nil, nil
