@@ -71,6 +71,9 @@ func TestFeaturesAreRatesOfTheProcessTree(t *testing.T) {
 			"page_faults_minor per CPU second": math.Log1p(995. / 100), "context_switches per CPU second": math.Log1p(195. / 20),
 			"resident_bytes": shared["resident_bytes"], "threads": shared["threads"], "disk_read_bytes per CPU second": math.Log1p(1),
 		}},
+		"children that load data": {trial.Profile{Host: map[string]trial.Float{"tree.resident_bytes": 5 << 30, "tree.resident_file_bytes": 2 << 30, "tree.largest_resident_bytes": 1 << 30, "tree.largest_resident_file_bytes": 512 << 20}}, map[string]float64{
+			"resident bytes of files": math.Log1p(32), "resident bytes of its own": math.Log1p(32),
+		}},
 		"waiting and first threads are known": {changed(profile(), map[string]trial.Float{"tree.cpu_waiting": 1, "tree.cpu_first_threads": 0.5, "tree.context_switches_forced": 350, "tree.resident_file_bytes": 512 << 20}, "instructions", "cpu-cycles", "cache-misses"), map[string]float64{
 			"cores wanted":                              math.Log1p(3 / 0.05),
 			"share of CPU time in first threads":        math.Log1p(0.25 / 0.05),

@@ -16,6 +16,9 @@ type Record struct {
 	// Machine is the type of machine (protocol.Machine.Type).
 	Machine string    `json:"machine" maxLength:"1024"`
 	Updated time.Time `json:"updated"`
+	// Odd says that the newest profile was not like those before it under the same
+	// configuration: a second one in a row is a drift.
+	Odd bool `json:"odd,omitempty"`
 	// Cells has one entry for each system configuration that was run.
 	Cells []Cell `json:"cells" maxItems:"256"`
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -185,7 +186,7 @@ func printChosen(t trace, all [][]outcome, power forecast.Power, row printing) e
 				if err != nil {
 					return forecast.Play{}, err
 				}
-				play, _, err := knob.PlayCorrected(every(o.testing, forecast.Horizon), asked, forecast.Correction{})
+				play, _, err := playCorrected(knob, every(o.testing, forecast.Horizon), asked, forecast.Correction{})
 				return play, err
 			}
 			if err := row(fmt.Sprintf("%s, %g asked for, corrected by what is served", name, asked), "–", named(all, name), corrected); err != nil {
@@ -221,6 +222,21 @@ func printBaselines(t trace, all [][]outcome, power forecast.Power, row printing
 		if err != nil {
 			return forecast.Play{}, err
 		}
-		return knob.Foresight(every(o.testing, forecast.Horizon))
+		return knob.PlayBy(every(o.testing, forecast.Horizon), func(one forecast.Judged) int {
+			return min(t.total, int(math.Ceil(slices.Max(one.Actual)-1e-9)))
+		}, func(_, _ float64) {})
 	})
+}
+
+// playCorrected plays a knob that is set anew at each of the forecasts for a performance
+// as it is corrected by what the ones before it served. It returns the last correction.
+func playCorrected(k *forecast.Knob, all []forecast.Judged, performance float64, c forecast.Correction) (forecast.Play, forecast.Correction, error) {
+	if _, _, err := k.Set(performance); err != nil {
+		return forecast.Play{}, c, err
+	}
+	play, err := k.PlayBy(all, func(one forecast.Judged) int {
+		setting, _, _ := k.Set(c.Aim(performance)) // an aim is a performance
+		return k.Awake(one.Forecast, setting.Quantile, 0)
+	}, func(demand, served float64) { c = c.Seen(performance, demand, served, k.MeanDemand()) })
+	return play, c, err
 }

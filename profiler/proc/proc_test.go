@@ -71,7 +71,8 @@ func TestTreeIsFollowed(t *testing.T) {
 		t.Errorf("looking thoroughly, the tree used %g s of user time, want 7", got)
 	}
 	if o.States["tree.processes"] != 3 || o.States["tree.threads"] != 6 || o.Sums["tree.context_switches"] != 17 || o.Sums["tree.disk_read_bytes"] != 4096 ||
-		o.Sums["tree.context_switches_forced"] != 4 || o.Sums["tree.cpu_waiting"] != 0.75 || o.Sums["tree.cpu_first_threads"] != 1.5 || o.States["tree.resident_file_bytes"] != 25*1024 {
+		o.Sums["tree.context_switches_forced"] != 4 || o.Sums["tree.cpu_waiting"] != 0.75 || o.Sums["tree.cpu_first_threads"] != 1.5 || o.States["tree.resident_file_bytes"] != 25*1024 ||
+		o.States["tree.largest_resident_bytes"]*3 != o.States["tree.resident_bytes"] {
 		t.Errorf("got %v and %v", o.Sums, o.States)
 	}
 	proctest.Remove(t, root, "proc/12")

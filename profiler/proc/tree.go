@@ -121,9 +121,12 @@ func (t *Tree) Observe(thorough bool) Observation {
 		}
 	}
 	t.members = now
-	sum := t.ended
+	sum, largest := t.ended, usage{}
 	for _, one := range now {
 		sum.add(one)
+		if one.residentBytes > largest.residentBytes {
+			largest = one
+		}
 		sum.threads += one.threads
 		sum.residentBytes += one.residentBytes
 		sum.residentFileBytes += one.residentFileBytes
@@ -139,8 +142,9 @@ func (t *Tree) Observe(thorough bool) Observation {
 	}
 	t.observeThreads(o, sum.accountsContextChanges)
 	if sum.accountsFiles {
-		o.States["tree.resident_file_bytes"] = sum.residentFileBytes
+		o.States["tree.resident_file_bytes"], o.States["tree.largest_resident_file_bytes"] = sum.residentFileBytes, largest.residentFileBytes
 	}
+	o.States["tree.largest_resident_bytes"] = largest.residentBytes
 	o.States["tree.resident_bytes"], o.States["tree.threads"], o.States["tree.processes"] = sum.residentBytes, sum.threads, float64(len(now))
 	return o
 }

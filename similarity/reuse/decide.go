@@ -79,12 +79,22 @@ type Result struct {
 func Decide(memory *similarity.Memory, q Input) Result {
 	var result Result
 	own := q.Record
-	if cell, known := cellOf(own, q.Epoch.Configuration); known && q.Epoch.Features != nil && cell.Profiles > 0 && memory.Drifted(cell, q.Epoch.Features) {
-		own = similarity.Record{ID: q.NewRecord, Machine: own.Machine}
-		result.Drifted = true
+	if cell, known := cellOf(own, q.Epoch.Configuration); known && q.Epoch.Features != nil {
+		odd := memory.Drifted(cell, q.Epoch.Features)
+		switch {
+		case odd && own.Odd:
+			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine}
+			result.Drifted = true
+		case odd: // chance, until the next one says the same: it counts for nothing
+			q.Epoch.Features, q.Epoch.Timed = nil, false
+		}
+		own.Odd = odd && !result.Drifted
 	}
 	own.Updated = q.Epoch.At
 	result.Record = observe(own, q.Epoch)
+	if cell, known := cellOf(result.Record, q.Epoch.Configuration); known {
+		q.Epoch.Features = cell.Features // a mean says more of the run than one epoch
+	}
 
 	d := newDecision(memory, q, result.Record)
 	d.drifted = result.Drifted

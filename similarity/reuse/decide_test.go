@@ -3,6 +3,7 @@ package reuse_test
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -156,12 +157,22 @@ func TestADriftIsLookedUpAnew(t *testing.T) {
 		Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: record, NewRecord: "fresh-run", Left: 5,
 		Epoch: reuse.Epoch{Configuration: with(1), Timed: true, Seconds: 9, Joules: 9, Features: features(900, 1)},
 	}
+	once := reuse.Decide(memory, input)
+	if once.Drifted || once.Record.ID != record.ID || !once.Record.Odd || strings.Contains(once.Setting.Why, "has changed") {
+		t.Errorf("one odd profile is answered with %+v", once)
+	}
+	for i, cell := range once.Record.Cells {
+		if !reflect.DeepEqual(cell, record.Cells[i]) {
+			t.Errorf("one odd epoch made %+v of %+v", cell, record.Cells[i])
+		}
+	}
+	input.Record = once.Record
 	result := reuse.Decide(memory, input)
-	if !result.Drifted || result.Record.ID != "fresh-run" || len(result.Record.Cells) != 1 || !strings.Contains(result.Setting.Why, "has changed") {
+	if !result.Drifted || result.Record.Odd || result.Record.ID != "fresh-run" || len(result.Record.Cells) != 1 || !strings.Contains(result.Setting.Why, "has changed") {
 		t.Errorf("a changed profile is answered with %+v", result)
 	}
 	input.Epoch.Features = features(7, 1)
-	if result := reuse.Decide(memory, input); result.Drifted || result.Record.ID != record.ID {
+	if result := reuse.Decide(memory, input); result.Drifted || result.Record.ID != record.ID || result.Record.Odd {
 		t.Errorf("an unchanged profile is taken for a drift: %+v", result)
 	}
 }

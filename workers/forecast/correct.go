@@ -52,19 +52,3 @@ func (c Correction) Seen(performance, demand, served, mean float64) Correction {
 	unserved := max(0, demand-served)
 	return Correction{Debt: min(max(0, c.Debt+(unserved-(1-performance)*demand)/allowed), MostDebt())}
 }
-
-// PlayCorrected plays a knob that is set anew at each of the forecasts, which are
-// Horizon minutes apart, for a performance as it is corrected by what the ones
-// before it served. It begins with a correction, and returns the last one. The
-// error says what cannot be meant.
-func (k *Knob) PlayCorrected(all []Judged, performance float64, begin Correction) (Play, Correction, error) {
-	if _, _, err := k.Set(performance); err != nil {
-		return Play{}, begin, err
-	}
-	c := begin
-	play, err := k.play(all, func(one Judged) int {
-		setting, _, _ := k.Set(c.Aim(performance)) // an aim is a performance
-		return k.Awake(one.Forecast, setting.Quantile, 0)
-	}, func(demand, served float64) { c = c.Seen(performance, demand, served, k.mean) })
-	return play, c, err
-}

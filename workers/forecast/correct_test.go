@@ -98,7 +98,7 @@ func TestAShiftIsCorrected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	corrected, after, err := k.PlayCorrected(harder, asked, forecast.Correction{})
+	corrected, after, err := playCorrected(k, harder, asked, forecast.Correction{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +109,11 @@ func TestAShiftIsCorrected(t *testing.T) {
 		t.Errorf("asked for %g: corrected %+v with a debt of %g, as it was set %+v", asked, corrected, after.Debt, fixed)
 	}
 	// It goes on where it was: what it begins with counts from the first decision on.
-	again, _, err := k.PlayCorrected(harder[:50], asked, after)
+	again, _, err := playCorrected(k, harder[:50], asked, after)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, _, err := k.PlayCorrected(harder[:50], asked, forecast.Correction{}); err != nil || again.Served <= first.Served {
+	if first, _, err := playCorrected(k, harder[:50], asked, forecast.Correction{}); err != nil || again.Served <= first.Served {
 		t.Errorf("with what was seen before it serves %g, without %g: %v", again.Served, first.Served, err)
 	}
 	// Where the knob was set on the same, it costs little.
@@ -121,11 +121,24 @@ func TestAShiftIsCorrected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, _, err := k.PlayCorrected(same, asked, forecast.Correction{})
+	kept, _, err := playCorrected(k, same, asked, forecast.Correction{})
 	if err != nil || kept.Served < plain.Served || kept.Saved < plain.Saved-0.02 {
 		t.Errorf("on the same demand: %+v, without correction %+v: %v", kept, plain, err)
 	}
-	if _, _, err := k.PlayCorrected(same, 1.5, forecast.Correction{}); err == nil {
+	if _, _, err := playCorrected(k, same, 1.5, forecast.Correction{}); err == nil {
 		t.Error("a performance of 1.5 was taken")
 	}
+}
+
+// playCorrected plays a knob that is set anew at each of the forecasts for a performance
+// as it is corrected by what the ones before it served. It returns the last correction.
+func playCorrected(k *forecast.Knob, all []forecast.Judged, performance float64, c forecast.Correction) (forecast.Play, forecast.Correction, error) {
+	if _, _, err := k.Set(performance); err != nil {
+		return forecast.Play{}, c, err
+	}
+	play, err := k.PlayBy(all, func(one forecast.Judged) int {
+		setting, _, _ := k.Set(c.Aim(performance)) // an aim is a performance
+		return k.Awake(one.Forecast, setting.Quantile, 0)
+	}, func(demand, served float64) { c = c.Seen(performance, demand, served, k.MeanDemand()) })
+	return play, c, err
 }

@@ -154,7 +154,8 @@ func TestTheKnobServesWhatIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if foresight, err := atOnce.Foresight(played); err != nil || foresight.Served != 1 || foresight.Met != 1 || foresight.Saved <= 0 {
+	foresight, err := atOnce.PlayBy(played, func(one forecast.Judged) int { return min(200, int(math.Ceil(slices.Max(one.Actual)-1e-9))) }, func(_, _ float64) {})
+	if err != nil || foresight.Served != 1 || foresight.Met != 1 || foresight.Saved <= 0 {
 		t.Errorf("with foresight, and nothing to wait for: %+v, %v", foresight, err)
 	}
 	for _, performance := range []float64{0.9, 0.97, 0.99} {

@@ -120,19 +120,7 @@ func (k *Knob) Awake(f Forecast, quantile, margin float64) int {
 // quantile and with a share of GPUs more than it says (the threshold of section
 // 4.4).
 func (k *Knob) Play(all []Judged, quantile, margin float64) (Play, error) {
-	return k.play(all, func(one Judged) int { return k.Awake(one.Forecast, quantile, margin) }, unseen)
-}
-
-// Foresight is what nothing can beat: in each decision's minutes as many GPUs are
-// awake as will be wanted at once.
-func (k *Knob) Foresight(all []Judged) (Play, error) {
-	return k.play(all, func(one Judged) int {
-		most := 0.0
-		for _, actual := range one.Actual {
-			most = max(most, actual)
-		}
-		return min(k.total, int(math.Ceil(most-1e-9)))
-	}, unseen)
+	return k.PlayBy(all, func(one Judged) int { return k.Awake(one.Forecast, quantile, margin) }, func(_, _ float64) {})
 }
 
 // Serving is how many GPUs serve in a minute behind a decision, the first being 0:
@@ -144,11 +132,9 @@ func (k *Knob) Serving(before, wanted, minute int) int {
 	return wanted
 }
 
-func unseen(_, _ float64) {}
-
-// play decides at each of the forecasts, and tells after each minute what of its
-// demand was served.
-func (k *Knob) play(all []Judged, decide func(Judged) int, seen func(demand, served float64)) (Play, error) {
+// PlayBy decides at each of the forecasts how many GPUs are awake, and tells after each
+// minute what of its demand was served.
+func (k *Knob) PlayBy(all []Judged, decide func(Judged) int, seen func(demand, served float64)) (Play, error) {
 	if len(all) == 0 {
 		return Play{}, errors.New("there is no forecast to play")
 	}
