@@ -30,19 +30,13 @@ const (
 // Nobody is who has not said who it is: it has no studies and no leases.
 func Nobody() Caller { return Caller{Owner: journal.Separator, Sight: Own, Holder: journal.Separator} }
 
-// callerKey is the context key of the caller.
-type callerKey struct{}
-
 // WithCaller makes the use case called with the context act for the caller.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
+	return access.WithCaller(ctx, caller)
 }
 
 // callerOf is the caller of a use case; the program itself without one.
-func callerOf(ctx context.Context) Caller {
-	caller, _ := ctx.Value(callerKey{}).(Caller)
-	return caller
-}
+func callerOf(ctx context.Context) Caller { return access.CallerOf(ctx) }
 
 // called is what the caller calls the study: its name where all that it sees are its
 // own, else its reference, since several users may have one of that name.
@@ -53,38 +47,9 @@ func called(study Study, c Caller) string {
 	return study.Reference()
 }
 
-// denial is an error that hides from a caller what there is.
-type denial struct{ told error }
-
-// Error returns what the caller is told.
-func (d denial) Error() string { return d.told.Error() }
-
-// Unwrap returns what the caller is told.
-func (d denial) Unwrap() error { return d.told }
-
-// insteadOf is what is told in place of an error, a denial if that was one.
-func insteadOf(err error, told error) error {
-	if Denied(err) {
-		return denial{told}
-	}
-	return told
-}
-
 // Denied reports whether the error hides from its caller something that there
 // is: it reads as if there were nothing.
-func Denied(err error) bool {
-	for err != nil {
-		if _, ok := err.(denial); ok {
-			return true
-		}
-		unwrapping, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return false
-		}
-		err = unwrapping.Unwrap()
-	}
-	return false
-}
+func Denied(err error) bool { return access.Denied(err) }
 
 // find returns the study that the caller means: by its id, by the name of one
 // of its own, or by the reference of any. One that does not exist for the
@@ -102,7 +67,7 @@ func (s *Service) find(ctx context.Context, ref string) (Study, error) {
 		}
 	}
 	if err == nil {
-		err = denial{problem.New(problem.NotFound, "there is no study %q", ref)}
+		err = access.Deny(problem.New(problem.NotFound, "there is no study %q", ref))
 	}
 	return Study{}, err
 }
@@ -121,7 +86,7 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 			return err
 		}
 	case Shared: // who reads pages downloads no weights
-		return denial{problem.New(problem.NotFound, "there is no artifact %s", sha256)}
+		return access.Deny(problem.New(problem.NotFound, "there is no artifact %s", sha256))
 	case Held:
 	}
 	for _, lease := range s.allocator.Leases() {
@@ -140,5 +105,5 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 			return nil
 		}
 	}
-	return denial{problem.New(problem.NotFound, "there is no artifact %s", sha256)}
+	return access.Deny(problem.New(problem.NotFound, "there is no artifact %s", sha256))
 }

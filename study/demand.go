@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
+	"github.com/tandem-tune/tandem/workers/rules"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
@@ -118,4 +119,76 @@ func placesOf(t trial.Trial) float64 {
 		return max(leastPlace, t.GPUShare.Fraction)
 	}
 	return float64(max(1, len(t.GPUs)))
+}
+
+// Situation is what a [demand.Scaler] decides about, but for what is wanted: the
+// workers, which of those that were drained by advice trials wait for, which of the
+// others a study cannot do without, and what was done before.
+func (s *Service) Situation() demand.Situation {
+	all := s.allocator.Snapshot()
+	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
+	sought := make(map[rules.WorkerName]bool)
+	for r := range s.each() {
+		want := r.wants()
+		if r.stale || want.Running == 0 && want.Ready == 0 {
+			continue
+		}
+		if worker, some := scheduler.Sought(all, s.ask(r, nil), want.Ready > 0 && !r.full(0)); some {
+			sought[worker] = true
+		}
+	}
+	for i, one := range situation.Hosts {
+		situation.Hosts[i].Sought = sought[rules.WorkerName{Name: one.Name, Holder: one.Holder}]
+	}
+	return situation
+}
+
+// Census counts what the server has to do at one moment.
+type Census struct {
+	// Studies counts those that are not over, by status.
+	Studies map[protocol.StudyStatus]int
+	// Ended counts those that have ended since the service was started, by how they did.
+	Ended map[protocol.StudyStatus]int
+	// Trials counts the trials of those that are not over, by state; every state is present.
+	Trials map[trial.State]int
+	// Alive counts the workers that were heard of within the term of a lease,
+	// Silent the others that are still remembered. Slots is how many trials the
+	// living ones offer to run at once, Leases how many trials are out.
+	Alive, Silent, Slots, Leases int
+}
+
+// Census counts what is in memory: it asks the store for nothing, so that it
+// can be taken often.
+func (s *Service) Census() Census {
+	census := Census{
+		Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 0, protocol.StudyPaused: 0},
+		Ended:   make(map[protocol.StudyStatus]int),
+		Trials:  make(map[trial.State]int),
+	}
+	s.mutex.Lock()
+	for _, status := range []protocol.StudyStatus{protocol.StudyCompleted, protocol.StudyStopped, protocol.StudyFailed} {
+		census.Ended[status] = s.ended[status]
+	}
+	s.mutex.Unlock()
+	for _, state := range trial.States() {
+		census.Trials[state] = 0
+	}
+	for r := range s.each() {
+		if !r.study.Status.Over() {
+			census.Studies[r.study.Status]++
+			for _, t := range r.trials {
+				census.Trials[t.State]++
+			}
+		}
+	}
+	census.Leases = len(s.allocator.Leases())
+	for _, worker := range s.allocator.Snapshot().Workers {
+		if !worker.Alive {
+			census.Silent++
+			continue
+		}
+		census.Alive++
+		census.Slots += worker.Registration.Slots
+	}
+	return census
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -26,27 +27,15 @@ func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoc
 	return def, s.allocator.SiteOf(t.Worker, id).Machine, nil
 }
 
-// recordInference makes what became known of a trial's model durable.
-func (s *Service) recordInference(ctx context.Context, result inference.Result, answer any) error {
-	switch answer := answer.(type) {
-	case *protocol.ArchitectureReply:
-		return emulated(ctx, s, result, answer)
-	case *protocol.Deployments:
-		return emulated(ctx, s, result, answer)
-	default:
-		return problem.New(problem.Internal, "an inference is answered with %T", answer)
-	}
-}
-
 // importArchitectures makes what came from elsewhere durable.
 func (s *Service) importArchitectures(ctx context.Context, change Change, reply *protocol.ArchitecturesImported) error {
 	_, err := apply(ctx, s, change, reply)
 	return err
 }
 
-// emulated writes the architecture, and what it means for the trial and for
+// recordInference writes the architecture, and what it means for the trial and for
 // others of the same architecture on such a machine.
-func emulated[T any](ctx context.Context, s *Service, e inference.Result, answer *T) error {
+func (s *Service) recordInference(ctx context.Context, e inference.Result, answer any) error {
 	r, t, err := s.lockedTrial(ctx, e.Trial)
 	if err != nil {
 		return err
@@ -69,4 +58,51 @@ func emulated[T any](ctx context.Context, s *Service, e inference.Result, answer
 	}
 	tx.then(e.Then)
 	return commit(ctx, s, tx, answer)
+}
+
+// ImportGroundTruth takes in what another server exported: all of it, or
+// nothing if any of it has a fault. Of a record that is here too the newer
+// version stays, so that to import the same again changes nothing.
+func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error) {
+	var reply protocol.GroundTruthImported
+	if err := groundtruth.Check(sent, s.options.Now()); err != nil {
+		return reply, err
+	}
+	if err := s.teaching.Enter(ctx); err != nil {
+		return reply, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	defer s.teaching.Leave()
+	here, err := s.store.Records(ctx, "")
+	if err != nil {
+		return reply, err
+	}
+	wanted := groundtruth.Wanted(sent.Records, here)
+	reply = protocol.GroundTruthImported{Imported: len(wanted), Skipped: len(sent.Records) - len(wanted)}
+	if ours, err := apply(ctx, s, Change{Records: wanted}, &reply); !ours {
+		return reply, err
+	}
+	s.truth.Learn(wanted)
+	s.notify() // whoever waits for a trial may get another configuration with it
+	return reply, nil
+}
+
+// ForgetGroundTruth removes what runs taught on a type of machine; on all types
+// if it is empty. A run that goes on begins its record anew with its next report.
+func (s *Service) ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error) {
+	var reply protocol.GroundTruthForgotten
+	if err := s.teaching.Enter(ctx); err != nil {
+		return reply, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	defer s.teaching.Leave()
+	here, err := s.store.Records(ctx, machine)
+	if err != nil {
+		return reply, err
+	}
+	reply.Forgotten = len(here)
+	if ours, err := apply(ctx, s, Change{Forget: &machine}, &reply); !ours {
+		return reply, err
+	}
+	s.truth.Forget(machine)
+	s.notify()
+	return reply, nil
 }

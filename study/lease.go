@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -363,7 +364,7 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 }
 
 func resumeReason(reason string, t trial.Trial, rung budget.Rung) string {
-	return reason + "; resumes at epoch " + itoa(t.NextEpoch(rung)) + " from the checkpoint of epoch " + itoa(t.Checkpoint.Epoch)
+	return fmt.Sprintf("%s; resumes at epoch %d from the checkpoint of epoch %d", reason, t.NextEpoch(rung), t.Checkpoint.Epoch)
 }
 
 // leaseOf is the trial as its worker is told about it.

@@ -12,7 +12,7 @@ import (
 // made of, what is worked out again whenever it is asked for, and what was heard of
 // workers and what they sent, which a change that is refused does not take back.
 var notCompared = map[string]bool{
-	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.scheduler": true,
+	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.scheduler": true, "Governor.allocator": true,
 	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
 	"session.newest": true, "session.loads": true, "session.used": true, "session.stale": true, "session.summary": true, "session.method": true,
 	"session.ready": true, "session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,

@@ -28,7 +28,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.autoscale(caller)}
+	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.Governor.Autoscale(caller)}
 	probes := s.allocator.Probes()
 	known := costmodel.TypesOf(types, probes.Known, probes.Changes)
 	running := map[string][]protocol.PoolRun{}

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -57,9 +58,9 @@ func receiptOf(ctx context.Context, answer any, at time.Time) (*Receipt, error) 
 
 // apply stores a change of what belongs to no study, with the answer under the call's
 // key. ours is false where another request with the same key was faster: the answer is
-// replaced by the one that was stored.
-func apply[T any](ctx context.Context, s *Service, change Change, answer *T) (ours bool, err error) {
-	if change.Receipt, err = receiptOf(ctx, *answer, s.options.Now()); err != nil {
+// replaced by the one that was stored. The answer is a pointer.
+func apply(ctx context.Context, s *Service, change Change, answer any) (ours bool, err error) {
+	if change.Receipt, err = receiptOf(ctx, answer, s.options.Now()); err != nil {
 		return false, err
 	}
 	// A client that hangs up must not leave us guessing whether the write happened.
@@ -71,7 +72,7 @@ func apply[T any](ctx context.Context, s *Service, change Change, answer *T) (ou
 
 // overtaken looks whether a refused write has lost to another request with the
 // same key: if so, the answer is replaced by the one that was stored.
-func overtaken[T any](ctx context.Context, s *Service, refused error, answer *T) error {
+func overtaken(ctx context.Context, s *Service, refused error, answer any) error {
 	key, keyed := ctx.Value(idempotencyKey{}).(idempotency)
 	if !keyed || !problem.Is(refused, problem.Conflict) {
 		return refused
@@ -83,9 +84,6 @@ func overtaken[T any](ctx context.Context, s *Service, refused error, answer *T)
 	case err != nil || !found:
 		return refused
 	}
-	// Decoded by itself: on top of ours, what theirs lacks would stay.
-	var theirs T
-	err = json.Unmarshal(stored, &theirs)
-	*answer = theirs
-	return err
+	reflect.ValueOf(answer).Elem().SetZero() // else what theirs lacks would stay of ours
+	return json.Unmarshal(stored, answer)
 }

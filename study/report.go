@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -19,8 +18,6 @@ const maxSeconds = 1e9
 
 // maxNeighbours is how many trials a machine may run beside one.
 const maxNeighbours = 4096
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 // Report stores one epoch's outcome and answers what to do next. An epoch that
 // was accepted before changes nothing, whatever it says now; one that a later

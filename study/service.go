@@ -18,11 +18,13 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/governor"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
@@ -45,13 +47,14 @@ type Options struct {
 	Users func(context.Context) (map[string]bool, error)
 }
 
-// What a Service does by other objects: with copies of studies alone, and about
-// inference.
+// What a Service does by other objects: with copies of studies alone, about
+// inference, and with the rules of the pool.
 type (
 	analysed struct{ *analysis.Queries }
 	ranked   struct{ *ranking.Queries }
 	taught   struct{ groundtruth.Queries }
 	inferred struct{ *inference.Service }
+	governed struct{ *governor.Governor }
 )
 
 // Service holds the use cases. It is safe for concurrent use.
@@ -87,8 +90,7 @@ type Service struct {
 	// learning lets one model of GPUs be fitted at a time.
 	learning gate.Gate
 
-	// governing lets one change of the pool's rules be made at a time.
-	governing gate.Gate
+	governed
 
 	allocator *allocator.Allocator
 	// scheduler is locked before a session.
@@ -108,10 +110,13 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	s := &Service{
 		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), governing: gate.New(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
+		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
 	}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm()})
+	s.governed = governed{governor.New(s.allocator, governor.Options{
+		Now: options.Now, NewID: s.newID, Users: options.Users, Find: s.find, Apply: s.applyRules, Changed: s.notify, Autoscale: options.Autoscale,
+	})}
 	s.scheduler = scheduler.New(scheduled{s}, s.allocator, options.Now)
 	s.inferred = inferred{inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Look: s.Look, Gate: s.analyses, Now: options.Now})}
 	s.taught = taught{s.truth.Queries()}
@@ -185,7 +190,7 @@ func (s *Service) restamp(ctx context.Context, r *session, served time.Time, sna
 func (s *Service) Close(ctx context.Context) error {
 	var failures []error
 	now := s.options.Now()
-	if err := s.keepRules(ctx, now, now, true); err != nil {
+	if err := s.Keep(ctx, now, now, true); err != nil {
 		failures = append(failures, err)
 	}
 	if err := s.saveGPUs(ctx, true); err != nil {
@@ -303,7 +308,11 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session, trial
 	}
 	r, err := s.locked(ctx, study)
 	if problem.Is(err, problem.NotFound) {
-		return nil, trial.Trial{}, insteadOf(err, problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id))
+		lost := error(problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id))
+		if access.Denied(err) {
+			lost = access.Deny(lost)
+		}
+		return nil, trial.Trial{}, lost
 	}
 	if err != nil {
 		return nil, trial.Trial{}, err
@@ -316,7 +325,7 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session, trial
 	t := r.trials[number]
 	if !callerOf(ctx).Holds(t.Holder) {
 		r.mutex.Unlock()
-		return nil, trial.Trial{}, denial{problem.New(problem.LeaseLost, "trial %s is out under a lease of another worker: stop working on it", id)}
+		return nil, trial.Trial{}, access.Deny(problem.New(problem.LeaseLost, "trial %s is out under a lease of another worker: stop working on it", id))
 	}
 	return r, t, nil
 }

@@ -147,9 +147,9 @@ func (tx *transaction) search(event search.Event) ([]search.Action, error) {
 // the change is durable or refused. A refused change takes those behind it
 // along: each is written only behind the event it was decided on.
 //
-// answer is what the caller will be told; if another request with the same
+// answer points to what the caller will be told; if another request with the same
 // Idempotency-Key won the race, it is replaced by the answer that one stored.
-func commit[T any](ctx context.Context, s *Service, tx *transaction, answer *T) error {
+func commit(ctx context.Context, s *Service, tx *transaction, answer any) error {
 	var err error
 	if tx.change.Receipt, err = receiptOf(ctx, answer, tx.now); err != nil {
 		tx.abandon()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -21,7 +22,7 @@ import (
 // conflict.
 func (s *Service) RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
 	if err := s.allocator.Register(callerOf(ctx), registration); err != nil {
-		return protocol.Timing{}, denial{problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID)}
+		return protocol.Timing{}, access.Deny(problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID))
 	}
 	s.gpus.Connect(s.allocator.GPUTypes())
 	return s.timing(), nil
@@ -55,7 +56,7 @@ func unknownWorker(worker string) error {
 // registered and the caller's.
 func unspoken(worker string, err error) error {
 	if errors.Is(err, allocator.ErrForeign) {
-		return denial{unknownWorker(worker)}
+		return access.Deny(unknownWorker(worker))
 	}
 	return unknownWorker(worker)
 }

@@ -1,4 +1,4 @@
-package study
+package governor
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/rules"
 )
@@ -24,49 +25,48 @@ func checkUser(at, user string) []problem.Field {
 }
 
 // SetQuota bounds what the user has of the pool, in place of any quota before.
-func (s *Service) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
+func (g *Governor) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
 	if faults := checkUser("user", user); len(faults) > 0 {
 		return protocol.QuotaView{}, problem.WithFields("the quota is not valid", faults)
 	}
-	users, err := s.users(ctx)
+	users, err := g.users(ctx)
 	if err != nil {
 		return protocol.QuotaView{}, err
 	}
-	if err := s.governing.Enter(ctx); err != nil {
+	if err := g.gate.Enter(ctx); err != nil {
 		return protocol.QuotaView{}, err
 	}
-	defer s.governing.Leave()
+	defer g.gate.Leave()
 	owner := rules.OwnerNamed(user)
-	view := s.allocator.QuotaViews(owner)[owner]
+	view := g.allocator.QuotaViews(owner)[owner]
 	view.UserAbsent = absentUser(owner, users)
-	if view.Quota == nil && len(s.allocator.Snapshot().Rules.Quotas) >= mostRules {
+	if view.Quota == nil && len(g.allocator.Snapshot().Rules.Quotas) >= mostRules {
 		return protocol.QuotaView{}, problem.New(problem.Exhausted, "there are %d quotas, the most there may be: remove one first", mostRules)
 	}
 	view.Quota = &quota
 	counted := rules.QuotaOf(quota)
-	err = govern(ctx, s, &view, []PoolEntry{journal.Entry(rules.QuotaEntry, user, quota)}, func(r *rules.Rules) { r.SetQuota(owner, &counted) })
+	err = g.govern(ctx, &view, []journal.PoolEntry{journal.Entry(rules.QuotaEntry, user, quota)}, func(r *rules.Rules) { r.SetQuota(owner, &counted) })
 	return view, err
 }
 
 // RemoveQuota lets the user have what there is again.
-func (s *Service) RemoveQuota(ctx context.Context, user string) error {
-	if err := s.governing.Enter(ctx); err != nil {
+func (g *Governor) RemoveQuota(ctx context.Context, user string) error {
+	if err := g.gate.Enter(ctx); err != nil {
 		return err
 	}
-	defer s.governing.Leave()
+	defer g.gate.Leave()
 	owner := rules.OwnerNamed(user)
-	if _, has := s.allocator.Snapshot().Rules.Quotas[owner]; !has {
+	if _, has := g.allocator.Snapshot().Rules.Quotas[owner]; !has {
 		return noQuota(user)
 	}
-	var nothing struct{}
-	return govern(ctx, s, &nothing, []PoolEntry{{Kind: rules.QuotaEntry, Name: user}}, func(r *rules.Rules) { r.SetQuota(owner, nil) })
+	return g.govern(ctx, new(struct{}), []journal.PoolEntry{{Kind: rules.QuotaEntry, Name: user}}, func(r *rules.Rules) { r.SetQuota(owner, nil) })
 }
 
 func noQuota(user string) error { return problem.New(problem.NotFound, "user %q has no quota", user) }
 
 // Quota is the user's quota and what its trials have. A user sees its own only.
-func (s *Service) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
-	views, err := s.Quotas(ctx)
+func (g *Governor) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
+	views, err := g.Quotas(ctx)
 	for _, one := range views {
 		if one.User == user && one.Quota != nil {
 			return one, nil
@@ -86,19 +86,19 @@ func absentUser(owner string, users map[string]bool) bool {
 
 // Quotas are those of all users that have one, or whose trials have something of
 // the pool, by name. A user sees its own only.
-func (s *Service) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
-	caller := callerOf(ctx)
-	users, err := s.users(ctx)
+func (g *Governor) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
+	caller := access.CallerOf(ctx)
+	users, err := g.users(ctx)
 	if err != nil {
 		return nil, err
 	}
 	views := []protocol.QuotaView{}
 	var own []string
-	if caller.Sight == Own {
+	if caller.Sight == access.Own {
 		own = []string{caller.Owner}
 	}
-	for owner, view := range s.allocator.QuotaViews(own...) {
-		if caller.Sight == All || caller.Sight == Own && caller.Owner == owner {
+	for owner, view := range g.allocator.QuotaViews(own...) {
+		if caller.Sight == access.All || caller.Sight == access.Own && caller.Owner == owner {
 			view.UserAbsent = absentUser(owner, users)
 			views = append(views, view)
 		}

@@ -1,4 +1,4 @@
-package study
+package governor
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
@@ -20,9 +21,9 @@ func shownReservation(r pool.Reservation, now time.Time) protocol.Reservation {
 const longestReservation = 366 * 24 * time.Hour
 
 // Reserve keeps a worker or some GPUs for a user or a study.
-func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error) {
-	now := s.options.Now()
-	made := protocol.Reservation{ID: s.newID(), User: ask.User, Worker: ask.Worker, GPUs: ask.GPUs, From: now.Round(0).UTC(), To: ask.To.UTC()}
+func (g *Governor) Reserve(ctx context.Context, ask protocol.ReservationRequest) (protocol.Reservation, error) {
+	now := g.options.Now()
+	made := protocol.Reservation{ID: g.options.NewID(), User: ask.User, Worker: ask.Worker, GPUs: ask.GPUs, From: now.Round(0).UTC(), To: ask.To.UTC()}
 	if ask.From != nil {
 		made.From = ask.From.UTC()
 	}
@@ -30,7 +31,7 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 		return protocol.Reservation{}, problem.WithFields("the reservation is not valid", faults)
 	}
 	if ask.Study != "" {
-		found, err := s.find(ctx, ask.Study)
+		found, err := g.options.Find(ctx, ask.Study)
 		if err != nil {
 			return protocol.Reservation{}, err
 		}
@@ -38,35 +39,35 @@ func (s *Service) Reserve(ctx context.Context, ask protocol.ReservationRequest) 
 	}
 	made.Active = rules.ReservationOf(made).Active(now)
 	entry := journal.Entry(rules.ReservationEntry, made.ID, made)
-	users, err := s.users(ctx)
+	users, err := g.users(ctx)
 	if err != nil {
 		return protocol.Reservation{}, err
 	}
-	if err := s.governing.Enter(ctx); err != nil {
+	if err := g.gate.Enter(ctx); err != nil {
 		return protocol.Reservation{}, err
 	}
-	defer s.governing.Leave()
-	s.noteAbsent(&made, users)
-	if len(s.allocator.Snapshot().Rules.Reservations) >= mostRules {
+	defer g.gate.Leave()
+	g.noteAbsent(&made, users)
+	if len(g.allocator.Snapshot().Rules.Reservations) >= mostRules {
 		return protocol.Reservation{}, problem.New(problem.Exhausted, "there are %d reservations, the most there may be: remove one first", mostRules)
 	}
-	err = govern(ctx, s, &made, []PoolEntry{entry}, func(r *rules.Rules) { r.AddReservation(rules.ReservationOf(made)) })
+	err = g.govern(ctx, &made, []journal.PoolEntry{entry}, func(r *rules.Rules) { r.AddReservation(rules.ReservationOf(made)) })
 	return made, err
 }
 
 // users are the names of the users there are; nil where nobody can say.
-func (s *Service) users(ctx context.Context) (map[string]bool, error) {
-	if s.options.Users == nil {
+func (g *Governor) users(ctx context.Context) (map[string]bool, error) {
+	if g.options.Users == nil {
 		return nil, nil
 	}
-	return s.options.Users(ctx)
+	return g.options.Users(ctx)
 }
 
 // noteAbsent notes on the reservation what it names and is not there now. users are
 // those there are; nil: any.
-func (s *Service) noteAbsent(r *protocol.Reservation, users map[string]bool) {
+func (g *Governor) noteAbsent(r *protocol.Reservation, users map[string]bool) {
 	gpus, named := 0, false
-	for _, worker := range s.allocator.Snapshot().Workers {
+	for _, worker := range g.allocator.Snapshot().Workers {
 		if worker.Alive {
 			gpus, named = gpus+len(worker.Registration.Machine.GPUs), named || worker.Registration.Name == r.Worker
 		}
@@ -91,7 +92,7 @@ func reservationFaults(ask protocol.ReservationRequest, made protocol.Reservatio
 	if ask.User != "" {
 		faults = append(faults, checkUser("user", ask.User)...)
 	}
-	if ask.User == Administrators {
+	if ask.User == access.Administrators {
 		fault("user", ask.User, "must be a user: name the study where it is one of the administrators'")
 	}
 	if (ask.Worker == "") == (ask.GPUs == 0) {
@@ -112,40 +113,39 @@ func reservationFaults(ask protocol.ReservationRequest, made protocol.Reservatio
 }
 
 // Unreserve ends a reservation before its time.
-func (s *Service) Unreserve(ctx context.Context, id string) error {
-	if err := s.governing.Enter(ctx); err != nil {
+func (g *Governor) Unreserve(ctx context.Context, id string) error {
+	if err := g.gate.Enter(ctx); err != nil {
 		return err
 	}
-	defer s.governing.Leave()
-	known := slices.ContainsFunc(s.allocator.Snapshot().Rules.Reservations, func(r pool.Reservation) bool { return r.ID == id })
+	defer g.gate.Leave()
+	known := slices.ContainsFunc(g.allocator.Snapshot().Rules.Reservations, func(r pool.Reservation) bool { return r.ID == id })
 	if !known {
 		return problem.New(problem.NotFound, "there is no reservation %q", id)
 	}
-	var nothing struct{}
-	return govern(ctx, s, &nothing, []PoolEntry{{Kind: rules.ReservationEntry, Name: id}}, func(r *rules.Rules) { r.RemoveReservation(id) })
+	return g.govern(ctx, new(struct{}), []journal.PoolEntry{{Kind: rules.ReservationEntry, Name: id}}, func(r *rules.Rules) { r.RemoveReservation(id) })
 }
 
 // Reservations are those that hold or will, by when they begin. A user sees all
 // of them, without the studies of others, since it may have to wait for them.
-func (s *Service) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
-	caller, now := callerOf(ctx), s.options.Now()
+func (g *Governor) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
+	caller, now := access.CallerOf(ctx), g.options.Now()
 	var users map[string]bool // whose names only those learn who see everything
-	if caller.Sight == All {
+	if caller.Sight == access.All {
 		var err error
-		if users, err = s.users(ctx); err != nil {
+		if users, err = g.users(ctx); err != nil {
 			return nil, err
 		}
 	}
 	list := []protocol.Reservation{}
-	for _, one := range s.allocator.Snapshot().Rules.Reservations {
+	for _, one := range g.allocator.Snapshot().Rules.Reservations {
 		if !now.Before(one.To) {
 			continue
 		}
 		shown := shownReservation(one, now)
-		if caller.Sight != All && shown.StudyID != "" && (caller.Owner == "" || journal.OwnerOf(shown.Study) != caller.Owner) {
+		if caller.Sight != access.All && shown.StudyID != "" && (caller.Owner == "" || journal.OwnerOf(shown.Study) != caller.Owner) {
 			shown.Study, shown.StudyID = "", ""
 		}
-		s.noteAbsent(&shown, users)
+		g.noteAbsent(&shown, users)
 		list = append(list, shown)
 	}
 	slices.SortStableFunc(list, func(a, b protocol.Reservation) int { return a.From.Compare(b.From) })
