@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/starts"
 )
 
 // couldStart reports whether one more trial could start by the study's own limits, given a
@@ -45,7 +46,7 @@ type unstored struct {
 	able      time.Time
 	overQuota bool
 	waiting   bool
-	starts    starts
+	starts    starts.Known
 	// at is the number of the newest event then.
 	at int64
 }

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -17,7 +18,7 @@ import (
 // measured at the top rung is completed. What it is called then, [transaction.verdict]
 // says.
 func (tx *transaction) conclude(status protocol.StudyStatus, reason string) error {
-	status, reason = tx.verdict(status, reason)
+	status, reason = verdict(status, reason, tx.all())
 	last := trial.Pruned
 	if status == protocol.StudyStopped {
 		last = trial.Cancelled
@@ -64,13 +65,15 @@ const searchEnded = "the search is finished"
 // failed if trials of it failed or were lost, whatever it was that ended it: there
 // is nothing to recommend, and its command is the likely cause. Trials that its rule
 // has stopped early were seen to be worse than others, so that it has not failed.
-func (tx *transaction) verdict(status protocol.StudyStatus, reason string) (protocol.StudyStatus, string) {
+func verdict(status protocol.StudyStatus, reason string, trials iter.Seq[trial.Trial]) (protocol.StudyStatus, string) {
 	if status == protocol.StudyStopped {
 		return status, reason
 	}
 	fruitless := failures{counts: map[string]int{}}
-	for number := range tx.session.trials {
-		switch t := tx.trial(number); {
+	known := 0
+	for t := range trials {
+		known++
+		switch {
 		case len(t.Results) > 0, t.State == trial.Pruned:
 			return status, reason
 		case t.State == trial.Failed, t.State == trial.Lost:
@@ -80,7 +83,7 @@ func (tx *transaction) verdict(status protocol.StudyStatus, reason string) (prot
 	if fruitless.all() == 0 {
 		return status, reason + ", and no trial was measured"
 	}
-	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(len(tx.session.trials))
+	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(known)
 }
 
 // failures are the trials of a study that came to nothing.

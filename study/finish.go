@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -40,14 +41,14 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	was, tx := t, s.begin(r)
 	tx.preempted, tx.crowding = s.crowdingOf(t)
 	s.leaving(tx, t)
-	tx.start = s.starting(r, t)
+	tx.start = s.starting(r, t, tx.now)
 	t, err = tx.end(t, request)
 	if err != nil {
 		tx.abandon()
 		return protocol.FinishReply{}, err
 	}
 	reply := protocol.FinishReply{State: t.State, Rung: t.Rung}
-	for _, one := range tx.start.exclude {
+	for _, one := range tx.start.Exclude {
 		reply.Excluded = new(shownExclusion(one))
 	}
 	s.hold(tx)
@@ -94,7 +95,7 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 	case request.Outcome == protocol.Interrupted, request.Outcome == protocol.Refused:
 		return tx.interrupted(t, request)
 	case request.Outcome == protocol.Vanished:
-		t, reason := tx.workersOwn(t, request.Reason)
+		t, reason := tx.start.WorkersOwn(t, request.Reason)
 		err := tx.lose(t, cmp.Or(reason, "worker "+t.Worker+" died under it"))
 		return tx.trial(t.Number), err
 	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
@@ -112,7 +113,7 @@ func (tx *transaction) end(t trial.Trial, request protocol.FinishRequest) (trial
 // interrupted puts the trial back into the queue. If its checkpoint could not be
 // restored, it goes on from the one before, or starts again.
 func (tx *transaction) interrupted(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
-	t, request.Reason = tx.workersOwn(t, request.Reason)
+	t, request.Reason = tx.start.WorkersOwn(t, request.Reason)
 	reason := cmp.Or(request.Reason, "given back by the worker")
 	if request.Unusable != "" && t.Checkpoint != nil && t.Checkpoint.Artifact == request.Unusable {
 		t.Checkpoint, t.Earlier = t.Earlier, nil
@@ -207,17 +208,16 @@ func (tx *transaction) failed(t trial.Trial, reason string) (trial.Trial, error)
 	if _, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
 		return t, err
 	}
-	if def.Stop.Failures > 0 && tx.onlyFailures() >= def.Stop.Failures {
+	if def.Stop.Failures > 0 && onlyFailures(tx.all()) >= def.Stop.Failures {
 		return t, tx.conclude(protocol.StudyFailed, fmt.Sprintf("the first trials failed, as many as stop.failures allows (%d)", def.Stop.Failures))
 	}
 	return tx.settled(t)
 }
 
 // onlyFailures counts the failed trials of a study in which none was measured.
-func (tx *transaction) onlyFailures() int {
+func onlyFailures(trials iter.Seq[trial.Trial]) int {
 	failures := 0
-	for number := range tx.session.trials {
-		t := tx.trial(number)
+	for t := range trials {
 		if len(t.Results) > 0 {
 			return 0
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -192,7 +193,7 @@ func (s *Service) reserve(r *session, worker string, chosen choice) (*allocator.
 	}
 	_, request.MostGPUs = r.gpus()
 	if len(request.Failed) > 0 {
-		request.Hosts = hostsOf(r.trials)
+		request.Hosts = starts.Hosts(r.trials)
 	}
 	if request.SharesGPUs {
 		for _, number := range r.queue {
@@ -269,7 +270,13 @@ func (s *Service) grant(ctx context.Context, r *session, here lessee) (reply pro
 // nextTrial decides what a free worker does: a queued trial before anything
 // new, then whatever the search says. Nil: nothing now, or the study is over.
 func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
-	if number, found := tx.queued(worker); found {
+	number, found := 0, false
+	if tx.part != nil { // it was chosen with its part of a GPU
+		number, found = tx.part.Number, tx.part.Number != next
+	} else {
+		number, found = tx.session.nextQueued(tx.now, worker, tx.here.chosen.Number, tx.here.Held)
+	}
+	if found {
 		return tx.lease(tx.trial(number), worker, "goes on")
 	}
 	for {
@@ -288,14 +295,6 @@ func (tx *transaction) nextTrial(worker string) (*trial.Trial, error) {
 		}
 		return tx.follow(actions[0], worker)
 	}
-}
-
-// queued is the queued trial that the worker goes on with, if any.
-func (tx *transaction) queued(worker string) (number int, found bool) {
-	if tx.part != nil { // it was chosen with its part of a GPU
-		return tx.part.Number, tx.part.Number != next
-	}
-	return tx.session.nextQueued(tx.now, worker, tx.here.chosen.Number, tx.here.Held)
 }
 
 // follow does what the search says.

@@ -25,11 +25,7 @@ func (tx *transaction) view() protocol.StudyView {
 	if tx.study != nil {
 		study = *tx.study
 	}
-	trials := make([]trial.Trial, len(tx.session.trials))
-	for number := range trials {
-		trials[number] = tx.trial(number)
-	}
-	return tx.session.viewOf(study, trials, tx.now)
+	return tx.session.viewOf(study, slices.Collect(tx.all()), tx.now)
 }
 
 func (r *session) viewOf(study Study, trials []trial.Trial, now time.Time) protocol.StudyView {

@@ -54,7 +54,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	}
 	tx := s.begin(r)
 	worker, _, _ := s.allocator.Worker(t.Worker)
-	tx.machine, tx.start = worker.Type, s.starting(r, t)
+	tx.machine, tx.start = worker.Type, s.starting(r, t, tx.now)
 	t, err = tx.report(t, report, fresh, guidance)
 	if err != nil {
 		tx.abandon()
@@ -93,7 +93,7 @@ func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report pr
 func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool, guidance guidance) (trial.Trial, error) {
 	var err error
 	if t.State == trial.Leased {
-		if t, err = tx.state(tx.started(t), trial.Running, "reported its first epoch of this lease"); err != nil {
+		if t, err = tx.state(tx.start.Reported(t), trial.Running, "reported its first epoch of this lease"); err != nil {
 			return t, err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
+	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -46,7 +47,7 @@ type session struct {
 	trials   []trial.Trial     // by number
 	queue    []int             // numbers of queued trials, the first to go first
 	resting  map[int]time.Time // until when some of them are not given to anybody
-	starts   starts            // what failed before it reported
+	starts   starts.Known      // what failed before it reported
 	sequence int64             // of the last event
 	spending spending.Spending // of all trials
 	held     int               // how many trials workers have
@@ -200,7 +201,7 @@ func (s *Service) refresh(ctx context.Context, r *session) error {
 	r.method, r.broken = nil, nil
 	r.spending, r.held, r.use = spending.Spending{}, 0, use{}
 	if r.durable.at == 0 { // nothing has changed since it was first loaded
-		r.durable.starts = startsOf(trials)
+		r.durable.starts = starts.Of(trials)
 	}
 	r.gpuUsage.Reload(trials)
 	for _, t := range trials {

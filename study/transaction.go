@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
@@ -49,7 +51,7 @@ type transaction struct {
 	// resting has until when a trial that was lost again is not given to anybody.
 	resting map[int]time.Time
 	// start judges a start of a trial that failed or succeeded.
-	start starting
+	start starts.Judge
 	// holder is to whom the lease of a trial that is leased belongs.
 	holder string
 	// approximation is what a trial that is leased leaves out.
@@ -83,6 +85,17 @@ func (tx *transaction) trial(number int) trial.Trial {
 		return staged
 	}
 	return tx.session.trials[number]
+}
+
+// all are the trials that there were, as this transaction sees them.
+func (tx *transaction) all() iter.Seq[trial.Trial] {
+	return func(yield func(trial.Trial) bool) {
+		for number := range tx.session.trials {
+			if !yield(tx.trial(number)) {
+				return
+			}
+		}
+	}
 }
 
 // state stages the trial in its new state, with a line in the log.
@@ -230,6 +243,7 @@ func (tx *transaction) fill() {
 		}
 		tx.change.Trials = append(tx.change.Trials, write)
 	}
+	tx.change.Pool = append(tx.change.Pool, tx.start.Entries...)
 }
 
 // addSnapshot adds the search's state once the log behind the last snapshot is
@@ -255,21 +269,13 @@ func (tx *transaction) abandon() {
 	}
 }
 
-// leaseOf is the lease that the trial had before the transaction.
-func (tx *transaction) leaseOf(number int) trial.LeaseEpoch {
-	if number < len(tx.session.trials) {
-		return tx.session.trials[number].LeaseEpoch
-	}
-	return 0
-}
-
 // show makes the transaction visible in memory.
 func (tx *transaction) show() {
 	r := tx.session
 	leased := false
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		staged := tx.trials[number]
-		leased = leased || staged.State == trial.Leased && staged.LeaseEpoch > tx.leaseOf(number)
+		leased = leased || staged.State == trial.Leased && (number >= len(r.trials) || staged.LeaseEpoch > r.trials[number].LeaseEpoch)
 		if number < len(r.trials) {
 			r.spending = r.spending.Replacing(r.spent(r.trials[number]), r.spent(staged))
 			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
@@ -294,8 +300,8 @@ func (tx *transaction) show() {
 		}
 		maps.Copy(r.resting, tx.resting)
 	}
-	if tx.start.starts != nil {
-		r.starts = *tx.start.starts
+	if tx.start.Learned != nil {
+		r.starts = *tx.start.Learned
 	}
 	if tx.regret != nil {
 		r.regret = tx.regret

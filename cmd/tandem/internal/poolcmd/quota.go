@@ -135,22 +135,10 @@ func shownLimits(one protocol.QuotaView) string {
 }
 
 func quotaListCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the quotas, with what the users' trials have and used today",
-		Example: `  tandem quota list`,
-		Args:    term.Arguments(0, "no arguments"),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			quotas, err := client.Quotas(ctx)
-			if err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(out, map[string]any{"quotas": quotas})
-			}
-			return printQuotas(out, quotas)
-		}),
-	}
+	return term.List[protocol.QuotaView]{
+		Short: "List the quotas, with what the users' trials have and used today", Example: `  tandem quota list`, Key: "quotas",
+		Get: (*rest.Client).Quotas, Print: printQuotas,
+	}.Command(flags)
 }
 
 func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {

@@ -125,22 +125,10 @@ func shownAbsent(one protocol.Reservation) string {
 }
 
 func reservationListCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the reservations that hold or will, by when they begin",
-		Example: `  tandem reservation list`,
-		Args:    term.Arguments(0, "no arguments"),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			list, err := client.Reservations(ctx)
-			if err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(out, map[string]any{"reservations": list})
-			}
-			return printReservations(out, list)
-		}),
-	}
+	return term.List[protocol.Reservation]{
+		Short: "List the reservations that hold or will, by when they begin", Example: `  tandem reservation list`, Key: "reservations",
+		Get: (*rest.Client).Reservations, Print: printReservations,
+	}.Command(flags)
 }
 
 func printReservations(out io.Writer, list []protocol.Reservation) error {

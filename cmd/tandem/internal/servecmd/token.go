@@ -169,22 +169,10 @@ func createTokenIn(ctx context.Context, place tokenPlace, request auth.Request) 
 }
 
 func tokenListCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the tokens; their secrets are not known any more",
-		Example: `  tandem token list`,
-		Args:    term.Arguments(0, "no arguments"),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			tokens, err := client.Tokens(ctx)
-			if err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(out, map[string]any{"tokens": tokens})
-			}
-			return printTokens(out, tokens)
-		}),
-	}
+	return term.List[protocol.TokenView]{
+		Short: "List the tokens; their secrets are not known any more", Example: `  tandem token list`, Key: "tokens",
+		Get: (*rest.Client).Tokens, Print: printTokens,
+	}.Command(flags)
 }
 
 func printTokens(out io.Writer, tokens []protocol.TokenView) error {

@@ -176,3 +176,27 @@ func (c *changes) show(seen Listing) error {
 	}
 	return nil
 }
+
+// List is a command that lists what the server has of a kind, under its Key in JSON.
+type List[T any] struct {
+	Short, Example, Key string
+	Get                 func(*rest.Client, context.Context) ([]T, error)
+	Print               func(io.Writer, []T) error
+}
+
+// Command is the one for cobra.
+func (l List[T]) Command(flags *Flags) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: l.Short, Example: l.Example, Args: Arguments(0, "no arguments"),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			list, err := l.Get(client, ctx)
+			if err != nil {
+				return err
+			}
+			if flags.JSON {
+				return WriteJSON(out, map[string]any{l.Key: append([]T{}, list...)})
+			}
+			return l.Print(out, list)
+		}),
+	}
+}

@@ -2,7 +2,6 @@
 package truthcmd
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -66,22 +65,10 @@ func (f *truthFlags) completeMachine(command *cobra.Command, _ []string, _ strin
 }
 
 func truthListCommand(flags *truthFlags) *cobra.Command {
-	command := &cobra.Command{
-		Use:     "list",
-		Short:   "List the types of machine that something is known of",
-		Example: `  tandem ground-truth list`,
-		Args:    term.Arguments(0, "no arguments"),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			machines, err := client.GroundTruthMachines(ctx)
-			if err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(out, map[string]any{"machines": append([]protocol.GroundTruthMachine{}, machines...)})
-			}
-			return printMachines(out, machines)
-		}),
-	}
+	command := term.List[protocol.GroundTruthMachine]{
+		Short: "List the types of machine that something is known of", Example: `  tandem ground-truth list`, Key: "machines",
+		Get: (*rest.Client).GroundTruthMachines, Print: printMachines,
+	}.Command(&flags.Flags)
 	flags.asJSON(command)
 	return command
 }
