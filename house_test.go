@@ -95,7 +95,7 @@ var mayImport = map[string][]string{
 	"internal/gate":                  {},
 	"internal/handclock":             {},
 	"study/spending":                 {"budget", "study/definition", "trial"},
-	"study/ranking":                  {"budget", "internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "study/system", "trial", "workers/approximation"},
+	"study/ranking":                  {"study/spending", "budget", "internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "study/system", "trial", "workers/approximation"},
 	"study/analysis":                 {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},
 	"study/comparison":               {"internal/protocol", "study/definition", "trial"},
 	"study/journal":                  {"budget", "internal/problem", "inference_emu", "internal/protocol", "similarity", "similarity/groundtruth", "study/definition", "trial"},

@@ -10,23 +10,11 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
-
-// PlanOf previews what a study will do, before it is created.
-func PlanOf(def definition.Definition) budget.Plan {
-	plan := budget.NewPlan(def.Budget, def.Search.Promotion, def.Stop.Trials, def.Search.Brackets)
-	if def.Search.Promotion == budget.Population {
-		plan = budget.NewPopulationPlan(def.Budget, def.Search.Population, def.Stop.Trials)
-	}
-	plan.UpperBound = def.Search.EarlyStopping != nil
-	if again := def.Search.Repeats; again != nil {
-		plan = plan.Repeating(again.Trials, again.Times)
-	}
-	return plan
-}
 
 // PaceOf is what an earlier study's training took, for one pass over its data.
 func PaceOf(view protocol.StudyView) (budget.Pace, error) {
@@ -66,7 +54,7 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	}
 	now := s.options.Now()
 	created := Study{ID: s.newID(), Owner: callerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := &session{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: use{}, able: created.Created}
+	r := &session{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: ranking.Use{}, able: created.Created}
 	r.mutex.Lock()
 	defer r.leave()
 	tx := s.begin(r)

@@ -83,8 +83,8 @@ func TestTheBestAreTrainedAgainAndRankedByTheirMeans(t *testing.T) {
 			t.Fatalf("after the repeats comes %+v", lease)
 		}
 		view := w.view(created.ID)
-		if view.Status != protocol.StudyCompleted || view.Progress.Created != 6 || view.Progress.Repeats != 4 || view.Progress.DataPasses != study.PlanOf(view.Definition).DataPasses {
-			t.Errorf("at the end the study is %s with %+v, planned were %+v", view.Status, view.Progress, study.PlanOf(view.Definition))
+		if view.Status != protocol.StudyCompleted || view.Progress.Created != 6 || view.Progress.Repeats != 4 || view.Progress.DataPasses != view.Definition.Plan().DataPasses {
+			t.Errorf("at the end the study is %s with %+v, planned were %+v", view.Status, view.Progress, view.Definition.Plan())
 		}
 		answer := w.recommended(created.ID)
 		mean, spread := (0.8+0.78+0.76)/3, 0.02/math.Sqrt(3)

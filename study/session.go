@@ -51,7 +51,7 @@ type session struct {
 	sequence int64             // of the last event
 	spending spending.Spending // of all trials
 	held     int               // how many trials workers have
-	use      use               // of system configurations, by all trials
+	use      ranking.Use       // of system configurations, by all trials
 
 	// resident is the most memory a trial was seen to use since it was loaded.
 	resident int64
@@ -199,14 +199,14 @@ func (s *Service) refresh(ctx context.Context, r *session) error {
 	r.study, r.trials, r.queue = stored, trials, nil
 	r.ladder = stored.Definition.Budget.Ladder()
 	r.method, r.broken = nil, nil
-	r.spending, r.held, r.use = spending.Spending{}, 0, use{}
+	r.spending, r.held, r.use = spending.Spending{}, 0, ranking.Use{}
 	if r.durable.at == 0 { // nothing has changed since it was first loaded
 		r.durable.starts = starts.Of(trials)
 	}
 	r.gpuUsage.Reload(trials)
 	for _, t := range trials {
 		r.spending = r.spending.Plus(r.spent(t))
-		r.use.replace(nil, t.SystemUse)
+		r.use.Replace(nil, t.SystemUse)
 		if t.State.Held() {
 			r.held++
 		}

@@ -278,7 +278,7 @@ func (tx *transaction) show() {
 		leased = leased || staged.State == trial.Leased && (number >= len(r.trials) || staged.LeaseEpoch > r.trials[number].LeaseEpoch)
 		if number < len(r.trials) {
 			r.spending = r.spending.Replacing(r.spent(r.trials[number]), r.spent(staged))
-			r.use.replace(r.trials[number].SystemUse, staged.SystemUse)
+			r.use.Replace(r.trials[number].SystemUse, staged.SystemUse)
 			if undo := r.gpuUsage.Replace(r.trials[number], staged); undo != nil {
 				tx.undo = append(tx.undo, undo)
 			}

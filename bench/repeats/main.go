@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/bench/simulator"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
@@ -117,7 +116,7 @@ func simulate(p problem, s setting, seed int) (simulator.Trace, error) {
 		if err != nil {
 			return simulator.Trace{}, err
 		}
-		if study.PlanOf(def).DataPasses > s.cost*float64(p.epochs()) {
+		if def.Plan().DataPasses > s.cost*float64(p.epochs()) {
 			break
 		}
 		best = def

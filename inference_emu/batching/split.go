@@ -1,6 +1,7 @@
 package batching
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -180,15 +181,7 @@ func (d division) within(samples int, limit float64) []int {
 // undominated are the labels of which none is slower and dearer than another,
 // the fastest first; only the cheapest if time does not matter.
 func undominated(all []label, onlyCheapest bool) []label {
-	slices.SortStableFunc(all, func(a, b label) int {
-		switch {
-		case a.seconds < b.seconds:
-			return -1
-		case a.seconds > b.seconds:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b label) int { return cmp.Compare(a.seconds, b.seconds) })
 	var kept []label
 	for _, one := range all {
 		if len(kept) > 0 && one.cost >= kept[len(kept)-1].cost*(1-1e-12) {

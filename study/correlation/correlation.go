@@ -10,6 +10,7 @@
 package correlation
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -73,11 +74,11 @@ func ranks(values []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compare(values[a], values[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
 	result := make([]float64, len(values))
 	for from := 0; from < len(order); {
 		to := from + 1
-		for to < len(order) && compare(values[order[from]], values[order[to]]) == 0 {
+		for to < len(order) && cmp.Compare(values[order[from]], values[order[to]]) == 0 {
 			to++
 		}
 		for _, i := range order[from:to] {
@@ -86,19 +87,6 @@ func ranks(values []float64) []float64 {
 		from = to
 	}
 	return result
-}
-
-// compare orders numbers, NaN below them all.
-func compare(a, b float64) int {
-	switch {
-	case math.IsNaN(a) && math.IsNaN(b):
-		return 0
-	case math.IsNaN(a), a < b:
-		return -1
-	case math.IsNaN(b), a > b:
-		return 1
-	}
-	return 0
 }
 
 func pearson(x, y []float64) float64 {
@@ -139,11 +127,11 @@ func interval(rho float64, pairs int) (low, high float64) {
 // the ratio of standard deviations of their normal scores among all.
 func spread(all, chosen []float64) float64 {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, compare)
+	slices.Sort(sorted)
 	score := func(value float64) float64 {
-		from, _ := slices.BinarySearchFunc(sorted, value, compare)
+		from, _ := slices.BinarySearch(sorted, value)
 		to := from
-		for to < len(sorted) && compare(sorted[to], value) == 0 {
+		for to < len(sorted) && cmp.Compare(sorted[to], value) == 0 {
 			to++
 		}
 		// Blom's scores (1958), equal values in the middle of their places.

@@ -223,3 +223,16 @@ func (d Definition) SearchSettings() search.Settings {
 	}
 	return settings
 }
+
+// Plan previews what the study will do, before it is created.
+func (d Definition) Plan() budget.Plan {
+	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets)
+	if d.Search.Promotion == budget.Population {
+		plan = budget.NewPopulationPlan(d.Budget, d.Search.Population, d.Stop.Trials)
+	}
+	plan.UpperBound = d.Search.EarlyStopping != nil
+	if again := d.Search.Repeats; again != nil {
+		plan = plan.Repeating(again.Trials, again.Times)
+	}
+	return plan
+}

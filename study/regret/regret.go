@@ -12,6 +12,7 @@
 package regret
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -115,15 +116,7 @@ func levelOf(cube *space.Cube, results []Observation) (surrogate.Level, surrogat
 			ranked[i].Score = math.Inf(-1)
 		}
 	}
-	slices.SortStableFunc(ranked, func(a, b Observation) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(ranked, func(a, b Observation) int { return cmp.Compare(b.Score, a.Score) })
 	scores := make([]float64, len(ranked))
 	for i, o := range ranked {
 		scores[i] = o.Score
@@ -209,15 +202,7 @@ func (m model) highest(measured [][]float64) float64 {
 		mean, variance := m.ladder.Predict(point)
 		list = append(list, place{point, mean + m.width*math.Sqrt(variance)})
 	}
-	slices.SortStableFunc(list, func(a, b place) int {
-		switch {
-		case a.upper > b.upper:
-			return -1
-		case a.upper < b.upper:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b place) int { return cmp.Compare(b.upper, a.upper) })
 	highest := math.Inf(-1)
 	for i := range min(climbers, len(list)) {
 		width := 0.15

@@ -84,7 +84,7 @@ func (s studyAPI) plan(ctx context.Context, def definition.Definition, input *cr
 			return budget.Plan{}, err
 		}
 	}
-	plan := study.PlanOf(def)
+	plan := def.Plan()
 	plan.Costs = plan.Cost(pace, input.Workers)
 	return plan, nil
 }

@@ -1,6 +1,7 @@
 package utilization
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -147,14 +148,6 @@ func (m *Model) Importances() []Importance {
 		}
 		list = append(list, one)
 	}
-	slices.SortStableFunc(list, func(a, b Importance) int {
-		switch {
-		case a.Share > b.Share:
-			return -1
-		case a.Share < b.Share:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Share, a.Share) })
 	return list
 }

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ func ByUtilizationFirst(a, b *replay.Waiting) int {
 	if c := replay.ByPriority(a, b); c != 0 {
 		return c
 	}
-	return compareDown(a.Claim().Utilization, b.Claim().Utilization)
+	return cmp.Compare(b.Claim().Utilization, a.Claim().Utilization)
 }
 
 // LongestFirst is the policy with another order: that of priorities, then of the
@@ -43,7 +44,7 @@ func LongestFirst(policy replay.Policy) replay.Policy {
 		if c := replay.ByPriority(a, b); c != 0 {
 			return c
 		}
-		return compareDown(a.Length(), b.Length())
+		return cmp.Compare(b.Length(), a.Length())
 	}
 	return policy
 }
@@ -157,7 +158,7 @@ func (m merger) Moves(state *replay.State) []replay.Move {
 			seen = append(seen, one)
 		}
 	}
-	slices.SortStableFunc(seen, func(a, b *replay.Running) int { return compareDown(a.Utilization, b.Utilization) })
+	slices.SortStableFunc(seen, func(a, b *replay.Running) int { return cmp.Compare(b.Utilization, a.Utilization) })
 	var all shelf
 	for at := range state.Machines() {
 		if state.Awake(at) && state.Jobs(at) > 0 {
@@ -176,16 +177,6 @@ func (m merger) Moves(state *replay.State) []replay.Move {
 		}
 	}
 	return moves
-}
-
-func compareDown(a, b float64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
 }
 
 // join finds a place beside others for a job that is alone on its GPU, unless

@@ -2,6 +2,7 @@ package poolcmd
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -25,15 +26,7 @@ func (f replayFlags) read() (trace.Trace, trace.Machines, error) {
 	if err != nil {
 		return read, machines, err
 	}
-	slices.SortStableFunc(read.Jobs, func(a, b poolreplay.Job) int {
-		switch {
-		case a.Arrives < b.Arrives:
-			return -1
-		case a.Arrives > b.Arrives:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(read.Jobs, func(a, b poolreplay.Job) int { return cmp.Compare(a.Arrives, b.Arrives) })
 	if f.jobs > 0 && f.jobs < len(read.Jobs) {
 		read.Notes = append(read.Notes, fmt.Sprintf("Only the first %d of %d jobs are played (--jobs).", f.jobs, len(read.Jobs)))
 		read.Jobs = read.Jobs[:f.jobs]

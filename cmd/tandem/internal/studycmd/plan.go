@@ -49,7 +49,7 @@ takes is an estimate: every pass over the data counts alike.`,
 			if err != nil {
 				return err
 			}
-			plan := study.PlanOf(def)
+			plan := def.Plan()
 			plan.Costs = plan.Cost(pace, told.workers)
 			if flags.JSON {
 				return term.WriteJSON(command.OutOrStdout(), plan)
