@@ -115,7 +115,7 @@ func TestATrialMovesToAMachineThatWantsLess(t *testing.T) {
 		t.Fatalf("%v\n%s", err, site.Log(fast.Name))
 	}
 	if _, err := site.Client.StopStudy(ctx, id); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, site.Log(frugal.Name))
 	}
 	books, err := site.Await(ctx, id, func(unlike.Books) bool { return false })
 	if err != nil {
