@@ -66,7 +66,7 @@ func (s *Service) needs(r *session, t *trial.Trial) func(machine int) pool.Need 
 		need, has := known[machine]
 		if !has {
 			need = all
-			need.Cores = r.demands(machine)
+			need.Cores = r.tuned().Demands(machine)
 			known[machine] = need
 		}
 		return need
@@ -82,7 +82,7 @@ func (r *session) gpus() (least, most int) {
 	if n, constant := r.study.Definition.System.Constants[system.GPUs].Number(); constant {
 		return int(n), int(n)
 	}
-	if settings := r.tuning(); settings != nil {
+	if settings := r.study.Definition.System.Tuning; settings != nil {
 		for _, tuned := range settings.Tuned {
 			if tuned.Name != system.GPUs || len(tuned.Values) == 0 {
 				continue
@@ -126,7 +126,7 @@ func (r *session) gpuCount(t trial.Trial) *int {
 // to use.
 func (r *session) takes(t trial.Trial, machine int, memory int64) pool.Need {
 	asked := r.resources()
-	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: gpushare.ShareOf(t), Cores: r.occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
+	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: gpushare.ShareOf(t), Cores: r.tuned().Occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
 	switch {
 	case asked.Cores > 0 && t.Setting == nil:
 		taken.Cores = asked.Cores

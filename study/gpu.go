@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/gpushare"
@@ -119,14 +118,7 @@ func (r *session) sharersCores(lease protocol.Lease, here *allocator.Reservation
 	if lease.Cores > 0 || here.Part == nil || !here.Room.Elastic {
 		return lease.Cores
 	}
-	return here.Room.CoresOf(pool.Need{Cores: r.demands(here.Room.Machine), GPUShare: &here.Part.Share})
-}
-
-// saysCores reports whether the configuration says how many cores it keeps busy.
-func saysCores(configuration system.Configuration) bool {
-	_, threads := configuration[system.CPUThreads]
-	_, cores := configuration[system.Cores]
-	return threads || cores
+	return here.Room.CoresOf(pool.Need{Cores: r.tuned().Demands(here.Room.Machine), GPUShare: &here.Part.Share})
 }
 
 // firstSharer is what the study's next trial is expected to use.

@@ -233,7 +233,9 @@ func (s *Service) grant(ctx context.Context, r *session, here lessee) (reply pro
 	tx.approximation, _ = s.approximation.Of(r.study.ID)
 	tx.placing = func(t trial.Trial) (trial.Trial, string) { return s.placing(ctx, r, tx, t) }
 	tx.holder = callerOf(ctx).Holder
-	tx.beginning = func(t trial.Trial) (*trial.Setting, error) { return s.beginning(ctx, r, t, here.Site) }
+	if tx.known, err = r.tuned().Known(ctx, s.truth, here.Site); err != nil {
+		return reply, false, err
+	}
 	leased, err := tx.nextTrial(here.worker)
 	if err != nil {
 		tx.abandon()
@@ -337,12 +339,8 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	if tx.part != nil && !tx.takePart(&t) {
 		return nil, tx.postpone(t)
 	}
-	setting, err := tx.beginning(t)
-	if err != nil {
-		return nil, err
-	}
 	t.LeaseEpoch++
-	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.here.Host, tx.holder, setting
+	t.Worker, t.Host, t.Holder, t.Setting = worker, tx.here.Host, tx.holder, tx.session.tuned().Begin(tx.known, t, tx.here.Site)
 	if count := tx.session.gpuCount(t); tx.part == nil && count != nil { // the setting may say how many
 		t.GPUs = tx.here.GPUs[:min(*count, len(tx.here.GPUs))]
 	}
@@ -358,7 +356,7 @@ func (tx *transaction) lease(t trial.Trial, worker, reason string) (*trial.Trial
 	if why != "" {
 		reason += "; " + why
 	}
-	t, err = tx.state(t, trial.Leased, reason)
+	t, err := tx.state(t, trial.Leased, reason)
 	return &t, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/tuning"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -48,11 +49,13 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	if !fresh && t.State == trial.Running {
 		return answered(r, s.orMove(r, t, s.directive(r, t), nil), nil)
 	}
-	guidance, err := s.guide(ctx, r, t, report)
+	here := s.allocator.SiteOf(t.Worker, t.ID)
+	known, err := r.tuned().Known(ctx, s.truth, here)
 	if err != nil {
 		return protocol.Directive{}, err
 	}
 	tx := s.begin(r)
+	guidance := r.tuned().Guide(known, t, report, here, tx.now)
 	worker, _, _ := s.allocator.Worker(t.Worker)
 	tx.machine, tx.start = worker.Type, s.starting(r, t, tx.now)
 	t, err = tx.report(t, report, fresh, guidance)
@@ -65,7 +68,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	tx.then(func() {
 		s.judged(tx)
 		s.resize(r, t, report) // before those who wait for cores look again
-		s.truth.Learn(guidance.records)
+		s.truth.Learn(guidance.Records)
 		if fresh {
 			s.took(ctx, r, t, report)
 		}
@@ -80,6 +83,16 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 	return directive, nil
 }
 
+// resize tells the pool what the trial takes of its machine from now on.
+func (s *Service) resize(r *session, t trial.Trial, report protocol.Report) {
+	memory := int64(0)
+	if report.Profile != nil {
+		memory = int64(report.Profile.Host["tree.resident_bytes"])
+	}
+	r.resident = max(r.resident, memory)
+	s.allocator.Resize(t.ID, t.LeaseEpoch, t.Worker, func(cores int) pool.Need { return r.takes(t, cores, memory) })
+}
+
 // took counts what an epoch took that was accepted.
 func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report protocol.Report) {
 	s.approximation.Reported(t.ID, t.LeaseEpoch, report)
@@ -90,7 +103,7 @@ func (s *Service) took(ctx context.Context, r *session, t trial.Trial, report pr
 }
 
 // report stages what comes of a report.
-func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool, guidance guidance) (trial.Trial, error) {
+func (tx *transaction) report(t trial.Trial, report protocol.Report, fresh bool, guidance tuning.Guidance) (trial.Trial, error) {
 	var err error
 	if t.State == trial.Leased {
 		if t, err = tx.state(tx.start.Reported(t), trial.Running, "reported its first epoch of this lease"); err != nil {
@@ -163,7 +176,7 @@ func (r *session) checkReport(t trial.Trial, report protocol.Report) error {
 	if !(report.Neighbours >= 0 && report.Neighbours <= maxNeighbours) {
 		faults = append(faults, problem.Field{Path: "neighbours", Value: report.Neighbours, Message: fmt.Sprintf("must be a number from 0 to %d", maxNeighbours)})
 	}
-	faults = append(faults, unknownKnobs(report.System)...)
+	faults = append(faults, tuning.UnknownKnobs(report.System)...)
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
@@ -189,7 +202,7 @@ func (r *session) checkReport(t trial.Trial, report protocol.Report) error {
 
 // accept stages a new report; the one that reaches the budget becomes the
 // trial's result at its rung.
-func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance guidance) trial.Trial {
+func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance tuning.Guidance) trial.Trial {
 	energy := trial.Energy{}
 	if report.Energy != nil {
 		energy = *report.Energy
@@ -197,13 +210,13 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	accepted := trial.Report{
 		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
 		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.now,
-		SetupSeconds: report.SetupSeconds, System: guidance.configuration, SystemPhase: guidance.phase, SystemWhy: guidance.why,
-		Neighbours: report.Neighbours, Saved: guidance.saved, Machine: tx.machine,
+		SetupSeconds: report.SetupSeconds, System: guidance.Configuration, SystemPhase: guidance.Phase, SystemWhy: guidance.Why,
+		Neighbours: report.Neighbours, Saved: guidance.Saved, Machine: tx.machine,
 	}
-	if guidance.setting != nil {
-		t.Setting = guidance.setting
+	if guidance.Setting != nil {
+		t.Setting = guidance.Setting
 	}
-	t.Saved = t.Saved.Plus(guidance.saved)
+	t.Saved = t.Saved.Plus(guidance.Saved)
 	t.Epochs++
 	t.LostOn = nil
 	if report.Epoch > t.LastEpoch {
@@ -220,7 +233,7 @@ func (tx *transaction) accept(t trial.Trial, report protocol.Report, guidance gu
 	}
 	t = tx.reshared(moved(t, accepted))
 	tx.change.Reports = append(tx.change.Reports, accepted)
-	tx.change.Records = append(tx.change.Records, guidance.records...)
+	tx.change.Records = append(tx.change.Records, guidance.Records...)
 	told := accepted
 	told.Profile = nil // it is as large as all else; who follows the log asks for it
 	tx.log(Event{Kind: Reported, Trial: t.ID, State: string(t.State), Worker: t.Worker}, told)

@@ -20,6 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
 	"github.com/tandem-tune/tandem/study/starts"
+	"github.com/tandem-tune/tandem/study/tuning"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -97,6 +98,11 @@ func (r *session) enqueue(t trial.Trial) {
 	case t.State != trial.Queued && at >= 0:
 		r.queue = slices.Delete(r.queue, at, at+1)
 	}
+}
+
+// tuned is the study as what chooses system configurations sees it.
+func (r *session) tuned() tuning.Study {
+	return tuning.Study{ID: r.study.ID, Definition: &r.study.Definition}
 }
 
 // Decision is one step of a study's search, as its log keeps it.

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
@@ -56,8 +57,8 @@ type transaction struct {
 	holder string
 	// approximation is what a trial that is leased leaves out.
 	approximation approximation.Choice
-	// beginning chooses the system configuration of a trial that is leased.
-	beginning func(trial.Trial) (*trial.Setting, error)
+	// known is what is known of system configurations on the worker's machine.
+	known *groundtruth.Machine
 	// regret is the bound that this transaction computed, if it did.
 	regret *protocol.RegretBound
 	// searched is how many steps the search has moved on: giving the transaction up

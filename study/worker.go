@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
@@ -203,4 +204,16 @@ func (s *Service) WorkerHistory(_ context.Context, worker string) (protocol.Work
 		return protocol.WorkerHistory{}, unknownWorker(worker)
 	}
 	return protocol.WorkerHistory{StepSeconds: pool.HistoryStep.Seconds(), Steps: steps}, nil
+}
+
+// turnOf is the gate of an elastic worker.
+func (s *Service) turnOf(worker string) gate.Gate {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	turn, ok := s.turns[worker]
+	if !ok {
+		turn = gate.New()
+		s.turns[worker] = turn
+	}
+	return turn
 }

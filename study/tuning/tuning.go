@@ -1,4 +1,6 @@
-package study
+// Package tuning answers: with which system configuration does a trial of a study run,
+// and how many cores does that keep busy?
+package tuning
 
 import (
 	"context"
@@ -6,26 +8,30 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/similarity/reuse"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
-	"github.com/tandem-tune/tandem/workers/pool"
 )
 
-// tuning is the study's knobs; nil when it tunes none.
-func (r *session) tuning() *system.Settings { return r.study.Definition.System.Tuning }
+// Study is one whose trials start and go on with system configurations. Its definition is
+// only read.
+type Study struct {
+	ID         string
+	Definition *definition.Definition
+}
 
-// tuningOn is the study's knobs as far as they can be set there; nil for none.
-func (r *session) tuningOn(here allocator.Site) *system.Settings {
-	all := r.tuning()
+// on is the study's knobs as far as they can be set there; nil for none.
+func (s Study) on(here allocator.Site) *system.Settings {
+	all := s.Definition.System.Tuning
 	if all == nil {
 		return nil
 	}
@@ -42,11 +48,11 @@ func (r *session) tuningOn(here allocator.Site) *system.Settings {
 	return &possible
 }
 
-// demands is how many cores a trial of the study needs at least on the machine,
+// Demands is how many cores a trial of the study needs at least on the machine,
 // 0 for all of them, or for its part of it where it shares a GPU.
-func (r *session) demands(machine int) int {
-	constants := r.study.Definition.System.Constants
-	settings := r.tuning()
+func (s Study) Demands(machine int) int {
+	constants := s.Definition.System.Constants
+	settings := s.Definition.System.Tuning
 	if settings == nil {
 		if _, given := constants[system.CPUThreads]; !given {
 			if _, given := constants[system.Cores]; !given {
@@ -55,7 +61,7 @@ func (r *session) demands(machine int) int {
 		}
 		return constants.Demand(machine)
 	}
-	fewest, says := machine, !r.study.Definition.SharesGPUs()
+	fewest, says := machine, !s.Definition.SharesGPUs()
 	for _, configuration := range settings.Grid(constants, machine) {
 		fewest, says = min(fewest, configuration.Demand(machine)), says || saysCores(configuration)
 	}
@@ -65,18 +71,22 @@ func (r *session) demands(machine int) int {
 	return fewest
 }
 
-// beginning is the configuration of a new lease: what is known to be good for
-// the trial, else for trials like it, as far as the machine has room for it.
-func (s *Service) beginning(ctx context.Context, r *session, t trial.Trial, here allocator.Site) (*trial.Setting, error) {
-	settings := r.tuningOn(here)
-	if settings == nil {
+// Known is what runs on the machine have taught; nil where the study tunes nothing there.
+func (s Study) Known(ctx context.Context, truth *groundtruth.Base, here allocator.Site) (*groundtruth.Machine, error) {
+	if s.on(here) == nil {
 		return nil, nil
 	}
-	known, err := s.truth.Machine(ctx, here.Machine)
-	if err != nil {
-		return nil, err
+	return truth.Machine(ctx, here.Machine)
+}
+
+// Begin is the configuration of a new lease: what is known to be good for
+// the trial, else for trials like it, as far as the machine has room for it.
+func (s Study) Begin(known *groundtruth.Machine, t trial.Trial, here allocator.Site) *trial.Setting {
+	settings := s.on(here)
+	if known == nil || settings == nil {
+		return nil
 	}
-	run := r.runOn(here, t, *settings)
+	run := s.runOn(here, t, *settings)
 	if !run.Situation.Elastic {
 		run.Situation.Cores = run.Situation.Machine // what it shares with others is its user's choice
 	}
@@ -85,71 +95,66 @@ func (s *Service) beginning(ctx context.Context, r *session, t trial.Trial, here
 		if t.Setting != nil {
 			setting.Drifts = t.Setting.Drifts
 		}
-		return &setting, nil
+		return &setting
 	}
 	grid := settings.Grid(run.Constants, run.Situation.Machine)
 	if before := t.Setting; before != nil && before.Phase != trial.Default && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
 		again := *before
 		if before.Phase != trial.Probing {
 			again.Configuration = reuse.Fit(before.Configuration, grid, run.Situation)
-			return &again, nil
+			return &again
 		}
 	}
-	return &setting, nil
+	return &setting
 }
 
 // runOn is the trial as the ground truth sees it there.
-func (r *session) runOn(here allocator.Site, t trial.Trial, settings system.Settings) groundtruth.Run {
+func (s Study) runOn(here allocator.Site, t trial.Trial, settings system.Settings) groundtruth.Run {
 	return groundtruth.Run{
-		Study: r.study.ID, Record: groundtruth.RecordID(t, here.Machine), By: r.study.Definition.Similarity,
-		Settings: settings, Constants: r.study.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
+		Study: s.ID, Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
+		Settings: settings, Constants: s.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
 		Left: t.Budget.Epochs - t.LastEpoch,
 	}
 }
 
-// guidance is what a report means for the system configuration of its trial.
-type guidance struct {
-	configuration map[string]space.Value // in force in the epoch
-	phase         trial.Phase
-	why           string
-	setting       *trial.Setting // for the next one
-	saved         *trial.Saving
-	records       []similarity.Record
+// Guidance is what a report means for the system configuration of its trial.
+type Guidance struct {
+	Configuration map[string]space.Value // in force in the epoch
+	Phase         trial.Phase
+	Why           string
+	Setting       *trial.Setting // for the next one
+	Saved         *trial.Saving
+	Records       []similarity.Record
 }
 
-// guide decides with which system configuration a trial goes on.
-func (s *Service) guide(ctx context.Context, r *session, t trial.Trial, report protocol.Report) (guidance, error) {
-	here := s.allocator.SiteOf(t.Worker, t.ID)
-	settings := r.tuningOn(here)
-	if settings == nil || t.Setting == nil {
-		return guidance{configuration: r.inForce(t, report)}, nil
+// Guide decides with which system configuration a trial goes on after a report.
+func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.Report, here allocator.Site, now time.Time) Guidance {
+	g := Guidance{Configuration: s.inForce(t, report)}
+	settings := s.on(here)
+	if known == nil || settings == nil || t.Setting == nil {
+		return g
 	}
-	known, err := s.truth.Machine(ctx, here.Machine)
-	if err != nil {
-		return guidance{}, err
-	}
-	g := guidance{configuration: r.inForce(t, report)}
-	if system.Configuration(g.configuration).Equal(t.Setting.Configuration) {
-		g.phase, g.why = t.Setting.Phase, t.Setting.Why
+	if system.Configuration(g.Configuration).Equal(t.Setting.Configuration) {
+		g.Phase, g.Why = t.Setting.Phase, t.Setting.Why
 	}
 	first := t.State == trial.Leased
-	run := r.runOn(here, t, *settings)
+	run := s.runOn(here, t, *settings)
 	run.Left = t.Budget.Epochs - report.Epoch
 	answer := known.Continue(run, groundtruth.Epoch{
-		Epoch: r.epochOf(t, report, g.configuration, first), Planned: *t.Setting, Held: held(t, g.configuration, first),
+		Epoch: s.epochOf(t, report, g.Configuration, first), Planned: *t.Setting, Held: held(t, g.Configuration, first),
 		Machine: here.Machine, NewRecord: groundtruth.RecordID(drifted(t), here.Machine),
 	})
-	answer.Record.Updated = s.options.Now()
+	answer.Record.Updated = now
 	setting := answer.Setting
 	setting.Drifts = t.Setting.Drifts
 	if answer.Drifted {
 		setting.Drifts++
 	}
-	g.setting, g.records = &setting, []similarity.Record{answer.Record}
+	g.Setting, g.Records = &setting, []similarity.Record{answer.Record}
 	if answer.Saved != nil {
-		g.saved = &trial.Saving{Seconds: answer.Saved.Seconds * trial.Float(t.Budget.DataFraction), Joules: answer.Saved.Joules * trial.Float(t.Budget.DataFraction)}
+		g.Saved = &trial.Saving{Seconds: answer.Saved.Seconds * trial.Float(t.Budget.DataFraction), Joules: answer.Saved.Joules * trial.Float(t.Budget.DataFraction)}
 	}
-	return g, nil
+	return g
 }
 
 // drifted is the trial as another workload.
@@ -162,8 +167,8 @@ func drifted(t trial.Trial) trial.Trial {
 
 // inForce is the configuration the epoch ran with: the constants, and of what is
 // tuned what the worker says; all of it as it was meant when it says nothing.
-func (r *session) inForce(t trial.Trial, report protocol.Report) map[string]space.Value {
-	constants := r.study.Definition.System.Constants
+func (s Study) inForce(t trial.Trial, report protocol.Report) map[string]space.Value {
+	constants := s.Definition.System.Constants
 	if t.Setting == nil {
 		return constants
 	}
@@ -184,7 +189,7 @@ func (r *session) inForce(t trial.Trial, report protocol.Report) map[string]spac
 
 // epochOf is the epoch as advice sees it. A first epoch is timed and profiled
 // only where its start is known to be left out.
-func (r *session) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) reuse.Epoch {
+func (s Study) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) reuse.Epoch {
 	epoch := reuse.Epoch{
 		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), First: first, Timed: !first || report.SetupSeconds > 0,
 		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
@@ -212,34 +217,24 @@ func held(t trial.Trial, inForce system.Configuration, first bool) []string {
 	return names
 }
 
-// resize tells the pool what the trial takes of its machine from now on.
-func (s *Service) resize(r *session, t trial.Trial, report protocol.Report) {
-	memory := int64(0)
-	if report.Profile != nil {
-		memory = int64(report.Profile.Host["tree.resident_bytes"])
-	}
-	r.resident = max(r.resident, memory)
-	s.allocator.Resize(t.ID, t.LeaseEpoch, t.Worker, func(cores int) pool.Need { return r.takes(t, cores, memory) })
-}
-
-// occupies is how many cores the trial keeps busy on a machine with that many;
+// Occupies is how many cores the trial keeps busy on a machine with that many;
 // 0 for all of them, or for its part of it where it shares a GPU.
-func (r *session) occupies(t trial.Trial, machine int) int {
+func (s Study) Occupies(t trial.Trial, machine int) int {
 	if t.Setting == nil {
-		return r.demands(max(1, machine))
+		return s.Demands(max(1, machine))
 	}
 	configuration := system.Configuration(t.Setting.Configuration)
 	if machine <= 0 {
 		machine = math.MaxInt32 // not registered yet
 	}
-	if demand := configuration.Demand(machine); demand < machine || r.study.Definition.SharesGPUs() && saysCores(configuration) {
+	if demand := configuration.Demand(machine); demand < machine || s.Definition.SharesGPUs() && saysCores(configuration) {
 		return demand
 	}
 	return 0
 }
 
-// unknownKnobs names what a report says of knobs that there are not.
-func unknownKnobs(configuration map[string]space.Value) []problem.Field {
+// UnknownKnobs names what a report says of knobs that there are not.
+func UnknownKnobs(configuration map[string]space.Value) []problem.Field {
 	var faults []problem.Field
 	for _, name := range slices.Sorted(maps.Keys(configuration)) {
 		if _, known := system.Find(name); !known {
@@ -249,14 +244,9 @@ func unknownKnobs(configuration map[string]space.Value) []problem.Field {
 	return faults
 }
 
-// turnOf is the gate of an elastic worker.
-func (s *Service) turnOf(worker string) gate.Gate {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	turn, ok := s.turns[worker]
-	if !ok {
-		turn = gate.New()
-		s.turns[worker] = turn
-	}
-	return turn
+// saysCores reports whether the configuration says how many cores it keeps busy.
+func saysCores(configuration system.Configuration) bool {
+	_, threads := configuration[system.CPUThreads]
+	_, cores := configuration[system.Cores]
+	return threads || cores
 }
