@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -29,22 +30,22 @@ func (s *Service) approximate(now time.Time) {
 // highest priority first.
 func (s *Service) contenders(now time.Time) []approximation.Study {
 	var list []approximation.Study
-	of, limited := map[string]*session{}, false
+	of, limited := map[string]*session.Session{}, false
 	for r := range s.each() {
-		if def := r.study.Definition; r.study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.stale && r.broken == nil {
-			one := approximation.Study{ID: r.study.ID, Priority: def.Priority, Accepts: def.Approximation, Sprint: def.Sprint}
+		if def := r.Study.Definition; r.Study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.Stale && r.Broken == nil {
+			one := approximation.Study{ID: r.Study.ID, Priority: def.Priority, Accepts: def.Approximation, Sprint: def.Sprint}
 			if limits := def.ResponseSeconds; limits != nil {
 				one.Limits = approximation.Limits{Mean: limits.Mean, Tail: limits.Tail}
-				if !r.able.IsZero() && r.wanting() && len(s.allocator.Full(s.ask(r, nil))) > 0 {
-					one.Waits = max(0, now.Sub(r.able).Seconds())
+				if !r.Able.IsZero() && r.Wanting() && len(s.allocator.Full(r.Ask(nil))) > 0 {
+					one.Waits = max(0, now.Sub(r.Able).Seconds())
 				}
 			}
 			if def.Approximation != nil {
-				one.Curve, one.Unknown = approximation.CurveOf(def, r.trials, len(r.ladder))
+				one.Curve, one.Unknown = approximation.CurveOf(def, r.Trials, len(r.Ladder))
 			}
 			list, of[one.ID], limited = append(list, one), r, limited || def.ResponseSeconds != nil
-		} else if r.study.Status != protocol.StudyRunning {
-			s.approximation.Paused(r.study.ID)
+		} else if r.Study.Status != protocol.StudyRunning {
+			s.approximation.Paused(r.Study.ID)
 		}
 	}
 	for i := range list {
@@ -59,10 +60,10 @@ func (s *Service) contenders(now time.Time) []approximation.Study {
 }
 
 // workersFor are the workers that the study's trials could be on, were nothing there.
-func (s *Service) workersFor(r *session) map[string]bool {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	found, ask := map[string]bool{}, s.ask(r, nil)
+func (s *Service) workersFor(r *session.Session) map[string]bool {
+	r.Lock()
+	defer r.Unlock()
+	found, ask := map[string]bool{}, r.Ask(nil)
 	for _, one := range s.allocator.Snapshot().Workers {
 		if one.Alive && one.Drain == nil && ask.Fits(one.Member) {
 			found[one.Registration.ID] = true
@@ -77,9 +78,9 @@ func (s *Service) workersFor(r *session) map[string]bool {
 func (s *Service) sprintTriggers() map[string]int {
 	awaited := map[string]int{}
 	for r := range s.each() {
-		if sprint := r.study.Definition.Sprint; sprint != nil && sprint.WhileWaiting && r.wanting() {
-			priority := r.study.Definition.Priority
-			for _, worker := range s.allocator.Full(s.ask(r, nil)) {
+		if sprint := r.Study.Definition.Sprint; sprint != nil && sprint.WhileWaiting && r.Wanting() {
+			priority := r.Study.Definition.Priority
+			for _, worker := range s.allocator.Full(r.Ask(nil)) {
 				if above, known := awaited[worker]; !known || above < priority {
 					awaited[worker] = priority
 				}
@@ -120,12 +121,12 @@ func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool
 // Deflation says what trials of the study leave out for others of a higher
 // priority, and what comes of it.
 func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error) {
-	return look(ctx, s, ref, func(r *session) (protocol.StudyDeflation, error) {
+	return look(ctx, s, ref, func(r *session.Session) (protocol.StudyDeflation, error) {
 		now := s.options.Now()
-		answer := s.approximation.Report(r.study.ID, r.study.Status == protocol.StudyRunning, ranking.Approximated(journal.View{Study: r.study, Ladder: r.ladder, Trials: r.trials}), now)
+		answer := s.approximation.Report(r.Study.ID, r.Study.Status == protocol.StudyRunning, ranking.Approximated(journal.View{Study: r.Study, Ladder: r.Ladder, Trials: r.Trials}), now)
 		workers := s.allocator.Snapshot()
 		answer.Slots = scheduler.Slots(workers)
-		if r.study.Definition.Sprint != nil {
+		if r.Study.Definition.Sprint != nil {
 			answer.Sprint = new(scheduler.Sprints(workers))
 		}
 		return answer, nil

@@ -100,7 +100,7 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 		if err != nil {
 			return err
 		}
-		r.mutex.Unlock()
+		r.Unlock()
 		if t.State.Held() && t.Checkpoint != nil && t.Checkpoint.Artifact == sha256 {
 			return nil
 		}

@@ -10,9 +10,8 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
-	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -54,17 +53,17 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	}
 	now := s.options.Now()
 	created := Study{ID: s.newID(), Owner: callerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := &session{id: created.ID, owner: created.Owner, study: created, ladder: def.Budget.Ladder(), method: method, use: ranking.Use{}, able: created.Created}
-	r.mutex.Lock()
-	defer r.leave()
-	tx := s.begin(r)
-	tx.change.Insert = &created
-	tx.log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
-	if err := tx.inform(prior, def.Search.Initial); err != nil {
+	r := session.Created(&s.sessionOptions, created, method)
+	r.Lock()
+	defer r.Leave()
+	tx := r.Begin()
+	tx.Change.Insert = &created
+	tx.Log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
+	if err := tx.Inform(prior, def.Search.Initial); err != nil {
 		return protocol.StudyView{}, err
 	}
-	view := r.view(now)
-	tx.then(func() {
+	view := r.View(now)
+	tx.Then(func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		if _, loaded := s.sessions[created.ID]; !loaded { // by somebody who saw it in the store
@@ -81,21 +80,6 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 	return view, nil
 }
 
-// inform tells a new search what is known and wanted before its first trial.
-func (tx *transaction) inform(prior []search.Observation, initial []space.Configuration) error {
-	if len(prior) > 0 {
-		if _, err := tx.search(search.Event{Kind: search.Prior, Prior: prior}); err != nil {
-			return err
-		}
-	}
-	for i, configuration := range initial {
-		if _, err := tx.search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
-			return fmt.Errorf("search.initial[%d]: %w", i, err)
-		}
-	}
-	return nil
-}
-
 // newID makes a study id: 10 characters that cannot be misread.
 func (s *Service) newID() string {
 	const letters = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -109,52 +93,52 @@ func (s *Service) newID() string {
 // Pause stops handing out trials; running ones take a checkpoint after their
 // epoch and go back to the queue.
 func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return s.change(ctx, ref, func(tx *transaction, current Study) error {
-		if current.Status != protocol.StudyRunning && !atRest(current) {
+	return s.change(ctx, ref, func(tx *session.Transaction, current Study) error {
+		if current.Status != protocol.StudyRunning && !session.AtRest(current) {
 			return problem.New(problem.Conflict, "study %s is %s: only a running study can be paused", current.Definition.Name, current.Status)
 		}
-		current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
+		current.Elapsed, current.Since = current.ElapsedAt(tx.Now), nil
 		current.Status, current.Reason = protocol.StudyPaused, "paused by a user"
-		tx.status(current)
+		tx.Status(current)
 		return nil
 	})
 }
 
 // Resume lets a paused study go on.
 func (s *Service) Resume(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return s.change(ctx, ref, func(tx *transaction, current Study) error {
+	return s.change(ctx, ref, func(tx *session.Transaction, current Study) error {
 		if current.Status != protocol.StudyPaused {
 			return problem.New(problem.Conflict, "study %s is %s: only a paused study can be resumed", current.Definition.Name, current.Status)
 		}
-		current.Since, current.Status, current.Reason = &tx.now, protocol.StudyRunning, "resumed by a user"
-		tx.status(current)
+		current.Since, current.Status, current.Reason = &tx.Now, protocol.StudyRunning, "resumed by a user"
+		tx.Status(current)
 		return nil
 	})
 }
 
 // Stop ends the study now. What was measured stays; running trials are told to stop.
 func (s *Service) Stop(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return s.change(ctx, ref, func(tx *transaction, current Study) error {
+	return s.change(ctx, ref, func(tx *session.Transaction, current Study) error {
 		if current.Status.Over() {
 			return problem.New(problem.Conflict, "study %s is %s already", current.Definition.Name, current.Status)
 		}
-		return tx.conclude(protocol.StudyStopped, "stopped by a user")
+		return tx.Conclude(protocol.StudyStopped, "stopped by a user")
 	})
 }
 
 // change runs one change of a study's status.
-func (s *Service) change(ctx context.Context, ref string, decide func(*transaction, Study) error) (protocol.StudyView, error) {
+func (s *Service) change(ctx context.Context, ref string, decide func(*session.Transaction, Study) error) (protocol.StudyView, error) {
 	r, err := s.locked(ctx, ref)
 	if err != nil {
 		return protocol.StudyView{}, err
 	}
-	defer r.leave()
-	tx := s.begin(r)
-	if err := decide(tx, r.study); err != nil {
-		tx.abandon()
+	defer r.Leave()
+	tx := r.Begin()
+	if err := decide(tx, r.Study); err != nil {
+		tx.Abandon()
 		return protocol.StudyView{}, err
 	}
-	view := tx.view()
+	view := tx.View()
 	if err := commit(ctx, s, tx, &view); err != nil {
 		return protocol.StudyView{}, err
 	}
@@ -168,11 +152,12 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	defer r.leave()
-	tx := &transaction{session: r, now: s.options.Now(), change: Change{Delete: r.study.ID}, over: true}
-	tx.then(func() {
+	defer r.Leave()
+	tx := r.Begin()
+	tx.Change.Delete, tx.Over = r.Study.ID, true
+	tx.Then(func() {
 		s.forget(r)
-		s.allocator.ReleaseAll(r.trials)
+		s.allocator.ReleaseAll(r.Trials)
 	})
 	var nothing struct{}
 	return commit(ctx, s, tx, &nothing)
@@ -180,17 +165,17 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 
 // changeDue makes a change to each study for which it is due, while it is. what says what
 // is done to it.
-func (s *Service) changeDue(ctx context.Context, what string, due func(*session) bool, decide func(*transaction, Study) error) error {
+func (s *Service) changeDue(ctx context.Context, what string, due func(*session.Session) bool, decide func(*session.Transaction, Study) error) error {
 	var studies []string
 	for r := range s.each() {
 		if due(r) {
-			studies = append(studies, r.id)
+			studies = append(studies, r.ID)
 		}
 	}
 	var failures []error
 	for _, id := range studies {
-		_, err := s.change(ctx, id, func(tx *transaction, current Study) error {
-			if !due(tx.session) {
+		_, err := s.change(ctx, id, func(tx *session.Transaction, current Study) error {
+			if !due(tx.Session) {
 				return nil
 			}
 			return decide(tx, current)
@@ -206,16 +191,16 @@ func (s *Service) changeDue(ctx context.Context, what string, due func(*session)
 // and returns what they are then. The error is invalid and names every fault of
 // the amendment.
 func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error) {
-	return s.annotate(ctx, ref, func(tx *transaction) (trial.Annotation, error) {
-		current := tx.session.study
+	return s.annotate(ctx, ref, func(tx *session.Transaction) (trial.Annotation, error) {
+		current := tx.Session.Study
 		amended, err := current.Annotation.Amended(amendment)
 		if err != nil {
 			return amended, err
 		}
 		current.Annotation = amended
-		tx.study = &current
-		tx.change.Update = &current
-		tx.log(Event{Kind: Annotated}, amended)
+		tx.Study = &current
+		tx.Change.Update = &current
+		tx.Log(Event{Kind: Annotated}, amended)
 		return amended, nil
 	})
 }
@@ -224,32 +209,32 @@ func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial
 // and returns what they are then. The error is not_found if there is no such
 // trial, or invalid and names every fault of the amendment.
 func (s *Service) AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error) {
-	return s.annotate(ctx, ref, func(tx *transaction) (trial.Annotation, error) {
-		t, err := tx.session.trial(number)
+	return s.annotate(ctx, ref, func(tx *session.Transaction) (trial.Annotation, error) {
+		t, err := tx.Session.Trial(number)
 		if err != nil {
 			return trial.Annotation{}, err
 		}
 		if t.Annotation, err = t.Annotation.Amended(amendment); err != nil {
 			return t.Annotation, err
 		}
-		tx.stage(t)
-		tx.log(Event{Kind: Annotated, Trial: t.ID}, t.Annotation)
+		tx.Stage(t)
+		tx.Log(Event{Kind: Annotated, Trial: t.ID}, t.Annotation)
 		return t.Annotation, nil
 	})
 }
 
 // annotate runs one change of an annotation. What the study decides does not
 // depend on it.
-func (s *Service) annotate(ctx context.Context, ref string, amend func(*transaction) (trial.Annotation, error)) (trial.Annotation, error) {
+func (s *Service) annotate(ctx context.Context, ref string, amend func(*session.Transaction) (trial.Annotation, error)) (trial.Annotation, error) {
 	r, err := s.locked(ctx, ref)
 	if err != nil {
 		return trial.Annotation{}, err
 	}
-	defer r.leave()
-	tx := s.begin(r)
+	defer r.Leave()
+	tx := r.Begin()
 	amended, err := amend(tx)
 	if err != nil {
-		return trial.Annotation{}, refusal(r, err)
+		return trial.Annotation{}, session.Refusal(r, err)
 	}
 	if err := commit(ctx, s, tx, &amended); err != nil {
 		return trial.Annotation{}, err
@@ -266,23 +251,21 @@ func (s *Service) Enqueue(ctx context.Context, ref string, request protocol.Enqu
 	if err != nil {
 		return protocol.EnqueueReply{}, err
 	}
-	defer r.leave()
-	name := r.study.Definition.Name
-	if r.study.Status.Over() {
+	defer r.Leave()
+	name := r.Study.Definition.Name
+	if r.Study.Status.Over() {
 		return protocol.EnqueueReply{}, problem.New(problem.Conflict,
-			"study %s is %s: nothing can be enqueued; create a study with the configurations as search.initial", name, r.study.Status)
+			"study %s is %s: nothing can be enqueued; create a study with the configurations as search.initial", name, r.Study.Status)
 	}
-	tx := s.begin(r)
+	tx := r.Begin()
 	for i, configuration := range request.Configurations {
-		if _, err := tx.search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
-			tx.abandon()
+		if _, err := tx.Search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
+			tx.Abandon()
 			return protocol.EnqueueReply{}, inRequest(err, i)
 		}
 	}
 	reply := protocol.EnqueueReply{Study: name, Enqueued: len(request.Configurations)}
-	if queue, ok := r.method.(search.Queue); ok {
-		reply.Waiting = queue.Waiting()
-	}
+	reply.Waiting = r.Enqueued()
 	if err := commit(ctx, s, tx, &reply); err != nil {
 		return protocol.EnqueueReply{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -257,7 +258,7 @@ func TestWhatIsLostIsLearnedFromTheRungs(t *testing.T) {
 		}
 		seen := trial.Float(math.NaN())
 		for _, event := range events {
-			var decision study.Decision
+			var decision session.Decision
 			if event.Kind == study.Searched && json.Unmarshal(event.Data, &decision) == nil && decision.Event.Kind == search.Measured && decision.Event.Trial == stored.Number && decision.Event.Rung == result.Rung {
 				seen = decision.Event.Values[0]
 			}

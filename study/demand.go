@@ -1,10 +1,7 @@
 package study
 
 import (
-	"math"
-
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -34,9 +31,9 @@ func (s *Service) Demand() demand.Look {
 func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 	var asks []demand.Ask
 	for r := range s.each() {
-		one := r.wants()
+		one := r.Demand()
 		if one.Ready > 0 {
-			ask := s.ask(r, nil)
+			ask := r.Ask(nil)
 			if one.Need = ask.Need(1); !scheduler.Runnable(all, ask) {
 				one.Ready, one.More = 0, 0
 			}
@@ -48,79 +45,6 @@ func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 	return asks
 }
 
-// wants is what the study takes and could start now, whatever workers there are.
-func (r *session) wants() demand.Ask {
-	one := demand.Ask{Owner: r.owner, Study: r.id, Priority: r.study.Definition.Priority}
-	if r.study.Status.Over() && r.held == 0 {
-		return one
-	}
-	each, constant := r.places()
-	one.Each = each
-	if constant {
-		one.Running = float64(r.held) * each
-	} else {
-		for _, t := range r.trials {
-			if t.State.Held() {
-				one.Running += placesOf(t)
-			}
-		}
-	}
-	if r.study.Status != protocol.StudyRunning || len(r.study.Definition.Command) == 0 || r.broken != nil {
-		return one
-	}
-	all := len(r.queue) + r.fresh()
-	if most := r.study.Definition.Parallel; most > 0 {
-		one.Ready = min(all, max(0, most-r.held)) // more would not run at once
-		return one
-	}
-	one.Ready = max(len(r.queue), min(1, all))
-	one.More = all - one.Ready
-	return one
-}
-
-// fresh is how many trials the study could start beside its queue, if a worker came
-// for each now: those that its search would begin or send up, as far as its budgets
-// pay for them, by what those before came to.
-func (r *session) fresh() int {
-	supply, can := r.method.(search.Supply)
-	if r.waiting || !can {
-		return 0
-	}
-	most := supply.Startable()
-	if most == 0 || len(r.trials) == 0 {
-		return most
-	}
-	for _, bound := range r.spending.Limits(r.study.Definition.Stop) {
-		if each := bound.Used / float64(len(r.trials)); each > 0 && bound.Limit/each < maxStartable {
-			most = min(most, max(1, int(math.Ceil((bound.Limit-bound.Used)/each))-len(r.queue)-r.held))
-		}
-	}
-	return most
-}
-
-// places is how many GPUs each trial of the study takes: at least one, which
-// stands for a slot where there are none, or which part of one. It is no constant
-// where they are tuned or shared.
-func (r *session) places() (each float64, constant bool) {
-	if r.study.Definition.SharesGPUs() {
-		return max(leastPlace, r.gpuStudy().Fraction()), false
-	}
-	least, most := r.gpus()
-	return float64(max(1, least)), least == most
-}
-
-// leastPlace is the smallest part of a GPU that a trial counts as.
-const leastPlace = 0.01
-
-// placesOf is how many GPUs the trial runs with, at least one, or which part of
-// one.
-func placesOf(t trial.Trial) float64 {
-	if t.GPUShare != nil {
-		return max(leastPlace, t.GPUShare.Fraction)
-	}
-	return float64(max(1, len(t.GPUs)))
-}
-
 // Situation is what a [demand.Scaler] decides about, but for what is wanted: the
 // workers, which of those that were drained by advice trials wait for, which of the
 // others a study cannot do without, and what was done before.
@@ -129,11 +53,11 @@ func (s *Service) Situation() demand.Situation {
 	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
 	sought := make(map[rules.WorkerName]bool)
 	for r := range s.each() {
-		want := r.wants()
-		if r.stale || want.Running == 0 && want.Ready == 0 {
+		want := r.Demand()
+		if r.Stale || want.Running == 0 && want.Ready == 0 {
 			continue
 		}
-		if worker, some := scheduler.Sought(all, s.ask(r, nil), want.Ready > 0 && !r.full(0)); some {
+		if worker, some := scheduler.Sought(all, r.Ask(nil), want.Ready > 0 && !r.Full(0)); some {
 			sought[worker] = true
 		}
 	}
@@ -174,9 +98,9 @@ func (s *Service) Census() Census {
 		census.Trials[state] = 0
 	}
 	for r := range s.each() {
-		if !r.study.Status.Over() {
-			census.Studies[r.study.Status]++
-			for _, t := range r.trials {
+		if !r.Study.Status.Over() {
+			census.Studies[r.Study.Status]++
+			for _, t := range r.Trials {
 				census.Trials[t.State]++
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/session"
 )
 
 // treacherous is a store that does something else with one change.
@@ -96,7 +97,7 @@ func TestAPanicLeavesNothingBesideTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if decisions, err := study.Replay(stored.Definition, events); err != nil {
+		if decisions, err := session.Replay(stored.Definition, events); err != nil {
 			t.Errorf("after %d decisions: %v", decisions, err)
 		}
 	})(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -19,8 +20,8 @@ func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoc
 	if err != nil {
 		return definition.Definition{}, "", err
 	}
-	def := r.study.Definition
-	r.mutex.Unlock()
+	def := r.Study.Definition
+	r.Unlock()
 	if err := holds(t, epoch); err != nil {
 		return def, "", err
 	}
@@ -40,23 +41,23 @@ func (s *Service) recordInference(ctx context.Context, e inference.Result, answe
 	if err != nil {
 		return err
 	}
-	defer r.leave()
+	defer r.Leave()
 	if err := holds(t, e.Lease); err != nil {
-		return refusal(r, err)
+		return session.Refusal(r, err)
 	}
-	tx := s.begin(r)
-	tx.change.Architectures = []emu.Architecture{e.Architecture}
-	for _, other := range r.trials {
+	tx := r.Begin()
+	tx.Change.Architectures = []emu.Architecture{e.Architecture}
+	for _, other := range r.Trials {
 		same := other.Number == t.Number || other.Inference != nil && other.Inference.Architecture == e.Inference.Architecture && other.Inference.Machine == e.Inference.Machine
 		if !same || other.Inference != nil && other.Inference.Same(e.Inference) {
 			continue
 		}
 		now := e.Inference
 		other.Inference = &now
-		tx.log(Event{Kind: Emulated, Trial: other.ID, State: string(other.State), Worker: other.Worker}, other.Inference)
-		tx.stage(other)
+		tx.Log(Event{Kind: Emulated, Trial: other.ID, State: string(other.State), Worker: other.Worker}, other.Inference)
+		tx.Stage(other)
 	}
-	tx.then(e.Then)
+	tx.Then(e.Then)
 	return commit(ctx, s, tx, answer)
 }
 

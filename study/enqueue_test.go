@@ -8,7 +8,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
 )
@@ -29,7 +29,7 @@ func (w *world) replays(view protocol.StudyView) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := study.Replay(view.Definition, events); err != nil {
+	if _, err := session.Replay(view.Definition, events); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -16,7 +17,7 @@ import (
 
 // moving is a service with two workers with a GPU each, and a trial of ada's that had
 // one and is kept for the new worker.
-func moving(t *testing.T, now *time.Time) (s *Service, r *session) {
+func moving(t *testing.T, now *time.Time) (s *Service, r *session.Session) {
 	t.Helper()
 	s = New(nil, nil, Options{Now: func() time.Time { return *now }})
 	for _, worker := range []string{"new-1", "old-1"} {
@@ -27,14 +28,14 @@ func moving(t *testing.T, now *time.Time) (s *Service, r *session) {
 		enqueue(t, s, Caller{}, worker)
 	}
 	r = ofAda("moving")
-	r.queue, r.trials = []int{0}, make([]trial.Trial, 1)
-	s.sessions[r.id] = r
-	holdFor(s, pool.Lease{Trial: "moving-0", Study: r.id, Owner: r.owner, Worker: "old-1", GPUs: []int{0}}, "new-1", 0)
+	r.Queue, r.Trials = []int{0}, make([]trial.Trial, 1)
+	s.sessions[r.ID] = r
+	holdFor(s, pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner, Worker: "old-1", GPUs: []int{0}}, "new-1", 0)
 	return s, r
 }
 
 // anything is the choice of a worker for which nothing is meant.
-var anything = choice{Choice: scheduler.Choice{Number: next}}
+var anything = choice{Choice: scheduler.Choice{Number: allocator.Next}}
 
 // enqueue has the worker wait until the answer is called.
 func enqueue(t testing.TB, s *Service, caller Caller, worker string) (leave func()) {
@@ -52,12 +53,14 @@ func holdFor(s *Service, lease pool.Lease, worker string, wait time.Duration) {
 	s.allocator.Release(lease.Trial, lease.Epoch)
 }
 
-func heldOf(s *Service, r *session) allocator.Held { return s.allocator.Placements.Held(r.id, r.queue) }
+func heldOf(s *Service, r *session.Session) allocator.Held {
+	return s.allocator.Placements.Held(r.ID, r.Queue)
+}
 
-func ofAda(id string) *session {
+func ofAda(id string) *session.Session {
 	one := 1
-	r := &session{id: id, owner: "ada"}
-	r.study.Definition.Resources = &definition.Resources{GPUs: &one}
+	r := session.New(&session.Options{Now: time.Now}, Study{ID: id, Owner: "ada"})
+	r.Study.Definition.Resources = &definition.Resources{GPUs: &one}
 	return r
 }
 
@@ -78,7 +81,7 @@ func TestWhatATrialHadIsItsOwnersWhileItIsKept(t *testing.T) {
 		if here == nil {
 			t.Fatalf("%s: it may not go on where it is awaited: %s", name, denied.Reason)
 		}
-		here.Confirm(pool.Lease{Trial: "moving-0", Study: r.id, Owner: r.owner, Worker: "new-1", GPUs: here.GPUs})
+		here.Confirm(pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner, Worker: "new-1", GPUs: here.GPUs})
 		if held := s.allocator.Snapshot().Held.ByOwner["ada"]; held.Trials != 1 || held.GPUs != 1 || len(s.allocator.Holds()) != 0 {
 			t.Errorf("%s: then she has %+v, and %v is held", name, held, s.allocator.Holds())
 		}
@@ -117,11 +120,11 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 			s.allocator.Leave("new-1")
 			*now = now.Add(waitqueue.Patience)
 		}, true},
-		"not queued": {func(s *Service, _ *time.Time) { s.sessions["moving"].queue = nil }, true},
+		"not queued": {func(s *Service, _ *time.Time) { s.sessions["moving"].Queue = nil }, true},
 	} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		s, r := moving(t, &now)
-		if _, found := r.nextQueued(now, "old-1", next, heldOf(s, r)); found {
+		if _, found := r.NextQueued(now, "old-1", allocator.Next, heldOf(s, r)); found {
 			t.Errorf("%s: the old worker has it", name)
 		}
 		test.take(s, &now)
@@ -129,7 +132,7 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 		if goes := len(s.allocator.Holds()) == 0; goes != test.goes {
 			t.Errorf("%s: let go is %v", name, goes)
 		}
-		if _, found := r.nextQueued(now, "old-1", next, heldOf(s, r)); found != (test.goes && len(r.queue) > 0) {
+		if _, found := r.NextQueued(now, "old-1", allocator.Next, heldOf(s, r)); found != (test.goes && len(r.Queue) > 0) {
 			t.Errorf("%s: the old worker may have it: %v", name, found)
 		}
 	}
@@ -143,15 +146,16 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer enqueue(t, s, Caller{}, "new-home")()
-	r := &session{id: "study", queue: []int{4, 7, 9}, resting: map[int]time.Time{7: now.Add(time.Hour)}}
-	s.sessions[r.id] = r
-	holdFor(s, pool.Lease{Trial: "study-4", Study: r.id}, "new-home", 0)
+	r := session.New(&s.sessionOptions, Study{ID: "study"})
+	r.Queue, r.Resting = []int{4, 7, 9}, map[int]time.Time{7: now.Add(time.Hour)}
+	s.sessions[r.ID] = r
+	holdFor(s, pool.Lease{Trial: "study-4", Study: r.ID}, "new-home", 0)
 	for _, test := range []struct {
 		worker string
 		meant  int
 		want   int
-	}{{"other", next, 9}, {"other", 4, 9}, {"new-home", next, 4}, {"new-home", 9, 4}, {"other", 9, 9}} {
-		if number, found := r.nextQueued(now, test.worker, test.meant, heldOf(s, r)); !found || number != test.want {
+	}{{"other", allocator.Next, 9}, {"other", 4, 9}, {"new-home", allocator.Next, 4}, {"new-home", 9, 4}, {"other", 9, 9}} {
+		if number, found := r.NextQueued(now, test.worker, test.meant, heldOf(s, r)); !found || number != test.want {
 			t.Errorf("%s, for which %d is meant, gets %d, %t; want %d", test.worker, test.meant, number, found, test.want)
 		}
 	}
@@ -162,7 +166,7 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 	if !s.allocator.ReleaseHolds(now, s.isQueued) {
 		t.Error("it is never let go")
 	}
-	if number, _ := r.nextQueued(now, "other", next, heldOf(s, r)); number != 4 {
+	if number, _ := r.NextQueued(now, "other", allocator.Next, heldOf(s, r)); number != 4 {
 		t.Errorf("afterwards another one gets %d", number)
 	}
 }
@@ -171,16 +175,17 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := New(nil, nil, Options{Now: func() time.Time { return now }})
-	r := &session{id: "study", queue: []int{1, 2}}
-	r.study.Definition.Parallel = 1
-	holdFor(s, pool.Lease{Trial: "study-2", Study: r.id}, "new", 0)
-	if kept := heldOf(s, r); !r.full(kept.Besides("other")) || r.full(kept.Besides("new")) {
+	r := session.New(&s.sessionOptions, Study{ID: "study"})
+	r.Queue = []int{1, 2}
+	r.Study.Definition.Parallel = 1
+	holdFor(s, pool.Lease{Trial: "study-2", Study: r.ID}, "new", 0)
+	if kept := heldOf(s, r); !r.Full(kept.Besides("other")) || r.Full(kept.Besides("new")) {
 		t.Error("its place is another one's, or nobody's")
 	}
-	if first := heldOf(s, r).First(r.queue)[0]; first != 2 {
+	if first := heldOf(s, r).First(r.Queue)[0]; first != 2 {
 		t.Errorf("trial %d is offered first", first)
 	}
-	if now = now.Add(allocator.HoldSpan); r.full(heldOf(s, r).Besides("other")) {
+	if now = now.Add(allocator.HoldSpan); r.Full(heldOf(s, r).Besides("other")) {
 		t.Error("its place is kept for ever")
 	}
 }

@@ -13,9 +13,9 @@ import (
 // workers and what they sent, which a change that is refused does not take back.
 var notCompared = map[string]bool{
 	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.scheduler": true, "Governor.allocator": true,
-	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true,
-	"session.newest": true, "session.loads": true, "session.used": true, "session.stale": true, "session.summary": true, "session.method": true,
-	"session.ready": true, "session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
+	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true, "Service.sessionOptions": true, "Session.options": true,
+	"Session.newest": true, "Session.Loads": true, "Session.Used": true, "Session.Stale": true, "Session.summary": true, "State.Method": true,
+	"State.ready": true, "Session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
 	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
 	"Model.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
 }
@@ -25,9 +25,9 @@ var notCompared = map[string]bool{
 func Memory(s *Service) []string {
 	var lines []string
 	for r := range s.each() {
-		if r.method != nil {
-			state, err := r.method.Snapshot()
-			lines = append(lines, fmt.Sprintf("search of %s: %s %v", r.id, state, err))
+		if r.Method != nil {
+			state, err := r.Method.Snapshot()
+			lines = append(lines, fmt.Sprintf("search of %s: %s %v", r.ID, state, err))
 		}
 	}
 	var d dump

@@ -2,14 +2,15 @@ package study
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // reschedule has running trials migrate or exchange places, as the scheduler decides.
@@ -34,16 +35,16 @@ func (s *Service) reschedule(ctx context.Context) {
 // machine, if that waits still and may have it, unless it is told something else.
 // That it was told is stored with the transaction; without one, for a report that was
 // accepted before, nobody is told who had not been.
-func (s *Service) orMove(r *session, t trial.Trial, told protocol.Directive, tx *transaction) protocol.Directive {
+func (s *Service) orMove(r *session.Session, t trial.Trial, told protocol.Directive, tx *session.Transaction) protocol.Directive {
 	if told.Action != protocol.Continue || s.allocator.Migrating(t.ID) == "" {
 		return told
 	}
-	departure := s.allocator.Depart(s.ask(r, &r.trials[t.Number]), t.ID, t.LeaseEpoch, tx != nil)
+	departure := s.allocator.Depart(r.Ask(&r.Trials[t.Number]), t.ID, t.LeaseEpoch, tx != nil)
 	if departure.Entry != nil {
-		tx.change.Pool = append(tx.change.Pool, *departure.Entry)
+		tx.Change.Pool = append(tx.Change.Pool, *departure.Entry)
 	}
 	if departure.After != nil {
-		tx.then(departure.After)
+		tx.Then(departure.After)
 	}
 	if departure.Pause {
 		return protocol.Directive{Action: protocol.Pause, Reason: departure.Why}
@@ -53,48 +54,15 @@ func (s *Service) orMove(r *session, t trial.Trial, told protocol.Directive, tx 
 
 // leaving notes the migration for which a trial is given back, if it is for one, and
 // whether the other worker waits still.
-func (s *Service) leaving(tx *transaction, t trial.Trial) {
+func (s *Service) leaving(tx *session.Transaction, t trial.Trial) {
 	if s.allocator.Migrating(t.ID) == "" {
 		return
 	}
-	one, awaited := s.allocator.Leaving(s.ask(tx.session, &tx.session.trials[t.Number]), t.ID, t.LeaseEpoch)
+	one, awaited := s.allocator.Leaving(tx.Session.Ask(&tx.Session.Trials[t.Number]), t.ID, t.LeaseEpoch)
 	if one != nil {
-		tx.migration, tx.awaited = one, awaited
-		tx.then(func() { s.allocator.Left(one, awaited, tx.now) })
+		tx.Migration, tx.Awaited = one, awaited
+		tx.Then(func() { s.allocator.Left(one, awaited, tx.Now) })
 	}
-}
-
-// depart notes on a trial that is given back that it moves, and keeps it for its
-// new machine for a while.
-func (tx *transaction) depart(t trial.Trial, reason string) (trial.Trial, string) {
-	if tx.migration == nil {
-		return t, reason
-	}
-	record := tx.migration.Record
-	record.At = tx.now
-	t.Migrations = append(slices.Clone(t.Migrations), record)
-	if !tx.awaited {
-		if entry := tx.migration.Cancelled(); entry != nil {
-			tx.change.Pool = append(tx.change.Pool, *entry)
-		}
-		return t, record.Why + "; that has other work by now"
-	}
-	tx.held = true
-	return t, fmt.Sprintf("%s; kept for it for up to %g s", record.Why, allocator.HoldSpan.Seconds())
-}
-
-// moved adds an epoch to what a trial's last move really came to.
-func moved(t trial.Trial, report trial.Report) trial.Trial {
-	last := len(t.Migrations) - 1
-	if last < 0 || report.LeaseEpoch <= t.Migrations[last].LeaseEpoch {
-		return t
-	}
-	t.Migrations = slices.Clone(t.Migrations)
-	one := &t.Migrations[last]
-	one.Epochs++
-	one.Seconds += report.Seconds
-	one.Energy = one.Energy.Plus(report.Energy)
-	return t
 }
 
 // studyOf is the study and the number of a trial.
@@ -104,22 +72,11 @@ func studyOf(id trial.ID) (study string, number int) {
 	return study, number
 }
 
-// arrived notes where a trial goes on that has moved.
-func arrived(t trial.Trial, tx *transaction) trial.Trial {
-	last := len(t.Migrations) - 1
-	if last < 0 || t.Migrations[last].Arrived != "" {
-		return t
-	}
-	t.Migrations = slices.Clone(t.Migrations)
-	t.Migrations[last].Arrived, t.Migrations[last].ArrivedType = tx.here.Name, tx.here.Machine
-	return t
-}
-
 // hold holds a trial that is given back for the worker that it migrates to. It is seen
 // in the queue before that is durable, so it is held before, too.
-func (s *Service) hold(tx *transaction) {
-	if tx.held && s.allocator.Hold(tx.migration, tx.now) {
-		tx.undo = append(tx.undo, func() { s.allocator.ReleaseHold(tx.migration.Trial) })
+func (s *Service) hold(tx *session.Transaction) {
+	if tx.Held && s.allocator.Hold(tx.Migration, tx.Now) {
+		tx.Undo = append(tx.Undo, func() { s.allocator.ReleaseHold(tx.Migration.Trial) })
 	}
 }
 
@@ -130,9 +87,9 @@ func (s *Service) isQueued(id trial.ID) bool {
 	if r == nil {
 		return false
 	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return slices.Contains(r.queue, number)
+	r.Lock()
+	defer r.Unlock()
+	return slices.Contains(r.Queue, number)
 }
 
 // resumeMigrations goes on with the migrations that were under way when the server
@@ -155,11 +112,29 @@ func (s *Service) whereabouts(id trial.ID, lease trial.LeaseEpoch, now time.Time
 	if r == nil {
 		return allocator.Whereabouts{}
 	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if number >= len(r.trials) || r.trials[number].LeaseEpoch != lease {
+	r.Lock()
+	defer r.Unlock()
+	if number >= len(r.Trials) || r.Trials[number].LeaseEpoch != lease {
 		return allocator.Whereabouts{}
 	}
-	t := r.trials[number]
-	return allocator.Whereabouts{Runs: t.State.Held(), Left: t.State == trial.Queued, Lease: r.leaseRecord(t, r.takes(t, 0, 0), now)}
+	t := r.Trials[number]
+	return allocator.Whereabouts{Runs: t.State.Held(), Left: t.State == trial.Queued, Lease: r.LeaseRecord(t, r.Usage(t, 0, 0), now)}
+}
+
+// regrant gives the leases found in the store a whole term, unless they are
+// known already.
+func (s *Service) regrant(r *session.Session) {
+	now, leases := s.options.Now(), []pool.Lease(nil)
+	for _, t := range r.Trials {
+		if t.State.Held() {
+			granted := now
+			if t.Started != nil {
+				granted = *t.Started
+			}
+			leases = append(leases, r.LeaseRecord(t, r.Usage(t, 0, 0), granted))
+		}
+	}
+	if len(leases) > 0 {
+		s.allocator.Regrant(leases)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -149,7 +150,7 @@ func TestASearchSeesViolations(t *testing.T) {
 			if violations == 0 {
 				t.Error("no violation was shown to the search")
 			}
-			if n, err := study.Replay(created.Definition, events); err != nil || n == 0 {
+			if n, err := session.Replay(created.Definition, events); err != nil || n == 0 {
 				t.Errorf("%d decisions replayed: %v", n, err)
 			}
 			page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{})

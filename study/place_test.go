@@ -14,7 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -205,7 +205,7 @@ func checkDecisions(t *testing.T, w *world, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := study.Replay(stored.Definition, events); err != nil {
+	if _, err := session.Replay(stored.Definition, events); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
@@ -36,7 +37,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		if err := ctx.Err(); err != nil {
 			return protocol.Pool{}, err
 		}
-		if caller.Sees(r.id, r.owner) {
+		if caller.Sees(r.ID, r.Owner) {
 			s.lookIn(ctx, r, known, &answer, running)
 		}
 	}
@@ -83,16 +84,16 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 
 // lookIn adds what one study runs, predicts and moved. One that is over, or is not
 // in memory, adds nothing. The study is locked.
-func (s *Service) lookIn(ctx context.Context, r *session, types costmodel.Types, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
-	if r.stale || r.study.Status.Over() {
+func (s *Service) lookIn(ctx context.Context, r *session.Session, types costmodel.Types, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
+	if r.Stale || r.Study.Status.Over() {
 		return
 	}
-	name := called(r.study, callerOf(ctx))
-	for i := range r.trials {
-		t := &r.trials[i]
+	name := called(r.Study, callerOf(ctx))
+	for i := range r.Trials {
+		t := &r.Trials[i]
 		if t.State.Held() {
 			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
-				Trial: t.ID, Study: name, StudyID: r.id, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
+				Trial: t.ID, Study: name, StudyID: r.ID, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
 				Placement: t.Placement, Moves: s.allocator.Migrating(t.ID), GPU: s.poolGPU(ctx, r, *t),
 			})
 		}
@@ -101,11 +102,11 @@ func (s *Service) lookIn(ctx context.Context, r *session, types costmodel.Types,
 		}
 		answer.Saved = answer.Saved.Plus(t.PlacementSaved)
 		for _, one := range t.Migrations {
-			answer.Migrations = append(answer.Migrations, protocol.PoolMigration{Study: name, StudyID: r.id, Number: t.Number, Migration: one})
+			answer.Migrations = append(answer.Migrations, protocol.PoolMigration{Study: name, StudyID: r.ID, Number: t.Number, Migration: one})
 		}
 	}
-	for _, one := range s.costs(ctx, r).Summary(r.ladder[0].Budget.DataFraction, types) {
-		one.Study, one.StudyID = name, r.id
+	for _, one := range r.Costs(ctx).Summary(r.Ladder[0].Budget.DataFraction, types) {
+		one.Study, one.StudyID = name, r.ID
 		answer.Models = append(answer.Models, one)
 	}
 }

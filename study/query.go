@@ -2,13 +2,12 @@ package study
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -37,8 +36,8 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 
 // Study returns one study by id or name.
 func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return look(ctx, s, ref, func(r *session) (protocol.StudyView, error) {
-		view := r.view(s.options.Now())
+	return look(ctx, s, ref, func(r *session.Session) (protocol.StudyView, error) {
+		view := r.View(s.options.Now())
 		if callerOf(ctx).Sight != Shared { // who came by a link hears nothing of workers and users
 			view.Waits = s.waits(r)
 		}
@@ -49,13 +48,13 @@ func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, er
 // TrialDetail returns one trial with its reports and its history.
 func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
 	var expected *protocol.GPUExpected
-	ranked, err := look(ctx, s, ref, func(r *session) (protocol.RankedTrial, error) {
-		t, err := r.trial(number)
+	ranked, err := look(ctx, s, ref, func(r *session.Session) (protocol.RankedTrial, error) {
+		t, err := r.Trial(number)
 		if err != nil {
 			return protocol.RankedTrial{}, err
 		}
 		expected = s.gpuExpected(ctx, r, t)
-		return ranking.RankOf(number, r.trials, r.study.Definition.Objectives), nil
+		return ranking.RankOf(number, r.Trials, r.Study.Definition.Objectives), nil
 	})
 	if err != nil {
 		return protocol.TrialDetail{}, err
@@ -72,23 +71,14 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 	return detail, nil
 }
 
-func (r *session) frozen() journal.View {
-	return journal.View{Study: r.study, Ladder: r.ladder, Trials: slices.Clone(r.trials), Sequence: r.sequence}
-}
-
 // Look returns a copy of the study, once all of it is durable.
 func (s *Service) Look(ctx context.Context, ref string) (journal.View, error) {
-	return look(ctx, s, ref, func(r *session) (journal.View, error) { return r.frozen(), nil })
-}
-
-// trial returns one of the study's trials; the error is not_found.
-func (r *session) trial(number int) (trial.Trial, error) {
-	return journal.View{Study: r.study, Trials: r.trials}.Trial(number)
+	return look(ctx, s, ref, func(r *session.Session) (journal.View, error) { return r.Copy(), nil })
 }
 
 // Log returns what the trial's command printed.
 func (s *Service) Log(ctx context.Context, ref string, number int) (string, error) {
-	t, err := look(ctx, s, ref, func(r *session) (trial.Trial, error) { return r.trial(number) })
+	t, err := look(ctx, s, ref, func(r *session.Session) (trial.Trial, error) { return r.Trial(number) })
 	if err != nil {
 		return "", err
 	}
@@ -98,16 +88,16 @@ func (s *Service) Log(ctx context.Context, ref string, number int) (string, erro
 // Followed returns whose study it is whose events the caller wants to follow, and
 // the last event that it has.
 func (s *Service) Followed(ctx context.Context, ref string) (owner string, last Position, err error) {
-	last, err = look(ctx, s, ref, func(r *session) (Position, error) {
-		owner = r.study.Owner
-		return *r.position(), nil
+	last, err = look(ctx, s, ref, func(r *session.Session) (Position, error) {
+		owner = r.Study.Owner
+		return *r.Position(), nil
 	})
 	return owner, last, err
 }
 
 // Events returns up to limit events of the study behind the sequence.
 func (s *Service) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
-	study, err := look(ctx, s, ref, func(r *session) (string, error) { return r.study.ID, nil })
+	study, err := look(ctx, s, ref, func(r *session.Session) (string, error) { return r.Study.ID, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +110,7 @@ func (s *Service) Events(ctx context.Context, ref string, after int64, limit int
 func (s *Service) WaitEvents(ctx context.Context, ref string, after int64) error {
 	for {
 		changed := s.changes()
-		sequence, err := look(ctx, s, ref, func(r *session) (int64, error) { return r.sequence, nil })
+		sequence, err := look(ctx, s, ref, func(r *session.Session) (int64, error) { return r.Sequence, nil })
 		if err != nil {
 			return err
 		}
@@ -154,46 +144,6 @@ func outward(events []Event) []protocol.Event {
 	return list
 }
 
-// shelveAfter is how long a study that is over stays in memory unused.
-const shelveAfter = 10 * time.Minute
-
-// shelve drops from memory what the store has too, of a study that is over and
-// that nobody asked for lately; only what lists show is kept. The next who asks
-// for more has it loaded again.
-func (r *session) shelve(now time.Time) {
-	if r.stale || !r.study.Status.Over() || now.Sub(r.used) < shelveAfter {
-		return
-	}
-	view := r.view(now)
-	r.summary = &view
-	r.trials, r.queue, r.method, r.stale = nil, nil, nil, true
-}
-
-// glance is the study as lists show it. It does not count as a use, so a page
-// that lists studies keeps none of them in memory.
-func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, error) {
-	r, err := s.session(ctx, id)
-	if err != nil {
-		return protocol.StudyView{}, err
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	for {
-		if r.stale && r.summary != nil {
-			return *r.summary, nil
-		}
-		if err := s.refresh(ctx, r); err != nil {
-			return protocol.StudyView{}, err
-		}
-		now := s.options.Now()
-		view := r.view(now)
-		if r.wait() == nil {
-			r.shelve(now)
-			return view, nil
-		}
-	}
-}
-
 // Checkpoints returns the artifacts that checkpoints in studies refer to which the caller
 // sees. If it sees all, other artifacts are garbage once their upload is long over.
 func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
@@ -218,4 +168,17 @@ func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return used, nil
+}
+
+// glance is the study as lists show it.
+func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, error) {
+	r, err := s.session(ctx, id)
+	if err != nil {
+		return protocol.StudyView{}, err
+	}
+	view, err := r.Summary(ctx)
+	if problem.Is(err, problem.NotFound) {
+		s.forget(r)
+	}
+	return view, err
 }

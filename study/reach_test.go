@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -96,7 +96,7 @@ func TestARungThatIsSpentAlreadyTakesNoTraining(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if decisions, err := study.Replay(view.Definition, events); err != nil || decisions < 60 {
+			if decisions, err := session.Replay(view.Definition, events); err != nil || decisions < 60 {
 				t.Errorf("%d decisions, and then: %v", decisions, err)
 			}
 		}))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -126,7 +126,7 @@ func TestTheBestAreTrainedAgainAndRankedByTheirMeans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := study.Replay(view.Definition, events); err != nil || n < 20 {
+		if n, err := session.Replay(view.Definition, events); err != nil || n < 20 {
 			t.Errorf("%d decisions came out the same: %v", n, err)
 		}
 	})(t)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu/inference"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -21,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
@@ -68,11 +70,12 @@ type Service struct {
 	options Options
 	truth   *groundtruth.Base
 
-	mutex    sync.Mutex // guards sessions, turns, ended and changed
-	sessions map[string]*session
-	turns    map[string]gate.Gate         // of elastic workers, by their id
-	ended    map[protocol.StudyStatus]int // counts studies that have ended
-	changed  chan struct{}                // closed and replaced whenever anything changes
+	sessionOptions session.Options
+	mutex          sync.Mutex // guards sessions, turns, ended and changed
+	sessions       map[string]*session.Session
+	turns          map[string]gate.Gate         // of elastic workers, by their id
+	ended          map[protocol.StudyStatus]int // counts studies that have ended
+	changed        chan struct{}                // closed and replaced whenever anything changes
 
 	// analyses lets one surrogate or trajectory be computed at a time.
 	analyses gate.Gate
@@ -110,9 +113,10 @@ func New(store Store, logs LogStore, options Options) *Service {
 	}
 	s := &Service{
 		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		sessions: make(map[string]*session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
+		sessions: make(map[string]*session.Session), turns: make(map[string]gate.Gate), changed: make(chan struct{}), analyses: gate.New(), teaching: gate.New(), ended: make(map[protocol.StudyStatus]int), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
 	}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
+	s.sessionOptions = session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant}
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm()})
 	s.governed = governed{governor.New(s.allocator, governor.Options{
 		Now: options.Now, NewID: s.newID, Users: options.Users, Find: s.find, Apply: s.applyRules, Changed: s.notify, Autoscale: options.Autoscale,
@@ -145,43 +149,11 @@ func (s *Service) Start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("load study %s: %w", stored.Definition.Name, err)
 		}
-		if err := s.goOn(ctx, r); err != nil {
+		if err := r.ResumeTime(ctx); err != nil {
 			return fmt.Errorf("go on with study %s: %w", stored.Definition.Name, err)
 		}
 	}
 	s.resumeMigrations()
-	return nil
-}
-
-// goOn lets a running study's time go on from the last moment it is known to
-// have been served: its newest event, or the end of the server before.
-func (s *Service) goOn(ctx context.Context, r *session) error {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if r.study.Since == nil {
-		return nil
-	}
-	served := *r.study.Since
-	newest, err := s.store.Events(ctx, r.study.ID, r.sequence-1, 1)
-	if err != nil {
-		return err
-	}
-	if len(newest) > 0 && newest[0].At.After(served) {
-		served = newest[0].At
-	}
-	return s.restamp(ctx, r, served, nil)
-}
-
-// restamp counts the study's time up to the moment it was served, and from now
-// on again; with it goes a snapshot, if there is one.
-func (s *Service) restamp(ctx context.Context, r *session, served time.Time, snapshot *Snapshot) error {
-	now := s.options.Now()
-	stamped := r.study
-	stamped.Elapsed, stamped.Since = stamped.ElapsedAt(served), &now
-	if err := s.store.Apply(ctx, Change{Behind: r.position(), Update: &stamped, Snapshot: snapshot}); err != nil {
-		return err
-	}
-	r.study = stamped
 	return nil
 }
 
@@ -200,37 +172,15 @@ func (s *Service) Close(ctx context.Context) error {
 		failures = append(failures, err)
 	}
 	for r := range s.each() {
-		if err := s.close(ctx, r); err != nil {
-			failures = append(failures, fmt.Errorf("close study %s: %w", r.study.Definition.Name, err))
+		if err := r.Close(ctx); err != nil {
+			failures = append(failures, fmt.Errorf("close study %s: %w", r.Study.Definition.Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-func (s *Service) close(ctx context.Context, r *session) error {
-	if r.stale || r.method == nil {
-		return nil
-	}
-	var snapshot *Snapshot
-	if r.sinceSnapshot > 0 {
-		state, err := r.method.Snapshot()
-		if err != nil {
-			return err
-		}
-		snapshot = &Snapshot{Study: r.study.ID, Sequence: r.sequence, State: state}
-		r.sinceSnapshot = 0
-	}
-	if r.study.Since != nil {
-		return s.restamp(ctx, r, s.options.Now(), snapshot)
-	}
-	if snapshot == nil {
-		return nil
-	}
-	return s.store.Apply(ctx, Change{Behind: r.position(), Snapshot: snapshot})
-}
-
 // loaded returns the sessions in memory.
-func (s *Service) loaded() []*session {
+func (s *Service) loaded() []*session.Session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return slices.Collect(maps.Values(s.sessions))
@@ -238,12 +188,12 @@ func (s *Service) loaded() []*session {
 
 // each yields the sessions in memory, each while it is locked. That is never done while
 // the service's lock is held, since commits take them the other way round.
-func (s *Service) each() iter.Seq[*session] {
-	return func(yield func(*session) bool) {
+func (s *Service) each() iter.Seq[*session.Session] {
+	return func(yield func(*session.Session) bool) {
 		for _, r := range s.loaded() {
-			r.mutex.Lock()
+			r.Lock()
 			more := yield(r)
-			r.mutex.Unlock()
+			r.Unlock()
 			if !more {
 				return
 			}
@@ -252,7 +202,7 @@ func (s *Service) each() iter.Seq[*session] {
 }
 
 // inMemory returns the study's session; nil if it is not loaded.
-func (s *Service) inMemory(study string) *session {
+func (s *Service) inMemory(study string) *session.Session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.sessions[study]
@@ -260,9 +210,9 @@ func (s *Service) inMemory(study string) *session {
 
 // session returns the study's session, loading it when needed. It is the one
 // way to a study: what the caller may not see is not found here.
-func (s *Service) session(ctx context.Context, ref string) (*session, error) {
+func (s *Service) session(ctx context.Context, ref string) (*session.Session, error) {
 	s.mutex.Lock()
-	if r, ok := s.sessions[ref]; ok && callerOf(ctx).Sees(r.id, r.owner) {
+	if r, ok := s.sessions[ref]; ok && callerOf(ctx).Sees(r.ID, r.Owner) {
 		s.mutex.Unlock()
 		return r, nil
 	}
@@ -274,34 +224,34 @@ func (s *Service) session(ctx context.Context, ref string) (*session, error) {
 	s.mutex.Lock()
 	r, ok := s.sessions[stored.ID]
 	if !ok {
-		r = &session{id: stored.ID, owner: stored.Owner, study: stored, stale: true}
+		r = session.New(&s.sessionOptions, stored)
 		s.sessions[stored.ID] = r
 	}
 	s.mutex.Unlock()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	return r, s.refresh(ctx, r)
 }
 
 // locked returns the study's session with its lock held and its state fresh.
-func (s *Service) locked(ctx context.Context, ref string) (*session, error) {
+func (s *Service) locked(ctx context.Context, ref string) (*session.Session, error) {
 	r, err := s.session(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	r.mutex.Lock()
+	r.Lock()
 	if err := s.refresh(ctx, r); err != nil {
-		r.mutex.Unlock()
+		r.Unlock()
 		return nil, err
 	}
-	r.used = s.options.Now()
+	r.Used = s.options.Now()
 	return r, nil
 }
 
 // lockedTrial returns the session of a trial's study, locked, and the trial, to
 // whom may write under its lease. A trial that does not exist (its study was
 // deleted) is a lost lease, and so is one that somebody else holds.
-func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session, trial.Trial, error) {
+func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session.Session, trial.Trial, error) {
 	study, _, ok := strings.Cut(string(id), "-")
 	if !ok {
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
@@ -318,13 +268,13 @@ func (s *Service) lockedTrial(ctx context.Context, id trial.ID) (*session, trial
 		return nil, trial.Trial{}, err
 	}
 	number, ok := id.Number()
-	if !ok || number >= len(r.trials) {
-		r.mutex.Unlock()
+	if !ok || number >= len(r.Trials) {
+		r.Unlock()
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
 	}
-	t := r.trials[number]
+	t := r.Trials[number]
 	if !callerOf(ctx).Holds(t.Holder) {
-		r.mutex.Unlock()
+		r.Unlock()
 		return nil, trial.Trial{}, access.Deny(problem.New(problem.LeaseLost, "trial %s is out under a lease of another worker: stop working on it", id))
 	}
 	return r, t, nil
@@ -351,4 +301,72 @@ func (s *Service) leaseTerm() time.Duration {
 
 func (s *Service) timing() protocol.Timing {
 	return protocol.Timing{LeaseSeconds: s.options.LeaseSeconds, HeartbeatSeconds: s.options.HeartbeatSeconds}
+}
+
+// forget drops a session whose study is not in the store any more.
+func (s *Service) forget(r *session.Session) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.sessions[r.Study.ID] == r {
+		delete(s.sessions, r.Study.ID)
+	}
+}
+
+// look returns what a query sees in the study, once all of that is durable.
+func look[T any](ctx context.Context, s *Service, ref string, see func(*session.Session) (T, error)) (T, error) {
+	for {
+		var nothing T
+		r, err := s.locked(ctx, ref)
+		if err != nil {
+			return nothing, err
+		}
+		seen, err := see(r)
+		refused := r.Wait()
+		r.Unlock()
+		if refused == nil {
+			return seen, err
+		}
+	}
+}
+
+// refresh loads the session from the store if it is stale.
+func (s *Service) refresh(ctx context.Context, r *session.Session) error {
+	err := r.Refresh(ctx)
+	if problem.Is(err, problem.NotFound) {
+		s.forget(r)
+	}
+	return err
+}
+
+// commit hands the transaction to the store and shows it in memory at once, so
+// that the next use case of the study goes on from it and both share the wait
+// for the disk; the session's lock is let go for that time. When it returns,
+// the change is durable or refused. A refused change takes those behind it
+// along: each is written only behind the event it was decided on.
+//
+// answer points to what the caller will be told; if another request with the same
+// Idempotency-Key won the race, it is replaced by the answer that one stored.
+func commit(ctx context.Context, s *Service, tx *session.Transaction, answer any) error {
+	var err error
+	if tx.Change.Receipt, err = receiptOf(ctx, answer, tx.Now); err != nil {
+		tx.Abandon()
+		return err
+	}
+	if err := failpoint.Here(failpoint.StudyDecided); err != nil {
+		tx.Abandon()
+		return err
+	}
+	if err := tx.Write(ctx); err != nil {
+		return overtaken(ctx, s, err, answer)
+	}
+	for _, follow := range tx.After {
+		follow()
+	}
+	if tx.Study != nil && tx.Study.Status.Over() {
+		s.mutex.Lock()
+		s.ended[tx.Study.Status]++
+		s.mutex.Unlock()
+	}
+	s.notify()
+	return nil
 }

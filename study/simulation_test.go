@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -476,7 +477,7 @@ func (f *fleet) checkReplay(id string, events []study.Event) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if decisions, err := study.Replay(stored.Definition, events); err != nil || decisions < 30 {
+	if decisions, err := session.Replay(stored.Definition, events); err != nil || decisions < 30 {
 		f.t.Errorf("%d decisions came out the same: %v", decisions, err)
 	}
 	for _, event := range events {

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -111,7 +112,7 @@ func (w *world) reportsReplayed(id string) (reported int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := study.Replay(stored.Definition, events); err != nil {
+	if _, err := session.Replay(stored.Definition, events); err != nil {
 		w.t.Error(err)
 	}
 	for _, event := range events {

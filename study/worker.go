@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -34,7 +35,7 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	asked := make(map[string]bool)
 	for r := range s.each() {
-		asked[r.id] = r.askers[worker]
+		asked[r.ID] = r.Askers[worker]
 	}
 	if !s.allocator.Remove(callerOf(ctx), worker) {
 		return nil // as of one that is not there
@@ -43,7 +44,7 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	delete(s.turns, worker)
 	s.mutex.Unlock()
 	own := context.WithoutCancel(WithCaller(unkeyed(ctx), Caller{}))
-	if err := s.restThose(own, func(r *session) bool { return asked[r.id] }); err != nil {
+	if err := s.restThose(own, func(r *session.Session) bool { return asked[r.ID] }); err != nil {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
 	}
 	return nil
@@ -86,7 +87,7 @@ func (s *Service) Workers(ctx context.Context) []protocol.Worker {
 // seenBy reports whether the caller sees the study of a trial that is out.
 func (s *Service) seenBy(caller Caller, study string) bool {
 	r := s.inMemory(study)
-	return r != nil && caller.Sees(r.id, r.owner)
+	return r != nil && caller.Sees(r.ID, r.Owner)
 }
 
 // registered returns the registered workers.
@@ -143,30 +144,30 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 	if err != nil {
 		return protocol.Directive{}, err
 	}
-	defer r.leave()
+	defer r.Leave()
 	if err := holds(t, held.LeaseEpoch); err != nil {
-		return answered(r, protocol.Directive{}, err)
+		return session.Answered(r, protocol.Directive{}, err)
 	}
 	if t.State.Held() {
 		s.allocator.Renew(t.ID, t.LeaseEpoch)
 	}
 	s.noteGPU(r, t, held.GPUUse)
-	if r.stalls(t, held) {
-		tx := s.begin(r)
-		tx.stall(t, held)
+	if r.Stalls(t, held) {
+		tx := r.Begin()
+		tx.Stall(t, held)
 		var nothing struct{}
 		if err := commit(unkeyed(ctx), s, tx, &nothing); err != nil {
 			return protocol.Directive{}, err
 		}
-		if t = r.trials[t.Number]; holds(t, held.LeaseEpoch) != nil {
-			return answered(r, protocol.Directive{}, holds(t, held.LeaseEpoch))
+		if t = r.Trials[t.Number]; holds(t, held.LeaseEpoch) != nil {
+			return session.Answered(r, protocol.Directive{}, holds(t, held.LeaseEpoch))
 		}
 	}
 	directive := s.directive(r, t)
 	if directive.Action == protocol.Continue {
 		return directive, nil
 	}
-	return answered(r, directive, nil)
+	return session.Answered(r, directive, nil)
 }
 
 // holds checks that the lease epoch is the trial's present one, and that the
@@ -177,22 +178,6 @@ func holds(t trial.Trial, epoch trial.LeaseEpoch) error {
 			t.ID, t.State, t.LeaseEpoch, epoch)
 	}
 	return nil
-}
-
-// directive is what a holder of the trial has to do now.
-func (r *session) directive(t trial.Trial) protocol.Directive {
-	switch {
-	case t.State.Terminal():
-		return protocol.Directive{Action: protocol.Stop, Reason: t.Reason}
-	case t.MeasuredAt(t.Rung):
-		return protocol.Directive{Action: protocol.Finish, Reason: "the budget of this rung is reached"}
-	case r.study.Status == protocol.StudyPaused:
-		return protocol.Directive{Action: protocol.Pause, Reason: "the study is paused"}
-	case t.Setting != nil:
-		return protocol.Directive{Action: protocol.Continue, System: t.Setting.Configuration}
-	default:
-		return protocol.Directive{Action: protocol.Continue}
-	}
 }
 
 // WorkerHistory returns how busy the worker's machine was in the last hour, as

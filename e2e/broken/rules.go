@@ -38,10 +38,10 @@ var rules = []rule{
 	{
 		name: "a lost trial is queued again in a second transaction",
 		edits: []edit{
-			{"study/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
+			{"study/session/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
 			{"study/finish.go",
-				"	tx.then(func() { s.release(lease) })\n	var nothing struct{}\n	return commit(ctx, s, tx, &nothing)\n",
-				"	tx.then(func() { s.release(lease) })\n	var nothing struct{}\n	if err := commit(ctx, s, tx, &nothing); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n"},
+				"	tx.Then(func() { s.release(lease) })\n	var nothing struct{}\n	return commit(ctx, s, tx, &nothing)\n",
+				"	tx.Then(func() { s.release(lease) })\n	var nothing struct{}\n	if err := commit(ctx, s, tx, &nothing); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n"},
 		},
 		tests: []string{simulation},
 	},
@@ -69,7 +69,7 @@ var rules = []rule{
 	},
 	{
 		name:  "memory beside the store after a panic",
-		edits: []edit{{"study/session.go", "	if cause != nil {\n		r.stale = true\n	}\n", ""}},
+		edits: []edit{{"study/session/session.go", "	if cause != nil {\n		r.Stale = true\n	}\n", ""}},
 		tests: []string{"./study -run TestAPanicLeavesNothingBesideTheStore"},
 	},
 	{
@@ -94,12 +94,14 @@ var rules = []rule{
 }
 
 // requeueLater is what Optuna does: the retry comes behind the commit.
-const requeueLater = `	if now := r.trials[t.Number]; now.State == trial.Lost && suspicion(now) == "" {
-		tx = s.begin(r)
+const requeueLater = `	if now := r.Trials[t.Number]; now.State == trial.Lost && now.Losses < 20 && len(now.LostOn) < 3 {
+		tx = r.Begin()
 		now.Finished = nil
-		if _, err := tx.state(now, trial.Queued, "later"); err != nil {
+		if now, err = now.To(trial.Queued, "later"); err != nil {
 			return err
 		}
+		tx.Stage(now)
+		tx.Log(Event{Kind: TrialState, Trial: now.ID, State: string(now.State), Reason: now.Reason}, now)
 		if err := commit(ctx, s, tx, &nothing); err != nil {
 			return err
 		}

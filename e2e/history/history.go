@@ -15,9 +15,9 @@ import (
 	"sync"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -167,7 +167,7 @@ func (c *check) violated(invariant Invariant, format string, args ...any) {
 
 // replay puts the log's decisions to a new search.
 func (c *check) replay() {
-	if decisions, err := study.Replay(c.books.Definition, c.books.Events); err != nil {
+	if decisions, err := session.Replay(c.books.Definition, c.books.Events); err != nil {
 		c.violated(Replayed, "after %d decisions: %v", decisions, err)
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -58,7 +58,7 @@ func (c *check) walk() {
 
 // searched takes a step of the search: it is told which trials are given up.
 func (c *check) searched(event journal.Event) {
-	var decision study.Decision
+	var decision session.Decision
 	if err := json.Unmarshal(event.Data, &decision); err != nil {
 		c.violated(Replayed, "event %d cannot be read: %v", event.Sequence, err)
 		return

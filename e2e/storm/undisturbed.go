@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -36,7 +37,7 @@ func Undisturbed(ctx context.Context, books history.Books) ([]string, error) {
 		if event.Kind != journal.Searched {
 			continue
 		}
-		var decision study.Decision
+		var decision session.Decision
 		if err := json.Unmarshal(event.Data, &decision); err != nil {
 			return nil, fmt.Errorf("event %d: %w", event.Sequence, err)
 		}
@@ -87,7 +88,7 @@ func newAgain(ctx context.Context, books history.Books) (*again, error) {
 }
 
 // follow lets the quiet run come to the same decision.
-func (a *again) follow(ctx context.Context, decision study.Decision) error {
+func (a *again) follow(ctx context.Context, decision session.Decision) error {
 	switch event := decision.Event; event.Kind {
 	case search.Request:
 		return a.lease(ctx, decision.Actions[0])
@@ -199,10 +200,10 @@ func (a *again) compare(ctx context.Context) ([]string, error) {
 }
 
 // decisions are the search's steps, in order.
-func decisions(events []journal.Event) []study.Decision {
-	var list []study.Decision
+func decisions(events []journal.Event) []session.Decision {
+	var list []session.Decision
 	for _, event := range events {
-		var decision study.Decision
+		var decision session.Decision
 		if event.Kind == journal.Searched && json.Unmarshal(event.Data, &decision) == nil {
 			list = append(list, decision)
 		}

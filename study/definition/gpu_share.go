@@ -3,6 +3,10 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // GPUShare is the part of one GPU that each trial of a study takes, beside other
@@ -43,4 +47,61 @@ func (g *GPUShare) UnmarshalJSON(data []byte) error {
 // SharesGPUs reports whether each trial of the study takes a part of one GPU.
 func (d Definition) SharesGPUs() bool {
 	return d.Resources != nil && !d.Resources.GPUShare.IsZero()
+}
+
+// Asked are the resources that each trial asks for; the zero value where it does not.
+func (d Definition) Asked() Resources {
+	if d.Resources != nil {
+		return *d.Resources
+	}
+	return Resources{}
+}
+
+// GPUsEach is how many GPUs a trial needs at least and takes at most; both are 0 where
+// the study says nothing of them.
+func (d Definition) GPUsEach() (least, most int) {
+	if asked := d.Asked().GPUs; asked != nil {
+		return *asked, *asked
+	}
+	if n, constant := d.System.Constants[system.GPUs].Number(); constant {
+		return int(n), int(n)
+	}
+	if d.System.Tuning == nil {
+		return 0, 0
+	}
+	for _, tuned := range d.System.Tuning.Tuned {
+		if tuned.Name != system.GPUs || len(tuned.Values) == 0 {
+			continue
+		}
+		var counts []int
+		for _, value := range tuned.Values {
+			n, _ := value.Number()
+			counts = append(counts, int(n))
+		}
+		return slices.Min(counts), slices.Max(counts)
+	}
+	return 0, 0
+}
+
+// GPUCount is how many GPUs the command of a trial with the setting shall see; nil where
+// that is left to its worker.
+func (d Definition) GPUCount(setting *trial.Setting) *int {
+	count := -1
+	if d.SharesGPUs() {
+		count = 1
+	}
+	if asked := d.Asked().GPUs; asked != nil {
+		count = *asked
+	} else if n, has := d.System.Constants[system.GPUs].Number(); has {
+		count = int(n)
+	}
+	if setting != nil {
+		if n, has := setting.Configuration[system.GPUs].Number(); has {
+			count = int(n)
+		}
+	}
+	if count < 0 {
+		return nil
+	}
+	return &count
 }

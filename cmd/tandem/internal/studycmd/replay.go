@@ -11,9 +11,9 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/session"
 )
 
 func replayCommand(flags *term.Flags) *cobra.Command {
@@ -53,7 +53,7 @@ func replay(ctx context.Context, client *rest.Client, name string, asJSON bool, 
 	if err != nil {
 		return err
 	}
-	decisions, err := study.Replay(def, log.Events)
+	decisions, err := session.Replay(def, log.Events)
 	if err != nil {
 		return fmt.Errorf("%d decisions came out the same, and then: %w", decisions, err)
 	}

@@ -1,4 +1,4 @@
-package study
+package session
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 // inherit gives a child of a population what its parent had when it completed
 // the rung below, and ends the trial whose place it takes. Any other new trial
 // is left as it is. why is for the child's first lease.
-func (tx *transaction) inherit(t trial.Trial, action search.Action) (child trial.Trial, why string, err error) {
+func (tx *Transaction) inherit(t trial.Trial, action search.Action) (child trial.Trial, why string, err error) {
 	why = "new"
 	if action.Parent != nil {
 		parent := tx.trial(*action.Parent)
 		t.Parent = &parent.Number
 		t.Checkpoint = checkpointAt(parent, t.Rung-1)
-		t.LastEpoch = t.NextEpoch(tx.session.ladder[t.Rung]) - 1
+		t.LastEpoch = t.NextEpoch(tx.Session.Ladder[t.Rung]) - 1
 		t.Inherited = t.LastEpoch
 		why = fmt.Sprintf("continues trial %d", parent.Number)
 		if t.Inherited == 0 {
@@ -45,8 +45,8 @@ func checkpointAt(t trial.Trial, rung int) *trial.Checkpoint {
 
 // keeps notes in the result what others may continue from. Only a population
 // does: elsewhere a trial's older checkpoints are of no use.
-func (r *session) keeps(t trial.Trial) trial.Trial {
-	if r.study.Definition.Search.Promotion != budget.Population {
+func (r *State) keeps(t trial.Trial) trial.Trial {
+	if r.Study.Definition.Search.Promotion != budget.Population {
 		return t
 	}
 	results := append([]trial.Result{}, t.Results...)

@@ -1,4 +1,4 @@
-package study
+package session
 
 import (
 	"fmt"
@@ -17,12 +17,12 @@ import (
 // judge shows an accepted report to the search of a study that stops trials
 // early. A trial that has lost is pruned in the same transaction: its worker
 // hears of it in the answer, and its place is free.
-func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial, error) {
-	r := tx.session
+func (tx *Transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial, error) {
+	r := tx.Session
 	switch {
-	case r.study.Definition.Search.EarlyStopping == nil:
+	case r.Study.Definition.Search.EarlyStopping == nil:
 		return t, nil
-	case r.method == nil: // a broken search still takes reports; it only cannot judge them
+	case r.Method == nil: // a broken search still takes reports; it only cannot judge them
 		return t, nil
 	case t.RepeatOf != nil: // it is trained to its end, whatever it comes to
 		return t, nil
@@ -37,7 +37,7 @@ func (tx *transaction) judge(t trial.Trial, report protocol.Report) (trial.Trial
 	if !ok {
 		return t, nil
 	}
-	actions, err := tx.search(search.Event{Kind: search.Reported, Trial: t.Number, Rung: t.Rung, Epoch: report.Epoch, Values: values})
+	actions, err := tx.Search(search.Event{Kind: search.Reported, Trial: t.Number, Rung: t.Rung, Epoch: report.Epoch, Values: values})
 	if err != nil || len(actions) == 0 {
 		return t, err
 	}
@@ -80,9 +80,9 @@ func unmeasured(b budget.Budget, report protocol.Report) []problem.Field {
 // passed promotes a trial that has spent the next rung's budget already, since
 // its last epoch was that long or its epochs are used up: its values count
 // there too, and nothing is trained. False if it has something to train.
-func (tx *transaction) passed(t trial.Trial, action search.Action) (bool, error) {
+func (tx *Transaction) passed(t trial.Trial, action search.Action) (bool, error) {
 	t.Promotions++
-	t.Rung, t.Budget = action.Rung, tx.session.ladder[action.Rung].Budget
+	t.Rung, t.Budget = action.Rung, tx.Session.Ladder[action.Rung].Budget
 	if !t.Budget.Measured() || !t.Budget.Reached(spent(t)) {
 		return false, nil
 	}
@@ -91,19 +91,16 @@ func (tx *transaction) passed(t trial.Trial, action search.Action) (bool, error)
 	return true, err
 }
 
-// spent is what the trial has used.
-func (r *session) spent(t trial.Trial) spending.Spending { return spending.Of(r.ladder, t) }
-
 // spend ends a study whose trials have used up one of its budgets.
-func (tx *transaction) spend(t trial.Trial) (trial.Trial, error) {
-	r := tx.session
-	if r.study.Status.Over() || tx.study != nil {
+func (tx *Transaction) spend(t trial.Trial) (trial.Trial, error) {
+	r := tx.Session
+	if r.Study.Status.Over() || tx.Study != nil {
 		return t, nil
 	}
-	total := r.spending.Replacing(r.spent(r.trials[t.Number]), r.spent(t))
-	for _, bound := range total.Limits(r.study.Definition.Stop) {
+	total := r.spending.Replacing(spending.Of(r.Ladder, r.Trials[t.Number]), spending.Of(r.Ladder, t))
+	for _, bound := range total.Limits(r.Study.Definition.Stop) {
 		if bound.Reached() {
-			err := tx.conclude(protocol.StudyCompleted, fmt.Sprintf("its budget of %g %s is spent", bound.Limit, bound.What))
+			err := tx.Conclude(protocol.StudyCompleted, fmt.Sprintf("its budget of %g %s is spent", bound.Limit, bound.What))
 			return tx.trial(t.Number), err
 		}
 	}
@@ -113,12 +110,12 @@ func (tx *transaction) spend(t trial.Trial) (trial.Trial, error) {
 // boundRegret bounds what is left to gain after a trial was measured, when the
 // study asks for it and it is time: at the first results that are enough, and
 // then with every tenth more. How often depends on counts alone.
-func (tx *transaction) boundRegret(t trial.Trial) *protocol.RegretBound {
-	def := tx.session.study.Definition
-	if def.Stop.Regret <= 0 || t.Rung != len(tx.session.ladder)-1 {
+func (tx *Transaction) boundRegret(t trial.Trial) *protocol.RegretBound {
+	def := tx.Session.Study.Definition
+	if def.Stop.Regret <= 0 || t.Rung != len(tx.Session.Ladder)-1 {
 		return nil
 	}
-	trials, results := make([]trial.Trial, len(tx.session.trials)), 0
+	trials, results := make([]trial.Trial, len(tx.Session.Trials)), 0
 	for number := range trials {
 		trials[number] = tx.trial(number)
 		if trials[number].MeasuredAt(t.Rung) {

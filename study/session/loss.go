@@ -1,4 +1,4 @@
-package study
+package session
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -41,9 +42,9 @@ func restAfter(losses int) time.Duration {
 	return rest
 }
 
-// lose decides what becomes of a trial whose worker vanished. It never costs
+// Lose decides what becomes of a trial whose worker vanished. It never costs
 // the user's retries.
-func (tx *transaction) lose(t trial.Trial, how string) error {
+func (tx *Transaction) Lose(t trial.Trial, how string) error {
 	if t.MeasuredAt(t.Rung) {
 		_, err := tx.measured(t)
 		return err
@@ -58,7 +59,7 @@ func (tx *transaction) lose(t trial.Trial, how string) error {
 		return err
 	}
 	if suspected != "" {
-		if _, err := tx.search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
+		if _, err := tx.Search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
 			return err
 		}
 		_, err := tx.settled(t)
@@ -68,7 +69,7 @@ func (tx *transaction) lose(t trial.Trial, how string) error {
 	waits := "waits for another worker"
 	if rest := restAfter(t.Losses); rest > 0 {
 		waits = fmt.Sprintf("rests for %g s, then waits for another worker", rest.Seconds())
-		tx.resting = map[int]time.Time{t.Number: tx.now.Add(rest)}
+		tx.resting = map[int]time.Time{t.Number: tx.Now.Add(rest)}
 	}
 	_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost %d of at most %d times; %s", t.Losses, maxLosses, waits))
 	return err
@@ -87,12 +88,12 @@ func suspicion(t trial.Trial) string {
 	}
 }
 
-// nextQueued is the queued trial that the worker goes on with: one that is kept for
+// NextQueued is the queued trial that the worker goes on with: one that is kept for
 // it, the one that is meant for it, or else the first, but for those that rest and
 // those that are kept for another one.
-func (r *session) nextQueued(now time.Time, worker string, meant int, kept allocator.Held) (number int, found bool) {
-	for _, one := range r.queue {
-		if until, rests := r.resting[one]; rests && now.Before(until) {
+func (r *State) NextQueued(now time.Time, worker string, meant int, kept allocator.Held) (number int, found bool) {
+	for _, one := range r.Queue {
+		if until, rests := r.Resting[one]; rests && now.Before(until) {
 			continue
 		}
 		where, moved := kept[one]
@@ -106,12 +107,12 @@ func (r *session) nextQueued(now time.Time, worker string, meant int, kept alloc
 	return number, found
 }
 
-// rested reports whether a trial's rest has ended since it was asked last.
-func (r *session) rested(now time.Time) bool {
+// Rested reports whether a trial's rest has ended since it was asked last.
+func (r *Session) Rested(now time.Time) bool {
 	ended := false
-	for number, until := range r.resting {
+	for number, until := range r.Resting {
 		if !now.Before(until) {
-			delete(r.resting, number)
+			delete(r.Resting, number)
 			ended = true
 		}
 	}
@@ -120,32 +121,20 @@ func (r *session) rested(now time.Time) bool {
 	return ended
 }
 
-// wake tells the workers that wait of trials that have rested, or were kept for a
-// worker that did not come.
-func (s *Service) wake(now time.Time) {
-	rested := s.allocator.ReleaseHolds(now, s.isQueued)
-	for r := range s.each() {
-		rested = r.rested(now) || rested
-	}
-	if rested {
-		s.notify()
-	}
-}
-
-// stalls reports whether a worker says for the first time that the trial's
+// Stalls reports whether a worker says for the first time that the trial's
 // script shows no sign of life.
-func (r *session) stalls(t trial.Trial, held protocol.HeldLease) bool {
-	limit := r.study.Definition.StallSeconds
+func (r *State) Stalls(t trial.Trial, held protocol.HeldLease) bool {
+	limit := r.Study.Definition.StallSeconds
 	return limit > 0 && held.QuietSeconds >= limit && !t.Stalled && t.State.Held() && !t.MeasuredAt(t.Rung)
 }
 
-// stall notes it, for people to see. Its worker ends the script where the study
+// Stall notes it, for people to see. Its worker ends the script where the study
 // wants that.
-func (tx *transaction) stall(t trial.Trial, held protocol.HeldLease) {
+func (tx *Transaction) Stall(t trial.Trial, held protocol.HeldLease) {
 	t.Stalled = true
 	t.Reason = fmt.Sprintf("stalled: no report, no output and next to no CPU time for %.0f s", held.QuietSeconds)
-	tx.stage(t)
+	tx.Stage(t)
 	told := t
 	told.SystemUse = nil // as in every line of the log
-	tx.log(Event{Kind: TrialState, Trial: t.ID, State: string(t.State), Worker: t.Worker, Reason: t.Reason}, told)
+	tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(t.State), Worker: t.Worker, Reason: t.Reason}, told)
 }

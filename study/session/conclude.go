@@ -1,4 +1,4 @@
-package study
+package session
 
 import (
 	"fmt"
@@ -6,30 +6,29 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// conclude ends the study. Trials that wait or are paused are pruned when it
+// Conclude ends the study. Trials that wait or are paused are pruned when it
 // ended by itself, unless they have not trained an epoch, and cancelled when the user
 // ended it; so are those a worker
 // still has, which is told at its next report or heartbeat. Only one that was
-// measured at the top rung is completed. What it is called then, [transaction.verdict]
+// measured at the top rung is completed. What it is called then, verdict
 // says.
-func (tx *transaction) conclude(status protocol.StudyStatus, reason string) error {
+func (tx *Transaction) Conclude(status protocol.StudyStatus, reason string) error {
 	status, reason = verdict(status, reason, tx.all())
 	last := trial.Pruned
 	if status == protocol.StudyStopped {
 		last = trial.Cancelled
 	}
-	for number := range tx.session.trials {
+	for number := range tx.Session.Trials {
 		t := tx.trial(number)
 		if t.State.Terminal() {
 			continue
 		}
 		next, why := last, reason
-		switch top := len(tx.session.ladder) - 1; {
+		switch top := len(tx.Session.Ladder) - 1; {
 		case t.MeasuredAt(top):
 			next, why = trial.Completed, "measured at the top rung" // its worker has only not said goodbye yet
 		case t.Epochs == 0 && len(t.Results) == 0: // nothing is known of it that it could have lost by
@@ -39,22 +38,22 @@ func (tx *transaction) conclude(status protocol.StudyStatus, reason string) erro
 			return err
 		}
 	}
-	current := tx.session.study
-	current.Elapsed, current.Since = current.ElapsedAt(tx.now), nil
-	current.Status, current.Reason, current.Finished = status, reason, &tx.now
-	tx.status(current)
+	current := tx.Session.Study
+	current.Elapsed, current.Since = current.ElapsedAt(tx.Now), nil
+	current.Status, current.Reason, current.Finished = status, reason, &tx.Now
+	tx.Status(current)
 	return nil
 }
 
 // settled ends the study behind the outcome of a trial that was the search's last.
 // Who asks for trials and tells what became of them may know their number, and never
 // ask again: nothing else would end it.
-func (tx *transaction) settled(t trial.Trial) (trial.Trial, error) {
-	method, tells := tx.session.method.(search.Ender)
-	if tx.study != nil || !tells || !method.Ended() {
+func (tx *Transaction) settled(t trial.Trial) (trial.Trial, error) {
+	method, tells := tx.Session.Method.(search.Ender)
+	if tx.Study != nil || !tells || !method.Ended() {
 		return t, nil
 	}
-	err := tx.conclude(protocol.StudyCompleted, searchEnded)
+	err := tx.Conclude(protocol.StudyCompleted, searchEnded)
 	return tx.trial(t.Number), err
 }
 
@@ -128,38 +127,14 @@ func (f *failures) say(trials int) string {
 		strings.Join(parts, " and "), f.counts[f.commonest], f.all(), f.commonest, f.newest)
 }
 
-// goals are what the study wants of a trial, made ready once.
-func (r *session) goals() (*ranking.Goals, error) {
-	if r.ready == nil {
-		ready, err := ranking.GoalsOf(r.study.Definition)
-		if err != nil {
-			return nil, err
-		}
-		r.ready = ready
-	}
-	return r.ready, nil
-}
-
 // result is the trial's at its rung, with when it was measured. The check of the report
 // has refused it where the goals cannot be computed.
-func (tx *transaction) result(t trial.Trial, metrics map[string]trial.Float) trial.Result {
-	goals, err := tx.session.goals()
+func (tx *Transaction) result(t trial.Trial, metrics map[string]trial.Float) trial.Result {
+	goals, err := tx.Session.goals()
 	if err != nil {
-		return trial.Result{Rung: t.Rung, Budget: t.Budget, Deflation: t.Deflation, At: new(tx.now)}
+		return trial.Result{Rung: t.Rung, Budget: t.Budget, Deflation: t.Deflation, At: new(tx.Now)}
 	}
 	result := goals.Result(t, metrics)
-	result.At = new(tx.now)
+	result.At = new(tx.Now)
 	return result
-}
-
-// toReport are the metrics that every report at the end of a budget must have,
-// in the order of the objectives, and then of the constraints. Of a study whose
-// formulas this program cannot read there are none; its reports are refused
-// with the reason.
-func (r *session) toReport() []string {
-	goals, err := r.goals()
-	if err != nil {
-		return r.study.Definition.NeedsReported(nil)
-	}
-	return r.study.Definition.NeedsReported(goals.Names())
 }

@@ -1,0 +1,206 @@
+package session
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/approximation"
+	"github.com/tandem-tune/tandem/workers/gpushare"
+)
+
+// End decides what a trial becomes when its lease ends in an orderly way. A
+// trial that was measured at its rung is done with it, however the worker ended.
+func (tx *Transaction) End(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
+	switch {
+	case t.MeasuredAt(t.Rung):
+		return tx.measured(t)
+	case request.Outcome == protocol.Interrupted, request.Outcome == protocol.Refused:
+		return tx.interrupted(t, request)
+	case request.Outcome == protocol.Vanished:
+		t, reason := tx.Start.WorkersOwn(t, request.Reason)
+		err := tx.Lose(t, cmp.Or(reason, "worker "+t.Worker+" died under it"))
+		return tx.trial(t.Number), err
+	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
+		return tx.failedStart(t, "the command ended before its budget was spent: "+t.Amounts())
+	case request.Outcome == protocol.BudgetReached:
+		return tx.failedStart(t, fmt.Sprintf("the command ended after epoch %d of %d", t.LastEpoch, t.Budget.Epochs))
+	case request.OutOfGPUMemory && tx.Crowding.Beside:
+		t, reason := gpushare.AfterShortage(t, tx.Crowding.GPUBytes, cmp.Or(request.Reason, "the command failed"))
+		return tx.state(t, trial.Queued, reason)
+	default:
+		return tx.failedStart(t, cmp.Or(request.Reason, "the command failed"))
+	}
+}
+
+// interrupted puts the trial back into the queue. If its checkpoint could not be
+// restored, it goes on from the one before, or starts again.
+func (tx *Transaction) interrupted(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
+	t, request.Reason = tx.Start.WorkersOwn(t, request.Reason)
+	reason := cmp.Or(request.Reason, "given back by the worker")
+	if request.Unusable != "" && t.Checkpoint != nil && t.Checkpoint.Artifact == request.Unusable {
+		t.Checkpoint, t.Earlier = t.Earlier, nil
+		if rung := tx.Session.Ladder[t.Rung]; t.ResumesAt(rung) {
+			reason += fmt.Sprintf("; goes on from the checkpoint of epoch %d instead", t.Checkpoint.Epoch)
+		} else {
+			reason += "; starts from its first epoch, as there is no earlier checkpoint"
+		}
+	}
+	if tx.Preempted && request.Outcome == protocol.Interrupted {
+		t.Preemptions++
+		t.Preempted = &tx.Now
+	}
+	t, reason = tx.depart(t, reason)
+	return tx.state(t, trial.Queued, reason)
+}
+
+// measured moves a trial with a result at its rung out of its worker's hands,
+// shows the result to the search,
+// and ends the study if its target is met or too little is left to gain.
+func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
+	r := tx.Session
+	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
+	if t.Rung == len(r.Ladder)-1 {
+		next, reason = trial.Completed, "measured at the top rung"
+	}
+	if t.Budget.Measured() {
+		reason += ": " + t.Amounts()
+	}
+	t, err := tx.state(r.keeps(t), next, reason)
+	if err != nil {
+		return t, err
+	}
+	result := t.Results[len(t.Results)-1]
+	if _, err := tx.Search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: approximation.Corrected(r.Study.Definition, result), Violation: result.Violation}); err != nil {
+		return t, err
+	}
+	if t.RepeatOf != nil { // the search is over already: what is left of it is to see how lucky its best were
+		return tx.settled(t)
+	}
+	if reached(r.Study.Definition, result) {
+		err = tx.Conclude(protocol.StudyCompleted, fmt.Sprintf("trial %d reached the target", t.Number))
+		t = tx.trial(t.Number)
+		return t, err
+	}
+	if bound := tx.boundRegret(t); bound != nil && float64(bound.Value) < bound.Threshold {
+		err = tx.Conclude(protocol.StudyCompleted, fmt.Sprintf(
+			"at most %.3g of %s is left to gain, less than stop.regret %[4]g (an estimate at %[3]g %% confidence)",
+			float64(bound.Value), r.Study.Definition.Objectives[0].Label(), 100*bound.Confidence, bound.Threshold))
+		t = tx.trial(t.Number)
+	}
+	if err != nil {
+		return t, err
+	}
+	return tx.settled(t)
+}
+
+// failed retries the trial while the user's retries last, else fails it for
+// good; and ends a study in which nothing but failures happens.
+func (tx *Transaction) failed(t trial.Trial, reason string) (trial.Trial, error) {
+	def := tx.Session.Study.Definition
+	t.Failures++
+	if t.Failures <= def.Retry.Failures {
+		return tx.state(t, trial.Queued, fmt.Sprintf("failed (%d of %d retries used): %s", t.Failures, def.Retry.Failures, reason))
+	}
+	t, err := tx.state(t, trial.Failed, reason)
+	if err != nil {
+		return t, err
+	}
+	if _, err := tx.Search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
+		return t, err
+	}
+	if def.Stop.Failures > 0 && onlyFailures(tx.all()) >= def.Stop.Failures {
+		return t, tx.Conclude(protocol.StudyFailed, fmt.Sprintf("the first trials failed, as many as stop.failures allows (%d)", def.Stop.Failures))
+	}
+	return tx.settled(t)
+}
+
+// reached reports whether a feasible result meets the targets of all objectives
+// that have one.
+func reached(def definition.Definition, result trial.Result) bool {
+	if !def.Stop.TargetReached || result.Violation > 0 {
+		return false
+	}
+	for i, objective := range def.Objectives {
+		if objective.Target == nil {
+			continue
+		}
+		value := float64(result.Values[i])
+		met := value <= *objective.Target
+		if objective.Direction == definition.Maximize {
+			met = value >= *objective.Target
+		}
+		if !met {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyFailures counts the failed trials of a study in which none was measured.
+func onlyFailures(trials iter.Seq[trial.Trial]) int {
+	failures := 0
+	for t := range trials {
+		if len(t.Results) > 0 {
+			return 0
+		}
+		if t.State == trial.Failed {
+			failures++
+		}
+	}
+	return failures
+}
+
+// failedStart stages a trial whose command failed before it reported anything.
+func (tx *Transaction) failedStart(t trial.Trial, reason string) (trial.Trial, error) {
+	t, again, reason := tx.Start.Failed(t, reason)
+	if again {
+		return tx.state(t, trial.Queued, fmt.Sprintf("failed (no retry used, as it had not reported and another worker may start it): %s", reason))
+	}
+	return tx.failed(t, reason)
+}
+
+// depart notes on a trial that is given back that it moves, and keeps it for its
+// new machine for a while.
+func (tx *Transaction) depart(t trial.Trial, reason string) (trial.Trial, string) {
+	if tx.Migration == nil {
+		return t, reason
+	}
+	record := tx.Migration.Record
+	record.At = tx.Now
+	t.Migrations = append(slices.Clone(t.Migrations), record)
+	if !tx.Awaited {
+		if entry := tx.Migration.Cancelled(); entry != nil {
+			tx.Change.Pool = append(tx.Change.Pool, *entry)
+		}
+		return t, record.Why + "; that has other work by now"
+	}
+	tx.Held = true
+	return t, fmt.Sprintf("%s; kept for it for up to %g s", record.Why, allocator.HoldSpan.Seconds())
+}
+
+// moved adds an epoch to what a trial's last move really came to.
+func moved(t trial.Trial, report trial.Report) trial.Trial {
+	last := len(t.Migrations) - 1
+	if last < 0 || report.LeaseEpoch <= t.Migrations[last].LeaseEpoch {
+		return t
+	}
+	t.Migrations = slices.Clone(t.Migrations)
+	one := &t.Migrations[last]
+	one.Epochs++
+	one.Seconds += report.Seconds
+	one.Energy = one.Energy.Plus(report.Energy)
+	return t
+}
+
+// Crowding is that a trial shares its GPU, or did under its lease.
+type Crowding struct {
+	Beside   bool
+	GPUBytes int64
+}

@@ -1,0 +1,219 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/starts"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/gpushare"
+	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
+)
+
+const gibibyte = 1 << 30
+
+// Ask is what the pool hears of the study: of that trial, or of whichever comes next
+// where that is nil. The study's lock is held for as long as it is used.
+func (r *Session) Ask(t *trial.Trial) allocator.Ask {
+	def := &r.Study.Definition
+	return allocator.Ask{
+		Study: r.ID, Name: def.Name, Reference: r.Study.Reference(), Owner: r.Owner, Priority: def.Priority, Preempt: def.Preempt,
+		Strict: def.Sandbox == protocol.StrictSandbox, SharesGPUs: def.SharesGPUs(), Need: r.needs(t),
+	}
+}
+
+// needs is what the trial of the study needs at least of a machine with so many cores;
+// nil: whichever comes next.
+func (r *Session) needs(t *trial.Trial) func(machine int) pool.Need {
+	asked := r.Study.Definition.Asked()
+	all := pool.Need{Cores: asked.Cores, KeptCores: asked.Cores > 0, MemoryBytes: r.Resident}
+	all.GPUs, _ = r.Study.Definition.GPUsEach()
+	if r.Study.Definition.SharesGPUs() {
+		expected := r.firstSharer()
+		if t != nil {
+			expected = r.ExpectedUse(t)
+		}
+		share := expected.Share()
+		all.GPUShare = &share
+	}
+	if asked.MemoryGiB > 0 {
+		all.MemoryBytes, all.KeptMemory = int64(asked.MemoryGiB*gibibyte), true
+	}
+	if all.KeptCores {
+		return func(int) pool.Need { return all }
+	}
+	known := map[int]pool.Need{} // most machines have as many cores as others
+	return func(machine int) pool.Need {
+		need, has := known[machine]
+		if !has {
+			need = all
+			need.Cores = r.Tuning().Demands(machine)
+			known[machine] = need
+		}
+		return need
+	}
+}
+
+// Usage is what the trial takes of a machine with so many cores: what is kept for
+// it, or more where its configuration keeps more busy. memory is what it was seen
+// to use.
+func (r *State) Usage(t trial.Trial, machine int, memory int64) pool.Need {
+	asked := r.Study.Definition.Asked()
+	taken := pool.Need{GPUs: len(t.GPUs), GPUShare: gpushare.ShareOf(t), Cores: r.Tuning().Occupies(t, machine), MemoryBytes: memory, KeptCores: asked.Cores > 0, KeptMemory: asked.MemoryGiB > 0}
+	switch {
+	case asked.Cores > 0 && t.Setting == nil:
+		taken.Cores = asked.Cores
+	case asked.Cores > 0 && taken.Cores > 0:
+		taken.Cores = max(taken.Cores, asked.Cores)
+	}
+	taken.MemoryBytes = max(memory, int64(asked.MemoryGiB*gibibyte))
+	return taken
+}
+
+// LeaseRecord is the trial's lease as the pool keeps it.
+func (r *State) LeaseRecord(t trial.Trial, taken pool.Need, granted time.Time) pool.Lease {
+	lease := pool.Lease{
+		Trial: t.ID, Epoch: t.LeaseEpoch, Study: r.ID, Owner: r.Owner, Priority: r.Study.Definition.Priority, Worker: t.Worker, Holder: t.Holder,
+		Cores: taken.Cores, MemoryBytes: taken.MemoryBytes, KeptCores: taken.KeptCores, KeptMemory: taken.KeptMemory, GPUs: t.GPUs, GPUShare: taken.GPUShare,
+		Granted: granted, Resumable: t.ResumesAt(r.Ladder[t.Rung]),
+	}
+	if t.Preempted != nil {
+		lease.Preempted = *t.Preempted
+	}
+	return lease
+}
+
+// GPUStudy is the study as the model of GPUs sees it. The study's lock is held for as
+// long as it is used.
+func (r *State) GPUStudy() gpushare.Study {
+	return gpushare.Study{ID: r.ID, Owner: r.Owner, Definition: &r.Study.Definition, Trials: r.Trials, Usage: &r.gpuUsage}
+}
+
+// CoresFor is how many cores the command of a lease counts on: those that are
+// kept for it, or, beside others on an elastic worker, its part of the machine.
+func (r *State) CoresFor(lease protocol.Lease, here *allocator.Reservation) int {
+	if lease.Cores > 0 || here.Part == nil || !here.Room.Elastic {
+		return lease.Cores
+	}
+	return here.Room.CoresOf(pool.Need{Cores: r.Tuning().Demands(here.Room.Machine), GPUShare: &here.Part.Share})
+}
+
+// ExpectedUse is what a trial of the study should use of a GPU that it shares; nil
+// stands for one that the search has not begun yet. The study's lock is held.
+func (r *Session) ExpectedUse(t *trial.Trial) gpushare.Estimate {
+	return r.options.GPUs.Expect(r.GPUStudy(), t)
+}
+
+// firstSharer is what the study's next trial is expected to use.
+func (r *Session) firstSharer() gpushare.Estimate {
+	now := r.options.Now()
+	for _, number := range r.Queue {
+		if until, rests := r.Resting[number]; !rests || !now.Before(until) {
+			return r.ExpectedUse(&r.Trials[number])
+		}
+	}
+	return r.ExpectedUse(nil)
+}
+
+// LeaseFor is the trial as its worker is told about it.
+func (r *State) LeaseFor(t trial.Trial, timing protocol.Timing) *protocol.Lease {
+	def, rung := r.Study.Definition, r.Ladder[t.Rung]
+	lease := &protocol.Lease{
+		Trial: t.ID, Study: def.Name, StudyID: r.Study.ID, Number: t.Number, LeaseEpoch: t.LeaseEpoch,
+		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
+		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
+		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
+		Sandbox: def.Sandbox, Secrets: def.Secrets,
+		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: timing, Sprint: def.Sprint,
+	}
+	if def.GPUCount(t.Setting) != nil {
+		count := len(t.GPUs)
+		lease.GPUs, lease.GPUCount, lease.GPUShared = t.GPUs, &count, t.GPUShare != nil
+	}
+	lease.Cores = def.Asked().Cores
+	if t.Setting != nil {
+		lease.System = t.Setting.Configuration
+	}
+	if lease.System == nil {
+		lease.System = map[string]space.Value{} // an object, as the interface promises
+	}
+	if t.ResumesAt(rung) {
+		lease.Checkpoint = t.Checkpoint
+	}
+	return lease
+}
+
+// failedLately are the failed starts of the queued trials that failed to start not long
+// ago, by number.
+func (r *State) failedLately(now time.Time) map[int][]trial.FailedStart {
+	failed := map[int][]trial.FailedStart{}
+	for _, number := range r.Queue {
+		before := r.Trials[number].FailedStarts
+		if last := len(before) - 1; last >= 0 && now.Sub(before[last].At) < starts.FirstExclusion {
+			failed[number] = before
+		}
+	}
+	return failed
+}
+
+// seekEvery is how often a machine is looked for that could be cleared for a
+// study.
+const seekEvery = time.Second
+
+// Request is what a worker is asked for that a trial of the study may have.
+func (r *Session) Request(chosen scheduler.Choice) allocator.Request {
+	now := r.options.Now()
+	request := allocator.Request{
+		Ask: r.Ask(nil), Parallel: r.Study.Definition.Parallel, Running: r.Held, Queue: r.Queue, Failed: r.failedLately(now),
+		Meant: chosen.Number, Seek: now.Sub(r.sought) >= seekEvery, Chosen: len(chosen.Types) > 0, Alone: chosen.Alone,
+	}
+	_, request.MostGPUs = r.Study.Definition.GPUsEach()
+	if len(request.Failed) > 0 {
+		request.Hosts = starts.Hosts(r.Trials)
+	}
+	if request.SharesGPUs {
+		for _, number := range r.Queue {
+			if until, rests := r.Resting[number]; !rests || !now.Before(until) {
+				request.Sharers = append(request.Sharers, allocator.Sharer{Number: number, Share: r.ExpectedUse(&r.Trials[number]).Share()})
+			}
+		}
+		request.Fresh = allocator.Sharer{Number: next, Share: r.ExpectedUse(nil).Share()}
+	}
+	return request
+}
+
+// Denied notes why there was no room.
+func (r *Session) Denied(why allocator.Denied) {
+	if why.Sought {
+		r.sought = r.options.Now()
+	}
+	if why.OverQuota {
+		r.overQuota = true
+		r.noted()
+	}
+}
+
+// Obstacle is what the study's next trial waits for, as far as the study itself knows; it
+// is the pool's to say where the ask is not empty.
+func (r *Session) Obstacle() (one allocator.Waiting, own []protocol.Wait) {
+	if r.Study.Status != protocol.StudyRunning || len(r.Study.Definition.Command) == 0 || r.Broken != nil || !r.mayStart() {
+		return one, nil
+	}
+	if r.Full(0) {
+		return one, []protocol.Wait{{Cause: protocol.WaitParallel, Reason: fmt.Sprintf("it runs %d of at most %d trials at once (parallel)", r.Held, r.Study.Definition.Parallel)}}
+	}
+	one = allocator.Waiting{Ask: r.Ask(nil), Running: r.Held}
+	if one.SharesGPUs {
+		one.Expected = r.firstSharer().String()
+	}
+	if len(r.Queue) > 0 && strings.HasPrefix(r.Trials[r.Queue[0]].Reason, protocol.CannotRun) {
+		t := &r.Trials[r.Queue[0]]
+		one.Returned = &allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: trial.FirstLine(t.Reason)}
+	}
+	return one, nil
+}

@@ -1,0 +1,249 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/spending"
+	"github.com/tandem-tune/tandem/study/starts"
+	"github.com/tandem-tune/tandem/study/tuning"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/gpushare"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
+)
+
+// State is what a study is in memory: what the store has or is about to have, plus the
+// search.
+type State struct {
+	ID, Owner string // of the study; they never change
+
+	Study    journal.Study
+	Ladder   []budget.Rung
+	Trials   []trial.Trial     // by number
+	Queue    []int             // numbers of queued trials, the first to go first
+	Resting  map[int]time.Time // until when some of them are not given to anybody
+	Starts   starts.Known      // what failed before it reported
+	Sequence int64             // of the last event
+	spending spending.Spending // of all trials
+	Held     int               // how many trials workers have
+	use      ranking.Use       // of system configurations, by all trials
+
+	// Resident is the most memory a trial was seen to use since it was loaded.
+	Resident int64
+	gpuUsage gpushare.Usage // of GPUs, by all trials
+	// sought is when a machine was last looked for that could be cleared for a trial.
+	sought time.Time
+
+	ready *ranking.Goals // see goals
+
+	// costs estimates what epochs take where; nil until somebody asks.
+	costs *costmodel.Model
+
+	Method search.Method // nil when the study is over or the search broken
+	// Broken is why the search cannot be continued by this program. The study
+	// then hands out nothing, but takes reports, and can be stopped or deleted.
+	Broken error
+	// regret is the newest bound of a study with stop.regret; nil before.
+	regret *protocol.RegretBound
+	// waiting is set when the search has nothing until the next observation.
+	waiting bool
+	// Able is since when one more trial could have started by the study's own limits;
+	// zero: none can. overQuota says that its owner's quota has kept that back since.
+	Able      time.Time
+	overQuota bool
+	// Askers are the workers that have asked for trials of this study by its name, asked
+	// is when one last did.
+	Askers map[string]bool
+	asked  time.Time
+}
+
+// GPUs estimates what trainings should use of GPUs.
+type GPUs interface {
+	Expect(gpushare.Study, *trial.Trial) gpushare.Estimate
+}
+
+// enqueue keeps the queue in step with a trial's state.
+func (r *State) enqueue(t trial.Trial) {
+	if t.State != trial.Queued {
+		delete(r.Resting, t.Number)
+	}
+	at := slices.Index(r.Queue, t.Number)
+	switch {
+	case t.State == trial.Queued && at < 0:
+		r.Queue = append(r.Queue, t.Number)
+	case t.State != trial.Queued && at >= 0:
+		r.Queue = slices.Delete(r.Queue, at, at+1)
+	}
+}
+
+// Position is where the study's log ends.
+func (r *State) Position() *journal.Position {
+	return &journal.Position{Study: r.Study.ID, Sequence: r.Sequence}
+}
+
+// Tuning is the study as what chooses system configurations sees it.
+func (r *State) Tuning() tuning.Study {
+	return tuning.Study{ID: r.Study.ID, Definition: &r.Study.Definition}
+}
+
+// count sums up trials that were loaded.
+func (r *State) count() {
+	r.spending, r.Held, r.use = spending.Spending{}, 0, ranking.Use{}
+	r.gpuUsage.Reload(r.Trials)
+	for _, t := range r.Trials {
+		r.spending = r.spending.Plus(spending.Of(r.Ladder, t))
+		r.use.Replace(nil, t.SystemUse)
+		if t.State.Held() {
+			r.Held++
+		}
+		if t.State == trial.Queued {
+			r.Queue = append(r.Queue, t.Number)
+		}
+	}
+}
+
+func (r *State) Copy() journal.View {
+	return journal.View{Study: r.Study, Ladder: r.Ladder, Trials: slices.Clone(r.Trials), Sequence: r.Sequence}
+}
+
+// Trial returns one of the study's trials; the error is not_found.
+func (r *State) Trial(number int) (trial.Trial, error) {
+	return journal.View{Study: r.Study, Trials: r.Trials}.Trial(number)
+}
+
+// Trains reports whether workers may train the study's trials now.
+func (r *State) Trains() bool {
+	return r.Study.Status == protocol.StudyRunning && len(r.Study.Definition.Command) > 0
+}
+
+// Startable is how many trials the search may have in addition to the queued ones: it
+// is not asked before somebody gets what it says.
+func (r *State) Startable() int {
+	if r.waiting || r.Method == nil {
+		return 0
+	}
+	left := maxStartable
+	if most := r.Study.Definition.Stop.Trials; most > 0 {
+		left = max(1, most-len(r.Trials)) // at the end it may have one to promote
+	}
+	if parallel := r.Study.Definition.Parallel; parallel > 0 {
+		left = min(left, max(0, parallel-r.Held))
+	}
+	return left
+}
+
+// maxStartable is how many new trials a study without a bound is taken to have.
+const maxStartable = 1 << 20
+
+// Observe learns from epochs that are durable, where somebody has asked before.
+func (r *State) Observe(t trial.Trial, accepted []trial.Report) {
+	if r.costs == nil {
+		return
+	}
+	for _, report := range accepted {
+		r.costs.Learn(t, report)
+	}
+}
+
+// Idle reports that the study surely has nothing to lease now.
+func (r *State) Idle() bool { return r.waiting && len(r.Queue) == 0 }
+
+// Full reports whether the study has as many trials at once as it wants, besides
+// so many that move and are about to go on.
+func (r *State) Full(moving int) bool {
+	most := r.Study.Definition.Parallel
+	return most > 0 && r.Held+moving >= most
+}
+
+func (r *State) Overdue(now time.Time) bool {
+	limit := r.Study.Definition.Stop.Seconds
+	return limit > 0 && r.Study.Status == protocol.StudyRunning && r.Study.ElapsedAt(now).Seconds() >= limit
+}
+
+// mayStart reports whether the study may have a trial to start: one is queued,
+// more may be made, or one was measured and may go up. The search is asked only
+// when a worker is free, so that a study whose last trials run has not heard yet
+// that this was all.
+func (r *State) mayStart() bool {
+	if r.Idle() {
+		return false
+	}
+	most := r.Study.Definition.Stop.Trials
+	if len(r.Queue) > 0 || most == 0 || len(r.Trials) < most || r.Study.Definition.Search.Repeats != nil {
+		return true
+	}
+	for _, t := range r.Trials {
+		if t.State == trial.Paused {
+			return true
+		}
+	}
+	return false
+}
+
+// NoteAsker notes that the worker asks for trials of this very study.
+func (r *State) NoteAsker(worker string, now time.Time) {
+	if r.Askers == nil {
+		r.Askers = make(map[string]bool)
+	}
+	r.Askers[worker], r.asked = true, now
+}
+
+// AskedLately reports whether the study was begun, resumed or asked for not long ago: who
+// did so may be about to ask, or to come back after the server was restarted.
+func (r *State) AskedLately(now time.Time, term time.Duration) bool {
+	return r.Study.Since != nil && now.Sub(*r.Study.Since) < term || now.Sub(r.asked) < term
+}
+
+// RestReason is why a study without a command is paused that nobody works on. It is
+// stored: by it such a study is told from one that a user has paused.
+const RestReason = "no process asks for its trials; it goes on when one does"
+
+// AtRest reports whether the study waits for somebody to ask for its trials.
+func AtRest(s journal.Study) bool {
+	return s.Status == protocol.StudyPaused && s.Reason == RestReason
+}
+
+// Directive is what a holder of the trial has to do now.
+func (r *State) Directive(t trial.Trial) protocol.Directive {
+	switch {
+	case t.State.Terminal():
+		return protocol.Directive{Action: protocol.Stop, Reason: t.Reason}
+	case t.MeasuredAt(t.Rung):
+		return protocol.Directive{Action: protocol.Finish, Reason: "the budget of this rung is reached"}
+	case r.Study.Status == protocol.StudyPaused:
+		return protocol.Directive{Action: protocol.Pause, Reason: "the study is paused"}
+	case t.Setting != nil:
+		return protocol.Directive{Action: protocol.Continue, System: t.Setting.Configuration}
+	default:
+		return protocol.Directive{Action: protocol.Continue}
+	}
+}
+
+// goals are what the study wants of a trial, made ready once.
+func (r *State) goals() (*ranking.Goals, error) {
+	if r.ready == nil {
+		ready, err := ranking.GoalsOf(r.Study.Definition)
+		if err != nil {
+			return nil, err
+		}
+		r.ready = ready
+	}
+	return r.ready, nil
+}
+
+// toReport are the metrics that every report at the end of a budget must have,
+// in the order of the objectives, and then of the constraints. Of a study whose
+// formulas this program cannot read there are none; its reports are refused
+// with the reason.
+func (r *State) toReport() []string {
+	goals, err := r.goals()
+	if err != nil {
+		return r.Study.Definition.NeedsReported(nil)
+	}
+	return r.Study.Definition.NeedsReported(goals.Names())
+}
