@@ -43,8 +43,6 @@ type Choice struct {
 	Tried int `json:"tried"`
 	// Why says in a sentence what the choice rests on.
 	Why string `json:"why"`
-	// Exact is the exact mean under Poisson arrivals, where there is one.
-	Exact *Expectation `json:"exact,omitempty"`
 }
 
 // Optimize finds the best policy for the arrivals of the run by simulation. All
@@ -115,15 +113,8 @@ func neverPays(curve Curve) bool {
 // finish measures the choice on fresh arrivals.
 func finish(server Server, policy Policy, run Run, choice Choice) (Choice, error) {
 	var err error
-	if choice.Result, err = Simulate(server, policy, run.fresh()); err != nil {
-		return Choice{}, err
-	}
-	if poisson, is := run.Arrivals.(Poisson); is {
-		if exact, err := Expect(server, policy, poisson.Rate); err == nil {
-			choice.Exact = &exact
-		}
-	}
-	return choice, nil
+	choice.Result, err = Simulate(server, policy, run.fresh())
+	return choice, err
 }
 
 // fresh is the run with other random numbers.

@@ -186,7 +186,6 @@ type batchAnswer struct {
 	Query     *batching.SplitChoice `json:"query,omitempty"`
 	Rates     []rateRow             `json:"rates,omitempty"`
 	Scenarios []batching.Scenario   `json:"mlperf_scenarios,omitempty"`
-	Exact     []exactMean           `json:"exact_means,omitempty"`
 }
 
 // comparedPolicy is a policy under the load, and the rate up to which it holds.
@@ -196,12 +195,6 @@ type comparedPolicy struct {
 	// HoldsPerSecond is the rate up to which the 99th percentile is within the
 	// bound; without a bound, what the policy sustains.
 	HoldsPerSecond float64 `json:"holds_per_second"`
-}
-
-// exactMean is what queueing theory says of a compared policy.
-type exactMean struct {
-	Name string `json:"name"`
-	batching.Expectation
 }
 
 // rateRow is the choice for a rate, and the means of what it is compared with;

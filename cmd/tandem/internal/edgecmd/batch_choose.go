@@ -57,11 +57,6 @@ func putTogether(server batching.Server, goal batching.Goal, run batching.Run) (
 			return batchAnswer{}, err
 		}
 		answer.Compared = append(answer.Compared, comparedPolicy{names[i], result, holds})
-		if poisson, is := run.Arrivals.(batching.Poisson); is {
-			if exact, err := batching.Expect(server, result.Policy, poisson.Rate); err == nil {
-				answer.Exact = append(answer.Exact, exactMean{names[i], exact})
-			}
-		}
 	}
 	return answer, nil
 }

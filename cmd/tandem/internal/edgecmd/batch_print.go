@@ -3,7 +3,6 @@ package edgecmd
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
@@ -56,9 +55,6 @@ func (a batchAnswer) printChoice(out io.Writer) error {
 		holds = "WITHIN THE BOUND UP TO"
 	}
 	heading := []string{"POLICY", "MEAN", "P50", "P90", "P99", "P99.9", "BUSY", "MEAN BATCH", holds}
-	if len(a.Exact) > 0 {
-		heading = slices.Insert(heading, 2, "EXACT MEAN")
-	}
 	joules := a.Choice.Result.JoulesPerSample > 0
 	if joules {
 		heading = append(heading, "JOULES/SAMPLE")
@@ -70,25 +66,12 @@ func (a batchAnswer) printChoice(out io.Writer) error {
 			row = []string{one.Name, shownEstimate(one.Mean), shownMilliseconds(one.P50.Value), shownMilliseconds(one.P90.Value), shownEstimate(one.P99), shownMilliseconds(one.P999.Value),
 				fmt.Sprintf("%.0f%%", one.Utilization*100), fmt.Sprintf("%.3g", one.MeanBatch), fmt.Sprintf("%.5g/s", one.HoldsPerSecond)}
 		}
-		if len(a.Exact) > 0 {
-			row = slices.Insert(row, 2, a.exact(one.Name))
-		}
 		if joules {
 			row = append(row, fmt.Sprintf("%.4g", one.JoulesPerSample))
 		}
 		rows = append(rows, row)
 	}
 	return term.Table(out, heading, rows)
-}
-
-// exact is the mean of a policy by queueing theory, if there is one.
-func (a batchAnswer) exact(name string) string {
-	for _, one := range a.Exact {
-		if one.Name == name {
-			return shownMilliseconds(one.MeanResponse)
-		}
-	}
-	return "-"
 }
 
 // printSplit is the division of a query.

@@ -35,7 +35,7 @@ func TestEdgeBatchChoosesForARate(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Load: Poisson arrivals, 200 requests/s on average; objective: mean, 99th percentile within 50 ms",
-		"Chosen: max_batch=32 wait_seconds=0 (greedy, at most 32;", "EXACT MEAN", "WITHIN THE BOUND UP TO", "JOULES/SAMPLE",
+		"Chosen: max_batch=32 wait_seconds=0 (greedy, at most 32;", "WITHIN THE BOUND UP TO", "JOULES/SAMPLE",
 		"fixed batches of 8", "All times are estimates",
 	} {
 		if !strings.Contains(out, want) {
@@ -62,8 +62,8 @@ func TestEdgeBatchSaysNotToBatch(t *testing.T) {
 	if !answer.Estimate || answer.Choice.Result.Policy.MaxBatch != 1 || !strings.HasPrefix(answer.Choice.Why, "do not batch") {
 		t.Errorf("a curve without a fixed cost: %+v", answer.Choice)
 	}
-	if len(answer.Compared) != 4 || answer.Compared[1].Name != "single" || answer.Compared[1].HoldsPerSecond != 1000 || len(answer.Exact) == 0 {
-		t.Errorf("compared with %+v, exactly %+v", answer.Compared, answer.Exact)
+	if len(answer.Compared) != 4 || answer.Compared[1].Name != "single" || answer.Compared[1].HoldsPerSecond != 1000 {
+		t.Errorf("compared with %+v", answer.Compared)
 	}
 }
 
