@@ -131,7 +131,7 @@ func TestABackendThatNeverRanIsNotChosenForItsPrediction(t *testing.T) {
 	}
 	wishes := by(map[backend.Criterion]float64{"latency": 1}, nil)
 	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Optimism} {
-		choice, err := taught(t, backend.Settings{Exploration: exploration, Predictor: backend.Forest}, runs).Choose(runs[0].Model, backend.Request{}, wishes)
+		choice, err := taught(t, backend.Settings{Exploration: exploration, Predictor: backend.Ridge}, runs).Choose(runs[0].Model, backend.Request{}, wishes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestExplorationKeepsItsBudget(t *testing.T) {
 }
 
 func TestRegretFallsWithRuns(t *testing.T) {
-	for _, kind := range []backend.Kind{backend.Stacked, backend.Forest, backend.Ridge, backend.MLP} {
+	for _, kind := range []backend.Kind{backend.Stacked, backend.Ridge, backend.MLP} {
 		t.Run(string(kind), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, 1))
 			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Thompson, Predictor: kind, Share: 0.05})

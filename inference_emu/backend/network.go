@@ -64,8 +64,8 @@ func (n network) forward(input []float64) [][]float64 {
 }
 
 // backward adds to gradient the derivatives by the weights of a loss whose
-// derivatives by the output are given, and returns those by the input.
-func (n network) backward(values [][]float64, output, gradient []float64) []float64 {
+// derivatives by the output are given.
+func (n network) backward(values [][]float64, output, gradient []float64) {
 	at := len(n.weights)
 	for l := len(n.sizes) - 1; l > 0; l-- {
 		below := make([]float64, n.sizes[l-1])
@@ -85,7 +85,6 @@ func (n network) backward(values [][]float64, output, gradient []float64) []floa
 		at = start
 		output = below
 	}
-	return output
 }
 
 // loss is how targets of different units are made one number (DOPE-ML, section

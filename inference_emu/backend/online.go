@@ -30,20 +30,19 @@ const (
 // errors on runs before they were learned.
 type online struct {
 	shape     Shape
-	build     func(loss, *rand.Rand) learner
 	memory    memory
 	seen      int
 	fitted    int
 	scale     scale
-	members   []learner
+	members   []*perceptron
 	optimizer []*nn.Adam
 	weights   []*nn.Tensor // those of the members
 	random    *rand.Rand
 	residual  []float64 // in units of the scale, squared
 }
 
-func newOnline(shape Shape, build func(loss, *rand.Rand) learner) *online {
-	return &online{shape: shape, build: build, memory: memory{window: shape.Window}}
+func newOnline(shape Shape) *online {
+	return &online{shape: shape, memory: memory{window: shape.Window}}
 }
 
 func (n *online) Fit(rows []Row) {
@@ -76,9 +75,9 @@ func (n *online) refit() {
 	n.random = rand.New(rand.NewPCG(n.shape.Seed, uint64(n.seen)))
 	n.members, n.optimizer, n.weights = nil, nil, nil
 	for range members {
-		n.members = append(n.members, n.build(loss{scale: n.scale, logarithmic: n.shape.Logarithmic}, n.random))
+		n.members = append(n.members, newPerceptron(loss{scale: n.scale, logarithmic: n.shape.Logarithmic}, n.random))
 		n.optimizer = append(n.optimizer, &nn.Adam{Rate: learningRate, Decay: decay})
-		n.weights = append(n.weights, nn.Vector(n.members[len(n.members)-1].weights()))
+		n.weights = append(n.weights, nn.Vector(n.members[len(n.members)-1].network.weights))
 	}
 	if n.residual == nil {
 		n.residual = make([]float64, len(n.shape.Logarithmic))
@@ -147,15 +146,14 @@ func (n *online) predict(input []float64) (mean, variance []float64) {
 	mean, variance = make([]float64, len(n.shape.Logarithmic)), make([]float64, len(n.shape.Logarithmic))
 	squares := make([]float64, len(mean))
 	for _, member := range n.members {
-		expected, spread := member.predict(input)
+		expected := member.predict(input)
 		for o := range expected {
 			mean[o] += expected[o] / members
 			squares[o] += expected[o] * expected[o] / members
-			variance[o] += spread[o] / members
 		}
 	}
 	for o := range mean {
-		variance[o] += max(0, squares[o]-mean[o]*mean[o])
+		variance[o] = max(0, squares[o]-mean[o]*mean[o])
 	}
 	return mean, variance
 }

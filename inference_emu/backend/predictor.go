@@ -46,26 +46,20 @@ type Kind string
 
 // The predictors.
 const (
-	Stacked     Kind = "stacked" // ridge, and a perceptron on what that leaves over
-	Ridge       Kind = "ridge"   // Bayesian linear regression of logarithms
-	Forest      Kind = "forest"  // extremely randomized trees
-	MLP         Kind = "mlp"     // neural network, as in DOPE-ML
-	Variational Kind = "vae"     // a variational autoencoder's latent space predicts, as in DOPE-ML
-	Mean        Kind = "mean"    // of what was seen on the backend
+	Stacked Kind = "stacked" // ridge, and a perceptron on what that leaves over
+	Ridge   Kind = "ridge"   // Bayesian linear regression of logarithms
+	MLP     Kind = "mlp"     // neural network, as in DOPE-ML
+	Mean    Kind = "mean"    // of what was seen on the backend
 )
 
 // Kinds are all predictors.
-func Kinds() []Kind { return []Kind{Stacked, Ridge, Forest, MLP, Variational, Mean} }
+func Kinds() []Kind { return []Kind{Stacked, Ridge, MLP, Mean} }
 
 // NewPredictor makes a predictor that knows nothing.
 func NewPredictor(kind Kind, shape Shape) (Predictor, error) {
 	switch kind {
-	case Forest:
-		return &forest{shape: shape, memory: memory{window: shape.Window}}, nil
 	case MLP:
-		return newOnline(shape, newPerceptron), nil
-	case Variational:
-		return newOnline(shape, newAutoencoder), nil
+		return newOnline(shape), nil
 	case Stacked:
 		return newStacked(shape), nil
 	case Ridge:

@@ -16,7 +16,7 @@ type stacked struct {
 
 func newStacked(shape Shape) *stacked {
 	return &stacked{shape: shape, memory: memory{window: shape.Window},
-		line: &ridge{shape: shape, memory: memory{window: shape.Window}}, rest: newOnline(shape, newPerceptron)}
+		line: &ridge{shape: shape, memory: memory{window: shape.Window}}, rest: newOnline(shape)}
 }
 
 func (s *stacked) Fit(rows []Row) {
