@@ -19,8 +19,6 @@ const (
 	resumes
 	fails
 	wakes
-	sprints
-	drains
 	dawns
 	arrives
 	looks
@@ -66,7 +64,6 @@ type engine struct {
 	looked   int     // the releases at the last one
 	changed  float64 // when a job last started or left a machine
 	account  account
-	tank     tank
 	trouble  error
 }
 
@@ -99,9 +96,6 @@ func newEngine(cluster Cluster, jobs []Job, policy Policy, settings Settings) *e
 		e.waiting.passes = policy.MostPassed(e.account.gpus, settings.JobsPerGPU)
 	}
 	e.account.policy, e.account.record = policy.Name, settings.Record
-	if policy.Sprint != nil {
-		e.tank.joules = policy.Sprint.BudgetJoules
-	}
 	return e
 }
 
@@ -207,10 +201,6 @@ func (e *engine) happen(one event) {
 		e.join(one.place)
 		e.account.turn(e.Type(one.place), waking, awake)
 		e.releases++
-	case sprints:
-		e.sprint(one.job)
-	case drains:
-		e.drained(one.version)
 	case dawns:
 		e.users.dawn()
 		e.releases++
@@ -281,7 +271,6 @@ func (e *engine) start(job *Waiting, spot Spot) {
 	if job.moved {
 		e.pause(one)
 	}
-	e.timeSprint(one)
 }
 
 // settle puts a job on a machine and lets it work there.
@@ -299,7 +288,7 @@ func (e *engine) settle(one *Running, spot Spot) {
 
 // pause lets a job load its checkpoint first.
 func (e *engine) pause(one *Running) {
-	cost := e.MoveCost(one.Job)
+	cost := e.MoveCost()
 	e.account.moveSeconds += cost.Seconds
 	e.account.moveJoules += cost.Joules
 	if cost.Seconds <= 0 {
@@ -321,7 +310,6 @@ func (r *Running) stamp(of happening) int {
 // lift takes a job off its machine.
 func (e *engine) lift(one *Running) {
 	e.bring(one)
-	e.endSprint(one)
 	e.changed = e.now
 	e.rate(one, 0)
 	e.vacate(one)
@@ -362,7 +350,7 @@ func (e *engine) end(one *Running) {
 	e.done++
 	e.account.end(one, e.State)
 	learner, learns := e.policy.Chooser.(Learner)
-	if learns && whole && one.joules > 0 && !one.sprinted {
+	if learns && whole && one.joules > 0 {
 		took := placement.Prediction{Seconds: e.now - one.Began, Joules: one.joules}
 		e.trouble = cmp.Or(e.trouble, learner.Learn(one.Job, e.Type(one.Machine).Name, took))
 	}

@@ -27,7 +27,6 @@ func week(seed uint64) (replay.Cluster, []replay.Job) {
 		job.Profile = profiles[random.IntN(3)]
 		job.User = fmt.Sprint(random.IntN(4))
 		job.Priority = random.IntN(3)
-		job.Energy = random.Float64()
 		job.Utilization = 0.1 + 0.9*random.Float64()
 		job.GPUMemoryBytes = int64(1 + random.IntN(16))
 		job.Needs.GPUs = 1 + random.IntN(c.Types[0].Capacity.GPUs)
@@ -42,8 +41,8 @@ func week(seed uint64) (replay.Cluster, []replay.Job) {
 
 // everyPolicy has all that there are, in combinations.
 func everyPolicy(jobs []replay.Job, seed uint64) []replay.Policy {
-	list := []replay.Policy{policies.FirstFit(), policies.Spread(seed), policies.Anywhere(seed), policies.Heats(policies.Recorded(jobs), -1),
-		policies.HeatsMoving(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.HeatsExchanging(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.Fair(), policies.Packed(packing.Settings{}), policies.Packed(packing.Settings{MostUtilization: 1.5, Consolidate: true}), policies.Watched(packing.Settings{})}
+	list := []replay.Policy{policies.FirstFit(), policies.Spread(seed), policies.Anywhere(seed), policies.Heats(policies.Recorded(jobs), 0.7),
+		policies.HeatsMoving(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.HeatsExchanging(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.Fair(), policies.Packed(packing.Settings{}), policies.Packed(packing.Settings{MostUtilization: 1.5}), policies.Watched(packing.Settings{})}
 	for _, rule := range []replay.Preemption{replay.Resumes, replay.Repeats} {
 		policy := policies.FirstFit()
 		policy.Name, policy.Order, policy.Preemption = fmt.Sprint("preemption ", rule), replay.ByPriority, rule
@@ -184,6 +183,7 @@ type compared struct {
 	t         *testing.T
 	chooser   replay.Chooser
 	predictor placement.Predictor
+	energy    float64
 	asked     *int
 }
 
@@ -193,7 +193,9 @@ func (c compared) Choose(state *replay.State, job *replay.Waiting) (replay.Spot,
 	for at := range state.Machines() {
 		machines = append(machines, placement.Machine{Name: state.Name(at), Type: state.Type(at).Name, Free: state.Free(at)})
 	}
-	want := placement.Place([]placement.Task{job.Task()}, machines, c.predictor)[0].Machine
+	task := job.Task()
+	task.Energy = c.energy
+	want := placement.Place([]placement.Task{task}, machines, c.predictor)[0].Machine
 	got := ""
 	if found {
 		got = state.Name(spot.Machine)
@@ -217,13 +219,13 @@ func TestHeatsDecidesAsPlacementDoes(t *testing.T) {
 		var jobs []replay.Job
 		for i := range 200 {
 			jobs = append(jobs, replay.Job{
-				Name: fmt.Sprint(i), Profile: twoSpeeds(), Work: 1 + random.ExpFloat64()*100, Arrives: random.Float64() * 2000, Energy: random.Float64(),
+				Name: fmt.Sprint(i), Profile: twoSpeeds(), Work: 1 + random.ExpFloat64()*100, Arrives: random.Float64() * 2000,
 				Needs: placement.Resources{Cores: random.IntN(9), GPUs: random.IntN(5), MemoryBytes: int64(random.IntN(1 << 30))},
 			})
 		}
-		policy := policies.Heats(policies.Recorded(jobs), -1)
-		asked := 0
-		policy.Chooser = compared{t, policy.Chooser, policies.Recorded(jobs), &asked}
+		energy, asked := random.Float64(), 0
+		policy := policies.Heats(policies.Recorded(jobs), energy)
+		policy.Chooser = compared{t, policy.Chooser, policies.Recorded(jobs), energy, &asked}
 		play(t, c, jobs, policy, replay.Settings{})
 		if asked < len(jobs) {
 			t.Errorf("placement was asked %d times for %d jobs", asked, len(jobs))

@@ -39,12 +39,8 @@ type Job struct {
 	Told *Claim
 	// Priority is higher for what matters more; from 0 on.
 	Priority int
-	// Energy is the user's H, from 0 (fast) to 1 (little energy).
-	Energy float64
 	// Features describe it to models that learn.
 	Features []float64
-	// Move is what it costs to take it elsewhere; nil for the settings'.
-	Move *placement.Prediction
 }
 
 // Claim is what a job is said to take of a GPU.
@@ -80,7 +76,7 @@ func (j *Job) Length() float64 {
 
 // Task is the job as placement sees it.
 func (j *Job) Task() placement.Task {
-	return placement.Task{Name: j.Name, Needs: j.Needs, Features: j.Features, Energy: j.Energy}
+	return placement.Task{Name: j.Name, Needs: j.Needs, Features: j.Features}
 }
 
 // check names the job, the field and the value of the first mistake.
@@ -101,8 +97,6 @@ func (j *Job) check(cluster Cluster) error {
 		return fail("it needs %+v and %d bytes of GPU memory: none may be negative", j.Needs, j.GPUMemoryBytes)
 	case !(j.Utilization >= 0 && j.Utilization <= 1):
 		return fail("utilization %g: it must be from 0 to 1", j.Utilization)
-	case !(j.Energy >= 0 && j.Energy <= 1):
-		return fail("energy %g: it must be from 0 to 1", j.Energy)
 	case j.Priority < 0:
 		return fail("priority %d: it must be 0 or higher", j.Priority)
 	}

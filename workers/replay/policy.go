@@ -93,8 +93,6 @@ type Policy struct {
 	// (DiAS, thesis, section 4.2), from 0 to less than 1; priorities beyond the
 	// list leave nothing out.
 	Drop []float64
-	// Sprint is what makes the highest jobs faster.
-	Sprint *Sprint
 }
 
 // ByPriority is the order of priorities, the highest first.
@@ -111,9 +109,6 @@ func (p Policy) check() error {
 		if !(drop >= 0 && drop < 1) {
 			return fmt.Errorf("policy %q drops %g of the work of priority %d: it must be from 0 to less than 1", p.Name, drop, class)
 		}
-	}
-	if p.Sprint != nil {
-		return p.Sprint.check(p.Name)
 	}
 	return nil
 }

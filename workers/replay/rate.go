@@ -17,9 +17,6 @@ func (e *engine) bring(one *Running) {
 	one.left -= done
 	one.worked += done * one.unit.Seconds
 	joules := done * one.unit.Joules
-	if one.sprinting {
-		joules += seconds * e.policy.Sprint.Watts
-	}
 	one.joules += joules
 	e.account.workJoules += joules
 }
@@ -27,10 +24,9 @@ func (e *engine) bring(one *Running) {
 // rate sets how fast a job goes, relative to its speed alone, and when it ends.
 func (e *engine) rate(one *Running, speed float64) {
 	e.bring(one)
-	e.account.drawing -= one.watts(e.policy.Sprint)
+	e.account.drawing -= one.watts()
 	one.rate = speed / one.unit.Seconds
-	e.account.drawing += one.watts(e.policy.Sprint)
-	// A sprint raises the clock of a GPU, not the share of the time it works.
+	e.account.drawing += one.watts()
 	one.busy = one.Utilization * min(1, speed)
 	host := &e.hosts[one.Machine]
 	for _, gpu := range one.GPUs {
@@ -49,13 +45,7 @@ func (e *engine) rate(one *Running, speed float64) {
 }
 
 // watts are what it draws over an idle machine now.
-func (r *Running) watts(sprint *Sprint) float64 {
-	watts := r.rate * r.unit.Joules
-	if r.sprinting {
-		watts += sprint.Watts
-	}
-	return watts
-}
+func (r *Running) watts() float64 { return r.rate * r.unit.Joules }
 
 // speed is how fast a job goes beside what it shares its GPUs with.
 func (e *engine) speed(one *Running) float64 {
@@ -70,9 +60,6 @@ func (e *engine) speed(one *Running) float64 {
 		}
 		one.shared = true
 		speed = min(speed, e.settings.Slowdown(e.Type(one.Machine).Name, beside)[slices.Index(beside, one.Job)])
-	}
-	if one.sprinting {
-		speed *= e.policy.Sprint.Speed
 	}
 	return speed
 }

@@ -52,8 +52,8 @@ type Settings struct {
 	// OutOfMemorySeconds is how long a job runs before it fails for want of
 	// memory; 30 when 0.
 	OutOfMemorySeconds float64
-	// Move is what it costs to take a job to another machine, where the job does
-	// not say: seconds in which it does not work, and joules.
+	// Move is what it costs to take a job to another machine: seconds in which it
+	// does not work, and joules.
 	Move placement.Prediction
 	// Quotas bound what users have, as the server's do, whatever the policy: trials and
 	// GPUs at once, and GPU-seconds a day, which begins with the trace and every 86,400

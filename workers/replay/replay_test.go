@@ -154,16 +154,6 @@ func TestDroppedWorkIsNotDone(t *testing.T) {
 	near(t, "the joules", o.Energy.Work, 75*50, exact)
 }
 
-// A job sprints after 10 s at double speed, until the tank of 300 J is empty:
-// at 30 W, less 10 W that come back, after 15 s.
-func TestASprintLastsAsLongAsItsBudget(t *testing.T) {
-	policy := policies.FirstFit()
-	policy.Sprint = &replay.Sprint{AfterSeconds: 10, Speed: 2, Watts: 30, BudgetJoules: 300, RefillWatts: 10}
-	o := play(t, cluster(1, 1), []replay.Job{oneGPU("high", 0, 100)}, policy, replay.Settings{})
-	near(t, "the makespan", o.Makespan, 10+15+60, exact)
-	near(t, "the joules", o.Energy.Work, 100*50+15*30, exact)
-}
-
 func TestJobsOnOneGPU(t *testing.T) {
 	half := func(name string, memory int64) replay.Job {
 		job := oneGPU(name, 0, 100)

@@ -71,22 +71,21 @@ type Running struct {
 	// Began is when it started here, in seconds of the trace.
 	Began float64
 
-	sequence            int
-	place               int // in State.live
-	left                float64
-	from                *Waiting
-	unit                placement.Prediction
-	rate                float64 // units a second
-	since               float64
-	version             int  // of its speed, which says when it ends
-	life                int  // of its stay on this machine
-	paused              bool // it loads its checkpoint
-	starved             bool // it is out of memory and will fail
-	joules              float64
-	worked              float64 // seconds alone that it has done here
-	busy                float64 // share of each GPU that it keeps busy now
-	shared              bool    // it was not alone all of the time
-	sprinting, sprinted bool
+	sequence int
+	place    int // in State.live
+	left     float64
+	from     *Waiting
+	unit     placement.Prediction
+	rate     float64 // units a second
+	since    float64
+	version  int  // of its speed, which says when it ends
+	life     int  // of its stay on this machine
+	paused   bool // it loads its checkpoint
+	starved  bool // it is out of memory and will fail
+	joules   float64
+	worked   float64 // seconds alone that it has done here
+	busy     float64 // share of each GPU that it keeps busy now
+	shared   bool    // it was not alone all of the time
 }
 
 // FirstBegan is when it first started anywhere, in seconds of the trace.
@@ -301,9 +300,4 @@ func (s *State) vacate(one *Running) {
 }
 
 // MoveCost is what it takes to bring a job to where it goes on.
-func (s *State) MoveCost(job *Job) placement.Prediction {
-	if job.Move != nil {
-		return *job.Move
-	}
-	return s.move
-}
+func (s *State) MoveCost() placement.Prediction { return s.move }

@@ -69,10 +69,6 @@ type Settings struct {
 	// MostUtilization bounds the sum of utilizations on a shared GPU; 1 when 0.
 	// Above 1, jobs are expected to fill each other's gaps and to slow down.
 	MostUtilization float64
-	// Consolidate leaves idle GPUs idle while a job fits beside others, so that
-	// they can sleep. Otherwise idle ones are filled first: a job alone disturbs
-	// no other, and none it.
-	Consolidate bool
 	// MostPassed bounds how many jobs that came later start before one that waits,
 	// since they are larger or fill gaps that it does not fit into: one that was
 	// passed so often goes first, and where it has no room a GPU is kept for it, which
@@ -113,7 +109,7 @@ func (s Settings) complete() Settings {
 // Proactive places waiting jobs by what is predicted of them: those that need
 // most of a GPU first, each on the first GPU that has room. The paper calls that
 // a modified first-fit decreasing and leaves the modification open; ours is that
-// idle GPUs are tried before shared ones (see Settings.Consolidate), so that the
+// idle GPUs are tried before shared ones, so that the
 // largest jobs start alone and small ones fill what they leave. Jobs of one
 // utilization go in the order in which they are given. What does not fit waits.
 //
@@ -124,14 +120,14 @@ func (s Settings) complete() Settings {
 func Proactive(waiting []Job, gpus []GPU, settings Settings) []Placement {
 	s := newSite(gpus, settings)
 	overdue, others := s.turns(waiting)
-	placed := s.pack(overdue, s.settings.Consolidate)
+	placed := s.pack(overdue, false)
 	for _, job := range overdue {
 		if !slices.ContainsFunc(placed, func(p Placement) bool { return p.Job == job.Name }) {
 			s.keep(job)
 			break
 		}
 	}
-	return append(placed, s.pack(falling(others), s.settings.Consolidate)...)
+	return append(placed, s.pack(falling(others), false)...)
 }
 
 // falling are the jobs in the order of first-fit decreasing.

@@ -60,7 +60,6 @@ func TestProactive(t *testing.T) {
 			[]packing.Job{job("c", 0.2, 1), job("b", 0.6, 1), job("a", 0.7, 1), job("d", 0.3, 1)}, gpus(2), packing.Settings{}, "a@g0 b@g1 d@g0 c@g1",
 		},
 		"idle GPUs first": {[]packing.Job{job("a", 0.2, 1), job("b", 0.2, 1)}, gpus(2), packing.Settings{}, "a@g0 b@g1"},
-		"consolidated":    {[]packing.Job{job("a", 0.2, 1), job("b", 0.2, 1)}, gpus(2), packing.Settings{Consolidate: true}, "a@g0 b@g0"},
 		"three at most": {
 			[]packing.Job{job("a", 0.1, 1), job("b", 0.1, 1), job("c", 0.1, 1), job("d", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0 b@g0 c@g0",
 		},
@@ -167,7 +166,7 @@ func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settin
 		}
 		site = append(site, gpu)
 	}
-	settings = packing.Settings{MostJobs: random.IntN(4), MostUtilization: []float64{0, 0.7, 1.3}[random.IntN(3)], Consolidate: random.IntN(2) == 0}
+	settings = packing.Settings{MostJobs: random.IntN(4), MostUtilization: []float64{0, 0.7, 1.3}[random.IntN(3)]}
 	if random.IntN(2) == 0 {
 		settings.Refuses = func(a, b string) bool { return (len(a)+len(b))%2 == 1 }
 	}

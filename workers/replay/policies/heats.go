@@ -9,14 +9,10 @@ import (
 )
 
 // Heats places by the score of HEATS (thesis, chapter 3), with placement's
-// code. Every job has the given H; a negative one leaves each its own. Waiting
+// code. Every job has the given H, from 0 (fast) to 1 (little energy). Waiting
 // jobs are placed as they come, and nothing moves.
 func Heats(predictor placement.Predictor, energy float64) replay.Policy {
-	name := fmt.Sprintf("heats H=%g", energy)
-	if energy < 0 {
-		name = "heats"
-	}
-	return replay.Policy{Name: name, Chooser: heats{predictor, energy}}
+	return replay.Policy{Name: fmt.Sprintf("heats H=%g", energy), Chooser: heats{predictor, energy}}
 }
 
 // HeatsMoving is Heats that looks again at what runs, every so many seconds.
@@ -56,9 +52,7 @@ type heats struct {
 // task is the job with the H that the policy gives it.
 func (h heats) task(job *replay.Job) placement.Task {
 	task := job.Task()
-	if h.energy >= 0 {
-		task.Energy = h.energy
-	}
+	task.Energy = h.energy
 	return task
 }
 
@@ -108,7 +102,7 @@ func (m mover) Moves(state *replay.State) []replay.Move {
 			continue
 		}
 		byName[one.Name] = one
-		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Owner: one.User, Remaining: state.Remaining(one), Move: state.MoveCost(one.Job)})
+		running = append(running, placement.Running{Task: m.task(one.Job), Machine: state.Name(one.Machine), Owner: one.User, Remaining: state.Remaining(one), Move: state.MoveCost()})
 	}
 	var pending []placement.Task
 	for _, one := range state.Waiting() {
