@@ -123,7 +123,7 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 		s.plain = estimate.Fit(Rates(on), nil, prior)
 	}
 	result, err := tuning.Search(tuning.Settings{
-		Space: s.space(), Objective: tuning.Only(settings.Objective), Constraints: settings.Constraints,
+		Space: s.space(), Objective: settings.Objective, Constraints: settings.Constraints,
 		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput}, Method: tuning.Auto, MaxEvaluations: 4000,
 	}, s.evaluate)
 	if err != nil {

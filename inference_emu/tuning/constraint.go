@@ -37,7 +37,6 @@ func units() []unit {
 		{"latency_seconds", Latency, 1}, {"latency_ms", Latency, 1e-3},
 		{"samples_per_second", Throughput, 1},
 		{"joules_per_sample", Energy, 1}, {"millijoules_per_sample", Energy, 1e-3},
-		{"cost_per_sample", Cost, 1},
 		{"memory_bytes", Memory, 1}, {"memory_mib", Memory, 1 << 20},
 	}
 }

@@ -47,14 +47,14 @@ func (s Settings) judge(c Configuration, outcome Outcome, err error) Evaluation 
 	}
 	violation := 0.0
 	if err == nil {
-		e.score, err = s.Objective.score(c, outcome, s.Prices)
+		e.score, err = s.Objective.score(c, outcome)
 	}
 	for _, constraint := range s.Constraints {
 		if err != nil {
 			break
 		}
 		var value float64
-		if value, err = constraint.Metric.Value(c, outcome, s.Prices); err == nil {
+		if value, err = constraint.Metric.Value(c, outcome); err == nil {
 			violation += constraint.missed(value)
 		}
 	}
@@ -103,12 +103,9 @@ func (l *ledger) front() []Evaluation {
 		}
 		point, known := pareto.Point{}, true
 		for _, metric := range l.settings.Front {
-			value, err := metric.Value(e.Configuration, e.Outcome, l.settings.Prices)
+			value, err := metric.score(e.Configuration, e.Outcome)
 			known = known && err == nil
-			if !metric.Maximize() {
-				value = -value
-			}
-			point = append(point, value)
+			point = append(point, -value)
 		}
 		if known {
 			points, candidates = append(points, point), append(candidates, e)

@@ -34,10 +34,8 @@ const MaxEvaluations = 1_000_000
 // Settings is everything a search is made from.
 type Settings struct {
 	Space       Space        `json:"space"`
-	Objective   Objective    `json:"objective"`
+	Objective   Metric       `json:"objective"`
 	Constraints []Constraint `json:"constraints,omitempty"`
-	// Prices are needed where Cost is an objective, a constraint or on the front.
-	Prices Prices `json:"prices"`
 	// Front are the metrics that the Pareto front is of; none is no front.
 	Front []Metric `json:"front,omitempty"`
 	// Method is one of [Methods]; empty is Auto.
@@ -138,7 +136,7 @@ func (l *ledger) result() Result {
 func (l *ledger) doubtful(e Evaluation) []string {
 	var list []string
 	for _, c := range l.settings.Constraints {
-		if value, err := c.Metric.worst(e.Configuration, e.Outcome, l.settings.Prices); err == nil && c.missed(value) > 0 {
+		if value, err := c.Metric.worst(e.Configuration, e.Outcome); err == nil && c.missed(value) > 0 {
 			list = append(list, c.String())
 		}
 	}
@@ -152,7 +150,7 @@ func (l *ledger) unmet() []string {
 	for _, c := range l.settings.Constraints {
 		nearest, least := 0.0, math.Inf(1)
 		for _, e := range l.tried {
-			value, err := c.Metric.Value(e.Configuration, e.Outcome, l.settings.Prices)
+			value, err := c.Metric.Value(e.Configuration, e.Outcome)
 			if missed := c.missed(value); err == nil && e.Failure == "" && missed < least {
 				nearest, least = value, missed
 			}
@@ -179,10 +177,7 @@ func (l *ledger) sorted(front []Evaluation) []Evaluation {
 	key := func(e Evaluation) []float64 {
 		var values []float64
 		for _, metric := range l.settings.Front {
-			value, _ := metric.Value(e.Configuration, e.Outcome, l.settings.Prices) // known: it is on the front
-			if metric.Maximize() {
-				value = -value
-			}
+			value, _ := metric.score(e.Configuration, e.Outcome) // known: it is on the front
 			values = append(values, value)
 		}
 		return values
@@ -192,16 +187,16 @@ func (l *ledger) sorted(front []Evaluation) []Evaluation {
 }
 
 func (s Settings) faults() []problem.Field {
-	faults := append(s.Space.faults("space"), s.Objective.faults("objective", s.Prices)...)
+	faults := append(s.Space.faults("space"), s.Objective.faults("objective")...)
 	for i, c := range s.Constraints {
 		at := fmt.Sprintf("constraints[%d]", i)
-		faults = append(faults, metricFaults(at+".metric", c.Metric, s.Prices)...)
+		faults = append(faults, c.Metric.faults(at+".metric")...)
 		if !(c.Bound > 0) || math.IsInf(c.Bound, 1) || c.AtLeast != c.Metric.Maximize() {
 			faults = append(faults, problem.Field{Path: at, Message: "must bound the metric from its bad side by a number above 0", Value: c.String()})
 		}
 	}
 	for i, m := range s.Front {
-		faults = append(faults, metricFaults(fmt.Sprintf("front[%d]", i), m, s.Prices)...)
+		faults = append(faults, m.faults(fmt.Sprintf("front[%d]", i))...)
 	}
 	if s.Method != "" && !slices.Contains(Methods(), s.Method) {
 		faults = append(faults, problem.Field{Path: "method", Message: "must be one of " + strings.Join(Methods(), ", "), Value: s.Method})

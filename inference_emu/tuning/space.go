@@ -1,7 +1,6 @@
 package tuning
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,10 +12,8 @@ import (
 // ascends; an empty one leaves the parameter as it is, but for the batch, which
 // is then 1.
 type Space struct {
-	BatchSizes []int `json:"batch_sizes"`
-	Cores      []int `json:"cores,omitempty"`
-	// MemoryBytes are limits for the model.
-	MemoryBytes []int64   `json:"memory_bytes,omitempty"`
+	BatchSizes  []int     `json:"batch_sizes"`
+	Cores       []int     `json:"cores,omitempty"`
 	CPUHertz    []float64 `json:"cpu_hertz,omitempty"`
 	GPUHertz    []float64 `json:"gpu_hertz,omitempty"`
 	MemoryHertz []float64 `json:"memory_hertz,omitempty"`
@@ -47,7 +44,6 @@ func (s Space) axes() []axis {
 	all := []axis{
 		{"batch_sizes", floats(s.BatchSizes), func(c *Configuration, v float64) { c.BatchSize = int(v) }},
 		{"cores", floats(s.Cores), func(c *Configuration, v float64) { c.Cores = int(v) }},
-		{"memory_bytes", floats(s.MemoryBytes), func(c *Configuration, v float64) { c.MemoryBytes = int64(v) }},
 		{"cpu_hertz", s.CPUHertz, func(c *Configuration, v float64) { c.CPUHertz = v }},
 		{"gpu_hertz", s.GPUHertz, func(c *Configuration, v float64) { c.GPUHertz = v }},
 		{"memory_hertz", s.MemoryHertz, func(c *Configuration, v float64) { c.MemoryHertz = v }},
@@ -55,15 +51,10 @@ func (s Space) axes() []axis {
 	return slices.DeleteFunc(all, func(a axis) bool { return len(a.values) == 0 })
 }
 
-func floats[T cmp.Ordered](values []T) []float64 {
+func floats(values []int) []float64 {
 	list := make([]float64, len(values))
 	for i, v := range values {
-		switch v := any(v).(type) {
-		case int:
-			list[i] = float64(v)
-		case int64:
-			list[i] = float64(v)
-		}
+		list[i] = float64(v)
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-// Package tuning answers: with which batch, cores, memory and clocks does a
+// Package tuning answers: with which batch, cores and clocks does a
 // device serve a model best?
 //
 // It searches inference hyperparameters and system parameters together (Rocha,
@@ -17,8 +17,6 @@ type Configuration struct {
 	// BatchSize is how many samples are inferred together, at least 1.
 	BatchSize int `json:"batch_size"`
 	Cores     int `json:"cores,omitempty"`
-	// MemoryBytes is the limit that the model runs under.
-	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 	// CPUHertz, GPUHertz and MemoryHertz are clocks.
 	CPUHertz    float64 `json:"cpu_hertz,omitempty"`
 	GPUHertz    float64 `json:"gpu_hertz,omitempty"`
@@ -45,23 +43,6 @@ type Outcome struct {
 // Evaluate tries a configuration out. An error makes that configuration
 // infeasible, as when it runs out of memory; the search goes on.
 type Evaluate func(Configuration) (Outcome, error)
-
-// Prices turn time and energy into money, in any currency.
-type Prices struct {
-	// Hour is what an hour of the device costs.
-	Hour float64 `json:"hour"`
-	// KilowattHour is what a kilowatt hour costs.
-	KilowattHour float64 `json:"kilowatt_hour"`
-}
-
-// perSample is the cost of a sample whose batch took the seconds and joules.
-func (p Prices) perSample(seconds, joules, batch float64) float64 {
-	cost := p.Hour * seconds / 3600
-	if p.KilowattHour > 0 {
-		cost += p.KilowattHour * joules / 3.6e6
-	}
-	return cost / batch
-}
 
 // Evaluation is one configuration that was tried.
 type Evaluation struct {

@@ -119,12 +119,8 @@ func readInferenceObjective(d *tree.Decoder, at string, n *tree.Node, target *de
 			if len(d.Faults) > before {
 				continue
 			}
-			constraint, err := tuning.ParseConstraint(written)
-			switch {
-			case err != nil:
+			if _, err := tuning.ParseConstraint(written); err != nil {
 				d.Fault(paths[i], item, "%s", message(err))
-			case constraint.Metric == tuning.Cost:
-				d.Fault(paths[i], item, "cannot be about cost, as prices are not known")
 			}
 			target.Constraints = append(target.Constraints, written)
 		}

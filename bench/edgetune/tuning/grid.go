@@ -26,7 +26,7 @@ type grid struct {
 type point struct{ tuning.Evaluation }
 
 func (p point) value(metric tuning.Metric) float64 {
-	value, err := metric.Value(p.Configuration, p.Outcome, tuning.Prices{})
+	value, err := metric.Value(p.Configuration, p.Outcome)
 	if err != nil {
 		return -1 // no measured grid has such a row
 	}
@@ -118,7 +118,7 @@ func (g grid) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 
 // best is the best configuration of the whole grid.
 func (g grid) best(metric tuning.Metric) (point, error) {
-	result, err := tuning.Search(tuning.Settings{Space: g.space, Objective: tuning.Only(metric), MaxEvaluations: tuning.MaxEvaluations}, g.evaluate)
+	result, err := tuning.Search(tuning.Settings{Space: g.space, Objective: metric, MaxEvaluations: tuning.MaxEvaluations}, g.evaluate)
 	if err != nil {
 		return point{}, err
 	}

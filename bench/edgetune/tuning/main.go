@@ -86,7 +86,7 @@ const first = 48
 // needed is how many configurations each search tries until one is within 1 and
 // 5 % of the best; +Inf if none is.
 func needed(grids []grid, metric tuning.Metric, settings tuning.Settings, seeds int) (one, five []float64, err error) {
-	settings.Objective = tuning.Only(metric)
+	settings.Objective = metric
 	most := settings.MaxEvaluations
 	for _, g := range grids {
 		best, err := g.best(metric)
@@ -137,7 +137,7 @@ func fastest(out io.Writer, grids []grid) error {
 		if err != nil {
 			return err
 		}
-		settings := tuning.Settings{Space: g.space, Objective: tuning.Only(tuning.Latency), Front: []tuning.Metric{tuning.Latency, tuning.Energy}, MaxEvaluations: tuning.MaxEvaluations}
+		settings := tuning.Settings{Space: g.space, Objective: tuning.Latency, Front: []tuning.Metric{tuning.Latency, tuning.Energy}, MaxEvaluations: tuning.MaxEvaluations}
 		result, err := tuning.Search(settings, g.evaluate)
 		if err != nil {
 			return err
